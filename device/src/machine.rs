@@ -16,6 +16,7 @@ use links::Links;
 use phase::Phase;
 
 mod columns;
+pub(crate) mod control;
 pub mod cpu;
 pub mod declare;
 pub mod emu;
@@ -112,8 +113,8 @@ pub trait Machine: Copy {
 
     // ---- control ------------------------------------------------------------------------------
 
-    /// Runs `body` once per tile over the lanes `0..n`, in order; a negative `n` counts as 0. Mark
-    /// the closure `#[inline(always)]`. A loop of the scalar unit.
+    /// Runs `body` once per tile over the lanes `0..n`, in order; a negative `n` counts as 0. The
+    /// kernels here call it by `sweep!` (`control`). A loop of the scalar unit.
     fn sweep(self, n: Self::Scalar, body: impl FnMut(Self::Tile));
     /// Runs `body` for r = 0, 1, … below min(n, max). `max` is known when the kernel is recorded. A
     /// loop of the scalar unit.

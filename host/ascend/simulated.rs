@@ -10,7 +10,7 @@ use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 
 use super::acl::{Acl, Context, Source};
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 
 /// Returns the simulator's functions in this process.
 pub fn source() -> Source {
@@ -32,9 +32,8 @@ pub fn context() -> Result<Arc<Context>> {
 /// If the geometry does not fit a vector core's memory.
 pub(super) fn text(params: &Params) -> Result<String> {
     let kernels = ascendc(params, Abi::Direct).map_err(|error| {
-        let limit = format!("a vector core cannot run it: {error}");
-        let remedy = "choose fewer slots, a smaller spread or a smaller K";
-        Error::invalid("geometry", params, limit, remedy)
+        invalid!("geometry" is params, but "a vector core cannot run it: {error}";
+            "choose fewer slots, a smaller spread or a smaller K")
     })?;
     Ok(kernels.together())
 }
@@ -65,8 +64,8 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let cache = avsg_sim::cache_folder().map_err(|why| {
-        let remedy = "name a folder of your own in AVSG_SIM_CACHE";
-        Error::invalid("folder of kernels", "unsafe", why, remedy)
+        invalid!("folder of kernels" is "unsafe", but "{why}";
+            "name a folder of your own in AVSG_SIM_CACHE")
     })?;
     let folder = cache.join(format!("kernels-{:016x}", hasher.finish()));
     let file = folder.join("avsg_kernels.cpp");

@@ -17,7 +17,7 @@ pub mod roles;
 
 use avsg_device::params::MAX_RETRIES;
 
-use crate::tape::code::{Need, Role, Signature};
+use crate::tape::code::{Need, Operand, Role};
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 
 /// The error of a tape that breaks a law: the op, and the reason.
@@ -188,33 +188,35 @@ impl Scope<'_> {
     }
 
     fn op(&self, op: &Op, within: Within) -> Result<(), Why> {
-        let Signature { args, columns, out, binds } = op.code.signature();
-        if columns.len() != op.columns.len() {
+        let signature = op.code.signature();
+        if signature.columns().count() != op.columns.len() {
             return Err(Why::Operands);
         }
-        for (&id, &(need, _)) in op.columns.iter().zip(columns) {
+        for (&id, (need, _)) in op.columns.iter().zip(signature.columns()) {
             memory(self.tape, id, need)?;
         }
-        let more = if op.code == OpCode::Append { self.width(op) } else { 0 };
-        if op.args.len() != args.len() + more {
+        let more = if signature.operands.contains(&Operand::Values) { self.width(op) } else { 0 };
+        if op.args.len() != signature.args().count() + more {
             return Err(Why::Operands);
         }
-        let types = args.iter().copied().chain(std::iter::repeat(Type::Vector));
+        let types = signature.args().chain(std::iter::repeat(Type::Vector));
         for (&value, ty) in op.args.iter().zip(types) {
             self.used(value, ty)?;
         }
         let body = op.body.as_ref();
         let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
-        if typed(op.out) != out
-            || typed(body.and_then(|b| b.binds)) != binds
+        if typed(op.out) != signature.out
+            || typed(body.and_then(|b| b.binds)) != signature.binds
             || body.is_some() != op.code.controls()
             || body.is_some_and(|b| b.yields.is_some()) != (op.code == OpCode::Bisect)
         {
             return Err(Why::Operands);
         }
-        let whole = columns.iter().any(|c| matches!(c.1, Role::WholeRead | Role::WholeWrite));
+        let whole = |(_, role)| matches!(role, Role::WholeRead | Role::WholeWrite);
         match within {
-            Within::Sweep if whole || op.code.controls() => return Err(Why::InsideSweep),
+            Within::Sweep if signature.columns().any(whole) || op.code.controls() => {
+                return Err(Why::InsideSweep);
+            }
             Within::Kernel | Within::Bisect if op.code.on_lanes() => return Err(Why::OutsideSweep),
             Within::Bisect if op.code.writes() || op.code.controls() => {
                 return Err(Why::EffectInBisect);

@@ -162,7 +162,11 @@ impl<'t> Recorder<'t> {
 
     /// Records an op and returns the value that it defines.
     fn op<O: Defined<'t>>(self, code: OpCode, args: &[Value], columns: &[ColumnId]) -> O {
-        let op = Op { code, args: args.into(), columns: columns.into(), out: None, body: None };
+        self.write(Op { args: args.into(), columns: columns.into(), ..Op::new(code) })
+    }
+
+    /// Writes an op down and returns the value that it defines.
+    fn write<O: Defined<'t>>(self, op: Op) -> O {
         O::of(self, self.builder().write(op))
     }
 
@@ -182,7 +186,7 @@ impl<'t> Recorder<'t> {
         self.builder().mark = outer;
         let block = self.block(code, &mut body);
         let mut g = self.builder();
-        let op = Op { code, args: args.into(), columns: Vec::new(), out: None, body: None };
+        let op = Op { args: args.into(), ..Op::new(code) };
         // Within a trial run both runs are marked. The run that counts comes back here.
         if outer != TRIAL {
             unmark(&mut trial);

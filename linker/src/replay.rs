@@ -124,7 +124,7 @@ impl<'t> Replay<'t> {
         for op in &block.ops {
             match (&op.body, op.code) {
                 (Some(body), OpCode::Sweep) => self.sweep(op, body)?,
-                (Some(body), OpCode::Repeat { max }) => self.repeat(op, body, max)?,
+                (Some(body), OpCode::Repeat(max)) => self.repeat(op, body, max)?,
                 (Some(body), OpCode::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
                 (Some(_), OpCode::When) => {}
                 (Some(body), _) => self.bisect(op, body)?,

@@ -14,7 +14,8 @@ pub fn simplify(tape: &Tape) -> Tape {
 
 /// Returns whether the value of an operation depends only on its operands.
 fn pure(code: OpCode) -> bool {
-    code.signature().columns.is_empty() && code.signature().binds.is_none()
+    let signature = code.signature();
+    signature.columns().next().is_none() && signature.binds.is_none()
 }
 
 fn merge(block: &mut Block, seen: &mut BTreeMap<String, Value>, same: &mut BTreeMap<Value, Value>) {

@@ -33,6 +33,7 @@
 //! does to a defined lane; [`code`] defines its operands.
 
 pub mod code;
+pub(crate) mod operations;
 mod text;
 
 pub use code::OpCode;
@@ -184,6 +185,25 @@ pub struct Tape {
 }
 
 impl Op {
+    /// Returns an op without operands.
+    pub fn new(code: OpCode) -> Self {
+        Self { code, args: Vec::new(), columns: Vec::new(), out: None, body: None }
+    }
+
+    /// Adds a value to the operands.
+    #[must_use]
+    pub fn arg(mut self, value: Value) -> Self {
+        self.args.push(value);
+        self
+    }
+
+    /// Adds a column to the operands.
+    #[must_use]
+    pub fn column(mut self, id: ColumnId) -> Self {
+        self.columns.push(id);
+        self
+    }
+
     /// Returns the op and all ops in its block, in the order in which they print.
     pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
         Box::new(std::iter::once(self).chain(self.body.iter().flat_map(Block::all)))

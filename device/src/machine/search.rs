@@ -5,6 +5,7 @@
 //! an additional lane costs little, so it examines all links of many ids at once.
 
 use super::Machine;
+use super::control::{repeat, sweep};
 use super::links::Links;
 
 /// Writes, for each of the first `n` ids of `id`, a slot that holds the id to `slot`: the slot
@@ -68,26 +69,13 @@ fn first_match<M: Machine>(
     n: M::Scalar,
     examine: impl Fn(M::Tile, M::V) -> (M::V, M::Mask),
 ) {
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| m.store(t, result, m.splat(-1)),
-    );
-    m.repeat(
-        links.retries + 1,
-        m.scalar(links.retries as i32 + 1),
-        #[inline(always)]
-        |r| {
-            m.sweep(
-                n,
-                #[inline(always)]
-                |t| {
-                    let known = m.load(t, result);
-                    let at = position(m, links.position_bits, m.load(t, sequence), r);
-                    let (word, matches) = examine(t, at);
-                    m.store(t, result, m.select(matches & m.is_negative(known), word, known));
-                },
-            );
-        },
-    );
+    sweep!(m, n, |t| m.store(t, result, m.splat(-1)));
+    repeat!(m, links.retries + 1, m.scalar(links.retries as i32 + 1), |r| {
+        sweep!(m, n, |t| {
+            let known = m.load(t, result);
+            let at = position(m, links.position_bits, m.load(t, sequence), r);
+            let (word, matches) = examine(t, at);
+            m.store(t, result, m.select(matches & m.is_negative(known), word, known));
+        });
+    });
 }

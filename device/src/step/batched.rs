@@ -29,6 +29,7 @@ use super::refresh::{refresh, refresh_listed};
 use super::request::Request;
 use super::schedule::{INVALID_ID, Schedule, Work, sequences};
 use crate::machine::Machine;
+use crate::machine::control::{repeat, sweep, when};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::table::hash;
@@ -96,33 +97,21 @@ impl Schedule for Batched {
         let from = request.ids.at + request.ids.stride * token + skipped;
         m.fetch(&mut work.ids, &request.ids.words, from, request.k - skipped);
         prepare_search(m, p, work, n);
-        m.when(
-            shared,
-            #[inline(always)]
-            || {
-                m.phase(Phase::Probe, "all links of an id at once");
-                let queries = [&work.extra.share_sequence, &work.extra.share_id];
-                m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
-            },
-        );
-        m.when(
-            alone,
-            #[inline(always)]
-            || {
-                m.phase(Phase::Probe, "one link of each id per pass, from the last to the first");
-                find_by_passes(m, p, state, work, n);
-            },
-        );
+        when!(m, shared, || {
+            m.phase(Phase::Probe, "all links of an id at once");
+            let queries = [&work.extra.share_sequence, &work.extra.share_id];
+            m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
+        });
+        when!(m, alone, || {
+            m.phase(Phase::Probe, "one link of each id per pass, from the last to the first");
+            find_by_passes(m, p, state, work, n);
+        });
         mark_invalid(m, work, request.limit, n);
-        m.when(
-            shared,
-            #[inline(always)]
-            || {
-                m.phase(Phase::Probe, "exchange of the cores' shares");
-                let (at, k) = (request.slot.at, request.k);
-                m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
-            },
-        );
+        when!(m, shared, || {
+            m.phase(Phase::Probe, "exchange of the cores' shares");
+            let (at, k) = (request.slot.at, request.k);
+            m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
+        });
         m.phase(Phase::ProbePending, "the ids that have no slot");
         m.clear(&mut work.pending);
         m.clear(&mut work.invalid);
@@ -141,26 +130,14 @@ impl Schedule for Batched {
         m.phase(Phase::Refresh, "hits that could be chosen as victims");
         let at_once = m.name_scalar("atOnce", m.ne(token + 1, request.deferred));
         m.clear(&mut work.dead);
-        m.when(
-            m.not(at_once),
-            #[inline(always)]
-            || collect_early_hits(m, state, work, request.k),
-        );
+        when!(m, m.not(at_once), || collect_early_hits(m, state, work, request.k));
         m.phase(Phase::Refresh, "either all hits, or only those that could be chosen as victims");
         let all = m.name_scalar(
             "refreshAll",
             m.max(at_once, m.gt(m.len(&work.dead), m.scalar(MAX_EARLY_HITS))),
         );
-        m.when(
-            all,
-            #[inline(always)]
-            || refresh(m, p, state, work, request.k),
-        );
-        m.when(
-            m.not(all),
-            #[inline(always)]
-            || refresh_listed(m, p, state, work),
-        );
+        when!(m, all, || refresh(m, p, state, work, request.k));
+        when!(m, m.not(all), || refresh_listed(m, p, state, work));
     }
 
     #[inline(always)]
@@ -190,11 +167,7 @@ impl Schedule for Batched {
     ) {
         // Under a constant rule, a new slot has the lifetime of one that was hit.
         if let Lifetime::Constant(_) = p.lifetime {
-            m.when(
-                m.ne(token + 1, request.deferred),
-                #[inline(always)]
-                || refresh_listed(m, p, state, work),
-            );
+            when!(m, m.ne(token + 1, request.deferred), || refresh_listed(m, p, state, work));
         }
     }
 
@@ -221,65 +194,44 @@ fn collect_early_hits<M: Machine>(
 ) {
     let need = m.name_scalar("need", m.len(&work.miss));
     // Without misses there are no victims.
-    m.when(
-        m.gt(need, m.scalar(0)),
-        #[inline(always)]
-        || {
-            let hint =
-                m.name_scalar("hint", m.read_output(&state.header, m.scalar(header::THRESHOLD)));
-            let life = &state.life;
-            let bound = m.bisect(
-                hint,
-                need + MAX_EARLY_HITS,
-                #[inline(always)]
-                |t| m.count_le(life, t),
-            );
-            let bound = m.name_scalar("bound", bound);
-            let above = bound + 1;
-            m.sweep(
-                k,
-                #[inline(always)]
-                |t| {
-                    let slot = m.load(t, &work.slot);
-                    let early = m.is_negative(m.gather_life(life, slot) - above);
-                    m.append(t, &mut work.dead, early & !m.is_negative(slot), [slot]);
-                },
-            );
-        },
-    );
+    when!(m, m.gt(need, m.scalar(0)), || {
+        let hint = m.name_scalar("hint", m.read_output(&state.header, m.scalar(header::THRESHOLD)));
+        let life = &state.life;
+        let bound = m.bisect(
+            hint,
+            need + MAX_EARLY_HITS,
+            #[inline(always)]
+            |t| m.count_le(life, t),
+        );
+        let bound = m.name_scalar("bound", bound);
+        let above = bound + 1;
+        sweep!(m, k, |t| {
+            let slot = m.load(t, &work.slot);
+            let early = m.is_negative(m.gather_life(life, slot) - above);
+            m.append(t, &mut work.dead, early & !m.is_negative(slot), [slot]);
+        });
+    });
 }
 
 /// Fills the columns of the first `n` ids of `work.ids` that a search reads. Each sweep needs so few
 /// vectors that a vector core takes a whole column at once.
 #[inline(always)]
 fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let id = m.load(t, &work.ids);
-            let x = m.select(m.is_negative(id), m.splat(0), id);
-            m.store(t, &mut work.extra.share_id, x);
-        },
-    );
+    sweep!(m, n, |t| {
+        let id = m.load(t, &work.ids);
+        let x = m.select(m.is_negative(id), m.splat(0), id);
+        m.store(t, &mut work.extra.share_id, x);
+    });
     // The hash of an id, and the hash of that hash.
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let x = m.load(t, &work.extra.share_id);
-            m.store(t, &mut work.extra.hash, hash::mixed(m, p, x));
-        },
-    );
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let mixed = m.load(t, &work.extra.hash);
-            let x = m.load(t, &work.extra.share_id);
-            m.store(t, &mut work.extra.share_sequence, hash::sequence(m, p, x, mixed));
-        },
-    );
+    sweep!(m, n, |t| {
+        let x = m.load(t, &work.extra.share_id);
+        m.store(t, &mut work.extra.hash, hash::mixed(m, p, x));
+    });
+    sweep!(m, n, |t| {
+        let mixed = m.load(t, &work.extra.hash);
+        let x = m.load(t, &work.extra.share_id);
+        m.store(t, &mut work.extra.share_sequence, hash::sequence(m, p, x, mixed));
+    });
 }
 
 /// Finds the slots of `n` ids, -1 for one that is not found. A pass that finds an id replaces what
@@ -292,66 +244,41 @@ fn find_by_passes<M: Machine>(
     work: &mut Work<'_, M, Batched>,
     n: M::Scalar,
 ) {
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| m.store(t, &mut work.slot, m.splat(EMPTY)),
-    );
+    sweep!(m, n, |t| m.store(t, &mut work.slot, m.splat(EMPTY)));
     let links = p.retries + 1;
-    m.repeat(
-        links,
-        m.scalar(links as i32),
-        #[inline(always)]
-        |pass| {
-            let link = m.scalar(p.retries as i32) - pass;
-            m.sweep(
-                n,
-                #[inline(always)]
-                |t| {
-                    let sequence = m.load(t, &work.extra.share_sequence);
-                    let at = hash::nth_in_sequence(m, p, sequence, link);
-                    m.store(t, &mut work.extra.candidate, slot_of(m, p, state, at));
-                },
-            );
-            m.sweep(
-                n,
-                #[inline(always)]
-                |t| {
-                    let candidate = m.load(t, &work.extra.candidate);
-                    let sought = m.load(t, &work.extra.share_id);
-                    let hit = m.name_mask("hit", m.eq(m.gather(&state.id, candidate), sought));
-                    let slot = m.load(t, &work.slot);
-                    m.store(t, &mut work.slot, m.select(hit, candidate, slot));
-                },
-            );
-        },
-    );
+    repeat!(m, links, m.scalar(links as i32), |pass| {
+        let link = m.scalar(p.retries as i32) - pass;
+        sweep!(m, n, |t| {
+            let sequence = m.load(t, &work.extra.share_sequence);
+            let at = hash::nth_in_sequence(m, p, sequence, link);
+            m.store(t, &mut work.extra.candidate, slot_of(m, p, state, at));
+        });
+        sweep!(m, n, |t| {
+            let candidate = m.load(t, &work.extra.candidate);
+            let sought = m.load(t, &work.extra.share_id);
+            let hit = m.name_mask("hit", m.eq(m.gather(&state.id, candidate), sought));
+            let slot = m.load(t, &work.slot);
+            m.store(t, &mut work.slot, m.select(hit, candidate, slot));
+        });
+    });
 }
 
 /// Sets the slots of those of `n` ids that are not valid to [`INVALID_ID`], whatever a search has
 /// found for the word that stands for them.
 #[inline(always)]
 fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            // The difference cannot overflow, because padding is 0 here.
-            let sign = m.name_vector("sign", m.load(t, &work.extra.share_id) - limit);
-            let slot = m.load(t, &work.slot);
-            let slot = m.select(m.is_negative(sign), slot, m.splat(INVALID_ID));
-            m.store(t, &mut work.slot, slot);
-        },
-    );
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let padding = m.is_negative(m.load(t, &work.ids));
-            let slot = m.load(t, &work.slot);
-            m.store(t, &mut work.slot, m.select(padding, m.splat(INVALID_ID), slot));
-        },
-    );
+    sweep!(m, n, |t| {
+        // The difference cannot overflow, because padding is 0 here.
+        let sign = m.name_vector("sign", m.load(t, &work.extra.share_id) - limit);
+        let slot = m.load(t, &work.slot);
+        let slot = m.select(m.is_negative(sign), slot, m.splat(INVALID_ID));
+        m.store(t, &mut work.slot, slot);
+    });
+    sweep!(m, n, |t| {
+        let padding = m.is_negative(m.load(t, &work.ids));
+        let slot = m.load(t, &work.slot);
+        m.store(t, &mut work.slot, m.select(padding, m.splat(INVALID_ID), slot));
+    });
 }
 
 /// Classifies the first `n` ids of a token by their slots. An id with slot -1 is appended to
@@ -359,18 +286,14 @@ fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Sca
 /// afterwards.
 #[inline(always)]
 fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
-            // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
-            let x = m.low_bits(id, ID_LIMIT.ilog2());
-            m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
-            m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
-            m.store(t, &mut work.slot, m.select(m.is_negative(slot + 1), m.splat(-1), slot));
-        },
-    );
+    sweep!(m, n, |t| {
+        let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
+        // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
+        let x = m.low_bits(id, ID_LIMIT.ilog2());
+        m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
+        m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
+        m.store(t, &mut work.slot, m.select(m.is_negative(slot + 1), m.splat(-1), slot));
+    });
 }
 
 /// Refreshes the slots of a token that [`Batched`] deferred, as bytes of a table. New slots are

@@ -9,6 +9,7 @@
 use super::request::{Request, record};
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
+use crate::machine::control::sweep;
 use crate::machine::phase::Phase;
 use crate::table::params::Params;
 
@@ -47,14 +48,10 @@ pub fn locate<M: Machine, S: Schedule>(
 /// Counts the invalid ids that are at or above the sequence length; the others are padding.
 #[inline(always)]
 fn count_out_of_range<M: Machine, S: Schedule>(m: M, work: &mut Work<'_, M, S>) {
-    m.sweep(
-        m.len(&work.invalid),
-        #[inline(always)]
-        |t| {
-            let padding = m.is_negative(m.item(t, &work.invalid, 0));
-            m.append(t, &mut work.out_of_range, !padding, []);
-        },
-    );
+    sweep!(m, m.len(&work.invalid), |t| {
+        let padding = m.is_negative(m.item(t, &work.invalid, 0));
+        m.append(t, &mut work.out_of_range, !padding, []);
+    });
 }
 
 /// Fills `work.miss` with the entries of `work.pending` that have a row.
@@ -68,40 +65,36 @@ fn find_rows<M: Machine, S: Schedule>(
 ) {
     m.clear(&mut work.miss);
     let first = m.name_scalar("first", token * m.scalar(p.k as i32));
-    m.sweep(
-        m.len(&work.pending),
-        #[inline(always)]
-        |t| {
-            let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-            let n = m.name_vector("fresh", x - request.stable);
-            let fresh = m.name_mask("isFresh", !m.is_negative(n));
-            let (row, inside) = if p.page == 0 {
-                (x, m.is_negative(m.name_vector("beyond", x - request.rows)))
-            } else {
-                let bits = p.page.ilog2();
-                let block = m.lookup(
-                    t,
-                    &request.blocks.words,
-                    request.blocks.at,
-                    request.blocks.len,
-                    if bits == 0 { x } else { m.shr(x, bits) },
-                    !fresh,
-                );
-                let block = m.name_vector("block", block);
-                // An entry that is not a block is set to 0 before it is multiplied, because the
-                // product must not overflow.
-                let negative = m.is_negative(block);
-                let block = m.select(negative, m.splat(0), block);
-                let beyond = m.name_vector("beyond", block - request.rows);
-                let inside = m.is_negative(beyond) & !negative;
-                let block = m.select(inside, block, m.splat(0)) * (p.page as i32);
-                (if bits == 0 { block } else { block | m.low_bits(x, bits) }, inside)
-            };
-            let fresh_row = m.name_vector("freshRow", n * -1 + -1);
-            let row = m.select(fresh, fresh_row, row);
-            let found = fresh | inside;
-            m.append(t, &mut work.miss, found, [x, lane + first, row]);
-            m.append(t, &mut work.out_of_pool, !found, []);
-        },
-    );
+    sweep!(m, m.len(&work.pending), |t| {
+        let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
+        let n = m.name_vector("fresh", x - request.stable);
+        let fresh = m.name_mask("isFresh", !m.is_negative(n));
+        let (row, inside) = if p.page == 0 {
+            (x, m.is_negative(m.name_vector("beyond", x - request.rows)))
+        } else {
+            let bits = p.page.ilog2();
+            let block = m.lookup(
+                t,
+                &request.blocks.words,
+                request.blocks.at,
+                request.blocks.len,
+                if bits == 0 { x } else { m.shr(x, bits) },
+                !fresh,
+            );
+            let block = m.name_vector("block", block);
+            // An entry that is not a block is set to 0 before it is multiplied, because the
+            // product must not overflow.
+            let negative = m.is_negative(block);
+            let block = m.select(negative, m.splat(0), block);
+            let beyond = m.name_vector("beyond", block - request.rows);
+            let inside = m.is_negative(beyond) & !negative;
+            let block = m.select(inside, block, m.splat(0)) * (p.page as i32);
+            (if bits == 0 { block } else { block | m.low_bits(x, bits) }, inside)
+        };
+        let fresh_row = m.name_vector("freshRow", n * -1 + -1);
+        let row = m.select(fresh, fresh_row, row);
+        let found = fresh | inside;
+        m.append(t, &mut work.miss, found, [x, lane + first, row]);
+        m.append(t, &mut work.out_of_pool, !found, []);
+    });
 }

@@ -8,6 +8,7 @@
 //! the ids that a table may hold, so a step that rejected no draft scans nothing.
 
 use crate::machine::Machine;
+use crate::machine::control::{sweep, when};
 use crate::machine::phase::Phase;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::{DEAD, EMPTY, INVALID, State, header};
@@ -19,26 +20,14 @@ pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation:
     let at = m.scalar(header::GENERATION);
     let known = m.name_scalar("generation", m.read_output(&state.header, at));
     m.phase(Phase::Reset, "an empty table for another generation");
-    m.when(
-        m.ne(known, generation),
-        #[inline(always)]
-        || {
-            m.sweep(
-                m.scalar(p.slots as i32),
-                #[inline(always)]
-                |t| {
-                    let slot = m.iota(t);
-                    m.store(t, &mut state.id, m.splat(EMPTY));
-                    m.set_life(t, &mut state.life, slot, p.empty_life(), !m.is_negative(slot));
-                },
-            );
-            m.sweep(
-                m.scalar(p.links() as i32),
-                #[inline(always)]
-                |t| m.store(t, &mut state.link, m.splat(INVALID)),
-            );
-        },
-    );
+    when!(m, m.ne(known, generation), || {
+        sweep!(m, m.scalar(p.slots as i32), |t| {
+            let slot = m.iota(t);
+            m.store(t, &mut state.id, m.splat(EMPTY));
+            m.set_life(t, &mut state.life, slot, p.empty_life(), !m.is_negative(slot));
+        });
+        sweep!(m, m.scalar(p.links() as i32), |t| m.store(t, &mut state.link, m.splat(INVALID)));
+    });
     m.write_output(&mut state.header, at, generation);
 }
 
@@ -54,22 +43,14 @@ pub fn invalidate<M: Machine>(
     let at = m.scalar(header::TOP);
     let top = m.name_scalar("top", m.read_output(&state.header, at));
     m.phase(Phase::Invalidate, "removal of rows that were not final before this step");
-    m.when(
-        m.gt(top, stable),
-        #[inline(always)]
-        || {
-            m.sweep(
-                m.scalar(p.slots as i32),
-                #[inline(always)]
-                |t| {
-                    let id = m.load(t, &state.id);
-                    let stale = !m.is_negative(id - stable);
-                    m.store(t, &mut state.id, m.select(stale, m.splat(EMPTY), id));
-                    m.set_life(t, &mut state.life, m.iota(t), DEAD, stale);
-                },
-            );
-        },
-    );
+    when!(m, m.gt(top, stable), || {
+        sweep!(m, m.scalar(p.slots as i32), |t| {
+            let id = m.load(t, &state.id);
+            let stale = !m.is_negative(id - stable);
+            m.store(t, &mut state.id, m.select(stale, m.splat(EMPTY), id));
+            m.set_life(t, &mut state.life, m.iota(t), DEAD, stale);
+        });
+    });
     m.write_output(&mut state.header, at, m.max(m.min(top, stable), limit));
 }
 

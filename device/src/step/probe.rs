@@ -14,6 +14,7 @@
 
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
+use crate::machine::control::{repeat, sweep};
 use crate::machine::phase::Phase;
 use crate::table::hash;
 use crate::table::params::Params;
@@ -34,40 +35,27 @@ pub fn probe<M: Machine, S: Schedule>(
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
     m.clear(&mut work.invalid);
-    m.sweep(
-        k,
-        #[inline(always)]
-        |t| {
-            let (id, x, valid) = selected(m, t, &work.ids, limit);
-            let mixed = hash::mixed(m, p, x);
-            let (slot, found) = find(m, p, state, x, hash::first_link(m, p, mixed));
-            let hit = m.name_mask("hit", found & valid);
-            m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
-            m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
-            m.append(t, &mut work.invalid, !valid, [id]);
-        },
-    );
+    sweep!(m, k, |t| {
+        let (id, x, valid) = selected(m, t, &work.ids, limit);
+        let mixed = hash::mixed(m, p, x);
+        let (slot, found) = find(m, p, state, x, hash::first_link(m, p, mixed));
+        let hit = m.name_mask("hit", found & valid);
+        m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
+        m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
+        m.append(t, &mut work.invalid, !valid, [id]);
+    });
     m.phase(Phase::ProbePending, "the other links of the ids that are not found yet");
-    m.repeat(
-        p.retries,
-        m.scalar(p.retries as i32),
-        #[inline(always)]
-        |round| {
-            m.sweep(
-                m.len(&work.pending),
-                #[inline(always)]
-                |t| {
-                    let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-                    let mixed = hash::mixed(m, p, x);
-                    let at = hash::nth_link(m, p, mixed, round + 1);
-                    let (slot, hit) = find(m, p, state, x, at);
-                    m.scatter(t, &mut work.slot, lane, slot, hit);
-                    m.append(t, &mut work.next, !hit, [x, lane]);
-                },
-            );
-            m.take(&mut work.pending, &mut work.next);
-        },
-    );
+    repeat!(m, p.retries, m.scalar(p.retries as i32), |round| {
+        sweep!(m, m.len(&work.pending), |t| {
+            let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
+            let mixed = hash::mixed(m, p, x);
+            let at = hash::nth_link(m, p, mixed, round + 1);
+            let (slot, hit) = find(m, p, state, x, at);
+            m.scatter(t, &mut work.slot, lane, slot, hit);
+            m.append(t, &mut work.next, !hit, [x, lane]);
+        });
+        m.take(&mut work.pending, &mut work.next);
+    });
 }
 
 /// Returns the ids of the tile, the ids with 0 for padding, and which of them are valid.

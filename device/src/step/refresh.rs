@@ -2,6 +2,7 @@
 
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
+use crate::machine::control::sweep;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::State;
 
@@ -16,14 +17,10 @@ pub fn refresh<M: Machine, S: Schedule>(
     work: &Work<'_, M, S>,
     k: M::Scalar,
 ) {
-    m.sweep(
-        k,
-        #[inline(always)]
-        |t| {
-            let slot = m.load(t, &work.slot);
-            set_hit(m, p, t, state, slot, !m.is_negative(slot));
-        },
-    );
+    sweep!(m, k, |t| {
+        let slot = m.load(t, &work.slot);
+        set_hit(m, p, t, state, slot, !m.is_negative(slot));
+    });
 }
 
 /// Refreshes the slots in `work.dead`.
@@ -34,14 +31,10 @@ pub fn refresh_listed<M: Machine, S: Schedule>(
     state: &mut State<'_, M>,
     work: &Work<'_, M, S>,
 ) {
-    m.sweep(
-        m.len(&work.dead),
-        #[inline(always)]
-        |t| {
-            let slot = m.item(t, &work.dead, 0);
-            set_hit(m, p, t, state, slot, !m.is_negative(slot));
-        },
-    );
+    sweep!(m, m.len(&work.dead), |t| {
+        let slot = m.item(t, &work.dead, 0);
+        set_hit(m, p, t, state, slot, !m.is_negative(slot));
+    });
 }
 
 /// Sets the lifetimes of the slots of `hit`. A second hit in one request changes nothing.

@@ -7,6 +7,7 @@ use super::request::Request;
 use super::schedule::{Schedule, Work, lanes, sequences};
 use super::update_state::{reusable, unlinked_life};
 use crate::machine::Machine;
+use crate::machine::control::{repeat, sweep};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::table::hash;
@@ -98,36 +99,23 @@ impl Schedule for Sequential {
     ) {
         m.clear(&mut work.extra.unlinked);
         m.clear(&mut work.extra.next_unlinked);
-        m.sweep(
-            m.len(&work.dead),
-            #[inline(always)]
-            |t| {
-                let sequence = m.load(t, &work.sequence);
-                let at = hash::first_in_sequence(m, p, sequence);
+        sweep!(m, m.len(&work.dead), |t| {
+            let sequence = m.load(t, &work.sequence);
+            let at = hash::first_in_sequence(m, p, sequence);
+            let free = reusable(m, p, state, m.gather(&state.link, at));
+            m.store(t, &mut work.link_position, m.select(free, at, m.splat(-1)));
+            m.append(t, &mut work.extra.unlinked, !free, [sequence, m.iota(t)]);
+        });
+        repeat!(m, p.retries, m.scalar(p.retries as i32), |r| {
+            sweep!(m, m.len(&work.extra.unlinked), |t| {
+                let sequence = m.item(t, &work.extra.unlinked, 0);
+                let entry = m.item(t, &work.extra.unlinked, 1);
+                let at = hash::nth_in_sequence(m, p, sequence, r + 1);
                 let free = reusable(m, p, state, m.gather(&state.link, at));
-                m.store(t, &mut work.link_position, m.select(free, at, m.splat(-1)));
-                m.append(t, &mut work.extra.unlinked, !free, [sequence, m.iota(t)]);
-            },
-        );
-        m.repeat(
-            p.retries,
-            m.scalar(p.retries as i32),
-            #[inline(always)]
-            |r| {
-                m.sweep(
-                    m.len(&work.extra.unlinked),
-                    #[inline(always)]
-                    |t| {
-                        let sequence = m.item(t, &work.extra.unlinked, 0);
-                        let entry = m.item(t, &work.extra.unlinked, 1);
-                        let at = hash::nth_in_sequence(m, p, sequence, r + 1);
-                        let free = reusable(m, p, state, m.gather(&state.link, at));
-                        m.scatter(t, &mut work.link_position, entry, at, free);
-                        m.append(t, &mut work.extra.next_unlinked, !free, [sequence, entry]);
-                    },
-                );
-                m.take(&mut work.extra.unlinked, &mut work.extra.next_unlinked);
-            },
-        );
+                m.scatter(t, &mut work.link_position, entry, at, free);
+                m.append(t, &mut work.extra.next_unlinked, !free, [sequence, entry]);
+            });
+            m.take(&mut work.extra.unlinked, &mut work.extra.next_unlinked);
+        });
     }
 }

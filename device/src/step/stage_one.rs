@@ -7,6 +7,7 @@ use super::request::{Request, record, status};
 use super::schedule::{Schedule, Work};
 use super::update_state::update_state;
 use crate::machine::Machine;
+use crate::machine::control::repeat;
 use crate::table::params::{MAX_TOKENS, Params};
 use crate::table::state::State;
 
@@ -20,19 +21,14 @@ pub fn stage_one<M: Machine, S: Schedule>(
     request: &mut Request<'_, M>,
 ) {
     prepare(m, p, state, work, request);
-    m.repeat(
-        p.tokens.min(MAX_TOKENS),
-        request.tokens,
-        #[inline(always)]
-        |token| {
-            S::probe(m, p, state, work, request, token);
-            let misses_at = locate(m, p, work, request, token);
-            S::refresh(m, p, state, work, request, token);
-            collect_dead(m, p, state, work);
-            m.publish_list(&mut request.misses.slot, misses_at, &work.dead, 0);
-            update_state(m, p, state, work, request, token);
-        },
-    );
+    repeat!(m, p.tokens.min(MAX_TOKENS), request.tokens, |token| {
+        S::probe(m, p, state, work, request, token);
+        let misses_at = locate(m, p, work, request, token);
+        S::refresh(m, p, state, work, request, token);
+        collect_dead(m, p, state, work);
+        m.publish_list(&mut request.misses.slot, misses_at, &work.dead, 0);
+        update_state(m, p, state, work, request, token);
+    });
     write_status(m, work, request);
 }
 

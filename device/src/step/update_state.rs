@@ -20,6 +20,7 @@
 use super::request::Request;
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
+use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
 use crate::table::hash;
 use crate::table::params::{Params, Table};
@@ -45,23 +46,16 @@ pub fn update_state<M: Machine, S: Schedule>(
     // miss.
     let rounds = 1 + u32::from(is_wide(p));
     m.phase(Phase::UpdateState, "a link for every miss");
-    m.repeat(
-        rounds,
-        m.scalar(rounds as i32),
-        #[inline(always)]
-        |round| {
-            S::find_links(m, p, state, work);
-            write_links(m, p, state, work);
-            if is_wide(p) {
-                // Nothing follows the last search.
-                m.when(
-                    m.ne(round, m.scalar(rounds as i32 - 1)),
-                    #[inline(always)]
-                    || collect_overwritten(m, p, state, work),
-                );
-            }
-        },
-    );
+    repeat!(m, rounds, m.scalar(rounds as i32), |round| {
+        S::find_links(m, p, state, work);
+        write_links(m, p, state, work);
+        if is_wide(p) {
+            // Nothing follows the last search.
+            when!(m, m.ne(round, m.scalar(rounds as i32 - 1)), || collect_overwritten(
+                m, p, state, work
+            ));
+        }
+    });
 }
 
 /// Writes the slots of the misses into `work.slot`, their ids into the slots, and their probe
@@ -75,24 +69,20 @@ fn fill_victims<M: Machine, S: Schedule>(
     token: M::Scalar,
 ) {
     let first = m.name_scalar("first", token * m.scalar(p.k as i32));
-    m.sweep(
-        m.len(&work.miss),
-        #[inline(always)]
-        |t| {
-            let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
-            let slot = m.item(t, &work.dead, 0);
-            let all = !m.is_negative(slot);
-            S::set_new(m, p, t, state, slot, all);
-            // Both scatters follow the computation of their operands, so that a vector core runs
-            // them in one loop.
-            let lane = m.name_vector("lane", position - first);
-            m.scatter(t, &mut state.id, slot, x, all);
-            m.scatter(t, &mut work.slot, lane, slot, all);
-            let mixed = hash::mixed(m, p, x);
-            m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-            m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
-        },
-    );
+    sweep!(m, m.len(&work.miss), |t| {
+        let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
+        let slot = m.item(t, &work.dead, 0);
+        let all = !m.is_negative(slot);
+        S::set_new(m, p, t, state, slot, all);
+        // Both scatters follow the computation of their operands, so that a vector core runs
+        // them in one loop.
+        let lane = m.name_vector("lane", position - first);
+        m.scatter(t, &mut state.id, slot, x, all);
+        m.scatter(t, &mut work.slot, lane, slot, all);
+        let mixed = hash::mixed(m, p, x);
+        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
+        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
+    });
 }
 
 /// Returns the lifetime of a new slot until it has a link.
@@ -128,18 +118,14 @@ fn write_links<M: Machine, S: Schedule>(
     work: &Work<'_, M, S>,
 ) {
     m.phase(Phase::UpdateState, "the links, of which a later miss overwrites an earlier one");
-    m.sweep(
-        m.len(&work.dead),
-        #[inline(always)]
-        |t| {
-            let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
-            m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
-            if !is_wide(p) {
-                let slot = m.low_bits(word, p.slot_bits());
-                m.set_life(t, &mut state.life, slot, p.new_life(), !m.is_negative(word));
-            }
-        },
-    );
+    sweep!(m, m.len(&work.dead), |t| {
+        let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
+        m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
+        if !is_wide(p) {
+            let slot = m.low_bits(word, p.slot_bits());
+            m.set_life(t, &mut state.life, slot, p.new_life(), !m.is_negative(word));
+        }
+    });
 }
 
 /// Keeps in `work.dead` the slots of misses whose link was overwritten by a later miss, and
@@ -154,25 +140,17 @@ fn collect_overwritten<M: Machine, S: Schedule>(
     m.phase(Phase::UpdateState, "the misses whose link was overwritten");
     let n = m.name_scalar("linked", m.len(&work.dead));
     m.clear(&mut work.dead);
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
-            let slot = m.name_vector("victim", m.low_bits(word, p.slot_bits()));
-            let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
-            m.append(t, &mut work.dead, lost, [slot]);
-        },
-    );
-    m.sweep(
-        m.len(&work.dead),
-        #[inline(always)]
-        |t| {
-            let slot = m.item(t, &work.dead, 0);
-            let x = m.gather(&state.id, slot);
-            let mixed = hash::mixed(m, p, x);
-            m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-            m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
-        },
-    );
+    sweep!(m, n, |t| {
+        let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
+        let slot = m.name_vector("victim", m.low_bits(word, p.slot_bits()));
+        let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
+        m.append(t, &mut work.dead, lost, [slot]);
+    });
+    sweep!(m, m.len(&work.dead), |t| {
+        let slot = m.item(t, &work.dead, 0);
+        let x = m.gather(&state.id, slot);
+        let mixed = hash::mixed(m, p, x);
+        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
+        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
+    });
 }

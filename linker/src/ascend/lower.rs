@@ -170,7 +170,7 @@ impl Lower<'_> {
             }
             match (op.code, &op.body) {
                 (OpCode::Sweep, Some(body)) => self.sweep(op, body),
-                (OpCode::Repeat { .. }, Some(body)) => self.repeat(op, body),
+                (OpCode::Repeat(_), Some(body)) => self.repeat(op, body),
                 (OpCode::When, Some(body)) => self.when(op, body),
                 _ => self.whole(op, &block.ops[n + 1..]),
             }

@@ -255,7 +255,7 @@ fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
 /// accesses it.
 fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let mut columns = BTreeMap::new();
-    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat { .. }));
+    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat(_)));
     let mut ops = Vec::new();
     tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| flatten(body, &mut ops));
     for (n, op) in ops.into_iter().enumerate() {

@@ -130,7 +130,7 @@ impl Pass<'_> {
                 let n = self.at(op.args[0]).hi.max(0);
                 match (op.code, body.binds) {
                     (OpCode::Sweep, _) => self.lanes = n,
-                    (OpCode::Repeat { max }, Some(r)) => self.set(r, first(n.min(max.into()))),
+                    (OpCode::Repeat(max), Some(r)) => self.set(r, first(n.min(max.into()))),
                     (_, Some(t)) => self.set(t, LIFE.into()),
                     (_, None) => {}
                 }
@@ -294,7 +294,7 @@ impl Pass<'_> {
                 self.check_range(op.columns[1], 0, self.declared(op.columns[0], 0))
             }
             OpCode::When | OpCode::ScalarNot => check_argument(arg(0), CONDITION),
-            OpCode::Age { .. } => check_argument(arg(0), Range::new(0, 128)),
+            OpCode::Age(_) => check_argument(arg(0), Range::new(0, 128)),
             OpCode::CountLe => check_argument(arg(0), LIFE),
             OpCode::AppendLt | OpCode::AppendEq => {
                 check_argument(arg(0), LIFE)?;

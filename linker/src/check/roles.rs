@@ -17,7 +17,7 @@ use crate::tape::{Block, Tape};
 pub fn check(tape: &Tape, body: &Block) -> Result<(), Refused> {
     let mut roles: Vec<Option<Role>> = vec![None; tape.columns.len()];
     for op in &body.ops {
-        for (&id, &(_, role)) in op.columns.iter().zip(op.code.signature().columns) {
+        for (&id, (_, role)) in op.columns.iter().zip(op.code.signature().columns()) {
             let name = || tape.column(id).name.clone();
             let why = match roles[id.0 as usize].replace(role) {
                 Some(before) if before != role => Why::TwoRoles(name(), before, role),

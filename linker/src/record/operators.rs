@@ -1,6 +1,7 @@
 //! The recorder's vectors, masks and scalars, and their operators.
 
 use super::{Defined, Recorder};
+use crate::tape::operations::operations;
 use crate::tape::{OpCode, Param, Range, Type, Value};
 use std::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
@@ -30,52 +31,22 @@ values! {
     Scalar;
 }
 
-/// Implements an operator by its left type, its trait, and its right type, which is a type of the
-/// tape or a constant.
-macro_rules! operator {
-    ($left:ident $trait:ident $f:ident i32 $code:ident) => {
-        impl $trait<i32> for $left<'_> {
+/// Implements the operators of the table.
+macro_rules! operators {
+    (operators { $(
+        $code:ident = $operator:ident $f:ident($a:ident: $left:ident $(, $b:ident: $right:ident)?
+            $(; $n:ident: $constant:ty)?) -> $out:ident, $text:literal;
+    )* } $($rest:tt)*) => {$(
+        impl<'t> $operator $(<$right<'t>>)? $(<$constant>)? for $left<'t> {
             type Output = Self;
-            fn $f(self, right: i32) -> Self {
-                self.m.op(OpCode::$code(right), &[self.value], &[])
+            fn $f(self $(, $b: $right<'t>)? $(, $n: $constant)?) -> Self {
+                self.m.op(OpCode::$code $(($n))?, &[self.value $(, $b.value)?], &[])
             }
         }
-    };
-    ($left:ident $trait:ident $f:ident $right:ident $code:ident) => {
-        impl<'t> $trait<$right<'t>> for $left<'t> {
-            type Output = Self;
-            fn $f(self, right: $right<'t>) -> Self {
-                self.m.op(OpCode::$code, &[self.value, right.value], &[])
-            }
-        }
-    };
+    )*};
 }
 
-operator!(Vector Add add Vector Add);
-operator!(Vector Sub sub Vector Sub);
-operator!(Vector Mul mul Vector Mul);
-operator!(Vector BitAnd bitand Vector And);
-operator!(Vector BitOr bitor Vector Or);
-operator!(Vector Add add Scalar AddScalar);
-operator!(Vector Sub sub Scalar SubScalar);
-operator!(Vector Mul mul Scalar MulScalar);
-operator!(Scalar Add add Scalar ScalarAdd);
-operator!(Scalar Sub sub Scalar ScalarSub);
-operator!(Scalar Mul mul Scalar ScalarMul);
-operator!(Mask BitAnd bitand Mask MaskAnd);
-operator!(Mask BitOr bitor Mask MaskOr);
-operator!(Vector Add add i32 AddTo);
-operator!(Vector Mul mul i32 MulTo);
-operator!(Vector BitAnd bitand i32 AndTo);
-operator!(Vector BitOr bitor i32 OrTo);
-operator!(Scalar Add add i32 ScalarAddTo);
-
-impl Not for Mask<'_> {
-    type Output = Self;
-    fn not(self) -> Self {
-        self.m.op(OpCode::MaskNot, &[self.value], &[])
-    }
-}
+operations!(operators);
 
 impl<'t> Recorder<'t> {
     /// Declares a scalar that the caller passes.

@@ -45,7 +45,7 @@ impl Replay<'_> {
             OpCode::PublishList(_) => (list(1).len, 0),
             OpCode::Share => (arg(3), arg(2)),
             OpCode::Take => (list(0).len, 0),
-            OpCode::Age { .. } => (all(0), arg(0)),
+            OpCode::Age(_) => (all(0), arg(0)),
             OpCode::CountLe => (all(0), 0),
             // The scan ends when the list is full.
             OpCode::AppendLt | OpCode::AppendEq => {
@@ -94,7 +94,7 @@ impl Replay<'_> {
                 memory.publish(row, first, column, args[2])?;
                 memory.fetch(column, row, args[0], args[3])?;
             }
-            OpCode::Age { settle } => {
+            OpCode::Age(settle) => {
                 if !(0..=128).contains(&args[0]) {
                     return Err(format!("lifetimes fall by 0..=128, not by {}", args[0]));
                 }

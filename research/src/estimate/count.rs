@@ -249,7 +249,7 @@ impl Counts {
             match (run.op.code, phases.of(run.op)) {
                 (OpCode::Bisect, _) => self.counts += n,
                 (OpCode::Append, Phase::Refresh) => self.early += run.active as f64,
-                (OpCode::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
+                (OpCode::Age(_), Phase::CollectDead) => self.decays += run.active as f64,
                 (OpCode::FindFree(_), _) => self.seeks += n,
                 (OpCode::Scatter, Phase::UpdateState)
                     if Some(run.op.columns[0]) == tape.find("link") =>

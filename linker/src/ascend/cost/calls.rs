@@ -90,7 +90,7 @@ impl Kernel {
             OpCode::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
             // A copy of a part out, and after the wait for all cores a copy of the whole row in.
             OpCode::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
-            OpCode::Age { settle } => life::decay_work(setting, load, settle),
+            OpCode::Age(settle) => life::decay_work(setting, load, settle),
             OpCode::Bisect => victims::find_threshold_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
             OpCode::ReadOutput => scalars(1.0),

@@ -127,7 +127,7 @@ impl Lower<'_> {
 
     fn life(&mut self, op: &Op, mut a: Vec<Expr>) {
         let call = match op.code {
-            OpCode::Age { settle } => {
+            OpCode::Age(settle) => {
                 if settle {
                     self.call(life::end_step_uses());
                 }
@@ -155,7 +155,7 @@ impl Lower<'_> {
 fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
     let uses = |op: &Op| op.all().any(|op| op.args.contains(&len));
     let writes = |op: &Op| {
-        let mut roles = op.columns.iter().zip(op.code.signature().columns);
+        let mut roles = op.columns.iter().zip(op.code.signature().columns());
         roles.any(|(&id, (_, role))| id == list && role.writes())
     };
     let last = rest.iter().rposition(uses).map_or(0, |n| n + 1);

@@ -157,7 +157,7 @@ fn appended(sweep: &Op) -> impl Iterator<Item = ColumnId> + '_ {
 fn written(op: &Op) -> impl Iterator<Item = ColumnId> + '_ {
     let all = std::iter::once(op).chain(op.body.iter().flat_map(Block::all));
     all.flat_map(|op| {
-        let columns = op.columns.iter().zip(op.code.signature().columns);
+        let columns = op.columns.iter().zip(op.code.signature().columns());
         columns
             .filter(|(_, (need, role))| matches!(need, Need::List | Need::Single) && role.writes())
             .map(|(&id, _)| id)

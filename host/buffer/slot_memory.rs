@@ -2,12 +2,12 @@
 
 use super::caller::{BlockTable, CallerBuffer};
 use crate::process_memory::ProcessMemory;
-use crate::{Result, memory};
+use crate::{Result, reserve};
 
 const TABLE: &str = "block table";
 
 /// Device memory, which this process cannot read directly.
-pub(crate) trait DeviceMemory: Send + Sync {
+pub(crate) trait SlotMemory: Send + Sync {
     /// Returns the device address of the first byte.
     fn address(&self) -> u64;
     /// Returns the length in bytes.
@@ -19,9 +19,9 @@ pub(crate) trait DeviceMemory: Send + Sync {
 /// The memory of a buffer.
 pub(super) enum Memory {
     Process(ProcessMemory),
-    Device(Box<dyn DeviceMemory>),
+    Device(Box<dyn SlotMemory>),
     /// Memory of the caller, on a device if there is a reader for it.
-    Caller(CallerBuffer, Option<Box<dyn DeviceMemory>>),
+    Caller(CallerBuffer, Option<Box<dyn SlotMemory>>),
 }
 
 impl Memory {
@@ -34,7 +34,7 @@ impl Memory {
     }
 
     /// Returns the device that holds the buffer and the caller's table; `None` for process memory.
-    pub fn device(&self) -> Option<&dyn DeviceMemory> {
+    pub fn device(&self) -> Option<&dyn SlotMemory> {
         match self {
             Self::Device(memory) | Self::Caller(_, Some(memory)) => Some(memory.as_ref()),
             Self::Process(_) | Self::Caller(_, None) => None,
@@ -72,8 +72,8 @@ impl Memory {
         let Some(device) = self.device() else {
             return Ok(Some(StateBlocks { table, entries, _copy: Vec::new() }));
         };
-        let mut copy = memory::filled(TABLE, table.entries(slots), 0)?;
-        let mut bytes = memory::filled(TABLE, 4 * copy.len(), 0)?;
+        let mut copy = reserve::filled(TABLE, table.entries(slots), 0)?;
+        let mut bytes = reserve::filled(TABLE, 4 * copy.len(), 0)?;
         device.read(entries.addr() as u64, &mut bytes)?;
         for (entry, bytes) in copy.iter_mut().zip(bytes.as_chunks::<4>().0) {
             *entry = i32::from_ne_bytes(*bytes);

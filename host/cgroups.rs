@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{field, read_number, read_parts};
+use crate::system_files::{field, read_number, read_parts};
 
 /// The files of one version of control groups.
 struct Version {
@@ -28,7 +28,7 @@ const V2: Version = Version {
 
 /// Returns the bytes that the tightest limit of this process's control groups leaves; `None` if
 /// there is no limit. `root` is the folder that stands for the root of the file system, or empty.
-pub(super) fn available(root: &str) -> Option<usize> {
+pub fn available(root: &str) -> Option<usize> {
     let groups = read_parts(&[root, "/proc/self/cgroup"]).ok()?;
     let mounts = read_parts(&[root, "/proc/self/mountinfo"]).ok()?;
     // A line is "number:controllers:path"; version 2 has number 0 and no controllers.

@@ -2,97 +2,12 @@
 //! to C17 and C++11 to C++20. The tests regenerate the file if the environment variable `BLESS` is
 //! set.
 
+mod generate;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cbindgen::{Builder, Config, EnumConfig, ExportConfig, Language, Style};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
-}
-
-/// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 20] = [
-    "version",
-    "status",
-    "log",
-    "allocator",
-    "pool_config",
-    "pool",
-    "layout",
-    "rows",
-    "share",
-    "workers",
-    "caller_buffer",
-    "choices",
-    "config",
-    "engine",
-    "sizes",
-    "arrays",
-    "plan",
-    "step",
-    "state",
-    "stats",
-];
-
-/// The initialiser of every struct with a `size`, for C.
-const INIT: &str = "
-/**
- * A struct of this type with its `size` set and every other field 0.
- */
-#ifndef __cplusplus
-#define AVSG_INIT(type) ((type){.size = sizeof(type)})
-#endif";
-
-/// Generates the header.
-fn header() -> String {
-    let enums = ["avsg_table", "avsg_lifetime", "avsg_machine", "avsg_strategy"];
-    let more = [
-        "avsg_pages",
-        "avsg_role",
-        "avsg_request_status",
-        "avsg_copier",
-        "avsg_log_level",
-        "avsg_memory_kind",
-    ];
-    let config = Config {
-        language: Language::C,
-        style: Style::Both,
-        cpp_compat: true,
-        usize_is_size_t: true,
-        include_guard: Some("AVSG_H".into()),
-        no_includes: true,
-        sys_includes: vec!["stddef.h".into(), "stdint.h".into()],
-        header: Some(fs::read_to_string(root().join("capi/intro.txt")).unwrap().trim_end().into()),
-        after_includes: Some(INIT.into()),
-        line_length: 100,
-        sort_by: cbindgen::SortKey::None,
-        documentation_style: cbindgen::DocumentationStyle::Doxy,
-        export: ExportConfig {
-            include: enums.iter().chain(&more).map(ToString::to_string).collect(),
-            ..Default::default()
-        },
-        function: cbindgen::FunctionConfig {
-            sort_by: Some(cbindgen::SortKey::None),
-            ..Default::default()
-        },
-        enumeration: EnumConfig { prefix_with_name: false, ..Default::default() },
-        ..Default::default()
-    };
-    let from = |builder: Builder, name| {
-        builder.with_src(root().join("capi/src").join(name).with_extension("rs"))
-    };
-    let bindings = SOURCES.into_iter().fold(Builder::new().with_config(config), from);
-    let mut bytes = Vec::new();
-    bindings.generate().unwrap().write(&mut bytes);
-    // Rust's lints demand a section `# Safety`. Where it only names rules of the introduction,
-    // those hold anyway.
-    let text = String::from_utf8(bytes).unwrap();
-    let text = text.replace(" *\n * # Safety\n * The pointers keep the rule Pointers.\n", "");
-    let text = text.replace(" # Safety\n * The pointers keep the rules ", " Rules: ");
-    text.replace(" # Safety\n * ", " Pointers: ")
-}
+use generate::{header, root, sources};
 
 #[test]
 fn the_header_in_the_repository_is_up_to_date() {
@@ -108,8 +23,7 @@ fn the_header_in_the_repository_is_up_to_date() {
 #[test]
 fn every_exported_function_is_declared_once() {
     let text = header();
-    for name in SOURCES {
-        let source = fs::read_to_string(root().join(format!("capi/src/{name}.rs"))).unwrap();
+    for (_, source) in sources() {
         for part in source.split("#[unsafe(no_mangle)]").skip(1) {
             let part = part.split("extern \"C\" fn ").nth(1).unwrap();
             let function = part.split('(').next().unwrap();
@@ -118,6 +32,14 @@ fn every_exported_function_is_declared_once() {
             assert!(function.starts_with("avsg_"), "{function}");
         }
     }
+}
+
+#[test]
+fn a_first_step_is_on_the_first_two_pages_after_the_rules() {
+    let text = header();
+    let line = |part: &str| text.lines().position(|line| line.contains(part)).unwrap();
+    let lines = line("avsg_engine_step(") - line("Part 1: ");
+    assert!(lines <= 2 * 66, "avsg_engine_step is {lines} lines behind the beginning of Part 1");
 }
 
 /// Returns the names of the structs that begin with their size.
@@ -137,8 +59,7 @@ fn the_cpp_wrapper_has_every_function_of_the_header() {
     // A C++ program reads these three from the header itself.
     let plain = ["avsg_abi_version", "avsg_version", "avsg_devices"];
     let mut wrapped = 0;
-    for name in SOURCES {
-        let source = fs::read_to_string(root().join(format!("capi/src/{name}.rs"))).unwrap();
+    for (_, source) in sources() {
         for part in source.split("extern \"C\" fn ").skip(1) {
             let function = part.split('(').next().unwrap();
             if !function.starts_with("avsg_") {

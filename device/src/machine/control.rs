@@ -1,0 +1,38 @@
+//! Macros for control. Each calls the method of its name with a body that is `#[inline(always)]`:
+//! without the attribute each intrinsic of the body is a call (`tests/codegen.rs`).
+
+/// `sweep!(m, n, |t| body)`
+macro_rules! sweep {
+    ($m:expr, $n:expr, |$t:ident| $body:expr) => {
+        $m.sweep(
+            $n,
+            #[inline(always)]
+            |$t| $body,
+        )
+    };
+}
+
+/// `repeat!(m, max, n, |r| body)`
+macro_rules! repeat {
+    ($m:expr, $max:expr, $n:expr, |$r:ident| $body:expr) => {
+        $m.repeat(
+            $max,
+            $n,
+            #[inline(always)]
+            |$r| $body,
+        )
+    };
+}
+
+/// `when!(m, condition, || body)`
+macro_rules! when {
+    ($m:expr, $condition:expr, || $body:expr) => {
+        $m.when(
+            $condition,
+            #[inline(always)]
+            || $body,
+        )
+    };
+}
+
+pub(crate) use {repeat, sweep, when};

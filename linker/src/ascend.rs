@@ -6,6 +6,7 @@ pub mod cann;
 pub mod code_size;
 mod declare;
 pub mod functions;
+mod geometry;
 pub mod kernels;
 pub mod limits;
 mod lower;

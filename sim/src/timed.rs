@@ -2,15 +2,16 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use crate::binary::{Binary, Code, LaunchConfig};
+use crate::binary::{Binary, LaunchConfig, Shim};
 use crate::cycles::{Cycles, Prices, Times};
 use crate::fault::Failure;
 use crate::kernel::KernelFault;
 
 /// Kernels that were compiled with the clocks of the shim.
 #[derive(Debug)]
-pub struct TimedKernels(Code);
+pub struct TimedKernels(Arc<Shim>);
 
 impl TimedKernels {
     /// Compiles C++ text that includes no headers but those of the shim.
@@ -20,7 +21,7 @@ impl TimedKernels {
     pub fn compile(text: &str) -> Result<Self, String> {
         let binary = Binary::from_data(format!("#define AVSG_SHIM_CYCLES\n{text}").as_bytes());
         match binary {
-            Ok(Binary::Shim(shim)) => Ok(Self(Code::Shim(shim))),
+            Ok(Binary::Shim(shim)) => Ok(Self(shim)),
             Ok(Binary::Closure) => Err("the text is no kernel".to_owned()),
             Err(Failure { text, .. }) => Err(text),
         }

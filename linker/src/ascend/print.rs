@@ -370,7 +370,7 @@ fn expr(e: &Expr) -> String {
 }
 
 /// Returns the index of an element: for a word of the header or record line its constant in
-/// `avsg_kernel.h`, if there is one.
+/// `avsg_geometry.h`, if there is one.
 fn element_of(tensor: &Tensor, at: &Expr) -> String {
     let line = if let Buffer::Named(name) = &tensor.buffer { name } else { "" };
     let name = match (line, at) {

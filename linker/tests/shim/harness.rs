@@ -44,10 +44,10 @@ fn flags() -> [&'static str; 8] {
 pub struct Kernels(Arc<libloading::Library>);
 
 impl Kernels {
-    /// Selects the statement of a file of mutants that is left out; 0 selects none.
-    pub fn leave_out(&self, number: c_int) {
-        // SAFETY: a file of mutants defines `avsg_leave_out` with this signature.
-        let set = unsafe { self.0.get::<extern "C" fn(c_int)>(b"avsg_leave_out\0") };
+    /// Selects the statement of a text of mutants that is left out; 0 selects none. `function` sets it.
+    pub fn leave_out(&self, function: &str, number: c_int) {
+        // SAFETY: a text of mutants defines the function with this signature.
+        let set = unsafe { self.0.get::<extern "C" fn(c_int)>(function.as_bytes()) };
         set.expect("a file of mutants")(number);
     }
 }

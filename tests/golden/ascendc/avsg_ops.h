@@ -1,9 +1,8 @@
 // avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.
+// avsg_plan.h includes it behind avsg_kernel.h.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
-
-#include "avsg_kernel.h"
 
 namespace avsg::stage_one {
 

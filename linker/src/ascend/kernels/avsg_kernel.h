@@ -1,8 +1,8 @@
-// avsg_kernel.h: the geometry, the launch scalars, copies, and words of requests.
-@PREAMBLE@
+// avsg_kernel.h: copies, the launch scalars, and words of requests.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
-#include "kernel_operator.h"
+#include "avsg_geometry.h"
 
 // In CANN 8.5 the name of Compares is CompareScalar.
 #if defined(ASC_DEVKIT_MAJOR) && ASC_DEVKIT_MAJOR < 9
@@ -12,28 +12,6 @@
 using namespace AscendC;
 
 namespace avsg {
-
-constexpr int32_t K = @K@;  // ids per row at most; the row stride of slots and miss lists
-constexpr int32_t TOKENS = @TOKENS@;  // N_q, rows of a request at most
-constexpr int32_t SLOTS = @SLOTS@;  // S, slots of a request
-constexpr int32_t MAX_SLOT_BLOCKS = @MAX_SLOT_BLOCKS@;  // entries of a state at most in slotBlocks
-constexpr int32_t PAGE = @PAGE@;  // rows of a host block, a power of two; 0: no block table
-constexpr int32_t PAGE_SHIFT = @PAGE_SHIFT@;  // log2 PAGE; 0 without a block table
-constexpr int32_t ID_LIMIT = @ID_LIMIT@;  // every id is below it
-constexpr int32_t NO_STABLE_LEN = @NO_STABLE_LEN@;  // above every id: nothing is invalidated
-constexpr int32_t RECORD_WORDS = @RECORD_WORDS@;  // words of a request's record, 64 bytes
-constexpr int32_t RECORD_MISSES = 0;  // word of the misses of token 0; one word for each token
-constexpr int32_t RECORD_TOTAL = @RECORD_TOTAL@;  // word of the misses of all tokens
-constexpr int32_t RECORD_STATUS = @RECORD_STATUS@;  // word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks
-constexpr int32_t TOO_MANY_SLOT_BLOCKS = @TOO_MANY_SLOT_BLOCKS@;  // the last of these bits
-constexpr int32_t HEADER_WORDS = @HEADER_WORDS@;  // words of a table's header, 64 bytes
-constexpr int32_t HEADER_GENERATION = @HEADER_GENERATION@;  // word of the generation that the table was built for; 0: none
-constexpr int32_t HEADER_TOP = @HEADER_TOP@;  // word of the bound that all ids in the table are below
-constexpr int32_t HEADER_THRESHOLD = @HEADER_THRESHOLD@;  // word of the last eviction threshold, where the next bisection starts
-constexpr uint64_t TABLE_WORDS = @TABLE_WORDS@;  // words of a table: header, ids, lifetimes and padding, links
-constexpr uint32_t UB_BYTES = @UB_BYTES@;  // bytes of UB that kernels use; Select overwrites the memory above
-
-@TILING@
 
 // ---- copies ---------------------------------------------------------------------------------
 
@@ -107,7 +85,15 @@ template <HardEvent event, typename Id> __aicore__ inline void SetWaitFlag(Id id
     WaitFlag<event>(id);
 }
 
-@READ_TILING@
+// Returns the words of a launch's scalars, copied to UB at `at`, because scalar reads of global memory
+// would go through the data cache.
+__aicore__ inline LocalTensor<int32_t> LaunchWords(GM_ADDR from, uint32_t at)
+{
+    const LocalTensor<int32_t> words = Local<int32_t>(at, sizeof(Tiling) / 4);
+    CopyIn(words, Global<int32_t>(from), sizeof(Tiling) / 4);
+    SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
+    return words;
+}
 
 // Returns whether a state has more entries in slotBlocks than a core has memory for.
 __aicore__ inline bool HasTooManySlotBlocks(const Tiling &t)

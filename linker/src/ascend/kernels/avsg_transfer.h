@@ -1,5 +1,5 @@
 // avsg_transfer.h: Stage Two. Every core copies an equal share of the misses of a batch.
-@PREAMBLE@
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
 #include "avsg_rows.h"

@@ -1,16 +1,15 @@
 // avsg_reset: writes empty tables.
-@PREAMBLE@
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 
 #include "avsg_kernel.h"
 
 namespace avsg {
 
-constexpr int32_t LIFE_WORDS = @LIFE_WORDS@;               // words of the lifetimes and their padding
 constexpr int32_t PARTS = 8;                        // parts of a table, which cores write independently
 constexpr int32_t FILL = 2048;                      // words of one copy
 constexpr uint32_t HEADER_AT = 128;
 constexpr uint32_t FILL_AT = HEADER_AT + 64;
-static_assert(FILL_AT + 3 * FILL * 4 == @RESET_BYTES@, "the layout of UB");
+static_assert(FILL_AT + 3 * FILL * 4 == RESET_BYTES && RESET_BYTES <= UB_BYTES, "the layout of UB");
 
 // Writes one value to this part's share of the words from..from+n-1 of a table. `fill` is the UB
 // address of FILL words with the value.
@@ -28,11 +27,11 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
 {
     const LocalTensor<int32_t> header = Local<int32_t>(HEADER_AT, HEADER_WORDS);
     Duplicate(header, 0, HEADER_WORDS);
-    Duplicate(Local<int32_t>(FILL_AT, FILL), @NO_ID@, FILL);
-    Duplicate(Local<int32_t>(FILL_AT + FILL * 4, FILL), @EMPTY_LIFETIMES@, FILL);
-    Duplicate(Local<int32_t>(FILL_AT + 2 * FILL * 4, FILL), @EMPTY_LINK@, FILL);
+    Duplicate(Local<int32_t>(FILL_AT, FILL), NO_ID, FILL);
+    Duplicate(Local<int32_t>(FILL_AT + FILL * 4, FILL), EMPTY_LIFETIMES, FILL);
+    Duplicate(Local<int32_t>(FILL_AT + 2 * FILL * 4, FILL), EMPTY_LINK, FILL);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    header.SetValue(HEADER_THRESHOLD, @THRESHOLD@);
+    header.SetValue(HEADER_THRESHOLD, EMPTY_THRESHOLD);
     SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
     const int32_t core = GetBlockIdx();
     const int32_t cores = GetBlockNum();
@@ -46,18 +45,18 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
         }
         FillWords(table, HEADER_WORDS, SLOTS, part, FILL_AT);
         FillWords(table, HEADER_WORDS + SLOTS, LIFE_WORDS, part, FILL_AT + FILL * 4);
-        FillWords(table, HEADER_WORDS + SLOTS + LIFE_WORDS, @LINKS@, part, FILL_AT + 2 * FILL * 4);
+        FillWords(table, HEADER_WORDS + SLOTS + LIFE_WORDS, TABLE_LINKS, part, FILL_AT + 2 * FILL * 4);
     }
 }
 
 } // namespace avsg
 
 extern "C" __global__ __aicore__ void avsg_reset(
-@PARAMETERS@)
+    GM_ADDR tables, AVSG_UPDATED(GM_ADDR tablesOut) GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
-@LAUNCH@
+    AVSG_TILING(t, 0);
     avsg::Reset(t, tables);
     PipeBarrier<PIPE_ALL>();
 }

@@ -140,16 +140,6 @@ pub trait Machine: Copy {
     fn name_scalar(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {
         value
     }
-    /// Returns the smallest t in -128..=127 with `count(t)` >= `need`, or 127 if there is none.
-    /// `count` must be monotone in t and have no effect. `hint`, the first t that is tried, changes
-    /// the cost only. If `need` <= 0, the result is -128 and nothing is counted. Each count waits
-    /// for the vector unit.
-    fn bisect(
-        self,
-        hint: Self::Scalar,
-        need: Self::Scalar,
-        count: impl FnMut(Self::Scalar) -> Self::Scalar,
-    ) -> Self::Scalar;
 
     // ---- lanes --------------------------------------------------------------------------------
 
@@ -278,9 +268,16 @@ pub trait Machine: Copy {
     /// a slot that is in use (lifetime >= 0) first falls by 128. Two instructions over all S
     /// lifetimes, five with `settle`.
     fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, settle: bool);
-    /// Returns the number of slots with a lifetime <= t, for t in -128..=127. One comparison over
-    /// all S lifetimes, and a wait for the count.
-    fn count_le(self, life: &Self::Life<'_>, t: Self::Scalar) -> Self::Scalar;
+    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or
+    /// 127 if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost
+    /// only: each t that is tried costs one comparison over all S lifetimes, and a wait for the
+    /// count.
+    fn threshold(
+        self,
+        life: &Self::Life<'_>,
+        hint: Self::Scalar,
+        need: Self::Scalar,
+    ) -> Self::Scalar;
     /// Appends the slots with a lifetime < t, in the order of their indices, until the list has
     /// `limit` entries. A pass over the lifetimes, which ends when the list is full.
     fn append_lt(
@@ -326,8 +323,6 @@ pub trait Machine: Copy {
 
     // ---- global memory --------------------------------------------------------------------------
 
-    /// Reads one word of an input. A scalar load, after its cache line is invalidated.
-    fn read_input(self, from: &Self::Input<'_>, at: Self::Scalar) -> Self::Scalar;
     /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
     /// there when it started. A scalar load.
     fn read_output(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;

@@ -4,7 +4,7 @@
 //! poison.
 
 use super::{Lane, Replay, Tile};
-use crate::tape::{ColumnId, Op, OpCode, Type, Value};
+use crate::tape::{ColumnId, Op, OpCode, Value};
 
 impl Replay<'_> {
     /// Executes an op inside of a sweep on the live lanes.
@@ -21,12 +21,6 @@ impl Replay<'_> {
         };
         self.vectors[out as usize] = lanes;
         done
-    }
-
-    /// Returns the number of lanes that the mask of the op that just ran selects.
-    pub(super) fn masked(&self, op: &Op) -> usize {
-        let mask = op.args.iter().find(|&&v| self.tape.type_of(v) == Type::Mask);
-        mask.map_or(0, |&m| self.vector(m).iter().filter(|&&bit| bit == Some(1)).count())
     }
 
     fn vector(&self, value: Value) -> &[Lane] {
@@ -119,7 +113,6 @@ impl Replay<'_> {
 
     fn effect(&mut self, op: &Op) -> Result<(), String> {
         let Tile { at, live, n } = self.tile;
-        let rules = &self.tape.rules;
         let Self { memory, vectors, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
         let mask = |n: usize| set_lanes(lanes(n));
@@ -153,7 +146,7 @@ impl Replay<'_> {
                     let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
                     let byte = &mut life[slot];
                     *byte = match op.code {
-                        OpCode::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
+                        OpCode::StepLife(rule) => rule.next(*byte),
                         OpCode::SetLife(value) => value,
                         _ => *byte,
                     };

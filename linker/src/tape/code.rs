@@ -85,6 +85,17 @@ impl Signature {
     }
 }
 
+/// The rule of a step of lifetimes: the next byte, indexed by the byte as an unsigned number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule(pub [i8; 256]);
+
+impl Rule {
+    /// Returns the byte that follows.
+    pub fn next(&self, byte: i8) -> i8 {
+        self.0[usize::from(byte.cast_unsigned())]
+    }
+}
+
 /// Makes an operand of the notation of the table.
 macro_rules! operand {
     ([Vector; W]) => {
@@ -143,7 +154,7 @@ operations!(codes);
 impl OpCode {
     /// Returns whether the op has a block that it runs.
     pub fn controls(self) -> bool {
-        matches!(self, Self::Sweep | Self::Repeat(_) | Self::When | Self::Bisect)
+        matches!(self, Self::Sweep | Self::Repeat(_) | Self::When)
     }
 
     /// Returns whether the op works on lanes, and so belongs inside of a sweep.

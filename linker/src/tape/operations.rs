@@ -80,7 +80,8 @@ macro_rules! operations {
 
             Age = age(life: (WholeWrite &mut Life), by: Scalar; settle: bool),
                 "age {life} by {by}{}", if settle { ", settling" } else { "" };
-            CountLe = count_le(life: (WholeRead &Life), t: Scalar) -> Scalar, "count {life} <= {t}";
+            Threshold = threshold(life: (WholeRead &Life), hint: Scalar, need: Scalar) -> Scalar,
+                "threshold of {life} from {hint} for {need}";
             AppendLt = append_lt(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
                 limit: Scalar), "append {list} <- {life} < {t}, until {limit}";
             AppendEq = append_eq(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
@@ -88,8 +89,6 @@ macro_rules! operations {
             GatherLife = gather_life(life: (Gathered &Life), slot: Vector) -> Vector,
                 "gather {life}[{slot}]";
 
-            ReadInput = read_input(from: (WholeRead &Input), at: Scalar) -> Scalar,
-                "read {from}[{at}]";
             ReadOutput = read_output(from: (WholeRead &Output), at: Scalar) -> Scalar,
                 "read {from}[{at}]";
             WriteOutput = write_output(to: (WholeWrite &mut Output), at: Scalar, value: Scalar),
@@ -116,16 +115,13 @@ macro_rules! operations {
                 "find {position} <- free by {sequence}, {n} ids, {retries} retries, in {link}, {held}";
             SetLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; value: i8),
                 "scatter {life}[{slot}] = {value} where {mask}";
-            // The rule is a number in the tape's list of rules.
-            StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: usize),
-                "step {life}[{slot}] by rule {rule} where {mask}";
+            StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: Rule),
+                "step {life}[{slot}] by the rule where {mask}";
         }
         blocks {
             Sweep = (n: Scalar) |t: Tile|, "sweep {n} |{t}|";
             Repeat = (n: Scalar; max: u32) |r: Scalar|, "repeat {n}, at most {max} |{r}|";
             When = (condition: Scalar), "when {condition}";
-            Bisect = (hint: Scalar, need: Scalar) -> Scalar |t: Scalar|,
-                "bisect from {hint} until {need} |{t}|";
         }
     } };
 }

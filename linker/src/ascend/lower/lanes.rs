@@ -5,7 +5,8 @@ use super::registers::Temp;
 use crate::ascend::aiv::{
     Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
-use crate::ascend::functions::{append, lookup, words};
+use crate::ascend::functions::{append, lookup};
+use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
@@ -34,6 +35,12 @@ pub fn iota(to: Tensor) -> Call {
 fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
     let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
     vector(op, to.viewed_as(View::U16), from, None, over)
+}
+
+/// Returns an operation of each lane with one word.
+fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
+    from.push(Tensor::word(word.cast_unsigned()));
+    vector(op, to, from, None, Length::Lanes)
 }
 
 /// Returns a shift of unsigned numbers.
@@ -126,19 +133,11 @@ impl Lower<'_> {
             self.at.extend(out.map(|out| (out, same)));
             return;
         }
-        self.with_word(out, value, &words::AND_WORD, mask);
+        self.with_word(VectorOp::AndWord, out, value, mask);
     }
 
-    fn with_word(
-        &mut self,
-        out: Option<Value>,
-        value: Value,
-        function: &'static crate::ascend::aiv::Function,
-        word: i32,
-    ) {
-        self.make(out, false, &[value], |to, mut from| {
-            words::with_word(function, to, from.remove(0), word.cast_unsigned())
-        });
+    fn with_word(&mut self, op: VectorOp, out: Option<Value>, value: Value, word: i32) {
+        self.make(out, false, &[value], |to, from| with_word(op, to, from, word));
     }
 
     /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
@@ -149,8 +148,7 @@ impl Lower<'_> {
         let mut from = self.operand(index);
         if range.lo < 0 || range.hi > last {
             let to = self.temp(false, "offset");
-            let word = last.cast_unsigned();
-            self.call(words::with_word(&words::AND_WORD, to.clone(), from, word));
+            self.call(with_word(VectorOp::AndWord, to.clone(), vec![from], last));
             from = to;
         }
         let to = self.temp(false, "offset");
@@ -158,10 +156,10 @@ impl Lower<'_> {
         to
     }
 
-    pub(super) fn lane(&mut self, op: &Op) {
+    pub(super) fn lane(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
-            _ if !op.code.on_lanes() => self.whole(op, &[]),
+            _ if !op.code.on_lanes() => return self.whole(op, &[]),
             OpCode::Splat(_) => {}
             OpCode::Iota => {
                 self.make(op.out, false, &[], |to, _| iota(to));
@@ -177,7 +175,7 @@ impl Lower<'_> {
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
             OpCode::AndTo(n) => self.and(op.out, a[0], n),
             OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
+            OpCode::OrTo(n) => self.with_word(VectorOp::OrWord, op.out, a[0], n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
@@ -194,9 +192,10 @@ impl Lower<'_> {
                     vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
                 });
             }
+            // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
-                let (no, yes) = (from.remove(2), from.remove(1));
-                words::select(to, from.remove(0), [yes, no])
+                from[1..].iter_mut().for_each(|value| value.view = View::F32);
+                vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
             }),
             OpCode::Eq => self.compare(op.out, a, None),
             OpCode::EqTo(n) => {
@@ -238,8 +237,9 @@ impl Lower<'_> {
                 self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
-            _ => self.effect(op),
+            _ => return self.effect(op),
         }
+        Ok(())
     }
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
@@ -269,7 +269,7 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, to)));
     }
 
-    fn effect(&mut self, op: &Op) {
+    fn effect(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
             OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
@@ -282,8 +282,9 @@ impl Lower<'_> {
                 self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
                 self.at.extend(op.out.map(|out| (out, to)));
             }
-            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+            _ => return Err(Why::NoCall),
         }
+        Ok(())
     }
 
     /// Lowers a store. If the last call makes the value and no other operation uses it, that call

@@ -81,8 +81,8 @@ impl Kernel {
                 scalars(1.0) + of_calls(calls, tile) * whole as f64 + last
             }
             // The work that does not depend on the mask is counted with the calls of the sweep.
-            OpCode::Scatter if self.is_joined(op) => scatter::work_of_both(load),
-            OpCode::Scatter => scatter::work(load),
+            OpCode::Scatter(_) if self.is_joined(op) => scatter::work_of_both(load),
+            OpCode::Scatter(_) => scatter::work(load),
             OpCode::SetLife(_) => life::set_work(setting, load),
             OpCode::StepLife(_) => life::refresh_work(setting, load),
             OpCode::Append if self.appends_once(op) => Work::default(),
@@ -90,8 +90,6 @@ impl Kernel {
             OpCode::Lookup => lookup::work(load),
             OpCode::Find(retries) => search::work(setting, load, true, retries as usize + 1),
             OpCode::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
-            // A copy of a part out, and after the wait for all cores a copy of the whole row in.
-            OpCode::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
             OpCode::Age(settle) => life::decay_work(setting, load, settle),
             OpCode::Threshold => victims::find_threshold_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
@@ -115,7 +113,7 @@ impl Kernel {
     /// Returns the width and the calls of the sweep that contains an operation.
     fn sweep_of(&self, op: &Op) -> Option<&(Width, Vec<Call>)> {
         let inside = |sweep: &Op| {
-            sweep.body.iter().flat_map(|body| &body.ops).any(|inner| std::ptr::eq(inner, op))
+            sweep.blocks.iter().flat_map(|body| &body.ops).any(|inner| std::ptr::eq(inner, op))
         };
         self.loops.get(self.sweeps().position(inside)?)
     }

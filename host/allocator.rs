@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 
 /// What memory is used for, which decides where it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +87,9 @@ impl Allocated {
             return Ok(memory);
         }
         // The drop of `memory` releases it.
-        let limit = format!("{what} must begin at a multiple of {alignment}");
-        let remedy = "return memory with the alignment that the allocator is asked for";
-        Err(Error::invalid("allocated address", format!("{at:p}"), limit, remedy))
+        Err(invalid!("allocated address" is format!("{at:p}"), but
+            "{what} must begin at a multiple of {alignment}";
+            "return memory with the alignment that the allocator is asked for"))
     }
 
     /// Allocates memory of the process, in which every byte is zero.

@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::Arc;
 
 use crate::allocator::{Allocated, Allocator, MemoryKind};
-use crate::{Result, memory};
+use crate::{Result, reserve};
 
 /// An integer: any bytes are a value of it, and it has no padding.
 ///
@@ -35,7 +35,7 @@ impl<T: Integer> Array<T> {
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let Some(allocator) = allocator else {
-            return memory::filled(what, len, value).map(Self::Own);
+            return reserve::filled(what, len, value).map(Self::Own);
         };
         let (kind, bytes) = (MemoryKind::Host, len.saturating_mul(size_of::<T>()));
         let memory = Allocated::new(allocator, kind, what, bytes, Allocated::LINE)?;

@@ -21,5 +21,6 @@ pub mod sizes;
 mod slots;
 mod staging;
 
+pub(crate) use device::Ascend;
 pub use options::AscendOptions;
 pub use pool::{RegisteredPool, WeakRegisteredPool};

@@ -8,7 +8,7 @@ use crate::device_arrays::{QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::written::Written;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
@@ -29,8 +29,8 @@ pub(crate) trait Device: Send + Sync {
     /// # Safety
     /// As for [`crate::engine::Engine::enqueue_plan`].
     unsafe fn enqueue(&mut self, _: &Resources, _: &QueuedStep, _: RawStream) -> Result<()> {
-        let limit = "it has host arrays and no streams";
-        Err(Error::invalid("device", self.name(), limit, "call plan, transfer, step, append"))
+        Err(invalid!("device" is self.name(), but "it has host arrays and no streams";
+            "call plan, transfer, step, append"))
     }
 
     /// Allocates the device memory of a new plan.

@@ -1,42 +1,48 @@
-//! The inputs of one decode step, in the memory of this process.
+//! The inputs of one decode step.
+
+use crate::{Result, ensure};
 
 /// The most requests of a batch, and the most rows and requests of a plan.
 pub const MAX_REQUESTS: usize = 1 << 20;
 
-/// The batch of one decode step. Every array has one entry per request unless its field says
-/// otherwise.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch<'a> {
+/// The batch of one decode step, with arrays of int32 of the type `A`. Every array has one entry per
+/// request unless its field says otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchOf<A> {
     /// `[rows, K]` int32, the selected token ids of each row, `ids_stride` words from one row to
     /// the next. A row is one token of one request. Negative ids are padding.
-    pub ids: &'a [i32],
+    pub ids: A,
     /// Words from one row of `ids` to the next; at least `k`.
     pub ids_stride: usize,
     /// K, the number of ids per row; 1 up to the K of the geometry.
     pub k: usize,
     /// `[requests + 1]` int32, the first row of each request, then the number of rows. It starts at
     /// 0 and ascends by at most N_q per request.
-    pub cu_q: &'a [i32],
+    pub cu_q: A,
     /// `[requests]` int32, the state of each request; no two requests may name one state. -1 marks
-    /// a padded request, which gets slots of -1 and copies nothing.
-    pub state: &'a [i32],
+    /// a padded request, which gets slots of -1 and copies nothing. Its length is the number of
+    /// requests, at most [`MAX_REQUESTS`].
+    pub state: A,
     /// `[requests]` int32, the generation of each request: a number that its state has not had for
     /// another request. A table that has another one is emptied first. An append ignores it.
-    pub generation: &'a [i32],
+    pub generation: A,
     /// `[requests]` int32, the number of tokens whose KV was final before this step. -1 turns
     /// invalidation and fresh rows off.
-    pub stable_len: &'a [i32],
+    pub stable_len: A,
     /// `[requests]` int32, the sequence length including this step's tokens. Ids must be below it.
-    pub seq_len: &'a [i32],
-    /// `[requests, block_stride]` int32, the host blocks of each request; empty if the geometry has
+    pub seq_len: A,
+    /// `[requests, block_stride]` int32, the host blocks of each request; unused if the geometry has
     /// no pages (`page` is 0).
-    pub block_table: &'a [i32],
+    pub block_table: A,
     /// Entries per request in `block_table`.
     pub block_stride: usize,
     /// The indexer that selected the ids ([`Config::indexers`](crate::engine::Config::indexers)); 0
     /// in an engine with one indexer. An append ignores it.
     pub indexer: usize,
 }
+
+/// A batch in the memory of this process.
+pub type Batch<'a> = BatchOf<&'a [i32]>;
 
 /// The fresh rows: KV rows of this step's tokens, which the host pool does not hold yet. In each
 /// segment, row r of the batch begins at byte r · stride.
@@ -46,12 +52,66 @@ pub struct Fresh<'a> {
     pub segments: &'a [&'a [u8]],
 }
 
-impl Batch<'_> {
-    /// Returns the number of requests, padded ones included.
-    pub(crate) fn requests(&self) -> usize {
-        self.state.len()
+impl Fresh<'_> {
+    /// Returns the bytes of each segment.
+    pub(crate) fn bytes(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.segments.iter().map(|rows| rows.len())
+    }
+}
+
+/// The name of an array, and that of its length.
+pub(crate) type ArrayName = [&'static str; 2];
+
+/// An array of a batch, which is in the memory of this process or of a device.
+pub(crate) trait BatchArray: Copy {
+    /// Returns the number of elements.
+    fn count(self) -> usize;
+
+    /// Checks an array whose `need` elements belong to `requests` requests.
+    fn check(self, name: ArrayName, need: usize, requests: usize) -> Result<()>;
+
+    /// Checks the block tables of `requests` requests with `stride` entries each. The product
+    /// saturates, because the caller chooses `stride`: a wrapped product would pass.
+    fn check_block_tables(self, requests: usize, stride: usize) -> Result<()>;
+
+    /// Returns whether an array of states names one, as far as the host can tell.
+    fn may_name_a_state(self) -> bool;
+}
+
+impl BatchArray for &[i32] {
+    fn count(self) -> usize {
+        self.len()
     }
 
+    fn check(self, [_, length]: ArrayName, need: usize, requests: usize) -> Result<()> {
+        ensure!(self.len() == need, length is self.len(), but
+            "a batch of {requests} requests has {need}"; "size the array by the length of `state`");
+        Ok(())
+    }
+
+    fn check_block_tables(self, requests: usize, stride: usize) -> Result<()> {
+        let need = requests.saturating_mul(stride);
+        ensure!(self.len() >= need, "block_table length" is self.len(), but
+            "{requests} requests of {stride} entries need {need}"; "pass them all");
+        Ok(())
+    }
+
+    fn may_name_a_state(self) -> bool {
+        self.iter().any(|&state| state >= 0)
+    }
+}
+
+impl<A> BatchOf<A> {
+    /// Returns the number of requests, padded ones included.
+    pub(crate) fn requests(&self) -> usize
+    where
+        A: BatchArray,
+    {
+        self.state.count()
+    }
+}
+
+impl Batch<'_> {
     /// Returns the number of rows in a batch whose `cu_q` was checked.
     pub(crate) fn rows(&self) -> usize {
         self.cu_q.last().map_or(0, |&rows| usize::try_from(rows).unwrap_or(0))

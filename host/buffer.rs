@@ -8,7 +8,7 @@
 
 mod caller;
 mod layout;
-mod memory;
+mod slot_memory;
 mod view;
 
 use std::ops::Range;
@@ -16,19 +16,18 @@ use std::sync::Arc;
 use std::{fmt, ptr};
 
 use layout::Layout;
-use memory::{Memory, StateBlocks};
+use slot_memory::{Memory, StateBlocks};
 
 use crate::allocator::Allocator;
-use crate::memory as system;
 use crate::process_memory::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::written::Written;
-use crate::{Error, Result};
+use crate::{Result, available_memory, ensure, invalid, reserve};
 
 pub(crate) use caller::BlockTable;
 pub use caller::CallerBuffer;
 pub use layout::BufferConfig;
-pub(crate) use memory::DeviceMemory;
+pub(crate) use slot_memory::SlotMemory;
 pub use view::SlotView;
 
 const WHAT: &str = "device buffer";
@@ -67,7 +66,7 @@ impl DeviceBuffer {
     /// # Errors
     /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
-        system::check(WHAT, Self::bytes_needed(config)?)?;
+        available_memory::check(WHAT, Self::bytes_needed(config)?)?;
         Self::in_process(config, None)
     }
 
@@ -83,7 +82,7 @@ impl DeviceBuffer {
 
     /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
     /// and [`Self::slot_bytes`] copies from the device.
-    pub(crate) fn on_device<M: DeviceMemory + 'static>(
+    pub(crate) fn on_device<M: SlotMemory + 'static>(
         config: &BufferConfig,
         zeroed: impl FnOnce(usize) -> Result<M>,
     ) -> Result<Self> {
@@ -103,7 +102,7 @@ impl DeviceBuffer {
             layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
         };
         let segments = config.format.as_slice();
-        let mut bases = system::with_capacity(WHAT, config.layers * segments.len())?;
+        let mut bases = reserve::with_capacity(WHAT, config.layers * segments.len())?;
         bases.extend((0..config.layers).flat_map(of_layer));
         let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
         Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
@@ -114,10 +113,10 @@ impl DeviceBuffer {
     pub(crate) fn from_caller(
         config: &BufferConfig,
         caller: &CallerBuffer,
-        reader: Option<Box<dyn DeviceMemory>>,
+        reader: Option<Box<dyn SlotMemory>>,
     ) -> Result<Self> {
         let steps = caller.strides().iter().map(Strides::steps).collect();
-        let (config, bases) = (config.clone(), system::copied(WHAT, caller.bases())?.into());
+        let (config, bases) = (config.clone(), reserve::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
     }
 
@@ -178,21 +177,16 @@ impl DeviceBuffer {
         rows::index("segment", segment, self.config.format.as_slice().len())?;
         self.check_no_table()?;
         let (steps, slots) = (self.steps[segment], self.config.slots);
-        if steps.gap != 0 && 1 << steps.shift < slots {
-            let limit = "the slots of a state must be one stride apart";
-            let remedy = "use the strides of the caller's buffer";
-            return Err(Error::invalid("block slots", 1 << steps.shift, limit, remedy));
-        }
+        ensure!(steps.gap == 0 || 1 << steps.shift >= slots, "block slots" is 1 << steps.shift, but
+            "the slots of a state must be one stride apart";
+            "use the strides of the caller's buffer");
         Ok((steps.offset(slots), steps.row))
     }
 
     fn check_no_table(&self) -> Result<()> {
-        if self.memory.table().is_none() {
-            return Ok(());
-        }
-        let limit = "the caller's table says where they are";
-        let remedy = "use DeviceBuffer::index, or the table";
-        Err(Error::invalid("blocks of a state", "in any order", limit, remedy))
+        ensure!(self.memory.table().is_none(), "blocks of a state" is "in any order", but
+            "the caller's table says where they are"; "use DeviceBuffer::index, or the table");
+        Ok(())
     }
 
     /// Returns the index of a slot of a state among the slots of all states, which
@@ -233,11 +227,9 @@ impl DeviceBuffer {
     /// If there is no such state, layer or segment, or the caller's table of blocks is in device
     /// memory.
     pub fn view(&self, state: usize, layer: usize, segment: usize) -> Result<SlotView> {
-        if self.has_device_table() {
-            let limit = "a view reads the table, which is in device memory";
-            let remedy = "use DeviceBuffer::slot_ptr or DeviceBuffer::index";
-            return Err(Error::invalid("blocks of a state", "on the device", limit, remedy));
-        }
+        ensure!(!self.has_device_table(), "blocks of a state" is "on the device", but
+            "a view reads the table, which is in device memory";
+            "use DeviceBuffer::slot_ptr or DeviceBuffer::index");
         let blocks = self.state_blocks(state)?;
         self.view_by(blocks.as_ref(), state, layer, segment)
     }
@@ -315,10 +307,8 @@ impl DeviceBuffer {
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
             let from = self.view_by(blocks.as_ref(), state, layer, index)?.ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
-            if from.is_null() {
-                let limit = "its block is not in the buffer";
-                return Err(Error::invalid("slot", slot, limit, "correct the table of blocks"));
-            }
+            ensure!(!from.is_null(), "slot" is slot, but "its block is not in the buffer";
+                "correct the table of blocks");
             if let Some(device) = self.memory.device() {
                 device.read(from.addr() as u64, part)?;
                 rest = after;
@@ -345,22 +335,21 @@ impl DeviceBuffer {
         rows::index("state", state, self.config.states)?;
         let slots = self.config.slots;
         let page = if page == 0 { slots } else { page };
-        if !slots.is_multiple_of(page) {
-            let limit = format!("it must divide the {slots} slots");
-            return Err(Error::invalid("page", page, limit, "pass a power of two up to S, or 0"));
-        }
+        ensure!(slots.is_multiple_of(page), "page" is page, but "it must divide the {slots} slots";
+            "pass a power of two up to S, or 0");
         self.check_no_table()?;
         if let Some(steps) =
             self.steps.iter().find(|steps| steps.gap != 0 && page != 1 << steps.shift)
         {
-            let limit = format!("the buffer's blocks have {} slots", 1usize << steps.shift);
-            return Err(Error::invalid("page", page, limit, "pass the slots of a block"));
+            return Err(invalid!("page" is page, but
+                "the buffer's blocks have {} slots", 1usize << steps.shift;
+                "pass the slots of a block"));
         }
         let pages = slots / page;
         let index = |state: usize| {
             i32::try_from(state * pages).map_err(|_| {
-                let limit = format!("page indices are int32, and {pages} pages belong to each");
-                Error::invalid("state", state, limit, "pass larger pages")
+                invalid!("state" is state, but
+                    "page indices are int32, and {pages} pages belong to each"; "pass larger pages")
             })
         };
         Ok(index(state)?..index(state + 1)?)

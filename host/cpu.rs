@@ -3,11 +3,16 @@
 mod choose;
 mod cores;
 mod device;
+mod dispatch;
 mod launch;
 pub mod machine;
 mod outputs;
-pub mod stage;
+mod stage;
+mod stage_one;
+pub mod standalone_table;
 mod threads;
 mod transfer;
 mod wait;
 pub mod worker_pool;
+
+pub(crate) use device::Cpu;

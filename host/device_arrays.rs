@@ -3,6 +3,9 @@
 
 use core::ffi::c_void;
 
+use crate::batch::{ArrayName, BatchArray, BatchOf};
+use crate::{Result, ensure};
+
 /// An array of int32 in device memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceArray {
@@ -12,40 +15,43 @@ pub struct DeviceArray {
     pub len: usize,
 }
 
-/// A [`crate::engine::Batch`] in device memory. Kernels read the contents of the arrays at every
-/// replay; the numbers in this struct are fixed by a capture.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeviceBatch {
-    /// Number of requests, padded ones included; 0..=1048576.
-    pub requests: usize,
-    /// K, the number of ids per row; 1 up to the K of the geometry.
-    pub k: usize,
-    /// `[rows, K]`, the selected ids, with room for the most rows that `cu_q` may count.
-    pub ids: DeviceArray,
-    /// Words from one row of `ids` to the next; at least `k`.
-    pub ids_stride: usize,
-    /// `[requests + 1]`, the first row of each request, then the number of rows.
-    pub cu_q: DeviceArray,
-    /// `[requests]`, the state of each request, -1 for a padded one. No two requests may name one
-    /// state.
-    pub state: DeviceArray,
-    /// `[requests]`, the generation of each request.
-    pub generation: DeviceArray,
-    /// `[requests]`, the number of tokens whose KV was final before this step, or -1.
-    pub stable_len: DeviceArray,
-    /// `[requests]`, the sequence length including this step's tokens.
-    pub seq_len: DeviceArray,
-    /// `[requests, block_stride]`, the host blocks of each request; unused if the geometry has no
-    /// pages.
-    pub block_table: DeviceArray,
-    /// Entries per request in `block_table`.
-    pub block_stride: usize,
-    /// The indexer that selected the ids, as in [`crate::engine::Batch::indexer`].
-    pub indexer: usize,
-    /// The most rows that `cu_q` may count in an append. 0 means those that `ids` has room for, or
-    /// N_q per request without ids. A plan ignores it.
-    pub rows: usize,
+impl DeviceArray {
+    /// Checks that the array has at least `need` elements, and its address if it has to have one.
+    pub(crate) fn check_len(self, [what, length]: ArrayName, need: usize) -> Result<()> {
+        ensure!(self.len >= need, length is self.len, but "the batch needs {need} elements";
+            "pass the whole array");
+        let end = (self.len as u64).checked_mul(4).and_then(|n| self.address.checked_add(n));
+        let valid = self.address != 0 && self.address.is_multiple_of(4) && end.is_some();
+        ensure!(need == 0 || valid, what is self.address, but
+            "it must be the device address of the whole array and a multiple of 4";
+            "pass an array of int32");
+        Ok(())
+    }
 }
+
+impl BatchArray for DeviceArray {
+    fn count(self) -> usize {
+        self.len
+    }
+
+    fn check(self, name: ArrayName, need: usize, _: usize) -> Result<()> {
+        self.check_len(name, need)
+    }
+
+    fn check_block_tables(self, requests: usize, stride: usize) -> Result<()> {
+        self.check_len(["block_table", "block_table length"], requests.saturating_mul(stride))
+    }
+
+    /// Kernels read the states.
+    fn may_name_a_state(self) -> bool {
+        self.len > 0
+    }
+}
+
+/// A batch in device memory. Kernels read the contents of the arrays at every replay; the numbers in
+/// this struct, and the length of `state`, are fixed by a capture. `ids` has room for the most rows
+/// that `cu_q` may count.
+pub type DeviceBatch = BatchOf<DeviceArray>;
 
 /// One segment of the fresh rows in device memory, with the stride of the row format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +67,13 @@ pub struct DeviceRows {
 pub struct DeviceFresh<'a> {
     /// One entry per segment of the row format.
     pub segments: &'a [DeviceRows],
+}
+
+impl DeviceFresh<'_> {
+    /// Returns the bytes of each segment.
+    pub(crate) fn bytes(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.segments.iter().map(|rows| rows.bytes)
+    }
 }
 
 /// Device addresses of a plan's outputs, which are int32 arrays.
@@ -106,23 +119,12 @@ impl RawStream {
 /// The most segments of a row that a device kernel takes.
 pub(crate) const DEVICE_SEGMENTS: usize = 2;
 
-/// A checked [`DeviceBatch`]: addresses and numbers for the kernels.
+/// A checked batch, which the kernels read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueuedBatch {
-    pub requests: usize,
+    pub arrays: DeviceBatch,
     /// The most rows that `cu_q` may count.
     pub rows: usize,
-    pub k: usize,
-    pub ids: u64,
-    pub ids_stride: usize,
-    pub cu_q: u64,
-    pub state: u64,
-    pub generation: u64,
-    pub stable_len: u64,
-    pub seq_len: u64,
-    pub block_table: u64,
-    pub block_stride: usize,
-    pub indexer: usize,
 }
 
 /// The call that is queued.

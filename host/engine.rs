@@ -15,23 +15,28 @@ mod order;
 mod queue;
 mod state;
 mod stats;
+mod step;
 
-use std::time::Instant;
+use std::iter;
+use std::sync::Arc;
 
 use avsg_device::stage_two::share_start;
 
+use crate::ascend::{Ascend, AscendOptions, RegisteredPool};
 use crate::backend::Device;
-use crate::batch::{Layer, Step};
 use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
+use crate::cpu::Cpu;
+use crate::cpu::worker_pool::WorkerPool;
+use crate::cpus::allowed_cpu_count;
 use crate::plan::Plan;
-use crate::pool::HostPool;
+use crate::pool::{Geometry, HostPool, PoolConfig};
 use crate::resources::Resources;
-use crate::{Result, memory, rows};
+use crate::{Result, reserve, rows};
 use order::Order;
 use stats::Counters;
 
-pub use crate::batch::{Batch, Fresh, MAX_REQUESTS};
+pub use crate::batch::{Batch, BatchOf, Fresh, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };
@@ -59,13 +64,82 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn from_parts(resources: Box<Resources>, device: Box<dyn Device>) -> Result<Self> {
+    /// Makes an engine on the CPU: allocates the slots and the tables, and starts the worker
+    /// threads. The pool sets the number of layers and the row format. Several engines may share a
+    /// pool (pass clones of an `Arc`).
+    ///
+    /// # Errors
+    /// If the configuration is invalid, too little memory is available, or a thread cannot be
+    /// started.
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
+        let pool = pool.into();
+        // No thread is started for a configuration that is refused.
+        Cpu::sizes(&config, pool.geometry(), iter::empty(), 1)?;
+        let workers = WorkerPool::for_cores(config.cores)?;
+        Self::with_workers(config, pool, &workers)
+    }
+
+    /// Makes an engine on the CPU whose launches run on `workers`, which other engines may share.
+    /// It starts no thread, except that threads touch new memory of 512 MiB and more.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, or too little memory is available.
+    pub fn with_workers(
+        config: Config,
+        pool: impl Into<Arc<HostPool>>,
+        workers: &WorkerPool,
+    ) -> Result<Self> {
+        let pool = pool.into();
+        let (buffer, device) = Cpu::new(&config, &pool, workers)?;
+        Self::from_parts(Resources::new(config, pool, buffer), device)
+    }
+
+    /// Makes an engine on an Ascend device. Its number of cores is at most the device's number of
+    /// vector cores.
+    ///
+    /// # Errors
+    /// As for [`Self::new`], or if the device has too little memory, a kernel cannot be loaded, or
+    /// device kernels do not support the geometry.
+    pub fn on_ascend(
+        config: Config,
+        pool: RegisteredPool,
+        options: &AscendOptions,
+    ) -> Result<Self> {
+        let (resources, device) = Ascend::new(config, pool, options)?;
+        Self::from_parts(resources, Box::new(device))
+    }
+
+    fn from_parts(resources: Box<Resources>, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
         let order = Order::new(states, indexers, resources.pool.layers())?;
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
-        let named = memory::filled("states", states, false)?.into();
+        let named = reserve::filled("states", states, false)?.into();
         Ok(Self { named, order, counters, device, resources })
+    }
+
+    /// Returns the bytes of device memory that [`Self::new`] allocates on a pool of this configuration:
+    /// (slots, tables of all indexers and working columns). The checks are those of [`Self::new`], except
+    /// that the memory of the pool and what the machine has available are not known here.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, or the sizes overflow.
+    pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
+        Self::bytes_with_workers(config, pool, config.cores.min(allowed_cpu_count()))
+    }
+
+    /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
+    /// `threads` threads: (slots, tables and working columns).
+    ///
+    /// # Errors
+    /// As for [`Self::bytes_needed`].
+    pub fn bytes_with_workers(
+        config: &Config,
+        pool: &PoolConfig,
+        threads: usize,
+    ) -> Result<(usize, usize)> {
+        let (_, slots, words) = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
+        Ok((slots, words))
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector
@@ -126,130 +200,6 @@ impl Engine {
         self.resources.buffer.note_memory(&mut plan.written)?;
         self.device.note_memory(&mut plan.written)?;
         Ok(plan)
-    }
-
-    /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`.
-    ///
-    /// # Errors
-    /// If the batch or the plan breaks a rule; nothing is changed then. If an Ascend call fails,
-    /// the next plan starts every table cold.
-    pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.begin();
-        let start = Instant::now();
-        self.device.run(&self.resources, &Step::Plan(batch), plan)?;
-        self.counters.total.plan_time += start.elapsed();
-        self.counters.planned(batch, plan);
-        self.order.planned(batch, plan);
-        Ok(())
-    }
-
-    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer.
-    ///
-    /// Every plan that missed a row must be transferred to every layer whose slots are read. For
-    /// one layer and one state, transfers must come in the order of the plans. Different layers are
-    /// independent: the next batch may be planned, and transferred to layers that hold this plan's
-    /// rows, before the other layers have them. A plan may be transferred to one layer twice.
-    ///
-    /// # Errors
-    /// If the layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
-    /// plan needs, or the plan is out of order: the layer holds rows of a newer plan of some state,
-    /// or lacks the rows of an older one. Nothing is copied then.
-    pub fn transfer(
-        &mut self,
-        plan: &mut Plan,
-        layer: usize,
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        check::plan(&self.resources, plan)?;
-        check::fresh(&self.resources, layer, plan.rows(), fresh, plan.fresh)?;
-        check::indexer(&self.resources, layer, plan.indexer)?;
-        check::blocks(&self.resources, &plan.state[..plan.requests])?;
-        self.order.check(plan, layer)?;
-        let step = Step::Transfer(Layer { number: layer, fresh });
-        let start = Instant::now();
-        self.device.run(&self.resources, &step, plan)?;
-        self.counters.total.transfer_time += start.elapsed();
-        self.transferred(plan, layer);
-        Ok(())
-    }
-
-    /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
-    /// the stages.
-    ///
-    /// # Errors
-    /// As for [`Self::plan`] and [`Self::transfer`]. `fresh` is required if some `stable_len` is
-    /// not -1.
-    pub fn step(
-        &mut self,
-        batch: &Batch<'_>,
-        plan: &mut Plan,
-        layer: usize,
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        check::fresh(&self.resources, layer, batch.rows(), fresh, may_need_fresh)?;
-        check::indexer(&self.resources, layer, batch.indexer)?;
-        self.begin();
-        self.order.check_next(batch, layer)?;
-        let step = Step::PlanAndTransfer(batch, Layer { number: layer, fresh });
-        let start = Instant::now();
-        let plan_time = self.device.run(&self.resources, &step, plan)?;
-        self.counters.stepped(start.elapsed(), plan_time);
-        self.counters.planned(batch, plan);
-        self.order.planned(batch, plan);
-        self.transferred(plan, layer);
-        Ok(())
-    }
-
-    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too.
-    fn begin(&mut self) {
-        if self.order.begin(self.device.epoch()) {
-            self.counters.emptied();
-        }
-    }
-
-    /// Notes that a layer holds the rows of a plan.
-    fn transferred(&mut self, plan: &Plan, layer: usize) {
-        self.counters.transferred(plan.total_misses(), self.resources.pool.format().bytes());
-        self.order.transferred(plan, layer);
-    }
-
-    /// Writes this step's fresh rows to one layer of the host pool: token g of a request becomes
-    /// the row of id `stable_len` + g.
-    ///
-    /// A request may have any number of rows here, not only N_q, which writes the rows of a prefill or
-    /// of a restore: `stable_len` is the id of its first row, and its state is any that no other
-    /// request of the batch names.
-    ///
-    /// Call it after the layer's transfer and before the next batch is planned. Requests without a
-    /// state or with a `stable_len` of -1 are skipped, and so are rows whose id is not below
-    /// `seq_len`.
-    ///
-    /// # Errors
-    /// If some row has no place in the pool, or this process may not write the pool; nothing is
-    /// written then. If an Ascend call fails, rows may be missing: call it again before any other
-    /// call.
-    pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
-        check::fresh(&self.resources, layer, batch.rows(), Some(fresh), true)?;
-        check::writer(&self.resources)?;
-        self.resources.check_append_rows(batch)?;
-        let layer = Layer { number: layer, fresh: Some(fresh) };
-        let most = self.resources.config.params.tokens as i32;
-        let start = Instant::now();
-        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
-            // A device would need as much memory for the rows as the pool has.
-            self.resources.write_rows(batch, layer)?;
-        } else {
-            self.device.append(&self.resources, batch, layer)?;
-        }
-        self.counters.appended(
-            start.elapsed(),
-            Resources::fresh_ids(batch).count() * self.resources.pool.format().bytes(),
-        );
-        Ok(())
     }
 
     /// Returns the offsets in `plan.misses(request)` where each core's share begins, then the end

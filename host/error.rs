@@ -158,5 +158,24 @@ impl Error {
     }
 }
 
+/// Makes an [`Error::Invalid`] in the words in which it prints; the limit is a format string with its
+/// arguments: `invalid!("rows" is rows, but "the plan holds {}", plan.max_rows; "make a larger plan")`.
+macro_rules! invalid {
+    ($what:tt is $value:expr, but $limit:literal $(, $arg:expr)*; $remedy:expr) => {
+        $crate::Error::invalid($what, $value, format!($limit $(, $arg)*), $remedy)
+    };
+}
+
+/// Returns an [`invalid!`] from the calling function unless a condition holds.
+macro_rules! ensure {
+    ($holds:expr, $($invalid:tt)+) => {
+        if !$holds {
+            return Err($crate::invalid!($($invalid)+));
+        }
+    };
+}
+
+pub(crate) use {ensure, invalid};
+
 /// The result of this library's functions.
 pub type Result<T> = core::result::Result<T, Error>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, Result, memory, rows};
+use crate::{Result, ensure, invalid, reserve, rows};
 
 const WHAT: &str = "indexers of layers";
 
@@ -28,7 +28,7 @@ impl Indexers {
     /// If there is no layer, or no memory for a number per layer.
     pub fn per_layer(layers: usize) -> Result<Self> {
         rows::at_least_one("layers with an indexer", layers)?;
-        let mut of_layer = memory::with_capacity(WHAT, layers)?;
+        let mut of_layer = reserve::with_capacity(WHAT, layers)?;
         of_layer.extend(0..layers);
         Ok(Self { of_layer: Some(Arc::new(of_layer)), count: layers })
     }
@@ -40,18 +40,18 @@ impl Indexers {
     /// If there is no layer, a number has no layer, or there is no memory for a number per layer.
     pub fn of_layers(of_layer: &[usize]) -> Result<Self> {
         rows::at_least_one("layers with an indexer", of_layer.len())?;
-        let mut used = memory::filled(WHAT, of_layer.len(), false)?;
+        let mut used = reserve::filled(WHAT, of_layer.len(), false)?;
         for &indexer in of_layer {
             rows::index("indexer of a layer", indexer, of_layer.len())?;
             used[indexer] = true;
         }
         let count = used.iter().rposition(|&used| used).map_or(0, |last| last + 1);
         if let Some(unused) = used[..count].iter().position(|&used| !used) {
-            let limit = format!("no layer has it, but one has indexer {}", count - 1);
-            let remedy = "number the indexers without a gap";
-            return Err(Error::invalid("indexer of a layer", unused, limit, remedy));
+            return Err(invalid!("indexer of a layer" is unused, but
+                "no layer has it, but one has indexer {}", count - 1;
+                "number the indexers without a gap"));
         }
-        Ok(Self { of_layer: Some(Arc::new(memory::copied(WHAT, of_layer)?)), count })
+        Ok(Self { of_layer: Some(Arc::new(reserve::copied(WHAT, of_layer)?)), count })
     }
 
     /// Returns the number of indexers.
@@ -88,15 +88,8 @@ impl Indexers {
     /// # Errors
     /// If it is not the pool's number of layers.
     pub fn check_count(given: usize, layers: usize) -> Result<()> {
-        if given == layers {
-            return Ok(());
-        }
-        let limit = format!("the pool has {layers} layers");
-        Err(Error::invalid(
-            "layers with an indexer",
-            given,
-            limit,
-            "name an indexer for each layer",
-        ))
+        ensure!(given == layers, "layers with an indexer" is given, but
+            "the pool has {layers} layers"; "name an indexer for each layer");
+        Ok(())
     }
 }

@@ -37,16 +37,18 @@
 //! - [`indexers`]: the layers that share a table, for models with several indexers;
 //! - [`copy`]: the loops that copy rows on the CPU;
 //! - [`error`], [`fork`]: errors, and how a forked child is recognised;
-//! - [`geometry`], [`memory`]: checks of a geometry, and the memory available;
+//! - [`geometry`], [`available_memory`]: checks of a geometry, and the memory available;
 //! - [`allocator`]: memory from the caller's allocator in place of the system's;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
 pub mod allocator;
 mod array;
 pub mod ascend;
+pub mod available_memory;
 mod backend;
 mod batch;
 pub mod buffer;
+mod cgroups;
 pub mod copy;
 pub mod cpu;
 pub mod cpus;
@@ -58,17 +60,19 @@ pub mod geometry;
 pub mod indexers;
 mod mapping;
 mod measured;
-pub mod memory;
 mod overlap;
 pub mod plan;
 pub mod pool;
 mod process_memory;
+mod reserve;
 mod resources;
 pub mod rows;
+mod system_files;
 mod written;
 
 pub use avsg_device as device;
 pub use error::{Error, Result};
+pub(crate) use error::{ensure, invalid};
 
 /// Compiles the Rust code in docs/.
 #[cfg(doctest)]

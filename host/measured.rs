@@ -40,10 +40,10 @@ impl<K: Eq, V: Copy, const N: usize> Measured<K, V, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
+    use crate::invalid;
 
     fn failed() -> Result<u8> {
-        Err(Error::invalid("measurement", 0, "none is expected here", "none"))
+        Err(invalid!("measurement" is 0, but "none is expected here"; "none"))
     }
 
     #[test]

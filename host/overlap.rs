@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::rows::Strides;
-use crate::{Error, Result};
+use crate::{Error, Result, ensure, invalid};
 
 /// What is in the memory of a [`Grid`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,16 +69,14 @@ impl Grid {
         [count, bytes]: [usize; 2],
     ) -> Result<Grids> {
         let Strides { block_rows, block, row } = strides;
-        if block_rows != 0 && !block_rows.is_power_of_two() {
-            let limit = "it must be 0 or a power of two";
-            return Err(Error::invalid("block rows", block_rows, limit, "pass 0 without blocks"));
-        }
+        ensure!(block_rows == 0 || block_rows.is_power_of_two(), "block rows" is block_rows, but
+            "it must be 0 or a power of two"; "pass 0 without blocks");
         let in_block = if block_rows == 0 { count.max(1) } else { block_rows };
         let (blocks, rest) = (count / in_block, count % in_block);
         let beyond = || {
-            let value = format!("{content} from {start:#x} on");
-            let remedy = "pass an address and strides of memory that exists";
-            Error::invalid("memory", value, "it must fit the address space", remedy)
+            invalid!("memory" is format!("{content} from {start:#x} on"), but
+                "it must fit the address space";
+                "pass an address and strides of memory that exists")
         };
         let mut grids = Grids::new();
         for (first, blocks, rows) in [(0, blocks, in_block), (blocks, 1, rest)] {
@@ -95,8 +93,8 @@ impl Grid {
                         true => format!("the segment holds {bytes} bytes"),
                         false => format!("what is at the smaller stride takes {reach} bytes"),
                     };
-                    let remedy = "pass a stride that covers them";
-                    return Err(Error::invalid(what, stride, limit, remedy));
+                    return Err(invalid!(what is stride, but "{limit}";
+                        "pass a stride that covers them"));
                 }
                 let others = (count - 1).checked_mul(stride);
                 reach = others.and_then(|at| at.checked_add(reach)).ok_or_else(beyond)?;
@@ -143,9 +141,10 @@ pub(crate) fn check(grids: impl Iterator<Item = Result<Grids>>) -> Result<()> {
         let end = grid.end();
         let mut near = all[index + 1..].iter().take_while(|other| other.start < end);
         if let Some(other) = near.find(|other| grid.whole().meets(other.whole())) {
-            let value = format!("{:#x} for {}", other.start, other.content);
-            let limit = format!("{} from {:#x} on have the same bytes", grid.content, grid.start);
-            return Err(Error::invalid("address", value, limit, "give each memory of its own"));
+            return Err(invalid!(
+                "address" is format!("{:#x} for {}", other.start, other.content), but
+                "{} from {:#x} on have the same bytes", grid.content, grid.start;
+                "give each memory of its own"));
         }
     }
     Ok(())

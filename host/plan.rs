@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::written::Written;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory, ensure};
 
 /// The miss list of one request, in token order. All slices have the same length.
 #[derive(Clone, Copy, Debug)]
@@ -97,10 +97,8 @@ impl Plan {
     /// As for [`Engine::new_plan`](crate::engine::Engine::new_plan), but for memory.
     pub fn bytes_needed(params: &Params, max_rows: usize, max_requests: usize) -> Result<usize> {
         for (what, n) in [("plan rows", max_rows), ("plan requests", max_requests)] {
-            if n == 0 || n > MAX_REQUESTS {
-                let limit = format!("it must be 1..={MAX_REQUESTS}");
-                return Err(Error::invalid(what, n, limit, "size it for your largest batch"));
-            }
+            ensure!(n != 0 && n <= MAX_REQUESTS, what is n, but "it must be 1..={MAX_REQUESTS}";
+                "size it for your largest batch");
         }
         // `slot` and the four columns of the miss list, and `valid`.
         let row = 5 * params.k as usize + 1;
@@ -119,7 +117,7 @@ impl Plan {
     ) -> Result<Self> {
         let bytes = Self::bytes_needed(params, max_rows, max_requests)?;
         if allocator.is_none() {
-            memory::check("plan", bytes)?;
+            available_memory::check("plan", bytes)?;
         }
         let k = params.k as usize;
         let words = max_rows * k;

@@ -15,7 +15,7 @@ use crate::fork::Birth;
 use crate::indexers::Indexers;
 use crate::overlap::{self, Grids};
 use crate::pool::{Geometry, HostPool};
-use crate::{Error, Result, geometry};
+use crate::{Result, ensure, geometry};
 
 /// The vector machine that runs the kernels on the CPU device. Ascend devices ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,20 +125,15 @@ impl Resources {
         let params = &config.params;
         geometry::check(params)?;
         check_cores(config.cores)?;
-        if config.states == 0 || config.states > i32::MAX as usize {
-            let limit = format!("it must be 1..={}", i32::MAX);
-            return Err(Error::invalid("states", config.states, limit, "pass your largest batch"));
-        }
+        ensure!(config.states != 0 && config.states <= i32::MAX as usize,
+            "states" is config.states, but "it must be 1..={}", i32::MAX;
+            "pass your largest batch");
         config.indexers.check(pool.layers)?;
         let page = params.page as usize;
-        if pool.rows < page {
-            let limit = format!("a block is {page} rows");
-            return Err(Error::invalid("pool rows", pool.rows, limit, "make the pool larger"));
-        }
-        if pool.rows > i32::MAX as usize {
-            let limit = format!("kernels count rows up to {}", i32::MAX);
-            return Err(Error::invalid("pool rows", pool.rows, limit, "split the pool"));
-        }
+        ensure!(pool.rows >= page, "pool rows" is pool.rows, but "a block is {page} rows";
+            "make the pool larger");
+        ensure!(pool.rows <= i32::MAX as usize, "pool rows" is pool.rows, but
+            "kernels count rows up to {}", i32::MAX; "split the pool");
         let buffer = BufferConfig {
             states: config.states,
             layers: pool.layers,
@@ -152,11 +147,9 @@ impl Resources {
         if let Some(base) = config.slot_base {
             let indices = config.slot_indices();
             let end = usize::try_from(base).ok().and_then(|base| base.checked_add(indices));
-            if end.is_none_or(|end| end > i32::MAX as usize) {
-                let limit =
-                    format!("it must be 0 or more, and {indices} slots behind it fit int32");
-                return Err(Error::invalid("slot_base", base, limit, "pass a smaller base"));
-            }
+            ensure!(end.is_some_and(|end| end <= i32::MAX as usize), "slot_base" is base, but
+                "it must be 0 or more, and {indices} slots behind it fit int32";
+                "pass a smaller base");
         }
         Ok(buffer)
     }
@@ -238,14 +231,9 @@ impl Resources {
     /// Checks that every fresh row of a batch has a row in the pool.
     pub fn check_append_rows(&self, batch: &Batch<'_>) -> Result<()> {
         for (_, request, id) in Self::fresh_ids(batch) {
-            if self.row(batch, request, id).is_none() {
-                let limit = format!(
-                    "request {request} has no host row for it (the pool holds {} rows)",
-                    self.pool.rows()
-                );
-                let remedy = "enlarge the pool, or give the block table an entry for it";
-                return Err(Error::invalid("appended id", id, limit, remedy));
-            }
+            ensure!(self.row(batch, request, id).is_some(), "appended id" is id, but
+                "request {request} has no host row for it (the pool holds {} rows)",
+                self.pool.rows(); "enlarge the pool, or give the block table an entry for it");
         }
         Ok(())
     }

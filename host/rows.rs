@@ -3,7 +3,7 @@
 //! The library does not interpret rows. A BF16 MLA row, for example, is one segment of 1152 bytes,
 //! or two of 1024 and 128 bytes if the latent part and the rotary part are in tensors of their own.
 
-use crate::{Error, Result};
+use crate::{Error, Result, ensure, invalid};
 
 /// The largest number of segments that a row may have.
 pub const MAX_SEGMENTS: usize = 4;
@@ -54,37 +54,21 @@ impl RowFormat {
         let mut total = 0usize;
         for segment in from {
             let Segment { bytes, stride } = segment;
-            if bytes == 0 {
-                return Err(Error::invalid(
-                    "segment bytes",
-                    bytes,
-                    "a segment holds at least 1 byte",
-                    "leave empty segments out",
-                ));
-            }
-            if stride < bytes {
-                return Err(Error::invalid(
-                    "segment stride",
-                    stride,
-                    format!("the segment holds {bytes} bytes"),
-                    "pass a stride that covers them",
-                ));
-            }
-            total = total.checked_add(stride).ok_or_else(|| {
-                Error::invalid("row bytes", stride, "a row must fit memory", "pass fewer bytes")
-            })?;
+            ensure!(bytes != 0, "segment bytes" is bytes, but "a segment holds at least 1 byte";
+                "leave empty segments out");
+            ensure!(stride >= bytes, "segment stride" is stride, but
+                "the segment holds {bytes} bytes"; "pass a stride that covers them");
+            total = total.checked_add(stride).ok_or_else(
+                || invalid!("row bytes" is stride, but "a row must fit memory"; "pass fewer bytes"),
+            )?;
             segments.push(segment).map_err(|_| Self::bad_count(count))?;
         }
         if segments.is_empty() { Err(Self::bad_count(count)) } else { Ok(Self { segments }) }
     }
 
     fn bad_count(count: usize) -> Error {
-        Error::invalid(
-            "segment count",
-            count,
-            format!("a row has 1 to {MAX_SEGMENTS} segments"),
-            "merge segments that are adjacent in memory",
-        )
+        invalid!("segment count" is count, but "a row has 1 to {MAX_SEGMENTS} segments";
+            "merge segments that are adjacent in memory")
     }
 
     /// Returns the segments, in the order of the bytes of a whole row.
@@ -98,15 +82,9 @@ impl RowFormat {
     }
 
     pub(crate) fn expect_row(&self, given: usize) -> Result<()> {
-        if given == self.bytes() {
-            return Ok(());
-        }
-        Err(Error::invalid(
-            "row buffer",
-            format!("{given} bytes"),
-            format!("a row has {} bytes", self.bytes()),
-            "pass all segments back to back",
-        ))
+        ensure!(given == self.bytes(), "row buffer" is format!("{given} bytes"), but
+            "a row has {} bytes", self.bytes(); "pass all segments back to back");
+        Ok(())
     }
 }
 
@@ -162,15 +140,11 @@ impl Steps {
 /// # Errors
 /// An [`Error::Invalid`] about `what`.
 pub fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
-    if value < count {
-        return Ok(());
-    }
-    Err(Error::invalid(what, value, format!("there are {count}"), "pass an index below the count"))
+    ensure!(value < count, what is value, but "there are {count}"; "pass an index below the count");
+    Ok(())
 }
 
 pub(crate) fn at_least_one(what: &'static str, value: usize) -> Result<()> {
-    if value > 0 {
-        return Ok(());
-    }
-    Err(Error::invalid(what, value, "at least 1 is needed", "pass a positive count"))
+    ensure!(value > 0, what is value, but "at least 1 is needed"; "pass a positive count");
+    Ok(())
 }

@@ -152,15 +152,6 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     explicit Pool(avsg_pool *handle) noexcept : Handle(handle) {}
     explicit Pool(const avsg_pool_config &config)
         : Handle(created([&](avsg_pool **pool) { return avsg_pool_create(&config, pool); })) {}
-    static Pool from_memory(const avsg_pool_config &config, Span<const avsg_chunk> chunks) {
-        return Pool(created([&](avsg_pool **pool) {
-            return avsg_pool_from_memory(&config, chunks.data(), chunks.size(), pool);
-        }));
-    }
-    // The structs and arrays are read by the call; the regions outlive the pool and its engines.
-    static Pool from_layout(const avsg_pool_config &config, const avsg_pool_layout &layout) {
-        return Pool(created([&](avsg_pool **pool) { return avsg_pool_from_layout(&config, &layout, pool); }));
-    }
     static Pool attach(const Export &from, avsg_role role) {
         return Pool(created([&](avsg_pool **pool) {
             return avsg_pool_import(from.desc.data(), from.desc.size(), from.fd, role, pool);
@@ -170,18 +161,12 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
         return Pool(created([&](avsg_pool **pool) { return avsg_pool_recv(socket, role, pool); }));
     }
 
-    static std::size_t bytes(const avsg_pool_config &config) {
-        return detail::out(std::size_t{0}, [&](std::size_t *n) { return avsg_pool_bytes(&config, n); });
-    }
-    static std::vector<std::size_t> chunk_bytes(const avsg_pool_config &config) {
-        return listed<std::size_t>([&](std::size_t *bytes, std::size_t capacity, std::size_t *count) {
-            return avsg_pool_chunk_bytes(&config, bytes, capacity, count);
-        });
-    }
     std::vector<avsg_chunk> chunks() const {
-        return listed<avsg_chunk>([&](avsg_chunk *chunks, std::size_t capacity, std::size_t *count) {
-            return avsg_pool_chunks(get(), chunks, capacity, count);
-        });
+        std::size_t count = 0;
+        check(avsg_pool_get_chunks(get(), nullptr, 0, &count));
+        std::vector<avsg_chunk> list(count);
+        check(avsg_pool_get_chunks(get(), list.data(), list.size(), &count));
+        return list;
     }
     avsg_pool_info info() const {
         return detail::out(init<avsg_pool_info>(), [&](auto *info) { return avsg_pool_get_info(get(), info); });
@@ -193,13 +178,9 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     void read_row(std::size_t layer, std::size_t row, Span<unsigned char> bytes) const {
         check(avsg_pool_read_row(get(), layer, row, bytes.data(), bytes.size()));
     }
-    const void *row(std::size_t layer, std::size_t segment, std::size_t row) const {
-        const void *at = nullptr;
-        return detail::out(at, [&](auto *data) { return avsg_pool_row(get(), layer, segment, row, data); });
-    }
-    void *row_mut(std::size_t layer, std::size_t segment, std::size_t row) const {
+    void *row(std::size_t layer, std::size_t segment, std::size_t row) const {
         void *at = nullptr;
-        return detail::out(at, [&](auto *data) { return avsg_pool_row_mut(get(), layer, segment, row, data); });
+        return detail::out(at, [&](auto *data) { return avsg_pool_get_row(get(), layer, segment, row, data); });
     }
 
     Export share() const {
@@ -215,22 +196,13 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     static avsg_pool *created(Call call) {
         return detail::out(static_cast<avsg_pool *>(nullptr), call);
     }
-    // Calls a function that fills an array: first for the number of elements, then for the elements.
-    template <class T, class Call>
-    static std::vector<T> listed(Call call) {
-        std::size_t count = 0;
-        check(call(nullptr, 0, &count));
-        std::vector<T> list(count);
-        if (count != 0) check(call(list.data(), list.size(), &count));
-        return list;
-    }
 };
 
-// Returns the memory of a pool, an engine and a plan; `block_stride` is that of the largest batch.
-inline avsg_memory memory_bytes(const avsg_engine_config &config, const avsg_pool_config &pool, std::size_t max_rows,
-                                std::size_t max_requests, std::size_t block_stride) {
+// Returns the memory of a pool, of an engine on it unless `config` is NULL, and of a plan if there are tokens.
+inline avsg_memory memory(const avsg_engine_config *config, const avsg_pool_config &pool, std::size_t max_tokens = 0,
+                          std::size_t max_requests = 0, std::size_t block_stride = 0) {
     return detail::out(init<avsg_memory>(), [&](auto *memory) {
-        return avsg_memory_bytes(&config, &pool, max_rows, max_requests, block_stride, memory);
+        return avsg_get_memory(config, &pool, max_tokens, max_requests, block_stride, memory);
     });
 }
 
@@ -246,27 +218,17 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
               return avsg_engine_create(&config, pool.get(), engine);
           })) {}
 
-    static avsg_engine_memory bytes(const avsg_engine_config &config, const avsg_pool_config &pool) {
-        return detail::out(init<avsg_engine_memory>(),
-                           [&](auto *memory) { return avsg_engine_bytes(&config, &pool, memory); });
-    }
     avsg_engine_info info() const {
         return detail::out(init<avsg_engine_info>(), [&](auto *info) { return avsg_engine_get_info(get(), info); });
     }
     avsg_buffer buffer(std::size_t layer, std::size_t segment) const {
         return detail::out(init<avsg_buffer>(),
-                           [&](auto *buffer) { return avsg_engine_buffer(get(), layer, segment, buffer); });
+                           [&](auto *buffer) { return avsg_engine_get_buffer(get(), layer, segment, buffer); });
     }
-    Span<const std::int32_t> table(std::size_t state) {
+    Span<const std::int32_t> table(std::size_t indexer, std::size_t state) {
         const std::int32_t *words = nullptr;
         std::size_t count = 0;
-        check(avsg_engine_table(get(), state, &words, &count));
-        return {words, count};
-    }
-    Span<const std::int32_t> indexer_table(std::size_t indexer, std::size_t state) {
-        const std::int32_t *words = nullptr;
-        std::size_t count = 0;
-        check(avsg_engine_indexer_table(get(), indexer, state, &words, &count));
+        check(avsg_engine_get_table(get(), indexer, state, &words, &count));
         return {words, count};
     }
 
@@ -297,8 +259,8 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
                      Span<std::int32_t> lengths) const {
         if (table.size() / (stride == 0 ? 1 : stride) < states.size() || lengths.size() < states.size())
             throw std::invalid_argument("avsg::Engine::block_table: table or lengths is shorter than states needs");
-        check(avsg_engine_block_table(get(), states.data(), states.size(), page, table.data(), stride,
-                                      lengths.data()));
+        check(avsg_engine_get_block_table(get(), states.data(), states.size(), page, table.data(), stride,
+                                          lengths.data()));
     }
 };
 
@@ -307,27 +269,24 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
    public:
     // The outputs for one request.
     struct Request {
-        std::size_t first_row, rows;
+        std::size_t first_token, tokens;
         Span<const std::int32_t> slot, valid, miss_position, miss_id, miss_slot, miss_row;
         std::int32_t status;
     };
 
     // Takes over a handle.
     explicit Plan(avsg_plan *handle) : Handle(handle) {}
-    Plan(const Engine &engine, std::size_t max_rows, std::size_t max_requests)
+    Plan(const Engine &engine, std::size_t max_tokens, std::size_t max_requests)
         : Handle(detail::out(static_cast<avsg_plan *>(nullptr), [&](avsg_plan **plan) {
-              return avsg_plan_create(engine.get(), max_rows, max_requests, plan);
+              return avsg_plan_create(engine.get(), max_tokens, max_requests, plan);
           })) {}
 
-    avsg_plan_arrays arrays() const {
-        return detail::out(init<avsg_plan_arrays>(), [&](auto *arrays) { return avsg_plan_get_arrays(get(), arrays); });
-    }
-    avsg_plan_arrays device_arrays() const {
+    avsg_plan_arrays arrays(avsg_memory_kind memory = AVSG_MEMORY_HOST) const {
         return detail::out(init<avsg_plan_arrays>(),
-                           [&](auto *arrays) { return avsg_plan_get_device_arrays(get(), arrays); });
+                           [&](auto *arrays) { return avsg_plan_get_arrays(get(), memory, arrays); });
     }
-    std::size_t count_duplicates() const {
-        return detail::out(std::size_t{0}, [&](auto *count) { return avsg_plan_count_duplicates(get(), count); });
+    std::size_t duplicates() const {
+        return detail::out(std::size_t{0}, [&](auto *count) { return avsg_plan_get_duplicates(get(), count); });
     }
     avsg_plan_counters counters() const {
         return detail::out(init<avsg_plan_counters>(),
@@ -338,10 +297,10 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
             return avsg_plan_get_request(get(), index, outputs);
         });
         const auto misses = [&one](const std::int32_t *at) { return Span<const std::int32_t>(at, one.misses); };
-        return {one.first_row,
-                one.rows,
-                {one.slot, one.rows * arrays().k},
-                {one.valid, one.rows},
+        return {one.first_token,
+                one.tokens,
+                {one.slot, one.tokens * arrays().k},
+                {one.valid, one.tokens},
                 misses(one.miss_position),
                 misses(one.miss_id),
                 misses(one.miss_slot),

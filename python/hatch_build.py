@@ -1,5 +1,7 @@
 """Builds libavsg.so with Cargo and puts it into the wheel, whose tag is py3-none-linux_<machine>.
 
+Before that, header.py makes the module _header of include/avsg.h.
+
 `build_wheel` turns that tag into a manylinux one with auditwheel. The environment may say:
 
   AVSG_CARGO_TARGET    a target of cargo-zigbuild, such as x86_64-unknown-linux-gnu.2.28, to link against an older glibc
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sysconfig
@@ -21,7 +24,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class LibraryHook(BuildHookInterface):
-    """Adds the shared library to a wheel as avsg/libavsg.so."""
+    """Adds the shared library to a wheel as avsg/libavsg.so, and the header's declarations as avsg/_header.py."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Builds the library and names it and the wheel's tag in `build_data`."""
@@ -30,6 +33,9 @@ class LibraryHook(BuildHookInterface):
             raise RuntimeError(f"{crate} is missing: build the wheel in a checkout of the whole repository")
         if shutil.which("cargo") is None:
             raise RuntimeError("cargo is not on the PATH: install Rust 1.95 or newer (https://rustup.rs)")
+        root = Path(self.root)
+        module = runpy.run_path(str(root / "header.py"))["module"]
+        (root / "src" / "avsg" / "_header.py").write_text(module((root.parent / "include" / "avsg.h").read_text()))
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["force_include"][str(build_library(crate))] = "avsg/libavsg.so"

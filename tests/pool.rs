@@ -216,7 +216,7 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
 #[test]
 fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-    let rows = 4 * avsg::memory::available().unwrap() / 1152;
+    let rows = 4 * avsg::available_memory::bytes().unwrap() / 1152;
     let mut words: Vec<u64> = HostPool::new(&small(10))
         .unwrap()
         .export()

@@ -3,7 +3,7 @@
 //! invalid block tables, on every kind of table, row format and CPU machine.
 
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::StandaloneTable;
+use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::engine::MachineChoice;
 use avsg_testkit::workload::strategies::{shape, workload};
 use avsg_testkit::workload::{Shape, Workload, long_workload, run};

@@ -3,22 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use crate::contract::contract;
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::AVSG_NULL;
 use crate::status::{Failure, Result};
 use avsg::allocator::{Allocator, MemoryKind};
-
-/// What an allocator is asked for.
-#[repr(i32)]
-pub enum avsg_memory_kind {
-    /// Memory of the process: the chunks of a pool, the outputs of plans, and all memory of an
-    /// engine on "cpu".
-    AVSG_MEMORY_HOST = 0,
-    /// Memory of the process that an Ascend device copies from and to, as of aclrtMallocHost.
-    AVSG_MEMORY_PINNED = 1,
-    /// Memory of an Ascend device, as of aclrtMalloc.
-    AVSG_MEMORY_DEVICE = 2,
-}
 
 /// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
 /// `alignment`: 64, or 4096 for the chunks of a pool. The memory need not be zeroed. NULL, if there
@@ -41,11 +30,11 @@ pub type avsg_release =
 /// An allocator of the caller, for `avsg_pool_config.allocator` and `avsg_engine_config.allocator`.
 /// The struct is copied. Its functions may be called until the last object with it is destroyed: a
 /// pool until its handle and every engine on it are, an engine until its handle is, a plan until its
-/// handle is, in any order.
+/// handle is, in any order. A pool with an allocator cannot be exported.
 ///
 /// They are called on the threads that create and destroy these objects, and on an Ascend device by
 /// a function of a step with host arrays that is given a larger batch than every earlier one
-/// (`avsg_memory_bytes` says how much that takes); never by one with a stream, nor by a step on "cpu".
+/// (`avsg_get_memory` says how much that takes); never by one with a stream, nor by a step on "cpu".
 /// For AVSG_MEMORY_PINNED and AVSG_MEMORY_DEVICE the engine's context is the current one of the
 /// thread, and at a release no work uses the memory. They must not call this library with the object
 /// that they are called for, and no exception may leave them. Threads that create and destroy
@@ -117,8 +106,7 @@ pub(crate) unsafe fn allocator(
     if allocator.is_null() {
         return Ok(None);
     }
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let avsg_allocator { user, allocate, release, .. } = unsafe { sized::read(allocator)? };
+    let avsg_allocator { user, allocate, release, .. } = contract!(sized::read(allocator)?);
     let missing = |name| {
         let text =
             format!("{name} of avsg_allocator is NULL, but both functions are needed; set it");

@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-use crate::pool_config::AVSG_MAX_SEGMENTS;
+use crate::contract::contract;
+use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized::{self, SizedStruct};
 use crate::status::Result;
 use avsg::buffer::CallerBuffer;
@@ -14,7 +15,9 @@ use avsg::rows::{MAX_SEGMENTS, RowFormat, Strides};
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `block_table`. `size`, `bases`, `base_count` and `slot_stride` must be set.
+/// rows of the pool or `block_table`. With `global_slots`, a plan's slots are n, or the place of the slot
+/// in a buffer with a table of blocks, plus slot_base (-1 if the device found the block outside of the
+/// buffer); miss lists have slots of their state.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_caller_buffer {
@@ -68,11 +71,9 @@ pub(crate) unsafe fn caller_buffer(
     if buffer.is_null() {
         return Ok(None);
     }
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let buffer = unsafe { sized::read(buffer)? };
+    let buffer = contract!(sized::read(buffer)?);
     CallerBuffer::check_base_count(buffer.base_count, layers, format)?;
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let bases = unsafe { sized::array("bases", buffer.bases.cast(), buffer.base_count)? };
+    let bases = contract!(sized::array("bases", buffer.bases.cast(), buffer.base_count)?);
     let strides = buffer.block_stride.iter().zip(buffer.slot_stride);
     let block_rows = buffer.block_slots;
     // A segment that a row lacks has no stride.
@@ -80,16 +81,12 @@ pub(crate) unsafe fn caller_buffer(
         .take_while(|&(_, row)| row != 0)
         .map(|(&block, row)| Strides { block_rows, block, row })
         .collect();
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let caller = unsafe { CallerBuffer::new(bases, &strides)? };
+    let caller = contract!(CallerBuffer::new(bases, &strides)?);
     if buffer.block_table.is_null() {
         return Ok(Some(caller));
     }
     let (table, len) = (buffer.block_table, buffer.block_table_len);
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    unsafe {
-        // The array may be in device memory, so no reference to it exists.
-        sized::check_array("block_table", table, len)?;
-        Ok(Some(caller.with_block_table(table, len, buffer.blocks)))
-    }
+    // The array may be in device memory, so no reference to it exists.
+    sized::check_array("block_table", table, len)?;
+    Ok(Some(contract!(caller.with_block_table(table, len, buffer.blocks))))
 }

@@ -15,7 +15,7 @@ use std::thread::panicking;
 use avsg::Error;
 use avsg::fork::Birth;
 
-use crate::status::avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_INVALID, AVSG_NULL};
+use crate::status::avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_NULL};
 use crate::status::{Failure, Result};
 
 const _: () = assert!(usize::BITS == 64, "a handle needs 47 bits");
@@ -56,8 +56,15 @@ struct Entry {
     object: AtomicPtr<()>,
     /// The process that the object was made in, as a number of [`Birth`].
     birth: AtomicU64,
-    /// The next generation of the entry; only the owner of the entry changes it.
-    generation: AtomicU64,
+    /// The handles that the entry has had; only the owner of the entry changes it. It begins at 0, so
+    /// that the table takes no bytes of the library's file.
+    used: AtomicU64,
+}
+
+impl Entry {
+    fn next_generation(&self) -> u64 {
+        self.used.load(Ordering::Relaxed) + 1
+    }
 }
 
 /// The word of an entry that is being filled. No tag has these bits.
@@ -68,7 +75,7 @@ static TABLE: [Entry; MAX_HANDLES] = [const {
         word: AtomicU64::new(0),
         object: AtomicPtr::new(ptr::null_mut()),
         birth: AtomicU64::new(0),
-        generation: AtomicU64::new(1),
+        used: AtomicU64::new(0),
     }
 }; MAX_HANDLES];
 
@@ -82,7 +89,7 @@ fn take() -> Option<usize> {
     let index = (first..first + MAX_HANDLES).map(|index| index % MAX_HANDLES).find(|&index| {
         let entry = &TABLE[index];
         // An entry whose next generation does not fit stays empty.
-        let fits = entry.generation.load(Ordering::Relaxed) >> GENERATION_BITS == 0;
+        let fits = entry.next_generation() >> GENERATION_BITS == 0;
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         fits && entry.word.compare_exchange(0, TAKEN, success, failure).is_ok()
     })?;
@@ -118,10 +125,10 @@ pub(crate) fn create<T: Object>(object: T) -> Result<*mut T::C> {
             T::NAME,
             MAX_HANDLES + 1
         );
-        return Err(Failure::new(AVSG_INVALID, text));
+        return Failure::refuse(text);
     };
     let entry = &TABLE[index];
-    let tag = tag::<T>(entry.generation.load(Ordering::Relaxed));
+    let tag = tag::<T>(entry.next_generation());
     entry.object.store(Box::into_raw(memory.into_boxed_slice()).cast(), Ordering::Relaxed);
     entry.birth.store(Birth::now().number(), Ordering::Relaxed);
     entry.word.store(tag, Ordering::Release);
@@ -258,7 +265,7 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     let object = entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<T>();
     // The store below replaces the word that the guard's drop would change.
     core::mem::forget(guard);
-    entry.generation.fetch_add(1, Ordering::Relaxed);
+    entry.used.fetch_add(1, Ordering::Relaxed);
     entry.word.store(0, Ordering::Release);
     // SAFETY: `create` made the pointer from a box of one T, and the exclusive guard and the swap
     // gave it to this call only. A box of an array of one is the same allocation.
@@ -315,6 +322,14 @@ mod tests {
             assert_eq!(status(exclusive::<Thing>(junk)), AVSG_HANDLE);
             assert_eq!(status(destroy::<Thing>(junk)), AVSG_HANDLE);
         }
+    }
+
+    #[test]
+    fn a_table_without_handles_is_zero() {
+        let Entry { word, object, birth, used } = &TABLE[MAX_HANDLES - 1];
+        let object = object.load(Ordering::Relaxed).addr() as u64;
+        let numbers = [word, birth, used].map(|number| number.load(Ordering::Relaxed));
+        assert_eq!((numbers, object), ([0; 3], 0));
     }
 
     #[test]

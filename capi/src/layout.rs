@@ -1,14 +1,13 @@
 //! Pools over memory that the caller laid out.
 
 use std::ffi::c_void;
-use std::ptr;
 
-use crate::pool::{Pool, avsg_pool};
-use crate::pool_config::{AVSG_MAX_SEGMENTS, avsg_pool_config, pool_config};
-use crate::sized::{self, OutPtr, SizedStruct};
+use crate::contract::contract;
+use crate::segments::AVSG_MAX_SEGMENTS;
+use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::AVSG_NULL;
-use crate::status::{Failure, Result, avsg_status, enter};
-use avsg::pool::{Chunk, HostLayout, HostPool, Part, Region};
+use crate::status::{Failure, Result};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{MAX_SEGMENTS, Strides};
 
 /// A contiguous range of the caller's memory, of any length and alignment.
@@ -49,10 +48,13 @@ pub struct avsg_pool_part {
     pub rows: usize,
 }
 
-/// The layout of a pool in memory of the caller. Every row of every layer and segment is in one
-/// part. Rows may lie between those of other layers, segments or blocks where the smaller stride
-/// stays within the larger one; AVSG_INVALID if two rows overlap. `size`, `row_stride`, `regions`,
-/// `region_count`, `parts` and `part_count` must be set.
+/// A pool in memory of the caller as it is (`avsg_pool_config.layout`): token-major, layer-major or
+/// block-major, with padding after rows or blocks, in one region or several. Every row of every layer
+/// and segment is in one part. Rows may lie between those of other layers, segments or blocks where
+/// the smaller stride stays within the larger one; AVSG_INVALID if two rows overlap. The regions must
+/// be valid for reads and writes until the pool's handle and every engine on the pool are destroyed;
+/// the structs and arrays are not used after the call. `chunk_bytes` and the allocator are ignored, and the
+/// pool cannot be exported.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_layout {
@@ -103,42 +105,45 @@ fn part(part: &avsg_pool_part) -> Part {
     }
 }
 
-/// Creates a pool over memory of the caller as it is: rows may be anywhere that an `avsg_pool_part`
-/// can describe (token-major, layer-major, block-major, with padding after rows or blocks), in one
-/// region or several, of any length and alignment. Of `config`, only `layers`, `rows`, `segments`,
-/// `segment_bytes` and, for the fresh rows and the device buffer, `segment_stride` are used. The
-/// pool cannot be exported. The structs and arrays are not used after the call.
+/// Returns the number of chunks of a pool with this layout, one for each layer of a part; None for NULL.
 ///
 /// # Safety
-/// No two rows overlap. The regions are valid for reads and writes, and their device addresses those
-/// of registered memory, until the pool's handle and every engine on the pool are destroyed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_pool_from_layout(
-    config: *const avsg_pool_config,
+/// `layout` is NULL or as [`pool_from_layout`] demands.
+pub(crate) unsafe fn chunk_count(
+    config: &PoolConfig,
     layout: *const avsg_pool_layout,
-    pool: *mut *mut avsg_pool,
-) -> avsg_status {
-    enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let (config, layout) = unsafe { (pool_config(config)?, sized::read(layout)?) };
-        HostLayout::check_counts(&config, layout.region_count, layout.part_count)?;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let regions = unsafe { sized::array("regions", layout.regions, layout.region_count)? };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let parts = unsafe { sized::array("parts", layout.parts, layout.part_count)? };
-        let segments = config.format.as_slice().len();
-        let strides = layout.block_stride.iter().zip(layout.row_stride).take(segments);
-        let block_rows = layout.block_rows;
-        let strides: heapless::Vec<Strides, MAX_SEGMENTS> =
-            strides.map(|(&block, row)| Strides { block_rows, block, row }).collect();
-        let regions = sized::converted("regions", regions, region)?;
-        let parts = sized::converted("parts", parts, |given| Ok(part(given)))?;
-        let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`), and does not write a
-        // row while an engine copies it (`avsg_pool`).
-        out.write(Pool::create_handle(unsafe { HostPool::from_layout(&config, &layout)? })?);
-        Ok(())
-    })
+) -> Result<Option<usize>> {
+    if layout.is_null() {
+        return Ok(None);
+    }
+    let layout = contract!(sized::read(layout))?;
+    HostLayout::check_counts(config, layout.region_count, layout.part_count)?;
+    let parts = contract!(sized::array("parts", layout.parts, layout.part_count))?;
+    Ok(Some(parts.iter().fold(0, |chunks, part| chunks + part.layers.min(config.layers))))
+}
+
+/// Makes a pool over memory of the caller.
+///
+/// # Safety
+/// `layout` is valid for reads of the number of bytes in its `size`, and its arrays for reads of their
+/// lengths. No two rows overlap, and the regions are valid for reads and writes, and their device
+/// addresses those of registered memory, until the pool is dropped.
+pub(crate) unsafe fn pool_from_layout(
+    config: &PoolConfig,
+    layout: *const avsg_pool_layout,
+) -> Result<HostPool> {
+    let layout = contract!(sized::read(layout))?;
+    HostLayout::check_counts(config, layout.region_count, layout.part_count)?;
+    let regions = contract!(sized::array("regions", layout.regions, layout.region_count))?;
+    let parts = contract!(sized::array("parts", layout.parts, layout.part_count))?;
+    let segments = config.format.as_slice().len();
+    let strides = layout.block_stride.iter().zip(layout.row_stride).take(segments);
+    let block_rows = layout.block_rows;
+    let strides: heapless::Vec<Strides, MAX_SEGMENTS> =
+        strides.map(|(&block, row)| Strides { block_rows, block, row }).collect();
+    let regions = sized::converted("regions", regions, region)?;
+    let parts = sized::converted("parts", parts, |given| Ok(part(given)))?;
+    let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
+    // The caller does not write a row while an engine copies it (`avsg_pool`).
+    Ok(contract!(HostPool::from_layout(config, &layout))?)
 }

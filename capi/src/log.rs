@@ -6,12 +6,11 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::c_text::write_c_text;
-use crate::choices::unknown_constant;
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, avsg_status, enter};
+use crate::status::{Failure, avsg_status, enter, unknown_constant};
 
 /// The importance of a message.
-#[repr(i32)]
+#[repr(C)]
 pub enum avsg_log_level {
     /// A defect of the library.
     AVSG_LOG_ERROR = 1,
@@ -74,9 +73,6 @@ impl Log for Forward {
 /// an earlier callback is not called any more. The library writes messages nowhere else, and no
 /// call of a step says anything. AVSG_UNSUPPORTED: the process is a Rust program with a logger of
 /// its own, which gets the messages.
-///
-/// # Safety
-/// Until it is replaced, `callback` may be called with `user` on any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_set_log(
     callback: avsg_log_callback,

@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use crate::arrays::{avsg_batch, avsg_fresh, avsg_i32s};
+use crate::contract::contract;
 use crate::sized;
-use crate::status::avsg_status::AVSG_INVALID;
 use crate::status::{Failure, Result};
 use avsg::plan::Plan;
 
@@ -15,8 +15,7 @@ use avsg::plan::Plan;
 /// # Safety
 /// `batch` is NULL or valid for reads of the number of bytes in its `size`.
 pub(crate) unsafe fn read_batch(batch: *const avsg_batch, plan: &Plan) -> Result<avsg_batch> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let batch = unsafe { sized::read(batch)? };
+    let batch = contract!(sized::read(batch)?);
     let inputs = [
         ("ids", batch.ids),
         ("cu_q", batch.cu_q),
@@ -46,8 +45,7 @@ pub(crate) unsafe fn check_fresh(fresh: *const avsg_fresh, plan: &Plan) -> Resul
     if fresh.is_null() {
         return Ok(());
     }
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let fresh = unsafe { sized::read(fresh)? };
+    let fresh = contract!(sized::read(fresh)?);
     let mut segments = fresh.data.iter().zip(fresh.bytes).take(fresh.segments);
     segments.try_for_each(|(data, bytes)| {
         check_range("fresh data", data.addr(), (bytes, "bytes", 1), plan)
@@ -63,11 +61,10 @@ fn check_range(
 ) -> Result<()> {
     let Some(range) = range(at, len.saturating_mul(bytes)) else { return Ok(()) };
     let Some(output) = plan.written_in(range) else { return Ok(()) };
-    let text = format!(
+    Failure::refuse(format!(
         "{input} has {len} {unit} at {at:#x}, but the call writes the {output} there; pass an array of \
          its own, and its length in {unit}"
-    );
-    Err(Failure::new(AVSG_INVALID, text))
+    ))
 }
 
 /// Refuses arrays of int32, as (name, address, elements), of which two have a byte in common.
@@ -79,11 +76,10 @@ pub(crate) fn check_apart(arrays: [(&str, usize, usize); 3]) -> Result<()> {
                 .is_some_and(|other| own.start < other.end && other.start < own.end)
         };
         if let Some((other, ..)) = arrays[..n].iter().find(meets) {
-            let text = format!(
+            return Failure::refuse(format!(
                 "{name} has {len} elements at {at:#x}, but {other} has the same memory; pass arrays of \
                  their own"
-            );
-            return Err(Failure::new(AVSG_INVALID, text));
+            ));
         }
     }
     Ok(())

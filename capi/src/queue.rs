@@ -4,9 +4,10 @@
 use std::ffi::c_void;
 
 use crate::arrays::{avsg_batch, avsg_fresh, avsg_i32s};
+use crate::contract::contract;
 use crate::overlap;
 use crate::sized;
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_UNSUPPORTED};
+use crate::status::avsg_status::{AVSG_NULL, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
 use avsg::engine::{DeviceArray, DeviceBatch, DeviceFresh, DeviceRows, Engine, RawStream};
 use avsg::plan::Plan;
@@ -24,8 +25,7 @@ pub(crate) unsafe fn stream(engine: &Engine, stream: *mut c_void) -> Result<Opti
         let text = format!("stream is {stream:p}, but device cpu has no streams; pass NULL");
         return Err(Failure::new(AVSG_UNSUPPORTED, text));
     }
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    Ok(Some(unsafe { RawStream::new(stream) }))
+    Ok(Some(contract!(RawStream::new(stream))))
 }
 
 /// Returns the address and length of an array in device memory.
@@ -40,7 +40,6 @@ fn array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
 /// Returns the arrays of a batch in device memory.
 fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
     Ok(DeviceBatch {
-        requests: batch.state.len,
         k: batch.k,
         ids: array("ids", batch.ids)?,
         ids_stride: batch.ids_stride,
@@ -52,7 +51,6 @@ fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
         indexer: batch.indexer,
-        rows: batch.rows,
     })
 }
 
@@ -68,8 +66,7 @@ unsafe fn with_device_fresh<R>(
     if fresh.is_null() {
         return run(engine, None);
     }
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let fresh = unsafe { sized::read(fresh)? };
+    let fresh = contract!(sized::read(fresh)?);
     let mut segments = [DeviceRows::default(); MAX_SEGMENTS];
     let arrays = fresh.data.iter().zip(fresh.bytes).take(fresh.segments);
     for (segment, (data, bytes)) in segments.iter_mut().zip(arrays) {
@@ -83,7 +80,7 @@ unsafe fn with_device_fresh<R>(
         let (n, expected) = (fresh.segments, engine.pool().format().as_slice().len());
         let text =
             format!("fresh segments is {n}, but a row has {expected}; pass the pool's segments");
-        return Err(Failure::new(AVSG_INVALID, text));
+        return Failure::refuse(text);
     };
     run(engine, Some(&DeviceFresh { segments }))
 }
@@ -98,10 +95,8 @@ pub(crate) unsafe fn plan(
     plan: &mut Plan,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    unsafe {
-        Ok(engine.enqueue_plan(&device_batch(&overlap::read_batch(batch, plan)?)?, plan, stream)?)
-    }
+    let batch = device_batch(&contract!(overlap::read_batch(batch, plan)?))?;
+    Ok(contract!(engine.enqueue_plan(&batch, plan, stream))?)
 }
 
 /// Transfers a plan to a layer in a stream.
@@ -115,13 +110,10 @@ pub(crate) unsafe fn transfer(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    unsafe {
-        overlap::check_fresh(fresh, plan)?;
-        with_device_fresh(engine, fresh, |engine, fresh| {
-            Ok(engine.enqueue_transfer(plan, layer, fresh, stream)?)
-        })
-    }
+    contract!(overlap::check_fresh(fresh, plan)?);
+    contract!(with_device_fresh(engine, fresh, |engine, fresh| {
+        Ok(engine.enqueue_transfer(plan, layer, fresh, stream)?)
+    }))
 }
 
 /// Plans a batch and transfers it to a layer in a stream.
@@ -136,14 +128,11 @@ pub(crate) unsafe fn step(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    unsafe {
-        let batch = device_batch(&overlap::read_batch(batch, plan)?)?;
-        overlap::check_fresh(fresh, plan)?;
-        with_device_fresh(engine, fresh, |engine, fresh| {
-            Ok(engine.enqueue_step(&batch, plan, layer, fresh, stream)?)
-        })
-    }
+    let batch = device_batch(&contract!(overlap::read_batch(batch, plan)?))?;
+    contract!(overlap::check_fresh(fresh, plan)?);
+    contract!(with_device_fresh(engine, fresh, |engine, fresh| {
+        Ok(engine.enqueue_step(&batch, plan, layer, fresh, stream)?)
+    }))
 }
 
 /// Appends fresh rows to the pool in a stream.
@@ -157,14 +146,12 @@ pub(crate) unsafe fn append(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    unsafe {
-        let batch = device_batch(&sized::read(batch)?)?;
-        with_device_fresh(engine, fresh, |engine, fresh| match fresh {
-            Some(fresh) => Ok(engine.enqueue_append(&batch, layer, fresh, stream)?),
-            None => Err(no_rows_to_append()),
-        })
-    }
+    let batch = contract!(sized::read(batch)?);
+    let (batch, rows) = (device_batch(&batch)?, batch.append_rows);
+    contract!(with_device_fresh(engine, fresh, |engine, fresh| match fresh {
+        Some(fresh) => Ok(engine.enqueue_append(&batch, rows, layer, fresh, stream)?),
+        None => Err(no_rows_to_append()),
+    }))
 }
 
 /// Returns the error of an append whose fresh rows are NULL.

@@ -4,11 +4,12 @@ use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 
+use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
-use crate::pool_config::role;
+use crate::pool_info::role;
 use crate::sized::{self, OutPtr};
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_OS};
+use crate::status::avsg_status::AVSG_OS;
 use crate::status::{Failure, Result, avsg_status, enter};
 use avsg::pool::{DESC_BYTES, HostPool, PoolDesc};
 
@@ -21,7 +22,7 @@ fn duplicate(fd: i32, what: &str) -> Result<OwnedFd> {
     if fd < 0 {
         let text =
             format!("{what} is {fd}, but a file descriptor is not negative; pass an open one");
-        return Err(Failure::new(AVSG_INVALID, text));
+        return Failure::refuse(text);
     }
     // SAFETY: `fd` is not -1. If it is not open, the duplication below fails and nothing else uses
     // it.
@@ -36,9 +37,6 @@ fn duplicate(fd: i32, what: &str) -> Result<OwnedFd> {
 /// must be at least AVSG_POOL_DESC_BYTES, and a new file descriptor of the memory in `fd`. The
 /// caller passes `fd` on (by inheritance or SCM_RIGHTS) and closes it. A process that has `fd` can
 /// map the memory. AVSG_INVALID for a pool over the caller's memory.
-///
-/// # Safety
-/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_export(
     pool: *const avsg_pool,
@@ -47,11 +45,9 @@ pub unsafe extern "C" fn avsg_pool_export(
     fd: *mut i32,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutPtr::new("fd", fd, -1)? };
+        let out = contract!(OutPtr::new("fd", fd, -1)?);
         check_desc_bytes(desc_bytes >= DESC_BYTES, desc_bytes)?;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let desc = unsafe { sized::array_mut("desc", desc, DESC_BYTES)? };
+        let desc = contract!(sized::array_mut("desc", desc, DESC_BYTES)?);
         let export = handle::shared::<Pool>(pool)?.host.export()?;
         desc.copy_from_slice(&export.desc.to_bytes());
         out.write(export.fd.into_raw_fd());
@@ -63,18 +59,14 @@ fn check_desc_bytes(fits: bool, bytes: usize) -> Result<()> {
     if fits {
         return Ok(());
     }
-    let text = format!(
+    Failure::refuse(format!(
         "desc_bytes is {bytes}, but a descriptor has {DESC_BYTES}; pass AVSG_POOL_DESC_BYTES"
-    );
-    Err(Failure::new(AVSG_INVALID, text))
+    ))
 }
 
 /// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
 /// close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
 /// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
-///
-/// # Safety
-/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_import(
     desc: *const u8,
@@ -84,13 +76,11 @@ pub unsafe extern "C" fn avsg_pool_import(
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
+        let out = contract!(OutPtr::new("pool", pool, ptr::null_mut())?);
         check_desc_bytes(desc_bytes == DESC_BYTES, desc_bytes)?;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let desc = PoolDesc::from_bytes(unsafe { sized::array("desc", desc, desc_bytes)? })?;
+        let desc = PoolDesc::from_bytes(contract!(sized::array("desc", desc, desc_bytes)?))?;
         let (role, fd) = (role(as_role)?, duplicate(fd, "fd")?);
-        out.write(Pool::create_handle(HostPool::import(&desc, fd, role)?)?);
+        out.write(Pool::handle(HostPool::import(&desc, fd, role)?)?);
         Ok(())
     })
 }
@@ -108,9 +98,6 @@ pub extern "C" fn avsg_pool_send(pool: *const avsg_pool, socket: i32) -> avsg_st
 
 /// Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does. A signal
 /// does not end the wait. AVSG_NO_MEMORY if the file lacks more pages than the machine can give.
-///
-/// # Safety
-/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_recv(
     socket: i32,
@@ -118,11 +105,10 @@ pub unsafe extern "C" fn avsg_pool_recv(
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
+        let out = contract!(OutPtr::new("pool", pool, ptr::null_mut())?);
         let role = role(as_role)?;
         let socket = UnixStream::from(duplicate(socket, "socket")?);
-        out.write(Pool::create_handle(HostPool::recv(&socket, role)?)?);
+        out.write(Pool::handle(HostPool::recv(&socket, role)?)?);
         Ok(())
     })
 }

@@ -2,7 +2,8 @@
 
 use std::{ptr, slice};
 
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_SIZE};
+use crate::contract::contract;
+use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE};
 use crate::status::{Failure, Result};
 use avsg::Error;
 
@@ -33,8 +34,9 @@ fn check_pointer<T>(what: &str, at: *const T) -> Result<()> {
     }
     if !at.is_aligned() {
         let (align, remedy) = (align_of::<T>(), "pass memory that the compiler aligned");
-        let text = format!("{what} is {at:p}, but it must be a multiple of {align}; {remedy}");
-        return Err(Failure::new(AVSG_INVALID, text));
+        return Failure::refuse(format!(
+            "{what} is {at:p}, but it must be a multiple of {align}; {remedy}"
+        ));
     }
     Ok(())
 }
@@ -95,6 +97,18 @@ pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
         );
         Ok(value)
     }
+}
+
+/// Copies a struct as [`read`] does, or returns one whose fields are 0 for NULL.
+///
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn read_or_defaults<T: SizedStruct>(at: *const T) -> Result<T> {
+    if at.is_null() {
+        // SAFETY: zeros are a value of T (`SizedStruct`).
+        return Ok(unsafe { core::mem::zeroed() });
+    }
+    contract!(read(at))
 }
 
 /// Converts the elements of an array that the caller sized.
@@ -203,19 +217,28 @@ pub(crate) fn check_array<T>(what: &str, at: *const T, len: usize) -> Result<()>
     check_pointer(what, at)?;
     let end = len.checked_mul(size_of::<T>()).and_then(|bytes| at.addr().checked_add(bytes));
     if end.is_none_or(|end| end > isize::MAX as usize) {
-        let text = format!(
+        return Failure::refuse(format!(
             "{what} has {len} elements at {at:p}, but that is beyond the address space; pass the \
              array's length in elements"
-        );
-        return Err(Failure::new(AVSG_INVALID, text));
+        ));
     }
     Ok(())
+}
+
+/// Refuses a capacity that is below the number of results.
+pub(crate) fn check_capacity(count: usize, capacity: usize, what: &str) -> Result<()> {
+    if capacity >= count {
+        return Ok(());
+    }
+    Failure::refuse(format!(
+        "capacity is {capacity}, but there are {count} {what}; pass an array of {count} elements"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::avsg_status;
+    use crate::status::avsg_status::{self, AVSG_INVALID};
 
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[repr(C)]

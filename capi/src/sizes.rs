@@ -1,14 +1,26 @@
 //! All memory of a pool, an engine and a plan, computed before anything is taken.
 
 use crate::config::{Device, avsg_engine_config, engine_config};
+use crate::contract::contract;
+use crate::layout::chunk_count;
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{OutStruct, SizedStruct};
 use crate::status::{Result, avsg_status, enter};
-use avsg::allocator::MemoryBytes;
 use avsg::ascend::sizes;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
+
+/// Where memory is.
+#[repr(C)]
+pub enum avsg_memory_kind {
+    /// Memory of the process: pools, the outputs of plans, and all memory of an engine on "cpu".
+    AVSG_MEMORY_HOST = 0,
+    /// Memory of the process that an Ascend device copies, as of aclrtMallocHost.
+    AVSG_MEMORY_PINNED = 1,
+    /// Memory of an Ascend device, as of aclrtMalloc.
+    AVSG_MEMORY_DEVICE = 2,
+}
 
 /// The memory of a pool, an engine and a plan by `avsg_memory_kind`, in bytes. What is 0 on "cpu" has
 /// a value on an Ascend device only.
@@ -17,23 +29,27 @@ use avsg::pool::{HostPool, PoolConfig};
 pub struct avsg_memory {
     /// sizeof(avsg_memory).
     pub size: usize,
-    /// What `avsg_pool_create` takes of AVSG_MEMORY_HOST; without an allocator, at most.
+    /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout.
     pub pool: usize,
-    /// What `avsg_engine_create` takes of AVSG_MEMORY_HOST: on "cpu" the device buffer, the tables of
-    /// all indexers and the cores' working memory; on an Ascend device a copy of one table.
+    /// The device buffer: S rows for each state and layer; 0 in memory of the caller.
+    pub buffer: usize,
+    /// The tables of all indexers and, on "cpu", the cores' working memory.
+    pub tables: usize,
+    /// AVSG_MEMORY_HOST of `avsg_engine_create`: on "cpu" `buffer` and `tables`; on an Ascend device a
+    /// copy of one table.
     pub engine_host: usize,
-    /// What it takes of AVSG_MEMORY_DEVICE: the device buffer, the tables of all indexers, 8 bytes for
-    /// each chunk of the pool, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
+    /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
+    /// layer, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
     pub engine_device: usize,
-    /// What `avsg_plan_create` takes of AVSG_MEMORY_HOST.
+    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request.
     pub plan_host: usize,
-    /// What it takes of AVSG_MEMORY_PINNED; 0 on "cpu".
+    /// AVSG_MEMORY_PINNED of it; 0 on "cpu".
     pub plan_pinned: usize,
-    /// What it takes of AVSG_MEMORY_DEVICE; 0 on "cpu". `plan_pinned` and this are released when a
-    /// later plan of the engine is created, or with the engine.
+    /// AVSG_MEMORY_DEVICE of it; 0 on "cpu". `plan_pinned` and this are released when a later plan of
+    /// the engine is created, or with the engine.
     pub plan_device: usize,
-    /// What the functions of a step with a NULL stream add of AVSG_MEMORY_PINNED once the largest
-    /// batch and the largest append came; 0 on "cpu". An engine takes it once for all its plans.
+    /// What steps with a NULL stream add of AVSG_MEMORY_PINNED once the largest batch and the largest
+    /// append came; 0 on "cpu". An engine takes it once for all its plans.
     pub staging_pinned: usize,
     /// What they add of AVSG_MEMORY_DEVICE; 0 on "cpu".
     pub staging_device: usize,
@@ -42,75 +58,75 @@ pub struct avsg_memory {
 // SAFETY: the struct is repr(C) with `size` first, and its fields are words.
 unsafe impl SizedStruct for avsg_memory {
     const NAME: &'static str = "avsg_memory";
-    const FIRST_SIZE: usize = 72;
+    const FIRST_SIZE: usize = 88;
 }
-const _: () = assert!(size_of::<avsg_memory>() == 72);
+const _: () = assert!(size_of::<avsg_memory>() == 88);
 
-/// Checks a configuration as the creation of the engine does. Returns the bytes of the slots that it
-/// allocates, and those of the tables and, on "cpu", of the cores' working memory.
-pub(crate) fn slots_and_tables(
+/// Adds the memory of an engine to `all`, after the checks of its creation.
+fn add_engine(
+    all: &mut avsg_memory,
     config: &Config,
     device: &Device,
     pool: &PoolConfig,
-) -> Result<(usize, usize)> {
-    Ok(match device {
+    chunks: Option<usize>,
+) -> Result<()> {
+    (all.buffer, all.tables) = match device {
         Device::Ascend(_) => sizes::slots_and_tables(config, pool)?,
         Device::Cpu(Some(workers)) => Engine::bytes_with_workers(config, pool, workers.threads())?,
         Device::Cpu(None) => Engine::bytes_needed(config, pool)?,
-    })
+    };
+    if matches!(device, Device::Cpu(_)) {
+        all.engine_host = all.buffer.saturating_add(all.tables);
+        return Ok(());
+    }
+    let engine = sizes::engine_bytes(config, pool)?;
+    all.engine_host = engine.host;
+    all.engine_device = match chunks {
+        Some(chunks) => engine.device - 8 * pool.chunk_count()? + 8 * chunks,
+        None => engine.device,
+    };
+    Ok(())
 }
 
-/// Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_rows`
-/// rows and `max_requests` requests, and allocates nothing. It refuses what `avsg_pool_create`,
-/// `avsg_engine_create` and `avsg_plan_create` refuse in a configuration; what they find on the machine
-/// (memory, threads, devices, kernels) it does not look at. An allocator in the configurations is
-/// asked for exactly these bytes. `block_stride` is that of the largest batch with host arrays; only
-/// the staging memory depends on it, which is a sum of powers of two and exact for the largest batch.
-/// On a pool of `avsg_pool_from_layout` the chunks are the parts of each layer.
-///
-/// # Safety
-/// The pointers keep the rule Pointers.
+/// Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_tokens`
+/// tokens and `max_requests` requests, and allocates nothing. With a NULL `config` it is that of the
+/// pool alone, and without tokens and requests there is no plan. It refuses what the create functions
+/// refuse in a configuration, and does not look at what they find on the machine (memory, threads,
+/// devices, kernels). An allocator is asked for exactly these bytes. `block_stride` is that of the
+/// largest batch with host arrays, for which the staging memory, a sum of powers of two, is exact.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_memory_bytes(
+pub unsafe extern "C" fn avsg_get_memory(
     config: *const avsg_engine_config,
     pool: *const avsg_pool_config,
-    max_rows: usize,
+    max_tokens: usize,
     max_requests: usize,
     block_stride: usize,
     memory: *mut avsg_memory,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutStruct::new(memory)? };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let pool = unsafe { pool_config(pool)? };
-        let pool_bytes = HostPool::plan_bytes(&pool)?;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let (config, device) = unsafe { engine_config(config, pool.layers, &pool.format)? };
-        let (slots, tables) = slots_and_tables(&config, &device, &pool)?;
-        let plan_host = Plan::bytes_needed(&config.params, max_rows, max_requests)?;
-        let (engine, plan, staging) = match device {
-            Device::Cpu(_) => {
-                let host = slots.saturating_add(tables);
-                (MemoryBytes { host, ..Default::default() }, Default::default(), Default::default())
+        let out = contract!(OutStruct::new(memory)?);
+        let (pool, layout) = contract!(pool_config(pool)?);
+        // SAFETY: zeros are a value of the struct (`SizedStruct`).
+        let mut all: avsg_memory = unsafe { core::mem::zeroed() };
+        let chunks = contract!(chunk_count(&pool, layout)?);
+        if chunks.is_none() {
+            all.pool = HostPool::plan_bytes(&pool)?;
+        }
+        if !config.is_null() {
+            let (config, device) = contract!(engine_config(config, pool.layers, &pool.format)?);
+            add_engine(&mut all, &config, &device, &pool, chunks)?;
+            if (max_tokens, max_requests) != (0, 0) {
+                all.plan_host = Plan::bytes_needed(&config.params, max_tokens, max_requests)?;
+                if let Device::Ascend(_) = device {
+                    let plan = sizes::plan_bytes(&config, max_tokens, max_requests)?;
+                    (all.plan_pinned, all.plan_device) = (plan.pinned, plan.device);
+                    let (n, requests) = (max_tokens, max_requests);
+                    let more = sizes::staging_bytes(&config, &pool, n, requests, block_stride)?;
+                    (all.staging_pinned, all.staging_device) = (more.pinned, more.device);
+                }
             }
-            Device::Ascend(_) => (
-                sizes::engine_bytes(&config, &pool)?,
-                sizes::plan_bytes(&config, max_rows, max_requests)?,
-                sizes::staging_bytes(&config, &pool, max_rows, max_requests, block_stride)?,
-            ),
-        };
-        out.write(avsg_memory {
-            size: 0,
-            pool: pool_bytes,
-            engine_host: engine.host,
-            engine_device: engine.device,
-            plan_host,
-            plan_pinned: plan.pinned,
-            plan_device: plan.device,
-            staging_pinned: staging.pinned,
-            staging_device: staging.device,
-        });
+        }
+        out.write(all);
         Ok(())
     })
 }

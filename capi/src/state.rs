@@ -1,13 +1,13 @@
 //! Changes of a state between steps.
 
 use crate::arrays::avsg_i32s;
+use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::overlap;
 use crate::plan::avsg_plan;
 use crate::sized::{self, SizedStruct};
-use crate::status::avsg_status::AVSG_INVALID;
-use crate::status::{Failure, avsg_status, enter};
+use crate::status::{Failure, avsg_status, check_reserved, enter};
 use avsg::engine::{Engine, Load};
 use avsg::plan::Plan;
 
@@ -27,7 +27,7 @@ pub extern "C" fn avsg_engine_invalidate(
             i32::try_from(id).map_err(|_| {
                 let text =
                     format!("{what} is {id}, but ids are below 4194304; pass a range of ids");
-                Failure::new(AVSG_INVALID, text)
+                Failure::invalid(text)
             })
         };
         let mut engine = handle::exclusive::<Engine>(engine)?;
@@ -50,12 +50,12 @@ pub struct avsg_load {
     pub indexer: usize,
     /// The state.
     pub state: i32,
-    /// The generation of the request, by the rule Generations.
+    /// The generation of the request.
     pub generation: i32,
     /// The sequence length. Ids at or above it are padding.
     pub seq_len: i32,
     /// Must be 0.
-    pub reserved: i32,
+    pub reserved: u32,
 }
 
 // SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and
@@ -67,13 +67,10 @@ unsafe impl SizedStruct for avsg_load {
 const _: () = assert!(size_of::<avsg_load>() == 64);
 
 /// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
-/// restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
+/// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
 /// every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
 /// nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
 /// one first.
-///
-/// # Safety
-/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_load(
     engine: *mut avsg_engine,
@@ -83,16 +80,10 @@ pub unsafe extern "C" fn avsg_engine_load(
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let load = unsafe { sized::read(load)? };
-        if load.reserved != 0 {
-            let value = load.reserved;
-            let text = format!("reserved is {value}, but it must be 0; zero the struct first");
-            return Err(Failure::new(AVSG_INVALID, text));
-        }
+        let load = contract!(sized::read(load)?);
+        check_reserved(load.reserved)?;
         overlap::check(&[("ids", load.ids), ("block_table", load.block_table)], &plan)?;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let array = |what, a: avsg_i32s| unsafe { sized::array(what, a.data, a.len) };
+        let array = |what, a: avsg_i32s| contract!(sized::array(what, a.data, a.len));
         let chosen = Load {
             indexer: load.indexer,
             state: load.state,
@@ -108,7 +99,7 @@ pub unsafe extern "C" fn avsg_engine_load(
 
 /// Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
 /// forked. `from_generation` is the generation of the request that is forked, and `to_generation`
-/// that of the copy, by the rule Generations. A request that has no plan yet can be forked, too.
+/// that of the copy. A request that has no plan yet can be forked, too.
 /// AVSG_INVALID if a layer lacks rows of the last plan of `from` in that generation. On an Ascend
 /// device the call waits as `avsg_engine_invalidate` does.
 #[unsafe(no_mangle)]

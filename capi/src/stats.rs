@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::sized::{OutStruct, SizedStruct};
@@ -54,17 +55,13 @@ unsafe impl SizedStruct for avsg_engine_stats {
 const _: () = assert!(size_of::<avsg_engine_stats>() == 112);
 
 /// Gives the counters and times of an engine's calls so far.
-///
-/// # Safety
-/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_get_stats(
     engine: *const avsg_engine,
     stats: *mut avsg_engine_stats,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutStruct::new(stats)? };
+        let out = contract!(OutStruct::new(stats)?);
         let all = handle::shared::<Engine>(engine)?.stats();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         out.write(avsg_engine_stats {

@@ -1,24 +1,21 @@
-//! What a call returns: a status, and the message of this thread's last failure.
+//! What a call returns: a status.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char};
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use avsg::Error;
 
-use crate::c_text::write_c_text;
+use crate::message::set_last_error;
 use crate::silence;
 
-/// The status that a function returns. The numbers never change. Later versions may add some: treat
-/// an unknown number as a failure.
+/// What a function returns. The numbers never change; treat an unknown one as a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
+#[repr(C)]
 pub enum avsg_status {
     /// The call succeeded.
     AVSG_OK = 0,
-    /// A value is outside its range, a pointer is misaligned, or an array is too short.
+    /// A value is out of range, a pointer misaligned, or an array too short.
     AVSG_INVALID = 1,
     /// A pointer that must not be NULL is NULL.
     AVSG_NULL = 2,
@@ -26,22 +23,19 @@ pub enum avsg_status {
     AVSG_HANDLE = 3,
     /// The `size` of a struct is wrong, or a field that this library lacks is not 0.
     AVSG_SIZE = 4,
-    /// Another thread's call uses the same handle. Call again when it has returned.
+    /// Another thread's call uses the handle. Call again when it has returned.
     AVSG_BUSY = 5,
     /// The library or the device lacks the requested feature.
     AVSG_UNSUPPORTED = 6,
-    /// The machine or an allocator cannot give that much memory, and nothing was allocated.
+    /// The machine or an allocator cannot give that much memory.
     AVSG_NO_MEMORY = 7,
     /// A call of the operating system failed.
     AVSG_OS = 8,
-    /// The library has a defect. Every later call on the handle fails likewise: destroy it, and
-    /// report the message.
+    /// The library has a defect. Destroy the handle, and report the message.
     AVSG_INTERNAL = 9,
-    /// A call of the device's runtime failed, and the message names the call and its code. Or the
-    /// device wrote a value that no correct kernel writes.
+    /// A call of the device's runtime failed, or a kernel wrote a wrong value.
     AVSG_DEVICE = 10,
-    /// The handle belongs to the process that this one was forked from. Nothing was changed; the
-    /// rule Processes says what a child can do.
+    /// The handle belongs to the process that this one was forked from.
     AVSG_FORKED = 11,
 }
 
@@ -60,6 +54,32 @@ impl Failure {
     pub fn new(status: avsg_status, text: String) -> Self {
         Self { status, text: Text::Own(text) }
     }
+
+    /// Returns the error of a value that is outside its range.
+    pub fn invalid(text: String) -> Self {
+        Self::new(AVSG_INVALID, text)
+    }
+
+    /// Refuses a value that is outside its range.
+    pub fn refuse<T>(text: String) -> Result<T> {
+        Err(Self::invalid(text))
+    }
+}
+
+/// Refuses a number that is no constant of an enumeration from 0 to `last`.
+pub(crate) fn unknown_constant<T>(what: &str, value: i32, last: i32) -> Result<T> {
+    Failure::refuse(format!(
+        "{what} is {value}, but it must be 0..={last}; pass a constant of the header"
+    ))
+}
+
+/// Refuses a reserved field that is not 0.
+pub(crate) fn check_reserved(value: u32) -> Result<()> {
+    if value != 0 {
+        let limit = "it must be 0; zero the struct first";
+        return Failure::refuse(format!("reserved is {value}, but {limit}"));
+    }
+    Ok(())
 }
 
 impl From<Error> for Failure {
@@ -95,24 +115,6 @@ impl Display for Text {
     }
 }
 
-/// Bytes of the longest message, with the NUL at its end.
-const MAX_MESSAGE: usize = 1024;
-
-thread_local! {
-    // An array has no destructor, so that it stays usable until the thread ends.
-    static LAST_ERROR: UnsafeCell<[u8; MAX_MESSAGE]> =
-        const { UnsafeCell::new([0; MAX_MESSAGE]) };
-}
-
-/// Stores the message that `avsg_last_error` returns on this thread.
-fn set_last_error(text: &dyn Display) {
-    LAST_ERROR.with(|last| {
-        // SAFETY: the array is this thread's, and no other reference to it exists, because
-        // `avsg_last_error` returns a raw pointer, and the text of a failure is the library's own.
-        write_c_text(unsafe { &mut *last.get() }, text);
-    });
-}
-
 /// Runs the body of an exported function. A failure or panic becomes a status, and its message is
 /// stored.
 pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
@@ -141,39 +143,12 @@ fn set_panic_message(payload: &(dyn Any + Send)) {
     set_last_error(&format_args!("a defect of libavsg: {reason}; destroy the handle, report this"));
 }
 
-/// Returns the message of the last failure on the calling thread, or an empty string before the
-/// first one. Calls that succeed do not change it. The string is valid until the next call that
-/// fails on this thread, or until the thread ends.
-#[unsafe(no_mangle)]
-pub extern "C" fn avsg_last_error() -> *const c_char {
-    LAST_ERROR.with(|last| last.get().cast::<c_char>().cast_const())
-}
-
-/// Returns the name of a status, such as "AVSG_BUSY", or "unknown status" for another number. The
-/// string is never NULL and valid for ever.
-#[unsafe(no_mangle)]
-pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
-    const NAMES: [(avsg_status, &CStr); 12] = [
-        (AVSG_OK, c"AVSG_OK"),
-        (AVSG_INVALID, c"AVSG_INVALID"),
-        (AVSG_NULL, c"AVSG_NULL"),
-        (AVSG_HANDLE, c"AVSG_HANDLE"),
-        (AVSG_SIZE, c"AVSG_SIZE"),
-        (AVSG_BUSY, c"AVSG_BUSY"),
-        (AVSG_UNSUPPORTED, c"AVSG_UNSUPPORTED"),
-        (AVSG_NO_MEMORY, c"AVSG_NO_MEMORY"),
-        (AVSG_OS, c"AVSG_OS"),
-        (AVSG_INTERNAL, c"AVSG_INTERNAL"),
-        (AVSG_DEVICE, c"AVSG_DEVICE"),
-        (AVSG_FORKED, c"AVSG_FORKED"),
-    ];
-    let name = NAMES.iter().find(|(code, _)| *code as i32 == status);
-    name.map_or(c"unknown status", |(_, name)| name).as_ptr()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
+
+    use crate::message::{MAX_MESSAGE, avsg_last_error};
 
     fn last() -> String {
         // SAFETY: the string is NUL-terminated and valid until this thread's next failure.

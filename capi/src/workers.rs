@@ -5,10 +5,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::sized::{self, OutPtr, SizedStruct};
-use crate::status::avsg_status::AVSG_INVALID;
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
 use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
 
 /// The threads that run the launches of one or several engines on "cpu".
@@ -94,17 +94,13 @@ impl Executor for Foreign {
 /// # Safety
 /// `data` is the address of a task that lives until the call has returned.
 unsafe extern "C" fn call_task(data: *mut c_void, index: usize) {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let task = unsafe { *data.cast::<&(dyn Fn(usize) + Sync)>() };
+    let task = contract!(*data.cast::<&(dyn Fn(usize) + Sync)>());
     task(index);
 }
 
 /// Makes workers, for engines whose configuration names them. Workers that start threads take no
 /// more than `threads` - 1. Several engines may share workers: a launch that finds them in use runs
-/// on its caller's thread alone, with the same result.
-///
-/// # Safety
-/// The pointers keep the rule Pointers. `executor` may be called until the workers' handle and
+/// on its caller's thread alone, with the same result. An executor is called until the workers' handle and
 /// every engine with them are destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_workers_create(
@@ -112,12 +108,9 @@ pub unsafe extern "C" fn avsg_workers_create(
     workers: *mut *mut avsg_workers,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let out = unsafe { OutPtr::new("workers", workers, ptr::null_mut())? };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let config = unsafe { sized::read(config)? };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let cpus = unsafe { sized::array("cpus", config.cpus, config.cpu_count)? };
+        let out = contract!(OutPtr::new("workers", workers, ptr::null_mut())?);
+        let config = contract!(sized::read(config)?);
+        let cpus = contract!(sized::array("cpus", config.cpus, config.cpu_count)?);
         let own = worker_config(&config, cpus)?;
         let pool = match config.executor {
             None => WorkerPool::new(&own)?,
@@ -131,24 +124,26 @@ pub unsafe extern "C" fn avsg_workers_create(
 }
 
 fn worker_config(config: &avsg_workers_config, cpus: &[i32]) -> Result<WorkerConfig> {
-    let invalid = |text| Err(Failure::new(AVSG_INVALID, text));
     if config.pin > 1 {
         let pin = config.pin;
-        return invalid(format!("pin is {pin}, but it must be 0 or 1; pass 0 to pin no thread"));
+        return Failure::refuse(format!(
+            "pin is {pin}, but it must be 0 or 1; pass 0 to pin no thread"
+        ));
     }
-    if config.reserved != 0 {
-        let value = config.reserved;
-        return invalid(format!("reserved is {value}, but it must be 0; zero the struct first"));
-    }
+    check_reserved(config.reserved)?;
     if cpus.len() > avsg::cpus::MAX_CORES {
         let (n, most) = (cpus.len(), avsg::cpus::MAX_CORES);
-        return invalid(format!("cpu_count is {n}, but it must be 0..={most}; pass each CPU once"));
+        return Failure::refuse(format!(
+            "cpu_count is {n}, but it must be 0..={most}; pass each CPU once"
+        ));
     }
     let mut own =
         WorkerConfig { pin: config.pin == 1, ..WorkerConfig::new(config.threads as usize) };
     for &cpu in cpus {
         let Ok(cpu) = usize::try_from(cpu) else {
-            return invalid(format!("cpus has {cpu}, but CPUs count from 0; pass CPU numbers"));
+            return Failure::refuse(format!(
+                "cpus has {cpu}, but CPUs count from 0; pass CPU numbers"
+            ));
         };
         own.cpus.push(cpu);
     }
@@ -157,7 +152,7 @@ fn worker_config(config: &avsg_workers_config, cpus: &[i32]) -> Result<WorkerCon
         -1 => Duration::ZERO,
         us => Duration::from_micros(u64::try_from(us).map_err(|_| {
             let text = format!("spin_us is {us}, but it must be at least -1; 0 is the default");
-            Failure::new(AVSG_INVALID, text)
+            Failure::invalid(text)
         })?),
     };
     Ok(own)

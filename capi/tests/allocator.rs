@@ -2,7 +2,7 @@
 //! not be zeroed, each of its answers may be NULL or misaligned, and everything is released once.
 
 use std::ffi::{CStr, c_void};
-use std::ptr::{null, null_mut, without_provenance};
+use std::ptr::{null, null_mut};
 
 use avsg::ascend::acl::DeviceMemory;
 use avsg_capi::avsg_status::*;
@@ -73,7 +73,8 @@ impl<'a> Setting<'a> {
         let pool = avsg_pool_config { chunk_bytes, allocator: &allocator, ..pool_config() };
         let mut config = config_on(self.device);
         (config.page, config.cores, config.allocator) = (case.page, 3, &allocator);
-        config.lifetime = if case.frequency { 2 } else { 0 };
+        let tuning = avsg_tuning { lifetime: if case.frequency { 2 } else { 0 }, ..tuning() };
+        config.tuning = &tuning;
         if case.indexers == 2 {
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
         }
@@ -123,7 +124,7 @@ impl<'a> Setting<'a> {
         let ((rows, requests), mut of) = (LARGEST, sized::<avsg_memory>());
         // SAFETY: the structs have their `size` set.
         self.with_configs(|pool, config| unsafe {
-            ok(avsg_memory_bytes(config, pool, rows, requests, 8, &mut of));
+            ok(avsg_get_memory(config, pool, rows, requests, 8, &mut of));
         });
         match call {
             Call::Pool => [of.pool, 0, 0],
@@ -322,22 +323,11 @@ fn an_incomplete_allocator_is_refused() {
         expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, status, parts);
         let config = avsg_engine_config { allocator: &allocator, ..engine_config() };
         // SAFETY: as above.
-        let found = unsafe { avsg_engine_bytes(&config, &pool_config(), &mut sized()) };
+        let found = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
         expect_error(found, status, parts);
     };
     refuse(avsg_allocator { allocate: None, ..whole }, AVSG_NULL, &["allocate of avsg_allocator"]);
     refuse(avsg_allocator { release: None, ..whole }, AVSG_NULL, &["release of avsg_allocator"]);
     refuse(avsg_allocator { size: 8, ..whole }, AVSG_SIZE, &["avsg_allocator.size is 8"]);
     assert_eq!(counting.state().calls, 0);
-}
-
-#[test]
-fn a_program_with_structs_that_end_before_the_allocator_is_served() {
-    let nowhere = without_provenance(8);
-    let pool = avsg_pool_config { size: 112, allocator: nowhere, ..pool_config() };
-    let engine = avsg_engine_config { size: 168, allocator: nowhere, ..engine_config() };
-    let mut memory = sized::<avsg_engine_memory>();
-    // SAFETY: the structs have their `size` set.
-    ok(unsafe { avsg_engine_bytes(&engine, &pool, &mut memory) });
-    assert!(memory.buffer > 0 && memory.tables > 0);
 }

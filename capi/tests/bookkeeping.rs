@@ -39,8 +39,9 @@ fn taken(device: &'static CStr) -> usize {
     let mut config = avsg_engine_config { allocator: &allocator, ..config_on(device) };
     (config.slots, config.states) = (SLOTS, STATES);
     (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), LAYERS);
+    let ascend = avsg_ascend { runtime: runtime.as_ptr(), kernels: kernels.as_ptr(), ..sized() };
     if device == c"ascend" {
-        (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
+        config.ascend = &ascend;
     }
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     let before = allocations::live_bytes();

@@ -48,9 +48,10 @@ fn same_outcome(pool: &avsg_pool_config, config: &avsg_engine_config) -> avsg_st
     let made = create(pool, config);
     // SAFETY: the structs have their `size` set.
     unsafe {
-        let all = outcome(avsg_memory_bytes(config, pool, 4, 2, 8, &mut sized()));
+        let all = outcome(avsg_get_memory(config, pool, 4, 2, 8, &mut sized()));
         assert_eq!(all, made);
-        assert_eq!(outcome(avsg_engine_bytes(config, pool, &mut sized())), made);
+        let made_alone = outcome(avsg_get_memory(config, pool, 0, 0, 0, &mut sized()));
+        assert_eq!(made_alone, made);
     }
     made.0
 }
@@ -67,8 +68,10 @@ fn queries_of_sizes_refuse_what_creation_refuses() {
         check(&|_, _| ());
         check(&|pool, config| (pool.rows, config.page) = (768, 4096));
         // A CPU has AVX-512 or NEON, but not both.
-        (0..=6).for_each(|machine| check(&|_, config| config.machine = machine));
-        (0..=2).for_each(|strategy| check(&|_, config| config.strategy = strategy));
+        let tuned = |t: avsg_tuning| check(&|_, config| config.tuning = &t);
+        (0..=6).map(|machine| avsg_tuning { machine, ..tuning() }).for_each(tuned);
+        let tuned = |t: avsg_tuning| check(&|_, config| config.tuning = &t);
+        (0..=2).map(|strategy| avsg_tuning { strategy, ..tuning() }).for_each(tuned);
         check(&|_, config| config.states = 0);
         check(&|_, config| config.states = 1 << 31);
         check(&|_, config| config.cores = 1025);
@@ -145,7 +148,7 @@ fn counts_that_do_not_fit_are_refused_before_their_array_is_read() {
         let (states, mut table, mut lengths) = (before_a_hole(&[0, 1]), [0; 2], [0; 2]);
         let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
         let n = FALSE_COUNT;
-        let status = avsg_engine_block_table(handles.engine, states, n, 0, t, 1, l);
+        let status = avsg_engine_get_block_table(handles.engine, states, n, 0, t, 1, l);
         expect_error(status, AVSG_INVALID, &["requests is 268435456", "0..=1048576"]);
     }
     handles.destroy();
@@ -162,9 +165,9 @@ fn inputs_in_written_memory(device: &'static CStr) {
     let (mut slots, mut outputs) = (sized::<avsg_buffer>(), sized::<avsg_plan_arrays>());
     // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
     unsafe {
-        ok(avsg_engine_table(handles.engine, 1, &mut table.0, &mut table.1));
-        ok(avsg_engine_buffer(handles.engine, 1, 1, &mut slots));
-        ok(avsg_plan_get_arrays(handles.plan, &mut outputs));
+        ok(avsg_engine_get_table(handles.engine, 0, 1, &mut table.0, &mut table.1));
+        ok(avsg_engine_get_buffer(handles.engine, 1, 1, &mut slots));
+        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut outputs));
     }
     // The last slot of the last state.
     let last = config_on(device).slots as usize - 1;
@@ -226,9 +229,9 @@ fn inputs_in_written_memory(device: &'static CStr) {
         // The outputs of a table of pages over its inputs.
         let mut states = [0, 1, 0, 0];
         let at = states.as_mut_ptr();
-        let status = avsg_engine_block_table(handles.engine, at, 2, 0, at.add(1), 1, at.add(3));
+        let status = avsg_engine_get_block_table(handles.engine, at, 2, 0, at.add(1), 1, at.add(3));
         expect_error(status, AVSG_INVALID, &["table has 2 elements", "states has the same memory"]);
-        ok(avsg_engine_block_table(handles.engine, at, 1, 0, at.add(1), 1, at.add(2)));
+        ok(avsg_engine_get_block_table(handles.engine, at, 1, 0, at.add(1), 1, at.add(2)));
     }
     let owned = Arrays::new(1);
     ok(handles.step(&owned, 0));

@@ -79,14 +79,14 @@ fn steps_into_the_callers_buffer_are_exact() {
             unsafe {
                 ok(avsg_engine_get_info(handles.engine, &mut info));
                 assert_eq!(info.buffer_bytes, 0, "the engine allocated no buffer");
-                ok(avsg_engine_buffer(handles.engine, 1, 0, &mut found));
+                ok(avsg_engine_get_buffer(handles.engine, 1, 0, &mut found));
             }
             assert_eq!(found.base.cast(), base.wrapping_add(2 * ROOM));
             assert_eq!((found.slot_stride, found.state_stride), (40, 40 * slots + 100));
             for step in 1..8 {
                 let owned = Arrays::new(step);
                 ok(handles.step(&owned, 0));
-                // The rows are read at the strides that `avsg_engine_buffer` gives.
+                // The rows are read at the strides that `avsg_engine_get_buffer` gives.
                 assert_eq!(handles.expect_exact(&owned, 0), 32);
             }
             handles.destroy();
@@ -175,7 +175,7 @@ fn global_slots_are_counted_over_all_states() {
                 let mut arrays: avsg_plan_arrays = sized();
                 // SAFETY: the struct has its `size` set, and a plan of 4 rows has that many slots.
                 unsafe {
-                    ok(avsg_plan_get_arrays(handles.plan, &mut arrays));
+                    ok(avsg_plan_get_arrays(handles.plan, HOST, &mut arrays));
                     std::slice::from_raw_parts(arrays.slot, 4 * K).to_vec()
                 }
             });

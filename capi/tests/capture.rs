@@ -18,7 +18,8 @@ use avsg_testkit::workload::FIXED_SIZE_FORM;
 const STEPS: i32 = 30;
 
 fn create(device: &'static CStr, launches: u32) -> Handles {
-    handles_with(device, |config| (config.cores, config.launches) = (6, launches))
+    let tuning = avsg_tuning { launches, ..tuning() };
+    handles_with(device, |config| (config.cores, config.tuning) = (6, &tuning))
 }
 
 /// Calls a function of the runtime, as the C program does itself, and asserts that it succeeds.

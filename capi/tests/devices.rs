@@ -130,7 +130,7 @@ fn compare_a_stream_with_the_cpu(device: &'static CStr) {
     // A plan made in a stream is refused by calls that read it on the host or transfer it with a
     // NULL stream.
     let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
-    let parts = ["device memory", "avsg_plan_get_device_arrays"];
+    let parts = ["device memory", "AVSG_MEMORY_DEVICE"];
     // SAFETY: the structs have their `size` set, and `owned` owns the arrays.
     unsafe {
         expect_error(avsg_plan_get_counters(device.plan, &mut counters), AVSG_UNSUPPORTED, &parts);
@@ -160,7 +160,9 @@ fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
     let runtime =
         avsg_capi_testkit::device_arrays::simulator_library().into_os_string().into_encoded_bytes();
     let runtime = std::ffi::CString::new(runtime).unwrap();
-    config.runtime = runtime.as_ptr();
+    let mut ascend: avsg_ascend = sized();
+    ascend.runtime = runtime.as_ptr();
+    config.ascend = &ascend;
     // SAFETY: the structs have their `size` set, and the strings are valid until the calls return.
     unsafe {
         ok(avsg_engine_get_info(handles.engine, &mut info));
@@ -171,8 +173,8 @@ fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
             AVSG_INVALID,
             &["geometry is Wide table, K 8", "this library", "avsg emit"],
         );
-        config.device_id = 9;
-        config.kernels = c"/nowhere".as_ptr();
+        (ascend.device_id, ascend.kernels) = (9, c"/nowhere".as_ptr());
+        config.ascend = &ascend;
         let status = avsg_engine_create(&config, handles.pool, &mut engine);
         expect_error(status, AVSG_INVALID, &["device is 9", "libavsg_ascendcl_sim.so has 1"]);
     }
@@ -183,38 +185,50 @@ fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
 fn a_missing_device_is_refused_with_what_was_tried() {
     let session = Session::new(Options::default());
     let handles = Handles::on_cpu();
-    let refuse = |change: &dyn Fn(&mut avsg_engine_config), expected, parts: &[&str]| {
-        let (mut config, mut engine) = (engine_config(), null_mut());
-        change(&mut config);
+    type Change<'a> = &'a dyn Fn(&mut avsg_engine_config, &mut avsg_ascend);
+    let refuse = |change: Change<'_>, expected, parts: &[&str]| {
+        let (mut config, mut ascend, mut engine) = (engine_config(), sized(), null_mut());
+        change(&mut config, &mut ascend);
+        config.ascend = &ascend;
         // SAFETY: the struct has its `size` set, and its strings are literals.
         let status = unsafe { avsg_engine_create(&config, handles.pool, &mut engine) };
         expect_error(status, expected, parts);
         assert!(engine.is_null(), "NULL after a failure");
     };
-    refuse(&|c| c.device = c"npu".as_ptr(), AVSG_INVALID, &["\"npu\"", "no such", "avsg_devices"]);
-    let nowhere = |c: &mut avsg_engine_config| {
-        (c.device, c.runtime) = (c"ascend".as_ptr(), c"/nowhere/libascendcl.so".as_ptr());
+    refuse(
+        &|c, _| c.device = c"npu".as_ptr(),
+        AVSG_INVALID,
+        &["\"npu\"", "no such", "avsg_devices"],
+    );
+    let nowhere = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
+        (c.device, a.runtime) = (c"ascend".as_ptr(), c"/nowhere/libascendcl.so".as_ptr());
     };
     refuse(&nowhere, AVSG_UNSUPPORTED, &["Ascend runtime", "tried /nowhere/libascendcl.so"]);
     // On an Ascend machine this configuration would find the real runtime.
     if avsg::ascend::acl::Acl::open(&avsg::ascend::acl::Source::System).is_err() {
         let parts = ["libacl_rt.so", "libascendcl.so", "set_env.sh"];
-        refuse(&|c| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);
+        refuse(&|c, _| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);
     }
     let sim = |c: &mut avsg_engine_config| (c.device, c.slots) = (c"ascend-sim".as_ptr(), 128);
-    let out_of_range = |c: &mut avsg_engine_config| {
+    let out_of_range = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
         sim(c);
-        c.device_id = 77;
+        a.device_id = 77;
     };
     refuse(&out_of_range, AVSG_INVALID, &["device is 77"]);
-    let without_kernels = |c: &mut avsg_engine_config| {
+    let without_kernels = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
         sim(c);
-        c.kernels = c"/nowhere".as_ptr();
+        a.kernels = c"/nowhere".as_ptr();
     };
     refuse(&without_kernels, AVSG_UNSUPPORTED, &["a kernel", "/nowhere/avsg_plan.o"]);
-    let strategy = |c: &mut avsg_engine_config| {
+    let without_size = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
         sim(c);
-        c.strategy = 1;
+        a.size = 0;
+    };
+    refuse(&without_size, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
+    let request = avsg_tuning { strategy: 1, ..tuning() };
+    let strategy = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
+        sim(c);
+        c.tuning = &request;
     };
     refuse(&strategy, AVSG_INVALID, &["strategy is request", "balanced"]);
     // SAFETY: the function returns a NUL-terminated string that is valid for ever.

@@ -86,7 +86,7 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
                 avsg_engine_fork(engine, 0, 1, 1, 9),
                 avsg_engine_discard(engine, plan),
                 avsg_engine_get_stats(engine, &mut stats),
-                avsg_engine_indexer_table(engine, 0, 0, &mut null(), &mut 0),
+                avsg_engine_get_table(engine, 0, 0, &mut null(), &mut 0),
                 avsg_plan_create(engine, 4, 2, &mut other),
                 avsg_plan_get_counters(plan, &mut counters),
                 avsg_pool_write_row(pool, 0, 3, bytes.as_ptr().cast(), ROW),

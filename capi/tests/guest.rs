@@ -52,8 +52,8 @@ fn check_engine(mut config: avsg_engine_config) -> avsg_engine_info {
         ok(avsg_plan_create(handles.engine, 8, 8, &mut handles.plan));
         ok(avsg_engine_get_info(handles.engine, &mut info));
         let (mut out, mut buffer): (avsg_plan_arrays, avsg_buffer) = (sized(), sized());
-        ok(avsg_plan_get_arrays(handles.plan, &mut out));
-        ok(avsg_engine_buffer(handles.engine, 0, 0, &mut buffer));
+        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut out));
+        ok(avsg_engine_get_buffer(handles.engine, 0, 0, &mut buffer));
         for step in 0..3 {
             let ids: Vec<i32> =
                 (0..8 * K).map(|i| ((i * 7 + (i / K) * 31 + step * 97) % 512) as i32).collect();
@@ -126,7 +126,7 @@ fn an_engine_runs_on_the_caller_s_executor_and_on_shared_workers() {
             });
         }
     });
-    let mut memory: avsg_engine_memory = sized();
+    let mut memory: avsg_memory = sized();
     // Working memory is mapped in whole pages of 2 MiB, of which a thread needs most of one with K
     // of 32768.
     let engine = avsg_engine_config { k: 32768, slots: 32768, tokens: 1, ..engine };
@@ -134,7 +134,7 @@ fn an_engine_runs_on_the_caller_s_executor_and_on_shared_workers() {
     one.workers = null();
     let mut tables = |config: &avsg_engine_config| {
         // SAFETY: the structs have their `size` set.
-        ok(unsafe { avsg_engine_bytes(config, &more, &mut memory) });
+        ok(unsafe { avsg_get_memory(config, &more, 0, 0, 0, &mut memory) });
         memory.tables
     };
     assert!(tables(&engine) > tables(&one), "each thread has working memory");
@@ -172,16 +172,16 @@ fn wrong_workers_are_refused() {
 
 #[test]
 fn choices_can_be_set_and_are_the_same_for_every_engine() {
-    let mut config = engine_config();
-    (config.copier, config.copier_ahead) = (avsg_copier::AVSG_COPIER_STREAM as i32, 5);
+    let copier = avsg_copier::AVSG_COPIER_STREAM as i32;
+    let tuned = avsg_tuning { copier, copier_ahead: 5, ..tuning() };
+    let mut config = avsg_engine_config { tuning: &tuned, ..engine_config() };
     let text = |chars: &[c_char]| {
         // SAFETY: the library ends its texts with NUL.
         unsafe { CStr::from_ptr(chars.as_ptr()) }.to_str().unwrap().to_owned()
     };
     let info = check_engine(config);
     assert_eq!((text(&info.machine), text(&info.copier)), ("emu".into(), "stream+5".into()));
-    config = engine_config();
-    config.machine = avsg_machine::AVSG_MACHINE_AUTO as i32;
+    config.tuning = null();
     let first = check_engine(config);
     for _ in 0..3 {
         let again = check_engine(config);
@@ -190,9 +190,10 @@ fn choices_can_be_set_and_are_the_same_for_every_engine() {
     }
     let handles = Handles::on_cpu();
     let mut made = null_mut();
-    let mut refuse = |spoil: &dyn Fn(&mut avsg_engine_config), parts: &[&str]| {
-        let mut config = engine_config();
-        spoil(&mut config);
+    let mut refuse = |spoil: &dyn Fn(&mut avsg_tuning), parts: &[&str]| {
+        let mut tuned = tuning();
+        spoil(&mut tuned);
+        let config = avsg_engine_config { tuning: &tuned, ..engine_config() };
         // SAFETY: handles are looked up, and the struct has its `size` set.
         let status = unsafe { avsg_engine_create(&config, handles.pool, &mut made) };
         expect_error(status, AVSG_INVALID, parts);
@@ -226,7 +227,7 @@ fn a_child_records_the_log() {
         expect_error(avsg_set_log(Some(record), user, 5), AVSG_INVALID, &["level is 5"]);
         ok(avsg_set_log(Some(record), user, avsg_log_level::AVSG_LOG_DEBUG as i32));
     }
-    let config = avsg_engine_config { machine: 0, cores: 2, ..engine_config() };
+    let config = avsg_engine_config { tuning: null(), cores: 2, ..engine_config() };
     check_engine(config);
     let messages = std::mem::take(&mut *MESSAGES.lock().unwrap());
     messages.iter().for_each(|(level, text)| println!("level {level}: {text}"));

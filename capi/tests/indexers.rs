@@ -40,14 +40,13 @@ fn every_layer_with_an_indexer_of_its_own_is_exact() {
             // SAFETY: the out-pointers are local variables, and the table is copied before the next
             // call.
             unsafe {
-                ok(avsg_engine_indexer_table(handles.engine, indexer, 0, &mut words, &mut len));
+                ok(avsg_engine_get_table(handles.engine, indexer, 0, &mut words, &mut len));
                 tables.push(std::slice::from_raw_parts(words, len).to_vec());
             }
         }
         assert!(tables[0] == tables[1], "both indexers selected the same ids");
         // SAFETY: the out-pointers are local variables.
-        let status =
-            unsafe { avsg_engine_indexer_table(handles.engine, 2, 0, &mut words, &mut len) };
+        let status = unsafe { avsg_engine_get_table(handles.engine, 2, 0, &mut words, &mut len) };
         expect_error(status, AVSG_INVALID, &["indexer is 2"]);
         handles.destroy();
     });
@@ -56,9 +55,9 @@ fn every_layer_with_an_indexer_of_its_own_is_exact() {
 #[test]
 fn indexers_are_counted_in_the_bytes_of_an_engine_and_checked() {
     let bytes = |config: &avsg_engine_config| {
-        let mut memory: avsg_engine_memory = sized();
+        let mut memory: avsg_memory = sized();
         // SAFETY: the structs have their `size` set.
-        (unsafe { avsg_engine_bytes(config, &pool_config(), &mut memory) }, memory.tables)
+        (unsafe { avsg_get_memory(config, &pool_config(), 0, 0, 0, &mut memory) }, memory.tables)
     };
     // The tables of many states are more than the page that they are rounded to.
     let tables = |mut config: avsg_engine_config| {

@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 use avsg_capi::avsg_status::{AVSG_INVALID, AVSG_NULL};
 use avsg_capi::*;
+use avsg_capi_testkit::allocator::Counting;
 use avsg_capi_testkit::*;
 
 /// Rows of a block, and bytes from one row to the next in each segment.
@@ -57,15 +58,23 @@ fn a_block_major_pool_with_padded_rows_is_exact_on_every_device() {
         let context = (device != c"cpu").then(|| avsg::ascend::simulated::context().unwrap());
         let mut handles =
             Handles { context, ..Handles::from_raw(null_mut(), null_mut(), null_mut()) };
+        let counting = Counting::on(device);
+        let allocator = counting.c();
+        let engine = avsg_engine_config { allocator: &allocator, ..config_on(device) };
+        let mut memory: avsg_memory = sized();
         // SAFETY: the structs have their `size` set, the region is never freed, and the out-pointers
-        // are fields of `handles`.
+        // are fields of `handles` and a local variable.
         unsafe {
             let layout = layout(&[region], &parts);
-            ok(avsg_pool_from_layout(&pool_config(), &layout, &mut handles.pool));
+            let config = avsg_pool_config { layout: &layout, ..pool_config() };
+            ok(avsg_pool_create(&config, &mut handles.pool));
             for layer in 0..2 {
                 (0..ROWS).for_each(|i| handles.write_row(layer, i, &row(layer, i)));
             }
-            ok(avsg_engine_create(&config_on(device), handles.pool, &mut handles.engine));
+            ok(avsg_engine_create(&engine, handles.pool, &mut handles.engine));
+            ok(avsg_get_memory(&engine, &config, 0, 0, 0, &mut memory));
+            assert_eq!(memory.pool, 0, "the pool takes no memory");
+            assert_eq!(counting.live(), [memory.engine_host, 0, memory.engine_device]);
             ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
         }
         for step in 1..8 {
@@ -91,6 +100,7 @@ fn a_block_major_pool_with_padded_rows_is_exact_on_every_device() {
             assert!(found == &written[..24], "appended row {id} in host row {host}");
         }
         handles.destroy();
+        assert_eq!(counting.live(), [0; 3]);
     });
 }
 
@@ -99,8 +109,9 @@ fn layouts_that_cannot_hold_the_rows_are_refused() {
     let refuse = |region: avsg_region, parts: &[avsg_pool_part], expected, message: &[&str]| {
         let mut pool = null_mut();
         let layout = layout(std::slice::from_ref(&region), parts);
+        let config = avsg_pool_config { layout: &layout, ..pool_config() };
         // SAFETY: the structs have their `size` set, and the layout is refused.
-        let status = unsafe { avsg_pool_from_layout(&pool_config(), &layout, &mut pool) };
+        let status = unsafe { avsg_pool_create(&config, &mut pool) };
         expect_error(status, expected, message);
         assert!(pool.is_null());
     };

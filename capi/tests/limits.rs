@@ -27,7 +27,8 @@ fn scenario(cores: u32, fail_at: usize) -> (avsg_status, bool) {
     (pool_config.layers, pool_config.rows, pool_config.chunk_bytes) = (1, 8192, 4096);
     let mut config = engine_config();
     (config.states, config.cores, config.page) = (STATES, cores, 0);
-    config.copier = avsg_copier::AVSG_COPIER_PLAIN as i32;
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    config.tuning = &tuning;
     let mut workers_config: avsg_workers_config = sized();
     workers_config.threads = cores;
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
@@ -99,6 +100,7 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     layout.row_stride[0] = ROW;
     (layout.regions, layout.region_count) = (regions.as_ptr(), LAYERS);
     (layout.parts, layout.part_count) = (parts.as_ptr(), LAYERS);
+    pool_config.layout = &layout;
     let bases: Vec<*mut c_void> = slots.iter_mut().map(|of| of.as_mut_ptr().cast()).collect();
     let mut buffer: avsg_caller_buffer = sized();
     (buffer.bases, buffer.base_count, buffer.slot_stride[0]) = (bases.as_ptr(), LAYERS, ROW);
@@ -106,7 +108,8 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     let mut config = engine_config();
     (config.layer_indexer, config.layer_indexers) = (layer_indexer.as_ptr(), LAYERS);
     (config.buffer, config.page) = (&raw const buffer, 0);
-    config.copier = avsg_copier::AVSG_COPIER_PLAIN as i32;
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    config.tuning = &tuning;
     let ids: Vec<i32> = (0..20).collect();
     let mut load: avsg_load = sized();
     load.ids = avsg_i32s { data: ids.as_ptr(), len: ids.len() };
@@ -115,7 +118,7 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     // SAFETY: handles are looked up, structs have their `size` set, and the arrays and the memory
     // have the lengths beside them and outlive the handles.
     let calls = || unsafe {
-        let mut status = avsg_pool_from_layout(&pool_config, &layout, &mut pool);
+        let mut status = avsg_pool_create(&pool_config, &mut pool);
         if status == AVSG_OK {
             status = avsg_engine_create(&config, pool, &mut engine);
         }

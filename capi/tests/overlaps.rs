@@ -7,7 +7,6 @@ mod caller_memory;
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance, without_provenance_mut};
 
-use avsg_capi::avsg_status::AVSG_INVALID;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
 use caller_memory::*;
@@ -49,36 +48,6 @@ fn rows_that_overlap_or_wrap_the_address_space_are_refused() {
     refuse(avsg_region { data: wrapping, ..region }, &[first, second], &text);
     refuse(avsg_region { device_address: u64::MAX - 4095, ..region }, &[first, second], &text);
     refuse(avsg_region { bytes: usize::MAX, ..region }, &[first, second], &["bytes of region 0"]);
-
-    // Chunks of a pool in the caller's memory.
-    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
-    let chunk = |at: *mut u8, bytes| avsg_chunk { data: at.cast(), bytes };
-    let at = |n: usize| base.wrapping_add(n);
-    for (chunks, text) in [
-        (
-            [
-                chunk(at(0), 4096),
-                chunk(at(4096), 4096),
-                chunk(at(4095), 4096),
-                chunk(at(8192), 4096),
-            ],
-            ["rows of layer 1, segment 0", "rows of layer 0, segment 0 from"],
-        ),
-        (
-            [
-                chunk(at(0), 4096),
-                chunk(at(4096), 4096),
-                chunk(at(8192), 4096),
-                chunk(at(9), usize::MAX),
-            ],
-            ["rows of layer 1, segment 1", "address space"],
-        ),
-    ] {
-        let mut pool = null_mut();
-        // SAFETY: the struct has its `size` set, and the chunks are refused.
-        let status = unsafe { avsg_pool_from_memory(&config, chunks.as_ptr(), 4, &mut pool) };
-        expect_error(status, AVSG_INVALID, &text);
-    }
 }
 
 #[test]
@@ -93,7 +62,9 @@ fn slots_that_overlap_or_wrap_the_address_space_are_refused() {
     let mut pool = null_mut();
     let of_pool = layout(&[region], &[part(0, 0, ROW), part(1, 24, ROW)]);
     // SAFETY: the structs have their `size` set, and the region is never freed.
-    unsafe { ok(avsg_pool_from_layout(&pool_config(), &of_pool, &mut pool)) };
+    ok(unsafe {
+        avsg_pool_create(&avsg_pool_config { layout: &of_pool, ..pool_config() }, &mut pool)
+    });
     let refuse = |bases, text: &[&str]| refuse_buffer(pool, &buffer(bases, [24, 16, 0, 0]), text);
     let text = ["slots of layer 1, segment 0", "slots of layer 0, segment 0 from"];
     refuse([at(0), at(1), at(0), at(3)], &text);

@@ -111,7 +111,7 @@ fn refuse_handles(device: &'static CStr) {
     let mut counters: avsg_plan_counters = sized();
     // SAFETY: the struct has its `size` set.
     ok(unsafe { avsg_plan_get_counters(plan, &mut counters) });
-    assert_eq!((counters.requests, counters.rows, counters.selected), (2, 4, 32));
+    assert_eq!((counters.requests, counters.tokens, counters.selected), (2, 4, 32));
     assert_eq!(counters.hits + counters.misses, 32);
     ok(avsg_plan_destroy(plan));
     expect_error(avsg_plan_destroy(plan), AVSG_HANDLE, &["plan is", "destroyed"]);
@@ -223,19 +223,22 @@ fn refuse_plans_and_views(device: &'static CStr) {
         ok(avsg_plan_destroy(plan));
 
         expect_error(
-            avsg_engine_buffer(handles.engine, 2, 0, &mut buffer),
+            avsg_engine_get_buffer(handles.engine, 2, 0, &mut buffer),
             AVSG_INVALID,
             &["layer is 2"],
         );
         expect_error(
-            avsg_engine_buffer(handles.engine, 0, 2, &mut buffer),
+            avsg_engine_get_buffer(handles.engine, 0, 2, &mut buffer),
             AVSG_INVALID,
             &["segment is 2"],
         );
+        let mut arrays: avsg_plan_arrays = sized();
+        let status = avsg_plan_get_arrays(handles.plan, 1, &mut arrays);
+        expect_error(status, AVSG_INVALID, &["memory is 1", "AVSG_MEMORY_DEVICE (2)"]);
         let (mut words, mut count) = (null(), 0);
-        ok(avsg_engine_table(handles.engine, 1, &mut words, &mut count));
+        ok(avsg_engine_get_table(handles.engine, 0, 1, &mut words, &mut count));
         assert!(!words.is_null() && count > 64);
-        let status = avsg_engine_table(handles.engine, 2, &mut words, &mut count);
+        let status = avsg_engine_get_table(handles.engine, 0, 2, &mut words, &mut count);
         expect_error(status, AVSG_INVALID, &["state is 2"]);
         assert!(words.is_null() && count == 0);
 
@@ -243,7 +246,7 @@ fn refuse_plans_and_views(device: &'static CStr) {
         let (mut table, mut lengths) = ([9; 15], [9; 3]);
         let mut view = |page, stride| {
             let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
-            avsg_engine_block_table(handles.engine, states.as_ptr(), 3, page, t, stride, l)
+            avsg_engine_get_block_table(handles.engine, states.as_ptr(), 3, page, t, stride, l)
         };
         expect_error(view(48, 5), AVSG_INVALID, &["page is 48", "divide the"]);
         expect_error(view(page, 3), AVSG_INVALID, &["capacity is 3", "there are 4 pages"]);
@@ -251,7 +254,7 @@ fn refuse_plans_and_views(device: &'static CStr) {
         assert_eq!(table, [4, 5, 6, 7, 9, -1, -1, -1, -1, 9, 0, 1, 2, 3, 9]);
         assert_eq!(lengths, [4 * page as i32, 0, 4 * page as i32]);
         let wrong = [0, 2];
-        let status = avsg_engine_block_table(
+        let status = avsg_engine_get_block_table(
             handles.engine,
             wrong.as_ptr(),
             2,

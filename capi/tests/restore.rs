@@ -131,7 +131,7 @@ fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
         let (mut words, mut count) = (null(), 0);
         // SAFETY: the out-pointers are local variables, and the table has a header.
         let generation = unsafe {
-            ok(avsg_engine_table(handles.engine, 1, &mut words, &mut count));
+            ok(avsg_engine_get_table(handles.engine, 0, 1, &mut words, &mut count));
             words.read()
         };
         assert_eq!(generation, 6);

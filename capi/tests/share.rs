@@ -95,11 +95,9 @@ fn a_reader_gathers_appended_rows_even_after_the_writer_was_killed() {
         let bytes = row(0, 1);
         let status = avsg_pool_write_row(handles.pool, 0, 1, bytes.as_ptr().cast(), ROW);
         expect_error(status, AVSG_INVALID, &["only the writer"]);
-        expect_error(
-            avsg_pool_row_mut(handles.pool, 0, 0, 1, &mut at),
-            AVSG_INVALID,
-            &["only the writer"],
-        );
+        ok(avsg_pool_get_row(handles.pool, 0, 0, 1, &mut at));
+        let mapped = std::slice::from_raw_parts(at.cast::<u8>(), 24);
+        assert_eq!(mapped, &row(0, 1)[..24], "a reader reads in place");
         let status = avsg_pool_import(desc.as_ptr(), desc.len(), fd, WRITER, &mut second);
         expect_error(status, AVSG_INVALID, &["has a writer"]);
     }
@@ -234,46 +232,55 @@ fn invalid_descriptors_files_sockets_and_roles_are_refused() {
 }
 
 #[test]
-fn a_pool_over_the_callers_memory_is_checked_and_gathered_from() {
-    let mut config = pool_config();
-    let (mut count, mut pool) = (0, null_mut());
-    // SAFETY: the out-pointers are local variables, and `memory` owns the chunks until pool and
-    // engine are destroyed.
+fn a_pool_over_the_callers_memory_is_described_and_gathered_from() {
+    // Each segment of each layer is a region of its own.
+    let mut memory = [24, 16, 24, 16].map(|bytes| vec![0u8; ROWS * bytes]);
+    let regions = memory.each_mut().map(|m| avsg_region {
+        data: m.as_mut_ptr().cast(),
+        bytes: m.len(),
+        device_address: 0,
+    });
+    let parts = [0, 1, 2, 3].map(|region| avsg_pool_part {
+        region,
+        offset: 0,
+        segment: region % 2,
+        first_layer: region / 2,
+        layers: 1,
+        layer_stride: 0,
+        first_row: 0,
+        rows: ROWS,
+    });
+    let mut layout: avsg_pool_layout = sized();
+    layout.row_stride = [24, 16, 0, 0];
+    (layout.regions, layout.region_count) = (regions.as_ptr(), 4);
+    (layout.parts, layout.part_count) = (parts.as_ptr(), 4);
+    let config = avsg_pool_config { layout: &layout, ..pool_config() };
+    let (mut pool, mut sizes) = (null_mut(), sized::<avsg_memory>());
+    // SAFETY: the out-pointers are local variables, and `memory` lives until pool and engine are
+    // destroyed.
     unsafe {
-        config.chunk_bytes = usize::MAX;
-        ok(avsg_pool_chunk_bytes(&config, null_mut(), 0, &mut count));
-        assert_eq!(count, 4);
-        let mut bytes = vec![0; count];
-        let status = avsg_pool_chunk_bytes(&config, bytes.as_mut_ptr(), 3, &mut count);
-        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
-        ok(avsg_pool_chunk_bytes(&config, bytes.as_mut_ptr(), 4, &mut count));
-        let mut memory: Vec<Vec<u64>> = bytes.iter().map(|&n| vec![0; n / 8]).collect();
-        let chunks: Vec<avsg_chunk> = memory
-            .iter_mut()
-            .map(|m| avsg_chunk { data: m.as_mut_ptr().cast(), bytes: m.len() * 8 })
-            .collect();
-        let status = avsg_pool_from_memory(&config, chunks.as_ptr(), 3, &mut pool);
-        expect_error(status, AVSG_INVALID, &["count is 3", "has 4 chunks"]);
-        let mut short = chunks.clone();
-        short[2].bytes -= 1;
-        let status = avsg_pool_from_memory(&config, short.as_ptr(), 4, &mut pool);
-        expect_error(status, AVSG_INVALID, &["chunk length is"]);
-        short[2].data = null_mut();
-        let status = avsg_pool_from_memory(&config, short.as_ptr(), 4, &mut pool);
-        expect_error(status, AVSG_NULL, &["chunks[].data is NULL"]);
-        let status = avsg_pool_from_memory(&config, null(), 4, &mut pool);
-        expect_error(status, AVSG_NULL, &["chunks is NULL"]);
-
-        ok(avsg_pool_from_memory(&config, chunks.as_ptr(), 4, &mut pool));
+        ok(avsg_get_memory(null(), &config, 0, 0, 0, &mut sizes));
+        assert_eq!(sizes.pool, 0, "the pool takes no memory");
+        ok(avsg_pool_create(&config, &mut pool));
         let mut handles = Handles::from_raw(pool, null_mut(), null_mut());
         (0..ROWS).for_each(|i| handles.write_row(0, i, &row(0, i)));
-        let (mut info, mut at) = (sized::<avsg_pool_info>(), null());
+        let (mut info, mut at, mut count) = (sized::<avsg_pool_info>(), null_mut(), 0);
         ok(avsg_pool_get_info(pool, &mut info));
-        assert_eq!((info.chunks, info.row_bytes, info.role), (4, ROW, WRITER));
+        assert_eq!((info.row_bytes, info.role), (ROW, WRITER));
         assert_eq!(info.pages, avsg_pages::AVSG_PAGES_CALLER as i32);
-        ok(avsg_pool_row(pool, 0, 1, 3, &mut at));
-        assert_eq!(at.addr(), chunks[1].data.addr() + 3 * 16);
-        expect_error(avsg_pool_row(pool, 0, 0, ROWS, &mut at), AVSG_INVALID, &["row is 128"]);
+        let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
+        ok(avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 4, &mut count));
+        assert_eq!(count, info.chunks);
+        let pages = |r: &avsg_region, c: &avsg_chunk| {
+            let (begin, end) = (c.data.addr(), c.data.addr() + c.bytes);
+            begin % 4096 == 0
+                && (begin..end).contains(&r.data.addr())
+                && r.data.addr() + r.bytes <= end
+        };
+        assert!(regions.iter().all(|region| chunks[..count].iter().any(|c| pages(region, c))));
+        ok(avsg_pool_get_row(pool, 0, 1, 3, &mut at));
+        assert_eq!(at.addr(), regions[1].data.addr() + 3 * 16);
+        expect_error(avsg_pool_get_row(pool, 0, 0, ROWS, &mut at), AVSG_INVALID, &["row is 128"]);
         assert!(at.is_null());
         let mut bytes_read = [0u8; ROW];
         ok(avsg_pool_read_row(pool, 0, 7, bytes_read.as_mut_ptr().cast(), ROW));
@@ -290,6 +297,28 @@ fn a_pool_over_the_callers_memory_is_checked_and_gathered_from() {
         handles.destroy();
         drop(memory);
     }
+}
+
+#[test]
+fn the_chunks_of_a_pool_are_listed_in_the_order_of_layers_and_segments() {
+    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
+    let (mut pool, mut at, mut count) = (null_mut(), null_mut(), 0);
+    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
+    // SAFETY: the array has the length beside it, and the out-pointers are local variables.
+    unsafe {
+        ok(avsg_pool_create(&config, &mut pool));
+        ok(avsg_pool_get_chunks(pool, null_mut(), 0, &mut count));
+        assert_eq!(count, 4);
+        let status = avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 3, &mut count);
+        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
+        ok(avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 4, &mut count));
+        for (n, chunk) in chunks.iter().enumerate() {
+            ok(avsg_pool_get_row(pool, n / 2, n % 2, 0, &mut at));
+            assert_eq!(at, chunk.data);
+            assert!(chunk.bytes >= ROWS * [24, 16][n % 2]);
+        }
+    }
+    ok(avsg_pool_destroy(pool));
 }
 
 #[test]
@@ -312,4 +341,6 @@ fn invalid_pool_configurations_are_refused() {
     refuse(&|c| c.pages = 5, AVSG_INVALID, &["pages is 5"]);
     refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1"]);
     refuse(&|c| c.size = 8, AVSG_SIZE, &["avsg_pool_config.size is 8"]);
+    let layout = avsg_pool_layout { size: 8, ..sized() };
+    refuse(&|c| c.layout = &layout, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
 }

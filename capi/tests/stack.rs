@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
@@ -69,13 +69,14 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let stack = &mut memory[first..][..STACK];
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     let (mut imported, mut workers, mut laid_out) = (null_mut(), null_mut(), null_mut());
-    let (of_pool, mut bytes) = (pool_config(), 0);
+    let of_pool = pool_config();
     let mut config = engine_config();
-    config.copier = avsg_copier::AVSG_COPIER_PLAIN as i32;
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    config.tuning = &tuning;
     // Optimised code also measures the machines and the copiers on this stack.
     let chosen = cfg!(debug_assertions);
     let first_config =
-        if chosen { config } else { avsg_engine_config { machine: 0, copier: 0, ..config } };
+        if chosen { config } else { avsg_engine_config { tuning: null(), ..config } };
     let mut of_workers: avsg_workers_config = sized();
     of_workers.threads = 2;
     let region = avsg_region {
@@ -97,6 +98,7 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     layout.row_stride = [2 * ROW, 2 * ROW, 0, 0];
     (layout.regions, layout.region_count) = (&raw const region, 1);
     (layout.parts, layout.part_count) = (parts.as_ptr(), 2);
+    let in_layout = avsg_pool_config { layout: &layout, ..of_pool };
     let slots = vec![0u8; 4 * 128 * 24].leak().as_mut_ptr();
     let bases = [0, 1, 2, 3].map(|n| slots.wrapping_add(n * 128 * 24).cast::<c_void>());
     let buffer = avsg_caller_buffer {
@@ -120,9 +122,7 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     // never freed, and each out-pointer is a local variable that only one call uses at a time.
     unsafe {
         check("no call", &mut || AVSG_OK);
-        check("pool_bytes", &mut || avsg_pool_bytes(&of_pool, &mut bytes));
-        check("engine_bytes", &mut || avsg_engine_bytes(&config, &of_pool, &mut sized()));
-        check("memory_bytes", &mut || avsg_memory_bytes(&config, &of_pool, 4, 2, 8, &mut sized()));
+        check("get_memory", &mut || avsg_get_memory(&config, &of_pool, 4, 2, 8, &mut sized()));
         check("pool_create", &mut || avsg_pool_create(&of_pool, &mut pool));
         check("workers_create", &mut || avsg_workers_create(&of_workers, &mut workers));
         check("engine_create", &mut || avsg_engine_create(&first_config, pool, &mut engine));
@@ -144,7 +144,7 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
         check("engine_destroy", &mut || avsg_engine_destroy(engine));
         check("pool_send", &mut || avsg_pool_send(pool, ours.as_raw_fd()));
         check("pool_recv", &mut || avsg_pool_recv(theirs.as_raw_fd(), 0, &mut imported));
-        check("pool_from_layout", &mut || avsg_pool_from_layout(&of_pool, &layout, &mut laid_out));
+        check("pool_create", &mut || avsg_pool_create(&in_layout, &mut laid_out));
         for handle in [pool, imported, laid_out] {
             check("pool_destroy", &mut || avsg_pool_destroy(handle));
         }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { K = 64, NQ = 2, S = 256, REQUESTS = 2, ROWS = NQ * REQUESTS, STEPS = 300 };
+enum { K = 64, NQ = 2, S = 256, REQUESTS = 2, TOKENS = NQ * REQUESTS, STEPS = 300 };
 enum { PROMPT = 1000, BLOCK = 16, OWN_BLOCKS = 128, ROW_BYTES = 1152 };
 
 /* Ends the program with the library's message if a call failed. */
@@ -51,18 +51,14 @@ int main(void) {
         return 1;
     }
 
-    /* In a zeroed struct every field that is not set has its default. */
-    avsg_pool_config pool_config;
-    memset(&pool_config, 0, sizeof pool_config);
-    pool_config.size = sizeof pool_config;
+    /* Every field that is not set has its default. */
+    avsg_pool_config pool_config = AVSG_INIT(avsg_pool_config);
     pool_config.layers = 1;
     pool_config.rows = REQUESTS * OWN_BLOCKS * BLOCK;
     pool_config.segments = 1;
     pool_config.segment_bytes[0] = ROW_BYTES;
 
-    avsg_engine_config config;
-    memset(&config, 0, sizeof config);
-    config.size = sizeof config;
+    avsg_engine_config config = AVSG_INIT(avsg_engine_config);
     config.device = "cpu";
     config.k = K;
     config.tokens = NQ;
@@ -71,33 +67,27 @@ int main(void) {
     config.states = REQUESTS;
 
     /* The memory can be computed before it is allocated. */
-    size_t pool_bytes;
-    avsg_engine_memory memory = {sizeof memory, 0, 0};
-    CHECK(avsg_pool_bytes(&pool_config, &pool_bytes));
-    CHECK(avsg_engine_bytes(&config, &pool_config, &memory));
-    printf("host pool %zu KiB, device buffer %zu KiB, tables %zu KiB\n", pool_bytes >> 10,
-           memory.buffer >> 10, memory.tables >> 10);
+    avsg_memory memory = AVSG_INIT(avsg_memory);
+    CHECK(avsg_get_memory(&config, &pool_config, TOKENS, REQUESTS, OWN_BLOCKS, &memory));
+    printf("host pool %zu KiB, device buffer %zu KiB, tables %zu KiB, plan %zu KiB\n", memory.pool >> 10,
+           memory.buffer >> 10, memory.tables >> 10, memory.plan_host >> 10);
 
     avsg_pool *pool;
     avsg_engine *engine;
     avsg_plan *plan;
     CHECK(avsg_pool_create(&pool_config, &pool));
     CHECK(avsg_engine_create(&config, pool, &engine));
-    CHECK(avsg_plan_create(engine, ROWS, REQUESTS, &plan));
+    CHECK(avsg_plan_create(engine, TOKENS, REQUESTS, &plan));
 
     /* The addresses of the slots and of the device buffer never change. */
-    avsg_plan_arrays out;
-    avsg_buffer buffer;
-    memset(&out, 0, sizeof out);
-    memset(&buffer, 0, sizeof buffer);
-    out.size = sizeof out;
-    buffer.size = sizeof buffer;
-    CHECK(avsg_plan_get_arrays(plan, &out));
-    CHECK(avsg_engine_buffer(engine, 0, 0, &buffer));
+    avsg_plan_arrays out = AVSG_INIT(avsg_plan_arrays);
+    avsg_buffer buffer = AVSG_INIT(avsg_buffer);
+    CHECK(avsg_plan_get_arrays(plan, AVSG_MEMORY_HOST, &out));
+    CHECK(avsg_engine_get_buffer(engine, 0, 0, &buffer));
 
     /* Write the rows of the prompts. Request r owns every second block of the pool. */
-    static unsigned char row[ROW_BYTES], fresh_rows[ROWS * ROW_BYTES];
-    static int32_t ids[ROWS * K], blocks[REQUESTS * OWN_BLOCKS];
+    static unsigned char row[ROW_BYTES], fresh_rows[TOKENS * ROW_BYTES];
+    static int32_t ids[TOKENS * K], blocks[REQUESTS * OWN_BLOCKS];
     for (int r = 0; r < REQUESTS; r++) {
         for (int b = 0; b < OWN_BLOCKS; b++) blocks[r * OWN_BLOCKS + b] = b * REQUESTS + r;
         for (int32_t id = 0; id < PROMPT; id++) {
@@ -109,11 +99,9 @@ int main(void) {
 
     int32_t cu_q[REQUESTS + 1], state[REQUESTS], generation[REQUESTS];
     int32_t stable_len[REQUESTS], seq_len[REQUESTS];
-    avsg_batch batch;
-    memset(&batch, 0, sizeof batch);
-    batch.size = sizeof batch;
+    avsg_batch batch = AVSG_INIT(avsg_batch);
     batch.k = batch.ids_stride = K;
-    batch.ids = (avsg_i32s){ids, ROWS * K};
+    batch.ids = (avsg_i32s){ids, TOKENS * K};
     batch.cu_q = (avsg_i32s){cu_q, REQUESTS + 1};
     batch.state = (avsg_i32s){state, REQUESTS};
     batch.generation = (avsg_i32s){generation, REQUESTS};
@@ -121,9 +109,7 @@ int main(void) {
     batch.seq_len = (avsg_i32s){seq_len, REQUESTS};
     batch.block_table = (avsg_i32s){blocks, REQUESTS * OWN_BLOCKS};
     batch.block_stride = OWN_BLOCKS;
-    avsg_fresh fresh;
-    memset(&fresh, 0, sizeof fresh);
-    fresh.size = sizeof fresh;
+    avsg_fresh fresh = AVSG_INIT(avsg_fresh);
     fresh.segments = 1;
     fresh.data[0] = fresh_rows;
     fresh.bytes[0] = sizeof fresh_rows;
@@ -142,12 +128,12 @@ int main(void) {
                 make_row(r, length[r] + g, fresh_rows + (size_t)(r * NQ + g) * ROW_BYTES);
             }
         }
-        cu_q[REQUESTS] = ROWS;
+        cu_q[REQUESTS] = TOKENS;
 
         CHECK(avsg_engine_step(engine, &batch, plan, 0, &fresh, NULL));
 
         /* Attention would read the device buffer here. The example compares its rows. */
-        for (int q = 0; q < ROWS; q++) {
+        for (int q = 0; q < TOKENS; q++) {
             for (int i = 0; i < K; i++) {
                 int r = q / NQ;
                 int32_t slot = out.slot[(size_t)q * out.k + (size_t)i];
@@ -158,9 +144,7 @@ int main(void) {
                 if (slot < 0 || memcmp(got, row, ROW_BYTES) != 0) wrong++;
             }
         }
-        avsg_plan_counters counters;
-        memset(&counters, 0, sizeof counters);
-        counters.size = sizeof counters;
+        avsg_plan_counters counters = AVSG_INIT(avsg_plan_counters);
         CHECK(avsg_plan_get_counters(plan, &counters));
         selected += counters.selected;
         hits += counters.hits;

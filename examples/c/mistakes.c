@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Calls that returned another status than expected. */
 static int unexpected;
@@ -18,14 +17,13 @@ static void expect(avsg_status got, avsg_status want, const char *what) {
 }
 
 int main(void) {
-    avsg_pool_config pool_config;
-    avsg_engine_config config;
-    memset(&pool_config, 0, sizeof pool_config);
-    memset(&config, 0, sizeof config);
+    avsg_pool_config pool_config = AVSG_INIT(avsg_pool_config);
+    avsg_engine_config config = AVSG_INIT(avsg_engine_config);
     avsg_pool *pool;
     avsg_engine *engine;
     avsg_plan *plan;
 
+    pool_config.size = 0;
     expect(avsg_pool_create(&pool_config, &pool), AVSG_SIZE, "size is not set");
     expect(avsg_pool_create(NULL, &pool), AVSG_NULL, "a NULL configuration");
     pool_config.size = sizeof pool_config;
@@ -39,7 +37,6 @@ int main(void) {
     pool_config.rows = 64;
     expect(avsg_pool_create(&pool_config, &pool), AVSG_OK, "a pool");
 
-    config.size = sizeof config;
     config.k = 4;
     config.tokens = 1;
     config.slots = 100;
@@ -51,13 +48,11 @@ int main(void) {
     config.device = NULL;
     expect(avsg_engine_create(&config, (avsg_pool *)&config, &engine), AVSG_HANDLE, "a pointer as a handle");
     expect(avsg_engine_create(&config, pool, &engine), AVSG_OK, "an engine");
-    expect(avsg_plan_create(engine, 0, 1, &plan), AVSG_INVALID, "a plan of no rows");
+    expect(avsg_plan_create(engine, 0, 1, &plan), AVSG_INVALID, "a plan of no tokens");
     expect(avsg_plan_create(engine, 1, 1, &plan), AVSG_OK, "a plan");
 
     int32_t ids[4] = {1, 2, 3, 99}, cu_q[2] = {0, 1}, zero[1] = {0}, none[1] = {-1}, length[1] = {64};
-    avsg_batch batch;
-    memset(&batch, 0, sizeof batch);
-    batch.size = sizeof batch;
+    avsg_batch batch = AVSG_INIT(avsg_batch);
     batch.k = batch.ids_stride = 4;
     batch.ids.data = ids;
     batch.ids.len = 3;
@@ -77,9 +72,7 @@ int main(void) {
     expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_OK, "a step");
 
     /* An id out of range is no error: it is padding and sets a status bit of its request. */
-    avsg_plan_counters counters;
-    memset(&counters, 0, sizeof counters);
-    counters.size = sizeof counters;
+    avsg_plan_counters counters = AVSG_INIT(avsg_plan_counters);
     expect(avsg_plan_get_counters(plan, &counters), AVSG_OK, "counters");
     if (counters.selected != 3 || counters.status != AVSG_REQUEST_ID_OUT_OF_RANGE) unexpected++;
 

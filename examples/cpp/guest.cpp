@@ -94,6 +94,7 @@ class Guest {
 
     avsg::Engine make_engine(const avsg_allocator &allocator, const char *library, const char *kernels) {
         const avsg_caller_buffer buffer = device_.lend();
+        auto options = avsg::init<avsg_ascend>();
         auto config = avsg::init<avsg_engine_config>();
         config.k = kK;
         config.tokens = kTokens;
@@ -110,8 +111,9 @@ class Guest {
             config.workers = workers_.get();
         } else {
             config.device = "ascend";
-            config.runtime = library;
-            config.kernels = kernels;
+            options.runtime = library;
+            options.kernels = kernels;
+            config.ascend = &options;
         }
         const auto start = std::chrono::steady_clock::now();
         avsg::Engine engine(config, pool_);

@@ -183,15 +183,12 @@ class HostPool {
    public:
     explicit HostPool(Allocator &allocator) : memory_(allocator, AVSG_MEMORY_HOST, kPoolBlocks * kBlock) {}
 
-    static avsg_pool_config config() {
+    avsg::Pool lend() const {
         auto config = avsg::init<avsg_pool_config>();
         config.layers = kLayers;
         config.rows = kPoolBlocks * kPage;
         config.segments = 2;
         std::copy(kSegments, kSegments + 2, config.segment_bytes);
-        return config;
-    }
-    avsg::Pool lend() const {
         avsg_region region{memory_.data(), memory_.size(), 0};
         avsg_pool_part parts[2] = {};
         for (std::size_t segment = 0; segment < 2; segment++) {
@@ -209,7 +206,8 @@ class HostPool {
         layout.region_count = 1;
         layout.parts = parts;
         layout.part_count = 2;
-        return avsg::Pool::from_layout(config(), layout);
+        config.layout = &layout;
+        return avsg::Pool(config);
     }
 
    private:

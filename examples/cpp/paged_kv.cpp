@@ -90,11 +90,11 @@ class Cache {
         avsg::check(avsg_plan_create(engine, kStates * kTokens, kStates, &plan));
         plan_.reset(plan);
         out_ = avsg::sized<avsg_plan_arrays>();
-        avsg::check(avsg_plan_get_arrays(plan, &out_));
+        avsg::check(avsg_plan_get_arrays(plan, AVSG_MEMORY_HOST, &out_));
         for (int layer = 0; layer < kLayers; layer++)
             for (int segment = 0; segment < 2; segment++) {
                 auto &buffer = buffers_[layer][segment] = avsg::sized<avsg_buffer>();
-                avsg::check(avsg_engine_buffer(engine, layer, segment, &buffer));
+                avsg::check(avsg_engine_get_buffer(engine, layer, segment, &buffer));
             }
         for (std::int32_t block = kPoolBlocks; block-- > 0;) free_.push_back(block);
     }
@@ -227,7 +227,7 @@ class Cache {
     void attend(int layer, const std::vector<std::int32_t> &ids, const std::vector<std::int32_t> &state) {
         const std::size_t pages = kSlots / kPage;
         std::vector<std::int32_t> table(state.size() * pages), lengths(state.size());
-        avsg::check(avsg_engine_block_table(engine_.get(), state.data(), state.size(), kPage, table.data(), pages,
+        avsg::check(avsg_engine_get_block_table(engine_.get(), state.data(), state.size(), kPage, table.data(), pages,
                                             lengths.data()));
         std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
         for (std::size_t q = 0; q < state.size() * kTokens; q++)

@@ -73,11 +73,18 @@ avsg_pool_config pool_config() {
     return config;
 }
 
-avsg_engine_config engine_config(const char *runtime, const char *kernels) {
+// Returns the paths of the runtime's library and of the kernels.
+avsg_ascend ascend_options(const char *runtime, const char *kernels) {
+    auto options = avsg::init<avsg_ascend>();
+    options.runtime = runtime;
+    options.kernels = kernels;
+    return options;
+}
+
+avsg_engine_config engine_config(const avsg_ascend &options) {
     auto config = avsg::init<avsg_engine_config>();
     config.device = "ascend";
-    config.runtime = runtime;
-    config.kernels = kernels;
+    config.ascend = &options;
     config.k = kK;
     config.tokens = kTokens;
     config.slots = kSlots;
@@ -92,9 +99,9 @@ class Decoder {
     Decoder(const Runtime &runtime, const char *library, const char *kernels)
         : runtime_(runtime),
           pool_(pool_config()),
-          engine_(engine_config(library, kernels), pool_),
+          engine_(engine_config(ascend_options(library, kernels)), pool_),
           plan_(engine_, kRows, kStates),
-          out_(plan_.device_arrays()) {
+          out_(plan_.arrays(AVSG_MEMORY_DEVICE)) {
         for (int request = 0; request < kStates; request++)
             for (std::int32_t id = 0; id < kPrompt; id++)
                 for (int layer = 0; layer < kLayers; layer++)

@@ -75,7 +75,7 @@ def main():
         print(f"avsg {avsg.__version__} on {engine.info.machine}: {STEPS} steps, {rejected} drafts rejected")
         print(f"{checked} rows checked, {100 * hits / checked:.2f} % hit, {misses} copied, {wrong} wrong")
         try:
-            engine.new_plan(rows=0)
+            engine.new_plan(max_tokens=0)
             wrong += 1
         except avsg.InvalidError as error:
             print(f"a mistake: {error}")

@@ -31,6 +31,7 @@ pub mod sys;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 
+pub use allocation::MemorySource;
 pub use context::{Context, Current};
 pub use device_memory::DeviceMemory;
 pub use event::Event;
@@ -41,7 +42,7 @@ pub use pinned_memory::PinnedMemory;
 pub use registration::Registration;
 pub use stream::{Graph, Stream};
 
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 use sys::Functions;
 
 /// Calls a function of the table and turns its code into a result. The call is unsafe: the function
@@ -128,8 +129,8 @@ impl Acl {
     }
 
     fn missing(&self, call: &'static str) -> Error {
-        let limit = format!("{} does not have it", self.name);
-        Error::invalid("function", call, limit, "use a newer CANN, or do without this feature")
+        invalid!("function" is call, but "{} does not have it", self.name;
+            "use a newer CANN, or do without this feature")
     }
 }
 

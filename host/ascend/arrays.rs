@@ -1,16 +1,15 @@
 //! A batch's arrays and a plan's outputs in device memory, and the pinned memory that they are
 //! copied through.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use avsg_device::request::record;
 
-use super::acl::{Context, DeviceMemory, PinnedMemory};
-use crate::allocator::Allocator;
+use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use crate::batch::Batch;
-use crate::device_arrays::{DevicePlan, QueuedBatch, RawStream};
+use crate::device_arrays::{DeviceArray, DeviceBatch, DevicePlan, QueuedBatch, RawStream};
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// The alignment of arrays in words: 64 bytes.
 const ALIGN_WORDS: usize = 16;
@@ -78,19 +77,13 @@ impl Arrays {
         ArrayOffsets::new(k, rows, requests)?.words.checked_mul(4)
     }
 
-    pub fn new(
-        context: &Arc<Context>,
-        k: usize,
-        rows: usize,
-        requests: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<Self> {
+    pub fn new(source: MemorySource<'_>, k: usize, rows: usize, requests: usize) -> Result<Self> {
         let offsets = ArrayOffsets::new(k, rows, requests).ok_or_else(|| {
-            let limit = "its arrays must fit the address space";
-            Error::invalid("plan rows", rows, limit, "size it for your largest batch")
+            invalid!("plan rows" is rows, but "its arrays must fit the address space";
+                "size it for your largest batch")
         })?;
-        let device = DeviceMemory::new_in(context, 4 * offsets.words, allocator)?;
-        let pinned = Mutex::new(PinnedMemory::new_in(context, 4 * offsets.words, allocator)?);
+        let device = DeviceMemory::new(source, 4 * offsets.words)?;
+        let pinned = Mutex::new(PinnedMemory::new(source, 4 * offsets.words)?);
         Ok(Self { k, rows, requests, offsets, device, pinned })
     }
 
@@ -103,18 +96,17 @@ impl Arrays {
     }
 
     /// Puts the copies of a checked batch to the device into a stream and returns the device
-    /// addresses. The batch's block table is there already: its address, and the entries per request.
+    /// addresses. The batch's block table is there already, with `block_stride` entries per request.
     ///
     /// # Safety
     /// Earlier work on these arrays is done, and they are not dropped before this work is.
     pub unsafe fn upload(
         &self,
         batch: &Batch<'_>,
-        (block_table, block_stride): (u64, usize),
+        (block_table, block_stride): (DeviceArray, usize),
         stream: RawStream,
     ) -> Result<QueuedBatch> {
-        let (requests, p) = (batch.state.len(), &self.offsets);
-        let rows = batch.cu_q[requests] as usize;
+        let (requests, rows, p) = (batch.requests(), batch.rows(), &self.offsets);
         let mut pinned = self.pinned();
         // SAFETY: earlier work on these arrays is done by the contract (`# Safety`).
         let words = unsafe { pinned.words_mut() };
@@ -141,36 +133,30 @@ impl Arrays {
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.device.upload(4 * at, &pinned, 4 * at, 4 * n, stream)? };
         }
-        Ok(QueuedBatch {
-            requests,
-            rows,
-            k: batch.k,
-            ids: self.at(p.ids),
-            ids_stride: batch.k,
-            cu_q: self.at(p.cu_q),
-            state: self.at(p.state),
-            generation: self.at(p.generation),
-            stable_len: self.at(p.stable),
-            seq_len: self.at(p.seq),
-            block_table,
-            block_stride,
-            indexer: batch.indexer,
-        })
+        let arrays = self.batch(batch.k, requests, rows, batch.indexer);
+        Ok(QueuedBatch { arrays: DeviceBatch { block_table, block_stride, ..arrays }, rows })
     }
 
     /// Returns the device addresses of the batch that was planned last.
     pub fn planned_batch(&self, plan: &Plan) -> QueuedBatch {
+        let rows = plan.rows();
+        QueuedBatch { arrays: self.batch(self.k, plan.requests, rows, plan.indexer), rows }
+    }
+
+    fn batch(&self, k: usize, requests: usize, rows: usize, indexer: usize) -> DeviceBatch {
         let p = &self.offsets;
-        QueuedBatch {
-            requests: plan.requests,
-            rows: plan.rows(),
-            k: self.k,
-            ids: self.at(p.ids),
-            ids_stride: self.k,
-            cu_q: self.at(p.cu_q),
-            state: self.at(p.state),
-            indexer: plan.indexer,
-            ..QueuedBatch::default()
+        let array = |word, len| DeviceArray { address: self.at(word), len };
+        DeviceBatch {
+            ids: array(p.ids, rows * k),
+            ids_stride: k,
+            k,
+            cu_q: array(p.cu_q, requests + 1),
+            state: array(p.state, requests),
+            generation: array(p.generation, requests),
+            stable_len: array(p.stable, requests),
+            seq_len: array(p.seq, requests),
+            indexer,
+            ..DeviceBatch::default()
         }
     }
 

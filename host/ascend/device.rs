@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use avsg_device::memory::table_words;
 
-use super::acl::{Context, DeviceMemory, Stream};
+use super::acl::{Context, DeviceMemory, MemorySource, Stream};
 use super::health::{Health, is_refused_in_capture, lost};
 use super::kernels::Kernels;
 use super::launch::Launcher;
@@ -21,22 +21,21 @@ use super::options::AscendOptions;
 use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
-use super::{readback, sizes, slots};
+use super::{launch, readback, sizes, slots};
 use crate::array::Array;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
-use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, ensure, reserve};
 
 /// The device of one engine.
 ///
 /// Fields are dropped in this order: first the stream, by force if it hangs, then the memory that
 /// its work uses.
-struct Ascend {
+pub(crate) struct Ascend {
     stream: Stream,
     launcher: Launcher,
     staging: Staging,
@@ -51,25 +50,8 @@ struct Ascend {
     epoch: u64,
 }
 
-impl Engine {
-    /// Makes an engine on an Ascend device. Its number of cores is at most the device's number of
-    /// vector cores.
-    ///
-    /// # Errors
-    /// As for [`Self::new`], or if the device has too little memory, a kernel cannot be loaded, or
-    /// device kernels do not support the geometry.
-    pub fn on_ascend(
-        config: Config,
-        pool: RegisteredPool,
-        options: &AscendOptions,
-    ) -> Result<Self> {
-        let (resources, device) = Ascend::new(config, pool, options)?;
-        Self::from_parts(resources, Box::new(device))
-    }
-}
-
 impl Ascend {
-    fn new(
+    pub fn new(
         mut config: Config,
         registered: RegisteredPool,
         options: &AscendOptions,
@@ -82,22 +64,22 @@ impl Ascend {
         let params = &config.params;
         let kernels = Kernels::load(options, params)?;
         let allocator = config.allocator.as_ref();
-        let tables = DeviceMemory::new_in(context, sizes::tables(&config)?, allocator)?;
+        let source = MemorySource { context, allocator };
+        let tables = DeviceMemory::new(source, sizes::tables(&config)?)?;
         let rule = sizes::rule(&config);
-        let rules =
-            (!rule.is_empty()).then(|| DeviceMemory::new_in(context, rule.len(), allocator));
+        let rules = (!rule.is_empty()).then(|| DeviceMemory::new(source, rule.len()));
         let rules = rules.transpose()?;
         if let Some(rules) = &rules {
             rules.write(0, &rule)?;
         }
         let count = 8 * registered.starts().len();
-        let mut addresses = memory::with_capacity("chunk addresses", count)?;
+        let mut addresses = reserve::with_capacity("chunk addresses", count)?;
         addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
-        let chunks = DeviceMemory::new_in(context, addresses.len(), allocator)?;
+        let chunks = DeviceMemory::new(source, addresses.len())?;
         chunks.write(0, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
         let table = Array::filled("table", table_words(params), 0, allocator)?;
-        let staging = Staging::new(context, allocator, params.page as usize, pool.format());
+        let staging = Staging::new(source, params.page as usize, pool.format());
         let resources = Resources::new(config, pool, slots);
         let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
         let mut ascend = Self {
@@ -158,15 +140,19 @@ impl Ascend {
         done
     }
 
+    /// Returns an error if kernels cannot count the words of a batch, before anything has changed.
+    fn refuse_uncountable(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
+        let (config, pool) = (&resources.config, resources.pool.geometry());
+        launch::check_batch(config, pool, &self.staging.sizes(batch))
+    }
+
     /// Returns an error if the tables were emptied after the plan, or must be.
     fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         if self.health == Health::Lost {
             return Err(lost());
         }
-        if self.health == Health::NeedsReset || plan.epoch != self.epoch {
-            let limit = "a device failure came after it";
-            return Err(Error::invalid("plan", "stale", limit, "plan the batch again"));
-        }
+        ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch,
+            "plan" is "stale", but "a device failure came after it"; "plan the batch again");
         Ok(())
     }
 }
@@ -174,8 +160,9 @@ impl Ascend {
 impl Device for Ascend {
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
-        let (idle, allocator) = (self.health == Health::Good, resources.config.allocator.as_ref());
-        self.plans.prepare(&self.options.context, plan, idle, allocator)
+        let allocator = resources.config.allocator.as_ref();
+        let source = MemorySource { context: self.context(), allocator };
+        self.plans.prepare(source, plan, self.health == Health::Good)
     }
 
     fn run(
@@ -191,7 +178,10 @@ impl Device for Ascend {
             Step::PlanAndTransfer(..) => CallKind::PlanAndTransfer,
         };
         match step.batch() {
-            Some(_) => self.reset_if_needed(resources)?,
+            Some(batch) => {
+                self.refuse_uncountable(resources, batch)?;
+                self.reset_if_needed(resources)?;
+            }
             None => self.refuse_stale(plan)?,
         }
         // The last call synchronized the stream, so no work uses the staging memory.
@@ -244,16 +234,17 @@ impl Device for Ascend {
             // The stream may still copy from the pinned memory.
             Health::NeedsReset => self.stream.synchronize(self.timeout)?,
         }
+        // An append needs no ids.
+        let batch = &Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
+        self.refuse_uncountable(resources, batch)?;
         self.staging.reserve(Some(batch), Some(batch.rows()))?;
         let inputs = self.staging.inputs(batch)?;
-        // An append needs no ids.
-        let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
         self.run_and_wait(|this, stream| {
             // SAFETY: the last call synchronized the stream; this value owns the staging memory, and
             // its drop waits.
             unsafe {
-                let table = this.staging.upload_table(&batch, stream)?;
-                let batch = inputs.upload(&batch, table, stream)?;
+                let table = this.staging.upload_table(batch, stream)?;
+                let batch = inputs.upload(batch, table, stream)?;
                 let fresh = this.staging.upload_fresh(layer.fresh, batch.rows, stream)?;
                 let (kind, out) = (CallKind::Append, DevicePlan::default());
                 let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };
@@ -278,11 +269,9 @@ impl Device for Ascend {
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
         // the reset would run at every replay, or never if the graph is destroyed.
         if plans && self.health == Health::NeedsReset {
-            if capturing()? {
-                let limit = "tables are reset after a failure, which a capture must not record";
-                let remedy = "plan once outside of a capture, then capture again";
-                return Err(Error::invalid("device state", "not reset", limit, remedy));
-            }
+            ensure!(!capturing()?, "device state" is "not reset", but
+                "tables are reset after a failure, which a capture must not record";
+                "plan once outside of a capture, then capture again");
             self.launcher.reset(resources, stream)?;
             self.epoch += 1;
             self.health = Health::Good;

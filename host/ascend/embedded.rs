@@ -10,7 +10,7 @@ use avsg_device::params::{Frequency, Lifetime, Table};
 
 #[cfg(feature = "ascend-sim")]
 use super::simulated;
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 
 /// One element per kernel, in the order of [`KernelName::ALL`].
 pub(super) type PerKernel<T> = [T; KernelName::ALL.len()];
@@ -66,8 +66,8 @@ fn not_embedded(params: &Params, as_text: bool) -> Error {
     } else {
         format!("this library has only the kernels of {known} and of fewer tokens")
     };
-    let remedy = "write its kernels with `avsg emit`, build them, and pass their folder";
-    Error::invalid("geometry", params, limit, remedy)
+    invalid!("geometry" is params, but "{limit}";
+        "write its kernels with `avsg emit`, build them, and pass their folder")
 }
 
 #[cfg(all(test, feature = "kernels", feature = "ascend-sim"))]

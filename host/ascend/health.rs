@@ -1,7 +1,7 @@
 //! The state of a device after failures.
 
 use super::acl::sys;
-use crate::Error;
+use crate::{Error, invalid};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
@@ -29,6 +29,6 @@ pub(super) fn is_refused_in_capture(error: &Error) -> bool {
 
 /// Returns the error of every call on a lost device.
 pub(super) fn lost() -> Error {
-    let limit = "it did not answer after a failure";
-    Error::invalid("device state", "lost", limit, "destroy the engine and make a new one")
+    invalid!("device state" is "lost", but "it did not answer after a failure";
+        "destroy the engine and make a new one")
 }

@@ -13,17 +13,25 @@ use avsg_device::tiling::{
 use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
 use crate::buffer::{BlockTable, CallerBuffer};
-use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep, RawStream};
+use crate::device_arrays::{
+    CallKind, DeviceArray, DeviceBatch, QueuedBatch, QueuedStep, RawStream,
+};
 use crate::pool::Geometry;
 use crate::resources::{Config, Resources};
 use crate::rows::{Steps, Strides};
-use crate::{Error, Result};
+use crate::{Error, Result, ensure, invalid};
 
 /// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
     let k = config.params.k as usize;
-    let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
-    tiling(config, pool, &smallest, config.cores, config.tables()).map(drop)
+    let state = DeviceArray { address: 0, len: 1 };
+    let arrays = DeviceBatch { state, k, ids_stride: k, ..Default::default() };
+    check_batch(config, pool, &QueuedBatch { arrays, rows: 1 })
+}
+
+/// Returns an error if a batch of these sizes cannot be launched. Its addresses are not read.
+pub(super) fn check_batch(config: &Config, pool: &Geometry, batch: &QueuedBatch) -> Result<()> {
+    tiling(config, pool, batch, config.cores, config.tables()).map(drop)
 }
 
 /// The steps between the slots of each segment: of the caller's buffer, or of the row format.
@@ -53,16 +61,13 @@ fn tiling(
     let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let gap = |bytes: isize| {
         i32::try_from(bytes).map_err(|_| {
-            let limit = "a device kernel takes at most 2 GiB between two blocks";
-            Error::invalid("block stride", bytes, limit, "pass smaller blocks")
+            invalid!("block stride" is bytes, but
+                "a device kernel takes at most 2 GiB between two blocks"; "pass smaller blocks")
         })
     };
     let kv_blocks = slot_table(config).map_or(0, |table| table.blocks());
-    if kv_blocks > i32::MAX as usize {
-        let limit = format!("entries of the table are at most {}", i32::MAX);
-        let remedy = "pass larger blocks of slots";
-        return Err(Error::invalid("blocks of the buffer", kv_blocks, limit, remedy));
-    }
+    ensure!(kv_blocks <= i32::MAX as usize, "blocks of the buffer" is kv_blocks, but
+        "entries of the table are at most {}", i32::MAX; "pass larger blocks of slots");
     // All segments have the same rows per block.
     let block_shift = pool.segments.first().map_or(0, |rows| rows.strides.steps().shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
@@ -82,11 +87,11 @@ fn tiling(
         });
     }
     let shape = Launch {
-        requests: word(batch.requests),
+        requests: word(batch.arrays.requests()),
         rows: word(batch.rows),
-        k: word(batch.k),
-        ids_stride: word(batch.ids_stride),
-        block_stride: word(batch.block_stride),
+        k: word(batch.arrays.k),
+        ids_stride: word(batch.arrays.ids_stride),
+        block_stride: word(batch.arrays.block_stride),
         pool_units: word(pool.rows / (params.page as usize).max(1)),
         states: word(states),
         cores: word(cores),
@@ -101,47 +106,26 @@ fn tiling(
 }
 
 fn explain(fault: Fault, params: &Params) -> Error {
-    let most = |n: u64| format!("a device kernel takes at most {n}");
     match fault {
-        Fault::Segments(n) => Error::invalid(
-            "segments",
-            n,
-            most(MAX_SEGMENTS as u64),
-            "merge segments that are adjacent in memory",
-        ),
-        Fault::RowBytes(n) => Error::invalid(
-            "row bytes",
-            n,
-            most(HALF_BYTES.into()),
-            "split the row into several layers",
-        ),
-        Fault::Chunks(n) => Error::invalid(
-            "chunks of a layer",
-            n,
-            most(MAX_CHUNKS.into()),
-            "pass a larger chunk_bytes to the pool",
-        ),
-        Fault::ChunkShift(n) => Error::invalid(
-            "rows of a chunk",
-            format!("2^{n}"),
-            "a device kernel takes at most 2^30",
-            "pass a smaller chunk_bytes to the pool",
-        ),
-        Fault::SlotBlocks(n) => Error::invalid(
-            "blocks of a state",
-            n,
-            most(MAX_SLOT_BLOCKS.into()),
-            "pass larger blocks of slots",
-        ),
-        Fault::Words(n) => {
-            Error::invalid("words of an array", n, most(i32::MAX as u64), "split the batch")
-        }
+        Fault::Segments(n) => invalid!("segments" is n, but
+            "a device kernel takes at most {MAX_SEGMENTS}";
+            "merge segments that are adjacent in memory"),
+        Fault::RowBytes(n) => invalid!("row bytes" is n, but
+            "a device kernel takes at most {HALF_BYTES}"; "split the row into several layers"),
+        Fault::Chunks(n) => invalid!("chunks of a layer" is n, but
+            "a device kernel takes at most {MAX_CHUNKS}"; "pass a larger chunk_bytes to the pool"),
+        Fault::ChunkShift(n) => invalid!("rows of a chunk" is format!("2^{n}"), but
+            "a device kernel takes at most 2^30"; "pass a smaller chunk_bytes to the pool"),
+        Fault::SlotBlocks(n) => invalid!("blocks of a state" is n, but
+            "a device kernel takes at most {MAX_SLOT_BLOCKS}"; "pass larger blocks of slots"),
+        Fault::Words(n) => invalid!("words of an array" is n, but
+            "a device kernel takes at most {}", i32::MAX; "split the batch"),
         Fault::Cores => {
-            Error::invalid("cores", 0, "at least one core must copy", "pass more cores")
+            invalid!("cores" is 0, but "at least one core must copy"; "pass more cores")
         }
         Fault::K(k) => {
-            let limit = format!("it must be 1..={} and at most the stride", params.k);
-            Error::invalid("k", k, limit, "pass 1..=K ids per row")
+            invalid!("k" is k, but "it must be 1..={} and at most the stride", params.k;
+                "pass 1..=K ids per row")
         }
     }
 }
@@ -183,7 +167,8 @@ impl Launcher {
     /// Puts a kernel that empties every table into a stream.
     pub fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
         let k = resources.config.params.k as usize;
-        let batch = QueuedBatch { k, ids_stride: k, ..QueuedBatch::default() };
+        let arrays = DeviceBatch { k, ids_stride: k, ..Default::default() };
+        let batch = QueuedBatch { arrays, rows: 0 };
         let out = Default::default();
         let no_requests = QueuedStep { kind: CallKind::Plan, batch, out, layer: 0, fresh: [0; 2] };
         let context = Arc::clone(&self.context);
@@ -222,7 +207,7 @@ impl Launcher {
         }
         let _ = addresses.push(0);
         // One core plans a request.
-        let requests = step.batch.requests.max(1);
+        let requests = step.batch.arrays.requests().max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
         // SAFETY: the caller keeps the contract of this function (`# Safety`). The engine owns
         // tables, rules, chunks and slots, and its drop waits.
@@ -232,7 +217,7 @@ impl Launcher {
     /// Returns the address for a parameter of a kernel. It must not fail, because an error would
     /// allocate.
     fn address(&self, resources: &Resources, step: &QueuedStep, arg: Arg) -> u64 {
-        let (b, out) = (&step.batch, &step.out);
+        let (b, out) = (&step.batch.arrays, &step.out);
         let [miss_pos, miss_id, miss_slot, miss_row] = out.miss;
         let segments = resources.pool.format().as_slice().len();
         let kv = |segment: usize| {
@@ -242,13 +227,13 @@ impl Launcher {
             resources.buffer.segment_base(step.layer, segment).map_or(0, |base| base as u64)
         };
         match arg {
-            Arg::Ids => b.ids,
-            Arg::CuQ => b.cu_q,
-            Arg::State => b.state,
-            Arg::Generation => b.generation,
-            Arg::StableLen => b.stable_len,
-            Arg::SeqLen => b.seq_len,
-            Arg::BlockTable => b.block_table,
+            Arg::Ids => b.ids.address,
+            Arg::CuQ => b.cu_q.address,
+            Arg::State => b.state.address,
+            Arg::Generation => b.generation.address,
+            Arg::StableLen => b.stable_len.address,
+            Arg::SeqLen => b.seq_len.address,
+            Arg::BlockTable => b.block_table.address,
             Arg::Tables => {
                 let config = &resources.config;
                 let first = config.table(b.indexer, 0) * table_words(&config.params);

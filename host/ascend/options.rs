@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::acl::Context;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// The device, the kernels and the timeouts of an engine on an Ascend device.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ impl AscendOptions {
 
     pub(super) fn timeout(&self) -> Result<i32> {
         i32::try_from(self.timeout_ms).ok().filter(|&ms| ms > 0).ok_or_else(|| {
-            let limit = format!("it must be 1..={} milliseconds", i32::MAX);
-            Error::invalid("timeout", self.timeout_ms, limit, "10000 is a good start")
+            invalid!("timeout" is self.timeout_ms, but "it must be 1..={} milliseconds", i32::MAX;
+                "10000 is a good start")
         })
     }
 }

@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::acl::Context;
+use super::acl::MemorySource;
 use super::arrays::Arrays;
-use crate::allocator::Allocator;
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// The device memory of a plan. It is released after the plan is dropped.
 struct PlanArrays {
@@ -21,19 +20,13 @@ pub(super) struct Plans(Mutex<Vec<PlanArrays>>);
 impl Plans {
     /// Allocates the arrays of a new plan. `idle` tells that no work uses the arrays of dropped
     /// plans, which are released then.
-    pub fn prepare(
-        &self,
-        context: &Arc<Context>,
-        plan: &mut Plan,
-        idle: bool,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<()> {
+    pub fn prepare(&self, source: MemorySource<'_>, plan: &mut Plan, idle: bool) -> Result<()> {
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle {
             plans.retain(|known| known.plan.strong_count() > 0);
         }
         let (k, rows, requests) = (plan.k, plan.max_rows, plan.max_requests);
-        let arrays = Arrays::new(context, k, rows, requests, allocator)?;
+        let arrays = Arrays::new(source, k, rows, requests)?;
         plan.device = Some(arrays.outputs());
         plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
         Ok(())
@@ -44,8 +37,8 @@ impl Plans {
         let plans = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
         known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
-            let limit = "it was made for another device";
-            Error::invalid("plan", "foreign", limit, "make it with this engine's new_plan")
+            invalid!("plan" is "foreign", but "it was made for another device";
+                "make it with this engine's new_plan")
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::acl::{Context, Registration, sys};
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, invalid, reserve};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.
@@ -141,10 +141,11 @@ impl Drop for PoolUse {
         if let Err(Error::Acl { code: sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, .. }) =
             context.synchronize(timeout)
         {
-            let value = format!("{} bytes", self.pool.pool.bytes());
-            let limit = "work that does not end may use it, so it stays registered and mapped";
-            let remedy = "end the process, or reset the device with force";
-            context.record(Error::invalid("host pool", value, limit, remedy));
+            context.record(
+                invalid!("host pool" is format!("{} bytes", self.pool.pool.bytes()), but
+                    "work that does not end may use it, so it stays registered and mapped";
+                    "end the process, or reset the device with force"),
+            );
             mem::forget(self.pool.clone());
         }
     }
@@ -165,7 +166,7 @@ fn next_pages(pages: Pages) -> Option<Pages> {
 }
 
 fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>> {
-    let mut all = memory::with_capacity("registrations", pool.chunks().len())?;
+    let mut all = reserve::with_capacity("registrations", pool.chunks().len())?;
     for chunk in pool.chunks() {
         // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
         match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {

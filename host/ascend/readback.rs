@@ -12,7 +12,7 @@ use avsg_device::tiling::MAX_SLOT_BLOCKS;
 use super::launch::slot_blocks;
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 
 fn wrong(what: &'static str, value: i32, limit: String) -> Error {
     let remedy = "the next plan empties every table; if this repeats, run `avsg doctor`";
@@ -57,10 +57,9 @@ fn check_status(bits: i32, blocks: Option<u32>) -> Result<()> {
     let known = status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL;
     match blocks {
         Some(blocks) if bits & !known == status::TOO_MANY_SLOT_BLOCKS => {
-            let limit =
-                format!("the kernels take fewer, and those of this version {MAX_SLOT_BLOCKS}");
-            let remedy = "load kernels of this version, or pass larger blocks of slots";
-            Err(Error::invalid("blocks of a state", blocks, limit, remedy))
+            Err(invalid!("blocks of a state" is blocks, but
+                "the kernels take fewer, and those of this version {MAX_SLOT_BLOCKS}";
+                "load kernels of this version, or pass larger blocks of slots"))
         }
         _ => within("the status of a request", &[bits], 0..known + 1),
     }

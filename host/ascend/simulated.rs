@@ -11,7 +11,7 @@ use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 
 use super::acl::{Acl, Context, Source};
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 
 /// Returns the simulator's functions in this process.
 pub fn source() -> Source {
@@ -34,9 +34,8 @@ pub fn context() -> Result<Arc<Context>> {
 /// If the geometry does not fit a vector core's memory.
 pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> {
     let kernels = ascendc(params, Abi::Direct).map_err(|error| {
-        let limit = format!("a vector core cannot run it: {error}");
-        let remedy = "choose fewer slots, a smaller spread or a smaller K";
-        Error::invalid("geometry", params, limit, remedy)
+        invalid!("geometry" is params, but "a vector core cannot run it: {error}";
+            "choose fewer slots, a smaller spread or a smaller K")
     })?;
     Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
 }
@@ -75,8 +74,8 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     texts.hash(&mut hasher);
     let cache = avsg_sim::cache_folder().map_err(|why| {
-        let remedy = "name a folder of your own in AVSG_SIM_CACHE";
-        Error::invalid("folder of kernels", "unsafe", why, remedy)
+        invalid!("folder of kernels" is "unsafe", but "{why}";
+            "name a folder of your own in AVSG_SIM_CACHE")
     })?;
     let folder = cache.join(format!("kernels-{:016x}", hasher.finish()));
     let refused = |source| Error::Os {

@@ -16,7 +16,7 @@ use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::overlap::Grids;
 use crate::pool::{Geometry, PoolConfig};
 use crate::resources::{Config, Resources};
-use crate::{Error, Result};
+use crate::{Error, Result, ensure, invalid};
 
 /// Returns the bytes that [`Engine::on_ascend`](crate::engine::Engine::on_ascend) takes on a pool of
 /// this configuration: the slots, the tables, the chunk addresses (8 bytes for each chunk of rows),
@@ -56,11 +56,9 @@ pub(super) fn check(
     rows: impl Iterator<Item = Result<Grids>>,
 ) -> Result<BufferConfig> {
     let shape = Resources::check(config, pool, rows)?;
-    if config.strategy != Strategy::Balanced {
-        let value = format!("{:?}", config.strategy).to_lowercase();
-        let limit = "device kernels spread misses evenly over cores";
-        return Err(Error::invalid("strategy", value, limit, "choose balanced"));
-    }
+    ensure!(config.strategy == Strategy::Balanced,
+        "strategy" is format!("{:?}", config.strategy).to_lowercase(), but
+        "device kernels spread misses evenly over cores"; "choose balanced");
     launch::check(config, pool)?;
     Ok(shape)
 }
@@ -110,6 +108,6 @@ pub(super) fn rule(config: &Config) -> heapless::Vec<u8, 512> {
 }
 
 fn too_large(what: &'static str, value: usize) -> Error {
-    let limit = "its memory must fit the address space";
-    Error::invalid(what, value, limit, "ask for fewer states, rows or requests")
+    invalid!(what is value, but "its memory must fit the address space";
+        "ask for fewer states, rows or requests")
 }

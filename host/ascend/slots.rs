@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::acl::{Context, DeviceMemory, sys};
+use super::acl::{Context, DeviceMemory, MemorySource, sys};
 use crate::Result;
-use crate::buffer::{self, BufferConfig, DeviceBuffer};
+use crate::buffer::{BufferConfig, DeviceBuffer, SlotMemory};
 use crate::resources::Config;
 
-impl buffer::DeviceMemory for DeviceMemory {
+impl SlotMemory for DeviceMemory {
     fn address(&self) -> u64 {
         self.address()
     }
@@ -24,7 +24,7 @@ impl buffer::DeviceMemory for DeviceMemory {
 /// Device memory of the caller.
 struct CallerMemory(Arc<Context>);
 
-impl buffer::DeviceMemory for CallerMemory {
+impl SlotMemory for CallerMemory {
     fn address(&self) -> u64 {
         0
     }
@@ -48,7 +48,8 @@ pub(super) fn allocate(
     context: &Arc<Context>,
 ) -> Result<DeviceBuffer> {
     let Some(caller) = &config.buffer else {
-        let zeroed = |n| DeviceMemory::zeroed_in(context, n, config.allocator.as_ref());
+        let allocator = config.allocator.as_ref();
+        let zeroed = |n| DeviceMemory::zeroed(MemorySource { context, allocator }, n);
         return DeviceBuffer::on_device(shape, zeroed);
     };
     let reader = Box::new(CallerMemory(Arc::clone(context)));

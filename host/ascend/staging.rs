@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use super::acl::{Context, DeviceMemory, PinnedMemory};
+use super::acl::{Context, DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
 use crate::allocator::Allocator;
 use crate::batch::{Batch, Fresh};
-use crate::device_arrays::RawStream;
+use crate::device_arrays::{DeviceArray, DeviceBatch, QueuedBatch, RawStream};
 use crate::rows::RowFormat;
 
 /// The alignment of each segment of the fresh rows, and the least bytes of an allocation.
@@ -43,29 +43,20 @@ pub(super) fn bytes(
     table.checked_add(fresh)?.checked_add(Arrays::bytes(0, rows?, requests?)?)
 }
 
-/// Where device memory comes from.
-#[derive(Debug)]
-struct Source {
-    context: Arc<Context>,
-    allocator: Option<Arc<dyn Allocator>>,
-}
-
 /// Device memory, and pinned memory of the same length that it is copied from.
 #[derive(Debug, Default)]
 struct Pair(Option<(DeviceMemory, PinnedMemory)>);
 
 impl Pair {
     /// Makes room for `bytes` bytes. No work uses the memory.
-    fn reserve(&mut self, source: &Source, bytes: usize) -> Result<()> {
+    fn reserve(&mut self, source: MemorySource<'_>, bytes: usize) -> Result<()> {
         if self.0.as_ref().map_or(0, |(device, _)| device.len()) >= bytes {
             return Ok(());
         }
         // An allocation of too many bytes fails.
         let bytes = capacity(bytes).unwrap_or(bytes);
         self.0 = None;
-        let device = DeviceMemory::new_in(&source.context, bytes, source.allocator.as_ref())?;
-        let pinned = PinnedMemory::new_in(&source.context, bytes, source.allocator.as_ref())?;
-        self.0 = Some((device, pinned));
+        self.0 = Some((DeviceMemory::new(source, bytes)?, PinnedMemory::new(source, bytes)?));
         Ok(())
     }
 }
@@ -73,7 +64,8 @@ impl Pair {
 /// The staging memory of an engine.
 #[derive(Debug)]
 pub(super) struct Staging {
-    source: Source,
+    context: Arc<Context>,
+    allocator: Option<Arc<dyn Allocator>>,
     /// Rows of a block; 0 if there are no block tables.
     page: usize,
     format: RowFormat,
@@ -83,27 +75,23 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    pub fn new(
-        context: &Arc<Context>,
-        allocator: Option<&Arc<dyn Allocator>>,
-        page: usize,
-        format: &RowFormat,
-    ) -> Self {
-        let source = Source { context: Arc::clone(context), allocator: allocator.cloned() };
+    pub fn new(source: MemorySource<'_>, page: usize, format: &RowFormat) -> Self {
+        let (context, allocator) = (Arc::clone(source.context), source.allocator.cloned());
         let (table, fresh, inputs) = Default::default();
-        Self { source, page, format: format.clone(), table, fresh, inputs }
+        Self { context, allocator, page, format: format.clone(), table, fresh, inputs }
     }
 
     /// Makes room for a batch's block table, and for `fresh_rows` fresh rows. No work uses this
     /// memory.
     pub fn reserve(&mut self, batch: Option<&Batch<'_>>, fresh_rows: Option<usize>) -> Result<()> {
+        let source = MemorySource { context: &self.context, allocator: self.allocator.as_ref() };
         if let Some(batch) = batch {
             let words = batch.requests() * self.entries(batch);
-            self.table.reserve(&self.source, 4 * words)?;
+            self.table.reserve(source, 4 * words)?;
         }
         if let Some(rows) = fresh_rows {
             let bytes = fresh_bytes(&self.format, rows).unwrap_or(usize::MAX);
-            self.fresh.reserve(&self.source, bytes)?;
+            self.fresh.reserve(source, bytes)?;
         }
         Ok(())
     }
@@ -117,8 +105,8 @@ impl Staging {
         }
         let (rows, requests) = (rows.next_power_of_two(), requests.next_power_of_two());
         self.inputs = None;
-        let Source { context, allocator } = &self.source;
-        let inputs = Arc::new(Arrays::new(context, 0, rows, requests, allocator.as_ref())?);
+        let source = MemorySource { context: &self.context, allocator: self.allocator.as_ref() };
+        let inputs = Arc::new(Arrays::new(source, 0, rows, requests)?);
         self.inputs = Some(Arc::clone(&inputs));
         Ok(inputs)
     }
@@ -135,8 +123,16 @@ impl Staging {
         }
     }
 
-    /// Puts the copy of a batch's block table into a stream, and returns its device address and its
-    /// entries per request. [`Self::reserve`] has made room.
+    /// Returns the sizes of a batch as kernels read it, without addresses.
+    pub fn sizes(&self, batch: &Batch<'_>) -> QueuedBatch {
+        let state = DeviceArray { address: 0, len: batch.requests() };
+        let (k, block_stride) = (batch.k, self.entries(batch));
+        let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
+        QueuedBatch { arrays, rows: batch.rows() }
+    }
+
+    /// Puts the copy of a batch's block table into a stream, and returns it and its entries per
+    /// request. [`Self::reserve`] has made room.
     ///
     /// # Safety
     /// Earlier work on this memory is done, and it is not dropped before this work is.
@@ -144,11 +140,11 @@ impl Staging {
         &mut self,
         batch: &Batch<'_>,
         stream: RawStream,
-    ) -> Result<(u64, usize)> {
+    ) -> Result<(DeviceArray, usize)> {
         let entries = self.entries(batch);
         let n = batch.requests() * entries;
         let Some((device, pinned)) = self.table.0.as_mut().filter(|_| n > 0) else {
-            return Ok((0, entries));
+            return Ok((DeviceArray::default(), entries));
         };
         // SAFETY: earlier work on this memory is done by the contract (`# Safety`).
         let words = unsafe { pinned.words_mut() };
@@ -158,7 +154,7 @@ impl Staging {
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { device.upload(0, pinned, 0, 4 * n, stream)? };
-        Ok((device.address(), entries))
+        Ok((DeviceArray { address: device.address(), len: n }, entries))
     }
 
     /// Puts the copy of `rows` fresh rows into a stream and returns the device address of each

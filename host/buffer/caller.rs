@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::layout::BufferConfig;
 use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{self, RowFormat, Strides};
-use crate::{Error, Result, memory};
+use crate::{Result, ensure, invalid, reserve};
 
 const WHAT: &str = "caller's device buffer";
 
@@ -50,10 +50,10 @@ impl CallerBuffer {
     /// If there is no memory for a copy of the arguments, which are checked when an engine is made:
     /// neither slots nor the table may overlap each other or a row of the pool.
     pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
-        let bases = memory::copied(WHAT, bases)?;
+        let bases = reserve::copied(WHAT, bases)?;
         #[expect(clippy::arc_with_non_send_sync, reason = "`CallerBuffer` is Send and Sync")]
         let bases = Arc::new(bases);
-        Ok(Self { bases, strides: Arc::new(memory::copied(WHAT, strides)?), table: None })
+        Ok(Self { bases, strides: Arc::new(reserve::copied(WHAT, strides)?), table: None })
     }
 
     /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the
@@ -98,12 +98,10 @@ impl CallerBuffer {
     pub fn check_base_count(count: usize, layers: usize, format: &RowFormat) -> Result<()> {
         let segments = format.as_slice().len();
         let need = layers.saturating_mul(segments);
-        if count == need {
-            return Ok(());
-        }
-        let limit = format!("{layers} layers of {segments} segments need {need}");
-        let remedy = "pass one for each segment of each layer";
-        Err(Error::invalid("buffer bases", count, limit, remedy))
+        ensure!(count == need, "buffer bases" is count, but
+            "{layers} layers of {segments} segments need {need}";
+            "pass one for each segment of each layer");
+        Ok(())
     }
 
     /// Checks the description of a buffer, except that slots may overlap ([`Self::grids`]).
@@ -111,29 +109,17 @@ impl CallerBuffer {
         let (slots, segments) = (shape.slots, shape.format.as_slice());
         Self::check_base_count(self.bases.len(), shape.layers, &shape.format)?;
         if let Some(at) = self.bases.iter().position(|base| base.is_null()) {
-            let value = format!("null in layer {}", at / segments.len());
-            return Err(Error::invalid(
-                "buffer base",
-                value,
-                "it must be memory",
-                "pass its address",
-            ));
+            return Err(invalid!(
+                "buffer base" is format!("null in layer {}", at / segments.len()), but
+                "it must be memory"; "pass its address"));
         }
-        if self.strides.len() != segments.len() {
-            let limit = format!("a row has {} segments", segments.len());
-            return Err(Error::invalid(
-                "strides",
-                self.strides.len(),
-                limit,
-                "pass one per segment",
-            ));
-        }
+        ensure!(self.strides.len() == segments.len(), "strides" is self.strides.len(), but
+            "a row has {} segments", segments.len(); "pass one per segment");
         if let Some(strides) = self.strides.iter().find(|strides| {
             strides.block_rows != self.strides[0].block_rows || strides.block_rows > slots
         }) {
-            let limit = format!("all segments have the same, at most S = {slots}");
-            let remedy = "pass a power of two up to S";
-            return Err(Error::invalid("block slots", strides.block_rows, limit, remedy));
+            return Err(invalid!("block slots" is strides.block_rows, but
+                "all segments have the same, at most S = {slots}"; "pass a power of two up to S"));
         }
         match self.table {
             Some(table) => table.check(self.strides[0].block_rows, shape.states, slots),
@@ -170,21 +156,14 @@ impl CallerBuffer {
 
 impl BlockTable {
     fn check(&self, block_slots: usize, states: usize, slots: usize) -> Result<()> {
-        if block_slots == 0 {
-            let remedy = "set the strides' block_rows";
-            return Err(Error::invalid("block slots", 0, "a table has blocks", remedy));
-        }
+        ensure!(block_slots != 0, "block slots" is 0, but "a table has blocks";
+            "set the strides' block_rows");
         let need = states.saturating_mul(slots / block_slots);
         // As many words as memory cannot have are more than the table has.
-        if self.len < need
-            || need > isize::MAX as usize / 4
-            || self.entries.is_null()
-            || !self.entries.is_aligned()
-        {
-            let limit =
-                format!("{states} states of {} blocks need {need} words", slots / block_slots);
-            return Err(Error::invalid("block table", self.len, limit, "pass an array of int32"));
-        }
+        ensure!(self.len >= need && need <= isize::MAX as usize / 4 && !self.entries.is_null()
+            && self.entries.is_aligned(), "block table" is self.len, but
+            "{states} states of {} blocks need {need} words", slots / block_slots;
+            "pass an array of int32");
         rows::at_least_one("blocks of the buffer", self.blocks)
     }
 
@@ -226,11 +205,9 @@ impl BlockTable {
             if self.index(entries, block << self.shift).is_none() {
                 // SAFETY: as in `index`.
                 let value = unsafe { *entries.add(block) };
-                let limit = format!(
-                    "entry {block} of state {state}: the buffer has {} blocks",
-                    self.blocks
-                );
-                return Err(Error::invalid("block", value, limit, "correct the table of blocks"));
+                return Err(invalid!("block" is value, but
+                    "entry {block} of state {state}: the buffer has {} blocks", self.blocks;
+                    "correct the table of blocks"));
             }
         }
         Ok(())

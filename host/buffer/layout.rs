@@ -1,7 +1,7 @@
 //! The size of a device buffer, and where its layers and segments are.
 
 use crate::rows::{self, MAX_SEGMENTS, RowFormat};
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// The alignment of base addresses in bytes: a cache line.
 const ALIGN: usize = 64;
@@ -45,12 +45,9 @@ impl Layout {
             (total <= isize::MAX as usize).then_some(Self { offsets, layer_len, total })
         };
         checked().ok_or_else(|| {
-            Error::invalid(
-                "buffer geometry",
-                format!("{states} states of {layers} layers of {slots} slots"),
-                "the buffer must fit the address space",
-                "ask for fewer states or slots",
-            )
+            invalid!(
+                "buffer geometry" is format!("{states} states of {layers} layers of {slots} slots"),
+                but "the buffer must fit the address space"; "ask for fewer states or slots")
         })
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Copier;
 use crate::mapping::Mapping;
 use crate::measured::Measured;
-use crate::{Error, Result, memory};
+use crate::{Result, available_memory, invalid, reserve};
 
 const WHAT: &str = "copy measurement";
 /// The copiers that are compared at start-up. Two distances each suffice, because the speed is flat
@@ -118,15 +118,15 @@ impl CopyBenchmark {
         crate::rows::at_least_one("row bytes", row_bytes)?;
         let len = rows.checked_mul(row_bytes);
         let too_many = || {
-            let limit = "rows and slots must fit the address space, and 2^32 rows";
-            Error::invalid(WHAT, format!("{rows} rows"), limit, "measure fewer rows")
+            invalid!(WHAT is format!("{rows} rows"), but
+                "rows and slots must fit the address space, and 2^32 rows"; "measure fewer rows")
         };
         let len = len.filter(|_| u32::try_from(rows).is_ok()).ok_or_else(too_many)?;
         let order_bytes = rows * size_of::<(u32, u32)>();
         let total = len.checked_mul(2).and_then(|both| both.checked_add(2 * order_bytes));
-        memory::check(WHAT, total.ok_or_else(too_many)?)?;
+        available_memory::check(WHAT, total.ok_or_else(too_many)?)?;
         let (from, to) = (shuffled(rows, seed)?, shuffled(rows, seed ^ 0x9E37_79B9_7F4A_7C15)?);
-        let mut moves = memory::with_capacity(WHAT, rows)?;
+        let mut moves = reserve::with_capacity(WHAT, rows)?;
         moves.extend(from.into_iter().zip(to));
         let (rows, slots) = (Mapping::anonymous(WHAT, len)?, Mapping::anonymous(WHAT, len)?);
         Ok(Self { rows, slots, row_bytes, moves })
@@ -152,7 +152,7 @@ impl CopyBenchmark {
 
 /// Returns a random permutation of 0..n (Fisher and Yates).
 fn shuffled(n: usize, seed: u64) -> Result<Vec<u32>> {
-    let mut order = memory::with_capacity(WHAT, n)?;
+    let mut order = reserve::with_capacity(WHAT, n)?;
     order.extend(0..n as u32);
     let mut state = seed;
     for last in (1..n).rev() {

@@ -6,10 +6,10 @@ use std::time::Instant;
 use avsg_device::params::Params;
 
 use super::machine::Machine;
-use super::stage::StandaloneTable;
+use super::standalone_table::StandaloneTable;
 use crate::measured::Measured;
 use crate::resources::MachineChoice;
-use crate::{Error, Result, memory};
+use crate::{Result, invalid, reserve};
 
 /// The number of machines that a CPU can have.
 const MACHINES: usize = 5;
@@ -58,12 +58,8 @@ impl Machine {
         if !found.is_empty() {
             return Ok(found);
         }
-        Err(Error::invalid(
-            "machine",
-            format!("{choice:?}").to_lowercase(),
-            format!("this CPU has {}", names(&all)),
-            "choose one of those, or auto",
-        ))
+        Err(invalid!("machine" is format!("{choice:?}").to_lowercase(), but
+            "this CPU has {}", names(&all); "choose one of those, or auto"))
     }
 }
 
@@ -91,7 +87,7 @@ fn measure(all: &[Machine], candidates: &[usize]) -> Result<usize> {
     const COLD: usize = 4;
     // One table serves all machines, because each of them leaves it as the others would.
     let mut table = StandaloneTable::new(&Params::wide(2048, 1, 8192))?;
-    let mut times = memory::filled("measured times", STEPS * candidates.len(), f64::INFINITY)?;
+    let mut times = reserve::filled("measured times", STEPS * candidates.len(), f64::INFINITY)?;
     for step in 0..STEPS + COLD {
         for (turn, (&index, times)) in candidates.iter().zip(times.chunks_mut(STEPS)).enumerate() {
             table.select(step * candidates.len() + turn);

@@ -10,14 +10,14 @@ use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage::StageOne;
+use super::stage_one::StageOne;
 use crate::allocator::Allocator;
 use crate::batch::Batch;
 use crate::copy::Copier;
 use crate::mapping::MIB2;
 use crate::process_memory::ProcessMemory;
 use crate::resources::Resources;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// Words in a 64-byte cache line; columns of different workers share none.
 const LINE_WORDS: usize = 16;
@@ -44,8 +44,8 @@ pub(super) fn zeroed_words(
     allocator: Option<&Arc<dyn Allocator>>,
 ) -> Result<ProcessMemory> {
     let bytes = bytes_of_words(words, allocator).ok_or_else(|| {
-        let limit = "it must fit the address space";
-        Error::invalid("words of an engine", words, limit, "ask for fewer states")
+        invalid!("words of an engine" is words, but "it must fit the address space";
+            "ask for fewer states")
     })?;
     ProcessMemory::zeroed(what, bytes, allocator)
 }

@@ -1,12 +1,11 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
-use std::iter;
-use std::sync::Arc;
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
 
 use super::cores::{Cores, bytes_of_words, worker_words, zeroed_words};
+use super::dispatch;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::transfer::Transfer;
@@ -15,14 +14,12 @@ use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::cpus::allowed_cpu_count;
-use crate::engine::Engine;
 use crate::overlap::Grids;
 use crate::plan::Plan;
-use crate::pool::{Geometry, HostPool, PoolConfig};
+use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory, invalid};
 
 pub(crate) struct Cpu {
     cores: Cores,
@@ -32,66 +29,10 @@ pub(crate) struct Cpu {
     broken: bool,
 }
 
-impl Engine {
-    /// Makes an engine on the CPU: allocates the slots and the tables, and starts the worker
-    /// threads. The pool sets the number of layers and the row format. Several engines may share a
-    /// pool (pass clones of an `Arc`).
-    ///
-    /// # Errors
-    /// If the configuration is invalid, too little memory is available, or a thread cannot be
-    /// started.
-    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
-        let pool = pool.into();
-        // No thread is started for a configuration that is refused.
-        Cpu::sizes(&config, pool.geometry(), iter::empty(), 1)?;
-        let workers = WorkerPool::for_cores(config.cores)?;
-        Self::with_workers(config, pool, &workers)
-    }
-
-    /// Makes an engine on the CPU whose launches run on `workers`, which other engines may share.
-    /// It starts no thread, except that threads touch new memory of 512 MiB and more.
-    ///
-    /// # Errors
-    /// If the configuration is invalid, or too little memory is available.
-    pub fn with_workers(
-        config: Config,
-        pool: impl Into<Arc<HostPool>>,
-        workers: &WorkerPool,
-    ) -> Result<Self> {
-        let pool = pool.into();
-        let (buffer, device) = Cpu::new(&config, &pool, workers)?;
-        Self::from_parts(Resources::new(config, pool, buffer), device)
-    }
-
-    /// Returns the bytes of device memory that [`Self::new`] allocates on a pool of this configuration:
-    /// (slots, tables of all indexers and working columns). The checks are those of [`Self::new`], except
-    /// that the memory of the pool and what the machine has available are not known here.
-    ///
-    /// # Errors
-    /// If the configuration is invalid, or the sizes overflow.
-    pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-        Self::bytes_with_workers(config, pool, config.cores.min(allowed_cpu_count()))
-    }
-
-    /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
-    /// `threads` threads: (slots, tables and working columns).
-    ///
-    /// # Errors
-    /// As for [`Self::bytes_needed`].
-    pub fn bytes_with_workers(
-        config: &Config,
-        pool: &PoolConfig,
-        threads: usize,
-    ) -> Result<(usize, usize)> {
-        let (_, slots, words) = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
-        Ok((slots, words))
-    }
-}
-
 impl Cpu {
     /// Checks a configuration for a pool, whose rows are in `rows` if there is a pool. Returns the shape of
     /// the buffer, and the bytes of the slots and of the tables and working columns.
-    fn sizes(
+    pub fn sizes(
         config: &Config,
         pool: &Geometry,
         rows: impl Iterator<Item = Result<Grids>>,
@@ -104,8 +45,8 @@ impl Cpu {
         let bytes = |words: usize| bytes_of_words(words, config.allocator.as_ref());
         let bytes = tables.and_then(bytes).zip(work.and_then(bytes));
         let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
-            let limit = "the tables must fit the address space";
-            Error::invalid("states", config.states, limit, "ask for fewer states")
+            invalid!("states" is config.states, but "the tables must fit the address space";
+                "ask for fewer states")
         })?;
         let slots = match &config.buffer {
             Some(_) => 0,
@@ -115,7 +56,7 @@ impl Cpu {
     }
 
     /// Makes the slots and the device of a configuration.
-    fn new(
+    pub fn new(
         config: &Config,
         pool: &HostPool,
         workers: &WorkerPool,
@@ -125,7 +66,7 @@ impl Cpu {
         let (buffer, slots, words) = Self::sizes(config, pool.geometry(), rows, threads)?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
-            memory::check("device memory", slots.saturating_add(words))?;
+            available_memory::check("device memory", slots.saturating_add(words))?;
         }
         let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
@@ -182,11 +123,13 @@ impl Device for Cpu {
         let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
         let transfer = step.layer().map(transfer).transpose()?;
         let rows = match step.batch() {
-            // The number of misses is not known before Stage One; a tenth of the ids is typical.
-            Some(batch) => plan.rows() * batch.k / 10,
+            Some(batch) => dispatch::expected_misses(batch),
             None => plan.misses,
         };
-        let copy = if transfer.is_some() { copy_nanoseconds(resources, rows) } else { 0 };
+        let copy = match transfer {
+            Some(_) => dispatch::copy_nanoseconds(rows, resources.pool.format().bytes()),
+            None => 0,
+        };
         let one = step.batch().map(|batch| {
             let outputs = &outputs;
             let run = move |request: usize, worker: usize| {
@@ -196,7 +139,7 @@ impl Device for Cpu {
         });
         let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
         let launched = self.workers.launch(
-            step.batch().map_or(0, |batch| match_nanoseconds(batch)) + copy,
+            step.batch().map_or(0, dispatch::match_nanoseconds) + copy,
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
@@ -274,20 +217,10 @@ impl Device for Cpu {
     }
 }
 
-/// Returns an estimate of the time that one core takes to copy `rows` rows, at 6 bytes per
-/// nanosecond (measured).
-fn copy_nanoseconds(resources: &Resources, rows: usize) -> u64 {
-    (rows.saturating_mul(resources.pool.format().bytes()) / 6) as u64
-}
-
-/// Returns an estimate of the time that one core takes for Stage One, at 4 ns per id (measured); 0
-/// for one request, which is not shared among cores.
-fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
-    if batch.requests() > 1 { (batch.rows() * batch.k * 4) as u64 } else { 0 }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use avsg_device::params::Params;
 
     use super::*;

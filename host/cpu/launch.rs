@@ -4,23 +4,13 @@
 //! core, and whichever thread is free runs the next one. A thread that the system has descheduled
 //! before it claimed a piece delays nobody. SyncAll waits for pieces, not for threads.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::stage::Stage;
 use super::wait::Event;
 use crate::{Error, Result};
-
-/// A stage of a launch.
-#[derive(Clone, Copy)]
-pub struct Stage<'a> {
-    /// The number of pieces.
-    pub pieces: usize,
-    /// Runs a piece; it is called once for each, with (piece, worker). No two calls at a time have
-    /// the same worker.
-    pub run: &'a (dyn Fn(usize, usize) + Sync),
-}
 
 /// Threads of the caller, for example a serving engine's own pool.
 pub trait Executor: Send + Sync {
@@ -28,16 +18,6 @@ pub trait Executor: Send + Sync {
     /// it can, and returns when all calls have returned. It is called by one thread at a time. A
     /// call that it leaves out costs only speed.
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
-}
-
-thread_local! {
-    static IN_PIECE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns whether this thread runs a piece of a launch, for a panic hook that keeps quiet about
-/// panics that become errors.
-pub fn in_piece() -> bool {
-    IN_PIECE.get()
 }
 
 /// A launch in progress: it lies on the stack of the thread that launches.
@@ -112,15 +92,10 @@ impl<'a> Launch<'a> {
         (piece < of.pieces).then_some(piece)
     }
 
-    /// Runs a piece and catches its panic, so that the other threads do not wait for ever.
     fn run_piece(&self, stage: Stage<'_>, piece: usize, worker: usize) {
-        let outer = IN_PIECE.replace(true);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (stage.run)(piece, worker))) {
-            // The payload's destructor may panic, too.
-            core::mem::forget(payload);
+        if !stage.run_piece(piece, worker) {
             self.panicked.store(true, Ordering::SeqCst);
         }
-        IN_PIECE.set(outer);
     }
 
     /// Returns how long stage one took, or an error if a piece has panicked, once every thread has

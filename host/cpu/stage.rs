@@ -1,181 +1,36 @@
-//! Stage One of one request on a CPU machine: it passes slices of memory to the kernel as columns.
+//! A stage of a launch, and how one of its pieces runs.
 
-use avsg_device::machine::Kernel;
-use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::memory::{clear_state, split_state, table_words};
-use avsg_device::params::{NO_STABLE_LEN, Params};
-use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
-use avsg_device::sequential::Sequential;
-use avsg_device::stage_one::stage_one;
-use avsg_device::work::{split_work, work_words};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::machine::Machine;
-use crate::mapping::{MIB2, Mapping};
-use crate::{Result, geometry, memory};
-
-/// Stage One of one request, as a kernel. No other request uses the slices.
-pub(crate) struct StageOne<'a> {
-    pub params: &'a Params,
-    pub state: &'a mut [i32],
-    pub work: &'a mut [i32],
-    pub tokens: usize,
-    pub k: usize,
-    pub generation: i32,
-    pub stable: i32,
-    pub limit: i32,
-    pub rows: usize,
-    pub ids: &'a [i32],
-    pub ids_stride: usize,
-    pub blocks: &'a [i32],
-    pub slot: &'a mut [i32],
-    pub valid: &'a mut [i32],
-    pub miss: [&'a mut [i32]; 4],
-    pub record: &'a mut [i32],
+/// A stage of a launch.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// The number of pieces.
+    pub pieces: usize,
+    /// Runs a piece; it is called once for each, with (piece, worker). No two calls at a time have
+    /// the same worker.
+    pub run: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-/// Indices of the columns in [`StageOne::miss`]; the column at 1 holds ids.
-pub(crate) const POSITION: usize = 0;
-pub(crate) const SLOT: usize = 2;
-pub(crate) const ROW: usize = 3;
-
-impl Kernel for StageOne<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<C: Cpu>(self, c: C) {
-        let word = |n: usize| Scalar::new(n as i32);
-        let zero = Scalar::new(0);
-        // A local copy of the parameters: the compiler must otherwise assume that the kernel's byte
-        // stores change them, and would read them again in every tile.
-        let p = &{ *self.params };
-        let mut state = split_state::<C>(p, self.state);
-        let mut work = split_work::<C, Sequential>(p, self.work);
-        let [position, id, slot, row] = self.miss;
-        let mut request = Request::<C> {
-            tokens: word(self.tokens),
-            k: word(self.k),
-            generation: Scalar::new(self.generation),
-            stable: Scalar::new(self.stable),
-            limit: Scalar::new(self.limit),
-            rows: word(self.rows),
-            ids: Rows { words: self.ids, at: zero, stride: word(self.ids_stride) },
-            blocks: Blocks { words: self.blocks, at: zero, len: word(self.blocks.len()) },
-            slot: Rows { words: self.slot, at: zero, stride: word(p.k as usize) },
-            valid: Span { words: self.valid, at: zero },
-            misses: MissList { position, id, slot, row, at: zero },
-            record: Span { words: self.record, at: zero },
-            share: Share { shared: zero, at: zero, len: zero },
-            deferred: zero,
-        };
-        stage_one(c, p, &mut state, &mut work, &mut request);
-    }
+thread_local! {
+    static IN_PIECE: Cell<bool> = const { Cell::new(false) };
 }
 
-const WHAT: &str = "standalone table";
-
-/// One table with its own memory and no engine, for measurements of machines and of hit rates.
-pub struct StandaloneTable {
-    params: Params,
-    memory: Mapping,
-    ids: Vec<i32>,
-    slot: Vec<i32>,
-    valid: Vec<i32>,
-    miss: [Vec<i32>; 4],
-    record: [i32; record::WORDS],
+/// Returns whether this thread runs a piece of a launch, for a panic hook that keeps quiet about
+/// panics that become errors.
+pub fn in_piece() -> bool {
+    IN_PIECE.get()
 }
 
-impl StandaloneTable {
-    /// Allocates an empty table.
-    ///
-    /// # Errors
-    /// If the geometry is invalid or too little memory is available.
-    pub fn new(params: &Params) -> Result<Self> {
-        let params = Params { page: 0, ..*params };
-        geometry::check(&params)?;
-        let selected = (params.k * params.tokens) as usize;
-        // An engine's tables get the same kind of memory, with hugepages.
-        let bytes =
-            (4 * (table_words(&params) + work_words::<Sequential>(&params))).next_multiple_of(MIB2);
-        let column = || memory::filled(WHAT, selected, 0);
-        let mut table = Self {
-            params,
-            memory: Mapping::anonymous(WHAT, bytes)?,
-            ids: memory::filled(WHAT, selected, -1)?,
-            slot: memory::filled(WHAT, selected, -1)?,
-            valid: memory::filled(WHAT, params.tokens as usize, 0)?,
-            miss: [column()?, column()?, column()?, column()?],
-            record: [0; record::WORDS],
-        };
-        table.clear();
-        Ok(table)
-    }
-
-    /// Returns the words of the table and of the working columns. It is no method of `&mut self`,
-    /// because a step borrows the outputs at the same time.
-    fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
-        let table = table_words(params);
-        let words = table + work_words::<Sequential>(params);
-        // SAFETY: `new` made the mapping at least `words` words long; it is zeroed, begins on a
-        // page, and is borrowed mutably.
-        unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)
-    }
-
-    /// Empties the table.
-    pub fn clear(&mut self) {
-        clear_state(&self.params, Self::split(&mut self.memory, &self.params).0);
-    }
-
-    /// Selects K ids per token, spread over 16·K·N_q, of which a tenth changes from step to step.
-    pub fn select(&mut self, step: usize) {
-        let k = self.ids.len();
-        for (i, id) in self.ids.iter_mut().enumerate() {
-            *id = (((i + step * k / 10) * 40503) % (16 * k)) as i32;
-        }
-    }
-
-    /// Runs one step over the selected ids, without invalidation.
-    pub fn step(&mut self, machine: Machine) {
-        let tokens = self.params.tokens as usize;
-        let ids = core::mem::take(&mut self.ids);
-        self.step_on(machine, &ids, tokens, -1);
-        self.ids = ids;
-    }
-
-    /// Runs one step over `ids`, `[tokens, K]`, and returns the number of misses. A `stable` of -1
-    /// turns invalidation off.
-    pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
-        let k = self.params.k as usize;
-        let params = self.params;
-        let [a, b, c, d] = &mut self.miss;
-        let (state, work) = Self::split(&mut self.memory, &params);
-        machine.run(StageOne {
-            params: &params,
-            state,
-            work,
-            tokens,
-            k,
-            generation: 0,
-            stable: if stable < 0 { NO_STABLE_LEN } else { stable },
-            limit: if stable < 0 { NO_STABLE_LEN } else { stable + tokens as i32 },
-            rows: NO_STABLE_LEN as usize,
-            ids,
-            ids_stride: k,
-            blocks: &[],
-            slot: &mut self.slot,
-            valid: &mut self.valid,
-            miss: [a, b, c, d],
-            record: &mut self.record,
-        });
-        self.record[record::TOTAL as usize] as usize
-    }
-
-    /// Returns the slots of the last step, `[N_q, K]`.
-    pub fn slots(&self) -> &[i32] {
-        &self.slot
-    }
-
-    /// Returns the number of misses of one token in the last step.
-    pub fn misses(&self, token: usize) -> usize {
-        self.record[record::MISSES as usize + token] as usize
+impl Stage<'_> {
+    /// Runs a piece and returns whether it ended. It catches a panic, so that the other threads do
+    /// not wait for ever.
+    pub(super) fn run_piece(&self, piece: usize, worker: usize) -> bool {
+        let outer = IN_PIECE.replace(true);
+        let ran = catch_unwind(AssertUnwindSafe(|| (self.run)(piece, worker)));
+        IN_PIECE.set(outer);
+        // The payload's destructor may panic, too.
+        ran.map_err(core::mem::forget).is_ok()
     }
 }

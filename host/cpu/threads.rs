@@ -12,7 +12,7 @@ use super::launch::Launch;
 use super::wait::Event;
 use crate::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
 use crate::fork::Birth;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory, ensure, invalid, reserve};
 
 /// The threads of a [`WorkerPool`](super::worker_pool::WorkerPool).
 #[derive(Clone, Debug)]
@@ -93,15 +93,15 @@ impl Helpers {
             started: AtomicUsize::new(0),
             refused: Mutex::new(None),
         });
-        memory::check_limits("stacks of worker threads", count * (STACK + BESIDE_STACK))?;
+        available_memory::check_limits("stacks of worker threads", count * (STACK + BESIDE_STACK))?;
         let pinned = placed(config, count)?;
-        let joins = memory::with_capacity("worker threads", count)?;
+        let joins = reserve::with_capacity("worker threads", count)?;
         let mut helpers = Self { shared, joins, pinned, birth: Birth::now() };
         for worker in 1..=count {
             let shared = Arc::clone(&helpers.shared);
             let cpus = match helpers.pinned.get(worker - 1) {
-                Some(pinned) => memory::copied("worker threads", &[pinned.cpu()])?,
-                None => memory::copied("worker threads", &config.cpus)?,
+                Some(pinned) => reserve::copied("worker threads", &[pinned.cpu()])?,
+                None => reserve::copied("worker threads", &config.cpus)?,
             };
             let join = thread::Builder::new()
                 .name(format!("avsg-core-{worker}"))
@@ -173,8 +173,8 @@ impl Drop for Helpers {
 fn placed(config: &WorkerConfig, count: usize) -> Result<Vec<PinnedCpu>> {
     let allowed = allowed_cpus();
     if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        let limit = format!("this thread may use {allowed:?}");
-        return Err(Error::invalid("cpus", cpu, limit, "pass some of those"));
+        return Err(invalid!("cpus" is cpu, but "this thread may use {allowed:?}";
+            "pass some of those"));
     }
     if !config.pin {
         return Ok(Vec::new());
@@ -183,13 +183,11 @@ fn placed(config: &WorkerConfig, count: usize) -> Result<Vec<PinnedCpu>> {
         [] => allowed.get(1..).unwrap_or_default(),
         some => some,
     };
-    let mut pinned = memory::with_capacity("worker threads", count)?;
+    let mut pinned = reserve::with_capacity("worker threads", count)?;
     pinned.extend(cpus.iter().filter_map(|&cpu| PinnedCpu::take(cpu)).take(count));
-    if pinned.len() < count {
-        let limit = format!("{} of the CPUs {cpus:?} are free to pin a thread to", pinned.len());
-        let remedy = "pass other CPUs, share one worker pool among engines, or do not pin";
-        return Err(Error::invalid("worker threads besides the caller's", count, limit, remedy));
-    }
+    ensure!(pinned.len() >= count, "worker threads besides the caller's" is count, but
+        "{} of the CPUs {cpus:?} are free to pin a thread to", pinned.len();
+        "pass other CPUs, share one worker pool among engines, or do not pin");
     Ok(pinned)
 }
 

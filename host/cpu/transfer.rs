@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use avsg_device::stage_two::{RequestMisses, for_each_range};
 
 use super::outputs::Outputs;
-use super::stage::{POSITION, ROW, SLOT};
+use super::stage_one::{POSITION, ROW, SLOT};
 use crate::batch::Layer;
 use crate::copy::Copier;
 use crate::pool::RowView;

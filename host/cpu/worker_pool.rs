@@ -11,17 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::dispatch;
+pub use super::launch::Executor;
 use super::launch::Launch;
-pub use super::launch::{Executor, Stage, in_piece};
+pub use super::stage::{Stage, in_piece};
 use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
 use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};
 use crate::fork::Birth;
-use crate::{Error, Result};
-
-/// Nanoseconds of work below which the caller's thread runs a launch alone: if all workers are
-/// awake, and if one is asleep (measured: a launch costs the caller 1 and 30 to 60 microseconds).
-const MIN_SHARED_NANOSECONDS: [u64; 2] = [4_000, 60_000];
+use crate::{Result, ensure};
 
 /// The workers of one or several engines. A clone stands for the same workers.
 #[derive(Clone)]
@@ -65,11 +63,8 @@ impl WorkerPool {
     /// If the number is out of range, or `cpus` or `pin` is set, which concern started threads.
     pub fn on_executor(config: &WorkerConfig, executor: Arc<dyn Executor>) -> Result<Self> {
         check_threads(config)?;
-        if config.pin || !config.cpus.is_empty() {
-            let limit = "the threads of an executor are placed by their owner";
-            let remedy = "leave cpus empty and pin off";
-            return Err(Error::invalid("cpus or pin", "set", limit, remedy));
-        }
+        ensure!(!config.pin && config.cpus.is_empty(), "cpus or pin" is "set", but
+            "the threads of an executor are placed by their owner"; "leave cpus empty and pin off");
         Ok(Self::with_kind(config, Kind::Callers(executor)))
     }
 
@@ -125,8 +120,7 @@ impl WorkerPool {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,
         };
-        let alone =
-            workers.threads == 1 || nanoseconds < MIN_SHARED_NANOSECONDS[usize::from(asleep)];
+        let alone = workers.threads == 1 || !dispatch::is_shared(nanoseconds, asleep);
         if alone || workers.busy.swap(true, Ordering::Acquire) {
             launch.run(0);
             return launch.result();
@@ -141,11 +135,9 @@ impl WorkerPool {
 }
 
 fn check_threads(config: &WorkerConfig) -> Result<()> {
-    if (1..=MAX_CORES).contains(&config.threads) {
-        return Ok(());
-    }
-    let (limit, remedy) = (format!("it must be 1..={MAX_CORES}"), "count the caller's thread, too");
-    Err(Error::invalid("worker threads", config.threads, limit, remedy))
+    ensure!((1..=MAX_CORES).contains(&config.threads), "worker threads" is config.threads, but
+        "it must be 1..={MAX_CORES}"; "count the caller's thread, too");
+    Ok(())
 }
 
 impl fmt::Debug for WorkerPool {

@@ -14,7 +14,7 @@
 use crate::batch::Batch;
 use crate::indexers::Indexers;
 use crate::plan::Plan;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, invalid, reserve};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -43,8 +43,8 @@ impl Order {
     pub fn new(states: usize, indexers: usize, layers: usize) -> Result<Self> {
         const WHAT: &str = "order of plans";
         let tables = indexers.saturating_mul(states);
-        let latest = memory::filled(WHAT, tables, Latest::default())?.into();
-        let holds = memory::filled(WHAT, states.saturating_mul(layers), 0)?.into();
+        let latest = reserve::filled(WHAT, tables, Latest::default())?.into();
+        let holds = reserve::filled(WHAT, states.saturating_mul(layers), 0)?.into();
         Ok(Self { plans: 0, epoch: 0, latest, holds, states })
     }
 
@@ -119,8 +119,8 @@ impl Order {
                     0 => format!("state {state} was emptied, or planned in a stream, after it"),
                     last => format!("plan {last} of state {state} came after it"),
                 };
-                let remedy = "discard the newest plan first, or give the request a new generation";
-                return Err(Error::invalid("plan number", plan.number, limit, remedy));
+                return Err(invalid!("plan number" is plan.number, but "{limit}";
+                    "discard the newest plan first, or give the request a new generation"));
             }
         }
         Ok(())
@@ -189,14 +189,14 @@ impl Order {
 }
 
 fn too_old(number: u64, layer: usize, state: usize, holds: u64) -> Error {
-    let limit = format!("layer {layer} has the rows of plan {holds} for state {state} already");
-    let remedy = "transfer plans of one state in the order in which they were planned";
-    Error::invalid("plan number", number, limit, remedy)
+    invalid!("plan number" is number, but
+        "layer {layer} has the rows of plan {holds} for state {state} already";
+        "transfer plans of one state in the order in which they were planned")
 }
 
 fn missing(number: u64, layer: usize, state: usize, required: u64) -> Error {
-    let limit = format!("layer {layer} lacks the rows of plan {required} for state {state}");
-    let remedy = "plan once per indexer, transfer per layer: transfer that one first, or give the \
-                  request a new generation";
-    Error::invalid("plan number", number, limit, remedy)
+    invalid!("plan number" is number, but
+        "layer {layer} lacks the rows of plan {required} for state {state}";
+        "plan once per indexer, transfer per layer: transfer that one first, or give the request \
+         a new generation")
 }

@@ -13,7 +13,7 @@ use crate::device_arrays::{
 };
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result, rows};
+use crate::{Error, Result, ensure, invalid, rows};
 
 impl Engine {
     /// Puts Stage One into a stream. It writes the plan's arrays on the device
@@ -61,17 +61,12 @@ impl Engine {
         stream: RawStream,
     ) -> Result<()> {
         let Some(batch) = plan.queued else {
-            let limit = "enqueue_plan or enqueue_step must plan it first";
-            return Err(Error::invalid(
-                "plan",
-                "not planned in a stream",
-                limit,
-                "plan it in the stream",
-            ));
+            return Err(invalid!("plan" is "not planned in a stream", but
+                "enqueue_plan or enqueue_step must plan it first"; "plan it in the stream"));
         };
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
-        check::indexer(&self.resources, layer, batch.indexer)?;
+        check::indexer(&self.resources, layer, batch.arrays.indexer)?;
         let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.enqueue(&step, stream) }
@@ -100,8 +95,9 @@ impl Engine {
 
     /// Puts an append into a stream, after the layer's transfer. Later work of that stream reads
     /// the rows from the pool; the host and other streams may read them once the append is done.
-    /// The batch needs no ids. With [`DeviceBatch::rows`] a request may have any number of rows, which
-    /// writes the rows of a prefill from device memory.
+    /// The batch needs no ids. `rows` is the most rows that `cu_q` may count; 0 means as many as the
+    /// ids have room for, or N_q per request without ids. A request may have any number of them,
+    /// which writes the rows of a prefill from device memory.
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`].
@@ -112,11 +108,12 @@ impl Engine {
     pub unsafe fn enqueue_append(
         &mut self,
         batch: &DeviceBatch,
+        rows: usize,
         layer: usize,
         fresh: &DeviceFresh<'_>,
         stream: RawStream,
     ) -> Result<()> {
-        let batch = without_ids(&self.resources, batch)?;
+        let batch = without_ids(&self.resources, batch, rows)?;
         let fresh = fresh_rows(&self.resources, Some(fresh), layer, batch.rows)?;
         check::writer(&self.resources)?;
         let out = DevicePlan::default();
@@ -142,11 +139,12 @@ impl Engine {
         layer: usize,
         fresh: Option<&DeviceFresh<'_>>,
     ) -> Result<QueuedStep> {
+        let indexer = batch.indexer;
         let batch = with_ids(&self.resources, batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
-        rows::index("indexer", batch.indexer, self.resources.config.indexers.count())?;
+        rows::index("indexer", indexer, self.resources.config.indexers.count())?;
         if kind == CallKind::PlanAndTransfer {
-            check::indexer(&self.resources, layer, batch.indexer)?;
+            check::indexer(&self.resources, layer, indexer)?;
         }
         let out = outputs(&self.resources, plan, &batch)?;
         Ok(QueuedStep { kind, batch, out, layer, fresh })
@@ -176,75 +174,33 @@ impl Engine {
 
 /// Checks a batch for Stage One; it has at most as many rows as `ids` has room for.
 fn with_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
-    let params = &resources.config.params;
-    let most_k = params.k as usize;
-    if !(1..=most_k).contains(&batch.k) {
-        let limit = format!("it must be 1..={most_k}");
-        return Err(Error::invalid("k", batch.k, limit, "pass 1..=K ids per row"));
-    }
-    if batch.ids_stride < batch.k {
-        let limit = "it must be at least k";
-        return Err(Error::invalid("ids_stride", batch.ids_stride, limit, "pass k"));
-    }
-    let most = batch.requests.saturating_mul(params.tokens as usize);
+    check::ids(resources, batch)?;
+    let most = batch.requests().saturating_mul(resources.config.params.tokens as usize);
     let rest = batch.ids.len.checked_sub(batch.k);
     let rows = rest.map_or(0, |rest| (rest / batch.ids_stride).saturating_add(1).min(most));
-    let ids = address(["ids", "ids length"], batch.ids, rows.min(batch.ids.len))?;
-    let (k, ids_stride) = (batch.k, batch.ids_stride);
-    Ok(QueuedBatch { rows, k, ids, ids_stride, ..requests(resources, batch)? })
+    batch.ids.check_len(["ids", "ids length"], rows.min(batch.ids.len))?;
+    queued_batch(resources, *batch, rows)
 }
 
-/// Checks a batch for an append. If it has ids, it has at most as many rows as they have room for.
-fn without_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
+/// Checks a batch for an append of at most `rows` rows. 0 means as many as the ids have room for, or
+/// N_q per request without ids.
+fn without_ids(resources: &Resources, batch: &DeviceBatch, rows: usize) -> Result<QueuedBatch> {
     let params = &resources.config.params;
-    let k = params.k as usize;
     let has_ids = batch.k > 0 && batch.ids_stride > 0 && batch.ids.len >= batch.k;
-    let rows = if batch.rows > 0 {
-        batch.rows
-    } else if has_ids {
-        with_ids(resources, batch)?.rows
-    } else {
-        batch.requests.saturating_mul(params.tokens as usize)
+    let rows = match rows {
+        0 if has_ids => with_ids(resources, batch)?.rows,
+        0 => batch.requests().saturating_mul(params.tokens as usize),
+        rows => rows,
     };
-    Ok(QueuedBatch { rows, k, ids: 0, ids_stride: k, ..requests(resources, batch)? })
+    let (ids, k) = (DeviceArray::default(), params.k as usize);
+    queued_batch(resources, DeviceBatch { ids, ids_stride: k, k, ..*batch }, rows)
 }
 
-/// Checks the arrays of a batch that have one entry per request.
-fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
-    let requests = batch.requests;
-    check::requests(requests)?;
-    let page = resources.config.params.page;
-    let block_stride = if page == 0 { 0 } else { batch.block_stride };
-    if page != 0 && block_stride == 0 && requests > 0 {
-        return Err(check::no_blocks(page));
-    }
-    let blocks = requests.saturating_mul(block_stride);
-    Ok(QueuedBatch {
-        requests,
-        cu_q: address(["cu_q", "cu_q length"], batch.cu_q, requests + 1)?,
-        state: address(["state", "state length"], batch.state, requests)?,
-        generation: address(["generation", "generation length"], batch.generation, requests)?,
-        stable_len: address(["stable_len", "stable_len length"], batch.stable_len, requests)?,
-        seq_len: address(["seq_len", "seq_len length"], batch.seq_len, requests)?,
-        block_table: address(["block_table", "block_table length"], batch.block_table, blocks)?,
-        block_stride,
-        indexer: batch.indexer,
-        ..QueuedBatch::default()
-    })
-}
-
-/// Returns the address of an array that must have at least `need` elements.
-fn address([what, length]: [&'static str; 2], array: DeviceArray, need: usize) -> Result<u64> {
-    if array.len < need {
-        let limit = format!("the batch needs {need} elements");
-        return Err(Error::invalid(length, array.len, limit, "pass the whole array"));
-    }
-    let end = (array.len as u64).checked_mul(4).and_then(|n| array.address.checked_add(n));
-    if need > 0 && (array.address == 0 || !array.address.is_multiple_of(4) || end.is_none()) {
-        let limit = "it must be the device address of the whole array and a multiple of 4";
-        return Err(Error::invalid(what, array.address, limit, "pass an array of int32"));
-    }
-    Ok(array.address)
+/// Checks the other arrays of a batch.
+fn queued_batch(resources: &Resources, arrays: DeviceBatch, rows: usize) -> Result<QueuedBatch> {
+    check::arrays(resources, &arrays)?;
+    let block_stride = if resources.config.params.page == 0 { 0 } else { arrays.block_stride };
+    Ok(QueuedBatch { arrays: DeviceBatch { block_stride, ..arrays }, rows })
 }
 
 /// Returns the address of each segment's fresh rows, for an existing layer and a batch of at most
@@ -256,29 +212,13 @@ fn fresh_rows(
     batch_rows: usize,
 ) -> Result<[u64; DEVICE_SEGMENTS]> {
     resources.check_process()?;
-    rows::index("layer", layer, resources.pool.layers())?;
-    let mut bases = [0; DEVICE_SEGMENTS];
-    let Some(fresh) = fresh else { return Ok(bases) };
-    let format = resources.pool.format().as_slice();
-    if fresh.segments.len() != format.len() {
-        let limit = format!("a row has {}", format.len());
-        let remedy = "pass the pool's number";
-        return Err(Error::invalid("fresh segments", fresh.segments.len(), limit, remedy));
-    }
-    for ((base, rows), segment) in bases.iter_mut().zip(fresh.segments).zip(format) {
-        let last = if batch_rows == 0 { 0 } else { segment.bytes };
-        let before = batch_rows.saturating_sub(1).saturating_mul(segment.stride);
-        let need = before.saturating_add(last);
-        if rows.bytes < need {
-            let limit = format!("{batch_rows} rows of stride {} need {need}", segment.stride);
-            let remedy = "pass as many rows as the batch may have";
-            return Err(Error::invalid("fresh bytes", rows.bytes, limit, remedy));
-        }
-        if rows.address == 0 || rows.address.checked_add(rows.bytes as u64).is_none() {
-            let limit = "it must be that of all fresh rows in device memory";
-            let remedy = "pass the address of the first row";
-            return Err(Error::invalid("address of fresh rows", rows.address, limit, remedy));
-        }
+    check::fresh(resources, layer, batch_rows, fresh.map(DeviceFresh::bytes), false)?;
+    let (mut bases, segments) = ([0; DEVICE_SEGMENTS], fresh.map_or(&[][..], |f| f.segments));
+    for (base, rows) in bases.iter_mut().zip(segments) {
+        ensure!(rows.address != 0 && rows.address.checked_add(rows.bytes as u64).is_some(),
+            "address of fresh rows" is rows.address, but
+            "it must be that of all fresh rows in device memory";
+            "pass the address of the first row");
         *base = rows.address;
     }
     Ok(bases)
@@ -288,22 +228,11 @@ fn fresh_rows(
 /// for the batch.
 fn outputs(resources: &Resources, plan: &Plan, batch: &QueuedBatch) -> Result<DevicePlan> {
     let Some(out) = plan.device.filter(|_| plan.engine == resources.id) else {
-        let limit = "it must belong to this engine, on a device with streams";
-        return Err(Error::invalid(
-            "plan",
-            "foreign",
-            limit,
-            "make it with this engine's new_plan",
-        ));
+        return Err(invalid!("plan" is "foreign", but
+            "it must belong to this engine, on a device with streams";
+            "make it with this engine's new_plan"));
     };
-    let sizes =
-        [("requests", batch.requests, plan.max_requests), ("rows", batch.rows, plan.max_rows)];
-    for (what, n, most) in sizes {
-        if n > most {
-            let limit = format!("the plan holds {most}");
-            let remedy = "make a larger plan, or pass a shorter array";
-            return Err(Error::invalid(what, n, limit, remedy));
-        }
-    }
+    check::capacity("requests", batch.arrays.requests(), plan.max_requests)?;
+    check::capacity("rows", batch.rows, plan.max_rows)?;
     Ok(out)
 }

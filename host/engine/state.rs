@@ -9,7 +9,7 @@ use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
 use crate::plan::Plan;
-use crate::{Error, Result, memory, rows};
+use crate::{Result, ensure, reserve, rows};
 
 /// The ids that [`Engine::load`] puts into the slots of one state.
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +63,9 @@ impl Engine {
         self.resources.check_process()?;
         let config = &self.resources.config;
         rows::index("state", state, config.states)?;
-        if ids.start < 0 || ids.end > ID_LIMIT || ids.is_empty() {
-            let (value, limit) =
-                (format!("{}..{}", ids.start, ids.end), format!("ids are 0..{ID_LIMIT}"));
-            return Err(Error::invalid("ids", value, limit, "pass a range of at least one id"));
-        }
+        ensure!(ids.start >= 0 && ids.end <= ID_LIMIT && !ids.is_empty(),
+            "ids" is format!("{}..{}", ids.start, ids.end), but "ids are 0..{ID_LIMIT}";
+            "pass a range of at least one id");
         let mut emptied = 0;
         if !self.device.wait_for_tables()? {
             return Ok(emptied);
@@ -98,10 +96,8 @@ impl Engine {
         self.resources.check_process()?;
         let config = &self.resources.config;
         let (k, slots) = (config.params.k as usize, config.params.slots as usize);
-        if load.ids.len() > slots {
-            let limit = format!("a state has {slots} slots");
-            return Err(Error::invalid("ids to load", load.ids.len(), limit, "pass fewer ids"));
-        }
+        ensure!(load.ids.len() <= slots, "ids to load" is load.ids.len(), but
+            "a state has {slots} slots"; "pass fewer ids");
         // The first part is the longest, so that no later one is refused. Without ids, padding
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
@@ -148,12 +144,10 @@ impl Engine {
         let config = &self.resources.config;
         rows::index("state", from, config.states)?;
         rows::index("state", to, config.states)?;
-        if from == to {
-            let limit = "a state is copied to another one";
-            return Err(Error::invalid("state", to, limit, "pass two different states"));
-        }
+        ensure!(from != to, "state" is to, but "a state is copied to another one";
+            "pass two different states");
         self.order.check_complete(from, from_generation, &config.indexers)?;
-        let mut copy = memory::filled("table", table_words(&config.params), 0)?;
+        let mut copy = reserve::filled("table", table_words(&config.params), 0)?;
         if self.device.wait_for_tables()? {
             [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
             for indexer in 0..config.indexers.count() {
@@ -207,11 +201,9 @@ impl Engine {
     /// missed a row of a state that was planned again or emptied since; nothing is changed then. If a call of
     /// the runtime fails, the next plan may start every table cold.
     pub fn discard(&mut self, plan: &mut Plan) -> Result<()> {
-        if plan.is_queued() {
-            let limit = "the host does not see what it missed";
-            let remedy = "transfer it, or give its requests a new generation";
-            return Err(Error::invalid("plan", "planned in a stream", limit, remedy));
-        }
+        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
+            "the host does not see what it missed";
+            "transfer it, or give its requests a new generation");
         check::plan(&self.resources, plan)?;
         self.begin();
         self.order.check_last(plan)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::plan::Plan;
-use crate::{Result, memory};
+use crate::{Result, reserve};
 
 /// What an engine has done since it was made. Every number only grows, so that the difference of two
 /// readings describes the calls between them.
@@ -68,8 +68,8 @@ impl Counters {
         const WHAT: &str = "counters";
         let (count, words) = (indexers.saturating_mul(states), slots.div_ceil(64));
         let empty = Table { generation: 0, unused: slots };
-        let tables = memory::filled(WHAT, count, empty)?.into();
-        let unused = memory::filled(WHAT, count.saturating_mul(words), u64::MAX)?.into();
+        let tables = reserve::filled(WHAT, count, empty)?.into();
+        let unused = reserve::filled(WHAT, count.saturating_mul(words), u64::MAX)?.into();
         Ok(Self { total: Stats::default(), tables, unused, slots, states })
     }
 

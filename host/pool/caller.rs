@@ -8,7 +8,7 @@ use super::pages::Pages;
 use crate::fork::Birth;
 use crate::overlap::{self, Content, Grid, Grids};
 use crate::rows::Strides;
-use crate::{Error, Result, memory};
+use crate::{Result, ensure, reserve};
 
 impl HostPool {
     /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
@@ -58,23 +58,12 @@ impl HostPool {
     /// overlaps another or is not in the address space.
     pub unsafe fn from_caller(config: &PoolConfig, chunks: &[Chunk]) -> Result<Self> {
         let geometry = Geometry::new(config)?;
-        if geometry.chunk_count() != chunks.len() {
-            return Err(Error::invalid(
-                "chunk count",
-                chunks.len(),
-                format!("this geometry has {}", geometry.chunk_count()),
-                "pass one chunk for each entry of PoolConfig::chunk_lens",
-            ));
-        }
+        ensure!(geometry.chunk_count() == chunks.len(), "chunk count" is chunks.len(), but
+            "this geometry has {}", geometry.chunk_count();
+            "pass one chunk for each entry of PoolConfig::chunk_lens");
         for ((_, need), chunk) in geometry.spans().zip(chunks) {
-            if chunk.len() < need {
-                return Err(Error::invalid(
-                    "chunk length",
-                    chunk.len(),
-                    format!("this chunk needs {need} bytes"),
-                    "pass the lengths of PoolConfig::chunk_lens",
-                ));
-            }
+            ensure!(chunk.len() >= need, "chunk length" is chunk.len(), but
+                "this chunk needs {need} bytes"; "pass the lengths of PoolConfig::chunk_lens");
         }
         overlap::check(chunks.iter().enumerate().map(|(at, chunk)| {
             let (layer, segment, _) = geometry.of_chunk(at);
@@ -82,7 +71,7 @@ impl HostPool {
             Grid::of(content, chunk.ptr().addr(), Strides::rows(0), whole)
         }))?;
         let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
-        let chunks = memory::copied("chunk table", chunks)?.into();
+        let chunks = reserve::copied("chunk table", chunks)?.into();
         Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 

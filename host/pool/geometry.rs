@@ -6,7 +6,7 @@ use super::pages::Pages;
 use crate::allocator::Allocator;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
-use crate::{Error, Result};
+use crate::{Result, ensure, invalid};
 
 /// The default of [`PoolConfig::chunk_bytes`]: 64 MiB, below the 128 MiB that one registration is
 /// known to take on Ascend hosts.
@@ -47,8 +47,8 @@ impl PoolConfig {
     /// As for [`HostPool::new`](super::HostPool::new).
     pub fn chunk_lens(&self) -> Result<Vec<usize>> {
         let geometry = Geometry::new(self)?;
-        crate::memory::check("host pool", geometry.total())?;
-        let mut lens = crate::memory::with_capacity("chunk lengths", geometry.chunk_count())?;
+        crate::available_memory::check("host pool", geometry.total())?;
+        let mut lens = crate::reserve::with_capacity("chunk lengths", geometry.chunk_count())?;
         lens.extend(geometry.spans().map(|(_, len)| len));
         Ok(lens)
     }
@@ -96,24 +96,13 @@ impl Geometry {
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("rows", rows)?;
         let too_large = || {
-            let (limit, remedy) = ("the pool must fit the address space", "ask for fewer rows");
-            Error::invalid(
-                "pool geometry",
-                format!("{layers} layers of {rows} rows"),
-                limit,
-                remedy,
-            )
+            invalid!("pool geometry" is format!("{layers} layers of {rows} rows"), but
+                "the pool must fit the address space"; "ask for fewer rows")
         };
         let (mut segments, mut first, mut layer_len) = (heapless::Vec::new(), 0, 0usize);
         for &segment in config.format.as_slice() {
-            if segment.stride > chunk_bytes {
-                return Err(Error::invalid(
-                    "chunk bytes",
-                    chunk_bytes,
-                    format!("a row takes {}", segment.stride),
-                    "pass chunks that hold at least one row",
-                ));
-            }
+            ensure!(segment.stride <= chunk_bytes, "chunk bytes" is chunk_bytes, but
+                "a row takes {}", segment.stride; "pass chunks that hold at least one row");
             let (layout, len) = SegmentLayout::new(segment, rows, chunk_bytes, first, layer_len)
                 .ok_or_else(too_large)?;
             first += layout.chunks;
@@ -152,10 +141,8 @@ impl Geometry {
             // Segments are few, so that a sum that saturates is refused below.
             first = first.saturating_add(chunks);
         }
-        if first.checked_mul(layers).is_none_or(|chunks| chunks > isize::MAX as usize / 64) {
-            let (limit, remedy) = ("the pool must fit the address space", "ask for fewer layers");
-            return Err(Error::invalid("layers", layers, limit, remedy));
-        }
+        ensure!(first.checked_mul(layers).is_some_and(|chunks| chunks <= isize::MAX as usize / 64),
+            "layers" is layers, but "the pool must fit the address space"; "ask for fewer layers");
         let format = config.format.clone();
         Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len: 0, total: 0 })
     }

@@ -17,7 +17,7 @@ use crate::allocator::{Allocated, Allocator};
 use crate::fork::Birth;
 use crate::mapping::Mapping;
 use crate::rows::{self, RowFormat};
-use crate::{Error, Result, memory};
+use crate::{Result, ensure, reserve};
 
 /// The access of a process to a pool. One process at a time is its writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,8 +98,8 @@ impl HostPool {
     /// Allocates each chunk from the caller's allocator.
     fn from_allocator(geometry: Geometry, allocator: &Arc<dyn Allocator>) -> Result<Self> {
         const WHAT: &str = "chunk of the host pool";
-        let mut memory = memory::with_capacity("chunk table", geometry.chunk_count())?;
-        let mut chunks = memory::with_capacity("chunk table", geometry.chunk_count())?;
+        let mut memory = reserve::with_capacity("chunk table", geometry.chunk_count())?;
+        let mut chunks = reserve::with_capacity("chunk table", geometry.chunk_count())?;
         for (_, len) in geometry.spans() {
             let chunk = Allocated::zeroed(allocator, WHAT, len, PAGE)?;
             chunks.extend(Chunk::new(chunk.ptr(), len));
@@ -121,7 +121,7 @@ impl HostPool {
             ptr: chunk.ptr(),
             device: DeviceStart::Registered(index, 0),
         };
-        let mut starts = memory::with_capacity("chunk table", chunks.len())?;
+        let mut starts = reserve::with_capacity("chunk table", chunks.len())?;
         starts.extend(chunks.iter().enumerate().map(start));
         let (starts, birth) = (starts.into(), Birth::now());
         let bytes = chunks.iter().map(Chunk::len).sum();
@@ -231,23 +231,13 @@ impl HostPool {
         row: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        if self.role == Role::Reader {
-            return Err(Error::invalid(
-                "pool role",
-                "reader",
-                "only the writer writes rows",
-                "import the pool with Role::Writer once its writer was dropped or demoted",
-            ));
-        }
+        ensure!(self.role != Role::Reader, "pool role" is "reader", but
+            "only the writer writes rows";
+            "import the pool with Role::Writer once its writer was dropped or demoted");
         let (layout, ptr) = self.locate(layer, segment, row)?;
-        if bytes.len() != layout.bytes {
-            return Err(Error::invalid(
-                "segment buffer",
-                format!("{} bytes", bytes.len()),
-                format!("the segment has {}", layout.bytes),
-                "pass the segment's bytes without padding",
-            ));
-        }
+        ensure!(bytes.len() == layout.bytes,
+            "segment buffer" is format!("{} bytes", bytes.len()), but
+            "the segment has {}", layout.bytes; "pass the segment's bytes without padding");
         // SAFETY: `locate` returned the address of a row, so `ptr` is valid for `layout.bytes`
         // bytes, which is the length of `bytes`; a writer maps the pool for writing.
         unsafe { atomic_copy::copy_in(bytes, ptr) };
@@ -312,15 +302,10 @@ pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[C
         let inside = at.checked_add(len).is_some_and(|end| end <= mapping.len());
         inside.then(|| Chunk::new(mapping.ptr().wrapping_add(at), len)).flatten()
     };
-    let mut chunks = memory::with_capacity("chunk table", geometry.chunk_count())?;
+    let mut chunks = reserve::with_capacity("chunk table", geometry.chunk_count())?;
     chunks.extend(geometry.spans().map_while(chunk));
-    if chunks.len() < geometry.chunk_count() {
-        return Err(Error::invalid(
-            "pool memory",
-            format!("{} bytes", mapping.len()),
-            format!("this geometry needs {}", geometry.total()),
-            "export the pool anew with its own descriptor",
-        ));
-    }
+    ensure!(chunks.len() >= geometry.chunk_count(),
+        "pool memory" is format!("{} bytes", mapping.len()), but
+        "this geometry needs {}", geometry.total(); "export the pool anew with its own descriptor");
     Ok(chunks.into())
 }

@@ -8,7 +8,7 @@ use rustix::fs::{self, MemfdFlags, SealFlags};
 
 use super::pages::Pages;
 use crate::mapping::{MIB2, Mapping};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory, invalid};
 
 const WHAT: &str = "host pool";
 const GIB1: usize = 1 << 30;
@@ -27,18 +27,14 @@ pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
         Pages::Huge1G if total >= GIB1 => GIB1,
         Pages::Huge1G | Pages::Huge2M | Pages::Thp if total >= MIB2 => MIB2,
         Pages::Caller => {
-            return Err(Error::invalid(
-                "pages",
-                first,
-                "a new pool takes memory of its own",
-                "use HostPool::from_caller for memory that exists",
-            ));
+            return Err(invalid!("pages" is first, but "a new pool takes memory of its own";
+                "use HostPool::from_caller for memory that exists"));
         }
         _ => 1,
     };
-    total.checked_next_multiple_of(step).ok_or_else(|| {
-        Error::invalid(WHAT, total, "it must fit the address space", "ask for fewer rows")
-    })
+    total.checked_next_multiple_of(step).ok_or_else(
+        || invalid!(WHAT is total, but "it must fit the address space"; "ask for fewer rows"),
+    )
 }
 
 /// Allocates `total` bytes by the best rung from `first` down. A rung that fails releases its
@@ -51,7 +47,7 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     for &(pages, page, size) in asked {
         // A pool smaller than a page would waste most of the page.
         let len = total.checked_next_multiple_of(page).filter(|_| total >= page);
-        if let Some(len) = len.filter(|&len| len <= memory::hugetlb_bytes(page))
+        if let Some(len) = len.filter(|&len| len <= available_memory::hugetlb_bytes(page))
             && let Ok((fd, mapping)) = create(len, MemfdFlags::HUGETLB | size, false)
         {
             return Ok(Allocation { fd, mapping, pages, huge_bytes: len });
@@ -59,7 +55,7 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     }
     let thp = first != Pages::Plain && total >= MIB2;
     let len = mapped_len(total, if thp { Pages::Thp } else { Pages::Plain })?;
-    memory::check(WHAT, len)?;
+    available_memory::check(WHAT, len)?;
     let (fd, mapping) = create(len, MemfdFlags::empty(), thp)?;
     let huge_bytes = mapping.huge_bytes();
     let pages = if huge_bytes >= len.div_ceil(2) { Pages::Thp } else { Pages::Plain };

@@ -7,7 +7,7 @@ use super::chunk::Chunk;
 use super::geometry::{Geometry, PoolConfig};
 use crate::overlap::{Content, Grid};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
-use crate::{Error, Result, memory};
+use crate::{Result, ensure, invalid, reserve};
 
 const WHAT: &str = "pool layout";
 
@@ -72,15 +72,6 @@ pub(crate) enum DeviceStart {
 /// device registers.
 type Resolved = (Geometry, Box<[Start]>, Box<[Chunk]>);
 
-fn bad<T>(
-    what: &'static str,
-    value: impl ToString,
-    limit: String,
-    remedy: &'static str,
-) -> Result<T> {
-    Err(Error::invalid(what, value, limit, remedy))
-}
-
 impl HostLayout<'_> {
     /// Checks the numbers of regions and parts, before anything else of them is read: each part holds
     /// rows that no other has, and each region is that of a part.
@@ -93,10 +84,8 @@ impl HostLayout<'_> {
         for (what, count, most, of) in
             [("parts", parts, most, "rows"), ("regions", regions, parts, "parts")]
         {
-            if count > most {
-                let limit = format!("there are {most} {of}");
-                return bad(what, count, limit, "pass the number of elements of the array");
-            }
+            ensure!(count <= most, what is count, but "there are {most} {of}";
+                "pass the number of elements of the array");
         }
         Ok(())
     }
@@ -105,16 +94,14 @@ impl HostLayout<'_> {
     pub(super) fn resolve(&self, config: &PoolConfig) -> Result<Resolved> {
         Self::check_counts(config, self.regions.len(), self.parts.len())?;
         let segments = config.format.as_slice();
-        if self.strides.len() != segments.len() {
-            let limit = format!("a row has {} segments", segments.len());
-            return bad("strides", self.strides.len(), limit, "pass the strides of each segment");
-        }
+        ensure!(self.strides.len() == segments.len(), "strides" is self.strides.len(), but
+            "a row has {} segments", segments.len(); "pass the strides of each segment");
         if let Some(other) =
             self.strides.iter().find(|s| s.block_rows != self.strides[0].block_rows)
         {
-            let limit = format!("another segment has {}", self.strides[0].block_rows);
-            let remedy = "give all segments the same rows per block";
-            return bad("block rows", other.block_rows, limit, remedy);
+            return Err(invalid!("block rows" is other.block_rows, but
+                "another segment has {}", self.strides[0].block_rows;
+                "give all segments the same rows per block"));
         }
         for (index, region) in self.regions.iter().enumerate() {
             let (content, memory) = (Content::Region(index), &region.memory);
@@ -138,22 +125,17 @@ impl HostLayout<'_> {
         let held =
             self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.layers.len()));
         let count = geometry.chunk_count().min(held.saturating_add(1));
-        let mut starts = memory::filled(WHAT, count, None)?;
+        let mut starts = reserve::filled(WHAT, count, None)?;
         for part in self.parts {
             self.place(part, &geometry, &registered, &mut starts)?;
         }
         let missing = starts.iter().position(Option::is_none);
         if let Some(at) = missing {
             let (layer, segment, row) = geometry.of_chunk(at);
-            let value = format!("{layer}, segment {segment}, row {row}");
-            return bad(
-                "layer",
-                value,
-                "no part holds it".into(),
-                "cover every row of every layer",
-            );
+            return Err(invalid!("layer" is format!("{layer}, segment {segment}, row {row}"), but
+                "no part holds it"; "cover every row of every layer"));
         }
-        let mut found = memory::with_capacity(WHAT, starts.len())?;
+        let mut found = reserve::with_capacity(WHAT, starts.len())?;
         found.extend(starts.into_iter().flatten());
         Ok((geometry, found.into(), registered))
     }
@@ -166,10 +148,9 @@ impl HostLayout<'_> {
             ("layers of a part", &part.layers, config.layers),
             ("rows of a part", &part.rows, config.rows),
         ] {
-            if range.is_empty() || range.end > count {
-                let value = format!("{}..{}", range.start, range.end);
-                return bad(what, value, format!("the pool has {count}"), "pass a range inside it");
-            }
+            ensure!(!range.is_empty() && range.end <= count,
+                what is format!("{}..{}", range.start, range.end), but "the pool has {count}";
+                "pass a range inside it");
         }
         let bytes = segments[part.segment].bytes;
         let (layers, content) = (
@@ -177,20 +158,17 @@ impl HostLayout<'_> {
             Content::Rows { layer: part.layers.start, segment: part.segment },
         );
         // Otherwise the layers would need more chunks than there is memory.
-        if layers > 0 && part.layer_stride < bytes {
-            let limit = format!("the segment holds {bytes} bytes");
-            return bad("layer stride", part.layer_stride, limit, "pass a stride that covers them");
-        }
+        ensure!(layers == 0 || part.layer_stride >= bytes, "layer stride" is part.layer_stride, but
+            "the segment holds {bytes} bytes"; "pass a stride that covers them");
         let rows = Grid::of(content, 0, self.strides[part.segment], [part.rows.len(), bytes])?;
         let span = rows.iter().map(Grid::end).max().unwrap_or(0);
         let layers = layers.checked_mul(part.layer_stride);
         let end = layers.and_then(|layers| span.checked_add(layers)?.checked_add(part.offset));
         let len = self.regions[part.region].memory.len();
-        if end.is_none_or(|end| end > len) {
-            let value = end.map_or("beyond the address space".into(), |end| end.to_string());
-            let limit = format!("region {} has {len} bytes", part.region);
-            return bad("end of a part", value, limit, "pass a longer region or smaller strides");
-        }
+        ensure!(end.is_some_and(|end| end <= len),
+            "end of a part" is end.map_or("beyond the address space".into(), |end| end.to_string()),
+            but "region {} has {len} bytes", part.region;
+            "pass a longer region or smaller strides");
         Ok(())
     }
 
@@ -208,14 +186,9 @@ impl HostLayout<'_> {
             && (part.rows.len() == chunk_rows || part.rows.end == geometry.rows)
             && (segment.chunks == 1
                 || chunk_rows.is_multiple_of(self.strides[0].block_rows.max(1)));
-        if !fits {
-            let value = format!("{}..{}", part.rows.start, part.rows.end);
-            let limit =
-                format!("the parts of segment {} hold {chunk_rows} rows each", part.segment);
-            let remedy =
-                "divide the rows into equal parts of a power of two of rows and of whole blocks";
-            return bad("rows of a part", value, limit, remedy);
-        }
+        ensure!(fits, "rows of a part" is format!("{}..{}", part.rows.start, part.rows.end), but
+            "the parts of segment {} hold {chunk_rows} rows each", part.segment;
+            "divide the rows into equal parts of a power of two of rows and of whole blocks");
         let region = &self.regions[part.region];
         for layer in part.layers.clone() {
             let offset = part.offset + (layer - part.layers.start) * part.layer_stride;
@@ -234,12 +207,8 @@ impl HostLayout<'_> {
             let Some(start) = starts.get_mut(at) else { continue };
             if start.replace(Start { ptr, device }).is_some() {
                 let value = format!("{layer}, segment {}, row {}", part.segment, part.rows.start);
-                return bad(
-                    "layer",
-                    value,
-                    "two parts hold it".into(),
-                    "put each row into one part",
-                );
+                return Err(invalid!("layer" is value, but "two parts hold it";
+                    "put each row into one part"));
             }
         }
         Ok(())
@@ -254,7 +223,7 @@ impl HostLayout<'_> {
             Chunk::new(at, (region.memory.end().addr() - at.addr()).next_multiple_of(page))
         };
         let unregistered = self.regions.iter().filter(|region| region.device_address.is_none());
-        let mut all = memory::with_capacity(WHAT, self.regions.len())?;
+        let mut all = reserve::with_capacity(WHAT, self.regions.len())?;
         all.extend(unregistered.filter_map(pages));
         all.sort_unstable_by_key(|range: &Chunk| range.ptr().addr());
         all.dedup_by(|range, last| {
@@ -264,6 +233,6 @@ impl HostLayout<'_> {
             }
             joined
         });
-        Ok(memory::copied(WHAT, &all)?.into())
+        Ok(reserve::copied(WHAT, &all)?.into())
     }
 }

@@ -23,7 +23,7 @@ use super::pages::Pages;
 use super::write_lock::{WriteLock, os};
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory, ensure, invalid};
 
 /// Length in bytes of an encoded [`PoolDesc`].
 pub const DESC_BYTES: usize = WORDS * 8;
@@ -66,8 +66,8 @@ impl PoolDesc {
     /// If the bytes are no descriptor of this version, or its geometry is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let bad = |what: &str| {
-            let remedy = "send the bytes of PoolDesc::to_bytes, from the same version of avsg";
-            Error::invalid("pool descriptor", what, "it must be what an export wrote", remedy)
+            invalid!("pool descriptor" is what, but "it must be what an export wrote";
+                "send the bytes of PoolDesc::to_bytes, from the same version of avsg")
         };
         if bytes.len() != DESC_BYTES {
             return Err(bad(&format!("{} bytes, not {DESC_BYTES}", bytes.len())));
@@ -184,12 +184,9 @@ impl HostPool {
     pub fn export(&self) -> Result<PoolExport> {
         self.birth.check("pool")?;
         let Backing::File { fd, .. } = &self.backing else {
-            return Err(Error::invalid(
-                "pool",
-                Pages::Caller,
-                "only a pool in memory of the system has a file to share",
-                "share that memory yourself and call HostPool::from_caller on both sides",
-            ));
+            return Err(invalid!("pool" is Pages::Caller, but
+                "only a pool in memory of the system has a file to share";
+                "share that memory yourself and call HostPool::from_caller on both sides"));
         };
         let dup = fd.try_clone().map_err(|source| Error::Os {
             call: "fcntl(F_DUPFD_CLOEXEC)",
@@ -277,20 +274,18 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
     let need = geometry.total();
     // A pool's file is longer than the geometry by less than the largest page, 1 GiB.
     let len = usize::try_from(stat.st_size).unwrap_or(0);
-    if len < need || len - need >= 1 << 30 {
-        let limit = format!("this geometry needs {need}");
-        return Err(Error::invalid("pool file", format!("{len} bytes"), limit, FROM_EXPORT));
-    }
+    ensure!(len >= need && len - need < 1 << 30, "pool file" is format!("{len} bytes"), but
+        "this geometry needs {need}"; FROM_EXPORT);
     let seals = fs::fcntl_get_seals(fd).unwrap_or(SealFlags::empty());
-    if !seals.contains(SealFlags::SHRINK) {
-        let limit = "it must be sealed against shrinking";
-        return Err(Error::invalid("pool file", "a file that can shrink", limit, FROM_EXPORT));
-    }
+    ensure!(seals.contains(SealFlags::SHRINK), "pool file" is "a file that can shrink", but
+        "it must be sealed against shrinking"; FROM_EXPORT);
     // The file of an export has all its pages. Populating takes memory for those that another lacks.
     let present = usize::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
     match len.saturating_sub(present) {
         0 => Ok(len),
-        lacking => memory::check("part of the pool file without pages", lacking).map(|()| len),
+        lacking => {
+            available_memory::check("part of the pool file without pages", lacking).map(|()| len)
+        }
     }
 }
 

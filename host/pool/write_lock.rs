@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{self, FlockOperation, Mode, OFlags};
 
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 
 /// The exclusive lock of a pool's writer, an `flock` on the pool's file. It is held through an open
 /// file description of its own, because sent or inherited descriptors share the description of the
@@ -20,12 +20,9 @@ impl WriteLock {
             .map_err(|error| os("open", &path, error, "mount /proc"))?;
         match fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _locked: own }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::invalid(
-                "pool role",
-                "writer",
-                "the pool has a writer and takes one at a time",
-                "import it with Role::Reader, or call HostPool::demote in the writer process",
-            )),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(invalid!("pool role" is "writer", but
+                "the pool has a writer and takes one at a time";
+                "import it with Role::Reader, or call HostPool::demote in the writer process")),
             Err(error) => Err(os("flock", path, error, "import the pool with Role::Reader")),
         }
     }

@@ -4,7 +4,6 @@
 pub mod aiv;
 pub mod cann;
 pub mod code_size;
-pub mod cost;
 mod declare;
 pub mod functions;
 pub mod kernels;
@@ -22,7 +21,6 @@ pub mod toolchain;
 pub mod ub;
 
 pub use crate::names::camel;
-pub use print::statement;
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with, text};
 
 use avsg_device::params::Params;

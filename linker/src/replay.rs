@@ -36,22 +36,6 @@ struct Tile {
     n: usize,
 }
 
-/// One execution of an op, see [`Replay::record_executions`].
-#[derive(Clone, Copy, Debug)]
-pub struct Execution<'t> {
-    /// The op.
-    pub op: &'t Op,
-    /// The live lanes of its tile; for an op on a whole column, the number of words that it worked
-    /// on; for a sweep, its length; for a threshold, the number of counts when the search for it
-    /// starts at its hint.
-    pub lanes: usize,
-    /// For an effect, the lanes in its mask; for `age`, how far lifetimes fell; for an append of
-    /// slots, the length of the list after it.
-    pub active: usize,
-    /// The length of the list before an append of lanes.
-    pub at: usize,
-}
-
 /// A tape with its memory, ready to run.
 pub struct Replay<'t> {
     tape: &'t Tape,
@@ -63,7 +47,6 @@ pub struct Replay<'t> {
     tile: Tile,
     /// The words that scatters of this sweep have written at distinct indices.
     scattered: BTreeSet<(ColumnId, usize)>,
-    executions: Option<Vec<Execution<'t>>>,
 }
 
 impl<'t> Replay<'t> {
@@ -82,19 +65,7 @@ impl<'t> Replay<'t> {
             vectors: vec![Vec::new(); n],
             tile: Tile::default(),
             scattered: BTreeSet::new(),
-            executions: None,
         })
-    }
-
-    /// Records all executions of ops from this call on.
-    pub fn record_executions(&mut self) {
-        self.executions = Some(Vec::new());
-    }
-
-    /// Returns the executions since the last call, in order; none without
-    /// [`Self::record_executions`].
-    pub fn take_executions(&mut self) -> Vec<Execution<'t>> {
-        self.executions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets a parameter.
@@ -137,14 +108,6 @@ impl<'t> Replay<'t> {
                 (_, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
-                    if self.executions.is_some() {
-                        let (lanes, active) = if code.on_lanes() {
-                            (self.tile.live, self.masked(op))
-                        } else {
-                            self.extent(op)
-                        };
-                        self.log(op, lanes, active);
-                    }
                 }
             }
         }
@@ -153,7 +116,6 @@ impl<'t> Replay<'t> {
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
-        self.log(op, n, 0);
         self.scattered.clear();
         for at in (0..n).step_by(self.width) {
             self.tile = Tile { at, live: self.width.min(n - at), n };
@@ -169,13 +131,6 @@ impl<'t> Replay<'t> {
             self.block(body)?;
         }
         Ok(())
-    }
-
-    fn log(&mut self, op: &'t Op, lanes: usize, active: usize) {
-        let Some(executions) = &mut self.executions else { return };
-        let grows = op.code == OpCode::Append;
-        let at = if grows { self.memory.entries(op.columns[0]).len - active } else { 0 };
-        executions.push(Execution { op, lanes, active, at });
     }
 
     /// Returns a scalar. The checker has verified that its definition comes before.

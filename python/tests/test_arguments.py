@@ -30,8 +30,8 @@ CALLS = [
     (lambda m: m.engine.fork(0, 1, -1, 2), "target is -1"),
     (lambda m: m.engine.load(m.plan, ARRAY, state=1 << 31, generation=1, seq_len=1), "state is 2147483648"),
     (lambda m: m.engine.load(m.plan, ARRAY, state=0, generation=1, seq_len=1, indexer=-1), "indexer is -1"),
-    (lambda m: m.engine.new_plan(rows=-1), "rows is -1"),
-    (lambda m: m.engine.new_plan(requests=-1), "requests is -1"),
+    (lambda m: m.engine.new_plan(max_tokens=-1), "max_tokens is -1"),
+    (lambda m: m.engine.new_plan(max_requests=-1), "max_requests is -1"),
     (lambda m: m.engine.block_table(ARRAY, ARRAY[None], ARRAY, page=-16), "page is -16"),
     (lambda m: m.engine.step(m.batch, m.plan, -1), "layer is -1"),
     (lambda m: m.engine.step(m.batch, m.plan, 1 << 64), "layer is 18446744073709551616"),
@@ -78,7 +78,7 @@ TYPES = [
     (lambda m: m.engine.load(m.batch, ARRAY, state=0, generation=1, seq_len=1), "plan is of type Batch"),
     (lambda m: m.engine.load(m.plan, ARRAY, state="0", generation=1, seq_len=1), "state is of type str"),
     (lambda m: m.engine.discard(m.engine), "plan is of type Engine"),
-    (lambda m: m.engine.new_plan(requests="2"), "requests is of type str"),
+    (lambda m: m.engine.new_plan(max_requests="2"), "max_requests is of type str"),
     (lambda m: m.plan.request("0"), "request is of type str"),
     (lambda m: avsg.Batch.zeros(1, "16"), "k is of type str"),
     (lambda m: avsg.Workers(2, cpus="all"), r"cpus\[0\] is of type str"),
@@ -102,7 +102,7 @@ def test_numpys_numbers_are_whole_numbers():
     pool = avsg.Pool(one, np.uint16(64), np.int64(16))
     engine = avsg.Engine(pool, k=np.int32(16), slots=np.int64(64), cores=one)
     batch = avsg.Batch.zeros(one, np.int64(16), indexer=np.int64(0))
-    engine.step(batch, engine.new_plan(requests=one), np.int64(0))
+    engine.step(batch, engine.new_plan(max_requests=one), np.int64(0))
     assert engine.buffer(np.uint8(0)).shape == (1, 64, 16)
 
 

@@ -99,8 +99,8 @@ def test_layers_share_a_plan(deployment):
     request = deployment.plan.request(0)
     assert list(request.miss_id) == list(range(100, 116))
     assert list(request.miss_slot) == list(deployment.plan.slots[0])
-    assert deployment.plan.record[0, 8] == 16 and deployment.plan.valid[0] == 16
-    assert deployment.plan.counters == avsg.Counters(1, 1, 16, 0, 16, avsg.RequestStatus(0), 1)
+    assert deployment.plan.misses[0] == deployment.plan.record[0].max() == 16 and deployment.plan.valid[0] == 16
+    assert deployment.plan.counters == avsg.PlanCounters(1, 1, 16, 0, 16, avsg.RequestStatus(0), 1)
 
 
 def test_each_indexer_has_a_plan_and_tables_of_its_own():

@@ -112,10 +112,12 @@ def test_a_closed_pool_has_no_rows():
 
 def test_a_pool_over_the_callers_memory_reads_and_writes_it():
     shape = avsg.PoolShape(2, 100, 48)
-    arrays = [np.zeros(length, np.uint8) for length in shape.chunk_lengths()]
+    arrays = np.zeros((2, 100, 48), np.uint8)
+    with pytest.raises(avsg.InvalidError, match="1 arrays were passed, but the pool has 2 layers of 1 segments"):
+        avsg.Pool.over(shape, arrays[:1])
     pool = avsg.Pool.over(shape, arrays)
     pool.write_row(1, 3, np.full(48, 9, np.uint8))
-    assert (arrays[-1][3 * 48 : 4 * 48] == 9).all() and pool.info.pages == avsg.Pages.CALLER
+    assert (arrays[1, 3] == 9).all() and arrays.sum() == 9 * 48 and pool.info.pages == avsg.Pages.CALLER
     engine = avsg.Engine(pool, k=16, slots=64, cores=1)
     batch, plan = avsg.Batch.zeros(1, 16), engine.new_plan()
     batch.ids[0, 0], batch.seq_len[0] = 3, 100
@@ -125,15 +127,27 @@ def test_a_pool_over_the_callers_memory_reads_and_writes_it():
     assert (engine.buffer(1)[0, plan.slots[0, 0]] == 9).all()
 
 
+def test_a_pool_over_the_callers_memory_has_its_strides():
+    keys, values = np.zeros((3, 20, 32), np.uint8), np.zeros((3, 20, 2), np.float32)
+    shape = avsg.PoolShape(3, 20, (24, 8), row_stride=(32, 8))
+    pool = avsg.Pool.over(shape, [segment[layer] for layer in range(3) for segment in (keys, values)])
+    ones = np.ones(2, np.float32)
+    pool.write_row(2, 7, bytes([1] * 24) + ones.tobytes())
+    assert (keys[2, 7] == [1] * 24 + [0] * 8).all() and keys.sum() == 24
+    assert (values[2, 7] == ones).all() and values.sum() == 2
+    keys_read, values_read = (pool.blocks(2, segment)[0] for segment in range(2))
+    assert keys_read.shape == (20, 24) and (values_read[7] == ones.view(np.uint8)).all()
+
+
 def test_a_shape_says_what_it_takes():
     shape = avsg.PoolShape(2, 1000, (1024, 128))
     assert shape.bytes() >= 2 * 1000 * 1152
     memory = avsg.Engine.memory(shape, k=16, slots=64, states=3)
     assert memory.buffer >= 3 * 2 * 64 * 1152 and memory.tables > 0
-    whole = avsg.Engine.memory_bytes(shape, 6, 3, k=16, slots=64, states=3)
+    whole = avsg.Engine.memory(shape, 6, 3, k=16, slots=64, states=3)
     assert (whole.pool, whole.engine_host) == (shape.bytes(), memory.buffer + memory.tables)
     assert whole.plan_host == 6 * (20 * 16 + 4) + 3 * 88 + 4 and whole.engine_device == whole.staging_device == 0
-    on_device = avsg.Engine.memory_bytes(shape, 6, 3, k=16, slots=128, device="ascend")
+    on_device = avsg.Engine.memory(shape, 6, 3, k=16, slots=128, device="ascend")
     assert on_device.plan_device == on_device.plan_pinned > 0 and on_device.staging_device > 6 * 1152
     with pytest.raises(avsg.InvalidError, match="a row has 5 segments and 5 strides"):
         avsg.PoolShape(1, 1, (1,) * 5).bytes()

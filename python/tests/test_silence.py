@@ -40,7 +40,7 @@ refused = (
     lambda: avsg.Workers(0),
     lambda: avsg.Batch(5),
     lambda: avsg.Fresh(),
-    lambda: engine.new_plan(rows=0),
+    lambda: engine.new_plan(max_tokens=0),
     lambda: Handle(),
     lambda: avsg.View(),
 )

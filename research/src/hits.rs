@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::StandaloneTable;
+use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
 use avsg::geometry;

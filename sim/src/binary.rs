@@ -8,6 +8,7 @@ use std::{env, fmt, fs, thread};
 use libloading::Library;
 
 use crate::compile::{compile, store_source};
+use crate::cycles::Cycles;
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{Kernel, KernelFault};
 
@@ -118,7 +119,7 @@ struct ShimOptions {
     region: *const Region,
     fault_block: i32,
     peak_ub: *mut u32,
-    cycles: *mut u64,
+    cycles: *const Cycles,
 }
 
 type LaunchFn = unsafe extern "C" fn(
@@ -152,6 +153,7 @@ pub(crate) struct LaunchConfig<'a> {
     pub adversarial: bool,
     pub seed: u64,
     pub fault_block: Option<u32>,
+    pub cycles: *const Cycles,
 }
 
 impl Shim {
@@ -200,7 +202,7 @@ impl Shim {
             region: regions.as_ptr(),
             fault_block: config.fault_block.map_or(-1, |block| block as i32),
             peak_ub: core::ptr::null_mut(),
-            cycles: core::ptr::null_mut(),
+            cycles: config.cycles,
         };
         let args: Vec<*mut c_void> = args.iter().map(|&arg| arg as *mut c_void).collect();
         let name = CString::new(config.name).unwrap_or_default();

@@ -38,7 +38,6 @@ impl DeviceArrays {
         let lengths = like.arrays().map(<[i32]>::len);
         let at = |i: usize| DeviceArray { address: arrays[i].address(), len: lengths[i] };
         let batch = DeviceBatch {
-            requests: like.state.len(),
             k: like.k,
             ids: at(0),
             ids_stride: like.stride,
@@ -50,7 +49,6 @@ impl DeviceArrays {
             block_table: at(6),
             block_stride: like.block_stride,
             indexer: like.indexer,
-            rows: 0,
         };
         Ok(Self { batch, arrays, fresh })
     }

@@ -119,12 +119,11 @@ fn run_queued_step(mut engine: Engine, context: &Arc<Context>, stream: &Stream) 
     let memory = DeviceMemory::zeroed(context, 4096).unwrap();
     let at = DeviceArray { address: memory.address(), len: 16 };
     let batch = DeviceBatch {
-        requests: 1,
         k: 16,
         ids: at,
         ids_stride: 16,
         cu_q: at,
-        state: at,
+        state: DeviceArray { len: 1, ..at },
         generation: at,
         stable_len: at,
         seq_len: at,

@@ -177,7 +177,7 @@ impl EnginePair {
                 engine.enqueue_transfer(plan, layer, Some(fresh), stream)?;
             }
             for (layer, fresh) in fresh.iter().enumerate() {
-                engine.enqueue_append(&batch, layer, fresh, stream)?;
+                engine.enqueue_append(&batch, 0, layer, fresh, stream)?;
             }
         }
         Ok(())

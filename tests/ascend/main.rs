@@ -11,6 +11,7 @@ mod forks;
 mod harness;
 mod indexers;
 mod invalidate;
+mod large_batches;
 mod layouts;
 mod plan_order;
 mod prerequisites;

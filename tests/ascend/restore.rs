@@ -177,16 +177,16 @@ fn prefill_in_a_stream(engine: &mut Engine, context: &Arc<Context>) {
     let rows: Vec<FreshRows> = (0..3).map(|layer| rows_of(&owned, layer)).collect();
     let arrays = DeviceArrays::new(context, &owned, &rows).unwrap();
     arrays.write(&owned, &rows).unwrap();
-    let no_ids = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
-    let batch = DeviceBatch { rows: owned.rows(), ..no_ids };
+    let batch = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
+    let most = owned.rows();
     for layer in 0..3 {
         let segments = arrays.fresh(layer);
         let fresh = DeviceFresh { segments: &segments };
         // SAFETY: the arrays outlive the work, which is waited for below.
-        unsafe { engine.enqueue_append(&batch, layer, &fresh, stream.raw()).unwrap() };
-        let longer = DeviceBatch { rows: owned.rows() + 1, ..batch };
+        unsafe { engine.enqueue_append(&batch, most, layer, &fresh, stream.raw()).unwrap() };
         // SAFETY: the call is refused.
-        let refused = unsafe { engine.enqueue_append(&longer, layer, &fresh, stream.raw()) };
+        let refused =
+            unsafe { engine.enqueue_append(&batch, most + 1, layer, &fresh, stream.raw()) };
         assert!(refused.unwrap_err().to_string().contains("229 rows"), "the rows are counted");
     }
     stream.synchronize(10_000).unwrap();

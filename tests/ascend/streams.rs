@@ -129,7 +129,11 @@ fn gather_after_append(seed: u64, event_between: bool) -> bool {
         unsafe {
             for (layer, rows) in rows.iter().enumerate() {
                 let fresh = DeviceFresh { segments: rows };
-                workload.pair.ascend.enqueue_append(&batch, layer, &fresh, appends.raw()).unwrap();
+                workload
+                    .pair
+                    .ascend
+                    .enqueue_append(&batch, 0, layer, &fresh, appends.raw())
+                    .unwrap();
             }
             if event_between {
                 appended.record(appends.raw()).unwrap();
@@ -232,7 +236,7 @@ fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
             (workload.pair.device_arrays.batch(), workload.pair.device_arrays.fresh(0));
         let fresh = DeviceFresh { segments: &rows };
         // SAFETY: all memory is dropped after the stream was waited for.
-        unsafe { workload.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
+        unsafe { workload.pair.ascend.enqueue_append(&batch, 0, 0, &fresh, stream.raw()).unwrap() };
         other.synchronize(1000).unwrap();
         assert!(pool_rows(&workload) == before, "the append has not run yet");
         stream.synchronize(1000).unwrap();

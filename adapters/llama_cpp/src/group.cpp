@@ -82,7 +82,7 @@ void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_t
     CHECK(avsg_engine_create(&engine, pool_, &engine_));
     CHECK(avsg_plan_create(engine_, settings.tokens, 1, &plan_));
     out_ = sized<avsg_plan_arrays>();
-    CHECK(avsg_plan_get_arrays(plan_, &out_));
+    CHECK(avsg_plan_get_arrays(plan_, AVSG_MEMORY_HOST, &out_));
     fresh_.resize(layers_.size());
     attended_.assign(layers_.size(), true);
     occupant_.assign(settings.slots, -1);
@@ -190,7 +190,7 @@ void Group::put_back(size_t layer) {
     // Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
     std::memset(cache->data, 0xFF, ggml_nbytes(cache));
     auto buffer = sized<avsg_buffer>();
-    CHECK(avsg_engine_buffer(engine_, layer, 0, &buffer));
+    CHECK(avsg_engine_get_buffer(engine_, layer, 0, &buffer));
     size_t k = ids_.size() / static_cast<size_t>(drawn_);
     for (size_t at = 0; at < ids_.size(); at++) {
         if (ids_[at] < 0) continue;

@@ -29,16 +29,15 @@ pub fn handles_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_con
     let mut config = config_on(device);
     (config.cores, config.slots) = (3, SLOTS);
     set(&mut config);
-    let (mut runtime, mut kernels) = Default::default();
+    let (runtime, kernels, mut ascend): (CString, CString, avsg_ascend);
     if device == c"ascend" {
         let emitted = simulated::emit(&params()).unwrap();
         (runtime, kernels) = (c_path(&simulator_library()), c_path(&emitted));
-        (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
+        ascend = sized();
+        (ascend.runtime, ascend.kernels) = (runtime.as_ptr(), kernels.as_ptr());
+        config.ascend = &ascend;
     }
-    let handles = Handles::with_rows(workload::POOL_ROWS, &config, context_of(device));
-    // `config` points to both strings until here.
-    let _: (CString, CString) = (runtime, kernels);
-    handles
+    Handles::with_rows(workload::POOL_ROWS, &config, context_of(device))
 }
 
 /// Returns the context of "ascend-sim", or of "ascend" over the simulator's library; None for "cpu".

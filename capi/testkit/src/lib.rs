@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{null, null_mut};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use avsg::ascend::acl::Context;
 use avsg::ascend::simulated;
@@ -58,6 +58,11 @@ pub fn expect_error(status: avsg_status, expected: avsg_status, parts: &[&str]) 
     }
 }
 
+/// The memory of a plan's arrays: of the process.
+pub const HOST: i32 = avsg_memory_kind::AVSG_MEMORY_HOST as i32;
+/// The memory of a plan's arrays: of the device.
+pub const DEVICE: i32 = avsg_memory_kind::AVSG_MEMORY_DEVICE as i32;
+
 /// Bytes of a row.
 pub const ROW: usize = 40;
 /// Rows of each layer of the pool.
@@ -84,9 +89,16 @@ pub fn engine_config() -> avsg_engine_config {
     let mut config: avsg_engine_config = sized();
     (config.k, config.tokens, config.slots) = (K as u32, 2, 64);
     (config.states, config.cores, config.page) = (2, 1, 16);
-    // A named machine makes creation quick, because only the automatic choice is measured.
-    config.machine = avsg_machine::AVSG_MACHINE_EMU as i32;
+    config.tuning = &raw const *TUNING;
     config
+}
+
+static TUNING: LazyLock<avsg_tuning> = LazyLock::new(tuning);
+
+/// Returns the tuning of [`engine_config`]: a named machine makes creation quick, because only the
+/// automatic choice is measured.
+pub fn tuning() -> avsg_tuning {
+    avsg_tuning { machine: avsg_machine::AVSG_MACHINE_EMU as i32, ..sized() }
 }
 
 /// Returns [`engine_config`] for a device; an Ascend device needs 128 slots.
@@ -196,7 +208,7 @@ impl Handles {
         let (mut arrays, mut checked) = (sized::<avsg_plan_arrays>(), 0);
         // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch's rows.
         let slots = unsafe {
-            ok(avsg_plan_get_arrays(self.plan, &mut arrays));
+            ok(avsg_plan_get_arrays(self.plan, HOST, &mut arrays));
             memory::read_words(None, arrays.slot, owned.rows() * K)
         };
         for_each_id(
@@ -219,7 +231,7 @@ impl Handles {
         for segment in 0..2 {
             let mut buffer: avsg_buffer = sized();
             // SAFETY: the struct has its `size` set.
-            unsafe { ok(avsg_engine_buffer(self.engine, layer, segment, &mut buffer)) };
+            unsafe { ok(avsg_engine_get_buffer(self.engine, layer, segment, &mut buffer)) };
             let offset = state * buffer.state_stride + slot * buffer.slot_stride;
             let (part, after) = rest.split_at_mut(buffer.bytes);
             // SAFETY: the address is a slot of the engine's buffer, and no call is in progress.
@@ -265,7 +277,7 @@ pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
         block_table,
         block_stride: owned.block_stride,
         indexer: owned.indexer,
-        rows: 0,
+        append_rows: 0,
     }
 }
 

@@ -124,7 +124,7 @@ pub unsafe fn run_step(
 pub fn device_outputs(handles: &Handles, cu_q: &[i32]) -> StepResult {
     let mut arrays: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set.
-    unsafe { ok(avsg_plan_get_device_arrays(handles.plan, &mut arrays)) };
+    unsafe { ok(avsg_plan_get_arrays(handles.plan, DEVICE, &mut arrays)) };
     read(handles.context.as_deref(), &arrays, cu_q)
 }
 
@@ -144,12 +144,12 @@ pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> StepResult {
     let (mut arrays, mut counters) = (sized::<avsg_plan_arrays>(), sized::<avsg_plan_counters>());
     // SAFETY: the structs have their `size` set.
     unsafe {
-        ok(avsg_plan_get_arrays(handles.plan, &mut arrays));
+        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut arrays));
         ok(avsg_plan_get_counters(handles.plan, &mut counters));
     }
     let outputs = read(None, &arrays, cu_q);
     let selected: i32 = outputs.valid.iter().sum();
-    assert_eq!((counters.requests, counters.rows), (cu_q.len() - 1, outputs.valid.len()));
+    assert_eq!((counters.requests, counters.tokens), (cu_q.len() - 1, outputs.valid.len()));
     assert_eq!(counters.misses, outputs.miss_count());
     assert_eq!(counters.hits + outputs.miss_count(), selected as usize);
     for (n, expected) in outputs.requests.iter().enumerate() {
@@ -158,10 +158,13 @@ pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> StepResult {
         // SAFETY: the struct has its `size` set, and the plan's arrays have the lengths in it.
         unsafe {
             ok(avsg_plan_get_request(handles.plan, n, &mut one));
-            let counts = (one.first_row, one.rows, one.status);
+            let counts = (one.first_token, one.tokens, one.status);
             assert_eq!(counts, (first, end - first, expected.status));
-            assert_eq!(read_words(None, one.slot, one.rows * K), outputs.slots[first * K..end * K]);
-            assert_eq!(read_words(None, one.valid, one.rows), outputs.valid[first..end]);
+            assert_eq!(
+                read_words(None, one.slot, one.tokens * K),
+                outputs.slots[first * K..end * K]
+            );
+            assert_eq!(read_words(None, one.valid, one.tokens), outputs.valid[first..end]);
             let lists = [one.miss_position, one.miss_id, one.miss_slot, one.miss_row];
             assert_eq!(lists.map(|list| read_words(None, list, one.misses)), expected.misses);
         }
@@ -177,7 +180,7 @@ pub fn device_buffer(handles: &Handles) -> Vec<u8> {
         // SAFETY: the struct has its `size` set; the buffer has that many states, and no call is in
         // progress.
         unsafe {
-            ok(avsg_engine_buffer(handles.engine, layer, segment, &mut buffer));
+            ok(avsg_engine_get_buffer(handles.engine, layer, segment, &mut buffer));
             all.extend(handles.bytes(buffer.base, REQUESTS * buffer.state_stride));
         }
     }
@@ -190,7 +193,7 @@ pub fn tables(handles: &Handles) -> [Vec<i32>; REQUESTS] {
         let (mut table, mut len) = (null(), 0);
         // SAFETY: the out-pointers are local variables, and the table is valid until the next call.
         unsafe {
-            ok(avsg_engine_table(handles.engine, state, &mut table, &mut len));
+            ok(avsg_engine_get_table(handles.engine, 0, state, &mut table, &mut len));
             read_words(None, table, len)
         }
     })

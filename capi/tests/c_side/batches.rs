@@ -108,7 +108,7 @@ fn refuse_invalid_batches(device: &'static CStr) {
     // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch.
     unsafe {
         ok(avsg_plan_get_request(handles.plan, 0, &mut one));
-        assert_eq!((one.first_row, one.rows, *one.valid, *one.slot.add(2)), (0, 2, 7, -1));
+        assert_eq!((one.first_token, one.tokens, *one.valid, *one.slot.add(2)), (0, 2, 7, -1));
         assert_eq!(one.status, avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32);
         expect_error(
             avsg_plan_get_request(handles.plan, 2, &mut one),
@@ -130,7 +130,7 @@ fn refuse_overlapping_batches(device: &'static CStr) {
     let (owned, mut outputs) = (Arrays::new(1), sized::<avsg_plan_arrays>());
     ok(handles.step(&owned, 0));
     // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_plan_get_arrays(handles.plan, &mut outputs) });
+    ok(unsafe { avsg_plan_get_arrays(handles.plan, HOST, &mut outputs) });
     type Array = fn(&mut avsg_batch) -> &mut avsg_i32s;
     let inputs: [(&str, Array); 7] = [
         ("ids", |b| &mut b.ids),

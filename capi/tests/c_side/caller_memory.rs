@@ -76,7 +76,8 @@ pub fn layout(regions: &[avsg_region], parts: &[avsg_pool_part]) -> avsg_pool_la
 pub fn refuse_layout(layout: &avsg_pool_layout, parts: &[&str]) {
     let mut pool = null_mut();
     // SAFETY: the structs have their `size` set, and the layout is refused.
-    let status = unsafe { avsg_pool_from_layout(&pool_config(), layout, &mut pool) };
+    let status =
+        unsafe { avsg_pool_create(&avsg_pool_config { layout, ..pool_config() }, &mut pool) };
     expect_error(status, AVSG_INVALID, parts);
     assert!(pool.is_null());
 }

@@ -15,21 +15,22 @@ use super::shared_handles::Kind;
 const STATES: usize = 2;
 
 impl RandomCaller<'_> {
-    /// Returns the configuration of an engine, which may have a mistake. The second value are the
-    /// numbers that it points to.
-    pub(super) fn engine_config(&mut self) -> (avsg_engine_config, Box<[u32; 2]>) {
+    /// Returns the configuration of an engine, which may have a mistake. The second value is what it
+    /// points to.
+    pub(super) fn engine_config(&mut self) -> (avsg_engine_config, Box<([u32; 2], avsg_tuning)>) {
         let mut config = engine_config();
+        let mut parts = Box::new(([0, 1], tuning()));
+        let (indexers, tuning) = &mut *parts;
         config.slots = [64, 128][self.below(2)];
-        config.table = self.below(2) as i32;
+        tuning.table = self.below(2) as i32;
         config.page = [0, 16][self.below(2)];
         config.cores = 1 + self.below(3) as u32;
-        config.copier = self.below(4) as i32;
-        config.copier_ahead = if config.copier < 2 { 0 } else { self.below(9) as u32 };
+        tuning.copier = self.below(4) as i32;
+        tuning.copier_ahead = if tuning.copier < 2 { 0 } else { self.below(9) as u32 };
         if self.rarely(4) {
-            config.machine = avsg_machine::AVSG_MACHINE_AUTO as i32;
+            tuning.machine = avsg_machine::AVSG_MACHINE_AUTO as i32;
         }
         config.workers = if self.rarely(2) { null() } else { self.handle(Kind::Workers) };
-        let mut indexers = Box::new([0, 1]);
         if self.rarely(2) {
             config.layer_indexer = indexers.as_ptr();
             config.layer_indexers = self.mostly(2);
@@ -42,8 +43,8 @@ impl RandomCaller<'_> {
             let word = self.word() as u32;
             match self.below(12) {
                 0 => config.slots = word,
-                1 => config.table = word as i32,
-                2 => config.lifetime = word as i32,
+                1 => tuning.table = word as i32,
+                2 => tuning.lifetime = word as i32,
                 3 => config.page = word,
                 4 => config.k = word % 1000,
                 5 => config.tokens = word % 20,
@@ -51,17 +52,19 @@ impl RandomCaller<'_> {
                 7 => config.global_slots = word as i32,
                 8 => config.slot_base = -1,
                 9 => indexers[1] = word,
-                10 => config.machine = word as i32,
-                _ => config.copier = word as i32,
+                10 => tuning.machine = word as i32,
+                _ => tuning.copier = word as i32,
             }
         }
+        self.corrupt_size(tuning);
+        config.tuning = tuning;
         self.corrupt_size(&mut config);
-        (config, indexers)
+        (config, parts)
     }
 
     /// Creates an engine, at times with a mistake, and keeps its handle.
     pub(super) fn create_engine(&mut self) {
-        let ((mut config, indexers), mut created) = (self.engine_config(), null_mut());
+        let ((mut config, parts), mut created) = (self.engine_config(), null_mut());
         let slots_per_state = if config.slots == 128 { 128 } else { 64 };
         let own = self.rarely(2).then(|| self.own_slots(slots_per_state));
         let mut bases: Vec<*mut c_void> = own.iter().flat_map(base_pointers).collect();
@@ -81,10 +84,10 @@ impl RandomCaller<'_> {
         assert!(!made || !overlaps, "slots of two layers or segments have one address");
         if made && self.verify {
             // SAFETY: as above; a pool that exists was made of this configuration.
-            let sizes = unsafe { avsg_engine_bytes(&config, &pool_config(), &mut sized()) };
+            let sizes = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
             assert_eq!(sizes, avsg_status::AVSG_OK, "an engine that was made: {}", last_error());
         }
-        drop(indexers);
+        drop(parts);
         if !made {
             return;
         }
@@ -112,7 +115,7 @@ impl RandomCaller<'_> {
         for n in 0..4 {
             let mut buffer: avsg_buffer = sized();
             // SAFETY: the struct has its `size` set.
-            self.expect(unsafe { avsg_engine_buffer(engine, n / 2, n % 2, &mut buffer) });
+            self.expect(unsafe { avsg_engine_get_buffer(engine, n / 2, n % 2, &mut buffer) });
             bases[n / 2][n % 2] = buffer.base.expose_provenance();
             slot_stride[n % 2] = buffer.slot_stride;
         }

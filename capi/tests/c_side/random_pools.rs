@@ -1,4 +1,4 @@
-//! Random pools: in memory of the library, and in memory of the caller as chunks or by a layout.
+//! Random pools: in memory of the library, and in memory of the caller by a layout.
 
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -81,11 +81,10 @@ impl RandomCaller<'_> {
         config.allocator = self.lent_allocator(&mut allocator);
         self.corrupt_size(&mut config);
         let to = self.pointer(&mut created);
-        let (status, memory) = match self.below(3) {
+        let (status, memory) = match self.below(2) {
             // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or a
             // local variable.
             0 => (unsafe { avsg_pool_create(&config, to) }, None),
-            1 => self.pool_in_chunks(&config, to),
             _ => self.pool_by_layout(&config, to),
         };
         self.shared.allocator.state().until_null = 0;
@@ -104,39 +103,6 @@ impl RandomCaller<'_> {
         }
         self.shared.known().pools.insert(created.addr(), model);
         self.keep(Kind::Pool, created.addr());
-    }
-
-    fn pool_in_chunks(
-        &mut self,
-        config: &avsg_pool_config,
-        to: *mut *mut avsg_pool,
-    ) -> (avsg_status, Option<Memory>) {
-        // The lengths are those of a configuration without a mistake.
-        let right = avsg_pool_config { chunk_bytes: config.chunk_bytes, ..pool_config() };
-        let (mut lens, mut count) = ([0; 16], 0);
-        // SAFETY: the array has the length beside it, and the count is a local variable.
-        self.expect(unsafe { avsg_pool_chunk_bytes(&right, lens.as_mut_ptr(), 16, &mut count) });
-        let starts = lens[..count].iter().scan(5, |at, len| {
-            let start = *at;
-            *at += len + 9;
-            Some((start, *len))
-        });
-        let memory = Memory::new(5 + lens.iter().sum::<usize>() + 9 * count, starts.clone());
-        let mut chunks: Vec<avsg_chunk> = starts
-            .map(|(at, bytes)| avsg_chunk { data: memory.address(at).cast(), bytes })
-            .collect();
-        if self.mistake(10) {
-            let at = self.below(count);
-            match self.below(3) {
-                0 => chunks[at].data = null_mut(),
-                1 => chunks[at].bytes -= 1,
-                _ => chunks[at].bytes = 0,
-            }
-        }
-        let count = self.mostly(count);
-        // SAFETY: the array has at least `count` elements, or no memory has that many, and the
-        // memory outlives the pool.
-        (unsafe { avsg_pool_from_memory(config, chunks.as_ptr(), count, to) }, Some(memory))
     }
 
     fn pool_by_layout(
@@ -202,6 +168,9 @@ impl RandomCaller<'_> {
         (layout.regions, layout.parts) = (regions.as_ptr(), parts.as_ptr());
         // SAFETY: the arrays have at least the lengths beside them, or no memory has that many
         // elements; the regions outlive the pool. A pool of a wrong layout is not used.
-        (unsafe { avsg_pool_from_layout(config, &layout, to) }, Some(memory))
+        (
+            unsafe { avsg_pool_create(&avsg_pool_config { layout: &layout, ..*config }, to) },
+            Some(memory),
+        )
     }
 }

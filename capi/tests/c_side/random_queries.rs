@@ -56,7 +56,7 @@ impl RandomCaller<'_> {
             (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
         let plan = self.handle::<avsg_plan>(Kind::Plan);
         let (layer, segment, index) = (self.index(2), self.index(2), self.index(ROWS));
-        let (mut count, mut bytes, mut read) = (0, [0u8; 64], null());
+        let (mut count, mut bytes, mut read) = (0, [0u8; 64], null::<i32>());
         macro_rules! info {
             ($call:ident, $($arg:expr),*) => {{
                 let mut value = sized();
@@ -68,23 +68,19 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(24) {
+            match self.below(23) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
-                2 => info!(avsg_plan_get_arrays, plan),
+                2 => info!(avsg_plan_get_arrays, plan, HOST),
                 3 => info!(avsg_plan_get_counters, plan),
                 4 => info!(avsg_plan_get_request, plan, self.index(2)),
-                5 => info!(avsg_engine_buffer, engine, layer, segment),
-                6 => info!(avsg_plan_get_device_arrays, plan),
-                22 => info!(avsg_engine_get_stats, engine),
-                7 => {
-                    let to = self.pointer(&mut read);
-                    avsg_pool_row(pool, layer, segment, index, to)
-                }
-                8 => {
+                5 => info!(avsg_engine_get_buffer, engine, layer, segment),
+                6 => info!(avsg_plan_get_arrays, plan, self.mostly(2) as i32),
+                19 => info!(avsg_engine_get_stats, engine),
+                7 | 8 => {
                     let mut write = null_mut();
                     let to = self.pointer(&mut write);
-                    avsg_pool_row_mut(pool, layer, segment, index, to)
+                    avsg_pool_get_row(pool, layer, segment, index, to)
                 }
                 9 => {
                     let len = self.mostly(ROW).min(64);
@@ -110,55 +106,41 @@ impl RandomCaller<'_> {
                     let (page, stride) = (self.mostly(16), self.mostly(8));
                     let stride = if stride > 8 { 3 } else { stride };
                     let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
-                    avsg_engine_block_table(engine, states.as_ptr(), 2, page, t, stride, l)
-                }
-                12 => {
-                    let to = self.pointer(&mut count);
-                    avsg_engine_table(engine, self.index(2), (&raw mut read).cast(), to)
+                    avsg_engine_get_block_table(engine, states.as_ptr(), 2, page, t, stride, l)
                 }
                 13 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
-                    avsg_pool_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
+                    avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
                 }
                 14 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
-                15 => {
+                12 | 15 => {
                     let (state, to) = (self.index(2), self.pointer(&mut count));
-                    avsg_engine_indexer_table(engine, layer, state, (&raw mut read).cast(), to)
+                    avsg_engine_get_table(engine, layer, state, (&raw mut read).cast(), to)
                 }
                 16 => {
                     let to = self.pointer(&mut count);
-                    avsg_plan_count_duplicates(plan, to)
+                    avsg_plan_get_duplicates(plan, to)
                 }
                 17 => {
-                    let (config, _indexers) = self.engine_config();
+                    let (mut config, _parts) = self.engine_config();
                     let mut of_pool = pool_config();
-                    of_pool.layers = self.mostly(2);
+                    (of_pool.layers, of_pool.rows) = (self.mostly(2), self.mostly(ROWS));
                     self.corrupt_size(&mut of_pool);
                     let of_pool = self.pointer(&mut of_pool);
-                    info!(avsg_engine_bytes, &config, of_pool)
+                    let config = self.pointer(&mut config).cast_const();
+                    info!(avsg_get_memory, config, of_pool, 0, 0, 0)
                 }
                 18 => {
-                    let ((config, _indexers), of_pool) = (self.engine_config(), pool_config());
+                    let ((config, _parts), of_pool) = (self.engine_config(), pool_config());
                     let (rows, requests) = (self.mostly(4), self.mostly(2));
-                    info!(avsg_memory_bytes, &config, &of_pool, rows, requests, self.mostly(8))
-                }
-                19 => {
-                    let (mut lens, config) = ([0; 3], pool_config());
-                    let (capacity, to) = (self.below(4), self.pointer(&mut count));
-                    avsg_pool_chunk_bytes(&config, lens.as_mut_ptr(), capacity, to)
+                    info!(avsg_get_memory, &config, &of_pool, rows, requests, self.mostly(8))
                 }
                 20 => self.set_log(),
-                21 => {
+                _ => {
                     // A descriptor that was never exported.
                     let (mut desc, mut created) = ([0u8; AVSG_POOL_DESC_BYTES], null_mut());
                     desc.iter_mut().for_each(|byte| *byte = self.word() as u8);
                     avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut created)
-                }
-                _ => {
-                    let mut config = pool_config();
-                    config.rows = self.mostly(ROWS);
-                    self.corrupt_size(&mut config);
-                    avsg_pool_bytes(&config, &mut count)
                 }
             }
         };

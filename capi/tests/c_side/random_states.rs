@@ -48,7 +48,7 @@ impl RandomCaller<'_> {
             let word = [-1, -2, 1, 70, i32::MIN, i32::MAX][self.below(6)];
             let at = self.below(count);
             match self.below(5) {
-                0 => load.reserved = word,
+                0 => load.reserved = word as u32,
                 1 => load.seq_len = word,
                 2 => load.state = word,
                 3 => ids[at] = word,

@@ -105,7 +105,7 @@ impl RandomCaller<'_> {
         batch.ids_stride = self.mostly(batch.ids_stride);
         batch.block_stride = self.mostly(batch.block_stride);
         batch.indexer = self.mostly(batch.indexer);
-        batch.rows = self.mostly(0);
+        batch.append_rows = self.mostly(0);
         for array in [
             &mut batch.ids,
             &mut batch.cu_q,
@@ -256,7 +256,7 @@ impl RandomCaller<'_> {
         let (mut arrays, mut counters): (avsg_plan_arrays, avsg_plan_counters) = (sized(), sized());
         // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch's rows.
         let slots = unsafe {
-            self.expect(avsg_plan_get_arrays(plan, &mut arrays));
+            self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
             self.expect(avsg_plan_get_counters(plan, &mut counters));
             read_words(None, arrays.slot, owned.rows() * K)
         };
@@ -285,7 +285,7 @@ impl RandomCaller<'_> {
         if self.rarely(4) {
             let mut duplicates = usize::MAX;
             // SAFETY: the count is a local variable.
-            self.expect(unsafe { avsg_plan_count_duplicates(plan, &mut duplicates) });
+            self.expect(unsafe { avsg_plan_get_duplicates(plan, &mut duplicates) });
             assert_eq!(duplicates, selected - distinct.len());
         }
     }

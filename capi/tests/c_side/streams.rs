@@ -19,7 +19,8 @@ fn a_step_launches_the_configured_number_of_kernels() {
     // The configured number, and the launches of a step with a NULL stream and in a stream.
     for (launches, waiting, queued) in [(0, 1, 2), (1, 1, 1), (2, 2, 2)] {
         let session = Session::new(Options::default());
-        let handles = handles_with(c"ascend-sim", |config| config.launches = launches);
+        let tuning = avsg_tuning { launches, ..tuning() };
+        let handles = handles_with(c"ascend-sim", |config| config.tuning = &tuning);
         let context = handles.context.clone().unwrap();
         let stream = Stream::new(&context).unwrap();
         let owned = Arrays::new(1);
@@ -102,14 +103,14 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
     }
     let mut outputs: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_plan_get_device_arrays(handles.plan, &mut outputs) });
+    ok(unsafe { avsg_plan_get_arrays(handles.plan, DEVICE, &mut outputs) });
     let overlapping =
         avsg_batch { ids: avsg_i32s { data: outputs.miss_id, len: 32 }, ..arrays.batch };
     let parts = ["ids has 32", "the plan's miss_id there"];
     expect_error(step(&overlapping, &arrays.fresh[0], handles.plan, 0), AVSG_INVALID, &parts);
     let mut slots: avsg_buffer = sized();
     // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_engine_buffer(handles.engine, 1, 0, &mut slots) });
+    ok(unsafe { avsg_engine_get_buffer(handles.engine, 1, 0, &mut slots) });
     let mut overlapping = arrays.batch;
     overlapping.seq_len.data = slots.base.cast_const().cast();
     let parts = ["seq_len has 2 elements", "the engine's device buffer there"];

@@ -4,7 +4,7 @@ use super::HitCount;
 use crate::trace::Trace;
 use avsg::Result;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::StandaloneTable;
+use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
 
 /// Replays `trace` on an empty table and counts the hits. K and N_q of `params` must be those of the

@@ -13,7 +13,7 @@ use avsg::device::params::Params;
 use avsg::engine::Engine;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg::{cpus::allowed_cpus, memory};
+use avsg::{available_memory, cpus::allowed_cpus};
 use clap::Args;
 use serde::Serialize;
 
@@ -178,7 +178,7 @@ fn measure(options: &Options) -> Result<Report> {
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
-    let available_bytes = memory::available()?;
+    let available_bytes = available_memory::bytes()?;
     let row = format.bytes();
     let bytes = Bytes {
         table,

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use avsg::device::params::{ID_LIMIT, MAX_SLOTS};
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
-use avsg::{Error, memory};
+use avsg::{Error, available_memory};
 
 use super::busy::Watch;
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     // A device registers its pool, which provides memory for all of it.
     let sparse = options.device.device == Device::Cpu
         && sparse::is_worthwhile(host_pool_bytes, host_rows_used, rows);
-    let available_bytes = memory::available()?;
+    let available_bytes = available_memory::bytes()?;
     let memory =
         Memory { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used, available_bytes };
     let engine = if sparse {

@@ -26,8 +26,8 @@
 
 use super::probe::slot_of;
 use super::refresh::{refresh, refresh_listed};
-use super::request::Request;
-use super::schedule::{INVALID_ID, Schedule, Work, sequences};
+use super::request::{INVALID_ID, Request};
+use super::schedule::{Schedule, Work, sequences};
 use crate::machine::Machine;
 use crate::machine::control::{repeat, sweep, when, when_else};
 use crate::machine::declare::Columns;

@@ -1,6 +1,5 @@
 //! A request: the inputs of Stage One, and the places of its results.
 
-use super::schedule::INVALID_ID;
 use crate::machine::Machine;
 use crate::machine::declare::Arguments;
 use crate::table::params::{ID_LIMIT, Params};
@@ -29,6 +28,9 @@ pub mod status {
     /// The host refuses such tables; only kernels that were built with another limit set this bit.
     pub const TOO_MANY_SLOT_BLOCKS: i32 = 4;
 }
+
+/// The slot of an id that is not valid, while vector cores probe its token. Afterwards it is -1.
+pub const INVALID_ID: i32 = -2;
 
 /// Rows of words in global memory. Offsets and strides count words.
 pub struct Rows<A, S> {

@@ -5,7 +5,20 @@ use std::sync::Arc;
 
 use super::{Context, call, sys};
 use crate::allocator::{Allocated, Allocator, MemoryKind};
-use crate::{Error, Result};
+use crate::{Result, ensure};
+
+/// Where memory comes from: the runtime of a context, or the caller's allocator if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct MemorySource<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) allocator: Option<&'a Arc<dyn Allocator>>,
+}
+
+impl<'a> From<&'a Arc<Context>> for MemorySource<'a> {
+    fn from(context: &'a Arc<Context>) -> Self {
+        Self { context, allocator: None }
+    }
+}
 
 /// Memory of a device or pinned memory of the host, which is released on drop.
 #[derive(Debug)]
@@ -25,14 +38,13 @@ unsafe impl Send for Allocation {}
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// Allocates `bytes` bytes, at least one, which are not zeroed, from the caller's allocator if
-    /// there is one. The kind is `Device` or `Pinned`.
-    pub fn new(
-        context: &Arc<Context>,
+    /// Allocates `bytes` bytes, at least one, which are not zeroed. The kind is `Device` or `Pinned`.
+    pub fn new<'a>(
+        source: impl Into<MemorySource<'a>>,
         kind: MemoryKind,
         bytes: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
+        let MemorySource { context, allocator } = source.into();
         let _current = context.bind()?;
         // The runtime refuses allocations of 0 bytes.
         let (acl, bytes) = (context.acl(), bytes.max(1));
@@ -56,11 +68,9 @@ impl Allocation {
     /// # Errors
     /// If the range is out of bounds.
     pub fn part(&self, from: usize, bytes: usize) -> Result<*mut c_void> {
-        if from.checked_add(bytes).is_none_or(|end| end > self.bytes) {
-            let value = format!("{bytes} bytes at {from}");
-            let limit = format!("it has {}", self.bytes);
-            return Err(Error::invalid(what(self.kind), value, limit, "pass a range inside it"));
-        }
+        ensure!(from.checked_add(bytes).is_some_and(|end| end <= self.bytes),
+            (what(self.kind)) is format!("{bytes} bytes at {from}"), but "it has {}", self.bytes;
+            "pass a range inside it");
         Ok(self.at.wrapping_byte_add(from))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, mem};
 
 use super::{Acl, call, sys};
-use crate::{Error, Result};
+use crate::{Error, Result, ensure, invalid};
 
 /// A context of a device: its default context, which frameworks use, or one that the caller made.
 /// All values of [`super`] hold a reference to their context.
@@ -36,11 +36,9 @@ impl Context {
         let mut count = 0;
         // SAFETY: the function writes a number to `count`.
         unsafe { call!(acl, aclrtGetDeviceCount(&mut count))? };
-        if !u32::try_from(device).is_ok_and(|device| device < count) {
-            let limit = format!("{} has {count}", acl.name());
-            let remedy = "choose a device that exists (ASCEND_RT_VISIBLE_DEVICES renumbers them)";
-            return Err(Error::invalid("device", device, limit, remedy));
-        }
+        ensure!(u32::try_from(device).is_ok_and(|device| device < count), "device" is device, but
+            "{} has {count}", acl.name();
+            "choose a device that exists (ASCEND_RT_VISIBLE_DEVICES renumbers them)");
         let before = current(&acl)?;
         // SAFETY: the function takes a number.
         unsafe { call!(acl, aclrtSetDevice(device))? };
@@ -48,7 +46,7 @@ impl Context {
         let handle = core::ptr::null_mut();
         let mut context = Self { acl, handle, device, set: true, errors: Mutex::default() };
         context.handle = current(&context.acl)?.ok_or_else(|| {
-            Error::invalid("context", "none", "aclrtSetDevice must make one current", "update CANN")
+            invalid!("context" is "none", but "aclrtSetDevice must make one current"; "update CANN")
         })?;
         if let Some(before) = before.filter(|&before| before != context.handle) {
             // SAFETY: `before` was this thread's current context at the start of this function.
@@ -64,8 +62,8 @@ impl Context {
     /// If this thread has no current context.
     pub fn adopt(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
         let handle = current(&acl)?.ok_or_else(|| {
-            let limit = "this thread has no current context";
-            Error::invalid("context", "none", limit, "call aclrtSetCurrentContext first")
+            invalid!("context" is "none", but "this thread has no current context";
+                "call aclrtSetCurrentContext first")
         })?;
         Ok(Arc::new(Self { acl, handle, device, set: false, errors: Mutex::default() }))
     }

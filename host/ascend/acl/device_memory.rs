@@ -1,12 +1,11 @@
 //! Device memory, and copies from and to it.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 
-use super::allocation::Allocation;
-use super::{Context, Current, PinnedMemory, call, sys};
+use super::allocation::{Allocation, MemorySource};
+use super::{Current, PinnedMemory, call, sys};
 use crate::Result;
-use crate::allocator::{Allocator, MemoryKind};
+use crate::allocator::MemoryKind;
 use crate::device_arrays::RawStream;
 
 /// Device memory, which the host cannot access by its address.
@@ -17,39 +16,21 @@ impl DeviceMemory {
     /// Allocates `bytes` bytes, which are not zeroed.
     ///
     /// # Errors
-    /// If the device has too little memory.
-    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
-        Self::new_in(context, bytes, None)
-    }
-
-    /// Allocates as [`Self::new`] does, from the caller's allocator if there is one.
-    pub(crate) fn new_in(
-        context: &Arc<Context>,
-        bytes: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<Self> {
-        Allocation::new(context, MemoryKind::Device, bytes, allocator).map(Self)
+    /// If the device or the allocator has too little memory.
+    pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
+        Allocation::new(source, MemoryKind::Device, bytes).map(Self)
     }
 
     /// Allocates `bytes` bytes of zero.
     ///
     /// # Errors
     /// As for [`Self::new`], or if the memory cannot be set.
-    pub fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Self> {
-        Self::zeroed_in(context, bytes, None)
-    }
-
-    /// Allocates as [`Self::zeroed`] does, from the caller's allocator if there is one.
-    pub(crate) fn zeroed_in(
-        context: &Arc<Context>,
-        bytes: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<Self> {
-        let memory = Self::new_in(context, bytes, allocator)?;
-        let _current = context.bind()?;
+    pub fn zeroed<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
+        let source = source.into();
+        let (memory, _current) = (Self::new(source, bytes)?, source.context.bind()?);
         let (at, bytes) = (memory.0.at, memory.0.bytes);
         // SAFETY: the memory has `bytes` bytes and is new, so no work uses it.
-        unsafe { call!(context.acl(), aclrtMemset(at, bytes, 0, bytes))? };
+        unsafe { call!(source.context.acl(), aclrtMemset(at, bytes, 0, bytes))? };
         Ok(memory)
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::private_file::PrivateFile;
 use super::{Context, call, sys};
 use crate::device_arrays::RawStream;
-use crate::{Error, Result};
+use crate::{Result, ensure, invalid};
 
 /// A loaded kernel binary.
 #[derive(Debug)]
@@ -29,14 +29,13 @@ impl Binary {
     /// # Errors
     /// If the path is not absolute, or the runtime refuses the file.
     pub fn load(context: &Arc<Context>, path: &Path) -> Result<Arc<Self>> {
-        let bad = |limit: &str| {
-            Error::invalid("kernel file", path.display(), limit, "pass an absolute path")
-        };
-        if !path.is_absolute() {
-            return Err(bad("the runtime takes absolute paths"));
-        }
+        ensure!(path.is_absolute(), "kernel file" is path.display(), but
+            "the runtime takes absolute paths"; "pass an absolute path");
         let text = path.to_str().and_then(|path| CString::new(path).ok());
-        let text = text.ok_or_else(|| bad("its name must be text without NUL"))?;
+        let text = text.ok_or_else(|| {
+            invalid!("kernel file" is path.display(), but "its name must be text without NUL";
+                "pass an absolute path")
+        })?;
         let _current = context.bind()?;
         // The runtime refuses options without an entry; null selects the defaults.
         let (options, mut handle) = (null_mut(), null_mut());
@@ -172,11 +171,9 @@ impl Args {
         batch: bool,
         stream: RawStream,
     ) -> Result<()> {
-        if addresses.len() != self.params.len() || buffer.len() != self.bytes {
-            let value = format!("{} addresses, {} bytes", addresses.len(), buffer.len());
-            let limit = format!("the list has {} and {}", self.params.len(), self.bytes);
-            return Err(Error::invalid("kernel arguments", value, limit, "report this defect"));
-        }
+        ensure!(addresses.len() == self.params.len() && buffer.len() == self.bytes,
+            "kernel arguments" is format!("{} addresses, {} bytes", addresses.len(), buffer.len()),
+            but "the list has {} and {}", self.params.len(), self.bytes; "report this defect");
         let acl = self.function.binary.context.acl();
         for ((&address, &param), old) in addresses.iter().zip(&self.params).zip(&mut self.values) {
             if address != *old {

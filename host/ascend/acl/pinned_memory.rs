@@ -1,11 +1,8 @@
 //! Pinned host memory.
 
-use std::sync::Arc;
-
-use super::Context;
-use super::allocation::Allocation;
+use super::allocation::{Allocation, MemorySource};
 use crate::Result;
-use crate::allocator::{Allocator, MemoryKind};
+use crate::allocator::MemoryKind;
 
 /// Pinned host memory, which is zeroed at first.
 #[derive(Debug)]
@@ -15,18 +12,9 @@ impl PinnedMemory {
     /// Allocates `bytes` bytes.
     ///
     /// # Errors
-    /// If the runtime cannot allocate them.
-    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
-        Self::new_in(context, bytes, None)
-    }
-
-    /// Allocates as [`Self::new`] does, from the caller's allocator if there is one.
-    pub(crate) fn new_in(
-        context: &Arc<Context>,
-        bytes: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<Self> {
-        let memory = Allocation::new(context, MemoryKind::Pinned, bytes, allocator)?;
+    /// If the runtime or the allocator cannot allocate them.
+    pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
+        let memory = Allocation::new(source, MemoryKind::Pinned, bytes)?;
         // SAFETY: the runtime or the allocator returned that many bytes of host memory, which no
         // other code uses.
         unsafe { memory.at.write_bytes(0, memory.bytes) };

@@ -18,8 +18,9 @@ mod signs;
 mod whole;
 mod widths;
 
-use crate::ascend::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor, Width};
-use crate::ascend::functions::basic;
+use crate::ascend::aiv::{
+    Call, Expr, If, Length, Loop, Node, Operation, Place, Step, Tensor, Width,
+};
 use crate::check::{Refused, Why, ranges};
 use crate::names::camel;
 use crate::simplify::simplify;
@@ -249,7 +250,11 @@ impl Lower<'_> {
         let width = self.fit_width(op, &mut inner);
         let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
         if lengths.any(Length::whole_repeats) {
-            inner.insert(1, Node::Call(basic::aligned_lanes()));
+            // Compares process whole 256-byte repeats. The mask bits at and above `lanes` are undefined, and
+            // no later instruction reads them.
+            let aligned = (Expr::name("lanes") + 127) / 128 * 128;
+            let aligned = Operation::Let("alignedLanes".into(), aligned);
+            inner.insert(1, Node::Call(Call::from(aligned)));
         }
         self.push_loop(op, "base", (n, Some(width)), inner);
         Ok(())
@@ -263,8 +268,9 @@ impl Lower<'_> {
         body: Vec<Node>,
     ) {
         let always = self.ranges[op.args[0].0 as usize].lo > 0;
-        let sync = Vec::new();
-        self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
+        let step = width.map_or(Step::By(1.into()), Step::Sweep);
+        let head = Loop::over(variable, bound).step(step);
+        self.out.push(Node::Loop(Loop { always, body, ..head }));
     }
 
     /// Returns the name of the buffer of a column, or of the list that shares its storage.

@@ -3,7 +3,7 @@
 
 use super::declare::{constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
-use super::print::{self, lines};
+use super::print::{self, definition, lines};
 use super::table::{load, save, setup};
 use crate::ascend::aiv::CountRead;
 use crate::ascend::lower::{Lowered, lower};
@@ -13,6 +13,9 @@ use crate::check::{Refused, check};
 use crate::record::record_stage_one;
 use crate::tape::Tape;
 use avsg_device::params::Params;
+
+/// Spellings of instructions.
+const INSTRUCTIONS: &str = include_str!("instructions.h.in");
 
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,10 +88,10 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
     let functions = functions(&all);
     let constants = constants(p, &plan, &all, &functions);
     let functions: String =
-        functions.iter().map(|function| format!("{}\n", function.text)).collect();
-    let functions = functions.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
+        functions.iter().map(|function| format!("{}\n", definition(function, count))).collect();
+    let instructions = INSTRUCTIONS.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
     Ok(StageOneText {
-        ops: format!("{constants}\n{functions}"),
+        ops: format!("{constants}\n{instructions}\n{functions}"),
         setup: once,
         body,
         ub_bytes: plan.bytes,

@@ -4,7 +4,7 @@
 //! poison.
 
 use super::{Lane, Replay, Tile};
-use crate::tape::{ColumnId, Op, OpCode, Type, Value};
+use crate::tape::{ColumnId, Op, OpCode, Value};
 use avsg_device::machine::Indices;
 
 impl Replay<'_> {
@@ -22,12 +22,6 @@ impl Replay<'_> {
         };
         self.vectors[out as usize] = lanes;
         done
-    }
-
-    /// Returns the number of lanes that the mask of the op that just ran selects.
-    pub(super) fn masked(&self, op: &Op) -> usize {
-        let mask = op.args.iter().find(|&&v| self.tape.type_of(v) == Type::Mask);
-        mask.map_or(0, |&m| self.vector(m).iter().filter(|&&bit| bit == Some(1)).count())
     }
 
     fn vector(&self, value: Value) -> &[Lane] {

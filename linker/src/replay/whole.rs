@@ -41,31 +41,6 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Returns the number of words that the op that just ran worked on, and its active lanes.
-    pub(super) fn extent(&self, op: &Op) -> (usize, usize) {
-        let arg = |n: usize| usize::try_from(self.scalar(op.args[n])).unwrap_or(0);
-        let all = |n: usize| self.tape.column(op.columns[n]).len as usize;
-        let list = |n: usize| self.memory.entries(op.columns[n]);
-        match op.code {
-            OpCode::Fetch | OpCode::Publish => (arg(1), 0),
-            OpCode::Find(_) | OpCode::FindFree(_) => (arg(0), 0),
-            OpCode::PublishList(_) => (list(1).len, 0),
-            OpCode::Take => (list(0).len, 0),
-            OpCode::Age(_) => (all(0), arg(0)),
-            OpCode::Threshold if arg(1) > 0 => {
-                let th = op.out.map_or(0, |out| self.scalar(out));
-                (counts(self.scalar(op.args[0]), th), 0)
-            }
-            // The scan ends when the list is full.
-            OpCode::AppendLt | OpCode::AppendEq => {
-                let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
-                let full = Some(last).filter(|_| list(0).len >= arg(1));
-                (full.and_then(|n| usize::try_from(n).ok()).unwrap_or(all(1)), list(0).len)
-            }
-            _ => (0, 0),
-        }
-    }
-
     /// Executes an op that defines no value.
     fn change(&mut self, op: &Op) -> Result<(), String> {
         let args: Vec<i32> = op.args.iter().map(|&v| self.scalar(v)).collect();
@@ -139,19 +114,4 @@ fn count(n: usize) -> Result<i32, String> {
 
 fn life(t: i32) -> Result<i8, String> {
     i8::try_from(t).map_err(|_| format!("{t} is not a lifetime, which is in -128..=127"))
-}
-
-/// Returns how often the emitted search counts until it knows the answer: at `hint`, next to it,
-/// then by halving.
-fn counts(hint: i32, answer: i32) -> usize {
-    let (mut low, mut high, mut counts) = (-128, 127, 0);
-    let mut t = hint.clamp(-128, 126);
-    while low < high {
-        counts += 1;
-        let enough = t >= answer;
-        (low, high) = if enough { (low, t) } else { (t + 1, high) };
-        let beside = if enough { high - 1 } else { low }.clamp(low, high);
-        t = if counts == 1 { beside } else { low + (high - low) / 2 };
-    }
-    counts
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::{fmt, fs, process};
 
 use avsg_sim::compiler;
+use avsg_sim::cycles::{Cycles, Prices, Times};
 
 use super::tier;
 
@@ -198,7 +199,7 @@ struct Options {
     region: *const Region,
     fault_block: i32,
     peak_ub: *mut u32,
-    cycles: *mut u64,
+    cycles: *const Cycles,
 }
 
 type Launcher = unsafe extern "C" fn(
@@ -330,6 +331,18 @@ impl<'a> Launch<'a> {
     /// Runs the kernel. Returns the bytes of unified buffer that it used, which is its highest byte
     /// plus one.
     pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
+        self.launch(kernels, std::ptr::null())
+    }
+
+    /// Runs the kernel and returns its times under each of the prices.
+    pub fn run_timed(self, kernels: &Kernels, prices: &[Prices]) -> Result<Vec<Times>, Failure> {
+        let mut times = vec![Times::default(); prices.len()];
+        let cycles = Cycles::new(prices, &mut times);
+        self.launch(kernels, &raw const cycles)?;
+        Ok(times)
+    }
+
+    fn launch(self, kernels: &Kernels, cycles: *const Cycles) -> Result<u32, Failure> {
         let mut peak = 0;
         let options = Options {
             size: size_of::<Options>() as u32,
@@ -340,7 +353,7 @@ impl<'a> Launch<'a> {
             region: self.regions.as_ptr(),
             fault_block: self.fault_block,
             peak_ub: &raw mut peak,
-            cycles: std::ptr::null_mut(),
+            cycles,
         };
         let name = CString::new(self.name).expect("a kernel's name has no zero byte");
         let mut error = vec![0u8; 4096];

@@ -5,10 +5,27 @@ A life is: `Pool`, `Engine`, `Plan`, then for each decode step `Engine.step`, at
 NumPy nor torch.
 """
 
+from ._header import (
+    ABI_VERSION,
+    RECORD_STATUS,
+    Copier,
+    EngineInfo,
+    EngineStats,
+    Lifetime,
+    LogLevel,
+    Machine,
+    Memory,
+    Pages,
+    PlanCounters,
+    PoolInfo,
+    RequestStatus,
+    Role,
+    Strategy,
+    Table,
+)
 from ._library import lib as _lib
 from .batch import Batch, Fresh
-from .constants import ABI_VERSION, Copier, Lifetime, LogLevel, Machine, Pages, RequestStatus, Role, Strategy, Table
-from .engine import Engine, EngineInfo, EngineMemory, EngineStats, MemoryBytes
+from .engine import Engine
 from .errors import (
     AvsgError,
     BusyError,
@@ -24,8 +41,8 @@ from .errors import (
     UnsupportedError,
 )
 from .memory import View
-from .plan import Counters, Plan, Request
-from .pool import Pool, PoolInfo, PoolShape
+from .plan import Plan, Request
+from .pool import Pool, PoolShape
 from .workers import Workers, set_log
 
 #: The library's version.
@@ -43,11 +60,9 @@ __all__ = [
     "Batch",
     "BusyError",
     "Copier",
-    "Counters",
     "DeviceError",
     "Engine",
     "EngineInfo",
-    "EngineMemory",
     "EngineStats",
     "ForkedError",
     "Fresh",
@@ -57,14 +72,16 @@ __all__ = [
     "Lifetime",
     "LogLevel",
     "Machine",
-    "MemoryBytes",
+    "Memory",
     "NoMemoryError",
     "NullError",
     "Pages",
     "Plan",
+    "PlanCounters",
     "Pool",
     "PoolInfo",
     "PoolShape",
+    "RECORD_STATUS",
     "Request",
     "RequestStatus",
     "Role",

@@ -55,6 +55,26 @@ def text(value: Any, what: str) -> bytes:
         raise TypeError(f"{what} is of type {type(value).__name__}, but text is needed; pass a str") from None
 
 
+def address(value: Any) -> c.c_void_p:
+    """Returns the address of an array or a struct, which lives as long as the address and each struct that has it."""
+    return c.cast(c.pointer(value), c.c_void_p)
+
+
+def struct(kind: Any, **values: Any) -> Any:
+    """Returns the C struct `kind` with these fields; its own size, which it begins with, is set.
+
+    A field that is an address takes an array or a struct, and keeps it.
+    """
+    made, kinds = kind(c.sizeof(kind)), dict(kind._fields_)
+    for name, value in values.items():
+        if kinds[name] in WHOLE:
+            value = whole(value, name, kinds[name])
+        elif kinds[name] is c.c_void_p and isinstance(value, (c.Array, c.Structure)):
+            value = address(value)
+        setattr(made, name, value)
+    return made
+
+
 def instance(value: Any, kind: type, what: str) -> Any:
     """Returns an object of this package's class `kind`."""
     if not isinstance(value, kind):

@@ -5,32 +5,40 @@ from __future__ import annotations
 import ctypes as c
 from typing import Any
 
-from . import _structs
-from ._arguments import instance, real, text, wholes
+from ._arguments import instance, real, struct, text, wholes
+from ._header import avsg_ascend, avsg_engine_config, avsg_tuning
 from .workers import Workers
 
+#: Fields that are no options, or parameters of `engine_config`. An engine of this package allocates its memory.
+ABSENT = {"size", "reserved", "layer_indexers", "ascend", "tuning", "buffer", "allocator"}
+ABSENT |= {"k", "slots", "tokens", "states"}
 
-def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> _structs.EngineConfig:
+
+def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> avsg_engine_config:
     """Returns the C struct of an engine.
 
-    `options` are the other fields of avsg_engine_config; 0 is their default.
+    `options` are the other fields of avsg_engine_config, avsg_ascend and avsg_tuning; 0 is their
+    default.
     """
-    fields = {"k": k, "slots": slots, "tokens": tokens, "states": states}
-    # An engine of this package allocates its memory.
-    absent = {"reserved", "layer_indexers", "lambda_", "buffer", "allocator", *fields}
-    names = {field[0] for field in _structs.EngineConfig._fields_} - absent | {"decay"}
+    fields: dict[Any, dict[str, Any]] = {avsg_engine_config: {}, avsg_ascend: {}, avsg_tuning: {}}
+    kinds = {name: kind for kind in fields for name, _ in kind._fields_ if name not in ABSENT}
+    # `lambda` is a keyword of Python.
+    kinds["decay"] = kinds.pop("lambda")
     for name, value in options.items():
-        if name not in names:
-            raise TypeError(f"{name!r} is no option of an engine; the options are {', '.join(sorted(names))}")
+        if name not in kinds:
+            raise TypeError(f"{name!r} is no option of an engine; the options are {', '.join(sorted(kinds))}")
+        made = fields[kinds[name]]
         if name == "decay":
-            fields["lambda_"] = real(value, name)
+            made["lambda"] = real(value, name)
         elif name == "layer_indexer" and value is not None:
-            fields[name] = wholes(value, name, c.c_uint32)
-            fields["layer_indexers"] = len(fields[name])
+            made[name] = wholes(value, name, c.c_uint32)
+            made["layer_indexers"] = len(made[name])
         elif name == "workers" and value is not None:
-            fields[name] = instance(value, Workers, name)._address()
+            made[name] = instance(value, Workers, name)._address()
         elif name in ("device", "kernels", "runtime") and value is not None:
-            fields[name] = text(value, name)
+            made[name] = text(value, name)
         else:
-            fields[name] = value
-    return _structs.EngineConfig(**fields)
+            made[name] = value
+    ascend, tuning = struct(avsg_ascend, **fields[avsg_ascend]), struct(avsg_tuning, **fields[avsg_tuning])
+    own = {"k": k, "slots": slots, "tokens": tokens, "states": states, **fields[avsg_engine_config]}
+    return struct(avsg_engine_config, ascend=ascend, tuning=tuning, **own)

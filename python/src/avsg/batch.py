@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes as c
 from typing import TYPE_CHECKING, Any
 
-from . import _structs
-from ._arguments import whole
+from . import _header
+from ._arguments import struct, whole
 from .errors import InvalidError
 from .memory import HOST, Span, int32_span, numpy_of, span
 
@@ -19,7 +19,7 @@ PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
 class Batch:
     """The arrays of one decode step, which the library reads in place.
 
-    Every array is int32. `ids` has the shape [rows, K] (negative ids are padding), `cu_q` has one
+    Every array is int32. `ids` has the shape [tokens, K] (negative ids are padding), `cu_q` has one
     element more than there are requests, `block_table` has the shape [requests, blocks], and the
     others have one element for each request. `indexer` selected the ids. Write new values into the
     arrays, or name other arrays with `point`, and call the engine again.
@@ -47,7 +47,7 @@ class Batch:
         block_table: Any = None,
         indexer: int = 0,
     ) -> None:
-        self._struct = _structs.Batch(indexer=indexer)
+        self._struct = struct(_header.avsg_batch, indexer=indexer)
         self._as_parameter_ = c.byref(self._struct)
         self._spans: dict[str, Any] = {}
         self.device = HOST
@@ -58,17 +58,17 @@ class Batch:
 
     @classmethod
     def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0, indexer: int = 0) -> Batch:
-        """Makes a batch of NumPy arrays with `requests` requests of `tokens` rows.
+        """Makes a batch of NumPy arrays with `requests` requests of `tokens` tokens each.
 
         Request i is in state i, and every id is padding.
         """
         import numpy as np
 
         requests, tokens = whole(requests, "requests"), whole(tokens, "tokens")
-        k, blocks, rows = whole(k, "k"), whole(blocks, "blocks"), requests * tokens
+        k, blocks = whole(k, "k"), whole(blocks, "blocks")
         table = np.zeros((requests, blocks), np.int32) if blocks else None
         return cls(
-            np.full((rows, k), -1, np.int32),
+            np.full((requests * tokens, k), -1, np.int32),
             cu_q=np.arange(requests + 1, dtype=np.int32) * np.int32(tokens),
             state=np.arange(requests, dtype=np.int32),
             generation=np.ones(requests, np.int32),
@@ -139,19 +139,19 @@ def _elements(found: Span) -> int:
 
 
 class Fresh:
-    """The rows of a step, which the host pool does not have yet.
+    """The rows of a step's tokens, which the host pool does not have yet.
 
-    There is one array of any type for each segment. Row r of the batch begins at r times the
-    segment's stride.
+    There is one array of any type for each segment. The row of token t of the batch begins at t times
+    the segment's stride.
     """
 
     __slots__ = ("_as_parameter_", "_spans", "_struct", "device")
 
     def __init__(self, *segments: Any) -> None:
-        self._struct = _structs.Fresh(segments=len(segments))
+        self._struct = struct(_header.avsg_fresh, segments=len(segments))
         self._as_parameter_ = c.byref(self._struct)
-        if not 1 <= len(segments) <= _structs.MAX_SEGMENTS:
-            raise InvalidError(f"{len(segments)} segments were passed, but a row has 1 to {_structs.MAX_SEGMENTS}")
+        if not 1 <= len(segments) <= _header.MAX_SEGMENTS:
+            raise InvalidError(f"{len(segments)} segments were passed, but a row has 1 to {_header.MAX_SEGMENTS}")
         self._spans: list[Span | None] = [None] * len(segments)
         self.device = HOST
         for index, array in enumerate(segments):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ctypes as c
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from . import _structs
-from ._arguments import instance, whole
+from . import _header
+from ._arguments import instance, struct, whole
 from ._engine_config import engine_config
-from ._library import Handle, check, failure, lib
+from ._header import EngineInfo, EngineStats, Memory
+from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh
-from .constants import Lifetime, Table
 from .errors import InvalidError
 from .memory import HOST, View, host_span, int32_span, int32_view
 from .plan import Plan
@@ -20,77 +20,6 @@ from .streams import current_stream, stream_address
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class EngineInfo(NamedTuple):
-    """The configuration with every default filled in, and what was found at creation."""
-
-    device: str
-    #: The vector machine, such as "avx512"; "none" on a device.
-    machine: str
-    #: How rows are copied, such as "stream+8"; "none" on a device.
-    copier: str
-    k: int
-    tokens: int
-    slots: int
-    table: Table
-    lifetime: Lifetime
-    life: int
-    spread: int
-    retries: int
-    page: int
-    cores: int
-    states: int
-    layers: int
-    buffer_bytes: int
-    #: Threads that run a step on "cpu", the caller's included; 0 on a device.
-    threads: int
-    #: The tables of each state.
-    indexers: int
-
-
-class EngineStats(NamedTuple):
-    """What an engine has done since it was made; times in nanoseconds.
-
-    Of calls in a stream, only `queued` is counted. The header says what each number is.
-    """
-
-    plans: int
-    transfers: int
-    appends: int
-    queued: int
-    hits: int
-    misses: int
-    #: Misses whose slot an earlier id had been given since the state was last empty.
-    evictions: int
-    transferred_bytes: int
-    appended_bytes: int
-    plan_ns: int
-    transfer_ns: int
-    #: Time of steps on a device, whose stages the host cannot tell apart.
-    step_ns: int
-    append_ns: int
-
-
-class EngineMemory(NamedTuple):
-    """Bytes of device memory."""
-
-    buffer: int
-    tables: int
-
-
-class MemoryBytes(NamedTuple):
-    """Bytes of a pool, an engine and a plan in host, pinned and device memory."""
-
-    pool: int
-    engine_host: int
-    engine_device: int
-    plan_host: int
-    plan_pinned: int
-    plan_device: int
-    #: What steps with host arrays add on a device.
-    staging_pinned: int
-    staging_device: int
 
 
 #: What Python and ctypes raise for an argument of the wrong type, whose name they do not say.
@@ -111,12 +40,12 @@ def named(error: Exception, **arguments: Any) -> Exception:
 class Engine:
     """The operator on one device.
 
-    `k` is the most ids that a row selects, `slots` the slots of each request state and layer,
-    `tokens` the most rows of a request in a step, and `states` the number of requests that are
-    resident at once. The options are the fields of avsg_engine_config (include/avsg.h): device,
-    table, lifetime, life, decay (its `lambda`), spread, retries, page, machine, strategy, cores,
-    kernels, runtime, device_id, timeout_ms, launches, workers, copier, copier_ahead, layer_indexer
-    (the indexer of each layer), global_slots, slot_base, paper_a1 and paper_a2.
+    `k` is the most ids that a token selects, `slots` the slots of each request state and layer,
+    `tokens` the most tokens of a request in a step, and `states` the number of requests that are
+    resident at once. The options are the other fields of avsg_engine_config (include/avsg.h), such as
+    device, page, cores, workers and layer_indexer (the indexer of each layer); those of avsg_tuning,
+    such as table, lifetime, decay (its `lambda`) and machine; and those of avsg_ascend, such as
+    kernels and device_id.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.
@@ -129,31 +58,29 @@ class Engine:
         self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy)
         #: The pool's memory may be the caller's, which must outlive the engine.
         self._memory = (pool._handle, pool._memory)
-        self.info = self._get_info()
+        self.info = EngineInfo.of(filled(lib.avsg_engine_get_info, _header.avsg_engine_info, self._handle))
         self.k, self.device, self._layers = self.info.k, self.info.device, self.info.layers
         self._pool_rows = pool.info.rows
 
     @staticmethod
     def memory(
-        pool: PoolShape, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any
-    ) -> EngineMemory:
-        """Returns the device memory of an engine on a pool of this shape, without taking it."""
-        found = _structs.EngineMemory()
-        config = engine_config(k, slots, tokens, states, **options)
-        shape = instance(pool, PoolShape, "pool").config()
-        check(lib.avsg_engine_bytes(c.byref(config), c.byref(shape), c.byref(found)))
-        return EngineMemory(found.buffer, found.tables)
+        pool: PoolShape,
+        max_tokens: int = 0,
+        max_requests: int = 0,
+        block_stride: int = 0,
+        *,
+        k: int,
+        slots: int,
+        **options: Any,
+    ) -> Memory:
+        """Returns the memory of a pool of this shape, of an engine, and of a plan for so many tokens and requests.
 
-    @staticmethod
-    def memory_bytes(
-        pool: PoolShape, rows: int, requests: int, block_stride: int = 0, *, k: int, slots: int, **options: Any
-    ) -> MemoryBytes:
-        """Returns the memory of a pool, an engine and a plan for these rows and requests, without taking it."""
-        found = _structs.Memory()
+        None of it is taken. `block_stride` is that of the largest batch.
+        """
         config = c.byref(engine_config(k, slots, **options))
         shape = c.byref(instance(pool, PoolShape, "pool").config())
-        check(lib.avsg_memory_bytes(config, shape, rows, requests, block_stride, c.byref(found)))
-        return MemoryBytes(*(getattr(found, name) for name in MemoryBytes._fields))
+        arguments = config, shape, max_tokens, max_requests, block_stride
+        return Memory.of(filled(lib.avsg_get_memory, _header.avsg_memory, *arguments))
 
     def close(self) -> None:
         """Ends the engine.
@@ -168,10 +95,11 @@ class Engine:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def new_plan(self, rows: int | None = None, requests: int | None = None) -> Plan:
-        """Makes a plan; by default for one batch of all states with all their rows."""
-        requests = self.info.states if requests is None else whole(requests, "requests")
-        return Plan(self, requests * self.info.tokens if rows is None else rows, requests)
+    def new_plan(self, max_tokens: int | None = None, max_requests: int | None = None) -> Plan:
+        """Makes a plan; by default for one batch of all states with all their tokens."""
+        max_requests = self.info.states if max_requests is None else whole(max_requests, "max_requests")
+        max_tokens = max_requests * self.info.tokens if max_tokens is None else max_tokens
+        return Plan(self._handle, max_tokens, max_requests, self.k, self.device)
 
     def step(
         self,
@@ -281,12 +209,13 @@ class Engine:
         The layers are those of `indexer`. `ids` and `block_table` are int32 arrays in host memory.
         Ids at or above `seq_len`, or without a row in the pool, are padding.
         """
-        load = _structs.Load(state=state, generation=generation, seq_len=seq_len, indexer=indexer)
+        fields = {"state": state, "generation": generation, "seq_len": seq_len, "indexer": indexer}
         for name, array in (("ids", ids), ("block_table", block_table)):
             if array is not None:
                 span = int32_span(array, name, 1, host_span)
-                setattr(load, name, _structs.I32s(span.address, span.shape[0]))
-        check(lib.avsg_engine_load(self._handle, c.byref(load), instance(plan, Plan, "plan")._handle))
+                fields[name] = _header.avsg_i32s(data=span.address, len=span.shape[0])
+        load = c.byref(struct(_header.avsg_load, **fields))
+        check(lib.avsg_engine_load(self._handle, load, instance(plan, Plan, "plan")._handle))
 
     def fork(self, source: int, source_generation: int, target: int, target_generation: int) -> None:
         """Copies the state `source`, tables and slots, to `target`, for a sequence that is forked.
@@ -303,9 +232,7 @@ class Engine:
     @property
     def stats(self) -> EngineStats:
         """The counters and times of the calls so far."""
-        found = _structs.EngineStats()
-        check(lib.avsg_engine_get_stats(self._handle, c.byref(found)))
-        return EngineStats(*(getattr(found, name) for name in EngineStats._fields))
+        return EngineStats.of(filled(lib.avsg_engine_get_stats, _header.avsg_engine_stats, self._handle))
 
     def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
         """Returns the stream of a call that was passed a stream or arrays of a device."""
@@ -328,8 +255,7 @@ class Engine:
 
         They are bytes of the shape [states, slots, segment bytes].
         """
-        found = _structs.Buffer()
-        check(lib.avsg_engine_buffer(self._handle, layer, segment, c.byref(found)))
+        found = filled(lib.avsg_engine_get_buffer, _header.avsg_buffer, self._handle, layer, segment)
         shape, strides = (self.info.states, self.info.slots, found.bytes), (found.state_stride, found.slot_stride, 1)
         return View(found.base, shape, "|u1", (self._handle, self._memory), strides, self.device)
 
@@ -343,7 +269,7 @@ class Engine:
     def table(self, state: int, indexer: int = 0) -> np.ndarray:
         """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links."""
         words, count = c.c_void_p(), c.c_size_t()
-        check(lib.avsg_engine_indexer_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
+        check(lib.avsg_engine_get_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()
 
     def block_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
@@ -362,15 +288,5 @@ class Engine:
             raise InvalidError(
                 f"table is {list(pages.shape)} and lengths {list(counts.shape)}, but need {list(need)} and {need[0]}"
             )
-        stride = pages.strides[0] // 4
-        check(
-            lib.avsg_engine_block_table(self._handle, of.address, need[0], page, pages.address, stride, counts.address)
-        )
-
-    def _get_info(self) -> EngineInfo:
-        found = _structs.EngineInfo()
-        check(lib.avsg_engine_get_info(self._handle, c.byref(found)))
-        texts = (found.device.decode(), found.machine.decode(), found.copier.decode())
-        numbers = {name: getattr(found, name) for name in EngineInfo._fields[3:]}
-        numbers |= {"table": Table(found.table), "lifetime": Lifetime(found.lifetime)}
-        return EngineInfo(*texts, **numbers)
+        outputs = pages.address, pages.strides[0] // 4, counts.address
+        check(lib.avsg_engine_get_block_table(self._handle, of.address, need[0], page, *outputs))

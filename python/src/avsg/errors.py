@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ._header import Status
+
 
 class AvsgError(Exception):
     """A call of the library failed. The message names the value, the limit and the remedy."""
 
     #: The avsg_status that the library returned; 0 if this package raised the exception by itself.
-    status: int = 0
+    status: int = Status.OK
 
 
 class InvalidError(AvsgError, ValueError):
@@ -16,25 +18,25 @@ class InvalidError(AvsgError, ValueError):
     A selected id without a row drops its plan (`Engine.plan`).
     """
 
-    status = 1
+    status = Status.INVALID
 
 
 class NullError(AvsgError, ValueError):
     """A required argument is missing, or the object was closed. The call changed nothing."""
 
-    status = 2
+    status = Status.NULL
 
 
 class HandleError(AvsgError, ValueError):
     """A handle was destroyed before, or is of another kind."""
 
-    status = 3
+    status = Status.HANDLE
 
 
 class SizeError(AvsgError):
     """The library and this package disagree about the size of a struct."""
 
-    status = 4
+    status = Status.SIZE
 
 
 class BusyError(AvsgError):
@@ -43,25 +45,25 @@ class BusyError(AvsgError):
     The call changed nothing and may be repeated.
     """
 
-    status = 5
+    status = Status.BUSY
 
 
 class UnsupportedError(AvsgError, NotImplementedError):
     """The library or the device does not have what was asked for."""
 
-    status = 6
+    status = Status.UNSUPPORTED
 
 
 class NoMemoryError(AvsgError, MemoryError):
     """The machine cannot give that much memory. Nothing was taken."""
 
-    status = 7
+    status = Status.NO_MEMORY
 
 
 class SystemCallError(AvsgError, OSError):
     """The operating system refused a call."""
 
-    status = 8
+    status = Status.OS
 
 
 class InternalError(AvsgError, RuntimeError):
@@ -70,19 +72,19 @@ class InternalError(AvsgError, RuntimeError):
     The object answers every later call like this: close it and report the sentence.
     """
 
-    status = 9
+    status = Status.INTERNAL
 
 
 class DeviceError(AvsgError, RuntimeError):
     """The device's runtime refused a call; the sentence names the call and its code."""
 
-    status = 10
+    status = Status.DEVICE
 
 
 class ForkedError(AvsgError, RuntimeError):
     """The object belongs to the process that this one was forked from."""
 
-    status = 11
+    status = Status.FORKED
 
 
 BY_STATUS = {kind.status: kind for kind in AvsgError.__subclasses__()}

@@ -6,43 +6,23 @@ import ctypes as c
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _structs
-from ._library import Handle, check, lib
-from .constants import RequestStatus
+from . import _header
+from ._header import RECORD_MISSES, RECORD_STATUS, RECORD_WORDS, MemoryKind, PlanCounters, RequestStatus
+from ._library import Handle, check, filled, lib
 from .errors import InvalidError
-from .memory import View, int32_view
+from .memory import HOST, View, int32_view
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .engine import Engine
-
-RECORD_WORDS = 16
-STATUS_WORD = 9
 MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
-
-
-class Counters(NamedTuple):
-    """Counters of the last batch planned."""
-
-    requests: int
-    rows: int
-    #: Ids that have a slot.
-    selected: int
-    #: Selected ids whose row was in its slot already.
-    hits: int
-    #: Rows that one transfer copies.
-    misses: int
-    status: RequestStatus
-    #: The number of the plan among its engine's plans, from 1.
-    number: int
 
 
 class Request(NamedTuple):
     """One request of the last batch planned. The arrays are views that the next plan overwrites."""
 
-    first_row: int
-    rows: int
+    first_token: int
+    tokens: int
     slot: np.ndarray
     valid: np.ndarray
     miss_position: np.ndarray
@@ -53,24 +33,24 @@ class Request(NamedTuple):
 
 
 class Plan:
-    """Slots, miss lists and counters of batches of at most `rows` rows and `requests` requests.
+    """Slots, miss lists and counters of batches of at most `max_tokens` tokens and `max_requests` requests.
 
-    The arrays stay at one address for the plan's whole life; their contents are those of the last
-    batch planned.
+    `Engine.new_plan` makes it. The arrays stay at one address for the plan's whole life; their
+    contents are those of the last batch planned.
     """
 
-    def __init__(self, engine: Engine, rows: int, requests: int) -> None:
+    def __init__(self, engine: Handle | None, max_tokens: int, max_requests: int, k: int, device: str) -> None:
         out = c.c_void_p()
-        check(lib.avsg_plan_create(engine._handle, rows, requests, c.byref(out)))
+        check(lib.avsg_plan_create(engine, max_tokens, max_requests, c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
-        self.rows, self.requests, self.k, self._device = rows, requests, engine.k, engine.device
+        self.max_tokens, self.max_requests, self.k, self._device = max_tokens, max_requests, k, device
         #: `status` for the check of every step: `any` of so few words is faster than NumPy's.
         self._status = memoryview(self.status)
 
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
         self._handle, self._status = None, memoryview(b"")
-        for name in ("slots", "valid", "record", "status"):
+        for name in ("slots", "valid", "record", "misses", "status"):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
@@ -84,29 +64,27 @@ class Plan:
 
         `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
         """
-        shape, arrays = self._shape(name), _structs.PlanArrays()
-        check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
-        return int32_view(getattr(arrays, name), shape, self._handle)
+        return self._view(name, MemoryKind.HOST, HOST)
 
     def device_view(self, name: str) -> View:
         """Returns the array `name` in device memory, where a stream leaves it.
 
         On "cpu" this is `view`.
         """
-        shape, arrays = self._shape(name), _structs.PlanArrays()
-        check(lib.avsg_plan_get_device_arrays(self._handle, c.byref(arrays)))
-        return int32_view(getattr(arrays, name), shape, self._handle, self._device)
+        return self._view(name, MemoryKind.DEVICE, self._device)
 
-    def _shape(self, name: str) -> tuple[int, ...]:
-        shapes = {"slot": (self.rows, self.k), "valid": (self.rows,), "record": (self.requests, RECORD_WORDS)}
-        shapes |= dict.fromkeys(MISS_LISTS, (self.rows * self.k,))
+    def _view(self, name: str, memory: MemoryKind, device: str) -> View:
+        shapes = {"slot": (self.max_tokens, self.k), "valid": (self.max_tokens,)}
+        shapes["record"] = (self.max_requests, RECORD_WORDS)
+        shapes |= dict.fromkeys(MISS_LISTS, (self.max_tokens * self.k,))
         if name not in shapes:
             raise InvalidError(f"{name!r} is not an array of a plan; the arrays are {', '.join(shapes)}")
-        return shapes[name]
+        arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, memory)
+        return int32_view(getattr(arrays, name), shapes[name], self._handle, device)
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """The slot of each selected id, [rows, K] in int32; -1 for an id without a row.
+        """The slot of each selected id, [max_tokens, K] in int32; -1 for an id without a row.
 
         Such an id is padding (a negative one, and every id of a request whose state is -1), or the
         request's `status` is about it. NumPy reads an array's last element at -1: leave it out.
@@ -115,41 +93,42 @@ class Plan:
 
     @cached_property
     def valid(self) -> np.ndarray:
-        """How many ids of each row have a slot, [rows] in int32."""
+        """How many ids of each token have a slot, [max_tokens] in int32."""
         return self.view("valid").numpy()
 
     @cached_property
     def record(self) -> np.ndarray:
-        """Sixteen words for each request, [requests, 16] in int32.
+        """The record of each request, [max_requests, 16] in int32.
 
-        The misses of its rows are at 0 to 7, all its misses at 8, and its status bits at 9.
+        The misses of its tokens come first; `misses` and `status` are other words of it.
         """
         return self.view("record").numpy()
 
     @cached_property
+    def misses(self) -> np.ndarray:
+        """The number of misses of each request, [max_requests] in int32."""
+        return self.record[:, RECORD_MISSES]
+
+    @cached_property
     def status(self) -> np.ndarray:
-        """The `RequestStatus` bits of each request, [requests] in int32; 0 if every id was accepted."""
-        return self.record[:, STATUS_WORD]
+        """The `RequestStatus` bits of each request, [max_requests] in int32; 0 if every id was accepted."""
+        return self.record[:, RECORD_STATUS]
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> PlanCounters:
         """The counters of the last batch planned."""
-        found = _structs.PlanCounters()
-        check(lib.avsg_plan_get_counters(self._handle, c.byref(found)))
-        status = RequestStatus(found.status)
-        return Counters(found.requests, found.rows, found.selected, found.hits, found.misses, status, found.number)
+        return PlanCounters.of(filled(lib.avsg_plan_get_counters, _header.avsg_plan_counters, self._handle))
 
     def count_duplicates(self) -> int:
-        """Counts the ids that a row of the last batch selects again after their first place in it."""
+        """Counts the ids that a token of the last batch selects again after their first place in it."""
         count = c.c_size_t()
-        check(lib.avsg_plan_count_duplicates(self._handle, c.byref(count)))
+        check(lib.avsg_plan_get_duplicates(self._handle, c.byref(count)))
         return count.value
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""
-        found = _structs.PlanRequest()
-        check(lib.avsg_plan_get_request(self._handle, index, c.byref(found)))
-        views = {"slot": (found.rows, self.k), "valid": (found.rows,)}
+        found = filled(lib.avsg_plan_get_request, _header.avsg_plan_request, self._handle, index)
+        views = {"slot": (found.tokens, self.k), "valid": (found.tokens,)}
         views |= dict.fromkeys(MISS_LISTS, (found.misses,))
         arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}
-        return Request(found.first_row, found.rows, status=RequestStatus(found.status), **arrays)
+        return Request(found.first_token, found.tokens, status=RequestStatus(found.status), **arrays)

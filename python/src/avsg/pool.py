@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes as c
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _structs
-from ._arguments import instance, whole, wholes
-from ._library import Handle, check, lib
-from .constants import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, Role
+from . import _header
+from ._arguments import address, instance, struct, whole, wholes
+from ._header import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, PoolInfo, Role
+from ._library import Handle, check, filled, lib
 from .errors import InvalidError
 from .memory import View, host_span, numpy_of
 
@@ -36,7 +37,7 @@ class PoolShape(NamedTuple):
     chunk_bytes: int | None = 0
     pages: Pages = Pages.DEFAULT
 
-    def config(self) -> _structs.PoolConfig:
+    def config(self) -> _header.avsg_pool_config:
         """Returns the C struct of this geometry."""
         lengths = wholes(self.row_bytes, "row_bytes")
         strides = wholes([0] * len(lengths) if self.row_stride is None else self.row_stride, "row_stride")
@@ -44,45 +45,15 @@ class PoolShape(NamedTuple):
             text = f"a row has {len(lengths)} segments and {len(strides)} strides"
             raise InvalidError(f"{text}, but needs 1 to {MAX_SEGMENTS} segments with a stride each")
         chunk_bytes = c.c_size_t(-1).value if self.chunk_bytes is None else self.chunk_bytes
-        made = _structs.PoolConfig(
-            layers=self.layers, rows=self.rows, segments=len(lengths), chunk_bytes=chunk_bytes, pages=self.pages
-        )
+        fields = {"layers": self.layers, "rows": self.rows, "pages": self.pages}
+        made = struct(_header.avsg_pool_config, segments=len(lengths), chunk_bytes=chunk_bytes, **fields)
         made.segment_bytes[: len(lengths)], made.segment_stride[: len(strides)] = lengths, strides
         return made
 
     def bytes(self) -> int:
         """Returns the bytes that a pool of this geometry takes at most, without taking them."""
-        total = c.c_size_t()
-        check(lib.avsg_pool_bytes(c.byref(self.config()), c.byref(total)))
-        return total.value
-
-    def chunk_lengths(self) -> list[int]:
-        """Returns the bytes of each array that `Pool.over` needs.
-
-        The order is layer by layer and segment by segment.
-        """
-        config, count = c.byref(self.config()), c.c_size_t()
-        check(lib.avsg_pool_chunk_bytes(config, None, 0, c.byref(count)))
-        lengths = (c.c_size_t * count.value)()
-        check(lib.avsg_pool_chunk_bytes(config, lengths, count, c.byref(count)))
-        return list(lengths)
-
-
-class PoolInfo(NamedTuple):
-    """What a pool is and has got."""
-
-    layers: int
-    rows: int
-    segment_bytes: tuple[int, ...]
-    segment_stride: tuple[int, ...]
-    #: Bytes of a whole row, without the gaps of strides.
-    row_bytes: int
-    bytes: int
-    #: Bytes that hugepages map.
-    huge_bytes: int
-    chunks: int
-    pages: Pages
-    role: Role
+        arguments = None, c.byref(self.config()), 0, 0, 0
+        return filled(lib.avsg_get_memory, _header.avsg_memory, *arguments).pool
 
 
 class Pool:
@@ -116,18 +87,33 @@ class Pool:
 
     @classmethod
     def over(cls, shape: PoolShape, arrays: Sequence[Any]) -> Pool:
-        """Makes a pool over the caller's writable arrays, one for each of `shape.chunk_lengths()`.
+        """Makes a pool over the caller's writable arrays: one for each segment of each layer, layer by layer.
 
-        The pool keeps them alive.
+        Row r of an array begins at r strides of its segment. The pool keeps the arrays alive.
         """
         config = instance(shape, PoolShape, "shape").config()
         spans = [host_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
         for index, found in enumerate(spans):
             if not found.contiguous:
-                raise InvalidError(f"arrays[{index}] is not contiguous, but a chunk must be; make it contiguous")
-        chunks = (_structs.Chunk * len(spans))(*(_structs.Chunk(found.address, found.nbytes) for found in spans))
-        out = c.c_void_p()
-        check(lib.avsg_pool_from_memory(c.byref(config), chunks, len(spans), c.byref(out)))
+                raise InvalidError(f"arrays[{index}] is not contiguous, but must be; make it contiguous")
+        if len(spans) != config.layers * config.segments:
+            text = f"the pool has {config.layers} layers of {config.segments} segments"
+            raise InvalidError(f"{len(spans)} arrays were passed, but {text}; pass one for each segment of each layer")
+        regions = [_header.avsg_region(data=found.address, bytes=found.nbytes) for found in spans]
+        parts = [
+            _header.avsg_pool_part(region=index, segment=segment, first_layer=layer, layers=1, rows=config.rows)
+            for index, (layer, segment) in enumerate(itertools.product(range(config.layers), range(config.segments)))
+        ]
+        layout = struct(
+            _header.avsg_pool_layout,
+            row_stride=tuple(stride or length for stride, length in zip(config.segment_stride, config.segment_bytes)),
+            regions=(_header.avsg_region * len(regions))(*regions),
+            region_count=len(regions),
+            parts=(_header.avsg_pool_part * len(parts))(*parts),
+            part_count=len(parts),
+        )
+        config.layout, out = address(layout), c.c_void_p()
+        check(lib.avsg_pool_create(c.byref(config), c.byref(out)))
         return cls.__new__(cls)._adopt(out, spans)
 
     @classmethod
@@ -241,12 +227,11 @@ class Pool:
         """The address and the number of rows of each chunk of a layer's segment."""
         key = (layer, segment)
         if key not in self._runs:
-            chunks, starts = self._chunks(), [self._address(layer, segment, 0)]
-            rows = self.info.rows
-            first = next(index for index, chunk in enumerate(chunks) if chunk.data == starts[0])
-            # A chunk holds a power of two of rows, and the next chunk begins with the row after
-            # them.
-            following = chunks[first + 1].data if first + 1 < len(chunks) else None
+            start, rows = self._address(layer, segment, 0), self.info.rows
+            # A chunk of the library holds a power of two of rows, and the next chunk begins with the
+            # row after them. Each of the caller's arrays holds all rows.
+            chunks = self._chunks() if self._memory is None else ()
+            following = next((after.data for chunk, after in zip(chunks, chunks[1:]) if chunk.data == start), None)
             powers = (1 << bit for bit in range(rows.bit_length()) if 1 << bit < rows)
             each = next((power for power in powers if self._address(layer, segment, power) == following), rows)
             self._runs[key] = [
@@ -255,27 +240,14 @@ class Pool:
         return self._runs[key]
 
     def _chunks(self) -> Any:
-        chunks, count = (_structs.Chunk * self.info.chunks)(), c.c_size_t()
-        check(lib.avsg_pool_chunks(self._handle, chunks, len(chunks), c.byref(count)))
+        chunks, count = (_header.avsg_chunk * self.info.chunks)(), c.c_size_t()
+        check(lib.avsg_pool_get_chunks(self._handle, chunks, len(chunks), c.byref(count)))
         return chunks
 
     def _address(self, layer: int, segment: int, row: int) -> int:
         out = c.c_void_p()
-        check(lib.avsg_pool_row(self._handle, layer, segment, row, c.byref(out)))
+        check(lib.avsg_pool_get_row(self._handle, layer, segment, row, c.byref(out)))
         return out.value or 0
 
     def _get_info(self) -> PoolInfo:
-        found = _structs.PoolInfo()
-        check(lib.avsg_pool_get_info(self._handle, c.byref(found)))
-        return PoolInfo(
-            found.layers,
-            found.rows,
-            tuple(found.segment_bytes[: found.segments]),
-            tuple(found.segment_stride[: found.segments]),
-            found.row_bytes,
-            found.bytes,
-            found.huge_bytes,
-            found.chunks,
-            Pages(found.pages),
-            Role(found.role),
-        )
+        return PoolInfo.of(filled(lib.avsg_pool_get_info, _header.avsg_pool_info, self._handle))

@@ -6,13 +6,11 @@ import ctypes as c
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _structs
-from ._arguments import wholes
+from . import _header
+from ._arguments import struct, wholes
+from ._header import LogLevel
 from ._library import Handle, check, lib
-from .constants import LogLevel
 from .errors import NullError
-
-_CALLBACK = c.CFUNCTYPE(None, c.c_void_p, c.c_int32, c.c_char_p)
 
 
 class Workers:
@@ -25,9 +23,8 @@ class Workers:
 
     def __init__(self, threads: int, *, cpus: Sequence[int] = (), pin: bool = False, spin_us: int = 0) -> None:
         array = wholes(cpus, "cpus", c.c_int32)
-        config = _structs.WorkersConfig(threads=threads, pin=pin, cpu_count=len(array), spin_us=spin_us)
-        config.cpus = c.addressof(array) if len(array) else None
-        out = c.c_void_p()
+        options = {"threads": threads, "pin": pin, "cpus": array, "cpu_count": len(array), "spin_us": spin_us}
+        config, out = struct(_header.avsg_workers_config, **options), c.c_void_p()
         check(lib.avsg_workers_create(c.byref(config), c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_workers_destroy)
 
@@ -58,7 +55,7 @@ def set_log(callback: Callable[[LogLevel, str], None] | None, level: LogLevel = 
     global _log
     new = None
     if callback is not None:
-        new = _CALLBACK(lambda _, number, text: callback(LogLevel(number), text.decode()))
-    check(lib.avsg_set_log(c.cast(new, c.c_void_p) if new else None, None, level))
+        new = _header.avsg_log_callback(lambda _, number, text: callback(LogLevel(number), text.decode()))
+    check(lib.avsg_set_log(new, None, level))
     # The last function is kept until the library has the new one.
     _log = new

@@ -92,7 +92,7 @@ class ResidentPlanner:
         # Tokens from `max_token` on are padding here, and no mistake.
         self._engine.plan(self._batch_of(layer, topk_indices, ids), self._plan, check=False)
         array_at(current_slots, (num_reqs, topk))[:] = self._plan.slots[:num_reqs]
-        counts = self._plan.record[:num_reqs, 8]
+        counts = self._plan.misses[:num_reqs]
         array_at(miss_count, (num_reqs,))[:] = counts
         self._copy_misses("miss_id", array_at(miss_tokens, (num_reqs, topk)), counts)
         self._copy_misses("miss_slot", array_at(miss_slots, (num_reqs, topk)), counts)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::baseline::{HashMapLru, LruCrate, Matcher, Miss, PreviousStep, ScalarTable};
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::StandaloneTable;
+use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
 
 /// A matcher that is timed.

@@ -63,7 +63,6 @@ impl Arrays {
         let at =
             |word: usize, len| DeviceArray { address: memory.address() + 4 * word as u64, len };
         let batch = DeviceBatch {
-            requests: 1,
             k,
             ids: at(IDS, k),
             ids_stride: k,

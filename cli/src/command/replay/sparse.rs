@@ -64,7 +64,7 @@ mod tests {
             println!("skipped: this system grants no more memory than it has");
             return;
         }
-        let available = avsg::memory::available().unwrap();
+        let available = avsg::available_memory::bytes().unwrap();
         let rows = 2 * available / (1 << 20);
         let config = PoolConfig::new(1, rows, RowFormat::single(1 << 20).unwrap());
         assert!(HostPool::new(&config).is_err());

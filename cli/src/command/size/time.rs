@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use avsg::Error;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::StandaloneTable;
+use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
 use clap::Args;
 use serde::Serialize;

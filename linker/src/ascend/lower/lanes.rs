@@ -3,10 +3,9 @@
 use super::Lower;
 use super::registers::Temp;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Function, Length, Node, Operation, Scalar, Tensor, Type, Vector,
-    VectorOp, View,
+    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
-use crate::ascend::functions::{append, lookup, words};
+use crate::ascend::functions::{append, lookup};
 use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
@@ -36,6 +35,12 @@ pub fn iota(to: Tensor) -> Call {
 fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
     let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
     vector(op, to.viewed_as(View::U16), from, None, over)
+}
+
+/// Returns an operation of each lane with one word.
+fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
+    from.push(Tensor::word(word.cast_unsigned()));
+    vector(op, to, from, None, Length::Lanes)
 }
 
 /// Returns a shift of unsigned numbers.
@@ -120,11 +125,19 @@ impl Lower<'_> {
         });
     }
 
-    /// Adds an operation with a constant word.
-    fn with_word(&mut self, op: &Op, function: &'static Function, word: i32) {
-        self.make(op.out, false, &op.args, |to, mut from| {
-            words::with_word(function, to, from.remove(0), word.cast_unsigned())
-        });
+    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
+    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
+        let range = self.ranges[value.0 as usize];
+        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
+            let same = self.operand(value);
+            self.at.extend(out.map(|out| (out, same)));
+            return;
+        }
+        self.with_word(VectorOp::AndWord, out, value, mask);
+    }
+
+    fn with_word(&mut self, op: VectorOp, out: Option<Value>, value: Value, word: i32) {
+        self.make(out, false, &[value], |to, from| with_word(op, to, from, word));
     }
 
     /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
@@ -135,8 +148,7 @@ impl Lower<'_> {
         let mut from = self.operand(index);
         if range.lo < 0 || range.hi > last {
             let to = self.temp(false, "offset");
-            let word = last.cast_unsigned();
-            self.call(words::with_word(&words::AND_WORD, to.clone(), from, word));
+            self.call(with_word(VectorOp::AndWord, to.clone(), vec![from], last));
             from = to;
         }
         let to = self.temp(false, "offset");
@@ -161,11 +173,9 @@ impl Lower<'_> {
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            OpCode::AndTo(n) => self.with_word(op, &words::AND_WORD, n),
-            OpCode::LowBits(bits) => {
-                self.with_word(op, &words::AND_WORD, ((1u32 << bits) - 1).cast_signed());
-            }
-            OpCode::OrTo(n) => self.with_word(op, &words::OR_WORD, n),
+            OpCode::AndTo(n) => self.and(op.out, a[0], n),
+            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
+            OpCode::OrTo(n) => self.with_word(VectorOp::OrWord, op.out, a[0], n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
@@ -182,9 +192,10 @@ impl Lower<'_> {
                     vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
                 });
             }
+            // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
-                let (no, yes) = (from.remove(2), from.remove(1));
-                words::select(to, from.remove(0), [yes, no])
+                from[1..].iter_mut().for_each(|value| value.view = View::F32);
+                vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
             }),
             OpCode::Eq => self.compare(op.out, a, None),
             OpCode::EqTo(n) => {

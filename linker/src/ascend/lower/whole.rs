@@ -1,7 +1,7 @@
 //! Lowers scalars, and operations on whole columns.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
+use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor, Type};
 use crate::ascend::functions::{life, share, victims};
 use crate::check::Why;
 use crate::names::camel;
@@ -33,7 +33,7 @@ impl Lower<'_> {
             OpCode::ScalarAdd => a(0) + a(1),
             OpCode::ScalarSub => a(0) - a(1),
             OpCode::ScalarMul => a(0) * a(1),
-            OpCode::ScalarAddTo(n) => a(0) + n.into(),
+            OpCode::ScalarAddTo(n) => a(0) + n,
             OpCode::Max if self.conditions(op) => Expr::either(a(0), a(1)),
             OpCode::Max => Expr::max(a(0), a(1)),
             OpCode::Min => Expr::min(a(0), a(1)),
@@ -88,26 +88,28 @@ impl Lower<'_> {
                 let word = self.line_word(&name(0), op.args[0]);
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
-                self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
+                let (from, ty) = (Tensor::named(line), Type::I32);
+                self.call(Call::from(Operation::Read { name: out, ty, from, at: word }));
             }
             OpCode::WriteOutput if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
-                self.call(Call::from(Operation::SetWord { line, at, value }));
+                let to = Tensor::named(line);
+                self.call(Call::from(Operation::Write { to, at, value }));
             }
             OpCode::WriteOutput => {
-                let (line, value) = ("word".into(), a[1].clone());
-                self.call(Call::from(Operation::SetWord { line, at: 0.into(), value }));
-                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                let (to, value) = (Tensor::named("word"), a[1].clone());
+                self.call(Call::from(Operation::Write { to, at: 0.into(), value }));
+                let to = Global::at(&self.gm(op.columns[0]), a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
             OpCode::Fetch => {
-                let from = Global::at(self.gm(op.columns[1]), a[0].clone());
+                let from = Global::at(&self.gm(op.columns[1]), a[0].clone());
                 self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
             }
             OpCode::Publish | OpCode::PublishList(_) => {
                 let column = if let OpCode::PublishList(n) = op.code { n } else { 0 };
-                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                let to = Global::at(&self.gm(op.columns[0]), a[0].clone());
                 let n = a.get(1).cloned();
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));

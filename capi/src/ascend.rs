@@ -1,0 +1,81 @@
+//! The options of an Ascend device.
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::contract::contract;
+use crate::sized::{self, SizedStruct};
+use crate::status::Result;
+
+/// An Ascend device (`avsg_engine_config.ascend`). It needs a pool of pages that its driver can register
+/// (AVSG_DEVICE otherwise; try smaller `pages`), and rows of one or two segments. Its engines on one
+/// pool share one registration. An engine uses at most the cores of the device, and in a stream at most the
+/// stream's limit (aclrtSetStreamResLimit) at the time of the call. "cpu" ignores these options.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_ascend {
+    /// sizeof(avsg_ascend).
+    pub size: usize,
+    /// The path of the kernels of this geometry, a file or a folder: compiled ones for "ascend"
+    /// (`avsg emit` writes their sources), sources for "ascend-sim". NULL selects the kernels in
+    /// this library. For "ascend" these are the kernels of the default geometries, and only if the
+    /// library was built with the package feature `kernels` where CANN's compiler is installed
+    /// (AVSG_INVALID otherwise); for "ascend-sim" they are those of every geometry.
+    pub kernels: *const c_char,
+    /// The path of the runtime's library (libascendcl.so) for "ascend". NULL searches the system's
+    /// library path.
+    pub runtime: *const c_char,
+    /// The index of the device, as the runtime counts devices.
+    pub device_id: i32,
+    /// Milliseconds after which a call stops waiting for the device; 0 selects 10000.
+    pub timeout_ms: u32,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (32 bytes, asserted below), and its
+// fields are integers and pointers.
+unsafe impl SizedStruct for avsg_ascend {
+    const NAME: &'static str = "avsg_ascend";
+    const FIRST_SIZE: usize = 32;
+}
+const _: () = assert!(size_of::<avsg_ascend>() == 32);
+
+/// The Ascend device of an engine.
+pub(crate) struct AscendDevice {
+    pub simulated: bool,
+    pub kernels: Option<PathBuf>,
+    pub runtime: Option<PathBuf>,
+    pub id: i32,
+    pub timeout_ms: u32,
+    pub one_launch: Option<bool>,
+}
+
+/// Reads the options of an Ascend device; NULL selects the defaults.
+///
+/// # Safety
+/// `options` is NULL or valid for reads of the number of bytes in its `size`, and its strings are NULL
+/// or NUL-terminated.
+pub(crate) unsafe fn ascend_device(
+    options: *const avsg_ascend,
+    simulated: bool,
+    one_launch: Option<bool>,
+) -> Result<AscendDevice> {
+    let options = contract!(sized::read_or_defaults(options))?;
+    Ok(AscendDevice {
+        simulated,
+        kernels: contract!(path(options.kernels)),
+        runtime: contract!(path(options.runtime)),
+        id: options.device_id,
+        timeout_ms: if options.timeout_ms == 0 { 10_000 } else { options.timeout_ms },
+        one_launch,
+    })
+}
+
+/// Copies a path; None for NULL.
+///
+/// # Safety
+/// `path` is NULL or a NUL-terminated string.
+unsafe fn path(path: *const c_char) -> Option<PathBuf> {
+    let text = (!path.is_null()).then(|| contract!(CStr::from_ptr(path)));
+    text.map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())))
+}

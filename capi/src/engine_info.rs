@@ -1,0 +1,134 @@
+//! What an engine is: its description, and its tables.
+
+use std::ffi::c_char;
+use std::ptr;
+
+use avsg::device::params::{Lifetime, Table};
+
+use crate::c_text::c_chars;
+use crate::contract::contract;
+use crate::engine::avsg_engine;
+use crate::handle;
+use crate::sized::{OutPtr, OutStruct, SizedStruct};
+use crate::status::{avsg_status, enter};
+use avsg::engine::{Config, Engine};
+
+/// The description of an engine: its configuration with the defaults filled in, and what creation
+/// measured.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_engine_info {
+    /// sizeof(avsg_engine_info).
+    pub size: usize,
+    /// The name of the device.
+    pub device: [c_char; 16],
+    /// The vector instructions, such as "avx512"; "none" on an Ascend device.
+    pub machine: [c_char; 32],
+    /// The method that copies rows, such as "stream+8"; "none" on an Ascend device.
+    pub copier: [c_char; 32],
+    /// K, the most ids that a token selects.
+    pub k: u32,
+    /// N_q, the most tokens of a request in one step.
+    pub tokens: u32,
+    /// S, the number of slots per state and layer.
+    pub slots: u32,
+    /// An `avsg_table`.
+    pub table: i32,
+    /// An `avsg_lifetime`, but not AVSG_LIFETIME_AUTO.
+    pub lifetime: i32,
+    /// The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
+    pub life: i32,
+    /// Links per slot.
+    pub spread: u32,
+    /// R, the number of links probed after the first.
+    pub retries: u32,
+    /// Tokens per block of the host's block tables; 0 if there are none.
+    pub page: u32,
+    /// Cores in use.
+    pub cores: u32,
+    /// Request states.
+    pub states: usize,
+    /// Layers of the pool.
+    pub layers: usize,
+    /// Bytes of the device buffer.
+    pub buffer_bytes: usize,
+    /// Threads that run a launch on "cpu", the caller's included; 0 on an Ascend device.
+    pub threads: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// Indexers: the tables of each state.
+    pub indexers: usize,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
+// its fields are integers.
+unsafe impl SizedStruct for avsg_engine_info {
+    const NAME: &'static str = "avsg_engine_info";
+    const FIRST_SIZE: usize = 168;
+}
+const _: () = assert!(size_of::<avsg_engine_info>() == 168);
+
+fn engine_info(engine: &Engine) -> avsg_engine_info {
+    let Config { params, states, cores, ref indexers, .. } = *engine.config();
+    avsg_engine_info {
+        size: 0,
+        device: c_chars(&engine.device()),
+        machine: c_chars(&engine.machine().unwrap_or("none")),
+        copier: engine.copier().map_or_else(|| c_chars(&"none"), |copier| c_chars(&copier)),
+        k: params.k,
+        tokens: params.tokens,
+        slots: params.slots,
+        table: i32::from(params.table != Table::Wide),
+        lifetime: if matches!(params.lifetime, Lifetime::Constant(_)) { 1 } else { 2 },
+        life: match params.lifetime {
+            Lifetime::Constant(life) => life.into(),
+            Lifetime::Frequency(_) => 0,
+        },
+        spread: params.spread,
+        retries: params.retries,
+        page: params.page,
+        cores: cores as u32,
+        states,
+        layers: engine.pool().layers(),
+        buffer_bytes: engine.buffer().bytes(),
+        threads: engine.threads().unwrap_or(0) as u32,
+        reserved: 0,
+        indexers: indexers.count(),
+    }
+}
+
+/// Describes an engine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_get_info(
+    engine: *const avsg_engine,
+    info: *mut avsg_engine_info,
+) -> avsg_status {
+    enter(|| {
+        let out = contract!(OutStruct::new(info)?);
+        out.write(engine_info(&*handle::shared::<Engine>(engine)?));
+        Ok(())
+    })
+}
+
+/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links. Word 0 is its
+/// generation. It is meant for snapshots and tests. The words are valid until the next call that takes
+/// the engine's handle as a non-const pointer. On an Ascend device they are copied without waiting for
+/// the caller's streams: synchronize those first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_get_table(
+    engine: *mut avsg_engine,
+    indexer: usize,
+    state: usize,
+    words: *mut *const i32,
+    count: *mut usize,
+) -> avsg_status {
+    enter(|| {
+        let at = contract!(OutPtr::new("words", words, ptr::null()))?;
+        let len = contract!(OutPtr::new("count", count, 0))?;
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let table = engine.read_indexer_table(indexer, state)?;
+        at.write(table.as_ptr());
+        len.write(table.len());
+        Ok(())
+    })
+}

@@ -1,0 +1,104 @@
+//! The arrays of a plan.
+
+use std::ptr;
+
+use crate::contract::contract;
+use crate::handle;
+use crate::plan::avsg_plan;
+use crate::sized::{OutStruct, SizedStruct};
+use crate::status::{Failure, avsg_status, enter};
+use avsg::plan::Plan;
+
+/// The arrays of a plan, at addresses that never change. They hold the last batch planned.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_plan_arrays {
+    /// sizeof(avsg_plan_arrays).
+    pub size: usize,
+    /// The stride of tokens in `slot` and the miss lists: the engine's K.
+    pub k: usize,
+    /// slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
+    pub slot: *const i32,
+    /// valid[t] is the number of ids of token t that have a slot.
+    pub valid: *const i32,
+    /// The batch's `cu_q`; NULL in device memory.
+    pub cu_q: *const i32,
+    /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8); the
+    /// elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
+    pub record: *const i32,
+    /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
+    /// position: (token within the request) * k + i.
+    pub miss_position: *const i32,
+    /// The id of each miss.
+    pub miss_id: *const i32,
+    /// The slot of its state that each miss got.
+    pub miss_slot: *const i32,
+    /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
+    pub miss_row: *const i32,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
+unsafe impl SizedStruct for avsg_plan_arrays {
+    const NAME: &'static str = "avsg_plan_arrays";
+    const FIRST_SIZE: usize = 80;
+}
+
+fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
+    let arrays = plan.arrays();
+    avsg_plan_arrays {
+        size: 0,
+        k: arrays.k,
+        slot: arrays.slot.as_ptr(),
+        valid: arrays.valid.as_ptr(),
+        cu_q: arrays.cu_q.as_ptr(),
+        record: arrays.record.as_ptr(),
+        miss_position: arrays.miss.position.as_ptr(),
+        miss_id: arrays.miss.id.as_ptr(),
+        miss_slot: arrays.miss.slot.as_ptr(),
+        miss_row: arrays.miss.row.as_ptr(),
+    }
+}
+
+/// Returns the addresses of a plan's arrays in the memory of its device.
+fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
+    let Some(device) = plan.device_arrays() else { return host_arrays(plan) };
+    let at = |address: u64| ptr::without_provenance::<i32>(address as usize);
+    let [miss_position, miss_id, miss_slot, miss_row] = device.miss.map(at);
+    avsg_plan_arrays {
+        size: 0,
+        k: plan.arrays().k,
+        slot: at(device.slot),
+        valid: at(device.valid),
+        cu_q: ptr::null(),
+        record: at(device.record),
+        miss_position,
+        miss_id,
+        miss_slot,
+        miss_row,
+    }
+}
+
+/// Gives the addresses of a plan's arrays in AVSG_MEMORY_HOST, which a plan made with a NULL stream
+/// fills, or in AVSG_MEMORY_DEVICE, which is freed with the engine and is host memory on "cpu".
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_plan_get_arrays(
+    plan: *const avsg_plan,
+    memory: i32,
+    arrays: *mut avsg_plan_arrays,
+) -> avsg_status {
+    enter(|| {
+        let out = contract!(OutStruct::new(arrays)?);
+        let plan = handle::shared::<Plan>(plan)?;
+        out.write(match memory {
+            0 => host_arrays(&plan),
+            2 => device_arrays(&plan),
+            other => {
+                let limit = "arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2)";
+                return Failure::refuse(format!(
+                    "memory is {other}, but {limit}; pass one of them"
+                ));
+            }
+        });
+        Ok(())
+    })
+}

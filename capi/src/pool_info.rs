@@ -1,0 +1,183 @@
+//! The memory of a pool, described.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::contract::contract;
+use crate::handle;
+use crate::pool::{Pool, avsg_pool};
+use crate::segments::AVSG_MAX_SEGMENTS;
+use crate::sized::{self, OutPtr, OutStruct, SizedStruct, check_capacity};
+use crate::status::avsg_status::AVSG_BUSY;
+use crate::status::{Failure, Result, avsg_status, enter, unknown_constant};
+use avsg::pool::{HostPool, Pages, Role};
+use avsg::rows::{MAX_SEGMENTS, Segment};
+
+/// The pages of a pool's memory.
+#[repr(C)]
+pub enum avsg_pages {
+    /// The same as AVSG_PAGES_HUGE_2M.
+    AVSG_PAGES_DEFAULT = 0,
+    /// Explicit hugepages of 1 GiB; if the system has none free, AVSG_PAGES_HUGE_2M.
+    AVSG_PAGES_HUGE_1G = 1,
+    /// Explicit hugepages of 2 MiB; if the system has none free, AVSG_PAGES_THP.
+    AVSG_PAGES_HUGE_2M = 2,
+    /// Transparent hugepages; if the system does not give them, AVSG_PAGES_PLAIN.
+    AVSG_PAGES_THP = 3,
+    /// Plain pages.
+    AVSG_PAGES_PLAIN = 4,
+    /// The caller's memory, or that of an allocator. It appears only in `avsg_pool_info`.
+    AVSG_PAGES_CALLER = 5,
+}
+
+/// The access of a process to a pool. A pool has at most one writer at a time.
+#[repr(C)]
+pub enum avsg_role {
+    /// The process reads rows, and its mapping is read-only.
+    AVSG_ROLE_READER = 0,
+    /// The process reads and writes rows.
+    AVSG_ROLE_WRITER = 1,
+}
+
+/// Returns the role of an `avsg_role`.
+pub(crate) fn role(role: i32) -> Result<Role> {
+    match role {
+        0 => Ok(Role::Reader),
+        1 => Ok(Role::Writer),
+        other => unknown_constant("role", other, 1),
+    }
+}
+
+/// The description of a pool.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_pool_info {
+    /// sizeof(avsg_pool_info).
+    pub size: usize,
+    /// The number of layers.
+    pub layers: usize,
+    /// Rows of each layer.
+    pub rows: usize,
+    /// Segments of a row.
+    pub segments: usize,
+    /// Bytes of each segment.
+    pub segment_bytes: [usize; AVSG_MAX_SEGMENTS],
+    /// Bytes from the segment of one row to that of the next.
+    pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
+    /// Bytes of a row: the sum of `segment_bytes`.
+    pub row_bytes: usize,
+    /// Bytes of all chunks.
+    pub bytes: usize,
+    /// Bytes of the chunks that are in hugepages.
+    pub huge_bytes: usize,
+    /// The number of chunks.
+    pub chunks: usize,
+    /// An `avsg_pages`: the kind that the pool has, or AVSG_PAGES_CALLER.
+    pub pages: i32,
+    /// An `avsg_role` of this process.
+    pub role: i32,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
+// its fields are integers.
+unsafe impl SizedStruct for avsg_pool_info {
+    const NAME: &'static str = "avsg_pool_info";
+    const FIRST_SIZE: usize = 136;
+}
+const _: () = assert!(size_of::<avsg_pool_info>() == 136);
+
+fn pool_info(pool: &HostPool) -> avsg_pool_info {
+    let segments = pool.format().as_slice();
+    let each = |of: fn(&Segment) -> usize| {
+        let mut all = [0; MAX_SEGMENTS];
+        all.iter_mut().zip(segments).for_each(|(to, segment)| *to = of(segment));
+        all
+    };
+    avsg_pool_info {
+        size: 0,
+        layers: pool.layers(),
+        rows: pool.rows(),
+        segments: segments.len(),
+        segment_bytes: each(|s| s.bytes),
+        segment_stride: each(|s| s.stride),
+        row_bytes: pool.format().bytes(),
+        bytes: pool.bytes(),
+        huge_bytes: pool.huge_bytes(),
+        chunks: pool.chunks().len(),
+        pages: match pool.pages() {
+            Pages::Huge1G => 1,
+            Pages::Huge2M => 2,
+            Pages::Thp => 3,
+            Pages::Plain => 4,
+            Pages::Caller => 5,
+        },
+        role: i32::from(pool.role() == Role::Writer),
+    }
+}
+
+/// Describes a pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_get_info(
+    pool: *const avsg_pool,
+    info: *mut avsg_pool_info,
+) -> avsg_status {
+    enter(|| {
+        let out = contract!(OutStruct::new(info)?);
+        out.write(pool_info(&handle::shared::<Pool>(pool)?.host));
+        Ok(())
+    })
+}
+
+/// A contiguous range of a pool: rows of one layer and segment.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_chunk {
+    /// The first byte.
+    pub data: *mut c_void,
+    /// The length in bytes.
+    pub bytes: usize,
+}
+
+/// Gives every chunk of a pool, for registration with a device: layer by layer, and segment by
+/// segment in each. `count` receives their number, also if it is above `capacity`, which is
+/// AVSG_INVALID; a `capacity` of 0 asks for `count` only. A reader must not write the chunks. With a
+/// layout they are the whole pages of its regions, without regions that have a device address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_get_chunks(
+    pool: *const avsg_pool,
+    chunks: *mut avsg_chunk,
+    capacity: usize,
+    count: *mut usize,
+) -> avsg_status {
+    enter(|| {
+        let out = contract!(OutPtr::new("count", count, 0)?);
+        let pool = handle::shared::<Pool>(pool)?;
+        let all = pool.host.chunks();
+        let count = all.len();
+        out.write(count);
+        if capacity != 0 {
+            check_capacity(count, capacity, "chunks")?;
+            let to = contract!(sized::array_mut("chunks", chunks, count)?);
+            for (to, chunk) in to.iter_mut().zip(all) {
+                *to = avsg_chunk { data: chunk.ptr().cast(), bytes: chunk.len() };
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Makes this process a reader of the pool, so that another process can become its writer.
+/// AVSG_BUSY while the pool has engines; destroy them first.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_pool_demote(pool: *mut avsg_pool) -> avsg_status {
+    enter(|| {
+        let mut pool = handle::exclusive::<Pool>(pool)?;
+        let Some(host_pool) = Arc::get_mut(&mut pool.host) else {
+            let text = "pool is in use by an engine, but demote makes its memory read-only; destroy \
+                        the pool's engines first";
+            return Err(Failure::new(AVSG_BUSY, text.into()));
+        };
+        host_pool.demote()?;
+        Ok(())
+    })
+}

@@ -1,0 +1,230 @@
+//! How the tables, the transfers and the kernels of an engine work.
+
+use avsg::device::params::{Lifetime, Params, Table};
+use avsg::device::stage_two::Strategy;
+
+use crate::sized::SizedStruct;
+use crate::status::{Failure, Result, unknown_constant};
+use avsg::copy::Copier;
+use avsg::engine::MachineChoice;
+use avsg::geometry::frequency;
+
+/// The table that maps ids to slots.
+#[repr(C)]
+pub enum avsg_table {
+    /// Several links per slot, with the least valuable slots as victims. Hit rates are those of
+    /// exact LRU or better.
+    AVSG_TABLE_WIDE = 0,
+    /// The paper's table, bit for bit.
+    AVSG_TABLE_PAPER = 1,
+}
+
+/// The lifetime that a hit gives to a slot.
+#[repr(C)]
+pub enum avsg_lifetime {
+    /// AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
+    AVSG_LIFETIME_AUTO = 0,
+    /// The constant `life`, which evicts the least recently used slot.
+    AVSG_LIFETIME_CONSTANT = 1,
+    /// A count of uses that decays by the factor `lambda` per step. Only for a wide table.
+    AVSG_LIFETIME_FREQUENCY = 2,
+}
+
+/// The vector instructions that the device "cpu" runs its kernels with.
+#[repr(C)]
+pub enum avsg_machine {
+    /// The fastest of the CPU, as the first engine of the process measures it.
+    AVSG_MACHINE_AUTO = 0,
+    /// Scalar code.
+    AVSG_MACHINE_EMU = 1,
+    /// AVX2.
+    AVSG_MACHINE_AVX2 = 2,
+    /// The faster of the next two, measured as for AVSG_MACHINE_AUTO.
+    AVSG_MACHINE_AVX512 = 3,
+    /// NEON.
+    AVSG_MACHINE_NEON = 4,
+    /// AVX-512 with gathers by scalar loads: "avx512".
+    AVSG_MACHINE_AVX512_LOADS = 5,
+    /// AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
+    AVSG_MACHINE_AVX512_GATHER = 6,
+}
+
+/// How the device "cpu" copies rows.
+#[repr(C)]
+pub enum avsg_copier {
+    /// The fastest, as the first engine of the process with rows of this length measures it.
+    AVSG_COPIER_AUTO = 0,
+    /// One memcpy for each row.
+    AVSG_COPIER_PLAIN = 1,
+    /// Vector copies with prefetch of both ends of a later row.
+    AVSG_COPIER_PREFETCH = 2,
+    /// Non-temporal stores with prefetch of the source of a later row.
+    AVSG_COPIER_STREAM = 3,
+}
+
+/// The distribution of misses over cores.
+#[repr(C)]
+pub enum avsg_strategy {
+    /// Equal shares of the misses: the shares of two cores differ by at most one row.
+    AVSG_STRATEGY_BALANCED = 0,
+    /// Whole requests per core, for comparison.
+    AVSG_STRATEGY_REQUEST = 1,
+    /// Equal shares of the selected positions, hits included, for comparison.
+    AVSG_STRATEGY_POSITION = 2,
+}
+
+/// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
+/// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
+/// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
+/// R + 1 links. Misses replace the slots of the smallest lifetimes, which a hit sets and every step lowers
+/// by one.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_tuning {
+    /// sizeof(avsg_tuning).
+    pub size: usize,
+    /// An `avsg_table`.
+    pub table: i32,
+    /// An `avsg_lifetime`.
+    pub lifetime: i32,
+    /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
+    /// is AVSG_LIFETIME_FREQUENCY.
+    pub lambda: f64,
+    /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
+    /// `lifetime` is AVSG_LIFETIME_CONSTANT.
+    pub life: i32,
+    /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
+    pub spread: u32,
+    /// R, the number of links probed after the first: 1 to 15; 0 selects 3, and -1 selects none.
+    pub retries: i32,
+    /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
+    pub paper_a1: u32,
+    /// The second multiplier.
+    pub paper_a2: u32,
+    /// An `avsg_strategy`; an Ascend device needs AVSG_STRATEGY_BALANCED.
+    pub strategy: i32,
+    /// An `avsg_machine`, used by "cpu".
+    pub machine: i32,
+    /// An `avsg_copier`, used by "cpu".
+    pub copier: i32,
+    /// The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in
+    /// rows: 0 to 64; 0 prefetches nothing.
+    pub copier_ahead: u32,
+    /// Kernels that `avsg_engine_step` launches on an Ascend device. 1: a single kernel, which
+    /// starts when all its cores are idle, and whose cores wait for each other between the stages.
+    /// 2: one per stage, so that other streams can compute beside them. 0: one with a NULL stream,
+    /// and two in a stream.
+    pub launches: u32,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and its
+// fields are integers and a float.
+unsafe impl SizedStruct for avsg_tuning {
+    const NAME: &'static str = "avsg_tuning";
+    const FIRST_SIZE: usize = 64;
+}
+const _: () = assert!(size_of::<avsg_tuning>() == 64);
+
+impl avsg_tuning {
+    /// Returns the geometry, which the engine checks.
+    pub(crate) fn params(&self, k: u32, tokens: u32, slots: u32) -> Result<Params> {
+        let defaults = match self.table {
+            0 => Params::wide(k, tokens, slots),
+            1 => Params::paper(k, tokens, slots),
+            other => return unknown_constant("table", other, 1),
+        };
+        let table = match (defaults.table, self.paper_a1, self.paper_a2) {
+            (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
+            (defaults, ..) => defaults,
+        };
+        // A value that the lifetime does not use would be ignored without a word.
+        let unused = match self.lifetime {
+            0 if self.life != 0 => Some(("life", self.life.to_string())),
+            0 | 1 if self.lambda != 0.0 => Some(("lambda", self.lambda.to_string())),
+            2 if self.life != 0 => Some(("life", self.life.to_string())),
+            _ => None,
+        };
+        if let Some((what, value)) = unused {
+            return Failure::refuse(format!(
+                "{what} is {value}, but lifetime is {}, which does not use it; set lifetime to \
+                 AVSG_LIFETIME_{}, or {what} to 0",
+                self.lifetime,
+                if what == "life" { "CONSTANT" } else { "FREQUENCY" },
+            ));
+        }
+        let lifetime = match self.lifetime {
+            0 => defaults.lifetime,
+            1 => {
+                let life = i8::try_from(self.life).map_err(|_| {
+                    let life = self.life;
+                    let limit = "it must be 0..=127; 127 is plain LRU";
+                    Failure::invalid(format!("life is {life}, but {limit}"))
+                })?;
+                Lifetime::Constant(life)
+            }
+            2 if self.lambda == 0.0 => Lifetime::frequency(),
+            2 => frequency(self.lambda)?,
+            other => return unknown_constant("lifetime", other, 2),
+        };
+        let spread = if self.spread == 0 { defaults.spread } else { self.spread };
+        let retries = match self.retries {
+            0 => defaults.retries,
+            -1 => 0,
+            n => u32::try_from(n).map_err(|_| {
+                let limit = "it must be -1..=15; 0 is the default";
+                Failure::invalid(format!("retries is {n}, but {limit}"))
+            })?,
+        };
+        Ok(Params { table, lifetime, spread, retries, ..defaults })
+    }
+
+    /// Returns the method that copies rows; None leaves it to the engine.
+    pub(crate) fn copier(&self) -> Result<Option<Copier>> {
+        if self.copier_ahead > 64 {
+            let ahead = self.copier_ahead;
+            let limit = "it must be 0..=64; 1 or 4 is usual";
+            return Failure::refuse(format!("copier_ahead is {ahead}, but {limit}"));
+        }
+        let ahead = self.copier_ahead as usize;
+        match self.copier {
+            0 => Ok(None),
+            1 => Ok(Some(Copier::Plain)),
+            2 => Ok(Some(Copier::Prefetch { ahead })),
+            3 => Ok(Some(Copier::Stream { ahead })),
+            other => unknown_constant("copier", other, 3),
+        }
+    }
+
+    /// Returns the distribution of misses over cores.
+    pub(crate) fn strategy(&self) -> Result<Strategy> {
+        match self.strategy {
+            0 => Ok(Strategy::Balanced),
+            1 => Ok(Strategy::Request),
+            2 => Ok(Strategy::Position),
+            other => unknown_constant("strategy", other, 2),
+        }
+    }
+
+    /// Returns the vector instructions.
+    pub(crate) fn machine(&self) -> Result<MachineChoice> {
+        Ok(match self.machine {
+            0 => MachineChoice::Auto,
+            1 => MachineChoice::Emu,
+            2 => MachineChoice::Avx2,
+            3 => MachineChoice::Avx512,
+            4 => MachineChoice::Neon,
+            5 => MachineChoice::Avx512Loads,
+            6 => MachineChoice::Avx512Gather,
+            other => return unknown_constant("machine", other, 6),
+        })
+    }
+
+    /// Returns whether a step on an Ascend device is one kernel; None leaves it to the engine.
+    pub(crate) fn one_launch(&self) -> Result<Option<bool>> {
+        match self.launches {
+            0 => Ok(None),
+            n @ 1..=2 => Ok(Some(n == 1)),
+            n => unknown_constant("launches", i32::try_from(n).unwrap_or(i32::MAX), 2),
+        }
+    }
+}

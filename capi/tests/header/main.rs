@@ -1,0 +1,119 @@
+//! `include/avsg.h` is the header that cbindgen generates from `capi/src`, and it compiles as C99
+//! to C17 and C++11 to C++20. The tests regenerate the file if the environment variable `BLESS` is
+//! set.
+
+mod generate;
+
+use std::fs;
+use std::process::Command;
+
+use generate::{header, root, sources};
+
+#[test]
+fn the_header_in_the_repository_is_up_to_date() {
+    let (path, new) = (root().join("include/avsg.h"), header());
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &new).unwrap();
+    }
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    let differs = old.lines().zip(new.lines()).find(|(old, new)| old != new);
+    assert!(old == new, "run BLESS=1 cargo test -p avsg-capi --test header; first: {differs:?}");
+}
+
+#[test]
+fn every_exported_function_is_declared_once() {
+    let text = header();
+    for (_, source) in sources() {
+        for part in source.split("#[unsafe(no_mangle)]").skip(1) {
+            let part = part.split("extern \"C\" fn ").nth(1).unwrap();
+            let function = part.split('(').next().unwrap();
+            let declared = text.matches(&format!("{function}(")).count();
+            assert_eq!(declared, 1, "{function}");
+            assert!(function.starts_with("avsg_"), "{function}");
+        }
+    }
+}
+
+#[test]
+fn a_first_step_is_on_the_first_two_pages_after_the_rules() {
+    let text = header();
+    let line = |part: &str| text.lines().position(|line| line.contains(part)).unwrap();
+    let lines = line("avsg_engine_step(") - line("Part 1: ");
+    assert!(lines <= 2 * 66, "avsg_engine_step is {lines} lines behind the beginning of Part 1");
+}
+
+/// Returns the names of the structs that begin with their size.
+fn sized_structs() -> Vec<String> {
+    let text = header();
+    let structs = text.split("typedef struct ").skip(1);
+    let sized = structs.filter(|text| {
+        let body = text.split("} ").next().unwrap();
+        body.contains("size_t size;") && body.contains('{')
+    });
+    sized.map(|text| text.split_whitespace().next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_cpp_wrapper_has_every_function_of_the_header() {
+    let wrapper = fs::read_to_string(root().join("include/avsg.hpp")).unwrap();
+    // A C++ program reads these three from the header itself.
+    let plain = ["avsg_abi_version", "avsg_version", "avsg_devices"];
+    let mut wrapped = 0;
+    for (_, source) in sources() {
+        for part in source.split("extern \"C\" fn ").skip(1) {
+            let function = part.split('(').next().unwrap();
+            if !function.starts_with("avsg_") {
+                continue;
+            }
+            let named = wrapper.contains(&format!("{function}("))
+                || wrapper.contains(&format!("{function}>"));
+            assert!(named || plain.contains(&function), "avsg.hpp does not call {function}");
+            wrapped += usize::from(named);
+        }
+    }
+    assert!(wrapped > 30, "{wrapped} functions are wrapped");
+    assert!(sized_structs().len() >= 11, "{:?}", sized_structs());
+}
+
+#[test]
+fn the_header_compiles_as_c_and_cpp() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("avsg.h"), header()).unwrap();
+    let strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"];
+    let include = "#include \"avsg.h\"\n#include \"avsg.h\"\n";
+    let version = "return avsg_abi_version() == AVSG_ABI_VERSION ? AVSG_OK : AVSG_INTERNAL; }\n";
+    let (mut c, mut cpp) = (String::new(), String::new());
+    for name in sized_structs() {
+        c += &format!("  {{ {name} value = AVSG_INIT({name}); if (value.size == 0) return 1; }}\n");
+        cpp += &format!("  if (avsg::init<{name}>().size != sizeof({name})) return 1;\n");
+    }
+    let c = format!("{include}int main(void) {{\n{c}  {version}");
+    let cpp = format!("#include \"avsg.hpp\"\n{include}int main() {{\n{cpp}  {version}");
+    let old_cpp = format!("{include}int main(void) {{ avsg_engine_config c; (void)c; {version}");
+    fs::copy(root().join("include/avsg.hpp"), folder.path().join("avsg.hpp")).unwrap();
+    let mut compiled = 0;
+    for (compiler, file, body, standards) in [
+        ("gcc", "user.c", &c, &["c99", "c11", "c17"][..]),
+        ("clang", "user.c", &c, &["c99", "c11", "c17"][..]),
+        ("g++", "old.cpp", &old_cpp, &["c++11", "c++14"][..]),
+        ("g++", "user.cpp", &cpp, &["c++17", "c++20"][..]),
+        ("clang++", "old.cpp", &old_cpp, &["c++11", "c++14"][..]),
+        ("clang++", "user.cpp", &cpp, &["c++17", "c++20"][..]),
+    ] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            println!("skipped: no {compiler} on this machine");
+            continue;
+        }
+        let source = folder.path().join(file);
+        fs::write(&source, body).unwrap();
+        for standard in standards {
+            let mut command = Command::new(compiler);
+            command.args(strict).arg(format!("-std={standard}"));
+            let out = command.arg(&source).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stderr);
+            assert!(out.status.success(), "{compiler} -std={standard}: {text}");
+            compiled += 1;
+        }
+    }
+    assert!(compiled > 0, "no compiler is installed; install gcc or clang");
+}

@@ -1,0 +1,83 @@
+//! Checks that memory is available before it is allocated.
+//!
+//! Linux grants mappings that it cannot back and kills a process later. So a size is compared with
+//! what the machine, the control groups and the limits of this process can still give, and refused
+//! with an error before anything is allocated.
+
+use std::fmt::Write;
+use std::io;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::system_files::{field, read_number, read_text};
+use crate::{Error, Result, cgroups};
+
+/// The divisor of the available memory that gives the part left free, for page tables and other
+/// processes.
+const RESERVE_DIVISOR: usize = 32;
+
+/// Returns the bytes that may be allocated: `MemAvailable`, or what the control groups of version 1
+/// and 2 leave if that is less, minus 1/32 of it; or what the limits of this process (`ulimit -v`,
+/// `ulimit -d`) leave if that is less still.
+///
+/// # Errors
+/// If `/proc/meminfo` cannot be read.
+pub fn bytes() -> Result<usize> {
+    let path = "/proc/meminfo";
+    let text = read_text(path).map_err(|source| unreadable(path, source))?;
+    let machine =
+        field(&text, "MemAvailable:").map(|kib| kib.saturating_mul(1024)).ok_or_else(|| {
+            unreadable(path, io::Error::new(io::ErrorKind::InvalidData, "no MemAvailable line"))
+        })?;
+    let bytes = cgroups::available("").map_or(machine, |group| group.min(machine));
+    Ok((bytes - bytes / RESERVE_DIVISOR).min(process_limit().unwrap_or(usize::MAX)))
+}
+
+/// Returns the bytes of address space and of data that the limits of this process leave.
+fn process_limit() -> Option<usize> {
+    let status = read_text("/proc/self/status").ok()?;
+    let left = |limit, used| {
+        let most = usize::try_from(getrlimit(limit).current?).ok()?;
+        Some(most.saturating_sub(field(&status, used)?.saturating_mul(1024)))
+    };
+    [left(Resource::As, "VmSize:"), left(Resource::Data, "VmData:")].into_iter().flatten().min()
+}
+
+/// Returns an error if `bytes`, needed for `what`, exceed [`bytes()`].
+pub(crate) fn check(what: &'static str, bytes: usize) -> Result<()> {
+    let available = self::bytes()?;
+    if bytes <= available {
+        return Ok(());
+    }
+    Err(Error::Memory { what, bytes, available })
+}
+
+/// Returns an error if `bytes` of address space, needed for `what`, exceed what the limits of this
+/// process leave.
+pub(crate) fn check_limits(what: &'static str, bytes: usize) -> Result<()> {
+    match process_limit() {
+        Some(available) if bytes > available => Err(Error::Memory { what, bytes, available }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the bytes of free, unreserved hugetlb pages of `page` bytes and of those that the kernel
+/// may still make out of ordinary memory (`nr_overcommit_hugepages`).
+pub(crate) fn hugetlb_bytes(page: usize) -> usize {
+    let mut size = heapless::String::<24>::new();
+    // This cannot fail: the text is shorter than the string may be.
+    let _ = write!(size, "{}kB/", page / 1024);
+    let read =
+        |name| read_number(&["/sys/kernel/mm/hugepages/hugepages-", &size, name]).unwrap_or(0);
+    let free = read("free_hugepages").saturating_sub(read("resv_hugepages"));
+    let more = read("nr_overcommit_hugepages").saturating_sub(read("surplus_hugepages"));
+    let ordinary = if more == 0 { 0 } else { bytes().unwrap_or(0) / page };
+    free.saturating_add(more.min(ordinary)).saturating_mul(page)
+}
+
+fn unreadable(path: &'static str, source: io::Error) -> Error {
+    if source.kind() == io::ErrorKind::OutOfMemory {
+        return Error::OutOfMemory { what: path, bytes: 1024 };
+    }
+    Error::Os { call: "read", what: path.to_owned(), source, remedy: "mount /proc" }
+}

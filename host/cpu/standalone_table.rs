@@ -1,0 +1,121 @@
+//! A table without an engine, for measurements.
+
+use avsg_device::memory::{clear_state, table_words};
+use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::request::record;
+use avsg_device::sequential::Sequential;
+use avsg_device::work::work_words;
+
+use super::machine::Machine;
+use super::stage_one::StageOne;
+use crate::mapping::{MIB2, Mapping};
+use crate::{Result, geometry, reserve};
+
+const WHAT: &str = "standalone table";
+
+/// One table with its own memory and no engine, for measurements of machines and of hit rates.
+pub struct StandaloneTable {
+    params: Params,
+    memory: Mapping,
+    ids: Vec<i32>,
+    slot: Vec<i32>,
+    valid: Vec<i32>,
+    miss: [Vec<i32>; 4],
+    record: [i32; record::WORDS],
+}
+
+impl StandaloneTable {
+    /// Allocates an empty table.
+    ///
+    /// # Errors
+    /// If the geometry is invalid or too little memory is available.
+    pub fn new(params: &Params) -> Result<Self> {
+        let params = Params { page: 0, ..*params };
+        geometry::check(&params)?;
+        let selected = (params.k * params.tokens) as usize;
+        // An engine's tables get the same kind of memory, with hugepages.
+        let bytes =
+            (4 * (table_words(&params) + work_words::<Sequential>(&params))).next_multiple_of(MIB2);
+        let column = || reserve::filled(WHAT, selected, 0);
+        let mut table = Self {
+            params,
+            memory: Mapping::anonymous(WHAT, bytes)?,
+            ids: reserve::filled(WHAT, selected, -1)?,
+            slot: reserve::filled(WHAT, selected, -1)?,
+            valid: reserve::filled(WHAT, params.tokens as usize, 0)?,
+            miss: [column()?, column()?, column()?, column()?],
+            record: [0; record::WORDS],
+        };
+        table.clear();
+        Ok(table)
+    }
+
+    /// Returns the words of the table and of the working columns. It is no method of `&mut self`,
+    /// because a step borrows the outputs at the same time.
+    fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
+        let table = table_words(params);
+        let words = table + work_words::<Sequential>(params);
+        // SAFETY: `new` made the mapping at least `words` words long; it is zeroed, begins on a
+        // page, and is borrowed mutably.
+        unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)
+    }
+
+    /// Empties the table.
+    pub fn clear(&mut self) {
+        clear_state(&self.params, Self::split(&mut self.memory, &self.params).0);
+    }
+
+    /// Selects K ids per token, spread over 16·K·N_q, of which a tenth changes from step to step.
+    pub fn select(&mut self, step: usize) {
+        let k = self.ids.len();
+        for (i, id) in self.ids.iter_mut().enumerate() {
+            *id = (((i + step * k / 10) * 40503) % (16 * k)) as i32;
+        }
+    }
+
+    /// Runs one step over the selected ids, without invalidation.
+    pub fn step(&mut self, machine: Machine) {
+        let tokens = self.params.tokens as usize;
+        let ids = core::mem::take(&mut self.ids);
+        self.step_on(machine, &ids, tokens, -1);
+        self.ids = ids;
+    }
+
+    /// Runs one step over `ids`, `[tokens, K]`, and returns the number of misses. A `stable` of -1
+    /// turns invalidation off.
+    pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
+        let k = self.params.k as usize;
+        let params = self.params;
+        let [a, b, c, d] = &mut self.miss;
+        let (state, work) = Self::split(&mut self.memory, &params);
+        machine.run(StageOne {
+            params: &params,
+            state,
+            work,
+            tokens,
+            k,
+            generation: 0,
+            stable: if stable < 0 { NO_STABLE_LEN } else { stable },
+            limit: if stable < 0 { NO_STABLE_LEN } else { stable + tokens as i32 },
+            rows: NO_STABLE_LEN as usize,
+            ids,
+            ids_stride: k,
+            blocks: &[],
+            slot: &mut self.slot,
+            valid: &mut self.valid,
+            miss: [a, b, c, d],
+            record: &mut self.record,
+        });
+        self.record[record::TOTAL as usize] as usize
+    }
+
+    /// Returns the slots of the last step, `[N_q, K]`.
+    pub fn slots(&self) -> &[i32] {
+        &self.slot
+    }
+
+    /// Returns the number of misses of one token in the last step.
+    pub fn misses(&self, token: usize) -> usize {
+        self.record[record::MISSES as usize + token] as usize
+    }
+}

@@ -51,6 +51,16 @@ pub trait Kernel {
     fn run<M: cpu::Cpu>(self, m: M) -> Self::Out;
 }
 
+/// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
+/// repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indices {
+    /// No two lanes of the sweep write one word.
+    Distinct,
+    /// Lanes may write one word.
+    Repeated,
+}
+
 /// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
 ///
 /// A back end must know the required methods, for the reason that stands at the head of each group.
@@ -126,7 +136,26 @@ pub trait Machine: Copy {
     /// loop of the scalar unit.
     fn repeat(self, max: u32, n: Self::Scalar, body: impl FnMut(Self::Scalar));
     /// Runs `body` if `condition`, a scalar that is 0 or 1, is 1. A branch of the scalar unit.
-    fn when(self, condition: Self::Scalar, body: impl FnMut());
+    #[inline(always)]
+    fn when(self, condition: Self::Scalar, mut body: impl FnMut()) {
+        self.when_else(
+            condition,
+            &mut (),
+            #[inline(always)]
+            |()| body(),
+            #[inline(always)]
+            |()| {},
+        );
+    }
+    /// Runs `body` if `condition`, a scalar that is 0 or 1, is 1, else `otherwise`. Both get what
+    /// they both change. A branch of the scalar unit.
+    fn when_else<C>(
+        self,
+        condition: Self::Scalar,
+        both: &mut C,
+        body: impl FnMut(&mut C),
+        otherwise: impl FnMut(&mut C),
+    );
     /// Declares that a phase of the algorithm begins here. `does` says in words what it does. Both
     /// become a heading of the emitted text; a CPU ignores them.
     #[inline(always)]
@@ -208,9 +237,10 @@ pub trait Machine: Copy {
     /// to a power of two: an undefined index reads an undefined word and faults nowhere. About one
     /// cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
-    /// Writes v to column\[index mod n\] in the live lanes where `mask` is set, in lane order: of
-    /// two lanes with one index, the later one wins. n is as for [`Machine::gather`]. Ascend has no
-    /// scatter instruction: a scalar loop of about ten cycles per lane.
+    /// Writes v to column\[index mod n\] in the live lanes where `mask` is set. Of two lanes with
+    /// one index, which `indices` must permit, the later one wins. n is as for
+    /// [`Machine::gather`]. Ascend has no scatter instruction: a scalar loop of about ten cycles per
+    /// lane.
     fn scatter(
         self,
         t: Self::Tile,
@@ -218,6 +248,7 @@ pub trait Machine: Copy {
         index: Self::V,
         v: Self::V,
         mask: Self::Mask,
+        indices: Indices,
     );
 
     // ---- lists: a machine keeps their lengths, and no column contains them --------------------
@@ -346,20 +377,13 @@ pub trait Machine: Copy {
         column: &Self::Column<'_>,
         n: Self::Scalar,
     );
-    /// Exchanges the shares of a row between the cores of a request: publishes the first `len`
-    /// words of a column at `at + first`, waits until all cores of the request have published
-    /// theirs, and copies the `n` words at `at` to the front of the column. Cores that do not own
-    /// the request stop here. A CPU machine has no other cores and does not wait. A DMA, SyncAll,
-    /// and another DMA.
-    fn share(
-        self,
-        column: &mut Self::Column<'_>,
-        row: &mut Self::Output<'_>,
-        at: Self::Scalar,
-        first: Self::Scalar,
-        len: Self::Scalar,
-        n: Self::Scalar,
-    );
+    /// Returns an output for [`Self::fetch`]: the words that this kernel or, before a
+    /// [`Self::synchronise`], another core wrote.
+    fn written<'a>(self, output: &'a Self::Output<'_>) -> Self::Input<'a>;
+    /// Waits until all cores of the request are here: what they have published before can be
+    /// fetched. Cores that do not own the request stop here. A CPU machine has no other cores and
+    /// does not wait. SyncAll.
+    fn synchronise(self) {}
     /// Copies one column of a list to global memory at `at`. One DMA.
     fn publish_list<const W: usize>(
         self,

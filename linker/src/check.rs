@@ -5,12 +5,14 @@
 //! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside (law 3);
 //! - constants are in range, and rules are idempotent (law 8); indexed columns have a power of two
 //!   of words (law 9);
-//! - [`roles`]: in one sweep every column has one role (law 5);
+//! - [`roles`]: in one sweep every column has one role, and [`distinct`]: indices that are declared
+//!   distinct are (law 5);
 //! - [`ranges`]: no vector op overflows (law 6), and no column leaves its declared range (law 7).
 //!
 //! Replay checks law 10: that run-time scalars do not overflow, that lists do not outgrow their
 //! columns, that accesses to global memory are in bounds, and that no undefined word is used.
 
+pub mod distinct;
 pub mod ranges;
 pub mod roles;
 
@@ -75,6 +77,11 @@ pub enum Why {
         "in this sweep `{0}` is {1:?} by two ops, whose order depends on the tile width; use two sweeps"
     )]
     TwoWriters(String, Role),
+    #[error(
+        "the indices are declared distinct, but are not known to be: take lane numbers, items of a \
+         list that was appended at once from such, or slots of append_lt and append_eq"
+    )]
+    NotDistinct,
     #[error("may overflow: its result is in {0}..={1}")]
     Overflow(i64, i64),
     #[error("the words of `{0}` are in {1}, but this word may be in {2}")]
@@ -97,16 +104,18 @@ impl Refused {
     }
 }
 
-/// Checks the structure of a tape, the roles of its columns, and all ranges.
+/// Checks the structure of a tape, the roles of its columns, its scatters, and all ranges.
 ///
 /// # Errors
 /// Returns the first op that breaks a law.
 pub fn check(tape: &Tape) -> Result<(), Refused> {
     structure(tape)?;
+    distinct::check(tape)?;
     ranges::check(tape)
 }
 
-/// Checks all but [`ranges`]. Replay needs no more, because it detects an overflow by itself.
+/// Checks all but [`distinct`] and [`ranges`]. Replay needs no more, because it detects an overflow
+/// and a second write by itself.
 ///
 /// # Errors
 /// Returns the first op that breaks a law.
@@ -144,7 +153,7 @@ impl Scope<'_> {
         for op in &block.ops {
             let refused = |why| Refused::new(tape, op, why);
             self.op(op, in_sweep).map_err(refused)?;
-            if let Some(body) = &op.body {
+            for body in &op.blocks {
                 let outer = self.defined.clone();
                 self.bind(body.binds).map_err(refused)?;
                 self.block(body, op.code == OpCode::Sweep)?;
@@ -189,16 +198,16 @@ impl Scope<'_> {
         for (&value, ty) in op.args.iter().zip(types) {
             self.used(value, ty)?;
         }
-        let body = op.body.as_ref();
         let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
         if typed(op.out) != signature.out
-            || typed(body.and_then(|b| b.binds)) != signature.binds
-            || body.is_some() != op.code.controls()
+            || op.blocks.iter().any(|b| typed(b.binds) != signature.binds)
+            || op.blocks.len() != op.code.blocks()
         {
             return Err(Why::Operands);
         }
         let whole = |(_, role)| matches!(role, Role::WholeRead | Role::WholeWrite);
-        if in_sweep && (signature.columns().any(whole) || op.code.controls()) {
+        let one = op.code == OpCode::Synchronise || op.code.blocks() > 0;
+        if in_sweep && (one || signature.columns().any(whole)) {
             return Err(Why::InsideSweep);
         }
         if !in_sweep && op.code.on_lanes() {
@@ -224,7 +233,7 @@ impl Scope<'_> {
             OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }
-            OpCode::Gather | OpCode::Scatter | OpCode::GatherLife | OpCode::SetLife(_) => {
+            OpCode::Gather | OpCode::Scatter(_) | OpCode::GatherLife | OpCode::SetLife(_) => {
                 power(column())
             }
             OpCode::Find(retries) | OpCode::FindFree(retries) if retries > MAX_RETRIES => {
@@ -248,7 +257,7 @@ fn memory(tape: &Tape, id: ColumnId, need: Need) -> Result<(), Why> {
     let ranges = match (need, column.kind) {
         (Need::Life, Kind::Life) => Some(0),
         (Need::Words, Kind::Words) | (Need::Single, Kind::List { width: 1 }) => Some(1),
-        (Need::Input, Kind::Input) | (Need::Output, Kind::Output) => Some(1),
+        (Need::Input, Kind::Input | Kind::Output) | (Need::Output, Kind::Output) => Some(1),
         (Need::List, Kind::List { width }) => Some(width),
         _ => None,
     };

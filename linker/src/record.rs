@@ -170,27 +170,26 @@ impl<'t> Recorder<'t> {
         O::of(self, self.builder().write(op))
     }
 
-    /// Records an op with a body.
-    fn control(self, code: OpCode, args: &[Value], mut body: impl FnMut(Option<Value>)) {
+    /// Records a body of an op.
+    fn body(self, op: &Op, mut body: impl FnMut(Option<Value>)) -> Block {
         let start = self.builder().tape.types.len();
         let names = self.builder().tape.names.len();
         let outer = std::mem::replace(&mut self.builder().mark, TRIAL);
-        let mut trial = self.block(code, &mut body);
+        let mut trial = self.block(op.code, &mut body);
         self.builder().tape.types.truncate(start);
         self.builder().tape.names.truncate(names);
         self.builder().mark = outer;
-        let block = self.block(code, &mut body);
+        let block = self.block(op.code, &mut body);
         let mut g = self.builder();
-        let op = Op { args: args.into(), ..Op::new(code) };
         // Within a trial run both runs are marked. The run that counts comes back here.
         if outer != TRIAL {
             unmark(&mut trial);
         }
         if trial != block && g.error.is_none() {
-            g.error = Some(Refused::new(&g.tape, &op, Why::Carried));
+            g.error = Some(Refused::new(&g.tape, op, Why::Carried));
         }
         // The second run is kept, because a value that leaves the body belongs to the second run.
-        g.write(Op { body: Some(block), ..op });
+        block
     }
 
     /// Records one run of a body.
@@ -234,5 +233,5 @@ fn unmark(block: &mut Block) {
     let values = block.ops.iter_mut().flat_map(|op| op.args.iter_mut().chain(&mut op.out));
     let values = values.chain(&mut block.binds);
     values.for_each(|value| value.0 &= !TRIAL);
-    block.ops.iter_mut().filter_map(|op| op.body.as_mut()).for_each(unmark);
+    block.ops.iter_mut().flat_map(|op| &mut op.blocks).for_each(unmark);
 }

@@ -18,9 +18,10 @@ mod search;
 mod whole;
 
 use crate::check::{self, Refused};
-use crate::tape::{Block, Op, OpCode, Param, Tape, Value};
+use crate::tape::{Block, ColumnId, Op, OpCode, Param, Tape, Value};
 use fault::{Lane, named};
 use memory::Memory;
+use std::collections::BTreeSet;
 
 pub use fault::Fault;
 
@@ -44,6 +45,8 @@ pub struct Replay<'t> {
     scalars: Vec<Option<i32>>,
     vectors: Vec<Vec<Lane>>,
     tile: Tile,
+    /// The words that scatters of this sweep have written at distinct indices.
+    scattered: BTreeSet<(ColumnId, usize)>,
 }
 
 impl<'t> Replay<'t> {
@@ -61,6 +64,7 @@ impl<'t> Replay<'t> {
             scalars: vec![None; n],
             vectors: vec![Vec::new(); n],
             tile: Tile::default(),
+            scattered: BTreeSet::new(),
         })
     }
 
@@ -93,13 +97,15 @@ impl<'t> Replay<'t> {
 
     fn block(&mut self, block: &'t Block) -> Result<(), Fault> {
         for op in &block.ops {
-            match (&op.body, op.code) {
-                (Some(body), OpCode::Sweep) => self.sweep(op, body)?,
-                (Some(body), OpCode::Repeat(max)) => self.repeat(op, body, max)?,
-                (Some(body), OpCode::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
-                (Some(_), _) => {}
-                (None, OpCode::Phase(..)) => {}
-                (None, code) => {
+            match (&op.blocks[..], op.code) {
+                ([body], OpCode::Repeat(max)) => self.repeat(op, body, max)?,
+                ([body], _) => self.sweep(op, body)?,
+                ([yes, no], _) => {
+                    self.block(if self.scalar(op.args[0]) != 0 { yes } else { no })?;
+                }
+                // There are no other cores here.
+                (_, OpCode::Phase(..) | OpCode::Synchronise) => {}
+                (_, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
                 }
@@ -110,6 +116,7 @@ impl<'t> Replay<'t> {
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
+        self.scattered.clear();
         for at in (0..n).step_by(self.width) {
             self.tile = Tile { at, live: self.width.min(n - at), n };
             self.block(body)?;

@@ -36,7 +36,7 @@ fn merge(
         for arg in &mut op.args {
             *arg = *same.get(arg).unwrap_or(arg);
         }
-        if let Some(body) = &mut op.body {
+        for body in &mut op.blocks {
             merge(body, ranges, &mut seen.clone(), same);
         }
         let Some(out) = op.out.filter(|_| pure(op.code)) else { return true };
@@ -54,10 +54,10 @@ fn remove_dead(block: &mut Block, used: &mut BTreeSet<Value>) {
     // In reverse order each use comes before the operation that defines the value.
     block.ops.reverse();
     block.ops.retain_mut(|op| {
-        let has_effect = op.body.is_some() || op.code.writes();
+        let has_effect = !op.blocks.is_empty() || op.code.writes();
         let kept = has_effect || op.out.is_none_or(|out| used.contains(&out));
         if kept {
-            op.body.iter_mut().for_each(|body| remove_dead(body, used));
+            op.blocks.iter_mut().for_each(|body| remove_dead(body, used));
             used.extend(&op.args);
         }
         kept

@@ -19,7 +19,8 @@
 //! **Blocks** nest in four ops. `sweep n |t|` runs its block once per tile over lanes 0..n, in
 //! order; the tile width is the machine's, so a tape that passed the checker gives the same result
 //! for every width. `repeat n |s|` runs its block for s = 0..n in order. `when c` runs its block if
-//! c, which is 0 or 1, is 1: a uniform branch.
+//! c, which is 0 or 1, is 1, and its second
+//! block if not: a uniform branch.
 //!
 //! **Order.** Ops of a block run in order. Pure ops (arithmetic, masks, scalars) may run anywhere
 //! between their operands and their uses; all others read or write columns and keep their order. A
@@ -144,8 +145,8 @@ pub struct Op {
     pub args: Vec<Value>,
     pub columns: Vec<ColumnId>,
     pub out: Option<Value>,
-    /// The block that an op of control runs.
-    pub body: Option<Block>,
+    /// The blocks that an op of control runs: one, or two of a branch.
+    pub blocks: Vec<Block>,
 }
 
 /// A list of ops in order.
@@ -175,7 +176,14 @@ pub struct Tape {
 impl Op {
     /// Returns an op without operands.
     pub fn new(code: OpCode) -> Self {
-        Self { code, args: Vec::new(), columns: Vec::new(), out: None, body: None }
+        Self { code, args: Vec::new(), columns: Vec::new(), out: None, blocks: Vec::new() }
+    }
+
+    /// Adds a block.
+    #[must_use]
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
     }
 
     /// Adds a value to the operands.
@@ -194,7 +202,7 @@ impl Op {
 
     /// Returns the op and all ops in its block, in the order in which they print.
     pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
-        Box::new(std::iter::once(self).chain(self.body.iter().flat_map(Block::all)))
+        Box::new(std::iter::once(self).chain(self.blocks.iter().flat_map(Block::all)))
     }
 }
 

@@ -4,8 +4,8 @@
 #[path = "every_op/harness.rs"]
 mod harness;
 
-use avsg_device::machine::Machine;
 use avsg_device::machine::phase::Phase;
+use avsg_device::machine::{Indices, Machine};
 use avsg_device::params::Params;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::OpCode;
@@ -36,7 +36,7 @@ impl Kernel for Lanes {
             let x = m.load(t, &d.x);
             // Half of the indices collide, and the later lane wins.
             let index = m.low_bits(m.iota(t) * 3, 6);
-            m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x));
+            m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x), Indices::Repeated);
         });
         m.publish(&mut d.out, m.scalar(3), &d.z, d.n);
         m.publish(&mut d.out, m.scalar(3 + LEN), &d.y, m.scalar(LEN));

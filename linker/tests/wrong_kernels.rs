@@ -1,9 +1,9 @@
 //! Kernels that break a rule of the kernel language are refused by the recorder, the checker, the
 //! interpreter or `Emu`.
 
-use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
+use avsg_device::machine::{Indices, Machine};
 use avsg_device::params::Params;
 use avsg_linker::check::{Refused, Why, check};
 use avsg_linker::record::record_stage_one;
@@ -78,7 +78,7 @@ fn a_column_has_one_role_per_sweep() {
     let gather_and_scatter = |m: Recorder<'_>, mut d: Memory<'_>| {
         m.sweep(d.n, |t| {
             let v = m.gather(&d.x, m.iota(t));
-            m.scatter(t, &mut d.x, m.iota(t), v, m.is_negative(v));
+            m.scatter(t, &mut d.x, m.iota(t), v, m.is_negative(v), Indices::Distinct);
         });
     };
     let why = refused(gather_and_scatter);
@@ -117,6 +117,49 @@ fn a_column_has_one_role_per_sweep() {
         });
     });
     assert_eq!(lives, Why::TwoWriters("life".into(), Role::Scattered));
+}
+
+#[test]
+fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
+    // The list is appended to in two sweeps, so an entry may be there twice.
+    let twice = |m: Recorder<'_>, mut d: Memory<'_>| {
+        m.clear(&mut d.list);
+        m.repeat(2, m.scalar(2), |_| {
+            m.sweep(d.n, |t| m.append(t, &mut d.list, m.eq_to(m.iota(t), 7), [m.iota(t)]));
+        });
+        m.sweep(m.len(&d.list), |t| {
+            let index = m.item(t, &d.list, 0);
+            let all = !m.is_negative(index);
+            m.scatter(t, &mut d.y, index, index, all, Indices::Distinct);
+        });
+    };
+    assert_eq!(refused(twice), Why::NotDistinct);
+    assert_eq!(faults(twice).what, "index 7 is written twice");
+    let word = refused(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let index = m.load(t, &d.x);
+            m.scatter(t, &mut d.y, index, index, m.eq_to(index, 3), Indices::Distinct);
+        });
+    });
+    assert_eq!(word, Why::NotDistinct);
+    // Slots below a threshold, then those at it; but not after lifetimes have changed.
+    let chosen = |changes: bool| {
+        move |m: Recorder<'_>, mut d: Memory<'_>| {
+            let th = m.threshold(&d.life, m.scalar(0), d.n);
+            m.clear(&mut d.list);
+            m.append_life(&mut d.list, &d.life, th, d.n, false);
+            if changes {
+                m.age(&mut d.life, m.scalar(1), false);
+            }
+            m.append_life(&mut d.list, &d.life, th, d.n, true);
+            m.sweep(m.len(&d.list), |t| {
+                let (slot, lane) = (m.item(t, &d.list, 0), m.iota(t));
+                m.scatter(t, &mut d.y, slot, lane, m.eq_to(slot, 3), Indices::Distinct);
+            });
+        }
+    };
+    check(&record(chosen(false)).unwrap()).unwrap();
+    assert_eq!(refused(chosen(true)), Why::NotDistinct);
 }
 
 #[test]
@@ -269,7 +312,7 @@ fn reading_poison_is_a_fault() {
     let harmless = record(|m, mut d| {
         m.sweep(d.n, |t| {
             let lane = m.iota(t);
-            m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane));
+            m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane), Indices::Repeated);
         });
     });
     let harmless = harmless.unwrap();

@@ -1,10 +1,10 @@
 //! The implementation of [`Machine`] for every [`Cpu`]: a sweep is a loop over registers, and a
 //! list is a slice that grows.
 
-use super::Machine;
 use super::cpu::{Column, Cpu, Life, List, Scalar, Tile};
 use super::links::Links;
 use super::search;
+use super::{Indices, Machine};
 
 impl<C: Cpu> Machine for C {
     type V = C::V;
@@ -54,11 +54,20 @@ impl<C: Cpu> Machine for C {
         }
     }
     #[inline(always)]
-    fn when(self, condition: Scalar, mut body: impl FnMut()) {
+    fn when_else<T>(
+        self,
+        condition: Scalar,
+        both: &mut T,
+        mut body: impl FnMut(&mut T),
+        mut otherwise: impl FnMut(&mut T),
+    ) {
         if condition.0 != 0 {
-            body();
+            body(both);
+        } else {
+            otherwise(both);
         }
     }
+
     #[inline(always)]
     fn iota(self, t: Self::Tile) -> C::V {
         Cpu::iota(self, t.at as i32)
@@ -109,7 +118,15 @@ impl<C: Cpu> Machine for C {
         Cpu::gather(self, column, index)
     }
     #[inline(always)]
-    fn scatter(self, t: Self::Tile, column: &mut Column<'_>, index: C::V, v: C::V, mask: C::K) {
+    fn scatter(
+        self,
+        t: Self::Tile,
+        column: &mut Column<'_>,
+        index: C::V,
+        v: C::V,
+        mask: C::K,
+        _: Indices,
+    ) {
         Cpu::scatter(self, column, index, v, mask & t.live);
     }
 
@@ -260,18 +277,8 @@ impl<C: Cpu> Machine for C {
         to[at..at + n].copy_from_slice(&column.data[..n]);
     }
     #[inline(always)]
-    fn share(
-        self,
-        column: &mut Column<'_>,
-        row: &mut &mut [i32],
-        at: Scalar,
-        first: Scalar,
-        len: Scalar,
-        n: Scalar,
-    ) {
-        let (from, n) = (at.0 as usize, n.0 as usize);
-        self.publish(row, Scalar(at.0 + first.0), column, len);
-        column.data[..n].copy_from_slice(&row[from..from + n]);
+    fn written<'a>(self, output: &'a &mut [i32]) -> &'a [i32] {
+        output
     }
     #[inline(always)]
     fn publish_list<const W: usize>(

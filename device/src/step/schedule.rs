@@ -4,16 +4,13 @@
 //! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
-use super::request::Request;
+use super::request::{INVALID_ID, Request};
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
 use crate::table::hash::{max_sequence, sequence_fits};
 use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::{EMPTY, INVALID, State};
 use core::ops::RangeInclusive;
-
-/// The slot of an id that is not valid, while vector cores probe its token. Afterwards it is -1.
-pub const INVALID_ID: i32 = -2;
 
 /// The range of valid ids.
 pub const IDS: RangeInclusive<i32> = 0..=ID_LIMIT - 1;

@@ -116,7 +116,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let alias = alias::find(&tape)?;
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
-    let def = |op: &Op| Some((op.out?, Op { body: None, ..op.clone() }));
+    let def = |op: &Op| Some((op.out?, Op { blocks: Vec::new(), ..op.clone() }));
     let params = tape.params.iter().map(|p| (p.value, Expr::field(camel(&p.name))));
     let mut l = Lower {
         ranges,
@@ -178,10 +178,10 @@ impl Lower<'_> {
                 self.out.push(Node::Note(format!("{phase}: {does}")));
                 continue;
             }
-            match (op.code, &op.body) {
-                (OpCode::Sweep, Some(body)) => self.sweep(op, body)?,
-                (OpCode::Repeat(_), Some(body)) => self.repeat(op, body)?,
-                (OpCode::When, Some(body)) => self.when(op, body)?,
+            match &op.blocks[..] {
+                [body] if op.code == OpCode::Sweep => self.sweep(op, body)?,
+                [body] => self.repeat(op, body)?,
+                [yes, no] => self.when(op, yes, no)?,
                 _ => {
                     let done = self.whole(op, &block.ops[n + 1..]);
                     done.map_err(|why| Refused::new(self.tape, op, why))?;
@@ -196,35 +196,30 @@ impl Lower<'_> {
         let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
         let bound = self.scalar(op.args[0]);
         self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
-        let outer = std::mem::take(&mut self.out);
         self.depth += 1;
         // A later iteration starts with the lists of the one before.
         self.empty.clear();
-        self.block(body)?;
+        let body = self.branch(body)?;
         self.empty.clear();
         self.depth -= 1;
-        let body = std::mem::replace(&mut self.out, outer);
         self.push_loop(op, variable, (bound, None), body);
         Ok(())
     }
 
-    fn when(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
+    fn when(&mut self, op: &Op, yes: &Block, no: &Block) -> Result<(), Refused> {
         let condition = self.scalar(op.args[0]);
-        let outer = std::mem::take(&mut self.out);
         let empty = self.empty.clone();
-        self.block(body)?;
-        // A list that the body cleared is empty only if the body ran.
-        self.empty.retain(|list| empty.contains(list));
-        let body = std::mem::replace(&mut self.out, outer);
-        if let (Some(Node::If(before)), Expr::Not(same)) = (self.out.last_mut(), &condition)
-            && before.otherwise.is_empty()
-            && before.condition == **same
-        {
-            before.otherwise = body;
-            return Ok(());
-        }
-        self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+        let body = self.branch(yes)?;
+        self.empty = empty;
+        let otherwise = self.branch(no)?;
+        self.out.push(Node::If(If { condition, body, otherwise }));
         Ok(())
+    }
+
+    fn branch(&mut self, block: &Block) -> Result<Vec<Node>, Refused> {
+        let outer = std::mem::take(&mut self.out);
+        self.block(block)?;
+        Ok(std::mem::replace(&mut self.out, outer))
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {

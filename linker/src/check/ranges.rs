@@ -126,7 +126,7 @@ pub fn of_values(tape: &Tape) -> Result<Vec<Range>, Refused> {
 impl Pass<'_> {
     fn block(&mut self, block: &Block) -> Result<(), Refused> {
         for op in &block.ops {
-            if let Some(body) = &op.body {
+            for body in &op.blocks {
                 let n = self.at(op.args[0]).hi.max(0);
                 match (op.code, body.binds) {
                     (OpCode::Sweep, _) => self.lanes = n,
@@ -260,7 +260,7 @@ impl Pass<'_> {
                 self.check_length(op.columns[0], lanes)?;
                 self.check_range(op.columns[0], 0, arg(1))
             }
-            OpCode::Scatter => {
+            OpCode::Scatter(_) => {
                 self.check_range(op.columns[0], 0, self.in_lanes(op.args[2], set(3)))
             }
             OpCode::Append => op.args[2..].iter().enumerate().try_for_each(|(n, &v)| {
@@ -285,10 +285,6 @@ impl Pass<'_> {
                     0,
                     span(-1, i64::from(self.tape.column(plane).len) - 1),
                 )
-            }
-            OpCode::Share => {
-                self.check_length(op.columns[0], arg(2).hi.max(arg(3).hi))?;
-                self.check_range(op.columns[1], 0, self.declared(op.columns[0], 0))
             }
             OpCode::When => check_argument(arg(0), CONDITION),
             OpCode::Age(_) => check_argument(arg(0), Range::new(0, 128)),

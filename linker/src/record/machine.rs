@@ -3,9 +3,9 @@
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
 use crate::tape::operations::operations;
 use crate::tape::{Op, OpCode, Rule};
-use avsg_device::machine::Machine;
 use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
+use avsg_device::machine::{Indices, Machine};
 
 /// The type of a parameter from the notation of the table.
 macro_rules! parameter {
@@ -58,17 +58,31 @@ impl<'t> Machine for Recorder<'t> {
     operations!(methods);
 
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
-        self.control(OpCode::Sweep, &[n.value], |tile| {
+        let op = Op::new(OpCode::Sweep).arg(n.value);
+        let block = self.body(&op, |tile| {
             body(Tile { value: tile.expect("a sweep binds a tile") });
         });
+        self.write(op.block(block))
     }
     fn repeat(self, max: u32, n: Scalar<'t>, mut body: impl FnMut(Scalar<'t>)) {
-        self.control(OpCode::Repeat(max), &[n.value], |r| {
-            body(self.scalar_of(r.expect("a repeat binds a scalar")));
-        });
+        let op = Op::new(OpCode::Repeat(max)).arg(n.value);
+        let block = self.body(&op, |r| body(self.scalar_of(r.expect("a repeat binds a scalar"))));
+        self.write(op.block(block))
     }
-    fn when(self, condition: Scalar<'t>, mut body: impl FnMut()) {
-        self.control(OpCode::When, &[condition.value], |_| body());
+    fn when_else<C>(
+        self,
+        condition: Scalar<'t>,
+        both: &mut C,
+        mut body: impl FnMut(&mut C),
+        mut otherwise: impl FnMut(&mut C),
+    ) {
+        let op = Op::new(OpCode::When).arg(condition.value);
+        let yes = self.body(&op, |_| body(both));
+        let no = self.body(&op, |_| otherwise(both));
+        self.write(op.block(yes).block(no))
+    }
+    fn written(self, output: &Output) -> Input {
+        Input(output.0)
     }
     fn name_scalar(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
         self.name(value.value, name);

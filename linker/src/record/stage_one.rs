@@ -100,8 +100,8 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     fn input(&mut self, name: &'static str) -> Input {
         Recorder::input(*self, name, Range::ANY)
     }
-    fn output(&mut self, name: &'static str) -> Output {
-        Recorder::output(*self, name, Range::ANY)
+    fn output(&mut self, name: &'static str, words: RangeInclusive<i32>) -> Output {
+        Recorder::output(*self, name, range(words))
     }
     fn line(&mut self, name: &'static str) -> Output {
         Recorder::line(*self, name, Range::ANY)

@@ -5,6 +5,7 @@
 
 use super::{Lane, Replay, Tile};
 use crate::tape::{ColumnId, Op, OpCode, Value};
+use avsg_device::machine::Indices;
 
 impl Replay<'_> {
     /// Executes an op inside of a sweep on the live lanes.
@@ -109,7 +110,7 @@ impl Replay<'_> {
 
     fn effect(&mut self, op: &Op) -> Result<(), String> {
         let Tile { at, live, n } = self.tile;
-        let Self { memory, vectors, .. } = self;
+        let Self { memory, vectors, scattered, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
         let mask = |n: usize| set_lanes(lanes(n));
         let id: ColumnId = op.columns[0];
@@ -121,11 +122,14 @@ impl Replay<'_> {
                 memory.tile(id, at, live)?.copy_from_slice(lanes(1));
                 memory.words(id)?[n..].fill(None);
             }
-            OpCode::Scatter => {
+            OpCode::Scatter(indices) => {
                 let words = memory.words(id)?;
                 for lane in mask(3)? {
-                    let index = lanes(1)[lane].ok_or(POISON)?;
-                    words[reduced(index, words.len())] = Some(lanes(2)[lane].ok_or(POISON)?);
+                    let index = reduced(lanes(1)[lane].ok_or(POISON)?, words.len());
+                    words[index] = Some(lanes(2)[lane].ok_or(POISON)?);
+                    if indices == Indices::Distinct && !scattered.insert((id, index)) {
+                        return Err(format!("index {index} is written twice"));
+                    }
                 }
             }
             OpCode::Append => {

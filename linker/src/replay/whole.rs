@@ -27,8 +27,12 @@ impl Replay<'_> {
                 last.unwrap_or(i8::MIN).into()
             }
             OpCode::ReadOutput => {
-                let at = arg(0);
-                self.memory.window(op.columns[0], at, 1)?[0]
+                let (at, range) = (arg(0), self.tape.column(op.columns[0]).ranges[0]);
+                let word = self.memory.window(op.columns[0], at, 1)?[0];
+                if !range.holds(word) {
+                    return Err(format!("the word {word} is not in its range {range}"));
+                }
+                word
             }
             _ => return self.change(op),
         };
@@ -63,15 +67,6 @@ impl Replay<'_> {
                     return Err(format!("{n} ids are too many"));
                 }
                 to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
-            }
-            // There are no other cores here: this core publishes its share, and the rest of the row
-            // is in global memory already.
-            OpCode::Share if args[3] == 0 => {}
-            OpCode::Share => {
-                let (first, [column, row]) =
-                    (sum(args[0].checked_add(args[1]))?, [0, 1].map(|n| op.columns[n]));
-                memory.publish(row, first, column, args[2])?;
-                memory.fetch(column, row, args[0], args[3])?;
             }
             OpCode::Age(settle) => {
                 if !(0..=128).contains(&args[0]) {

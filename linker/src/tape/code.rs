@@ -2,6 +2,7 @@
 
 use super::Type;
 use super::operations::operations;
+use avsg_device::machine::Indices;
 use avsg_device::machine::phase::Phase;
 
 /// The kind of memory that an operand must be.
@@ -124,6 +125,7 @@ macro_rules! codes {
     )* })*) => {
         /// An op. Constants are a part of it, because on Ascend they are immediate operands.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(clippy::large_enum_variant, reason = "ops are few, and a rule is a constant like others")]
         #[expect(missing_docs, reason = "each is the method or operator of `Machine` of the same name")]
         #[expect(clippy::large_enum_variant, reason = "a rule is a constant like all others")]
         pub enum OpCode {
@@ -150,9 +152,13 @@ macro_rules! codes {
 operations!(codes);
 
 impl OpCode {
-    /// Returns whether the op has a block that it runs.
-    pub fn controls(self) -> bool {
-        matches!(self, Self::Sweep | Self::Repeat(_) | Self::When)
+    /// Returns the number of blocks that the op has.
+    pub fn blocks(self) -> usize {
+        match self {
+            Self::Sweep | Self::Repeat(_) => 1,
+            Self::When => 2,
+            _ => 0,
+        }
     }
 
     /// Returns whether the op works on lanes, and so belongs inside of a sweep.

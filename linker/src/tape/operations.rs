@@ -61,7 +61,8 @@ macro_rules! operations {
             Gather = gather(column: (Gathered &Words), index: Vector) -> Vector,
                 "gather {column}[{index}]";
             Scatter = scatter(t: Tile, column: (Scattered &mut Words), index: Vector, v: Vector,
-                mask: Mask), "scatter {column}[{index}] = {v} where {mask}";
+                mask: Mask; indices: Indices),
+                "scatter {column}[{indices:?} {index}] = {v} where {mask}";
 
             Len = len[const W: usize](list: (WholeRead &List<W>)) -> Scalar, "len {list}";
             Clear = clear[const W: usize](list: (WholeWrite &mut List<W>)), "clear {list}";
@@ -95,9 +96,7 @@ macro_rules! operations {
                 n: Scalar), "publish {to}[{at}] <- {column}, {n} words";
             PublishList = publish_list[const W: usize](to: (WholeWrite &mut Output), at: Scalar,
                 list: (WholeRead &List<W>); column: usize), "publish {to}[{at}] <- {list}.{column}";
-            Share = share(column: (WholeWrite &mut Words), row: (WholeWrite &mut Output), at: Scalar,
-                first: Scalar, len: Scalar, n: Scalar),
-                "share {row}[{at} + {first}], {len} words <- {column}; {column} <- {n} words";
+            Synchronise = synchronise(), "synchronise";
             Lookup = lookup(t: Tile, from: (Gathered &Input), base: Scalar, n: Scalar, index: Vector,
                 mask: Mask) -> Vector, "lookup {from}[{base} + {index}] below {n} where {mask}";
         }

@@ -68,7 +68,7 @@ macro_rules! texts {
             match op.code {
                 $($(OpCode::$code $(($($constant),+))? => {
                     $(let $arg = operand!(values, columns, $kind);)*
-                    $(let $bound = op.body.as_ref().and_then(|b| b.binds).map(|b| self.name(b))
+                    $(let $bound = op.blocks.first().and_then(|b| b.binds).map(|b| self.name(b))
                         .unwrap_or_default();)?
                     format!($($text),+)
                 })*)*
@@ -112,8 +112,11 @@ impl Tape {
                     writeln!(f, "{indent}  {}", row.join(" "))?;
                 }
             }
-            if let Some(body) = &op.body {
-                self.write_block(f, body, depth + 1)?;
+            for (n, block) in op.blocks.iter().filter(|block| !block.ops.is_empty()).enumerate() {
+                if n == 1 {
+                    writeln!(f, "{indent}else")?;
+                }
+                self.write_block(f, block, depth + 1)?;
             }
         }
         Ok(())

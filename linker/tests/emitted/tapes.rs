@@ -6,7 +6,7 @@ use super::compiled::compile_all;
 use super::shim::{Mode, has_cpp_compiler};
 use super::stage_one::{Emitted, file, run_and_compare};
 use super::steps::{self, SplitMix64, StepState};
-use avsg_device::machine::Machine;
+use avsg_device::machine::{Indices, Machine};
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::Request;
 use avsg_device::schedule::Work;
@@ -71,8 +71,8 @@ fn record(kernel: Kernel) -> Tape {
             let from = d.request.ids.at + d.request.ids.stride * token;
             m.fetch(&mut d.work.ids, &d.request.ids.words, from, k);
             kernel(m, &mut d);
-            let to = d.request.slot.at + d.request.slot.stride * token;
-            m.publish(&mut d.request.slot.words, to, &d.result, k);
+            let to = d.request.misses.at + k * token;
+            m.publish(&mut d.request.misses.slot, to, &d.result, k);
         });
     });
     tape.unwrap_or_else(|e| panic!("{e}"))
@@ -171,8 +171,7 @@ fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, 
         m.append(t, &mut d.pairs, m.eq_to(lane & 2, 2), [lane, lane]);
         m.store(t, &mut d.other, x + 1);
     });
-    m.publish(&mut d.request.misses.slot, d.request.misses.at, &d.other, n);
-    m.publish_list(&mut d.request.misses.position, d.request.misses.at, &d.more, 0);
+    m.publish(&mut d.request.misses.position, d.request.misses.at, &d.other, n);
     publish(m, d);
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
 }
@@ -234,8 +233,8 @@ fn scatters_side_by_side<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     m.sweep(d.k, |t| {
         let lane = m.iota(t);
         let (x, y) = (m.low_bits(lane * 3, 9), m.low_bits(lane * 5, 9));
-        m.scatter(t, &mut d.state.id, x, m.low_bits(lane, 4), all(m, t));
-        m.scatter(t, &mut d.work.slot, lane, y, all(m, t));
+        m.scatter(t, &mut d.state.id, x, m.low_bits(lane, 4), all(m, t), Indices::Repeated);
+        m.scatter(t, &mut d.work.slot, lane, y, all(m, t), Indices::Distinct);
     });
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.load(t, &d.work.slot)));
 }

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor, Type};
-use crate::ascend::functions::{life, victims};
+use crate::ascend::functions::{life, share, victims};
 use crate::check::Why;
 use crate::names::camel;
 use crate::tape::{ColumnId, Op, OpCode, Value};
@@ -129,7 +129,7 @@ impl Lower<'_> {
                 self.assign(from, 0.into());
             }
             OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
-            OpCode::Share => self.share(op),
+            OpCode::Synchronise => self.call(share::wait_for_all()),
             _ => return self.life(op, a),
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The build script. With the feature `kernels` it records and checks the kernels, so that a kernel
 //! that cannot be recorded or breaks a rule of the kernel language does not build. It then embeds
-//! the kernels of the default geometries as AscendC, and as objects if CANN and CMake are found.
+//! the kernels of the default geometries as objects if CANN and CMake are found.
 //! With AVSG_REQUIRE_CANN=1 it is an error if one of them is not found.
 
 #[cfg(feature = "kernels")]

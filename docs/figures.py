@@ -59,6 +59,15 @@ def ranges():
     ])
 
 
+def pipes():
+    """What each pipe does in Stage One, in percent of its time, for one request and for a full batch."""
+    one, full = (research("estimate", "--requests", n)["pipes"] for n in ("1", "40"))
+    heads = ["kernel", "pipe", "at work, 1 request", "at work, 40 requests"]
+    return table(heads, [
+        [a["kernel"], a["pipe"], f"{a['work_percent']:.0f}", f"{b['work_percent']:.0f}"] for a, b in zip(one, full)
+    ])
+
+
 def variants():
     """What the optimisations save."""
     rows = research("estimate", "--requests", "1")["variants"]
@@ -138,7 +147,7 @@ def contenders():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (goal, ranges, variants, stated, lifetime, reuse, policies, contenders)}
+TABLES = {f.__name__: f for f in (goal, pipes, ranges, variants, stated, lifetime, reuse, policies, contenders)}
 
 
 def main():

@@ -110,7 +110,7 @@ impl RawStream {
         Self(stream)
     }
 
-    /// Returns the handle.
+    /// Returns the runtime's stream, an `aclrtStream`.
     pub fn handle(self) -> *mut c_void {
         self.0
     }
@@ -127,7 +127,6 @@ pub(crate) struct QueuedBatch {
     pub rows: usize,
 }
 
-/// The call that is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Plan,

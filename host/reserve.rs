@@ -17,7 +17,6 @@ pub(crate) fn filled<T: Clone>(what: &'static str, len: usize, value: T) -> Resu
     Ok(all)
 }
 
-/// Returns a copy of `values`.
 pub(crate) fn copied<T: Copy>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
     let mut all = with_capacity(what, values.len())?;
     all.extend_from_slice(values);

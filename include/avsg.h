@@ -338,8 +338,8 @@ typedef struct avsg_load {
   /// The pool's blocks of the request, in host memory; empty if the engine's `page` is 0.
   struct avsg_i32s block_table;
   size_t indexer;  ///< The indexer, whose layers get the rows.
-  int32_t state;  ///< The state.
-  int32_t generation;  ///< The generation of the request.
+  int32_t state;  ///< The state that gets the rows.
+  int32_t generation;  ///< The request's generation, as in `avsg_batch`.
   int32_t seq_len;  ///< The sequence length. Ids at or above it are padding.
   uint32_t reserved;  ///< Must be 0.
 } avsg_load;

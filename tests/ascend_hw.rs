@@ -14,6 +14,8 @@ use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
 use avsg::engine::Engine;
 use avsg::engine::MachineChoice;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 use avsg_linker::ascend::toolchain::Toolchain;
 use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
@@ -33,15 +35,19 @@ fn device() -> Option<(Arc<Context>, bool)> {
     }
 }
 
-/// Emits the kernels of a geometry, compiles them for a real device, and returns their folder.
+/// Emits the kernels of a geometry: for the simulator as one file, or compiled for a real device in a
+/// folder.
 fn emit_kernels(params: &Params, simulated: bool) -> PathBuf {
-    let folder = simulated::emit(params).unwrap();
-    if !simulated {
-        let toolchain = Toolchain::find().expect("CANN on a machine with a device");
-        let names = KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap());
-        toolchain.build(&folder, &names, OF_THE_PAPER.name).unwrap();
+    let file = simulated::emit(params).unwrap();
+    if simulated {
+        return file;
     }
-    folder
+    let folder = file.parent().unwrap();
+    ascendc(params, Abi::Direct).unwrap().write(folder).unwrap();
+    let toolchain = Toolchain::find().expect("CANN on a machine with a device");
+    let names = KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap());
+    toolchain.build(folder, &names, OF_THE_PAPER.name).unwrap();
+    folder.into()
 }
 
 #[test]

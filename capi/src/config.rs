@@ -126,7 +126,6 @@ impl avsg_engine_config {
     }
 }
 
-/// The device of an engine.
 pub(crate) enum Device {
     Cpu(Option<WorkerPool>),
     Ascend(AscendDevice),

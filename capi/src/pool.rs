@@ -51,7 +51,6 @@ impl Pool {
         Ok(new)
     }
 
-    /// Makes the handle of a pool.
     pub fn handle(pool: HostPool) -> Result<*mut avsg_pool> {
         handle::create(Self { host: Arc::new(pool), registrations: Mutex::default() })
     }

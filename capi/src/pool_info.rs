@@ -39,7 +39,7 @@ pub enum avsg_role {
     AVSG_ROLE_WRITER = 1,
 }
 
-/// Returns the role of an `avsg_role`.
+/// Accepts the numbers of `avsg_role`.
 pub(crate) fn role(role: i32) -> Result<Role> {
     match role {
         0 => Ok(Role::Reader),

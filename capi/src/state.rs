@@ -48,9 +48,9 @@ pub struct avsg_load {
     pub block_table: avsg_i32s,
     /// The indexer, whose layers get the rows.
     pub indexer: usize,
-    /// The state.
+    /// The state that gets the rows.
     pub state: i32,
-    /// The generation of the request.
+    /// The request's generation, as in `avsg_batch`.
     pub generation: i32,
     /// The sequence length. Ids at or above it are padding.
     pub seq_len: i32,

@@ -92,7 +92,6 @@ impl<'a> Setting<'a> {
         run(&pool, &config)
     }
 
-    /// Makes one of the calls.
     fn call(&mut self, call: Call, step: i32) -> avsg_status {
         let owned = Arrays::new(step);
         let (pool, engine, plan) = (self.handles.pool, self.handles.engine, self.handles.plan);

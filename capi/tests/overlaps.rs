@@ -78,7 +78,7 @@ fn slots_that_overlap_or_wrap_the_address_space_are_refused() {
     refuse([at(0), at(1), wrapping, at(3)], &["slots of layer 1, segment 0", "address space"]);
     let huge = buffer([0, 1, 2, 3].map(at), [24, usize::MAX / 64, 0, 0]);
     refuse_buffer(pool, &huge, &["slots of layer 0, segment 1", "address space"]);
-    // A table of blocks among the slots, and one that wraps.
+    // The first table of blocks is among the slots, and the second wraps around the address space.
     let mut blocks = buffer([0, 1, 2, 3].map(at), [24, 16, 0, 0]);
     (blocks.block_slots, blocks.block_stride) = (16, [16 * 24, 16 * 16, 0, 0]);
     (blocks.block_table_len, blocks.blocks) = (8, 8);

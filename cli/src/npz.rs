@@ -49,7 +49,6 @@ impl Archive {
             .collect()
     }
 
-    /// Reads one array.
     pub(crate) fn array(&mut self, name: &str) -> Result<Array> {
         let broken = |e: &dyn std::fmt::Display| {
             let limit = format!("the archive's entry is damaged ({})", first_line(e));

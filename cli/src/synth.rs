@@ -55,10 +55,10 @@ impl Synth {
         Trace::new(ids, None, [self.steps, 1, self.k])
     }
 
-    /// Checks the parameters.
+    /// Refuses parameters of which one is out of its range.
     ///
     /// # Errors
-    /// The first parameter that is out of its range, with the range.
+    /// The first such parameter, with its range.
     pub fn check(&self) -> Result<()> {
         for (what, share) in [("gamma", self.gamma), ("mu", self.mu)] {
             if !(0.0..=1.0).contains(&share) {

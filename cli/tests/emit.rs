@@ -107,6 +107,20 @@ fn files_below(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
+/// Returns the names of a kernel's parameters. The macro of the geometry's header passes or leaves out
+/// those in its parentheses.
+fn parameters(folder: &Path, kernel: &str) -> Vec<String> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("an emitted file");
+    let passes = read("avsg_geometry.h").contains("#define AVSG_UPDATED(...) __VA_ARGS__,\n");
+    let text = read(&format!("{kernel}.cpp"));
+    let (_, signature) = text.split_once(&format!("void {kernel}(")).expect("an entry point");
+    let (signature, _) = signature.split_once(")\n{").expect("its parameters");
+    let (own, updated) = signature.split_once("AVSG_UPDATED(").expect("updated arrays");
+    let (updated, last) = updated.split_once(')').expect("an end");
+    let list = if passes { format!("{own}{updated},{last}") } else { format!("{own}{last}") };
+    list.split(',').map(|name| name.trim().trim_start_matches("GM_ADDR ").into()).collect()
+}
+
 #[test]
 fn emit_writes_every_kernel_and_the_same_bytes_again() {
     let (one, two) = (scratch("one"), scratch("two"));
@@ -116,12 +130,7 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     assert!(output.contains("code, estimated") && output.contains("cache has 16 KiB"), "{output}");
     for (name, args) in KERNELS {
         assert!(output.contains(name), "{output}");
-        let text = fs::read_to_string(one.join(format!("{name}.cpp"))).expect("the kernel");
-        let (_, signature) = text.split_once(&format!("void {name}(")).expect("an entry point");
-        let (signature, _) = signature.split_once(')').expect("its arguments");
-        let given: Vec<_> =
-            signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
-        assert_eq!(given.join(" "), args);
+        assert_eq!(parameters(&one, name).join(" "), args);
     }
     for (path, bytes) in files_below(&one) {
         let text = String::from_utf8(bytes).expect("UTF-8");
@@ -333,12 +342,7 @@ fn the_operators_agree_with_the_kernels() {
         let line = output.lines().find(|line| line.starts_with(&format!("{kind} ")));
         let line = line.unwrap_or_else(|| panic!("no {kind} in\n{output}"));
         let (declared, _) = line.split_once(" |").expect("a launch");
-        let text =
-            fs::read_to_string(dir.join(format!("op_kernel/{name}.cpp"))).expect("the kernel");
-        let (_, signature) = text.split_once(&format!("void {name}(")).expect("an entry point");
-        let (signature, _) = signature.split_once(')').expect("its arguments");
-        let given: Vec<_> =
-            signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
+        let given = parameters(&dir.join("op_kernel"), name);
         // The order is inputs, outputs, workspace, tiling. Arrays that are updated in place are inputs
         // and outputs.
         let word =

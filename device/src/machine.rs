@@ -52,6 +52,9 @@ pub trait Kernel {
 }
 
 /// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
+///
+/// A back end must know the required methods, for the reason that stands at the head of each group.
+/// The other methods derive from them. A machine defines one of those itself where that is faster.
 pub trait Machine: Copy {
     /// A vector of 32-bit lanes. `+`, `-` and `*` must not overflow (law 6). Arithmetic with a
     /// constant or a run-time scalar is a separate form, because a broadcast takes 8 KB of unified
@@ -96,7 +99,7 @@ pub trait Machine: Copy {
     /// An array of 32-bit words in global memory that a kernel writes and reads back.
     type Output<'a>;
 
-    // ---- run-time scalars -------------------------------------------------------------------
+    // ---- run-time scalars: each is an instruction of the scalar unit -------------------------
 
     /// Returns the constant `value` as a run-time scalar.
     fn scalar(self, value: i32) -> Self::Scalar;
@@ -109,9 +112,12 @@ pub trait Machine: Copy {
     /// Returns the condition a > b: 1 if it holds, else 0. One scalar instruction.
     fn gt(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
     /// Returns 1 - c, the opposite of the condition `c`. One scalar instruction.
-    fn not(self, c: Self::Scalar) -> Self::Scalar;
+    #[inline(always)]
+    fn not(self, c: Self::Scalar) -> Self::Scalar {
+        self.scalar(1) - c
+    }
 
-    // ---- control ------------------------------------------------------------------------------
+    // ---- control: a tile has the machine's width, and a recorder writes a body down once ------
 
     /// Runs `body` once per tile over the lanes `0..n`, in order; a negative `n` counts as 0. The
     /// kernels here call it by `sweep!` (`control`). A loop of the scalar unit.
@@ -140,18 +146,8 @@ pub trait Machine: Copy {
     fn name_scalar(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {
         value
     }
-    /// Returns the smallest t in -128..=127 with `count(t)` >= `need`, or 127 if there is none.
-    /// `count` must be monotone in t and have no effect. `hint`, the first t that is tried, changes
-    /// the cost only. If `need` <= 0, the result is -128 and nothing is counted. Each count waits
-    /// for the vector unit.
-    fn bisect(
-        self,
-        hint: Self::Scalar,
-        need: Self::Scalar,
-        count: impl FnMut(Self::Scalar) -> Self::Scalar,
-    ) -> Self::Scalar;
 
-    // ---- lanes --------------------------------------------------------------------------------
+    // ---- lanes: each is an instruction of some machine ----------------------------------------
 
     /// Returns the lane numbers 0, 1, 2, …, counted from the start of the sweep. Made from a vector
     /// that stays resident.
@@ -160,7 +156,7 @@ pub trait Machine: Copy {
     fn splat(self, value: i32) -> Self::V;
     /// Shifts each lane right by a constant 0..=31, filling with zeros. One instruction.
     fn shr(self, v: Self::V, bits: u32) -> Self::V;
-    /// Returns the low `bits` bits of each lane, 1..=31 of them. One AND on 16-bit lanes.
+    /// Returns the low `bits` bits of each lane, 0..=31 of them. One AND on 16-bit lanes.
     #[inline(always)]
     fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
@@ -192,12 +188,15 @@ pub trait Machine: Copy {
     /// that a 910B has.
     fn eq(self, a: Self::V, b: Self::V) -> Self::Mask;
     /// Returns the lanes that equal the constant `b`. One CompareScalar.
-    fn eq_to(self, a: Self::V, b: i32) -> Self::Mask;
+    #[inline(always)]
+    fn eq_to(self, a: Self::V, b: i32) -> Self::Mask {
+        self.eq(a, self.splat(b))
+    }
     /// Returns the lanes that are < 0. Two instructions: an arithmetic shift and a comparison with
-    /// -1.
+    /// -1. It is required because x86 has it as one, and because the checker learns ranges from it.
     fn is_negative(self, v: Self::V) -> Self::Mask;
 
-    // ---- columns ------------------------------------------------------------------------------
+    // ---- columns: only a machine knows where its memory is ------------------------------------
 
     /// Reads the lanes of the tile from a streamed column. Lanes that are not live are undefined.
     /// No instruction: the operand is the column itself.
@@ -221,7 +220,7 @@ pub trait Machine: Copy {
         mask: Self::Mask,
     );
 
-    // ---- lists --------------------------------------------------------------------------------
+    // ---- lists: a machine keeps their lengths, and no column contains them --------------------
 
     /// Returns the length of a list in entries. A scalar variable.
     fn len<const W: usize>(self, list: &Self::List<'_, W>) -> Self::Scalar;
@@ -248,8 +247,7 @@ pub trait Machine: Copy {
     /// copy: the two lists exchange their storage.
     fn take<'a, const W: usize>(self, to: &mut Self::List<'a, W>, from: &mut Self::List<'a, W>);
 
-    // ---- all links at once
-    // --------------------------------------------------------------------------
+    // ---- all links at once: a vector core examines them in one pass ---------------------------
 
     /// Runs [`search::find`] on `n` entries. `queries` are probe sequences and ids, `table` the
     /// links and the ids of slots. About 40 instructions on all links of some ids at once, two of
@@ -272,31 +270,32 @@ pub trait Machine: Copy {
         table: [&Self::Column<'_>; 2],
     );
 
-    // ---- the lifetime column --------------------------------------------------------------------
+    // ---- the lifetime column: it has bytes, and all other operations work on words ------------
 
     /// Subtracts `by`, 0..=128, from the lifetime of every slot, saturating at -128. With `settle`,
     /// a slot that is in use (lifetime >= 0) first falls by 128. Two instructions over all S
     /// lifetimes, five with `settle`.
     fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, settle: bool);
-    /// Returns the number of slots with a lifetime <= t, for t in -128..=127. One comparison over
-    /// all S lifetimes, and a wait for the count.
-    fn count_le(self, life: &Self::Life<'_>, t: Self::Scalar) -> Self::Scalar;
-    /// Appends the slots with a lifetime < t, in the order of their indices, until the list has
-    /// `limit` entries. A pass over the lifetimes, which ends when the list is full.
-    fn append_lt(
+    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or
+    /// 127 if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost
+    /// only: each t that is tried costs one comparison over all S lifetimes, and a wait for the
+    /// count.
+    fn threshold(
+        self,
+        life: &Self::Life<'_>,
+        hint: Self::Scalar,
+        need: Self::Scalar,
+    ) -> Self::Scalar;
+    /// Appends the slots with a lifetime < t, or = t if `equal`, in the order of their indices,
+    /// until the list has `limit` entries. A pass over the lifetimes, which ends when the list is
+    /// full.
+    fn append_life(
         self,
         list: &mut Self::List<'_, 1>,
         life: &Self::Life<'_>,
         t: Self::Scalar,
         limit: Self::Scalar,
-    );
-    /// Appends the slots with a lifetime = t, as [`Self::append_lt`] does.
-    fn append_eq(
-        self,
-        list: &mut Self::List<'_, 1>,
-        life: &Self::Life<'_>,
-        t: Self::Scalar,
-        limit: Self::Scalar,
+        equal: bool,
     );
     /// Returns life\[slot mod S\] in each lane, sign-extended. About one cycle per lane, as for
     /// [`Self::gather`].
@@ -324,10 +323,8 @@ pub trait Machine: Copy {
         mask: Self::Mask,
     );
 
-    // ---- global memory --------------------------------------------------------------------------
+    // ---- global memory: a transfer, or a word of it -------------------------------------------
 
-    /// Reads one word of an input. A scalar load, after its cache line is invalidated.
-    fn read_input(self, from: &Self::Input<'_>, at: Self::Scalar) -> Self::Scalar;
     /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
     /// there when it started. A scalar load.
     fn read_output(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;

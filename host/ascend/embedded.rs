@@ -1,6 +1,7 @@
-//! The kernels that are embedded in this library: those of the default geometries with the feature
-//! `kernels`, and on the simulated device those of any geometry.
+//! The kernels of an engine without a folder: objects that are embedded in this library with the feature
+//! `kernels`, and on the simulated device text of any geometry.
 
+use std::array;
 use std::borrow::Cow;
 
 use avsg_device::kernels::KernelName;
@@ -18,8 +19,6 @@ pub(super) type PerKernel<T> = [T; KernelName::ALL.len()];
 /// The embedded kernels of one geometry; the build script writes these values.
 struct Embedded {
     params: Params,
-    /// AscendC source, which the simulator compiles.
-    texts: PerKernel<&'static str>,
     /// Objects for the device, if the build found CANN.
     objects: Option<PerKernel<&'static [u8]>>,
 }
@@ -29,21 +28,23 @@ static EMBEDDED: &[Embedded] = include!(concat!(env!("OUT_DIR"), "/embedded.rs")
 #[cfg(not(feature = "kernels"))]
 static EMBEDDED: &[Embedded] = &[];
 
-/// Returns the kernels of a geometry: AscendC source for the simulator, objects for a device.
+/// Returns the kernels of a geometry: AscendC for the simulator, the same text for each kernel, and
+/// objects for a device.
 ///
 /// # Errors
 /// If the kernels are not in this library, or a vector core cannot run the geometry.
 pub(super) fn code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'static, [u8]>>> {
     let embedded = EMBEDDED.iter().find(|embedded| is_compatible(params, &embedded.params));
     match embedded {
-        Some(Embedded { texts, .. }) if simulated => {
-            Ok(texts.map(|text| Cow::Borrowed(text.as_bytes())))
+        #[cfg(feature = "ascend-sim")]
+        _ if simulated => {
+            // An embedded geometry runs the kernels for its most tokens, as on a device.
+            let text = simulated::text(embedded.map_or(params, |embedded| &embedded.params))?;
+            Ok(array::from_fn(|_| text.clone().into_bytes().into()))
         }
         Some(Embedded { objects: Some(objects), .. }) if !simulated => {
             Ok(objects.map(Cow::Borrowed))
         }
-        #[cfg(feature = "ascend-sim")]
-        None if simulated => Ok(simulated::texts(params)?.map(|text| text.into_bytes().into())),
         _ => Err(not_embedded(params, embedded.is_some())),
     }
 }
@@ -55,13 +56,13 @@ fn is_compatible(params: &Params, kernels: &Params) -> bool {
     params.tokens <= kernels.tokens && *params == Params { tokens: params.tokens, ..*kernels }
 }
 
-fn not_embedded(params: &Params, as_text: bool) -> Error {
+fn not_embedded(params: &Params, known_geometry: bool) -> Error {
     let known: Vec<_> = EMBEDDED.iter().map(|known| format!("[{}]", known.params)).collect();
     let known = known.join(", ");
     let limit = if known.is_empty() {
         "this library was built without the feature `kernels`, so it has no geometry's kernels"
             .into()
-    } else if as_text {
+    } else if known_geometry {
         format!("this library has no objects for {known}: CANN was not found or failed")
     } else {
         format!("this library has only the kernels of {known} and of fewer tokens")
@@ -75,16 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_simulator_runs_what_is_embedded_and_emits_the_rest() {
+    fn the_simulator_runs_the_text_of_an_embedded_geometry_for_fewer_tokens() {
         assert!(!EMBEDDED.is_empty());
         for embedded in EMBEDDED {
+            let text = simulated::text(&embedded.params).unwrap();
             for tokens in 1..=embedded.params.tokens {
                 let code = code(&Params { tokens, ..embedded.params }, true).unwrap();
-                assert!(code.iter().all(|kernel| matches!(kernel, Cow::Borrowed(_))));
+                assert!(code.iter().all(|kernel| **kernel == *text.as_bytes()));
             }
-            // The embedded text equals what the simulator emits.
-            let texts = simulated::texts(&embedded.params).unwrap();
-            assert!(texts.iter().zip(&embedded.texts).all(|(made, text)| made == text));
             for other in [
                 Params { k: 1024, ..embedded.params },
                 Params { retries: 3, ..embedded.params },
@@ -94,7 +93,8 @@ mod tests {
                 assert!(!is_compatible(&other, &embedded.params), "{other}");
             }
         }
-        let small = code(&Params::wide(16, 1, 128), true).unwrap();
-        assert!(small.iter().all(|kernel| matches!(kernel, Cow::Owned(_))));
+        let small = Params::wide(16, 1, 128);
+        let text = simulated::text(&small).unwrap();
+        assert_eq!(*code(&small, true).unwrap()[0], *text.as_bytes());
     }
 }

@@ -61,7 +61,6 @@ impl Pair {
     }
 }
 
-/// The staging memory of an engine.
 #[derive(Debug)]
 pub(super) struct Staging {
     context: Arc<Context>,

@@ -16,7 +16,6 @@ pub(crate) trait SlotMemory: Send + Sync {
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()>;
 }
 
-/// The memory of a buffer.
 pub(super) enum Memory {
     Process(ProcessMemory),
     Device(Box<dyn SlotMemory>),

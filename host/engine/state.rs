@@ -16,9 +16,9 @@ use crate::{Result, ensure, reserve, rows};
 pub struct Load<'a> {
     /// The indexer, whose layers get the rows.
     pub indexer: usize,
-    /// The state.
+    /// The state that gets the rows.
     pub state: i32,
-    /// The generation of the request.
+    /// The request's generation, as in a [`Batch`].
     pub generation: i32,
     /// The sequence length; ids at or above it are padding.
     pub seq_len: i32,

@@ -110,7 +110,7 @@ impl Engine {
     /// of a restore: `stable_len` is the id of its first row, and its state is any that no other
     /// request of the batch names.
     ///
-    /// Call it after the layer's transfer and before the next batch is planned. Requests without a
+    /// Call it after the layer's transfer and before the next transfer to that layer. Requests without a
     /// state or with a `stable_len` of -1 are skipped, and so are rows whose id is not below
     /// `seq_len`.
     ///

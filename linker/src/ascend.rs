@@ -4,9 +4,9 @@
 pub mod aiv;
 pub mod cann;
 pub mod code_size;
-pub mod cost;
 mod declare;
 pub mod functions;
+mod geometry;
 pub mod kernels;
 pub mod limits;
 mod lower;
@@ -22,8 +22,7 @@ pub mod toolchain;
 pub mod ub;
 
 pub use crate::names::camel;
-pub use print::statement;
-pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with};
+pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with, text};
 
 use avsg_device::params::Params;
 use kernels::{Abi, Kernels, kernels};

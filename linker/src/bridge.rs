@@ -1,15 +1,15 @@
-//! Writes the kernels of the default geometries as a Rust file that the host library embeds.
+//! Builds the kernels of the default geometries, and writes a Rust file that embeds them in the host
+//! library.
 //!
 //! A build script calls [`check`] and [`embed`], and the host includes the file that [`embed`]
 //! writes.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use avsg_device::params::{Lifetime, Params};
 
-use crate::ascend::kernels::{Abi, Kernels};
+use crate::ascend::kernels::Abi;
 use crate::ascend::soc;
 use crate::ascend::toolchain::{self, Toolchain};
 use crate::ascend::{Failed, ascendc};
@@ -66,9 +66,8 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the kernels of [`geometries`] into the folder `out`, builds them if there is a
-/// toolchain, and writes [`FILE`] there: a slice of the host's `Embedded`. Returns the warnings that
-/// the build script should print.
+/// Builds the kernels of [`geometries`] in folders of `out` if there is a toolchain, and writes [`FILE`]
+/// there: a slice of the host's `Embedded`. Returns the warnings that the build script should print.
 ///
 /// # Errors
 /// If a file cannot be written, or the kernels of a geometry break a rule of the kernel language.
@@ -88,52 +87,31 @@ pub fn embed(
             Err(Failed::TooLarge(_)) => continue,
             result => result.map_err(|failed| Error::Failed(p.to_string(), failed))?,
         };
-        let name = format!("kernels{n}");
-        let folder = out.join(&name);
-        write_texts(&folder, &kernels)?;
-        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
-        let soc = soc::OF_THE_PAPER.name;
-        let objects = match toolchain.as_ref().map(|tool| tool.build(&folder, &names, soc)) {
-            Some(Err(refused)) if required => return Err(refused.into()),
-            Some(Err(refused)) => {
-                warnings.push(format!("no objects of {p}: {refused}"));
-                None
+        let mut objects = String::from("None");
+        if let Some(tool) = &toolchain {
+            let name = format!("kernels{n}");
+            let folder = out.join(&name);
+            kernels.write(&folder).map_err(|error| Error::File(folder.clone(), error))?;
+            let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+            match tool.build(&folder, &names, soc::OF_THE_PAPER.name) {
+                Err(refused) if required => return Err(refused.into()),
+                Err(refused) => warnings.push(format!("no objects of {p}: {refused}")),
+                Ok(()) => objects = format!("Some({})", includes(Path::new(&name), &names)),
             }
-            Some(Ok(())) => {
-                let object = |kernel: &_| toolchain::object(Path::new(&name), kernel);
-                Some(list("include_bytes", &names, object))
-            }
-            None => None,
-        };
-        let objects = objects.map_or("None".into(), |list| format!("Some({list})"));
-        let text = |kernel: &_| Path::new(&name).join(format!("{kernel}.cpp"));
-        let (params, texts) = (expression(&p), list("include_str", &names, text));
-        entries += &format!(
-            "    Embedded {{\n        params: {params},\n        texts: {texts},\n        \
-             objects: {objects},\n    }},\n"
-        );
+        }
+        let params = expression(&p);
+        entries += &format!("    Embedded {{ params: {params}, objects: {objects} }},\n");
     }
-    write(&out.join(FILE), &format!("&[\n{entries}]\n"))?;
+    let file = out.join(FILE);
+    fs::write(&file, format!("&[\n{entries}]\n")).map_err(|error| Error::File(file, error))?;
     Ok(warnings)
 }
 
-/// Writes each kernel as one file with its headers included, because the host compiles the embedded
-/// text without other files.
-fn write_texts(folder: &Path, kernels: &Kernels) -> Result<(), Error> {
-    fs::create_dir_all(folder).map_err(|e| Error::File(folder.into(), e))?;
-    kernels.kernels.iter().try_for_each(|kernel| {
-        write(&folder.join(format!("{}.cpp", kernel.name)), &kernels.whole(&kernel.text))
-    })
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Error> {
-    fs::write(file, text).map_err(|e| Error::File(file.into(), e))
-}
-
-/// Returns a Rust array of the kernels' files, in the order of the kernels.
-fn list(include: &str, kernels: &[&str], file: impl Fn(&str) -> PathBuf) -> String {
-    let files = kernels.iter().map(|kernel| format!("{include}!(\"{}\")", file(kernel).display()));
-    format!("[{}]", files.collect::<Vec<_>>().join(", "))
+/// Returns a Rust array of the kernels' objects, in the order of the kernels.
+fn includes(folder: &Path, kernels: &[&str]) -> String {
+    let object = |kernel: &&str| toolchain::object(folder, kernel).display().to_string();
+    let all = kernels.iter().map(|kernel| format!("include_bytes!(\"{}\")", object(kernel)));
+    format!("[{}]", all.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns a geometry as a Rust expression.

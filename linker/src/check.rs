@@ -2,8 +2,7 @@
 //!
 //! - values are defined once, before their use, in a block around it, and have the right types (law
 //!   4 of `avsg_device::machine`);
-//! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside, and the
-//!   block of a bisection has no effect (law 3);
+//! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside (law 3);
 //! - constants are in range, and rules are idempotent (law 8); indexed columns have a power of two
 //!   of words (law 9);
 //! - [`roles`]: in one sweep every column has one role (law 5);
@@ -18,7 +17,7 @@ pub mod roles;
 use avsg_device::params::MAX_RETRIES;
 
 use crate::tape::code::{Need, Operand, Role};
-use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
+use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Type, Value};
 
 /// The error of a tape that breaks a law: the op, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,9 +55,7 @@ pub enum Why {
         "the op must be outside of sweeps: in one it would run once per tile, and depend on the tile width"
     )]
     InsideSweep,
-    #[error("the block of a bisection must have no effect, because it may run any number of times")]
-    EffectInBisect,
-    #[error("a shift takes 0 to 31 bits, and `low_bits` takes 1 to 31")]
+    #[error("a shift takes 0 to 31 bits")]
     Bits,
     #[error(
         "madd takes multipliers in 0..=32767, so that no lane overflows; these are {0} and {1}"
@@ -68,8 +65,8 @@ pub enum Why {
     ListColumn(usize, usize),
     #[error("the length of `{0}` is {1}, but an indexed column needs a power of two")]
     NotPowerOfTwo(String, u32),
-    #[error("rule {0} is not idempotent: it maps byte {1} to {2}, and that to {3}")]
-    Rule(usize, i8, i8, i8),
+    #[error("the rule is not idempotent: it maps byte {0} to {1}, and that to {2}")]
+    Rule(i8, i8, i8),
     #[error(
         "in this sweep `{0}` is {1:?} by an earlier op and {2:?} by this one; a column has one role"
     )]
@@ -88,6 +85,10 @@ pub enum Why {
     TooLong(String, i32, u32),
     #[error("the moved list cannot share the storage of its destination")]
     Storage,
+    #[error("a second rule: a vector core has memory for one")]
+    SecondRule,
+    #[error("a vector core has no call for this op")]
+    NoCall,
 }
 
 impl Refused {
@@ -116,7 +117,7 @@ pub fn structure(tape: &Tape) -> Result<(), Refused> {
         let bound = scope.bind(Some(p.value)).and_then(|()| scope.used(p.value, Type::Scalar));
         bound.map_err(|why| declarations(tape, why))?;
     }
-    scope.block(&tape.body, Within::Kernel)
+    scope.block(&tape.body, false)
 }
 
 fn declarations(tape: &Tape, why: Why) -> Refused {
@@ -131,14 +132,6 @@ fn names(tape: &Tape) -> Result<(), Refused> {
     twice.map_or(Ok(()), |pair| Err(declarations(tape, Why::Name(pair[0].clone()))))
 }
 
-/// The innermost block around an op that restricts it.
-#[derive(Clone, Copy, PartialEq)]
-enum Within {
-    Kernel,
-    Sweep,
-    Bisect,
-}
-
 struct Scope<'t> {
     tape: &'t Tape,
     /// Whether each value may be used at this point.
@@ -146,22 +139,15 @@ struct Scope<'t> {
 }
 
 impl Scope<'_> {
-    fn block(&mut self, block: &Block, within: Within) -> Result<(), Refused> {
+    fn block(&mut self, block: &Block, in_sweep: bool) -> Result<(), Refused> {
         let tape = self.tape;
         for op in &block.ops {
             let refused = |why| Refused::new(tape, op, why);
-            self.op(op, within).map_err(refused)?;
+            self.op(op, in_sweep).map_err(refused)?;
             if let Some(body) = &op.body {
-                let inner = match op.code {
-                    OpCode::Sweep => Within::Sweep,
-                    OpCode::Bisect => Within::Bisect,
-                    _ => within,
-                };
                 let outer = self.defined.clone();
                 self.bind(body.binds).map_err(refused)?;
-                self.block(body, inner)?;
-                let end = body.yields.map_or(Ok(()), |y| self.used(y, Type::Scalar));
-                end.map_err(refused)?;
+                self.block(body, op.code == OpCode::Sweep)?;
                 self.defined = outer;
                 if op.code == OpCode::Sweep {
                     roles::check(tape, body)?;
@@ -187,7 +173,7 @@ impl Scope<'_> {
         }
     }
 
-    fn op(&self, op: &Op, within: Within) -> Result<(), Why> {
+    fn op(&self, op: &Op, in_sweep: bool) -> Result<(), Why> {
         let signature = op.code.signature();
         if signature.columns().count() != op.columns.len() {
             return Err(Why::Operands);
@@ -208,20 +194,15 @@ impl Scope<'_> {
         if typed(op.out) != signature.out
             || typed(body.and_then(|b| b.binds)) != signature.binds
             || body.is_some() != op.code.controls()
-            || body.is_some_and(|b| b.yields.is_some()) != (op.code == OpCode::Bisect)
         {
             return Err(Why::Operands);
         }
         let whole = |(_, role)| matches!(role, Role::WholeRead | Role::WholeWrite);
-        match within {
-            Within::Sweep if signature.columns().any(whole) || op.code.controls() => {
-                return Err(Why::InsideSweep);
-            }
-            Within::Kernel | Within::Bisect if op.code.on_lanes() => return Err(Why::OutsideSweep),
-            Within::Bisect if op.code.writes() || op.code.controls() => {
-                return Err(Why::EffectInBisect);
-            }
-            _ => {}
+        if in_sweep && (signature.columns().any(whole) || op.code.controls()) {
+            return Err(Why::InsideSweep);
+        }
+        if !in_sweep && op.code.on_lanes() {
+            return Err(Why::OutsideSweep);
         }
         self.constants(op)
     }
@@ -240,7 +221,6 @@ impl Scope<'_> {
             OpCode::Madd(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
                 Err(Why::Multipliers(p, q))
             }
-            OpCode::LowBits(bits) if !(1..=31).contains(&bits) => Err(Why::Bits),
             OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }
@@ -254,9 +234,9 @@ impl Scope<'_> {
                 .and_then(|()| power(self.tape.column(op.columns[4]))),
             OpCode::FindFree(_) => power(self.tape.column(op.columns[2]))
                 .and_then(|()| power(self.tape.column(op.columns[3]))),
-            OpCode::StepLife(n) => {
+            OpCode::StepLife(rule) => {
                 power(column())?;
-                idempotent(n, self.tape.rules.get(n).ok_or(Why::Operands)?)
+                idempotent(&rule)
             }
             _ => Ok(()),
         }
@@ -281,8 +261,8 @@ fn power(column: &Column) -> Result<(), Why> {
     power.ok_or_else(|| Why::NotPowerOfTwo(column.name.clone(), column.len))
 }
 
-fn idempotent(n: usize, rule: &[i8; 256]) -> Result<(), Why> {
-    let next = |byte: i8| rule[usize::from(byte.cast_unsigned())];
+fn idempotent(rule: &Rule) -> Result<(), Why> {
+    let next = |byte| rule.next(byte);
     let broken = (i8::MIN..=i8::MAX).find(|&byte| next(next(byte)) != next(byte));
-    broken.map_or(Ok(()), |byte| Err(Why::Rule(n, byte, next(byte), next(next(byte)))))
+    broken.map_or(Ok(()), |byte| Err(Why::Rule(byte, next(byte), next(next(byte)))))
 }

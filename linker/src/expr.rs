@@ -1,24 +1,21 @@
 //! Scalar expressions as trees.
 
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Rem, Sub};
 
 /// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Relation {
-    /// The numbers differ.
     Differs,
-    /// The numbers are equal.
     Equals,
-    /// The first number is larger.
     Above,
-    /// The first number is not larger.
     NotAbove,
 }
 
 /// A scalar expression of 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the others are named by their operators")]
 pub enum Expr {
-    /// A literal.
     Number(i32),
     /// A variable of the kernel.
     Name(String),
@@ -26,25 +23,30 @@ pub enum Expr {
     Field(String),
     /// A constant of the geometry, by its name in the text.
     Constant(&'static str),
-    /// A word of a line in UB.
-    Word(String, Box<Self>),
-    /// The negated number.
     Negative(Box<Self>),
-    /// `a + b`.
     Sum(Box<Self>, Box<Self>),
-    /// `a - b`.
     Difference(Box<Self>, Box<Self>),
-    /// `a * b`.
     Product(Box<Self>, Box<Self>),
-    /// The larger number.
+    /// `a / b`, rounded to zero.
+    Quotient(Box<Self>, Box<Self>),
+    /// The remainder of that division.
+    Remainder(Box<Self>, Box<Self>),
+    /// Two to the power of a number.
+    PowerOfTwo(Box<Self>),
+    /// One of the unsigned numbers that a variable of 64 bits consists of.
+    Lane {
+        /// The variable.
+        of: String,
+        /// The bits of each number, 16 or 32.
+        bits: u32,
+        /// The index of the number, from the lowest bits on.
+        n: u32,
+    },
     Max(Box<Self>, Box<Self>),
-    /// The smaller number.
     Min(Box<Self>, Box<Self>),
     /// The condition that two numbers have a relation.
     Test(Relation, Box<Self>, Box<Self>),
-    /// The opposite of a condition.
     Not(Box<Self>),
-    /// The disjunction of two conditions.
     Either(Box<Self>, Box<Self>),
 }
 
@@ -59,24 +61,44 @@ impl Expr {
         Self::Field(name.into())
     }
 
-    /// Returns a word of a line in UB.
-    pub fn word(line: &str, at: Self) -> Self {
-        Self::Word(line.into(), Box::new(at))
-    }
-
     /// Returns the larger number.
-    pub fn max(a: Self, b: Self) -> Self {
-        Self::Max(Box::new(a), Box::new(b))
+    pub fn max(a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        Self::Max(Box::new(a.into()), Box::new(b.into()))
     }
 
     /// Returns the smaller number.
-    pub fn min(a: Self, b: Self) -> Self {
-        Self::Min(Box::new(a), Box::new(b))
+    pub fn min(a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        Self::Min(Box::new(a.into()), Box::new(b.into()))
     }
 
     /// Returns the condition that two numbers have a relation.
-    pub fn test(relation: Relation, a: Self, b: Self) -> Self {
-        Self::Test(relation, Box::new(a), Box::new(b))
+    pub fn test(relation: Relation, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        Self::Test(relation, Box::new(a.into()), Box::new(b.into()))
+    }
+
+    /// Returns the value of a number or condition in which each variable has the value that `of` returns
+    /// for it; `None` if the value is unknown.
+    pub fn value(&self, of: &dyn Fn(&str) -> Option<i32>) -> Option<i32> {
+        match self {
+            Self::Number(n) => Some(*n),
+            Self::Name(name) => of(name),
+            Self::Not(a) => Some(i32::from(a.value(of)? == 0)),
+            Self::Test(relation, a, b) => {
+                let (a, b) = (a.value(of)?, b.value(of)?);
+                Some(i32::from(match relation {
+                    Relation::Differs => a != b,
+                    Relation::Equals => a == b,
+                    Relation::Above => a > b,
+                    Relation::NotAbove => a <= b,
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns two to the power of a number.
+    pub fn power_of_two(a: Self) -> Self {
+        Self::PowerOfTwo(Box::new(a))
     }
 
     /// Returns the negated number.
@@ -118,10 +140,13 @@ impl Expr {
         f(self);
         match self {
             Self::Number(_) | Self::Name(_) | Self::Field(_) | Self::Constant(_) => {}
-            Self::Word(_, a) | Self::Negative(a) | Self::Not(a) => a.each(f),
+            Self::Lane { .. } => {}
+            Self::Negative(a) | Self::Not(a) | Self::PowerOfTwo(a) => a.each(f),
             Self::Sum(a, b)
             | Self::Difference(a, b)
             | Self::Product(a, b)
+            | Self::Quotient(a, b)
+            | Self::Remainder(a, b)
             | Self::Max(a, b)
             | Self::Min(a, b)
             | Self::Either(a, b)
@@ -139,29 +164,43 @@ impl From<i32> for Expr {
     }
 }
 
-impl Add for Expr {
+impl<T: Into<Self>> Add<T> for Expr {
     type Output = Self;
-    fn add(self, b: Self) -> Self {
-        if b == Self::Number(0) {
-            return self;
+    fn add(self, b: T) -> Self {
+        match b.into() {
+            Self::Number(0) => self,
+            b => Self::Sum(Box::new(self), Box::new(b)),
         }
-        Self::Sum(Box::new(self), Box::new(b))
     }
 }
 
-impl Sub for Expr {
+impl<T: Into<Self>> Sub<T> for Expr {
     type Output = Self;
-    fn sub(self, b: Self) -> Self {
-        Self::Difference(Box::new(self), Box::new(b))
+    fn sub(self, b: T) -> Self {
+        Self::Difference(Box::new(self), Box::new(b.into()))
     }
 }
 
-impl Mul for Expr {
+impl<T: Into<Self>> Mul<T> for Expr {
     type Output = Self;
-    fn mul(self, b: Self) -> Self {
-        if b == Self::Number(1) {
-            return self;
+    fn mul(self, b: T) -> Self {
+        match b.into() {
+            Self::Number(1) => self,
+            b => Self::Product(Box::new(self), Box::new(b)),
         }
-        Self::Product(Box::new(self), Box::new(b))
+    }
+}
+
+impl<T: Into<Self>> Div<T> for Expr {
+    type Output = Self;
+    fn div(self, b: T) -> Self {
+        Self::Quotient(Box::new(self), Box::new(b.into()))
+    }
+}
+
+impl<T: Into<Self>> Rem<T> for Expr {
+    type Output = Self;
+    fn rem(self, b: T) -> Self {
+        Self::Remainder(Box::new(self), Box::new(b.into()))
     }
 }

@@ -35,22 +35,6 @@ struct Tile {
     n: usize,
 }
 
-/// One execution of an op, see [`Replay::record_executions`].
-#[derive(Clone, Copy, Debug)]
-pub struct Execution<'t> {
-    /// The op.
-    pub op: &'t Op,
-    /// The live lanes of its tile; for an op on a whole column, the number of words that it worked
-    /// on; for a sweep, its length; for a bisection, the number of counts when it starts at its
-    /// hint.
-    pub lanes: usize,
-    /// For an effect, the lanes in its mask; for `age`, how far lifetimes fell; for an append of
-    /// slots, the length of the list after it.
-    pub active: usize,
-    /// The length of the list before an append of lanes.
-    pub at: usize,
-}
-
 /// A tape with its memory, ready to run.
 pub struct Replay<'t> {
     tape: &'t Tape,
@@ -60,7 +44,6 @@ pub struct Replay<'t> {
     scalars: Vec<Option<i32>>,
     vectors: Vec<Vec<Lane>>,
     tile: Tile,
-    executions: Option<Vec<Execution<'t>>>,
 }
 
 impl<'t> Replay<'t> {
@@ -78,19 +61,7 @@ impl<'t> Replay<'t> {
             scalars: vec![None; n],
             vectors: vec![Vec::new(); n],
             tile: Tile::default(),
-            executions: None,
         })
-    }
-
-    /// Records all executions of ops from this call on.
-    pub fn record_executions(&mut self) {
-        self.executions = Some(Vec::new());
-    }
-
-    /// Returns the executions since the last call, in order; none without
-    /// [`Self::record_executions`].
-    pub fn take_executions(&mut self) -> Vec<Execution<'t>> {
-        self.executions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets a parameter.
@@ -126,20 +97,11 @@ impl<'t> Replay<'t> {
                 (Some(body), OpCode::Sweep) => self.sweep(op, body)?,
                 (Some(body), OpCode::Repeat(max)) => self.repeat(op, body, max)?,
                 (Some(body), OpCode::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
-                (Some(_), OpCode::When) => {}
-                (Some(body), _) => self.bisect(op, body)?,
+                (Some(_), _) => {}
                 (None, OpCode::Phase(..)) => {}
                 (None, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
-                    if self.executions.is_some() {
-                        let (lanes, active) = if code.on_lanes() {
-                            (self.tile.live, self.masked(op))
-                        } else {
-                            self.extent(op)
-                        };
-                        self.log(op, lanes, active);
-                    }
                 }
             }
         }
@@ -148,7 +110,6 @@ impl<'t> Replay<'t> {
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
-        self.log(op, n, 0);
         for at in (0..n).step_by(self.width) {
             self.tile = Tile { at, live: self.width.min(n - at), n };
             self.block(body)?;
@@ -165,33 +126,6 @@ impl<'t> Replay<'t> {
         Ok(())
     }
 
-    /// Bisects from the ends: the hint changes only the cost, which is counted separately.
-    fn bisect(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
-        let need = self.scalar(op.args[1]);
-        let (mut low, mut high) = (-128, if need <= 0 { -128 } else { 127 });
-        while low < high {
-            let t = i32::midpoint(low, high - 1);
-            self.define(body.binds, t);
-            self.block(body)?;
-            if body.yields.map_or(0, |y| self.scalar(y)) >= need {
-                high = t;
-            } else {
-                low = t + 1;
-            }
-        }
-        self.define(op.out, high);
-        let hint = self.scalar(op.args[0]);
-        self.log(op, if need <= 0 { 0 } else { counts(hint, high) }, 0);
-        Ok(())
-    }
-
-    fn log(&mut self, op: &'t Op, lanes: usize, active: usize) {
-        let Some(executions) = &mut self.executions else { return };
-        let grows = op.code == OpCode::Append;
-        let at = if grows { self.memory.entries(op.columns[0]).len - active } else { 0 };
-        executions.push(Execution { op, lanes, active, at });
-    }
-
     /// Returns a scalar. The checker has verified that its definition comes before.
     fn scalar(&self, value: Value) -> i32 {
         self.scalars[value.0 as usize].unwrap_or_default()
@@ -202,19 +136,4 @@ impl<'t> Replay<'t> {
             self.scalars[out.0 as usize] = Some(value);
         }
     }
-}
-
-/// Returns how often the emitted search counts until it knows the answer: at `hint`, next to it,
-/// then by halving.
-fn counts(hint: i32, answer: i32) -> usize {
-    let (mut low, mut high, mut counts) = (-128, 127, 0);
-    let mut t = hint.clamp(-128, 126);
-    while low < high {
-        counts += 1;
-        let enough = t >= answer;
-        (low, high) = if enough { (low, t) } else { (t + 1, high) };
-        let beside = if enough { high - 1 } else { low }.clamp(low, high);
-        t = if counts == 1 { beside } else { low + (high - low) / 2 };
-    }
-    counts
 }

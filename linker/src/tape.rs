@@ -19,8 +19,7 @@
 //! **Blocks** nest in four ops. `sweep n |t|` runs its block once per tile over lanes 0..n, in
 //! order; the tile width is the machine's, so a tape that passed the checker gives the same result
 //! for every width. `repeat n |s|` runs its block for s = 0..n in order. `when c` runs its block if
-//! c, which is 0 or 1, is 1: a uniform branch. `bisect` evaluates its block, which has no effect,
-//! for some scalars and yields the smallest that suffices.
+//! c, which is 0 or 1, is 1: a uniform branch.
 //!
 //! **Order.** Ops of a block run in order. Pure ops (arithmetic, masks, scalars) may run anywhere
 //! between their operands and their uses; all others read or write columns and keep their order. A
@@ -36,7 +35,7 @@ pub mod code;
 pub(crate) mod operations;
 mod text;
 
-pub use code::OpCode;
+pub use code::{OpCode, Rule};
 
 /// A value, by its number in [`Tape::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,10 +60,9 @@ pub enum Type {
 
 /// A range of numbers with both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Range {
-    /// The smallest number.
     pub lo: i32,
-    /// The largest number.
     pub hi: i32,
 }
 
@@ -127,27 +125,24 @@ pub struct Column {
 
 /// A scalar that the caller passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Param {
     /// The name, which is unique among columns and parameters.
     pub name: String,
-    /// The meaning of the scalar.
     pub doc: &'static str,
     /// The value that it defines.
     pub value: Value,
-    /// The range of the scalar.
     pub range: Range,
 }
 
 /// One op with its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Op {
     /// The op, with the constants that it was recorded with.
     pub code: OpCode,
-    /// The values that it reads.
     pub args: Vec<Value>,
-    /// The columns that it reads or writes.
     pub columns: Vec<ColumnId>,
-    /// The value it defines.
     pub out: Option<Value>,
     /// The block that an op of control runs.
     pub body: Option<Block>,
@@ -155,32 +150,25 @@ pub struct Op {
 
 /// A list of ops in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Block {
-    /// The value that the block binds: a tile in a sweep, a scalar in a repeat or bisection, else
-    /// none.
+    /// The value that the block binds: a tile in a sweep, a scalar in a repeat, else none.
     pub binds: Option<Value>,
-    /// The ops.
     pub ops: Vec<Op>,
-    /// The count that a bisection's block ends with.
-    pub yields: Option<Value>,
 }
 
 /// A recorded kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Tape {
-    /// The kernel's name.
     pub name: String,
     /// The columns and lists of the kernel, and its global memory.
     pub columns: Vec<Column>,
-    /// The parameters.
     pub params: Vec<Param>,
     /// The type of every value.
     pub types: Vec<Type>,
     /// The names of some values in the emitted text.
     pub names: Vec<(Value, &'static str)>,
-    /// The rules of [`OpCode::StepLife`]: the next byte, indexed by the byte as an unsigned number.
-    pub rules: Vec<[i8; 256]>,
-    /// The ops.
     pub body: Block,
 }
 

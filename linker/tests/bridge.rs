@@ -57,46 +57,32 @@ fn every_default_geometry_is_embedded_with_its_objects() {
     let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
     let (mut offset, all) = (0, geometries().collect::<Vec<_>>());
     assert_eq!(all.len(), 4, "each default geometry fits");
-    // The includes have the order of the kernels, and the texts come before the objects.
+    // The includes have the order of the kernels.
     for (n, p) in all.iter().enumerate() {
-        for (include, end) in [("include_str", "cpp"), ("include_bytes", "o")] {
-            for name in kernel_names() {
-                let path = if end == "o" { format!("fatbin/{name}/") } else { String::new() };
-                let file = format!("kernels{n}/{path}{name}.{end}");
-                let found = rust[offset..].find(&format!("{include}!(\"{file}\")"));
-                offset +=
-                    found.unwrap_or_else(|| panic!("{file} is missing or not in order: {rust}"));
-                let text = fs::read_to_string(out.join(&file)).expect("what is included");
-                match end {
-                    // Only a step has SyncAll, so only its type has the suffix.
-                    "o" => {
-                        let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
-                        let meta = format!("// .ascend.meta.{name}{mix} for ascend910b3\n");
-                        assert!(text.starts_with(&meta), "{}", &text[..200]);
-                    }
-                    _ => {
-                        assert!(text.contains(&format!("// {p}\n")), "{file} is not for {p}");
-                        let includes: Vec<_> =
-                            text.lines().filter(|l| l.starts_with("#include")).collect();
-                        assert_eq!(
-                            includes,
-                            ["#include \"kernel_operator.h\""],
-                            "{file} includes other files"
-                        );
-                    }
-                }
-            }
+        for name in kernel_names() {
+            let file = format!("kernels{n}/fatbin/{name}/{name}.o");
+            let found = rust[offset..].find(&format!("include_bytes!(\"{file}\")"));
+            offset += found.unwrap_or_else(|| panic!("{file} is missing or not in order: {rust}"));
+            // An object is the kernel's text with its headers.
+            let text = fs::read_to_string(out.join(&file)).expect("what is included");
+            // Only a step has SyncAll, so only its type has the suffix.
+            let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
+            let meta = format!("// .ascend.meta.{name}{mix} for ascend910b3\n");
+            assert!(text.starts_with(&meta), "{}", &text[..200]);
+            assert!(text.contains(&format!("// {p}\n")), "{file} is not for {p}");
+            let includes: Vec<_> = text.lines().filter(|l| l.starts_with("#include")).collect();
+            let only = ["#include \"kernel_operator.h\""];
+            assert_eq!(includes, only, "{file} includes files that are not beside it");
         }
     }
 }
 
 #[test]
-fn without_a_compiler_only_texts_are_embedded() {
+fn without_a_compiler_no_object_is_embedded() {
     let out = scratch("texts");
     assert_eq!(embed(&out, missing_toolchain(), false).expect("no object is required"), [""; 0]);
     let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
     assert_eq!(rust.matches("objects: None").count(), geometries().count());
-    assert!(rust.contains("include_str!(\"kernels0/avsg_plan.cpp\")"), "{rust}");
     let text = embed(&out, missing_toolchain(), true).unwrap_err().to_string();
     for part in [
         "AVSG_REQUIRE_CANN is 1",

@@ -92,10 +92,10 @@ impl Kernel for Lifetimes {
         rule[128..].iter_mut().enumerate().for_each(|(n, next)| *next = (n / 2) as i8);
         for (need, settle) in [(0, false), (9, true), (200, false), (100_000, true)] {
             let need = m.scalar(need);
-            let th = m.bisect(m.scalar(-7), need, |t| m.count_le(&d.life, t));
+            let th = m.threshold(&d.life, m.scalar(-7), need);
             m.clear(&mut d.singles);
-            m.append_lt(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)));
-            m.append_eq(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)));
+            m.append_life(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)), false);
+            m.append_life(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)), true);
             m.publish_list(&mut d.out, m.scalar(10), &d.singles, 0);
             m.sweep(m.len(&d.singles), |t| {
                 let slot = m.item(t, &d.singles, 0);
@@ -122,7 +122,7 @@ struct Global;
 
 impl Kernel for Global {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
-        let at = m.read_input(&d.input, m.scalar(0));
+        let at = m.scalar(11);
         m.fetch(&mut d.x, &d.input, at, d.n);
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);

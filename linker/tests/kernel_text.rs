@@ -1,6 +1,7 @@
 //! What the text of every kernel has: its type, its first and its last call, no call that needs a
 //! TPipe, no SyncAll that it never runs, and no list on the stack of the scalar unit.
 
+use avsg_device::kernels::KernelName;
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
 use avsg_linker::ascend::stage_one;
@@ -121,14 +122,36 @@ fn no_kernel_declares_a_list_on_the_stack() {
     });
 }
 
+/// The parameters are those that the host passes, with each array that an operator updates in place
+/// once more.
+#[test]
+fn the_parameters_of_a_kernel_are_those_of_its_launch() {
+    each_kernel(|p, kernel, code| {
+        let (_, list) = code.split_once(&format!(" void {}(", kernel.name)).expect("parameters");
+        let (list, _) = list.split_once("\n{").expect("a body");
+        let words: Vec<_> =
+            list.split([' ', ',', '(', ')', '\n']).filter(|w| !w.is_empty()).collect();
+        let names: Vec<_> =
+            words.split(|word| *word == "AVSG_UPDATED").map(<[_]>::concat).collect();
+        let name = KernelName::ALL.into_iter().find(|n| n.entry().to_str() == Ok(kernel.name));
+        let name = name.expect("a known kernel");
+        let own: String = name.args().iter().map(|arg| format!("GM_ADDR{}", arg.name())).collect();
+        let again = name.updated().iter().map(|arg| format!("GM_ADDR{}Out", arg.name()));
+        let behind = format!("{}GM_ADDRworkspaceGM_ADDRtiling", again.collect::<String>());
+        assert_eq!(names, [own, behind], "{p}: {}", kernel.name);
+        let passes = code.contains("#define AVSG_UPDATED(...) __VA_ARGS__,\n");
+        assert_eq!(passes, code.contains("GET_TILING_DATA("), "{p}: {}", kernel.name);
+    });
+}
+
 /// Each member of the launch scalars is read by its name, and none by an index past another one.
 #[test]
 fn launch_scalars_are_read_member_by_member() {
     each_kernel(|_, kernel, code| {
-        let (_, body) = code.split_once("inline Tiling ReadTiling(").expect("ReadTiling");
+        let (_, body) = code.split_once("inline Tiling TilingOf(").expect("TilingOf");
         let (body, _) = body.split_once("\n}").expect("an end");
         let (head, body) = body.split_once("\n{\n").expect("a body");
-        let (from, members) = if head.contains("GM_ADDR") {
+        let (from, members) = if head.contains("LocalTensor") {
             ("= words.GetValue(", ["requests = words.GetValue(0)", "kvGap[1] = words.GetValue(29)"])
         } else {
             ("= data.", ["requests = data.requests", "kvGap[1] = data.kv_gap[1]"])
@@ -144,9 +167,10 @@ fn launch_scalars_are_read_member_by_member() {
 #[test]
 fn an_operator_reads_its_launch_scalars_by_the_macro_alone() {
     each_kernel(|p, kernel, code| {
-        let by_macro = code.matches("    GET_TILING_DATA(data, tiling);").count();
-        let by_pointer = code.matches("ReadTiling(tiling, ").count();
+        let by_macro = code.matches(" GET_TILING_DATA(data, tiling);").count();
+        let by_pointer = code.matches("LaunchWords(tiling, ").count();
         assert_eq!(by_macro + by_pointer, 1, "{p}: {}", kernel.name);
+        assert_eq!(code.matches("    AVSG_TILING(t, ").count(), 1, "{p}: {}", kernel.name);
         let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         assert_eq!(words.filter(|word| *word == "tiling").count(), 2, "{p}: {}", kernel.name);
     });

@@ -53,6 +53,30 @@ def test_without_its_mask_the_first_program_reads_rows_of_nothing():
     assert decode(source.replace(MASK, "slots"), 2044, 8) == [False] * 3 + [True] * 5
 
 
+def test_the_program_of_several_requests_gives_exact_rows():
+    random = np.random.default_rng(6)
+    lengths, tables = np.array([700, 90, 1500]), random.permutation(96).reshape(3, 32)
+    truth = random.integers(0, 256, (3, 2048, 1152), dtype=np.uint8)
+    pool, seen = avsg.Pool(1, 96 * 64, 1152), []
+    selected = [random.permutation(lengths[token // 2] + token % 2 + 1)[:256] for token in range(6)]
+    for request in range(3):
+        for start in range(0, lengths[request], 64):
+            pool.write(0, tables[request, start // 64] * 64, truth[request, start : min(start + 64, lengths[request])])
+
+    def attend(found):
+        seen.append(np.array_equal(found, truth[len(seen) // 2, selected[len(seen)]]))
+
+    names = {"avsg": avsg, "np": np, "pool": pool, "tables": tables, "lengths": lengths, "attend": attend}
+    names["select"] = lambda _: [np.pad(ids, (0, 256 - len(ids)), constant_values=-1) for ids in selected]
+    names["new_rows"] = lambda _: [truth[t // 2, lengths[t // 2] + t % 2] for t in range(6)]
+    exec(programs()[1], names)
+    assert seen == [True] * 6
+    for request, length in enumerate(lengths):
+        for id in (length, length + 1):
+            row = tables[request, id // 64] * 64 + id % 64
+            assert np.array_equal(pool.read_row(0, row), truth[request, id])
+
+
 def test_the_program_of_several_indexers_gives_exact_rows():
     rows = np.random.default_rng(5).integers(0, 256, (3, 600, 64), dtype=np.uint8)
     pool, seen, selected = avsg.Pool(3, 600, 64), [], {}
@@ -68,7 +92,7 @@ def test_the_program_of_several_indexers_gives_exact_rows():
         seen.append((found == rows[layer, selected[max(first for first in selected if first <= layer)]]).all())
 
     names = {"avsg": avsg, "pool": pool, "select": select, "length": 600, "attend": attend}
-    exec(programs()[1], names)
+    exec(programs()[2], names)
     assert seen == [True] * 3 and list(selected) == [0, 2] and names["engine"].info.indexers == 2
 
 
@@ -81,7 +105,7 @@ def test_the_torch_program_runs():
     made.batch.ids[0] = np.arange(16)
     names |= {name: torch.from_numpy(getattr(made.batch, name)) for name in ("ids", *per_request)}
     names["fresh"] = torch.zeros((1, 48), dtype=torch.uint8)
-    exec(programs()[2], names)
+    exec(programs()[3], names)
     assert made.wrong_rows() == 0
 
 

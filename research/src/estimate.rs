@@ -1,8 +1,7 @@
-//! `avsg-research estimate` models how long the kernels would take on an Ascend 910B; nothing is
-//! measured.
+//! `avsg-research estimate` times the emitted kernels on the clocks of the shim, whose prices are a model of an
+//! Ascend 910B; nothing is measured.
 
 pub mod constants;
-mod count;
 mod options;
 mod ours;
 pub mod paper;

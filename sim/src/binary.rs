@@ -8,6 +8,7 @@ use std::{env, fmt, fs, thread};
 use libloading::Library;
 
 use crate::compile::{compile, store_source};
+use crate::cycles::Cycles;
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{Kernel, KernelFault};
 
@@ -18,14 +19,15 @@ pub(crate) const CLOSURE_FILE: &[u8] = b"avsg-sim: kernels of the session\n";
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
     Closure(Kernel),
-    Shim(Arc<Shim>),
+    /// A kernel of a library, and whether its blocks wait for each other.
+    Shim(Arc<Shim>, bool),
 }
 
 impl Code {
     pub fn sync_all(&self) -> bool {
         match self {
             Self::Closure(kernel) => kernel.sync_all,
-            Self::Shim(shim) => shim.sync_all,
+            Self::Shim(_, sync_all) => *sync_all,
         }
     }
 
@@ -39,7 +41,7 @@ impl Code {
             Self::Closure(kernel) => {
                 kernel.launch(config.blocks, args, regions, config.fault_block)
             }
-            Self::Shim(shim) => shim.launch(config, args, regions),
+            Self::Shim(shim, _) => shim.launch(config, args, regions),
         }
     }
 }
@@ -118,7 +120,7 @@ struct ShimOptions {
     region: *const Region,
     fault_block: i32,
     peak_ub: *mut u32,
-    cycles: *mut u64,
+    cycles: *const Cycles,
 }
 
 type LaunchFn = unsafe extern "C" fn(
@@ -135,12 +137,13 @@ type LaunchFn = unsafe extern "C" fn(
 pub(crate) struct Shim {
     library: Library,
     launch: LaunchFn,
-    pub sync_all: bool,
+    /// The text that was compiled; empty if the library was given.
+    text: String,
 }
 
 impl fmt::Debug for Shim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shim").field("sync_all", &self.sync_all).finish_non_exhaustive()
+        f.debug_struct("Shim").finish_non_exhaustive()
     }
 }
 
@@ -152,6 +155,7 @@ pub(crate) struct LaunchConfig<'a> {
     pub adversarial: bool,
     pub seed: u64,
     pub fault_block: Option<u32>,
+    pub cycles: *const Cycles,
 }
 
 impl Shim {
@@ -165,19 +169,18 @@ impl Shim {
         let launch = *launch.map_err(|_| {
             "the file has no function avsg_shim_launch; compile it against linker/shim".to_owned()
         })?;
-        // The ELF file of a real kernel tells whether its blocks wait for each other. Here the
-        // kernel type in the source tells it, and the shim refuses SyncAll without that type.
-        let has_sync_all = |text: String| text.contains("KERNEL_TYPE_MIX_AIV_1_0");
-        let sync_all = fs::read_to_string(source).is_ok_and(has_sync_all);
-        Ok(Self { library, launch, sync_all })
+        Ok(Self { library, launch, text: fs::read_to_string(source).unwrap_or_default() })
     }
 
-    pub fn has(&self, name: &CStr) -> bool {
+    /// Returns a kernel of the library; `None` if there is none of that name.
+    pub fn kernel(self: &Arc<Self>, name: &CStr) -> Option<Code> {
         // SAFETY: the symbol is not used; only its presence is tested.
-        unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.is_ok()
+        let symbol = unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) };
+        let sync_all = || waits_for_all(&self.text, &name.to_string_lossy());
+        symbol.is_ok().then(|| Code::Shim(Arc::clone(self), sync_all()))
     }
 
-    fn launch(
+    pub fn launch(
         &self,
         config: &LaunchConfig<'_>,
         args: &[u64],
@@ -200,7 +203,7 @@ impl Shim {
             region: regions.as_ptr(),
             fault_block: config.fault_block.map_or(-1, |block| block as i32),
             peak_ub: core::ptr::null_mut(),
-            cycles: core::ptr::null_mut(),
+            cycles: config.cycles,
         };
         let args: Vec<*mut c_void> = args.iter().map(|&arg| arg as *mut c_void).collect();
         let name = CString::new(config.name).unwrap_or_default();
@@ -225,5 +228,37 @@ impl Shim {
             3 => Err(KernelFault::Hang(text)),
             _ => Err(KernelFault::Exception(text)),
         }
+    }
+}
+
+/// Returns whether the blocks of a kernel wait for each other. The ELF file of a real kernel tells it.
+/// Here the kernel type tells it: the first one behind the kernel's name, or else the first one of the
+/// text. The shim refuses SyncAll without that type.
+fn waits_for_all(text: &str, kernel: &str) -> bool {
+    let first_type = |text: &str| Some(text.find(TYPE)? + TYPE.len());
+    let own = text.find(&format!(" void {kernel}(")).unwrap_or(0);
+    let ty = first_type(&text[own..]).map(|at| own + at).or_else(|| first_type(text));
+    ty.is_some_and(|at| text[at..].starts_with("KERNEL_TYPE_MIX_AIV_1_0"))
+}
+
+const TYPE: &str = "KERNEL_TASK_TYPE_DEFAULT(";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_of_a_text_has_the_type_behind_its_name_or_the_only_one() {
+        let kernel = |name, ty: &str| format!("extern \"C\" void {name}(int)\n{{\n    {ty}\n}}\n");
+        let (vector, mix) =
+            (format!("{TYPE}KERNEL_TYPE_AIV_ONLY);"), format!("{TYPE}KERNEL_TYPE_MIX_AIV_1_0);"));
+        let text =
+            [kernel("plan", &vector), kernel("step", &mix), kernel("append", &vector)].concat();
+        let waiting = |text: &str| ["plan", "step", "append"].map(|name| waits_for_all(text, name));
+        assert_eq!(waiting(&text), [false, true, false]);
+        let untyped = ["plan", "step", "append"].map(|name| kernel(name, "")).concat();
+        assert_eq!(waiting(&format!("{mix}\n{untyped}")), [true; 3], "a type for the whole file");
+        assert_eq!(waiting(&format!("{vector}\n{untyped}")), [false; 3]);
+        assert_eq!(waiting(""), [false; 3]);
     }
 }

@@ -21,6 +21,7 @@ mod call;
 mod capture;
 mod compile;
 pub mod compiler;
+pub mod cycles;
 mod entry;
 mod fault;
 mod kernel;
@@ -33,6 +34,7 @@ mod schedule;
 mod session;
 mod stream;
 mod task;
+pub mod timed;
 
 /// The types and constants of the runtime: the bindings that the host uses.
 #[expect(missing_docs, reason = "generated from acl.h, which has the comments")]

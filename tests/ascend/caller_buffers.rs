@@ -247,20 +247,16 @@ fn kernels_that_have_no_room_for_a_table_are_an_error_and_copy_nothing() {
     if !has_cpp_compiler() {
         return;
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("few_blocks");
-    fs::create_dir_all(&folder).unwrap();
+    let kernels = Path::new(env!("CARGO_TARGET_TMPDIR")).join("few_blocks.cpp");
     let all = ascendc(&config(None, None).params, Abi::Direct).unwrap();
-    for kernel in &all.kernels {
-        let text = all.whole(&kernel.text).replace("> MAX_SLOT_BLOCKS;", "> 7;");
-        fs::write(folder.join(format!("{}.cpp", kernel.name)), text).unwrap();
-    }
+    fs::write(&kernels, all.together().replace("> MAX_SLOT_BLOCKS;", "> 7;")).unwrap();
     let session = Session::new(Options { seed: 5, ..Options::default() });
     let context = simulated::context().unwrap();
     let memory = DeviceMemory::new(&context, LAYERS * 2 * ROOM).unwrap();
     memory.write(0, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
     let (shape, table) = (shuffled(), DeviceMemory::zeroed(&context, 64).unwrap());
     let caller = shape.caller(memory.address() as *mut u8, table.address() as *const i32);
-    let options = AscendOptions::new(Arc::clone(&context)).with_kernels(folder);
+    let options = AscendOptions::new(Arc::clone(&context)).with_kernels(kernels);
     let pool = RegisteredPool::new(&context, pool()).unwrap();
     let mut engine = Engine::on_ascend(config(Some(caller), Some(5)), pool, &options).unwrap();
     let mut plan = engine.new_plan(4, 3).unwrap();

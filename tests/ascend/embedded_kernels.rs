@@ -1,5 +1,5 @@
-//! Engines without a folder of kernels use those that the library embeds: AscendC texts on the
-//! simulated device, compiled objects on a real one.
+//! Engines without a folder of kernels use those that the library embeds, compiled objects, and on the
+//! simulated device their text.
 
 use std::ffi::{CStr, c_void};
 use std::path::PathBuf;

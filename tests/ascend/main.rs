@@ -1,4 +1,4 @@
-//! The Ascend device over the simulated runtime, compared with the CPU device.
+//! The Ascend device over the simulated runtime gives what the CPU device gives.
 
 mod caller_buffers;
 mod caller_streams;

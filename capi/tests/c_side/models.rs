@@ -92,7 +92,6 @@ pub struct Slots {
     pub _memory: Option<Memory>,
 }
 
-/// An engine.
 pub struct EngineModel {
     /// The pool and its handle.
     pub pool: (Arc<PoolModel>, usize),
@@ -109,7 +108,6 @@ pub struct EngineModel {
 }
 
 impl EngineModel {
-    /// Returns the indexer of a layer.
     pub fn indexer(&self, layer: usize) -> usize {
         if self.indexers == 2 { layer % 2 } else { 0 }
     }

@@ -184,7 +184,6 @@ impl RandomCaller<'_> {
         engines.map(|(&bits, model)| (bits, model.clone())).collect()
     }
 
-    /// Destroys the engines on a pool.
     pub(super) fn destroy_engines_on(&mut self, pool: &Arc<PoolModel>) {
         for (bits, _) in self.engines_on(pool) {
             assert_eq!(self.destroy(Kind::Engine, bits), AVSG_OK);

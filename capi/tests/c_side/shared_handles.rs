@@ -28,9 +28,7 @@ pub struct Shared {
 /// is shared and removed after it was destroyed, so that its memory outlives it.
 #[derive(Default)]
 pub struct Known {
-    /// Pools.
     pub pools: BTreeMap<usize, Arc<PoolModel>>,
-    /// Engines.
     pub engines: BTreeMap<usize, Arc<EngineModel>>,
     /// The engine of each plan.
     pub plans: BTreeMap<usize, usize>,
@@ -51,7 +49,6 @@ impl Shared {
     }
 }
 
-/// Kinds of handles.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Pool,
@@ -60,5 +57,4 @@ pub enum Kind {
     Workers,
 }
 
-/// All kinds.
 pub const KINDS: [Kind; 4] = [Kind::Pool, Kind::Engine, Kind::Plan, Kind::Workers];

@@ -110,7 +110,6 @@ struct Geometry {
 
 #[derive(Serialize)]
 struct Bytes {
-    /// Bytes of one table.
     table: usize,
     tables_per_request: usize,
     tables: usize,

@@ -119,7 +119,7 @@ impl TraceOptions {
         name_of(&self.trace)
     }
 
-    /// Reads the trace.
+    /// Reads the steps that the options select.
     pub fn read(&self) -> Result<Trace> {
         self.taken(self.part.read(&self.trace)?)
     }

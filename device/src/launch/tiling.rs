@@ -22,10 +22,9 @@ pub const HALF_BYTES: u32 = 64 * 1024;
 
 /// A field of [`Tiling`], for code that declares the struct in another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Field {
-    /// The name of the field.
     pub name: &'static str,
-    /// The meaning of the field.
     pub doc: &'static str,
     /// The offset of the field, in bytes.
     pub offset: usize,

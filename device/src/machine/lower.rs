@@ -37,10 +37,6 @@ impl<C: Cpu> Machine for C {
     fn gt(self, a: Scalar, b: Scalar) -> Scalar {
         Scalar(i32::from(a.0 > b.0))
     }
-    #[inline(always)]
-    fn not(self, c: Scalar) -> Scalar {
-        Scalar(1 - c.0)
-    }
 
     #[inline(always)]
     fn sweep(self, n: Scalar, mut body: impl FnMut(Self::Tile)) {
@@ -63,32 +59,6 @@ impl<C: Cpu> Machine for C {
             body();
         }
     }
-    #[inline(always)]
-    fn bisect(self, hint: Scalar, need: Scalar, mut count: impl FnMut(Scalar) -> Scalar) -> Scalar {
-        if need.0 <= 0 {
-            return Scalar(-128);
-        }
-        // Invariant: count(low) < need, and count(high) >= need or high = 127. The answer of the
-        // previous step is nearly always within one of this step's answer, so the search gallops
-        // from it.
-        let (mut low, mut high) = (-129, 127);
-        let (mut t, mut stride) = (hint.0.clamp(-128, 127), 1);
-        while high - low > 1 {
-            if count(Scalar(t)).0 >= need.0 {
-                high = t;
-                t -= stride;
-            } else {
-                low = t;
-                t += stride;
-            }
-            stride *= 2;
-            if t <= low || t >= high {
-                t = low + (high - low) / 2;
-            }
-        }
-        Scalar(high)
-    }
-
     #[inline(always)]
     fn iota(self, t: Self::Tile) -> C::V {
         Cpu::iota(self, t.at as i32)
@@ -120,10 +90,6 @@ impl<C: Cpu> Machine for C {
     #[inline(always)]
     fn eq(self, a: C::V, b: C::V) -> C::K {
         Cpu::eq(self, a, b)
-    }
-    #[inline(always)]
-    fn eq_to(self, a: C::V, b: i32) -> C::K {
-        Cpu::eq(self, a, Cpu::splat(self, b))
     }
     #[inline(always)]
     fn is_negative(self, v: C::V) -> C::K {
@@ -218,20 +184,42 @@ impl<C: Cpu> Machine for C {
         Cpu::age(self, life.slots_mut(), by.0.clamp(0, 128) as u8, settle);
     }
     #[inline(always)]
-    fn count_le(self, life: &Life<'_>, t: Scalar) -> Scalar {
-        Scalar(Cpu::count_le(self, life.slots(), t.0 as i8) as i32)
+    fn threshold(self, life: &Life<'_>, hint: Scalar, need: Scalar) -> Scalar {
+        if need.0 <= 0 {
+            return Scalar(-128);
+        }
+        // Invariant: fewer than `need` are <= low, and enough are <= high or high = 127. The answer
+        // of the previous step is nearly always within one of this step's answer, so the search
+        // gallops from it.
+        let (mut low, mut high) = (-129, 127);
+        let (mut t, mut stride) = (hint.0.clamp(-128, 127), 1);
+        while high - low > 1 {
+            if Cpu::count_le(self, life.slots(), t as i8) as i32 >= need.0 {
+                high = t;
+                t -= stride;
+            } else {
+                low = t;
+                t += stride;
+            }
+            stride *= 2;
+            if t <= low || t >= high {
+                t = low + (high - low) / 2;
+            }
+        }
+        Scalar(high)
     }
     #[inline(always)]
-    fn append_lt(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
-        let [to] = &mut list.columns;
-        let limit = limit.0.max(0) as usize;
-        list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, false, limit);
-    }
-    #[inline(always)]
-    fn append_eq(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
-        let [to] = &mut list.columns;
-        let limit = limit.0.max(0) as usize;
-        list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, true, limit);
+    fn append_life(
+        self,
+        list: &mut List<'_, 1>,
+        life: &Life<'_>,
+        t: Scalar,
+        limit: Scalar,
+        equal: bool,
+    ) {
+        let ([to], limit) = (&mut list.columns, limit.0.max(0) as usize);
+        let (life, t) = (life.slots(), t.0 as i8);
+        list.len = Cpu::append_life(self, to.data, list.len, life, t, equal, limit);
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: C::V) -> C::V {
@@ -253,10 +241,6 @@ impl<C: Cpu> Machine for C {
         Cpu::step_life(self, life, slot, rule, mask & t.live);
     }
 
-    #[inline(always)]
-    fn read_input(self, from: &&[i32], at: Scalar) -> Scalar {
-        Scalar(from[at.0 as usize])
-    }
     #[inline(always)]
     fn read_output(self, from: &&mut [i32], at: Scalar) -> Scalar {
         Scalar(from[at.0 as usize])

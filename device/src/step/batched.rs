@@ -197,13 +197,7 @@ fn collect_early_hits<M: Machine>(
     when!(m, m.gt(need, m.scalar(0)), || {
         let hint = m.name_scalar("hint", m.read_output(&state.header, m.scalar(header::THRESHOLD)));
         let life = &state.life;
-        let bound = m.bisect(
-            hint,
-            need + MAX_EARLY_HITS,
-            #[inline(always)]
-            |t| m.count_le(life, t),
-        );
-        let bound = m.name_scalar("bound", bound);
+        let bound = m.name_scalar("bound", m.threshold(life, hint, need + MAX_EARLY_HITS));
         let above = bound + 1;
         sweep!(m, k, |t| {
             let slot = m.load(t, &work.slot);

@@ -28,23 +28,18 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);
     let life = &mut state.life;
-    let th = m.bisect(
-        m.name_scalar("lastThreshold", m.read_output(&state.header, at)),
-        need,
-        #[inline(always)]
-        |t| m.count_le(life, t),
-    );
-    m.name_scalar("threshold", th);
+    let hint = m.name_scalar("lastThreshold", m.read_output(&state.header, at));
+    let th = m.name_scalar("threshold", m.threshold(life, hint, need));
     m.write_output(&mut state.header, at, th);
     m.clear(&mut work.dead);
     match p.table {
         Table::Paper { .. } => {
             m.age(life, m.max(th + 1, m.scalar(0)), false);
-            m.append_lt(&mut work.dead, life, m.scalar(0), need);
+            m.append_life(&mut work.dead, life, m.scalar(0), need, false);
         }
         Table::Wide => {
-            m.append_lt(&mut work.dead, life, th, need);
-            m.append_eq(&mut work.dead, life, th, need);
+            m.append_life(&mut work.dead, life, th, need, false);
+            m.append_life(&mut work.dead, life, th, need, true);
         }
     }
 }

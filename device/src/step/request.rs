@@ -29,59 +29,55 @@ pub mod status {
     pub const TOO_MANY_SLOT_BLOCKS: i32 = 4;
 }
 
-/// Rows of words in global memory. Offsets and strides count words.
+/// Rows in global memory: the first begins at word `at`, and each `stride` words after the one
+/// before it.
+#[expect(missing_docs, reason = "the comment of the struct says it")]
 pub struct Rows<A, S> {
-    /// The array.
     pub words: A,
-    /// The offset of the first row.
     pub at: S,
-    /// The distance from one row to the next.
     pub stride: S,
 }
 
-/// Words in global memory from an offset on.
+/// Global memory from word `at` on.
+#[expect(missing_docs, reason = "the comment of the struct says it")]
 pub struct Span<A, S> {
-    /// The array.
     pub words: A,
-    /// The offset of the first word.
     pub at: S,
 }
 
-/// The block table of a request. It is not used where the row of an id is the id.
+/// The block table of a request: `len` words from word `at` on. It is not used where the row of an
+/// id is the id.
+#[expect(missing_docs, reason = "the comment of the struct says it")]
 pub struct Blocks<A, S> {
-    /// The array.
     pub words: A,
-    /// The offset of the first entry of this request.
     pub at: S,
-    /// The number of entries of this request.
     pub len: S,
 }
 
-/// The compact miss list: four arrays with one common offset.
+/// The compact miss list: four arrays, in each of which the request begins at word `at`.
+#[expect(missing_docs, reason = "the comment of the struct says it")]
 pub struct MissList<A, S> {
     /// The positions: token · K + lane.
     pub position: A,
-    /// The ids.
     pub id: A,
-    /// The slots.
     pub slot: A,
     /// The host rows; -1 - n for fresh row n.
     pub row: A,
-    /// The offset of the list of this request.
     pub at: S,
 }
 
-/// This core's share of the first token, if several cores probe it: see [`crate::share`].
+/// This core's share of the first token, `len` lanes from lane `at` on, if several cores probe it:
+/// see [`crate::share`].
+#[expect(missing_docs, reason = "the comment of the struct says it")]
 pub struct Share<S> {
     /// 1 if several cores probe the first token, else 0.
     pub shared: S,
-    /// The first lane of the share.
     pub at: S,
-    /// The number of lanes of the share.
     pub len: S,
 }
 
 /// One request of a batch.
+#[expect(missing_docs, reason = "the others are documented by their types")]
 pub struct Request<'a, M: Machine> {
     /// The number of tokens in this step, 0..=N_q.
     pub tokens: M::Scalar,
@@ -98,17 +94,14 @@ pub struct Request<'a, M: Machine> {
     pub rows: M::Scalar,
     /// The selected ids, row by row.
     pub ids: Rows<M::Input<'a>, M::Scalar>,
-    /// The block table.
     pub blocks: Blocks<M::Input<'a>, M::Scalar>,
     /// The returned slots, row by row; -1 for padding.
     pub slot: Rows<M::Output<'a>, M::Scalar>,
     /// The number of valid ids of each row.
     pub valid: Span<M::Output<'a>, M::Scalar>,
-    /// The miss list.
     pub misses: MissList<M::Output<'a>, M::Scalar>,
     /// The record, [`record::WORDS`] words long.
     pub record: Span<M::Output<'a>, M::Scalar>,
-    /// This core's share of the first token.
     pub share: Share<M::Scalar>,
     /// The token, counted from 1, whose hits are refreshed after the step, or 0 for none. See
     /// [`crate::batched`].

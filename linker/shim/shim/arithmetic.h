@@ -89,6 +89,7 @@ void binary(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s0
     declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     check_overlap<sizeof(T)>(x, "src0", l, wd, w0);
     check_overlap<sizeof(T)>(x, "src1", l, wd, w1);
+    takes_repeats<sizeof(T)>(c, l);
     c.issue(V, x, [&c, x, l, wd, w0, w1] {
         const OperandLayout w[3] = {wd, w0, w1};
         for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[3], uint32_t n) {
@@ -106,6 +107,7 @@ void with_scalar(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T
     declare_operand<sizeof(T)>(c, x, "src", s, l, ws, false);
     declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     check_overlap<sizeof(T)>(x, "src", l, wd, ws);
+    takes_repeats<sizeof(T)>(c, l);
     c.issue(V, x, [&c, x, l, wd, ws, scalar] {
         const OperandLayout w[2] = {wd, ws};
         for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[2], uint32_t n) {

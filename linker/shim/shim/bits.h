@@ -42,6 +42,7 @@ void bitwise(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
     declare_operand<2>(c, x, "dst", d, l, wd, true);
     check_overlap<2>(x, "src0", l, wd, w0);
     check_overlap<2>(x, "src1", l, wd, w1);
+    takes_repeats<2>(c, l);
     c.issue(V, x, [&c, l, wd, w0, w1] {
         const OperandLayout w[3] = {wd, w0, w1};
         for_each_run<2>(l, w, [&](const uint32_t (&a)[3], uint32_t n) {
@@ -60,6 +61,7 @@ void invert(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s,
     declare_operand<2>(c, x, "src", s, l, ws, false);
     declare_operand<2>(c, x, "dst", d, l, wd, true);
     check_overlap<2>(x, "src", l, wd, ws);
+    takes_repeats<2>(c, l);
     c.issue(V, x, [&c, l, wd, ws] {
         const OperandLayout w[2] = {wd, ws};
         for_each_run<2>(l, w, [&](const uint32_t (&a)[2], uint32_t n) {
@@ -85,6 +87,7 @@ void shift(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, 
     declare_operand<sizeof(T)>(c, x, "src", s, l, ws, false);
     declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     check_overlap<sizeof(T)>(x, "src", l, wd, ws);
+    takes_repeats<sizeof(T)>(c, l);
     c.issue(V, x, [&c, l, wd, ws, by, left] {
         for (uint32_t i = 0; i < l.n * sizeof(T); i += sizeof(T)) {
             store<T>(c.ub + wd.addr + i, shifted<T>(load<T>(c.ub + ws.addr + i), by, left));

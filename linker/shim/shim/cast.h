@@ -86,6 +86,7 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
     if (sizeof(D) != sizeof(S) || wd.addr != ws.addr)
         shim::check_disjoint(x, "src", wd.addr, wd.addr + count * uint32_t(sizeof(D)), ws.addr,
                              ws.addr + count * uint32_t(sizeof(S)));
+    shim::takes_repeats<(sizeof(D) > sizeof(S) ? sizeof(D) : sizeof(S))>(c, l);
     c.issue(shim::V, x, [&c, x, wd, ws, mode, count] {
         bool clean = !c.any_undefined(ws.addr, count * uint32_t(sizeof(S)));
         for (uint32_t i = 0; i < count; ++i) {

@@ -60,6 +60,7 @@ void compare(const CallSite &x, const LocalTensor<uint8_t> &d, const LocalTensor
     check_disjoint(x, "src0", d.addr, d.addr + bytes, s0.addr, s0.addr + count * uint32_t(sizeof(T)));
     if (!SCALAR) check_disjoint(x, "src1", d.addr, d.addr + bytes, s1.addr, s1.addr + count * uint32_t(sizeof(T)));
     c.writes(d.addr, d.addr + bytes);
+    takes_repeats<sizeof(T)>(c, l);
     uint32_t to = d.addr, a = s0.addr, b = s1.addr;
     c.issue(V, x, [&c, to, a, b, scalar, m, whole, count] {
         switch (m) {

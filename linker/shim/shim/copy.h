@@ -13,6 +13,7 @@ void copy(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, c
     declare_operand<sizeof(T)>(c, x, "src", s, l, ws, false);
     declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     check_overlap<sizeof(T)>(x, "src", l, wd, ws);
+    takes_repeats<sizeof(T)>(c, l);
     c.issue(V, x, [&c, l, wd, ws] {
         const OperandLayout w[2] = {wd, ws};
         for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[2], uint32_t n) {
@@ -61,6 +62,7 @@ __aicore__ inline void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src
     shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, wd, true);
     for (const shim::Range &r : shim::ranges<sizeof(T)>(l, wd))
         shim::check_disjoint(x, "src", r.lo, r.hi, src.addr, src.addr + in.n * uint32_t(sizeof(T)));
+    shim::takes_repeats<sizeof(T)>(c, l);
     uint32_t from = src.addr, n = in.n;
     c.issue(shim::V, x, [&c, wd, from, n] {
         for (uint32_t i = 0; i < n; ++i)

@@ -17,6 +17,7 @@ namespace shim {
 struct Event {
     bool set = false;
     Clock token{};
+    Cycles time;
     CallSite by{};
 };
 
@@ -74,6 +75,7 @@ class Core {
     const uint32_t block;
     uint8_t *const ub, *const undefined;
     DataCache cache;
+    CoreTime time;
     Event events[size_t(HardEvent::MAX)][8];
     uint32_t peak = 0;
     int32_t kernel_type = -1;
@@ -83,7 +85,7 @@ class Core {
 
     Core(LaunchState &w, uint32_t b, std::unique_ptr<CoreMemory> m)
         : memory(std::move(m)), launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined),
-          checks(w.checks()), adversarial(w.adversarial()) {
+          time(w.cycles), checks(w.checks()), adversarial(w.adversarial()) {
         for (auto &n : issued) n.assign(ISSUE_RECORDS, IssueRecord{0, 0, CallSite{"an earlier instruction"}});
         memory->clocks.reset();
         std::memset(undefined, 0xff, UB_BYTES);
@@ -173,6 +175,7 @@ class Core {
     void barrier(Pipe p) {
         join(completed[p], completed[S]);
         completed[p][p] = issue_count[p];
+        time.barrier(p);
     }
 
     void barrier_all() {
@@ -180,6 +183,7 @@ class Core {
         drained = true;
         if (adversarial) deferred.run_covered(issue_count);
         gm.clear();
+        time.barrier_all();
     }
 
     void set(HardEvent e, int32_t id, const CallSite &x) {
@@ -193,6 +197,7 @@ class Core {
         ev.by = x;
         ev.token = completed[edge.from];
         ev.token[edge.from] = issue_count[edge.from];
+        ev.time = time.set_flag(edge.from);
     }
 
     void wait(HardEvent e, int32_t id, const CallSite &x) {
@@ -202,6 +207,7 @@ class Core {
         ev.set = false;
         join(completed[edge.to], completed[S]);
         join(completed[edge.to], ev.token);
+        time.wait_flag(edge.to, ev.time);
     }
 
     // Checks that no scalar store is unpublished, and with `end` that no event is still set and no
@@ -286,6 +292,7 @@ class Core {
                  "elements and stores that add; call InitSocState first");
         if (p != S) drained = false;
         if (p == S) required[S] = issue_count[S];
+        time.issue(p);
         uint32_t seq = ++issue_count[p];
         issued[p][seq % ISSUE_RECORDS] = IssueRecord{seq, ++program_index, x};
         if (checks) check(p, x);

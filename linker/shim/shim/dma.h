@@ -50,6 +50,7 @@ void copy_gm_to_ub(const CallSite &x, const LocalTensor<T> &d, const GlobalTenso
         c.gm_reads(from, from + m.len);
         c.writes(to, to + uint32_t(used));
     }
+    c.time.takes(&avsg_shim_prices::byte, double(m.count * m.len));
     uint32_t ub = d.addr;
     c.issue(MTE2, x, [&c, ub, gm, m, pad, used] {
         for (uint32_t r = 0; r < m.count; ++r) {
@@ -91,6 +92,7 @@ void copy_ub_to_gm(const CallSite &x, const GlobalTensor<T> &d, const LocalTenso
         c.gm_writes(to, to + m.len);
         c.reads(from, from + uint32_t(m.len));
     }
+    c.time.takes(&avsg_shim_prices::byte, double(m.count * m.len));
     uint32_t ub = s.addr;
     c.issue(MTE3, x, [&c, x, ub, gm, m] {
         for (uint32_t r = 0; r < m.count; ++r) {

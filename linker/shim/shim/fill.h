@@ -12,6 +12,7 @@ void duplicate(const CallSite &x, const LocalTensor<T> &d, T v, const Lanes &l, 
                   "Duplicate takes 16-bit and 32-bit elements");
     Core &c = core(x);
     declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
+    takes_repeats<sizeof(T)>(c, l);
     c.issue(V, x, [&c, l, wd, v] {
         const OperandLayout w[1] = {wd};
         for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[1], uint32_t n) {

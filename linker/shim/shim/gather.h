@@ -31,6 +31,7 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     c.reads(src.addr + base, src.hi);
     shim::check_disjoint(x, "src", dst.addr, dst.addr + bytes, src.addr, src.hi);
     shim::check_disjoint(x, "offset", dst.addr, dst.addr + bytes, offset.addr, offset.addr + off_bytes);
+    c.time.takes(&avsg_shim_prices::gather, count);
     uint32_t to = dst.addr, from = src.addr + base, end = src.hi, offs = offset.addr;
     c.issue(shim::V, x, [&c, x, to, from, end, offs, count, bytes] {
         if (c.checks && c.any_undefined(offs, count * 4))
@@ -75,6 +76,8 @@ __aicore__ inline void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &
         shim::check_disjoint(x, "src", r.lo, r.hi, src.addr, src.hi);
         shim::check_disjoint(x, "offset", r.lo, r.hi, offset.addr, offset.addr + n * 4);
     }
+    // 21 words per cycle, or 42 halves.
+    c.time.takes(&avsg_shim_prices::repeat, 64 * double(repeatTime) / 21);
     uint32_t from = src.addr, end = src.hi, offs = offset.addr;
     c.issue(shim::V, x, [&c, x, wd, from, end, offs, n] {
         for (uint32_t i = 0; i < n; ++i) {

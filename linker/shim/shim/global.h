@@ -37,6 +37,7 @@ template <typename T> class GlobalTensor {
         uint64_t a = element_address(x, index);
         const shim::Region &r = c.launch_state.region(x, a, a + sizeof(T), false, true);
         c.gm_reads(a, a + sizeof(T));
+        if (!c.cache.find(a)) c.time.takes(&avsg_shim_prices::latency, 1);
         c.issue_now(shim::S, x, [] {});
         shim::CachedLine &l = line(c, x, a, r, shim::line_bits(shim::DataCache::line_of(a), a, a + sizeof(T)));
         return shim::load<T>(l.data + a % shim::LINE);

@@ -137,6 +137,11 @@ void declare_operand(Core &c, const CallSite &x, const char *operand, const Loca
     }
 }
 
+// Prices the next instruction at one repeat per 256 bytes.
+template <uint32_t SIZE> void takes_repeats(Core &c, const Lanes &l) {
+    c.time.takes(&avsg_shim_prices::repeat, l.counted ? (l.n * SIZE + 255) / 256 : l.repeats);
+}
+
 inline bool intersects(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) { return a < b_end && b < a_end; }
 
 // Checks that the destination either is exactly the source or does not overlap it; the result of

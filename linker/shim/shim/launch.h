@@ -80,9 +80,10 @@ inline void run_block(LaunchState &w, uint32_t block, const char *kernel, void *
     }
     current() = nullptr;
     w.end(block);
-    if (o.peak_ub) {
+    {
         std::lock_guard<std::mutex> g(peak_lock);
-        if (core.peak > *o.peak_ub) *o.peak_ub = core.peak;
+        core.time.end(block);
+        if (o.peak_ub && core.peak > *o.peak_ub) *o.peak_ub = core.peak;
     }
     return_memory(core.release());
 }
@@ -105,6 +106,10 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
     if (o->mode > 2) return report(error, len, 2, cat("launch: mode ", o->mode, " is not 0, 1 or 2"));
     if (nargs > MAX_ARGS) return report(error, len, 2, cat("launch: ", nargs, " arguments; at most ", MAX_ARGS));
     if (o->regions && !o->region) return report(error, len, 2, "launch: `region` is null and `regions` is not 0");
+    if (o->cycles && !IS_TIMED)
+        return report(error, len, 2, "launch: `cycles` is set, and the library was compiled without AVSG_SHIM_CYCLES");
+    if (o->cycles && (o->cycles->sets < 1 || o->cycles->sets > PRICE_SETS))
+        return report(error, len, 2, cat("launch: ", o->cycles->sets, " sets of prices; a launch takes 1..", PRICE_SETS));
     void *f = find_kernel(kernel);
     if (!f) return report(error, len, 2, cat("launch: no kernel named ", kernel));
     if (o->peak_ub) *o->peak_ub = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cache.h"
-#include "clock.h"
+#include "cycles.h"
 
 extern "C" {
 
@@ -27,7 +27,7 @@ struct avsg_shim_options {
     const avsg_shim_region *region;
     int32_t fault_block; // The block that raises an AI Core exception, or -1.
     uint32_t *peak_ub;   // Out, may be null: highest accessed UB byte + 1 without Select's scratch.
-    uint64_t *cycles;    // Reserved.
+    const avsg_shim_cycles *cycles; // Null, or the times of the launch; the library needs AVSG_SHIM_CYCLES.
 };
 }
 
@@ -52,12 +52,14 @@ class LaunchState {
     std::condition_variable state_changed;
     uint32_t arrived = 0, ended = 0;
     uint64_t round = 0;
+    Meeting meeting;
     uint32_t fault_core = UINT32_MAX;
     Fault first{};
 
   public:
     const uint32_t blocks, cores, mode;
     const uint64_t seed;
+    const avsg_shim_cycles *const cycles;
     std::vector<Region> regions;
     // One log per core. Each core writes its own; the core that closes a round reads all of them
     // while the other cores wait.
@@ -66,7 +68,7 @@ class LaunchState {
     bool stop = false;
 
     LaunchState(uint32_t n, const avsg_shim_options &o)
-        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), log(n), caches(n, nullptr) {
+        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), cycles(o.cycles), log(n), caches(n, nullptr) {
         for (uint32_t i = 0; i < o.regions; ++i) {
             uint64_t lo = reinterpret_cast<uint64_t>(o.region[i].base);
             if (o.region[i].len) regions.push_back(Region{lo, lo + o.region[i].len, o.region[i].kind});
@@ -108,7 +110,7 @@ class LaunchState {
     }
 
     // Waits until all cores have called SyncAll. All cores return together, or all of them throw.
-    void sync_all(const CallSite &x) {
+    void sync_all(const CallSite &x, CoreTime &time) {
         if (blocks > cores)
             throw Fault{cat("hang: ", where(x), ": ", blocks, " blocks on ", cores,
                             " cores never all reach SyncAll; launch at most one block per core"),
@@ -116,6 +118,7 @@ class LaunchState {
         std::unique_lock<std::mutex> g(lock);
         if (stop) throw Fault{"", false, true};
         ++arrived;
+        meeting.arrive(time);
         if (arrived + ended == blocks) {
             if (ended)
                 throw Fault{cat("hang: ", where(x), ": ", ended, " of ", blocks,
@@ -124,6 +127,8 @@ class LaunchState {
             arrived = 0;
             ++round;
             close_round();
+            meeting.close();
+            meeting.leave(time);
             state_changed.notify_all();
             if (stop) throw Fault{"", false, true};
             return;
@@ -131,6 +136,7 @@ class LaunchState {
         uint64_t arrival_round = round;
         state_changed.wait(g, [&] { return stop || round != arrival_round; });
         if (stop) throw Fault{"", false, true};
+        meeting.leave(time);
     }
 
     void end(uint32_t core) {

@@ -44,6 +44,7 @@ __aicore__ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTens
         c.writes(lo, hi);
         for (const shim::Range &s : shim::ranges<sizeof(T)>(l, ws)) shim::check_disjoint(x, "src", lo, hi, s.lo, s.hi);
     }
+    shim::takes_repeats<sizeof(T)>(c, l);
     c.issue(shim::V, x, [&c, l, ws, to, step] {
         for (uint32_t r = 0; r < l.repeats; ++r) {
             std::vector<T> v;

@@ -1,7 +1,9 @@
 // Select takes src0 where the mask bit is set and src1 where it is clear. Modes 1 and 2 use UB from
 // 184 KB on as scratch space, which is undefined afterwards. Mode 0 applies the mask of the first
 // repeat to every repeat. The table of calls for kernels without a TPipe lacks Select, but the text
-// beside the table names it among those that use the end of UB, and it takes no event.
+// beside the table names it among those that use the end of UB, and it takes no event. Its public
+// implementation for modes 1 and 2 writes a block and loads it as the mask, with a barrier after each of its
+// instructions, the last one only without a scalar.
 #pragma once
 
 #include "lanes.h"
@@ -52,6 +54,9 @@ void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &ma
     check_disjoint(x, "mask", d.addr, d.addr + bytes, mask.addr, mask_end);
     if (!spr) {
         c.clobbers(UB_SCRATCH, UB_BYTES);
+        c.time.takes(&avsg_shim_prices::head, 1);
+        c.time.takes(&avsg_shim_prices::repeat, 1);
+        c.time.takes(&avsg_shim_prices::barrier, SCALAR ? 2 : 3);
         check_disjoint(x, "Select's scratch space (UB from 184 KB)", d.addr, d.addr + bytes, UB_SCRATCH, UB_BYTES);
         check_disjoint(x, "Select's scratch space (UB from 184 KB)", s0.addr, s0.addr + bytes, UB_SCRATCH, UB_BYTES);
         check_disjoint(x, "Select's scratch space (UB from 184 KB)", mask.addr, mask_end, UB_SCRATCH, UB_BYTES);
@@ -59,6 +64,7 @@ void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &ma
             check_disjoint(x, "Select's scratch space (UB from 184 KB)", s1.addr, s1.addr + bytes, UB_SCRATCH,
                            UB_BYTES);
     }
+    takes_repeats<sizeof(T)>(c, l);
     uint32_t to = d.addr, m = mask.addr, a = s0.addr, b = s1.addr;
     c.issue(V, x, [&c, to, m, a, b, scalar, count, period, spr] {
         select_lanes<T, SCALAR>(c, to, m, a, b, scalar, count, period);

@@ -1,10 +1,10 @@
 //! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
 
 use super::functions::search::{RESULT_BITS, Shape};
-use super::functions::{basic, mix, with_used};
+use super::functions::{mix, with_used};
 use super::print::address;
 use super::table;
-use crate::ascend::aiv::{Buffer, Call, Expr, Function, Loop, Node, Use, Width, word};
+use crate::ascend::aiv::{Buffer, Call, Expr, Function, Node, Use, Width, word};
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::{self, Plan};
 use crate::names::camel;
@@ -19,16 +19,8 @@ fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
 
 /// Returns the functions that these statements call, and all functions that those use.
 pub fn functions(nodes: &[Node]) -> Vec<&'static Function> {
-    let mut called = vec![&basic::VIEWS];
-    called.extend(calls(nodes).filter_map(Call::function).map(|call| call.function));
-    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
-        e.each(&mut |e| {
-            if matches!(e, Expr::Max(..)) {
-                called.push(&basic::SCALAR_MAX);
-            }
-        });
-    }
-    with_used(&called)
+    let called = calls(nodes).filter_map(Call::function).map(|call| call.function);
+    with_used(&called.collect::<Vec<_>>())
 }
 
 /// Returns the declarations of the tensors and lengths that a body uses.
@@ -63,14 +55,13 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
         e.each(&mut |e| {
-            if let Expr::Name(name) | Expr::Word(name, _) = e {
+            if let Expr::Name(name) = e {
                 names.insert(&**name);
             }
         });
     }
     for call in calls(nodes) {
         names.extend(call.sets());
-        names.extend(call.line());
         names.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
             Buffer::Named(name) => Some(&**name),
             _ => None,
@@ -81,14 +72,14 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
 
 /// Returns the buffers whose addresses the text refers to.
 fn addresses(nodes: &[Node], functions: &[&'static Function]) -> BTreeSet<String> {
-    let uses = functions.iter().flat_map(|function| function.uses);
+    let uses = functions.iter().flat_map(|function| function.uses());
     let mut all: BTreeSet<String> = uses
-        .filter_map(|used| if let Use::Buffer(name) = used { Some((*name).into()) } else { None })
+        .filter_map(|used| if let Use::Buffer(name) = used { Some(name.into()) } else { None })
         .collect();
     for call in calls(nodes) {
         all.extend(call.words().into_iter().map(word));
         all.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
-            Buffer::Placed { name, .. } => Some(name.clone()),
+            Buffer::Placed { name, .. } => Some((*name).into()),
             _ => None,
         }));
     }
@@ -103,8 +94,7 @@ pub fn constants(
     functions: &[&'static Function],
 ) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
-    let wide =
-        |node: &Node| matches!(node, Node::Loop(Loop { width: Some(Width::Wide { .. }), .. }));
+    let wide = |node: &Node| matches!(node, Node::Loop(l) if matches!(l.width(), Some(Width::Wide { .. })));
     if nodes.iter().flat_map(Node::all).any(wide) {
         let _ = writeln!(
             out,
@@ -112,22 +102,17 @@ pub fn constants(
             plan.wide
         );
     }
-    let uses = |which: fn(&Use) -> bool| functions.iter().flat_map(|h| h.uses).any(which);
-    let Plan { slot_tile, life_tile, .. } = plan;
-    if uses(|used| matches!(used, Use::SlotTile)) {
-        let _ = writeln!(
-            out,
-            "constexpr int32_t SLOT_TILE = {slot_tile};  // slots per iteration of AppendSlots"
-        );
-    }
-    if uses(|used| matches!(used, Use::LifeTile)) {
-        let _ = writeln!(
-            out,
-            "constexpr int32_t LIFE_TILE = {life_tile};  // slots per iteration over lifetimes"
-        );
-    }
-    let named = named_constants(nodes);
-    for (name, value, comment) in table::constants(p).iter().chain(&mix::CONSTANTS) {
+    let mut named = named_constants(nodes);
+    let uses = functions.iter().flat_map(|function| function.uses());
+    named.extend(
+        uses.filter_map(|used| if let Use::Constant(name) = used { Some(name) } else { None }),
+    );
+    let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+    let tiles = [
+        ("SLOT_TILE", number(plan.slot_tile), "slots per iteration of AppendSlots"),
+        ("LIFE_TILE", number(plan.life_tile), "slots per iteration over lifetimes"),
+    ];
+    for (name, value, comment) in tiles.iter().chain(&table::constants(p)).chain(&mix::CONSTANTS) {
         if named.contains(name) {
             let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
         }
@@ -137,9 +122,7 @@ pub fn constants(
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
     }
-    if uses(|used| matches!(used, Use::Searches)) {
-        out += &search_constants(p, plan);
-    }
+    out += &search_constants(p, plan, &named);
     out
 }
 
@@ -156,9 +139,9 @@ fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
     names
 }
 
-/// Returns the constants of searches over all links. Their columns are in the scratch memory, which
-/// no sweep uses at the same time.
-fn search_constants(p: &Params, plan: &Plan) -> String {
+/// Returns those constants of searches over all links that are named. Their columns are in the scratch
+/// memory, which no sweep uses at the same time.
+fn search_constants(p: &Params, plan: &Plan, named: &BTreeSet<&'static str>) -> String {
     let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
     let (signed, unsigned) = ("int32_t", "uint32_t");
     let numbers = [
@@ -177,9 +160,13 @@ fn search_constants(p: &Params, plan: &Plan) -> String {
         (signed, "PLANE_PIECES", PLANE_PIECES as u32, "pieces of a plane that is copied in"),
     ];
     let numbers = numbers
+        .into_iter()
+        .filter(|(_, name, ..)| named.contains(name))
         .map(|(ty, name, n, comment)| format!("constexpr {ty} {name} = {n};  // {comment}\n"));
     let words = shape
         .words()
+        .into_iter()
+        .filter(|(name, _)| named.contains(name))
         .map(|(name, bits)| format!("constexpr uint32_t {name} = {};\n", address(&word(bits))));
-    numbers.concat() + &words.concat()
+    numbers.chain(words).collect()
 }

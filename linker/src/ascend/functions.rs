@@ -1,9 +1,20 @@
 //! The functions that the emitted text defines: operations that the vector unit of a 910B does not
 //! have.
 //!
-//! Each file here contains a group of them: for each one the [`Function`] with its C++ text and its
-//! acts, a constructor of the calls that the lowering makes, and its work, where that depends on
-//! more than the lanes of a tile.
+//! Each file here contains a group of them: for each one the [`Function`] with its nodes,
+//! and a constructor of the calls that the lowering makes.
+
+/// Defines an emitted function: its comment, its name, and its body.
+macro_rules! function {
+    ($(#[doc = $about:literal])* pub static $static:ident = $name:literal, |$f:ident| $body:block) => {
+        $(#[doc = $about])*
+        pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function::new(
+            $name,
+            concat!($("//", $about, "\n"),*),
+            || $crate::ascend::aiv::Builder::build(|$f| $body),
+        );
+    };
+}
 
 pub mod append;
 pub mod basic;
@@ -19,18 +30,11 @@ pub mod words;
 use crate::ascend::aiv::{Function, Use};
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 37] = [
-    &basic::SCALAR_MAX,
-    &basic::VIEWS,
-    &basic::ALIGN_TO_REPEAT,
-    &words::AND_WORD,
-    &words::OR_WORD,
-    &words::SELECT_WORDS,
+pub static ALL: [&Function; 30] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
     &mix::MIX,
-    &basic::COMPACT,
     &append::COUNT,
     &append::COMPACT_AFTER_TAIL,
     &append::APPEND,
@@ -64,8 +68,8 @@ pub fn with_used(called: &[&'static Function]) -> Vec<&'static Function> {
     let mut used = called.to_vec();
     let mut at = 0;
     while let Some(function) = used.get(at) {
-        used.extend(function.uses.iter().filter_map(|one| match one {
-            Use::Function(function) => Some(*function),
+        used.extend(function.uses().into_iter().filter_map(|one| match one {
+            Use::Function(function) => Some(function),
             _ => None,
         }));
         at += 1;

@@ -18,9 +18,10 @@ mod signs;
 mod whole;
 mod widths;
 
-use crate::ascend::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor, Width};
-use crate::ascend::functions::basic;
-use crate::check::{Refused, ranges};
+use crate::ascend::aiv::{
+    Call, Expr, If, Length, Loop, Node, Operation, Place, Step, Tensor, Width,
+};
+use crate::check::{Refused, Why, ranges};
 use crate::names::camel;
 use crate::simplify::simplify;
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
@@ -110,7 +111,8 @@ struct Lower<'t> {
 /// If the tape breaks a rule of the kernel language, or moves a list that cannot share its storage.
 pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let ranges = ranges::of_values(tape)?;
-    let tape = simplify(tape);
+    let tape = simplify(tape, &ranges);
+    one_rule(&tape)?;
     let alias = alias::find(&tape)?;
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
@@ -144,13 +146,21 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     }
     let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
-    l.block(&tape.body);
+    l.block(&tape.body)?;
     registers::drop_unused(&mut l.out);
     let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
     let words = calls.flat_map(Call::words).collect();
     let Lower { registers, wide, alias, overlays, out, .. } = l;
     let (registers, wide) = (registers.registers(), wide.registers());
     Ok(Lowered { body: out, registers, wide, words, alias, overlays, tape })
+}
+
+/// Checks that all steps of lifetimes have one rule, which has one buffer.
+fn one_rule(tape: &Tape) -> Result<(), Refused> {
+    let mut steps = tape.body.all().filter(|op| matches!(op.code, OpCode::StepLife(_)));
+    let first = steps.next();
+    let other = steps.find(|op| Some(op.code) != first.map(|op| op.code));
+    other.map_or(Ok(()), |op| Err(Refused::new(tape, op, Why::SecondRule)))
 }
 
 /// Returns the name of a column's buffer, or of the buffer of one column of a list.
@@ -162,23 +172,27 @@ pub fn buffer_name(c: &Column, column: usize) -> String {
 }
 
 impl Lower<'_> {
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &Block) -> Result<(), Refused> {
         for (n, op) in block.ops.iter().enumerate() {
             if let OpCode::Phase(phase, does) = op.code {
                 self.out.push(Node::Note(format!("{phase}: {does}")));
                 continue;
             }
             match (op.code, &op.body) {
-                (OpCode::Sweep, Some(body)) => self.sweep(op, body),
-                (OpCode::Repeat(_), Some(body)) => self.repeat(op, body),
-                (OpCode::When, Some(body)) => self.when(op, body),
-                _ => self.whole(op, &block.ops[n + 1..]),
+                (OpCode::Sweep, Some(body)) => self.sweep(op, body)?,
+                (OpCode::Repeat(_), Some(body)) => self.repeat(op, body)?,
+                (OpCode::When, Some(body)) => self.when(op, body)?,
+                _ => {
+                    let done = self.whole(op, &block.ops[n + 1..]);
+                    done.map_err(|why| Refused::new(self.tape, op, why))?;
+                }
             }
             self.track_empty(op);
         }
+        Ok(())
     }
 
-    fn repeat(&mut self, op: &Op, body: &Block) {
+    fn repeat(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
         let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
         let bound = self.scalar(op.args[0]);
         self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
@@ -186,18 +200,19 @@ impl Lower<'_> {
         self.depth += 1;
         // A later iteration starts with the lists of the one before.
         self.empty.clear();
-        self.block(body);
+        self.block(body)?;
         self.empty.clear();
         self.depth -= 1;
         let body = std::mem::replace(&mut self.out, outer);
         self.push_loop(op, variable, (bound, None), body);
+        Ok(())
     }
 
-    fn when(&mut self, op: &Op, body: &Block) {
+    fn when(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
         let condition = self.scalar(op.args[0]);
         let outer = std::mem::take(&mut self.out);
         let empty = self.empty.clone();
-        self.block(body);
+        self.block(body)?;
         // A list that the body cleared is empty only if the body ran.
         self.empty.retain(|list| empty.contains(list));
         let body = std::mem::replace(&mut self.out, outer);
@@ -206,12 +221,13 @@ impl Lower<'_> {
             && before.condition == **same
         {
             before.otherwise = body;
-            return;
+            return Ok(());
         }
         self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+        Ok(())
     }
 
-    fn sweep(&mut self, op: &Op, body: &Block) {
+    fn sweep(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
         let mut n = self.scalar(op.args[0]);
         if !n.is_atom() {
             let column = body.ops.iter().find_map(|op| op.columns.first());
@@ -227,7 +243,7 @@ impl Lower<'_> {
         let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
         self.call(Call::from(Operation::Let("lanes".into(), lanes)));
         for op in &body.ops {
-            self.lane(op);
+            self.lane(op).map_err(|why| Refused::new(self.tape, op, why))?;
         }
         let mut inner = std::mem::replace(&mut self.out, outer);
         registers::drop_unread(&mut inner);
@@ -239,9 +255,14 @@ impl Lower<'_> {
         let width = self.fit_width(op, &mut inner);
         let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
         if lengths.any(Length::whole_repeats) {
-            inner.insert(1, Node::Call(basic::aligned_lanes()));
+            // Compares process whole 256-byte repeats. The mask bits at and above `lanes` are undefined, and
+            // no later instruction reads them.
+            let aligned = (Expr::name("lanes") + 127) / 128 * 128;
+            let aligned = Operation::Let("alignedLanes".into(), aligned);
+            inner.insert(1, Node::Call(Call::from(aligned)));
         }
         self.push_loop(op, "base", (n, Some(width)), inner);
+        Ok(())
     }
 
     fn push_loop(
@@ -252,8 +273,9 @@ impl Lower<'_> {
         body: Vec<Node>,
     ) {
         let always = self.ranges[op.args[0].0 as usize].lo > 0;
-        let sync = Vec::new();
-        self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
+        let step = width.map_or(Step::By(1.into()), Step::Sweep);
+        let head = Loop::over(variable, bound).step(step);
+        self.out.push(Node::Loop(Loop { always, body, ..head }));
     }
 
     /// Returns the name of the buffer of a column, or of the list that shares its storage.

@@ -1,10 +1,11 @@
 //! Prints calls as C++.
 
 use crate::ascend::aiv::{
-    Argument, Buffer, Call, Comparison, Copy, Element, Expr, FunctionCall, Global, Length, Loop,
-    Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Sync, Tensor, Type, Vector,
-    VectorOp, View, word,
+    Argument, Body, Buffer, Call, Comparison, Copy, CountRead, Element, Expr, Function,
+    FunctionCall, Global, Length, Loop, Node, Operation, Outcome, Param, ParamType, Pipe, Relation,
+    Rounding, Scalar, Step, Sync, Tensor, Type, Vector, VectorOp, View, word,
 };
+use crate::ascend::sync::ordered;
 use avsg_device::request::record;
 use avsg_device::state::header;
 use std::fmt::{Display, Formatter};
@@ -37,10 +38,15 @@ pub fn lines(nodes: &[Node], depth: usize) -> String {
     nodes.iter().map(one).collect()
 }
 
-fn head(l: &Loop) -> String {
-    let (variable, bound) = (l.variable, within(&l.bound, Level::Compare));
-    let step = l.width.map_or("++".into(), |width| format!(" += {}", expr(&width.constant())));
-    format!("for (int32_t {variable} = 0; {variable} < {bound}; {variable}{step})")
+fn head(Loop { variable, from, bound, step, .. }: &Loop) -> String {
+    let step = match step {
+        Step::By(Expr::Number(1)) => "++".into(),
+        Step::By(n) => format!(" += {}", expr(n)),
+        Step::Double => " *= 2".into(),
+        Step::Sweep(width) => format!(" += {}", expr(&width.constant())),
+    };
+    let (from, bound) = (expr(from), within(bound, Level::Sum));
+    format!("for (int32_t {variable} = {from}; {variable} < {bound}; {variable}{step})")
 }
 
 fn pipe(pipe: Pipe) -> &'static str {
@@ -63,14 +69,17 @@ pub fn sync(sync: Sync) -> String {
 /// Returns a call as a statement, without the synchronisation before it.
 pub fn statement(call: &Call) -> String {
     match &call.operation {
-        Operation::Let(name, value) if value.is_condition() => {
-            format!("const bool {name} = {};", expr(value))
-        }
         Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
         Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
-        Operation::SetWord { line, at, value } => {
-            format!("{line}.SetValue({}, {});", word_of(line, at), expr(value))
+        Operation::Read { name, ty, from, at } => {
+            let at = element_of(from, at);
+            format!("const {} {name} = {}.GetValue({at});", scalar_type(*ty), tensor(from))
         }
+        Operation::Write { to, at, value } => {
+            format!("{}.SetValue({}, {});", tensor(to), element_of(to, at), expr(value))
+        }
+        Operation::Count(name) => format!("const int32_t {name} = KeptLanes();"),
+        Operation::Return(value) => format!("return {};", expr(value)),
         Operation::Vector(vector) => instruction(vector),
         Operation::Copy(Copy { out: true, ub, gm, n }) => {
             format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
@@ -78,11 +87,11 @@ pub fn statement(call: &Call) -> String {
         Operation::Copy(Copy { out: false, ub, gm, n }) => {
             format!("CopyIn({}, {}, {});", tensor(ub), global(gm), expr(n))
         }
-        Operation::Function(call) => function(call),
+        Operation::Function(call) => call_text(call),
     }
 }
 
-fn function(FunctionCall { function, args, outcome, .. }: &FunctionCall) -> String {
+fn call_text(FunctionCall { function, args, outcome, .. }: &FunctionCall) -> String {
     let args: Vec<_> = args.iter().map(argument).collect();
     let call = format!("{}({})", function.name, args.join(", "));
     match outcome {
@@ -100,14 +109,6 @@ fn argument(argument: &Argument) -> String {
         Argument::Global(gm) => global(gm),
         Argument::Scalar(s) => scalar(s),
         Argument::Length(l) => length(l),
-        Argument::Word(bits) => format!("{}_AT", word(*bits)),
-        Argument::Column { first, last } => match (first, last) {
-            (true, true) => "ONLY_COLUMN",
-            (true, false) => "FIRST_COLUMN",
-            (false, true) => "LAST_COLUMN",
-            (false, false) => "MIDDLE_COLUMN",
-        }
-        .into(),
         Argument::Comparison(how) => comparison(*how).into(),
     }
 }
@@ -120,6 +121,7 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
         VectorOp::Add => ("Add", vec![]),
         VectorOp::Sub => ("Sub", vec![]),
         VectorOp::Mul => ("Mul", vec![]),
+        VectorOp::Max => ("Max", vec![]),
         VectorOp::Adds => ("Adds", vec![]),
         VectorOp::Muls => ("Muls", vec![]),
         VectorOp::Maxs => ("Maxs", vec![]),
@@ -130,13 +132,21 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
         VectorOp::ShiftRight => ("ShiftRight", vec![]),
         VectorOp::Duplicate => ("Duplicate", vec![]),
         VectorOp::Gather => ("Gather", vec![]),
+        VectorOp::AndWord => ("AndWord", vec![]),
+        VectorOp::OrWord => ("OrWord", vec![]),
+        VectorOp::Compact => ("Compact", vec![]),
         VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
         VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),
         VectorOp::Compares(how) => ("Compares", vec![comparison(*how)]),
         VectorOp::Cast(Rounding::Exact) => ("Cast", vec!["RoundMode::CAST_NONE"]),
         VectorOp::Cast(Rounding::Nearest) => ("Cast", vec!["RoundMode::CAST_RINT"]),
     };
-    let mut args: Vec<_> = [to].into_iter().chain(from).map(tensor).collect();
+    let by_address = matches!(op, VectorOp::AndWord | VectorOp::OrWord);
+    let operand = |t: &Tensor| match t.buffer {
+        Buffer::Word(bits) if by_address => address(&word(bits)),
+        _ => tensor(t),
+    };
+    let mut args: Vec<_> = [to].into_iter().chain(from).map(operand).collect();
     args.extend(scalar);
     args.extend(more.into_iter().map(String::from));
     args.push(length(over));
@@ -147,6 +157,8 @@ fn comparison(how: Comparison) -> &'static str {
     match how {
         Comparison::Equal => "CMPMODE::EQ",
         Comparison::Less => "CMPMODE::LT",
+        Comparison::LessOrEqual => "CMPMODE::LE",
+        Comparison::GreaterOrEqual => "CMPMODE::GE",
     }
 }
 
@@ -162,10 +174,14 @@ fn length(length: &Length) -> String {
 
 fn scalar(Scalar { value, ty }: &Scalar) -> String {
     match (ty, value) {
-        (Type::I32, _) => expr(value),
+        (Type::Bool, Expr::Number(n)) => (*n != 0).to_string(),
+        // The template of a call takes the type from its operands.
+        (Type::I32, _) if value.is_condition() => format!("static_cast<int32_t>({})", expr(value)),
+        (Type::I32 | Type::Bool | Type::U64, _) => expr(value),
         (Type::U32, _) => format!("{}u", expr(value)),
         (Type::U16, Expr::Number(n)) if *n > 9 => format!("static_cast<uint16_t>({n:#x})"),
         (Type::U16, _) => format!("static_cast<uint16_t>({})", expr(value)),
+        (Type::I16, _) => format!("static_cast<int16_t>({})", expr(value)),
         (Type::F16, Expr::Number(n)) => format!("static_cast<half>({n}.0f)"),
         (Type::F16, _) => format!("static_cast<half>(static_cast<float>({}))", expr(value)),
     }
@@ -173,20 +189,27 @@ fn scalar(Scalar { value, ty }: &Scalar) -> String {
 
 fn global(Global { array, at, .. }: &Global) -> String {
     match at {
-        Some(at) => format!("gm.{array}[{}]", expr(at)),
-        None => format!("gm.{array}"),
+        Some(at) => format!("{array}[{}]", expr(at)),
+        None => array.clone(),
     }
 }
 
-fn tensor(Tensor { buffer, tile, view }: &Tensor) -> String {
+fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
+    let local = |element: Element, name: &str, len: &Expr| {
+        format!("Local<{element}>({}, {})", address(name), expr(len))
+    };
     let text = match buffer {
         Buffer::Named(name) => name.clone(),
         Buffer::Temp(n) => unreachable!("temporary {n} has no register; assign registers first"),
-        Buffer::Placed { name, element, len } => {
-            format!("Local<{element}>({}, {})", address(name), expr(len))
-        }
+        Buffer::Placed { called: Some(name), .. } => (*name).into(),
+        Buffer::Placed { name, element, len, called: None } => local(*element, name, len),
+        Buffer::Word(bits) => local(Element::Word, &word(*bits), &8.into()),
     };
-    let text = if *tile { format!("{text}[base]") } else { text };
+    let text = match at {
+        Some(at) => format!("{text}[{}]", expr(at)),
+        None if *tile => format!("{text}[base]"),
+        None => text,
+    };
     match view {
         View::Own => text,
         View::I32 => format!("{text}.ReinterpretCast<int32_t>()"),
@@ -194,6 +217,62 @@ fn tensor(Tensor { buffer, tile, view }: &Tensor) -> String {
         View::U16 => format!("U16({text})"),
         View::F32 => format!("F32({text})"),
         View::F16 => format!("F16({text})"),
+        View::U64 => format!("U64({text})"),
+    }
+}
+
+/// Returns the definition of a function with the synchronisation inside of it.
+pub fn definition(function: &'static Function, count: CountRead) -> String {
+    if let Body::Text { text, .. } = function.body {
+        return text.replace("@BEFORE_COUNT@", &sync(count.sync()));
+    }
+    let nodes = ordered(function, count);
+    let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
+    let value = calls().find_map(|call| match &call.operation {
+        Operation::Return(value) => Some(value),
+        _ => None,
+    });
+    let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
+    let mut head = format!("__aicore__ inline {result} {}(", function.name);
+    for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
+        let param = match ty {
+            ParamType::Ub(element) => format!("const LocalTensor<{element}> &{name}"),
+            ParamType::Gm => format!("const GlobalTensor<int32_t> &{name}"),
+            ParamType::Scalar(ty) => format!("{} {name}", scalar_type(*ty)),
+            ParamType::Comparison => format!("CMPMODE {name}"),
+        };
+        let line = head.len() - head.rfind('\n').unwrap_or(0);
+        head += match n {
+            0 => "",
+            _ if line + param.len() > 116 => ",\n    ",
+            _ => ", ",
+        };
+        head += &param;
+    }
+    let mut locals = Vec::new();
+    for t in calls().flat_map(Call::tensors) {
+        let Buffer::Placed { name, element, len, called: Some(called) } = &t.buffer else {
+            continue;
+        };
+        let at = address(name);
+        let ty = format!("const LocalTensor<{element}>");
+        let local = format!("    {ty} {called} = Local<{element}>({at}, {});\n", expr(len));
+        if !locals.contains(&local) {
+            locals.push(local);
+        }
+    }
+    format!("{}{head})\n{{\n{}{}}}\n", function.about, locals.concat(), lines(nodes, 1))
+}
+
+fn scalar_type(ty: Type) -> &'static str {
+    match ty {
+        Type::I32 => "int32_t",
+        Type::U32 => "uint32_t",
+        Type::U16 => "uint16_t",
+        Type::F16 => "half",
+        Type::I16 => "int16_t",
+        Type::U64 => "uint64_t",
+        Type::Bool => "bool",
     }
 }
 
@@ -220,6 +299,7 @@ impl Display for Element {
 enum Level {
     Either,
     Compare,
+    Shift,
     Sum,
     Product,
     Atom,
@@ -229,8 +309,9 @@ fn level(e: &Expr) -> Level {
     match e {
         Expr::Either(..) => Level::Either,
         Expr::Test(..) => Level::Compare,
+        Expr::PowerOfTwo(..) => Level::Shift,
         Expr::Sum(..) | Expr::Difference(..) => Level::Sum,
-        Expr::Product(..) => Level::Product,
+        Expr::Product(..) | Expr::Quotient(..) | Expr::Remainder(..) => Level::Product,
         _ => Level::Atom,
     }
 }
@@ -242,7 +323,6 @@ fn expr(e: &Expr) -> String {
         Expr::Name(name) => name.clone(),
         Expr::Field(name) => format!("q.{name}"),
         Expr::Constant(name) => (*name).into(),
-        Expr::Word(line, at) => format!("{line}.GetValue({})", word_of(line, at)),
         Expr::Negative(a) => format!("-{}", within(a, Level::Atom)),
         Expr::Sum(a, b) => {
             format!("{} + {}", within(a, Level::Sum), within(b, Level::Product))
@@ -252,9 +332,25 @@ fn expr(e: &Expr) -> String {
         }
         // A product on the right needs no parentheses, because integer multiplication is
         // associative.
-        Expr::Product(a, b) => {
-            format!("{} * {}", within(a, Level::Product), within(b, Level::Product))
+        Expr::Product(a, b) if matches!(**b, Expr::Product(..)) => {
+            format!("{} * {}", within(a, Level::Product), expr(b))
         }
+        Expr::Product(a, b) => {
+            format!("{} * {}", within(a, Level::Product), within(b, Level::Atom))
+        }
+        Expr::Quotient(a, b) => {
+            format!("{} / {}", within(a, Level::Product), within(b, Level::Atom))
+        }
+        Expr::Remainder(a, b) => {
+            format!("{} % {}", within(a, Level::Product), within(b, Level::Atom))
+        }
+        Expr::PowerOfTwo(a) => format!("1 << {}", within(a, Level::Sum)),
+        Expr::Lane { of, bits, n } => match (bits, n * bits) {
+            (32, 0) => format!("static_cast<int32_t>({of})"),
+            (32, by) => format!("static_cast<int32_t>({of} >> {by})"),
+            (_, 0) => format!("static_cast<int32_t>({of} & 0xffff)"),
+            (_, by) => format!("static_cast<int32_t>({of} >> {by} & 0xffff)"),
+        },
         Expr::Max(a, b) => format!("ScalarMax({}, {})", expr(a), expr(b)),
         Expr::Min(a, b) => format!("ScalarMin({}, {})", expr(a), expr(b)),
         Expr::Test(relation, a, b) => {
@@ -273,9 +369,10 @@ fn expr(e: &Expr) -> String {
     }
 }
 
-/// Returns the index of a word of the header or record line: its constant in `avsg_kernel.h`, if
-/// there is one.
-fn word_of(line: &str, at: &Expr) -> String {
+/// Returns the index of an element: for a word of the header or record line its constant in
+/// `avsg_geometry.h`, if there is one.
+fn element_of(tensor: &Tensor, at: &Expr) -> String {
+    let line = if let Buffer::Named(name) = &tensor.buffer { name } else { "" };
     let name = match (line, at) {
         ("header", Expr::Number(header::GENERATION)) => "HEADER_GENERATION",
         ("header", Expr::Number(header::TOP)) => "HEADER_TOP",

@@ -15,20 +15,8 @@ pub fn fields(p: &Params) -> String {
     })
 }
 
-/// Returns the names of the arrays, which are members of the struct `Gm` and parameters of a
-/// kernel.
-fn arrays(p: &Params) -> Vec<String> {
-    Arguments::of(p).arrays.iter().map(|name| camel(name)).collect()
-}
-
-/// Returns the members of `Gm` that hold the arrays.
+/// Returns the members of the struct `Gm` that hold the arrays.
 pub fn members(p: &Params) -> String {
-    arrays(p).join(", ")
-}
-
-/// Returns the initialisers of these members, from the parameters of a kernel.
-pub fn initialisers(p: &Params) -> String {
-    let views: Vec<String> =
-        arrays(p).iter().map(|name| format!("avsg::Global<int32_t>({name})")).collect();
-    views.chunks(3).map(|some| format!("        {},\n", some.join(", "))).collect()
+    let names = Arguments::of(p).arrays;
+    names.iter().map(|name| camel(name)).collect::<Vec<_>>().join(", ")
 }

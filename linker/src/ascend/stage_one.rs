@@ -3,7 +3,7 @@
 
 use super::declare::{constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
-use super::print::{self, lines};
+use super::print::{self, definition, lines};
 use super::table::{load, save, setup};
 use crate::ascend::aiv::CountRead;
 use crate::ascend::lower::{Lowered, lower};
@@ -11,7 +11,11 @@ use crate::ascend::sync::synchronise;
 use crate::ascend::ub::{Plan, TooLarge, plan};
 use crate::check::{Refused, check};
 use crate::record::record_stage_one;
+use crate::tape::Tape;
 use avsg_device::params::Params;
+
+/// Spellings of instructions.
+const INSTRUCTIONS: &str = include_str!("instructions.h.in");
 
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +60,15 @@ pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
 /// # Errors
 /// As [`stage_one`].
 pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
-    let (kernel, plan) = placed(p, limit, count)?;
+    text(p, &record_stage_one(p)?, limit, count)
+}
+
+/// Writes a kernel on the memory and the arguments of Stage One.
+///
+/// # Errors
+/// As [`stage_one`].
+pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
+    let (kernel, plan) = placed(p, tape, limit, count)?;
     let mut setup = setup(&kernel, &plan);
     synchronise(&mut setup, &plan, count);
     let body = format!(
@@ -76,10 +88,10 @@ pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageO
     let functions = functions(&all);
     let constants = constants(p, &plan, &all, &functions);
     let functions: String =
-        functions.iter().map(|function| format!("{}\n", function.text)).collect();
-    let functions = functions.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
+        functions.iter().map(|function| format!("{}\n", definition(function, count))).collect();
+    let instructions = INSTRUCTIONS.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
     Ok(StageOneText {
-        ops: format!("{constants}\n{functions}"),
+        ops: format!("{constants}\n{instructions}\n{functions}"),
         setup: once,
         body,
         ub_bytes: plan.bytes,
@@ -87,15 +99,19 @@ pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageO
     })
 }
 
-/// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out,
-/// and the plan of its buffers.
-pub(crate) fn placed(p: &Params, limit: u32, count: CountRead) -> Result<(Lowered, Plan), Failed> {
+/// Returns a kernel as synchronised calls, with the copies of the table in and out, and the plan of
+/// its buffers.
+pub(crate) fn placed(
+    p: &Params,
+    tape: &Tape,
+    limit: u32,
+    count: CountRead,
+) -> Result<(Lowered, Plan), Failed> {
     if p.slots < 128 {
         return Err(Failed::TooSmall(p.slots));
     }
-    let tape = record_stage_one(p)?;
-    check(&tape)?;
-    let mut kernel = lower(&tape)?;
+    check(tape)?;
+    let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
     kernel.body = [load(p), kernel.body, save()].concat();

@@ -6,18 +6,26 @@
 //! Q. If an effect touches a place before the unit is in the required sets, a synchronisation is
 //! inserted before the call. A flag that a loop needs only for accesses before the loop is inserted
 //! before the loop. A loop is walked until its state does not change. Where two paths meet, the
-//! sets are intersected. At the end, every synchronisation that the others make redundant is
+//! sets are intersected. The body of a function is synchronised once, on its own; a call of it counts as
+//! the statements of the body, whose own synchronisation does not change. At the end, every synchronisation that the others make redundant is
 //! removed; a mutation test shows that each remaining one is needed.
 
 mod known;
 mod overlap;
 mod step;
 
+use overlap::Apart;
 pub use overlap::Overlap;
 
-use crate::ascend::aiv::{CountRead, Node, Sync, syncs};
+use crate::ascend::aiv::{CountRead, Function, Node, Sync, syncs};
 use known::{Known, PlaceMap, learn, meet};
 use step::Step;
+
+/// Returns the statements of a function with the synchronisation inside of it. Its callers order what
+/// happens before the function with what happens in it.
+pub fn ordered(function: &'static Function, count: CountRead) -> &'static [Node] {
+    function.ordered(count, |nodes| synchronise(nodes, &Apart, count))
+}
 
 /// Inserts the synchronisation into a kernel, which reads counts by `count`. All units are idle when
 /// the kernel starts.
@@ -25,7 +33,8 @@ use step::Step;
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
-    let map = PlaceMap::new(nodes, map, count);
+    let statements = |function: &'static Function| ordered(function, count);
+    let map = PlaceMap::new(nodes, map, count, &statements);
     let mut steps = map.steps(nodes);
     while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
     // Redundant ones are removed from the last to the first, because an early flag often makes a
@@ -45,7 +54,7 @@ pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
 
 /// Walks over code, loops and branches. Returns the synchronisation that is missing, and inserts it
 /// if `add` is set.
-fn walk(map: &PlaceMap, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
+fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     for step in steps {
         match step {
@@ -85,7 +94,7 @@ fn walk(map: &PlaceMap, steps: &mut [Step], known: &mut Known, add: bool) -> Vec
 }
 
 fn call(
-    map: &PlaceMap,
+    map: &PlaceMap<'_>,
     acts: &[step::NumberedAct],
     sync: &mut Vec<Sync>,
     known: &mut Known,
@@ -114,7 +123,7 @@ fn call(
 }
 
 /// Inserts flags before a loop that the loop needs for accesses before it.
-fn hoist(map: &PlaceMap, body: &[Step], known: &mut Known, before: &mut Vec<Sync>) {
+fn hoist(map: &PlaceMap<'_>, body: &[Step], known: &mut Known, before: &mut Vec<Sync>) {
     for sync in walk(map, &mut body.to_vec(), &mut known.clone(), true) {
         let Sync::Flag(..) = sync else { continue };
         let mut after = known.clone();

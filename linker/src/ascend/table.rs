@@ -4,7 +4,7 @@ use super::functions::share;
 use super::functions::words::write_iota;
 use crate::ascend::aiv::{
     Call, Copy, Element, Expr, Global, Length, Node, Operation, Rounding, Scalar, Tensor, Type,
-    Vector, VectorOp, View, word,
+    Vector, VectorOp, View,
 };
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::Plan;
@@ -92,16 +92,16 @@ fn cast(to: &str, from: &str, how: Rounding) -> Node {
 /// changes.
 pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
     let mut nodes = vec![Node::Call(write_iota())];
-    let mask = Tensor::placed("mask_scratch", Element::Bits, 16.into());
+    let mask = Tensor::placed("mask_scratch", Element::Bits, 16);
     let zero = Some(Scalar::new(0, Type::U16));
     nodes.push(vector(VectorOp::Duplicate, mask, vec![], zero, 16.into()));
     for &bits in &kernel.words {
-        let block = Tensor::placed(&word(bits), Element::Word, 8.into());
+        let block = Tensor::word(bits);
         let value = Some(Scalar::new(bits.cast_signed(), Type::I32));
         nodes.push(vector(VectorOp::Duplicate, block, vec![], value, 8.into()));
     }
     if plan.buffers.iter().any(|b| b.name == "rule") {
-        let rule = Tensor::placed("rule", Element::Half, 256.into());
+        let rule = Tensor::placed("rule", Element::Half, 256);
         nodes.push(copy(false, rule, Global::array("rules"), 256.into()));
     }
     nodes

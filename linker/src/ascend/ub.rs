@@ -48,15 +48,20 @@ pub struct Plan {
 impl Overlap for Plan {
     fn overlap(&self, a: &Place, b: &Place) -> bool {
         let (Place::Ub(x, one), Place::Ub(y, other)) = (a, b) else { return a == b };
-        let tiles = *one != Part::Whole && *other != Part::Whole;
+        let tile = |part: &Part| matches!(part, Part::Tile | Part::Past);
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
         let (Some(a), Some(b)) = (find(x), find(y)) else { return x == y };
-        if tiles && a.at == b.at && a.element.size() == b.element.size() {
+        if tile(one) && tile(other) && a.at == b.at && a.element.size() == b.element.size() {
             // Two columns at one address, or one column: the tiles of different iterations do not
             // overlap.
             return one == other;
         }
-        a.at < b.at + b.bytes && b.at < a.at + a.bytes
+        let bytes = |b: &Buffer, part: &Part| match *part {
+            Part::Bytes(from, to) => [b.at + from, b.at + to.min(b.bytes)],
+            _ => [b.at, b.at + b.bytes],
+        };
+        let ([a, a_end], [b, b_end]) = (bytes(a, one), bytes(b, other));
+        a < b_end && b < a_end
     }
 }
 
@@ -128,7 +133,10 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     for bits in &kernel.words {
         plan.append(&word(*bits), Element::Word, 8);
     }
+    let masks = plan.bytes;
     plan.append("mask_scratch", Element::Mask, 32 + life_tile.max(search_words(scratch)) / 8);
+    // The first block is the mask of a list's last block, whose unused bits stay 0.
+    plan.insert("life_mask", Element::Mask, life_tile / 8, masks + 32);
     plan.registers(&kernel.registers, true, tile);
     plan.registers(&kernel.wide, true, wide);
     plan.append("iota", Element::Word, tile);
@@ -141,7 +149,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     plan.registers(&kernel.wide, false, wide);
     let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
     plan.bytes = plan.bytes.max(end).max(scratch_end);
-    if !kernel.tape.rules.is_empty() {
+    if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);
     }

@@ -131,8 +131,7 @@ impl Pass<'_> {
                 match (op.code, body.binds) {
                     (OpCode::Sweep, _) => self.lanes = n,
                     (OpCode::Repeat(max), Some(r)) => self.set(r, first(n.min(max.into()))),
-                    (_, Some(t)) => self.set(t, LIFE.into()),
-                    (_, None) => {}
+                    _ => {}
                 }
                 self.block(body)?;
             }
@@ -182,20 +181,19 @@ impl Pass<'_> {
             OpCode::Max => arg(0).corners(arg(1), i64::max),
             OpCode::Min => arg(0).corners(arg(1), i64::min),
             OpCode::ScalarNe | OpCode::ScalarGt => span(0, 1),
-            OpCode::ScalarNot => minus(point(1), arg(0)),
-            OpCode::Bisect | OpCode::GatherLife => LIFE.into(),
+            OpCode::Threshold | OpCode::GatherLife => LIFE.into(),
             OpCode::Iota => first(self.lanes),
             OpCode::And => and(arg(0), arg(1)),
             OpCode::Or => or(arg(0), arg(1)),
+            // These are low bits, which contain the whole number.
+            OpCode::AndTo(n) if n & n.wrapping_add(1) == 0 && arg(0).within(span(0, n.into())) => {
+                arg(0)
+            }
             OpCode::AndTo(n) => and(arg(0), point(n)),
             OpCode::OrTo(n) => or(arg(0), point(n)),
             OpCode::Shr(0) => arg(0),
             OpCode::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),
             OpCode::Shr(n) => span(arg(0).lo >> n, arg(0).hi >> n),
-            OpCode::LowBits(n) => {
-                let low = span(0, (1 << n) - 1);
-                if arg(0).within(low) { arg(0) } else { low }
-            }
             OpCode::Madd(p, q) => {
                 let low = times(span(-(1 << 15), (1 << 15) - 1), point(p));
                 plus(low, times(span(0, (1 << 6) - 1), point(q)))
@@ -205,12 +203,10 @@ impl Pass<'_> {
                 let yes = self.in_lanes(op.args[1], &facts.set);
                 yes.join(self.in_lanes(op.args[2], &facts.unset))
             }
-            OpCode::Load | OpCode::Gather | OpCode::ReadInput | OpCode::ReadOutput => {
-                self.declared(op.columns[0], 0)
-            }
+            OpCode::Load | OpCode::Gather | OpCode::ReadOutput => self.declared(op.columns[0], 0),
             OpCode::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
             OpCode::Item(n) => self.declared(op.columns[0], n),
-            OpCode::Len | OpCode::CountLe => span(0, len()),
+            OpCode::Len => span(0, len()),
             _ => {
                 self.facts[out.0 as usize] = self.learn(op);
                 return Ok(());
@@ -240,8 +236,9 @@ impl Pass<'_> {
                 }
                 facts
             }
-            OpCode::EqTo(n) => {
-                Facts { set: vec![(op.args[0], Interval::point(n))], unset: Vec::new() }
+            OpCode::Eq => {
+                let [a, b] = [op.args[0], op.args[1]];
+                Facts { set: vec![(a, self.at(b)), (b, self.at(a))], unset: Vec::new() }
             }
             OpCode::MaskNot => Facts { set: facts(0).unset, unset: facts(0).set },
             OpCode::MaskAnd => Facts { set: both(facts(0).set, facts(1).set), unset: Vec::new() },
@@ -293,10 +290,9 @@ impl Pass<'_> {
                 self.check_length(op.columns[0], arg(2).hi.max(arg(3).hi))?;
                 self.check_range(op.columns[1], 0, self.declared(op.columns[0], 0))
             }
-            OpCode::When | OpCode::ScalarNot => check_argument(arg(0), CONDITION),
+            OpCode::When => check_argument(arg(0), CONDITION),
             OpCode::Age(_) => check_argument(arg(0), Range::new(0, 128)),
-            OpCode::CountLe => check_argument(arg(0), LIFE),
-            OpCode::AppendLt | OpCode::AppendEq => {
+            OpCode::AppendLife(_) => {
                 check_argument(arg(0), LIFE)?;
                 self.check_length(op.columns[0], arg(1).hi)?;
                 let slots = i64::from(self.tape.column(op.columns[1]).len);

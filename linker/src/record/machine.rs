@@ -2,7 +2,7 @@
 
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
 use crate::tape::operations::operations;
-use crate::tape::{Op, OpCode};
+use crate::tape::{Op, OpCode, Rule};
 use avsg_device::machine::Machine;
 use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
@@ -60,20 +60,15 @@ impl<'t> Machine for Recorder<'t> {
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
         self.control(OpCode::Sweep, &[n.value], |tile| {
             body(Tile { value: tile.expect("a sweep binds a tile") });
-            None
-        })
+        });
     }
     fn repeat(self, max: u32, n: Scalar<'t>, mut body: impl FnMut(Scalar<'t>)) {
         self.control(OpCode::Repeat(max), &[n.value], |r| {
             body(self.scalar_of(r.expect("a repeat binds a scalar")));
-            None
-        })
+        });
     }
     fn when(self, condition: Scalar<'t>, mut body: impl FnMut()) {
-        self.control(OpCode::When, &[condition.value], |_| {
-            body();
-            None
-        })
+        self.control(OpCode::When, &[condition.value], |_| body());
     }
     fn name_scalar(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
         self.name(value.value, name);
@@ -87,18 +82,6 @@ impl<'t> Machine for Recorder<'t> {
         self.name(mask.value, name);
         mask
     }
-    fn bisect(
-        self,
-        hint: Scalar<'t>,
-        need: Scalar<'t>,
-        mut count: impl FnMut(Scalar<'t>) -> Scalar<'t>,
-    ) -> Scalar<'t> {
-        let args = [hint.value, need.value];
-        self.control(OpCode::Bisect, &args, |t| {
-            Some(count(self.scalar_of(t.expect("a bisection binds a scalar"))).value)
-        })
-    }
-
     fn find(
         self,
         links: &Links,
@@ -135,7 +118,7 @@ impl<'t> Machine for Recorder<'t> {
         rule: &[i8; 256],
         mask: Mask<'t>,
     ) {
-        let code = OpCode::StepLife(self.rule(rule));
+        let code = OpCode::StepLife(Rule(*rule));
         self.op(code, &[t.value, slot.value, mask.value], &[life.0])
     }
 }

@@ -4,7 +4,7 @@
 //! poison.
 
 use super::{Lane, Replay, Tile};
-use crate::tape::{ColumnId, Op, OpCode, Type, Value};
+use crate::tape::{ColumnId, Op, OpCode, Value};
 
 impl Replay<'_> {
     /// Executes an op inside of a sweep on the live lanes.
@@ -21,12 +21,6 @@ impl Replay<'_> {
         };
         self.vectors[out as usize] = lanes;
         done
-    }
-
-    /// Returns the number of lanes that the mask of the op that just ran selects.
-    pub(super) fn masked(&self, op: &Op) -> usize {
-        let mask = op.args.iter().find(|&&v| self.tape.type_of(v) == Type::Mask);
-        mask.map_or(0, |&m| self.vector(m).iter().filter(|&&bit| bit == Some(1)).count())
     }
 
     fn vector(&self, value: Value) -> &[Lane] {
@@ -61,9 +55,6 @@ impl Replay<'_> {
             OpCode::MulTo(n) => with(out, a(), n, mul),
             OpCode::AndTo(n) => with(out, a(), n, |a, n| Some(a & n)),
             OpCode::OrTo(n) => with(out, a(), n, |a, n| Some(a | n)),
-            OpCode::LowBits(n) => {
-                with(out, a(), ((1u32 << n) - 1).cast_signed(), |a, low| Some(a & low))
-            }
             OpCode::Shr(n) => {
                 with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed()))
             }
@@ -77,7 +68,6 @@ impl Replay<'_> {
                 Ok(())
             }
             OpCode::Eq => zip(out, a(), b(), |a, b| bit(a == b)),
-            OpCode::EqTo(n) => with(out, a(), n, |a, n| bit(a == n)),
             OpCode::IsNegative => with(out, a(), 0, |a, _| bit(a < 0)),
             OpCode::MaskNot => with(out, a(), 1, |a, one| Some(a ^ one)),
             _ => Err("not an op on lanes".into()),
@@ -119,7 +109,6 @@ impl Replay<'_> {
 
     fn effect(&mut self, op: &Op) -> Result<(), String> {
         let Tile { at, live, n } = self.tile;
-        let rules = &self.tape.rules;
         let Self { memory, vectors, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
         let mask = |n: usize| set_lanes(lanes(n));
@@ -153,7 +142,7 @@ impl Replay<'_> {
                     let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
                     let byte = &mut life[slot];
                     *byte = match op.code {
-                        OpCode::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
+                        OpCode::StepLife(rule) => rule.next(*byte),
                         OpCode::SetLife(value) => value,
                         _ => *byte,
                     };

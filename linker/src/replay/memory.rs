@@ -89,13 +89,6 @@ impl<'t> Memory<'t> {
             _ => Err(MISFIT.into()),
         }
     }
-
-    /// Returns a list. The op that uses it ran, so the column is one.
-    pub(super) fn entries(&self, id: ColumnId) -> &List {
-        let Contents::List(list) = &self.contents[id.0 as usize] else { unreachable!("{MISFIT}") };
-        list
-    }
-
     /// Returns the words `at..at + n` of global memory.
     pub(super) fn window(&mut self, id: ColumnId, at: i32, n: i64) -> Result<&mut [i32], String> {
         let Contents::Global(words) = &mut self.contents[id.0 as usize] else {

@@ -18,13 +18,15 @@ impl Replay<'_> {
             OpCode::Min => arg(0).min(arg(1)),
             OpCode::ScalarNe => i32::from(arg(0) != arg(1)),
             OpCode::ScalarGt => i32::from(arg(0) > arg(1)),
-            OpCode::ScalarNot => sum(1i32.checked_sub(arg(0)))?,
             OpCode::Len => count(self.memory.list(op.columns[0])?.len)?,
-            OpCode::CountLe => {
-                let t = life(arg(0))?;
-                count(self.memory.life(op.columns[0])?.iter().filter(|&&l| l <= t).count())?
+            OpCode::Threshold => {
+                let need = usize::try_from(arg(1)).unwrap_or(0);
+                let mut life = self.memory.life(op.columns[0])?.to_vec();
+                life.sort_unstable();
+                let last = need.checked_sub(1).map(|n| life.get(n).copied().unwrap_or(i8::MAX));
+                last.unwrap_or(i8::MIN).into()
             }
-            OpCode::ReadInput | OpCode::ReadOutput => {
+            OpCode::ReadOutput => {
                 let at = arg(0);
                 self.memory.window(op.columns[0], at, 1)?[0]
             }
@@ -32,29 +34,6 @@ impl Replay<'_> {
         };
         self.define(op.out, value);
         Ok(())
-    }
-
-    /// Returns the number of words that the op that just ran worked on, and its active lanes.
-    pub(super) fn extent(&self, op: &Op) -> (usize, usize) {
-        let arg = |n: usize| usize::try_from(self.scalar(op.args[n])).unwrap_or(0);
-        let all = |n: usize| self.tape.column(op.columns[n]).len as usize;
-        let list = |n: usize| self.memory.entries(op.columns[n]);
-        match op.code {
-            OpCode::Fetch | OpCode::Publish => (arg(1), 0),
-            OpCode::Find(_) | OpCode::FindFree(_) => (arg(0), 0),
-            OpCode::PublishList(_) => (list(1).len, 0),
-            OpCode::Share => (arg(3), arg(2)),
-            OpCode::Take => (list(0).len, 0),
-            OpCode::Age(_) => (all(0), arg(0)),
-            OpCode::CountLe => (all(0), 0),
-            // The scan ends when the list is full.
-            OpCode::AppendLt | OpCode::AppendEq => {
-                let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
-                let full = Some(last).filter(|_| list(0).len >= arg(1));
-                (full.and_then(|n| usize::try_from(n).ok()).unwrap_or(all(1)), list(0).len)
-            }
-            _ => (0, 0),
-        }
     }
 
     /// Executes an op that defines no value.
@@ -103,9 +82,9 @@ impl Replay<'_> {
                     *l = life((settled - args[0]).max(-128))?;
                 }
             }
-            OpCode::AppendLt | OpCode::AppendEq => {
+            OpCode::AppendLife(equal) => {
                 let (t, limit) = (life(args[0])?, usize::try_from(args[1]).unwrap_or(0));
-                let chosen = |l: i8| if op.code == OpCode::AppendLt { l < t } else { l == t };
+                let chosen = |l: i8| if equal { l == t } else { l < t };
                 let slots: Vec<i32> = (0..)
                     .zip(memory.life(op.columns[1])?)
                     .filter_map(|(slot, l)| chosen(*l).then_some(slot))

@@ -6,12 +6,10 @@ use avsg_device::machine::phase::Phase;
 
 /// The kind of memory that an operand must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Need {
-    /// A column of words.
     Words,
-    /// The lifetimes.
     Life,
-    /// A list.
     List,
     /// A list of exactly one column.
     Single,
@@ -47,12 +45,11 @@ impl Role {
 
 /// An operand of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Operand {
-    /// A value.
     Value(Type),
     /// One vector for each column of the op's list.
     Values,
-    /// A column.
     Column(Need, Role),
 }
 
@@ -82,6 +79,17 @@ impl Signature {
             Operand::Column(need, role) => Some((*need, *role)),
             _ => None,
         })
+    }
+}
+
+/// The rule of a step of lifetimes: the next byte, indexed by the byte as an unsigned number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule(pub [i8; 256]);
+
+impl Rule {
+    /// Returns the byte that follows.
+    pub fn next(&self, byte: i8) -> i8 {
+        self.0[usize::from(byte.cast_unsigned())]
     }
 }
 
@@ -117,6 +125,7 @@ macro_rules! codes {
         /// An op. Constants are a part of it, because on Ascend they are immediate operands.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "each is the method or operator of `Machine` of the same name")]
+        #[expect(clippy::large_enum_variant, reason = "a rule is a constant like all others")]
         pub enum OpCode {
             $($($code $(($($ty),+))?,)*)*
         }
@@ -143,7 +152,7 @@ operations!(codes);
 impl OpCode {
     /// Returns whether the op has a block that it runs.
     pub fn controls(self) -> bool {
-        matches!(self, Self::Sweep | Self::Repeat(_) | Self::When | Self::Bisect)
+        matches!(self, Self::Sweep | Self::Repeat(_) | Self::When)
     }
 
     /// Returns whether the op works on lanes, and so belongs inside of a sweep.

@@ -42,7 +42,6 @@ macro_rules! operations {
             Min = min(a: Scalar, b: Scalar) -> Scalar, "min({a}, {b})";
             ScalarNe = ne(a: Scalar, b: Scalar) -> Scalar, "{a} != {b}";
             ScalarGt = gt(a: Scalar, b: Scalar) -> Scalar, "{a} > {b}";
-            ScalarNot = not(c: Scalar) -> Scalar, "1 - {c}";
 
             // A heading of the emitted text.
             Phase = phase(; phase: Phase, does: &'static str), "# {phase}: {does}";
@@ -50,12 +49,10 @@ macro_rules! operations {
             Iota = iota(t: Tile) -> Vector, "iota {t}";
             Splat = splat(; value: i32) -> Vector, "splat {value}";
             Shr = shr(v: Vector; bits: u32) -> Vector, "{v} >> {bits}";
-            LowBits = low_bits(v: Vector; bits: u32) -> Vector, "low {bits} of {v}";
             Madd = madd(x: Vector; p: i32, q: i32) -> Vector, "madd {x} by {p}, {q}";
             Select = select(mask: Mask, yes: Vector, no: Vector) -> Vector,
                 "select {mask} ? {yes} : {no}";
             Eq = eq(a: Vector, b: Vector) -> Mask, "{a} == {b}";
-            EqTo = eq_to(a: Vector; b: i32) -> Mask, "{a} == {b}";
             IsNegative = is_negative(v: Vector) -> Mask, "{v} < 0";
 
             Load = load(t: Tile, column: (Streamed &Words)) -> Vector, "load {column}[{t}]";
@@ -80,16 +77,14 @@ macro_rules! operations {
 
             Age = age(life: (WholeWrite &mut Life), by: Scalar; settle: bool),
                 "age {life} by {by}{}", if settle { ", settling" } else { "" };
-            CountLe = count_le(life: (WholeRead &Life), t: Scalar) -> Scalar, "count {life} <= {t}";
-            AppendLt = append_lt(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
-                limit: Scalar), "append {list} <- {life} < {t}, until {limit}";
-            AppendEq = append_eq(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
-                limit: Scalar), "append {list} <- {life} == {t}, until {limit}";
+            Threshold = threshold(life: (WholeRead &Life), hint: Scalar, need: Scalar) -> Scalar,
+                "threshold of {life} from {hint} for {need}";
+            AppendLife = append_life(list: (WholeWrite &mut List<1>), life: (WholeRead &Life),
+                t: Scalar, limit: Scalar; equal: bool),
+                "append {list} <- {life} {} {t}, until {limit}", if equal { "==" } else { "<" };
             GatherLife = gather_life(life: (Gathered &Life), slot: Vector) -> Vector,
                 "gather {life}[{slot}]";
 
-            ReadInput = read_input(from: (WholeRead &Input), at: Scalar) -> Scalar,
-                "read {from}[{at}]";
             ReadOutput = read_output(from: (WholeRead &Output), at: Scalar) -> Scalar,
                 "read {from}[{at}]";
             WriteOutput = write_output(to: (WholeWrite &mut Output), at: Scalar, value: Scalar),
@@ -116,16 +111,13 @@ macro_rules! operations {
                 "find {position} <- free by {sequence}, {n} ids, {retries} retries, in {link}, {held}";
             SetLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; value: i8),
                 "scatter {life}[{slot}] = {value} where {mask}";
-            // The rule is a number in the tape's list of rules.
-            StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: usize),
-                "step {life}[{slot}] by rule {rule} where {mask}";
+            StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: Rule),
+                "step {life}[{slot}] by the rule where {mask}";
         }
         blocks {
             Sweep = (n: Scalar) |t: Tile|, "sweep {n} |{t}|";
             Repeat = (n: Scalar; max: u32) |r: Scalar|, "repeat {n}, at most {max} |{r}|";
             When = (condition: Scalar), "when {condition}";
-            Bisect = (hint: Scalar, need: Scalar) -> Scalar |t: Scalar|,
-                "bisect from {hint} until {need} |{t}|";
         }
     } };
 }

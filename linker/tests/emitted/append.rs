@@ -1,16 +1,41 @@
 //! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
-use super::compiled::{Compiled, compile_all};
+use super::compiled::{AllTexts, Compiled};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
 };
 use super::layer_memory::{LayerMemory, SplitMix64, host_offset, tiling, with_chunks};
-use super::mutants::{self, SYNC_CALLS};
+use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::memory::clear_state;
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::Launch;
+
+/// Geometries whose tables are reset.
+fn reset_geometries() -> [Params; 4] {
+    let large = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
+    [Params::wide(16, 1, 64), small_geometry(0), large, Params::paper(64, 1, 256)]
+}
+
+fn append_mutants() -> Mutants {
+    Mutants::new(&kernel(&small_geometry(16), "avsg_append").text, "// ---- copies", &SYNC_CALLS)
+}
+
+fn reset_mutants() -> Mutants {
+    let text = kernel(&small_geometry(0), "avsg_reset").text;
+    Mutants::new(&text, "constexpr int32_t PARTS", &SYNC_CALLS)
+}
+
+/// Returns the compiled kernels of a text of this file.
+fn compiled(text: &str) -> &'static Compiled {
+    static ALL: AllTexts = AllTexts::new();
+    ALL.compiled(text, || {
+        let append = [0, 16].map(|page| kernel(&small_geometry(page), "avsg_append").text);
+        let reset = reset_geometries().map(|p| kernel(&p, "avsg_reset").text);
+        [&append[..], &reset, &[append_mutants().text, reset_mutants().text]].concat()
+    })
+}
 
 /// A batch of fresh rows.
 struct AppendBatch {
@@ -136,15 +161,14 @@ fn append_writes_exactly_the_rows_that_have_a_pool_row() {
     if !has_cpp_compiler() {
         return;
     }
-    let pages = [0, 16];
-    let texts = pages.map(|page| kernel(&small_geometry(page), "avsg_append").text);
-    for (page, kernels) in pages.into_iter().zip(compile_all(&texts)) {
+    for page in [0, 16] {
         let p = small_geometry(page);
+        let kernels = compiled(&kernel(&p, "avsg_append").text);
         for (seed, requests) in [(1, 1), (2, 5), (3, 40), (4, 200), (5, 300), (6, 0)] {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
                     let options = RunOptions { cores, mode, seed };
-                    let result = check_append(&p, &kernels, seed, requests, options);
+                    let result = check_append(&p, kernels, seed, requests, options);
                     assert!(
                         result.is_ok(),
                         "page {page}, {requests} requests, {cores} cores: {result:?}"
@@ -185,14 +209,11 @@ fn reset_writes_the_same_empty_tables_as_the_cpu() {
     if !has_cpp_compiler() {
         return;
     }
-    let large = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    let least = Params::wide(16, 1, 64);
-    let geometries = [least, small_geometry(0), large, Params::paper(64, 1, 256)];
-    let texts = geometries.map(|p| kernel(&p, "avsg_reset").text);
-    for (p, kernels) in geometries.iter().zip(compile_all(&texts)) {
+    for p in &reset_geometries() {
+        let kernels = compiled(&kernel(p, "avsg_reset").text);
         for (states, cores) in [(1, 1), (1, 40), (3, 2), (7, 20), (50, 40)] {
             for mode in EVERY_ORDER {
-                let result = check_reset(p, &kernels, states, RunOptions { cores, mode, seed: 3 });
+                let result = check_reset(p, kernels, states, RunOptions { cores, mode, seed: 3 });
                 assert!(result.is_ok(), "{states} states on {cores} cores: {result:?}");
             }
         }
@@ -207,25 +228,15 @@ fn every_barrier_and_flag_is_needed() {
     }
     let (p, paged) = (small_geometry(0), small_geometry(16));
     let mode = Mode::Adversarial;
-    mutants::assert_every_mutant_fails(
-        &kernel(&paged, "avsg_append").text,
-        "// ---- copies",
-        &SYNC_CALLS,
-        |kernels| {
-            (0..12).any(|seed| {
-                let options = RunOptions { cores: 1 + seed as u32 % 2, mode, seed };
-                check_append(&paged, kernels, seed, 300, options).is_err()
-            })
-        },
-    );
-    mutants::assert_every_mutant_fails(
-        &kernel(&p, "avsg_reset").text,
-        "constexpr int32_t PARTS",
-        &SYNC_CALLS,
-        |kernels| {
-            (0..4).any(|seed| {
-                check_reset(&p, kernels, 3, RunOptions { cores: 1, mode, seed }).is_err()
-            })
-        },
-    );
+    let mutants = append_mutants();
+    mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+        (0..12).any(|seed| {
+            let options = RunOptions { cores: 1 + seed as u32 % 2, mode, seed };
+            check_append(&paged, kernels, seed, 300, options).is_err()
+        })
+    });
+    let mutants = reset_mutants();
+    mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+        (0..4).any(|seed| check_reset(&p, kernels, 3, RunOptions { cores: 1, mode, seed }).is_err())
+    });
 }

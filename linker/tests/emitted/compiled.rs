@@ -4,6 +4,8 @@
 //! them in one file take the time of two single files. The thorough tier compiles each text as a
 //! file of its own.
 
+use std::sync::OnceLock;
+
 use super::shim::{Kernels, compile};
 use super::tier;
 
@@ -27,6 +29,25 @@ impl Compiled {
     }
 }
 
+/// The kernels of the texts of one file of tests, which are compiled when a test needs the first.
+pub struct AllTexts(OnceLock<Vec<(String, Compiled)>>);
+
+impl AllTexts {
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Returns the kernels of one of `texts`, which are the same in every call.
+    pub fn compiled(&self, text: &str, texts: impl FnOnce() -> Vec<String>) -> &Compiled {
+        let all = self.0.get_or_init(|| {
+            let texts = texts();
+            let compiled = compile_all(&texts);
+            texts.into_iter().zip(compiled).collect()
+        });
+        &all.iter().find(|(other, _)| other == text).expect("one of the texts").1
+    }
+}
+
 /// Compiles texts as one file, or each as a file of its own in the thorough tier.
 pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
     let n = texts.len();
@@ -41,7 +62,8 @@ pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
     (0..texts.len()).map(|n| Compiled { kernels: compile(&all), number: Some(n) }).collect()
 }
 
-/// Returns a text whose namespace and kernels carry a number in their names.
+/// Returns a text whose namespace, kernels, switches, and macro with the namespace carry a number in
+/// their names.
 fn with_numbered_names(text: &str, n: usize) -> String {
     let kernel = "__global__ __aicore__ void ";
     assert!(
@@ -50,5 +72,8 @@ fn with_numbered_names(text: &str, n: usize) -> String {
     );
     text.replace("namespace avsg", &format!("namespace avsg{n}"))
         .replace("avsg::", &format!("avsg{n}::"))
+        .replace("AVSG_TILING(", &format!("AVSG_TILING_{n}("))
         .replace(kernel, &format!("{kernel}g{n}_"))
+        .replace("left_out", &format!("left_out_{n}"))
+        .replace("avsg_leave_out", &format!("g{n}_avsg_leave_out"))
 }

@@ -13,29 +13,40 @@ pub const SYNC_CALLS: [&str; 5] = [
     "InitSocState(",
 ];
 
-/// Leaves out each statement that begins with one of `calls` below the line `from`, one at a time.
-/// `fails` must return true for every mutant and false for the whole text. All mutants are one
-/// file, in which a global number selects the statement that is left out. Two tests must not use
-/// the same text, because they would share that number.
-///
-/// # Panics
-/// If a mutant passes, the whole text fails, or there is no such statement.
-pub fn assert_every_mutant_fails(
-    text: &str,
-    from: &str,
-    calls: &[&str],
-    fails: impl Fn(&Compiled) -> bool,
-) {
-    let (text, left_out) = with_switches(text, from, calls);
-    assert!(!left_out.is_empty(), "there is no synchronisation below {from}");
-    let kernels = Compiled::single(&text);
-    assert!(!fails(&kernels), "the whole text below {from} fails");
-    for (number, statement) in left_out.iter().enumerate() {
-        kernels.kernels.leave_out(number as i32 + 1);
-        assert!(fails(&kernels), "no run fails without {statement}");
+/// A text in which a global number selects the statement that is left out.
+pub struct Mutants {
+    pub text: String,
+    /// The statements, with their lines.
+    left_out: Vec<String>,
+}
+
+impl Mutants {
+    /// Makes each statement below the line `from` that begins with one of `calls` one to leave out.
+    ///
+    /// # Panics
+    /// If there is no such statement.
+    pub fn new(text: &str, from: &str, calls: &[&str]) -> Self {
+        let (text, left_out) = with_switches(text, from, calls);
+        assert!(!left_out.is_empty(), "there is no synchronisation below {from}");
+        Self { text, left_out }
     }
-    let n = left_out.len();
-    println!("below {from}: {}, {n} of {n} mutants, all fail", tier::name());
+
+    /// Leaves out each statement, one at a time. `fails` must return true for every mutant and false for
+    /// the whole text, whose kernels these are. Two tests must not use the same mutants, because they
+    /// would share the number.
+    ///
+    /// # Panics
+    /// If a mutant passes, or the whole text fails.
+    pub fn assert_each_fails(&self, kernels: &Compiled, fails: impl Fn(&Compiled) -> bool) {
+        assert!(!fails(kernels), "the whole text fails");
+        let function = kernels.name("avsg_leave_out");
+        for (number, statement) in self.left_out.iter().enumerate() {
+            kernels.kernels.leave_out(&function, number as i32 + 1);
+            assert!(fails(kernels), "no run fails without {statement}");
+        }
+        let n = self.left_out.len();
+        println!("{}, {n} of {n} mutants, all fail", tier::name());
+    }
 }
 
 /// Returns the text with a switch around each such statement, and the statements with their lines.

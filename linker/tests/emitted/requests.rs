@@ -1,11 +1,11 @@
 //! The request loop and SyncAll around a Stage One with simple results: every id misses.
 
-use super::compiled::Compiled;
+use super::compiled::{AllTexts, Compiled};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel_around, launch, shim_launch, small_geometry,
 };
 use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling, with_chunks};
-use super::mutants::{self, SYNC_CALLS};
+use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
@@ -26,6 +26,36 @@ fn stage_one() -> StageOneText {
 
 fn emitted(p: &Params, name: &str) -> Kernel {
     kernel_around(p, &stage_one(), name)
+}
+
+fn kernel_name(step: bool) -> &'static str {
+    if step { "avsg_step" } else { "avsg_plan" }
+}
+
+/// Returns a geometry whose states may have more blocks than a core has memory for.
+fn many_blocks() -> Params {
+    Params { slots: 1024, ..small_geometry(0) }
+}
+
+/// Returns the mutants of the request loop of a plan, and of SyncAll and what follows it in a step.
+fn mutants(step: bool, p: &Params) -> Mutants {
+    let text = emitted(p, kernel_name(step)).text;
+    if step {
+        let late = "// Refreshes the lifetimes of the slots that the last";
+        return Mutants::new(&text, late, &[&SYNC_CALLS[..], &["SyncAll<"]].concat());
+    }
+    // The flags above this line belong to code that Stage Two shares; `transfer.rs` tests them.
+    Mutants::new(&text, "constexpr int32_t PLAN_REQUESTS = 16;", &SYNC_CALLS)
+}
+
+/// Returns the compiled kernels of a text of this file.
+fn compiled(text: &str) -> &'static Compiled {
+    static ALL: AllTexts = AllTexts::new();
+    ALL.compiled(text, || {
+        let both = |p: &Params| [false, true].map(|step| emitted(p, kernel_name(step)).text);
+        let (many, p) = (many_blocks(), small_geometry(0));
+        [both(&many), both(&p), [mutants(false, &many).text, mutants(true, &p).text]].concat()
+    })
 }
 
 struct Batch {
@@ -222,8 +252,8 @@ fn run_and_compare(
         }
     }
     let null = std::ptr::null_mut();
-    let name = if step { "avsg_step" } else { "avsg_plan" };
-    let run = shim_launch(name, options)
+    let name = kernels.name(kernel_name(step));
+    let run = shim_launch(&name, options)
         .input(&b.ids)
         .input(&b.cu_q)
         .input(&b.state)
@@ -276,14 +306,14 @@ fn a_table_of_too_many_blocks_sets_a_status_bit_in_every_record() {
     if !has_cpp_compiler() {
         return;
     }
-    let p = Params { slots: 1024, ..small_geometry(0) };
+    let p = many_blocks();
     for step in [false, true] {
-        let kernel = emitted(&p, if step { "avsg_step" } else { "avsg_plan" });
-        let kernels = Compiled::single(&kernel.text);
+        let kernel = emitted(&p, kernel_name(step));
+        let kernels = compiled(&kernel.text);
         for (seed, requests) in [(2, 1), (6, 9), (10, 41)] {
             for mode in EVERY_ORDER {
                 let options = RunOptions { cores: 5, mode, seed };
-                let result = run_and_compare(&p, &kernels, step, seed, requests, options);
+                let result = run_and_compare(&p, kernels, step, seed, requests, options);
                 assert!(result.is_ok(), "step {step}, {requests} requests: {result:?}");
             }
         }
@@ -297,8 +327,8 @@ fn each_request_is_planned_once_on_any_number_of_cores() {
     }
     let p = small_geometry(0);
     for step in [false, true] {
-        let kernel = emitted(&p, if step { "avsg_step" } else { "avsg_plan" });
-        let kernels = Compiled::single(&kernel.text);
+        let kernel = emitted(&p, kernel_name(step));
+        let kernels = compiled(&kernel.text);
         for (seed, requests) in
             [(1, 1), (2, 2), (3, 7), (4, 40), (5, 41), (6, 130), (7, 0), (8, 90)]
         {
@@ -306,7 +336,7 @@ fn each_request_is_planned_once_on_any_number_of_cores() {
                 for mode in EVERY_ORDER {
                     let result = run_and_compare(
                         &p,
-                        &kernels,
+                        kernels,
                         step,
                         seed,
                         requests,
@@ -328,38 +358,17 @@ fn every_barrier_and_flag_is_needed() {
     if !has_cpp_compiler() {
         return;
     }
-    let p = small_geometry(0);
-    let many = Params { slots: 1024, ..p };
-    let plan = emitted(&many, "avsg_plan").text;
-    let fails = |kernels: &Compiled| {
-        (0..16).any(|seed| {
-            let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            run_and_compare(&many, kernels, false, seed, [5, 60, 1][seed as usize % 3], options)
-                .is_err()
-        })
-    };
-    // The flags above PLAN_REQUESTS belong to code that Stage Two shares; `transfer.rs` tests them.
-    mutants::assert_every_mutant_fails(
-        &plan,
-        "constexpr int32_t PLAN_REQUESTS = 16;",
-        &SYNC_CALLS,
-        fails,
-    );
-    let step = emitted(&p, "avsg_step").text;
-    let fails = |kernels: &Compiled| {
-        (0..16).any(|seed| {
-            let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            run_and_compare(&p, kernels, true, seed, [5, 60, 1][seed as usize % 3], options)
-                .is_err()
-        })
-    };
-    let late = "// Refreshes the lifetimes of the slots that the last";
-    mutants::assert_every_mutant_fails(
-        &step,
-        late,
-        &[&SYNC_CALLS[..], &["SyncAll<"]].concat(),
-        fails,
-    );
+    for (step, p) in [(false, many_blocks()), (true, small_geometry(0))] {
+        let mutants = mutants(step, &p);
+        mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+            (0..16).any(|seed| {
+                let cores = 1 + seed as u32 % 3;
+                let options = RunOptions { cores, mode: Mode::Adversarial, seed };
+                let requests = [5, 60, 1][seed as usize % 3];
+                run_and_compare(&p, kernels, step, seed, requests, options).is_err()
+            })
+        });
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The emitted Stage Two, run on the shim and compared with plain copies.
 
-use super::compiled::Compiled;
+use super::compiled::{AllTexts, Compiled};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
 };
 use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling, with_chunks};
-use super::mutants::{self, SYNC_CALLS};
+use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::params::Params;
 
@@ -94,7 +94,8 @@ fn check_transfer(
     }
     let segments = layer.layouts();
     let scalars = tiling(p, places.scalars(launch(m.state.len(), copy_cores, &segments)));
-    let run = shim_launch("avsg_transfer", options).input(&m.cu_q).input(&m.state).input(&m.slot);
+    let name = kernels.name("avsg_transfer");
+    let run = shim_launch(&name, options).input(&m.cu_q).input(&m.state).input(&m.slot);
     let mut run = run.input(&m.row).input(&m.record).input(&layer.pointers);
     let null = std::ptr::null_mut();
     let segments = layer.segments.len();
@@ -115,13 +116,32 @@ fn check_transfer(
     if same { Ok(peak) } else { Err(differs("the device buffer")) }
 }
 
+/// Geometries with different lists of blocks.
+fn geometries() -> [Params; 2] {
+    [256, 4096].map(|slots| Params { slots, ..small_geometry(0) })
+}
+
+fn mutants() -> Mutants {
+    let text = kernel(&small_geometry(0), "avsg_transfer").text;
+    Mutants::new(&text, "// ---- copies", &SYNC_CALLS)
+}
+
+/// Returns the compiled kernels of a text of this file.
+fn compiled(text: &str) -> &'static Compiled {
+    static ALL: AllTexts = AllTexts::new();
+    ALL.compiled(text, || {
+        let texts = geometries().map(|p| kernel(&p, "avsg_transfer").text);
+        [&texts[..], &[mutants().text]].concat()
+    })
+}
+
 #[test]
 fn transfer_copies_exactly_the_missed_rows() {
     let p = small_geometry(0);
     if !has_cpp_compiler() {
         return;
     }
-    let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    let kernels = compiled(&kernel(&p, "avsg_transfer").text);
     let in_a_row = Places::default();
     let formats: [&[(usize, usize)]; 6] = [
         &[(656, 656)],
@@ -141,7 +161,7 @@ fn transfer_copies_exactly_the_missed_rows() {
                 let mut layer = LayerMemory::new(&mut random, format, rows, 7, slots, 4 * requests);
                 let options = RunOptions { cores, mode, seed: random.below(1 << 20) as u64 };
                 let result =
-                    check_transfer(&p, &kernels, &mut layer, (&m, &in_a_row), cores, options);
+                    check_transfer(&p, kernels, &mut layer, (&m, &in_a_row), cores, options);
                 assert!(result.is_ok(), "{format:?} on {cores} cores, {mode:?}: {result:?}");
             }
         }
@@ -154,7 +174,7 @@ fn transfer_handles_more_requests_than_a_window_and_any_number_of_copying_cores(
     if !has_cpp_compiler() {
         return;
     }
-    let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    let kernels = compiled(&kernel(&p, "avsg_transfer").text);
     let in_a_row = Places::default();
     for (requests, share, cores, copy_cores) in [
         (300, 4, 3, 3),
@@ -171,7 +191,7 @@ fn transfer_handles_more_requests_than_a_window_and_any_number_of_copying_cores(
             let mut layer = LayerMemory::new(&mut random, &[(40, 41)], 500, 6, slots, 4 * requests);
             let result = check_transfer(
                 &p,
-                &kernels,
+                kernels,
                 &mut layer,
                 (&m, &in_a_row),
                 copy_cores,
@@ -188,14 +208,14 @@ fn a_million_rows_and_rows_of_half_the_buffer_are_copied() {
     if !has_cpp_compiler() {
         return;
     }
-    let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    let kernels = compiled(&kernel(&p, "avsg_transfer").text);
     let in_a_row = Places::default();
     let mut random = SplitMix64(9);
     let m = random_misses(&mut random, &p, 2, 1 << 20, 80);
     let mut layer = LayerMemory::new(&mut random, &[(7, 7)], 1 << 20, 17, 512, 8);
     check_transfer(
         &p,
-        &kernels,
+        kernels,
         &mut layer,
         (&m, &in_a_row),
         2,
@@ -207,7 +227,7 @@ fn a_million_rows_and_rows_of_half_the_buffer_are_copied() {
         LayerMemory::new(&mut random, &[(57_712, 57_728), (7_808, 7_808)], 40, 3, 256, 4);
     let peak = check_transfer(
         &p,
-        &kernels,
+        kernels,
         &mut layer,
         (&m, &in_a_row),
         1,
@@ -225,9 +245,8 @@ fn rows_are_copied_to_the_blocks_of_a_table() {
     if !has_cpp_compiler() {
         return;
     }
-    for (i, slots) in [256, 4096].into_iter().enumerate() {
-        let p = Params { slots, ..small_geometry(0) };
-        let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    for (i, p) in geometries().into_iter().enumerate() {
+        let kernels = compiled(&kernel(&p, "avsg_transfer").text);
         for (j, cores) in [1, 3, 40].into_iter().enumerate() {
             let mut random = SplitMix64((i * 3 + j) as u64);
             let (requests, share) = ([130, 5, 40][j], [2, 60, 9][j]);
@@ -239,9 +258,8 @@ fn rows_are_copied_to_the_blocks_of_a_table() {
                 let format = [(24, 24), (5, 8)];
                 let mut layer = LayerMemory::new(&mut random, &format, 300, 6, room, 4 * requests);
                 let options = RunOptions { cores, mode, seed: 8 };
-                let result =
-                    check_transfer(&p, &kernels, &mut layer, (&m, &places), cores, options);
-                assert!(result.is_ok(), "S = {slots} on {cores} cores, {mode:?}: {result:?}");
+                let result = check_transfer(&p, kernels, &mut layer, (&m, &places), cores, options);
+                assert!(result.is_ok(), "{p} on {cores} cores, {mode:?}: {result:?}");
             }
         }
     }
@@ -254,27 +272,22 @@ fn every_barrier_and_flag_is_needed() {
         return;
     }
     let p = small_geometry(0);
-    mutants::assert_every_mutant_fails(
-        &kernel(&p, "avsg_transfer").text,
-        "// ---- copies",
-        &SYNC_CALLS,
-        |kernels| {
-            (0..12).any(|seed| {
-                let mut random = SplitMix64(seed);
-                let (requests, share) = [(300, 3), (6, 90)][seed as usize % 2];
-                let m = random_misses(&mut random, &p, requests, 200, share);
-                let places = match seed % 4 {
-                    0 | 1 => Places::default(),
-                    _ => Places::random(&mut random, &p, requests, 3),
-                };
-                let slots = places.slots(&p, requests);
-                let mut layer =
-                    LayerMemory::new(&mut random, &[(40, 41)], 200, 6, slots, 4 * requests);
-                let options =
-                    RunOptions { cores: 1 + seed as u32 / 2 % 2, mode: Mode::Adversarial, seed };
-                let batch = (&m, &places);
-                check_transfer(&p, kernels, &mut layer, batch, options.cores, options).is_err()
-            })
-        },
-    );
+    let mutants = mutants();
+    mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+        (0..12).any(|seed| {
+            let mut random = SplitMix64(seed);
+            let (requests, share) = [(300, 3), (6, 90)][seed as usize % 2];
+            let m = random_misses(&mut random, &p, requests, 200, share);
+            let places = match seed % 4 {
+                0 | 1 => Places::default(),
+                _ => Places::random(&mut random, &p, requests, 3),
+            };
+            let slots = places.slots(&p, requests);
+            let mut layer = LayerMemory::new(&mut random, &[(40, 41)], 200, 6, slots, 4 * requests);
+            let options =
+                RunOptions { cores: 1 + seed as u32 / 2 % 2, mode: Mode::Adversarial, seed };
+            let batch = (&m, &places);
+            check_transfer(&p, kernels, &mut layer, batch, options.cores, options).is_err()
+        })
+    });
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::{fmt, fs, process};
 
 use avsg_sim::compiler;
+use avsg_sim::cycles::{Cycles, Prices, Times};
 
 use super::tier;
 
@@ -43,10 +44,10 @@ fn flags() -> [&'static str; 8] {
 pub struct Kernels(Arc<libloading::Library>);
 
 impl Kernels {
-    /// Selects the statement of a file of mutants that is left out; 0 selects none.
-    pub fn leave_out(&self, number: c_int) {
-        // SAFETY: a file of mutants defines `avsg_leave_out` with this signature.
-        let set = unsafe { self.0.get::<extern "C" fn(c_int)>(b"avsg_leave_out\0") };
+    /// Selects the statement of a text of mutants that is left out; 0 selects none. `function` sets it.
+    pub fn leave_out(&self, function: &str, number: c_int) {
+        // SAFETY: a text of mutants defines the function with this signature.
+        let set = unsafe { self.0.get::<extern "C" fn(c_int)>(function.as_bytes()) };
         set.expect("a file of mutants")(number);
     }
 }
@@ -198,7 +199,7 @@ struct Options {
     region: *const Region,
     fault_block: i32,
     peak_ub: *mut u32,
-    cycles: *mut u64,
+    cycles: *const Cycles,
 }
 
 type Launcher = unsafe extern "C" fn(
@@ -330,6 +331,18 @@ impl<'a> Launch<'a> {
     /// Runs the kernel. Returns the bytes of unified buffer that it used, which is its highest byte
     /// plus one.
     pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
+        self.launch(kernels, std::ptr::null())
+    }
+
+    /// Runs the kernel and returns its times under each of the prices.
+    pub fn run_timed(self, kernels: &Kernels, prices: &[Prices]) -> Result<Vec<Times>, Failure> {
+        let mut times = vec![Times::default(); prices.len()];
+        let cycles = Cycles::new(prices, &mut times);
+        self.launch(kernels, &raw const cycles)?;
+        Ok(times)
+    }
+
+    fn launch(self, kernels: &Kernels, cycles: *const Cycles) -> Result<u32, Failure> {
         let mut peak = 0;
         let options = Options {
             size: size_of::<Options>() as u32,
@@ -340,7 +353,7 @@ impl<'a> Launch<'a> {
             region: self.regions.as_ptr(),
             fault_block: self.fault_block,
             peak_ub: &raw mut peak,
-            cycles: std::ptr::null_mut(),
+            cycles,
         };
         let name = CString::new(self.name).expect("a kernel's name has no zero byte");
         let mut error = vec![0u8; 4096];

@@ -2,6 +2,7 @@
 //! synchronisation is found.
 
 mod cores;
+mod cycles;
 mod half;
 mod harness;
 mod hazards;

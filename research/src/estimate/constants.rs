@@ -8,7 +8,8 @@
 
 use anyhow::Result;
 use avsg::Error;
-use avsg_linker::ascend::cost::{Prices, Unit};
+use avsg_linker::ascend::soc::Soc;
+use avsg_sim::cycles::Prices;
 
 /// A constant of the model.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,7 @@ pub struct Constant {
 /// The names of the constants, in the order of [`CONSTANTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
+    Issue,
     Head,
     Barrier,
     Repeat,
@@ -42,16 +44,12 @@ pub enum Name {
     Dma,
     Latency,
     Bandwidth,
-    Crowd,
     Syncall,
-    Launch,
     LaunchAll,
+    Launch,
     H2dStart,
     H2dRow,
     H2dLink,
-    PaperRefresh,
-    PaperMiss,
-    PaperDecay,
     DualPointer,
 }
 
@@ -80,7 +78,13 @@ const fn cited(constant: Constant, document: &'static str) -> Constant {
 }
 
 /// All constants.
-pub const CONSTANTS: [Constant; 21] = [
+pub const CONSTANTS: [Constant; 18] = [
+    constant(
+        ("issue", "cycles"),
+        [5.0, 1.0, 20.0],
+        "the scalar unit issues an instruction, a flag or a barrier; assumed, a call with a count sets the mask \
+         and its mode before the instruction and restores them after it",
+    ),
     cited(
         constant(
             ("head", "cycles"),
@@ -92,7 +96,7 @@ pub const CONSTANTS: [Constant; 21] = [
     constant(
         ("barrier", "cycles"),
         [20.0, 0.0, 60.0],
-        "wait between two dependent vector ops (PipeBarrier<PIPE_V>); assumed",
+        "PipeBarrier, after its pipes are idle; assumed",
     ),
     cited(
         constant(
@@ -133,20 +137,20 @@ pub const CONSTANTS: [Constant; 21] = [
     constant(
         ("sync", "cycles"),
         [40.0, 10.0, 150.0],
-        "SetFlag and WaitFlag between two pipes; assumed",
+        "from the end of the work before SetFlag to the start of the work after WaitFlag; assumed",
     ),
     cited(
         constant(
             ("dma", "cycles"),
             [21.0, 10.0, 30.0],
-            "issue of one DataCopy; measured as an upper bound, 11.1 ns",
+            "start of one DataCopy on its pipe; measured as an upper bound, 11.1 ns",
         ),
         "asc-devkit, examples, 05_best_practices/04_memory_access/data_copy, scenario 1",
     ),
     constant(
         ("latency", "cycles"),
         [700.0, 300.0, 1500.0],
-        "time from the issue of a DataCopy to its flag, counted if a pipe waits for the flag; assumed",
+        "from the end of a DataCopy on its pipe to the flag behind it, in both directions; assumed",
     ),
     cited(
         constant(
@@ -157,20 +161,7 @@ pub const CONSTANTS: [Constant; 21] = [
         ),
         "CANN 8.1.RC1, platform_config/Ascend910B3.ini, section AICoreMemoryRates",
     ),
-    cited(
-        constant(
-            ("crowd", "factor"),
-            [1.64, 1.0, 1.64],
-            "factor on the time to read a table into UB if all cores read the same one; measured, the largest",
-        ),
-        "asc-devkit, examples, 05_best_practices/04_memory_access/data_copy, scenario 7",
-    ),
     constant(("syncall", "us"), [1.0, 0.5, 5.0], "one SyncAll over all cores; assumed"),
-    constant(
-        ("launch", "us"),
-        [2.3, 0.0, 5.0],
-        "start of a kernel on one core; assumed, the paper's dual-pointer times (20.8 us at K=256, 150 at 2048) extrapolated to K=0",
-    ),
     cited(
         constant(
             ("launch-all", "us"),
@@ -180,6 +171,11 @@ pub const CONSTANTS: [Constant; 21] = [
         ),
         "asc-devkit, docs/zh/guide, 分析性能数据 (analysis of performance data), method 4, and \
          设置合适的核数和算子Kernel类型 (number of cores and kernel type), figure 1",
+    ),
+    constant(
+        ("launch", "us"),
+        [2.3, 0.0, 5.0],
+        "start of a kernel on one core; assumed, the paper's dual-pointer times (20.8 us at K=256, 150 at 2048) extrapolated to K=0",
     ),
     constant(
         ("h2d-start", "us"),
@@ -195,21 +191,6 @@ pub const CONSTANTS: [Constant; 21] = [
         ("h2d-link", "GB/s"),
         [105.0, 90.0, 115.0],
         "bandwidth of the host link for all cores; fit to the paper's H2D table (110 measured by vllm-ascend)",
-    ),
-    constant(
-        ("paper-refresh", "accesses"),
-        [2.0, 2.0, 3.0],
-        "scalar accesses to UB per hit that the paper's kernel refreshes: slot and word read at once, word written; assumed",
-    ),
-    constant(
-        ("paper-miss", "accesses"),
-        [8.0, 6.0, 12.0],
-        "scalar accesses to UB per miss in the paper's kernel: 2 pairs read; id, slot, lifetime and link written; assumed",
-    ),
-    constant(
-        ("paper-decay", "ops"),
-        [2.0, 1.0, 4.0],
-        "vector ops over the packed words per decay of the paper's kernel: subtract, clamp the field; assumed",
     ),
     constant(
         ("dual-pointer", "accesses"),
@@ -279,31 +260,28 @@ impl Constants {
         Ok(self)
     }
 
-    /// Returns the cycles per unit of work.
-    pub fn prices(&self) -> Prices {
-        let mut prices = Prices::default();
-        for (unit, cycles) in [
-            (Unit::Ops, self.get(Name::Head)),
-            (Unit::Barriers, self.get(Name::Barrier)),
-            (Unit::Repeats, self.get(Name::Repeat)),
-            (Unit::Compactions, 64.0 / self.get(Name::Compact)),
-            (Unit::Gathers, 1.0 / self.get(Name::Gather)),
-            (Unit::Scalars, self.get(Name::Scalar)),
-            (Unit::Syncs, self.get(Name::Sync)),
-            (Unit::Dmas, self.get(Name::Dma)),
-            (Unit::Waits, self.get(Name::Latency)),
-            (Unit::Bytes, 1.0 / self.get(Name::Bandwidth)),
-        ] {
-            prices[unit as usize] = cycles;
+    /// Returns the prices of the clocks on a chip.
+    pub fn prices(&self, soc: &Soc) -> Prices {
+        Prices {
+            issue: self.get(Name::Issue),
+            scalar: self.get(Name::Scalar),
+            head: self.get(Name::Head),
+            repeat: self.get(Name::Repeat),
+            // 256 bytes are 64 words.
+            compact: 64.0 / self.get(Name::Compact),
+            gather: 1.0 / self.get(Name::Gather),
+            barrier: self.get(Name::Barrier),
+            flag: self.get(Name::Sync),
+            sync_all: self.get(Name::Syncall) * f64::from(soc.mhz),
+            dma: self.get(Name::Dma),
+            latency: self.get(Name::Latency),
+            byte: 1.0 / self.get(Name::Bandwidth),
         }
-        prices
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use avsg_linker::ascend::cost::{UNITS, Work};
-
     use super::*;
 
     #[test]
@@ -338,28 +316,5 @@ mod tests {
         let c = Constants::default();
         assert!((20.0..=21.0).contains(&c.start_us(Start::AllCores)));
         assert!(c.start_us(Start::OneCore) < c.start_us(Start::AllCores));
-    }
-
-    #[test]
-    fn the_slow_end_of_each_range_raises_the_price_of_one_unit_only() {
-        let c = Constants::default();
-        let price = |c: &Constants| UNITS.map(|u| Work::of(u.0, 1.0).cycles(&c.prices()));
-        assert!(price(&c).iter().all(|&p| p > 0.0));
-        for slow in [
-            "head=30",
-            "barrier=60",
-            "repeat=2",
-            "compact=16",
-            "gather=0.5",
-            "scalar=11",
-            "sync=150",
-            "dma=30",
-            "latency=1500",
-            "bandwidth=20",
-        ] {
-            let pairs = price(&c.with(slow).unwrap()).into_iter().zip(price(&c));
-            let dearer = pairs.clone().filter(|(slow, base)| slow > base).count();
-            assert!(dearer == 1 && pairs.filter(|(s, b)| s < b).count() == 0, "{slow}");
-        }
     }
 }

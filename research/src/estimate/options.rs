@@ -20,8 +20,8 @@ use super::paper;
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("spread", avsg_cli::command::geometry::spread_on_device))]
 #[command(
-    after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies \
-                  the work by constants. Some of the constants are documented, some were measured by others and \
+    after_help = "The emitted kernels run on the shim, which needs a C++ compiler, and each call advances the clock \
+                  of its pipe by constants of a model. Some of the constants are documented, some were measured by others and \
                   some are assumed; --constants lists them. No figure of the output is measured. Examples:\n  \
                   avsg-research estimate\n  \
                   avsg-research estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
@@ -61,11 +61,11 @@ pub struct Options {
     /// cores are matched in turns
     #[arg(long, value_name = "B", default_value_t = 1)]
     pub requests: usize,
-    /// Steps whose work is counted, at least 1; if the trace has fewer steps than --warm and --steps
-    /// together, its second half is counted
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    /// Steps that are timed, at least 1; if the trace has fewer steps than --warm and --steps together, its
+    /// second half is timed
+    #[arg(long, value_name = "N", default_value_t = 8)]
     pub steps: usize,
-    /// Steps before the counted ones, which fill the buffer; 0 or more
+    /// Steps before the timed ones, which fill the buffer; 0 or more
     #[arg(long, value_name = "N", default_value_t = 48)]
     pub warm: usize,
     /// Replace the value of a constant of the model; may be repeated
@@ -81,7 +81,7 @@ pub struct Options {
     pub output: OutputOptions,
 }
 
-/// The largest number of steps of a trace that is replayed.
+/// The largest number of steps of a trace that is run.
 const MAX_STEPS: usize = 100_000;
 
 /// The inputs of an estimate.

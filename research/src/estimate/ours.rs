@@ -1,158 +1,244 @@
-//! The operator's own kernel in the model, with and without each of its optimisations.
+//! The operator's emitted kernels on the clocks of the shim.
 
-use avsg::device::batched::Batched;
-use avsg::device::params::{Lifetime, Params};
-use avsg::device::share::{PLANE_PIECES, sharers};
-use avsg_linker::ascend::cost::{Unit, Work};
-use avsg_linker::ascend::kernels::defers;
+use anyhow::{Context, Result, anyhow};
+use avsg::Error;
+use avsg::device::memory::{clear_state, table_words};
+use avsg::device::params::{ID_LIMIT, Lifetime, Params};
+use avsg::device::request::record;
+use avsg::device::rules::rules;
+use avsg::device::tiling::{Launch, Segment, Tiling};
+use avsg_cli::trace::Trace;
+use avsg_linker::ascend::kernels::{Abi, kernels};
+use avsg_linker::ascend::ub::TooLarge;
+use avsg_linker::ascend::{Failed, stage_one};
+use avsg_sim::cycles::{Prices, Times};
+use avsg_sim::timed::{TimedKernels, TimedLaunch};
 
-use super::constants::{Constants, Name, Start};
-use super::count::{Profile, Schedule};
-use super::phase::PHASES;
-use avsg_linker::ascend::soc::Soc;
+use super::phase::{add, with_marks};
 
-/// A choice of the kernel's optimisations.
+/// A way to run Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Variant {
-    /// Refreshes that cannot change a victim run after the misses are published.
-    pub deferral: bool,
-    /// Lifetimes have a column of bytes instead of bits in the links' words.
-    pub narrow: bool,
-    /// Several cores probe for one request if the batch leaves enough cores.
-    pub sharing: bool,
+pub enum Variant {
+    /// `avsg_step`: several cores probe for a request if there are enough of them, and refreshes that
+    /// cannot change a victim run beside Stage Two.
+    Step,
+    /// `avsg_step` with one core per request.
+    Unshared,
+    /// `avsg_plan`: one core per request, and all refreshes before victims are chosen.
+    Plan,
 }
 
-impl Variant {
-    /// The kernel as it is emitted.
-    pub const EMITTED: Self = Self { deferral: true, narrow: true, sharing: true };
-    /// The emitted kernel with one core per request.
-    pub const UNSHARED: Self = Self { sharing: false, ..Self::EMITTED };
-    /// The emitted kernel with all refreshes before victims are chosen, as a plan in a launch of its
-    /// own runs it.
-    pub const AT_ONCE: Self = Self { deferral: false, ..Self::EMITTED };
+/// A step of the trace, and the table before it.
+struct Step {
+    ids: Vec<i32>,
+    /// Tokens with final KV before the step; -1 if not known.
+    stable: i32,
+    table: Vec<i32>,
 }
 
-/// The work of a kernel on one core for one request.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Cost {
-    /// Work by phase.
-    pub phases: [Work; PHASES.len()],
-    /// Transfer of the table into the unified buffer and back.
-    pub table: Work,
-    /// Bytes of the table that several sharers read at the same time, which slows the reads down.
-    pub crowd: Work,
-    /// Whether several cores share a request, and therefore synchronise within Stage One.
-    pub shared: bool,
-    /// Work after the misses are published, which runs while rows are copied.
-    pub deferred: Work,
-    /// The cores that the kernel starts.
-    pub start: Start,
+/// The kernels of a geometry, and the steps on which they are timed.
+pub struct Ours {
+    params: Params,
+    segments: Vec<usize>,
+    step: TimedKernels,
+    plan: TimedKernels,
+    steps: Vec<Step>,
+    /// Bytes of the unified buffer that Stage One uses.
+    pub ub_bytes: u32,
+    /// Hits per step.
+    pub hits: f64,
+    /// Misses per step.
+    pub misses: f64,
 }
 
-impl Cost {
-    /// Returns all work before SyncAll.
-    pub fn stage_one(&self) -> Work {
-        self.phases.into_iter().sum::<Work>() + self.table
+impl Ours {
+    /// Compiles the kernels, and runs all steps of the trace, which have one token each. All but the first
+    /// `warm` steps are timed later.
+    ///
+    /// # Errors
+    /// If the table does not fit the unified buffer, or there is no C++ compiler.
+    pub fn new(params: &Params, trace: &Trace, warm: usize, segments: &[usize]) -> Result<Self> {
+        let text = match stage_one(params) {
+            Err(Failed::TooLarge(TooLarge { needs, limit })) => {
+                let limit = format!("a vector core of a 910B has {limit} bytes");
+                let remedy = "choose fewer slots, less spread or a smaller K";
+                let value = format!("{needs} bytes");
+                return Err(Error::invalid("unified buffer", value, limit, remedy).into());
+            }
+            text => text.context("lowering Stage One for a 910B")?,
+        };
+        let all = kernels(params, &text, Abi::Direct)?;
+        let compile = |name: &str| {
+            let kernel = all.kernels.iter().find(|kernel| kernel.name == name);
+            let text = &kernel.with_context(|| format!("{name} is no kernel"))?.text;
+            TimedKernels::compile(&with_marks(&all.whole(text))).map_err(|e| anyhow!(e))
+        };
+        let mut ours = Self {
+            params: *params,
+            segments: segments.to_vec(),
+            step: compile("avsg_step")?,
+            plan: compile("avsg_plan")?,
+            steps: Vec::new(),
+            ub_bytes: text.ub_bytes,
+            hits: 0.0,
+            misses: 0.0,
+        };
+        let mut table = vec![0; table_words(params)];
+        clear_state(params, &mut table);
+        let counted = trace.steps.saturating_sub(warm).max(1) as f64;
+        for step in 0..trace.steps {
+            let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
+            let step_of = Step { ids: trace.row(step, 0).to_vec(), stable, table };
+            let after = ours.run(&step_of, Variant::Plan, 1, 1, &[])?;
+            table = after.table;
+            if step >= warm {
+                ours.hits += f64::from(after.valid - after.misses) / counted;
+                ours.misses += f64::from(after.misses) / counted;
+                ours.steps.push(step_of);
+            }
+        }
+        Ok(ours)
     }
 
-    /// Returns the microseconds of Stage One, the start of the kernel included.
-    pub fn stage_one_us(&self, soc: &Soc, c: &Constants) -> f64 {
-        c.start_us(self.start) + self.started_us(soc, c)
+    /// Returns the number of timed steps.
+    pub fn steps(&self) -> usize {
+        self.steps.len()
     }
 
-    /// Returns the microseconds of Stage One once the kernel has started.
-    pub fn started_us(&self, soc: &Soc, c: &Constants) -> f64 {
-        self.sharing_us(soc, c) + soc.us(self.stage_one().cycles(&c.prices()))
+    /// Returns the mean times of a step under each of the prices. All requests select the same ids.
+    ///
+    /// # Errors
+    /// If a kernel breaks a rule of the shim.
+    pub fn times(
+        &self,
+        variant: Variant,
+        requests: usize,
+        cores: u32,
+        prices: &[Prices],
+    ) -> Result<Vec<Times>> {
+        let mut sum = vec![Times::default(); prices.len()];
+        for step in &self.steps {
+            let ran = self.run(step, variant, requests, cores, prices)?;
+            let pairs = sum.iter_mut().zip(&ran.times);
+            pairs.for_each(|(sum, times)| add(sum, times, 1.0 / self.steps.len() as f64));
+        }
+        Ok(sum)
     }
 
-    /// Returns the microseconds that sharing a request costs: the synchronisation of the sharers, and
-    /// the slower reads of the table.
-    pub fn sharing_us(&self, soc: &Soc, c: &Constants) -> f64 {
-        let crowd = (c.get(Name::Crowd) - 1.0) * self.crowd.cycles(&c.prices());
-        if self.shared { c.get(Name::Syncall) + soc.us(crowd) } else { 0.0 }
-    }
-
-    /// Returns the microseconds of the whole kernel, in which copying takes `copy_us`.
-    pub fn kernel_us(&self, soc: &Soc, c: &Constants, copy_us: f64) -> f64 {
-        let deferred = soc.us(self.deferred.cycles(&c.prices()));
-        self.stage_one_us(soc, c) + c.get(Name::Syncall) + copy_us.max(deferred)
+    fn run(
+        &self,
+        step: &Step,
+        variant: Variant,
+        requests: usize,
+        cores: u32,
+        prices: &[Prices],
+    ) -> Result<Ran> {
+        let (p, k) = (&self.params, step.ids.len());
+        let each = |value: i32| vec![value; requests];
+        let mut ids = step.ids.repeat(requests);
+        // The host blocks are in order, because the cost of a lookup does not depend on its result.
+        let largest = step.ids.iter().copied().max().unwrap_or(0);
+        let entries = if p.page == 0 { 0 } else { largest / p.page.cast_signed() + 1 };
+        let blocks: Vec<i32> = (0..entries).collect();
+        let mut blocks = if blocks.is_empty() { vec![0] } else { blocks.repeat(requests) };
+        let mut tables = step.table.repeat(requests);
+        let mut rule = match &p.lifetime {
+            Lifetime::Frequency(rule) => rules(rule),
+            Lifetime::Constant(_) => [0; 256],
+        };
+        let limit = if step.stable < 0 { ID_LIMIT } else { step.stable + 1 };
+        let (mut stable, mut generation) = (each(step.stable), each(1));
+        let (mut seq, mut state) = (each(limit), (0..requests as i32).collect::<Vec<_>>());
+        let mut cu_q: Vec<i32> = (0..=requests as i32).collect();
+        // Every host row and every fresh row is the same one: the time of a copy does not depend on its
+        // address.
+        let mut rows: Vec<Vec<u8>> = self.segments.iter().map(|&bytes| vec![0; bytes]).collect();
+        let mut fresh = rows.clone();
+        fresh.resize(2, Vec::new());
+        let mut chunks: Vec<u64> = rows.iter().map(|row| row.as_ptr() as u64).collect();
+        let slots = p.slots as usize * requests;
+        let in_step = usize::from(variant != Variant::Plan);
+        let bytes = self.segments.iter().map(|bytes| bytes * slots * in_step);
+        let mut kv: Vec<Vec<u8>> = bytes.chain([0]).take(2).map(|bytes| vec![0; bytes]).collect();
+        let segment = |&bytes: &usize| Segment {
+            bytes: bytes as u32,
+            host_stride: 0,
+            host_gap: 0,
+            kv_stride: bytes as u32,
+            kv_gap: 0,
+            fresh_stride: 0,
+            chunk_shift: 30,
+            chunks: 1,
+        };
+        let segments: Vec<_> = self.segments.iter().map(segment).collect();
+        let launch = Launch {
+            requests: requests as u32,
+            rows: requests as u32,
+            k: k as u32,
+            ids_stride: k as u32,
+            block_stride: entries.cast_unsigned(),
+            pool_units: if p.page == 0 { ID_LIMIT } else { entries }.cast_unsigned(),
+            states: requests as u32,
+            cores,
+            copy_cores: cores,
+            host_block_shift: 0,
+            kv_block_shift: 0,
+            kv_blocks: 0,
+            slot_base: None,
+            segments: &segments,
+        };
+        let mut tiling = Tiling::new(p, &launch).map_err(|fault| anyhow!("{fault:?}"))?;
+        if variant == Variant::Unshared {
+            tiling.sharers = 1;
+        }
+        let mut tiling = tiling.words();
+        let lists = p.k as usize * requests;
+        let [mut slot, mut pos, mut id, mut victim, mut row] = [(); 5].map(|()| vec![-1; lists]);
+        let (mut valid, mut records) = (each(0), vec![0; record::WORDS * requests]);
+        let (name, kernels) = match variant {
+            Variant::Plan => ("avsg_plan", &self.plan),
+            _ => ("avsg_step", &self.step),
+        };
+        let mut launch = TimedLaunch::new(name, cores)
+            .device(&mut ids)
+            .device(&mut cu_q)
+            .device(&mut state)
+            .device(&mut generation)
+            .device(&mut stable)
+            .device(&mut seq)
+            .device(&mut blocks)
+            .device(&mut tables)
+            .device(&mut rule);
+        if variant == Variant::Plan {
+            launch = launch.null();
+        } else {
+            launch = launch.device(&mut chunks);
+            launch = kv.iter_mut().fold(launch, |launch, kv| launch.device(kv)).null();
+            launch = fresh.iter_mut().fold(launch, |launch, row| launch.device(row));
+        }
+        let times = rows
+            .iter_mut()
+            .fold(launch, |launch, row| launch.host(row))
+            .device(&mut slot)
+            .device(&mut valid)
+            .device(&mut pos)
+            .device(&mut id)
+            .device(&mut victim)
+            .device(&mut row)
+            .device(&mut records)
+            .null()
+            .device(&mut tiling)
+            .run(kernels, prices)
+            .map_err(|e| anyhow!(e))?;
+        tables.truncate(table_words(p));
+        Ok(Ran { times, table: tables, misses: records[record::TOTAL as usize], valid: valid[0] })
     }
 }
 
-/// Returns the cost of a variant for one of `requests` requests, in the kernel of a whole step, which
-/// starts all of `cores` cores.
-pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Cost {
-    let work = &profile.work[usize::from(!variant.narrow)];
-    let shared = variant.sharing
-        && variant.deferral
-        && profile.sharers > 1
-        && profile.sharers == sharers(requests, profile.params.k as usize, cores);
-    let deferral = variant.deferral && defers(&profile.params);
-    let schedule = match (deferral, shared) {
-        (false, _) => Schedule::AtOnce,
-        (true, false) => Schedule::Deferred,
-        (true, true) => Schedule::Shared,
-    };
-    let phases = work[schedule as usize];
-    let deferred = if deferral {
-        deferred_refreshes(profile, variant, requests, cores)
-    } else {
-        Work::default()
-    };
-    let table = table(&profile.params, variant.narrow);
-    let crowd = crowd(&profile.params, profile.sharers);
-    Cost { phases, table, crowd, shared, deferred, start: Start::AllCores }
-}
-
-/// Returns the work of the busiest core on the deferred refreshes, which `avsg_late.h.in` spreads over
-/// the cores by parts of the slots.
-fn deferred_refreshes(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Work {
-    let (p, n) = (&profile.params, &profile.counts);
-    let max_shift = p.slot_bits().min(13);
-    let parts = |shift: u32| (p.slots >> shift) as usize;
-    let shift = (6..max_shift).find(|&shift| requests * parts(shift) <= cores).unwrap_or(max_shift);
-    let units = (requests * parts(shift)).div_ceil(cores) as f64;
-    // The slot is read and the byte is written. A frequency lifetime also reads the old byte and the
-    // table of new ones, and a packed lifetime reads the word around it.
-    let accesses = match p.lifetime {
-        Lifetime::Constant(_) if variant.narrow => 2.0,
-        Lifetime::Constant(_) => 3.0,
-        Lifetime::Frequency(_) => 4.0,
-    };
-    let refreshes = (n.hits + n.misses) / parts(shift) as f64;
-    let (k, part) = (p.k as usize, if variant.narrow { 1 } else { 4 } << shift);
-    let per_unit = Work::of(Unit::Bytes, (4 * k + 2 * part) as f64)
-        + Work::of(Unit::Dmas, 3.0)
-        + Work::of(Unit::Waits, 1.0)
-        + Work::of(Unit::Syncs, 4.0)
-        + Work::chain(2, k)
-        + Work::compaction(k)
-        + Work::of(Unit::Scalars, accesses * refreshes);
-    per_unit * units
-}
-
-/// Returns the bytes of the table that several cores read at the same time. These are the header and
-/// the lifetimes, and a share of the ids and links: the sharers read those in pieces, each in another
-/// order, and the share is the mean share of the other cores that read the same piece.
-fn crowd(p: &Params, sharers: usize) -> Work {
-    let same_piece = (sharers.div_ceil(PLANE_PIECES) - 1) as f64 / (sharers.max(2) - 1) as f64;
-    let (whole, in_pieces) = (p.slots as usize + 128, 4 * (p.slots + p.links()) as usize);
-    Work::of(Unit::Bytes, whole as f64 + same_piece * in_pieces as f64)
-}
-
-/// Returns the work of reading and writing ids, lifetimes and links by DMA, and of converting the
-/// lifetimes from bytes to halfs and back.
-fn table(p: &Params, narrow: bool) -> Work {
-    let (slots, links) = (p.slots as usize, p.links() as usize);
-    let lifetimes = if narrow { slots + 64 } else { 0 };
-    let bytes = (64 + 4 * slots + lifetimes + 4 * links) as f64;
-    let dmas = if narrow { 4.0 } else { 3.0 };
-    let pieces = if Batched::serves(p) { PLANE_PIECES as f64 - 1.0 } else { 0.0 };
-    let one_way = Work::of(Unit::Bytes, bytes)
-        + Work::of(Unit::Dmas, dmas)
-        + Work::of(Unit::Waits, 1.0)
-        + Work::of(Unit::Syncs, 2.0);
-    let cast = if narrow { Work::vector(1, slots.div_ceil(2)) } else { Work::default() };
-    // Ids and links are read in pieces, each with a DMA of its own.
-    (one_way + cast) * 2.0 + Work::of(Unit::Dmas, 2.0 * pieces)
+/// The result of a launch: its times, and the first request's table, misses and valid ids.
+struct Ran {
+    times: Vec<Times>,
+    table: Vec<i32>,
+    misses: i32,
+    valid: i32,
 }

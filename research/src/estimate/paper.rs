@@ -1,22 +1,18 @@
-//! The paper's kernel and the scalar merge that it replaces, in the units of the model, and the figures
-//! that the paper states for them.
-//!
-//! Entries are packed 64-bit words: q (lifetime, invalid bit, print, slot) and c. An op on all q
-//! therefore runs over 2·S words. Probe examines all R + 1 links of all K ids. The numbers of hits,
-//! misses and decays are counted by replaying the paper's table on the paper's synthetic workload.
+//! The paper's kernel on the clocks of the shim, the scalar merge that it replaces, and the figures that
+//! the paper states for them.
 
-use anyhow::Result;
-use avsg::device::params::{Lifetime, Params};
-use avsg::device::share::sharers;
+use anyhow::{Result, anyhow};
+use avsg::Error;
+use avsg::device::params::{Lifetime, Params, Table};
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
-use avsg_linker::ascend::cost::{Unit, Work};
+use avsg_linker::ascend::limits::UB_BYTES;
+use avsg_linker::ascend::soc::OF_THE_PAPER;
+use avsg_sim::cycles::{Prices, Times};
+use avsg_sim::timed::{TimedKernels, TimedLaunch};
 
 use super::constants::{Constants, Name, Start};
-use super::count::{Counts, Profile, count};
-use super::phase::{PHASES, Phase};
-use super::stage_two;
-use avsg_linker::ascend::soc::OF_THE_PAPER;
+use super::phase::add;
 
 /// Share of a step's ids that the previous step selected too, in the paper's workload.
 const GAMMA: f64 = 0.8;
@@ -57,99 +53,155 @@ pub const POINTS: [Point; 6] = [
     Point { quantity: Quantity::DualPointer, k: 2048, slots: 2048, us: 150.0 },
 ];
 
-/// Number of steps that fill the buffer, and number of counted steps.
-const STEPS: [usize; 2] = [24, 8];
-
-/// Returns the profiles of the paper's table and of the operator's own at a point, on the paper's
-/// workload.
-pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
-    let [warm, counted] = STEPS;
-    let trace = workload(point.k, warm + counted)?;
-    let ours = wide(point.k, point.slots);
-    let baseline = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
-    let sharers = sharers(1, point.k, OF_THE_PAPER.cores as usize);
-    Ok([baseline, count(&ours, &trace, warm, sharers, &|| ())?])
-}
-
-/// Returns the operator's own geometry for a K and an S of the paper: two links per slot, and constant
-/// lifetimes, which are the cheapest to refresh.
-fn wide(k: usize, slots: u32) -> Params {
-    let lifetime = Lifetime::Constant(127);
-    let k = u32::try_from(k).unwrap_or(u32::MAX);
-    Params { spread: 2, retries: 7, lifetime, ..Params::wide(k, 1, slots) }
-}
-
 /// Generates the paper's workload.
 pub fn workload(k: usize, steps: usize) -> Result<Trace> {
     let trace = Synth { gamma: GAMMA, mu: MU, k, steps, seed: 1, context: CONTEXT }.trace()?;
     Ok(trace)
 }
 
-/// Returns the work of the paper's Stage One by phase. The last phase contains the transfers of the
-/// table, the ids and the results.
-pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
-    let (k, s, links) = (p.k as usize, p.slots as usize, p.retries as usize + 1);
-    let misses = n.misses.ceil() as usize;
-    let sync = Work::of(Unit::Syncs, 1.0);
-    let scalars = |n: f64| Work::of(Unit::Scalars, n) + sync * 2.0;
-    let dma = |bytes: usize, waits: f64| {
-        Work::of(Unit::Dmas, 1.0)
-            + Work::of(Unit::Bytes, bytes as f64)
-            + Work::of(Unit::Waits, waits)
-            + sync
-    };
-    let barriers = |n: f64| Work::of(Unit::Barriers, n);
-    // `hash` is both hashes and the test for padding. `link` is, for one link of each id: its position
-    // and byte offset, the slot and its offset, the compare, and for the result one op and a Select.
-    // Hits and misses are compacted after the first link.
-    let hash = Work::chain(7 + 3, k);
-    let link = Work::chain(7, k) + barriers(1.0) + Work::select(k) + Work::gathers(2, k);
-    let compactions = (barriers(1.0) + Work::compaction(k)) * 4.0;
-    let decay = Work::chain(1, 2 * s) * c.get(Name::PaperDecay);
-    let mut work = [Work::default(); PHASES.len()];
-    work[Phase::Prologue as usize] = decay;
-    work[Phase::Probe as usize] = hash + link + compactions + sync * 2.0;
-    work[Phase::Rounds as usize] = link * (links - 1) as f64;
-    // The words of the hits are gathered and updated as vectors, and then written one by one.
-    work[Phase::Refresh as usize] =
-        Work::chain(4, k) + Work::gathers(1, k) + scalars(n.hits * c.get(Name::PaperRefresh));
-    // The q of all entries are extracted with GatherMask. Each round is a sign, a compare, a compaction
-    // and a test of the count, and is followed by a decay if there are too few dead entries.
-    let round = Work::chain(2, s) + barriers(1.0) + Work::compaction(s) + sync * 2.0;
-    work[Phase::CollectDead as usize] =
-        barriers(1.0) + Work::compaction(2 * s) + round * (n.decays + 1.0) + decay * n.decays;
-    // A search for a link is: position and offset, the invalid bit, slot and offset, sign, both tests
-    // and their disjunction, and for the result two ops and a Select.
-    let seek =
-        Work::chain(11, misses) + barriers(1.0) + Work::select(misses) + Work::gathers(2, misses);
-    work[Phase::UpdateState as usize] =
-        seek * links as f64 + Work::chain(4, misses) + scalars(n.misses * c.get(Name::PaperMiss));
-    let lists = dma(4 * misses, 0.0) * 3.0 + dma(4 * k, 0.0);
-    work[Phase::Publish as usize] = dma(4 * k, 1.0) + dma(8 * s, 1.0) + dma(8 * s, 1.0) + lists;
-    work
+/// The word of an entry that no id has used: dead, and its link is not valid.
+const EMPTY: i32 = (-1 << 24) | (1 << 23);
+
+/// The paper's kernel (`paper_kernel.cpp`), and the steps on which it is timed: the ids of each, and the table
+/// before it.
+pub struct Paper {
+    kernel: TimedKernels,
+    k: usize,
+    steps: Vec<(Vec<i32>, Vec<i32>)>,
+    /// Misses per step.
+    pub misses: f64,
 }
 
-/// Returns the work of the scalar merge of two sorted lists. The sort is not counted, because it is
-/// small compared with the merge.
-fn dual_pointer(k: usize, c: &Constants) -> Work {
+/// The result of a launch.
+struct Ran {
+    times: Vec<Times>,
+    table: Vec<i32>,
+    slots: Vec<i32>,
+    misses: i32,
+}
+
+impl Paper {
+    /// Compiles the kernel for K ids and S slots, with the paper's R and L, and runs all steps of the trace.
+    /// All but the first `warm` steps are timed later.
+    ///
+    /// # Errors
+    /// If the table does not fit the unified buffer, or there is no C++ compiler.
+    pub fn new(slots: u32, trace: &Trace, warm: usize) -> Result<Self> {
+        let k = trace.k;
+        let Params { retries, lifetime, table, .. } = Params::paper(k as u32, 1, slots);
+        let (Lifetime::Constant(life), Table::Paper { a1, a2 }) = (lifetime, table) else {
+            return Err(anyhow!("the paper's table has a constant lifetime and two multipliers"));
+        };
+        let (lanes, slots) = (k.next_multiple_of(64), slots as usize);
+        let needs = 8 * slots
+            + 16 * lanes
+            + (24 * lanes).max(6 * slots)
+            + 2 * slots
+            + slots / 8
+            + 3 * lanes / 8
+            + 512;
+        if needs > UB_BYTES as usize {
+            let limit = format!("the paper's kernel has {UB_BYTES} bytes");
+            let remedy = "choose fewer slots or a smaller K";
+            return Err(
+                Error::invalid("unified buffer", format!("{needs} bytes"), limit, remedy).into()
+            );
+        }
+        let text = format!(
+            "#include <cstdint>\nconstexpr int32_t K = {k}, S = {slots}, SLOT_BITS = {}, R = {retries}, \
+             LIFETIME = {life}, A1 = {}, A2 = {};\n{}",
+            slots.ilog2(),
+            a1 as usize % slots,
+            a2 as usize % slots,
+            include_str!("paper_kernel.cpp")
+        );
+        let kernel = TimedKernels::compile(&text).map_err(|e| anyhow!(e))?;
+        let mut paper = Self { kernel, k, steps: Vec::new(), misses: 0.0 };
+        let mut table = [-1, EMPTY].repeat(slots);
+        let counted = trace.steps.saturating_sub(warm).max(1) as f64;
+        for step in 0..trace.steps {
+            let ids = trace.row(step, 0).to_vec();
+            let ran = paper.run(&ids, table.clone(), &[])?;
+            // A hit, and a slot that was given to a miss, hold the id.
+            let held = |(&id, &slot): (&i32, &i32)| id < 0 || ran.table[2 * slot as usize] == id;
+            if !ids.iter().zip(&ran.slots).all(held) {
+                return Err(anyhow!("a slot of the modelled paper kernel does not hold its id"));
+            }
+            if step >= warm {
+                paper.misses += f64::from(ran.misses) / counted;
+                paper.steps.push((ids, table));
+            }
+            table = ran.table;
+        }
+        Ok(paper)
+    }
+
+    /// Returns the mean times of a step of one request under each of the prices.
+    ///
+    /// # Errors
+    /// If the kernel breaks a rule of the shim.
+    pub fn times(&self, prices: &[Prices]) -> Result<Vec<Times>> {
+        let mut sum = vec![Times::default(); prices.len()];
+        for (ids, table) in &self.steps {
+            let ran = self.run(ids, table.clone(), prices)?;
+            let pairs = sum.iter_mut().zip(&ran.times);
+            pairs.for_each(|(sum, times)| add(sum, times, 1.0 / self.steps.len() as f64));
+        }
+        Ok(sum)
+    }
+
+    fn run(&self, ids: &[i32], mut table: Vec<i32>, prices: &[Prices]) -> Result<Ran> {
+        let (mut ids, mut launch, mut count) = (ids.to_vec(), [0; 8], [0]);
+        let [mut slots, mut id, mut pos, mut slot] = [(); 4].map(|()| vec![-1; self.k]);
+        let times = TimedLaunch::new("paper_stage_one", 1)
+            .device(&mut launch)
+            .device(&mut ids)
+            .device(&mut table)
+            .device(&mut slots)
+            .device(&mut id)
+            .device(&mut pos)
+            .device(&mut slot)
+            .device(&mut count)
+            .run(&self.kernel, prices)
+            .map_err(|e| anyhow!("the modelled paper kernel: {e}"))?;
+        Ok(Ran { times, table, slots, misses: count[0] })
+    }
+}
+
+/// Returns the microseconds of the scalar merge of two sorted lists on the paper's chip. The sort is not
+/// counted, because it is small compared with the merge.
+pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
     // An id that is in both lists takes one step.
     let steps = k as f64 * (2.0 - GAMMA);
-    Work::of(Unit::Scalars, steps * c.get(Name::DualPointer))
+    let cycles = steps * c.get(Name::DualPointer) * c.get(Name::Scalar);
+    c.start_us(Start::OneCore) + OF_THE_PAPER.us(cycles)
 }
 
-/// Returns the microseconds of the scalar merge on the paper's chip.
-pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
-    c.start_us(Start::OneCore) + OF_THE_PAPER.us(dual_pointer(k, c).cycles(&c.prices()))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hits::of_table;
+    use crate::tests::has_cpp_compiler;
 
-/// Returns the modelled microseconds of the paper's kernel at a point, on the paper's chip. A Stage One
-/// of its own starts one core, and the whole kernel starts all of them.
-pub fn model_us(point: &Point, baseline: &Profile, c: &Constants) -> f64 {
-    let stage_one = kernel(&baseline.params, &baseline.counts, c).into_iter().sum::<Work>();
-    let us = OF_THE_PAPER.us(stage_one.cycles(&c.prices()));
-    if point.quantity != Quantity::Kernel {
-        return c.start_us(Start::OneCore) + us;
+    #[test]
+    fn the_kernel_misses_as_often_as_the_paper_table() {
+        if !has_cpp_compiler() {
+            return;
+        }
+        let (warm, trace) = (8, workload(200, 24).unwrap());
+        let paper = Paper::new(1024, &trace, warm).unwrap();
+        let hits = of_table(&trace, &Params::paper(200, 1, 1024)).unwrap();
+        let misses = hits[warm..].iter().map(|(hits, all)| (all - hits) as f64).sum::<f64>();
+        let expected = misses / (hits.len() - warm) as f64;
+        // Both lose a link by chance where several misses of a step choose it.
+        assert!((paper.misses / expected - 1.0).abs() < 0.02, "{} and {expected}", paper.misses);
+        // The table's bytes are read and written, at 32 bytes per cycle, and so are the lists.
+        let times = paper.times(&[Constants::default().prices(&OF_THE_PAPER)]).unwrap()[0];
+        let copied = times.phases[1].spent[2][0];
+        assert!((copied - 8192.0 / 32.0 - 800.0 / 32.0 - 42.0).abs() < 1e-6, "{copied}");
+        assert!(times.phases.iter().take(11).enumerate().all(|(n, phase)| {
+            // Sharing and Locate are not in the paper's kernel.
+            (phase.elapsed > 0.0) != [4, 6].contains(&n)
+        }));
     }
-    let copy = stage_two::us(c, &OF_THE_PAPER, baseline.counts.misses, &[1152]);
-    c.start_us(Start::AllCores) + us + c.get(Name::Syncall) + copy
 }

@@ -1,96 +1,105 @@
-//! The work of a recorded Stage One by phase; the tape names the phase of its ops.
+//! The phases of a timed kernel. The text of a kernel has a heading for each; a statement of the shim
+//! behind the heading marks the phase.
 
-use std::collections::HashMap;
+use avsg_sim::cycles::Times;
 
-use avsg::device::machine::phase::Phase as Step;
-use avsg_linker::ascend::cost::Work;
-use avsg_linker::ascend::cost::calls::{Kernel, Life};
-use avsg_linker::replay::Execution;
-use avsg_linker::tape::{Block, Op, OpCode};
-
-/// A phase of Stage One.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Reset, invalidation and decay, before the first token.
-    Prologue,
-    /// The first link of every id, or with the operator's own schedule all links.
-    Probe,
-    /// The other links of the ids that are still pending, or the list of the ids that were not found.
-    Rounds,
-    /// The host rows of the misses.
-    Locate,
-    /// The lifetimes of the hits; with deferral, the selection of the hits that must be refreshed
-    /// before victims are chosen, and their lifetimes.
-    Refresh,
-    /// The choice of victims.
-    CollectDead,
-    /// The slots and links of the misses.
-    UpdateState,
-    /// The transfer of results to global memory.
-    Publish,
-}
-
-/// The phases and their names in the output.
-pub const PHASES: [(Phase, &str); 8] = [
-    (Phase::Prologue, "Reset, Invalidate, Decay"),
-    (Phase::Probe, "Probe; the paper: first links"),
-    (Phase::Rounds, "Pending ids; the paper: other links"),
-    (Phase::Locate, "Locate"),
-    (Phase::Refresh, "Refresh"),
-    (Phase::CollectDead, "CollectDead"),
-    (Phase::UpdateState, "UpdateState"),
-    (Phase::Publish, "Publish"),
+/// The phases of Stage One, in the order of their marks, and the headings that begin them in the emitted text.
+/// `paper_kernel.cpp` has the marks of its phases.
+pub const PHASES: [(&str, &[&str]); 12] = [
+    ("Launch scalars, words of the request, constants", &[]),
+    ("Table in", &["Copies the table in"]),
+    ("Reset, Invalidate, Decay", &["Reset:", "Invalidate:", "Decay:"]),
+    ("Probe; the paper: first links", &["Probe:"]),
+    ("Exchange between sharing cores, with SyncAll", &["Probe: exchange"]),
+    ("Pending ids; the paper: other links", &["Probe, pending ids:"]),
+    ("Locate", &["Locate:"]),
+    ("Refresh", &["Refresh:"]),
+    ("CollectDead", &["CollectDead:"]),
+    ("UpdateState", &["UpdateState:"]),
+    ("Results and table out", &["Copies the record and the table out"]),
+    ("Wait for the slowest core", &[]),
 ];
+/// The phase before the SyncAll that ends Stage One.
+const WAIT: usize = 11;
+/// The phase of Stage Two.
+const STAGE_TWO: usize = 12;
 
-/// The phase of each op of a tape. The key of an op is its address, which is stable because the tape is
-/// borrowed.
-pub struct Phases<'t> {
-    kernel: &'t Kernel,
-    of: HashMap<*const Op, Phase>,
+/// Returns the text of an emitted kernel with a mark behind each heading, and around the SyncAll after
+/// Stage One if there is one.
+pub fn with_marks(text: &str) -> String {
+    let mark = |phase: usize| format!("AscendC::shim::begin_phase({phase});\n");
+    let (mut out, mut planned) = (String::new(), false);
+    for line in text.lines() {
+        let code = line.trim_start();
+        planned |= code.starts_with("avsg::PlanBatch(");
+        let ends = planned && code == "SyncAll<true>();";
+        if ends {
+            planned = false;
+            out += &mark(WAIT);
+        }
+        out += line;
+        out.push('\n');
+        if ends {
+            out += &mark(STAGE_TWO);
+        }
+        let heading = code.strip_prefix("// ").unwrap_or_default();
+        let begins = |phase: &usize| PHASES[*phase].1.iter().any(|h| heading.starts_with(h));
+        // The longest heading of several is that of the later phase.
+        if let Some(phase) = (0..PHASES.len()).rev().find(begins) {
+            out += &mark(phase);
+        }
+    }
+    out
 }
 
-impl<'t> Phases<'t> {
-    /// Assigns the ops of a Stage One: an op belongs to the phase that the tape named last before it.
-    /// Ops that write to global memory belong to [`Phase::Publish`].
-    pub fn new(kernel: &'t Kernel) -> Self {
-        let mut phases = Self { kernel, of: HashMap::new() };
-        phases.block(&kernel.tape.body, &mut Phase::Prologue);
-        phases
-    }
+/// Returns the cycles of Stage One on core 0, which wait for the slowest core and do not contain the last
+/// SyncAll, of `sync_all` cycles.
+pub fn stage_one(times: &Times, sync_all: f64) -> f64 {
+    let all: f64 = times.phases[..STAGE_TWO].iter().map(|phase| phase.elapsed).sum();
+    all - if times.phases[WAIT].elapsed > 0.0 { sync_all } else { 0.0 }
+}
 
-    fn block(&mut self, block: &'t Block, phase: &mut Phase) {
-        for op in &block.ops {
-            if let OpCode::Phase(step, _) = op.code {
-                *phase = match step {
-                    Step::Reset | Step::Invalidate | Step::Decay => Phase::Prologue,
-                    Step::Probe => Phase::Probe,
-                    Step::ProbePending => Phase::Rounds,
-                    Step::Locate => Phase::Locate,
-                    Step::Refresh => Phase::Refresh,
-                    Step::CollectDead => Phase::CollectDead,
-                    Step::UpdateState => Phase::UpdateState,
-                };
-            }
-            let publishes = matches!(op.code, OpCode::Publish | OpCode::PublishList(_));
-            self.of.insert(std::ptr::from_ref(op), if publishes { Phase::Publish } else { *phase });
-            op.body.iter().for_each(|body| self.block(body, phase));
-        }
-    }
+/// Returns the cycles from the end of that SyncAll to the end of the slowest core.
+pub fn stage_two(times: &Times) -> f64 {
+    times.total - times.phases[..STAGE_TWO].iter().map(|phase| phase.elapsed).sum::<f64>()
+}
 
-    /// Returns the phase of an op of this tape.
-    pub fn of(&self, op: &Op) -> Phase {
-        self.of.get(&std::ptr::from_ref(op)).copied().unwrap_or(Phase::Prologue)
-    }
-
-    /// Returns the work of the ops that ran, by phase.
-    pub fn work(&self, ran: &[Execution<'_>], life: Life) -> [Work; PHASES.len()] {
-        let mut sum = [Work::default(); PHASES.len()];
-        for run in ran {
-            sum[self.of(run.op) as usize] += self.kernel.work(run, life);
-        }
-        sum
+/// Adds `times`, multiplied by `factor`, to `sum`.
+pub fn add(sum: &mut Times, times: &Times, factor: f64) {
+    sum.total += factor * times.total;
+    for (sum, phase) in sum.phases.iter_mut().zip(&times.phases) {
+        sum.elapsed += factor * phase.elapsed;
+        let from = phase.spent.as_flattened();
+        sum.spent.as_flattened_mut().iter_mut().zip(from).for_each(|(sum, n)| *sum += factor * n);
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use avsg::device::params::{Lifetime, Params};
+    use avsg_linker::ascend::kernels::{Abi, kernels};
+    use avsg_linker::ascend::stage_one;
+
+    use super::*;
+
+    #[test]
+    fn every_phase_has_a_mark() {
+        for page in [0, 16] {
+            let lifetime = Lifetime::frequency();
+            for p in
+                [Params { page, lifetime, ..Params::wide(128, 2, 512) }, Params::paper(128, 1, 512)]
+            {
+                let all = kernels(&p, &stage_one(&p).unwrap(), Abi::Direct).unwrap();
+                let step = all.kernels.iter().find(|k| k.name == "avsg_step").unwrap();
+                let text = with_marks(&all.whole(&step.text));
+                for phase in 1..=STAGE_TWO {
+                    let marks = text.matches(&format!("begin_phase({phase});")).count();
+                    // The paper's table has no cores that share.
+                    assert!(marks > 0 || phase == 4 && p.spread == 1, "{p}: {phase}");
+                }
+                let all: String = text.lines().filter(|l| !l.contains("begin_phase")).collect();
+                assert_eq!(all.matches("begin_phase").count(), 0);
+            }
+        }
+    }
+}

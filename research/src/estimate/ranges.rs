@@ -1,11 +1,11 @@
 //! Stage One's time in relation to the modelled paper kernel, over the ranges of the constants.
 //!
-//! Both times are sums in which each constant is a factor of some terms. So their ratio rises or falls
-//! steadily with each constant, and its largest and smallest values are at ends of the ranges.
+//! All sets of constants that a table needs are timed in one launch. The ratio of all constants together is taken
+//! where each constant is at the end of its range at which it alone makes the ratio larger or smaller.
 
 use serde::Serialize;
 
-use super::constants::{CONSTANTS, Constants};
+use super::constants::{CONSTANTS, Constants, Name};
 
 /// The goal: the largest share of the modelled paper kernel's time that Stage One may take.
 pub const GOAL: f64 = 0.5;
@@ -60,91 +60,83 @@ pub struct Goal {
     pub met: bool,
 }
 
-/// Returns the constants that have a range, unless `--set` gave them a value.
+/// Returns the constants of Stage One that have a range, unless `--set` gave them a value.
 fn ranged(c: &Constants) -> impl Iterator<Item = usize> {
     let free =
         |&at: &usize| CONSTANTS[at].lo < CONSTANTS[at].hi && c.at(at) == CONSTANTS[at].default;
-    (0..CONSTANTS.len()).filter(free)
+    (0..=Name::LaunchAll as usize).filter(free)
 }
 
-/// Returns the times at both ends of each range that changes their ratio.
-pub fn rows(c: &Constants, times: impl Fn(&Constants) -> Times) -> Vec<RangeRow> {
-    let row = |at: usize| {
-        let k = &CONSTANTS[at];
-        let [low, high] = [k.lo, k.hi].map(|value| times(&c.with_at(at, value)));
-        RangeRow { constant: k.name, unit: k.unit, range: [k.lo, k.hi], low, high }
+/// Returns the constants, and then those with the low and the high end of each range.
+pub fn ends(c: &Constants) -> Vec<Constants> {
+    let ends =
+        ranged(c).flat_map(|at| [CONSTANTS[at].lo, CONSTANTS[at].hi].map(|v| c.with_at(at, v)));
+    [*c].into_iter().chain(ends).collect()
+}
+
+/// Returns the constants where the ratio of the times at the [`ends`] is smallest, and where it is largest.
+pub fn corners(c: &Constants, ends: &[Times]) -> [Constants; 2] {
+    let corner = |largest: bool| {
+        ranged(c).zip(ends[1..].chunks(2)).fold(*c, |corner, (at, ends)| {
+            let high = (ends[1].ratio > ends[0].ratio) == largest;
+            let moved = if high { CONSTANTS[at].hi } else { CONSTANTS[at].lo };
+            if ends[0].ratio == ends[1].ratio { corner } else { corner.with_at(at, moved) }
+        })
     };
-    ranged(c).map(row).filter(|row| row.low.ratio != row.high.ratio).collect()
+    [false, true].map(corner)
 }
 
-/// Compares the times over the ranges of all constants.
-pub fn goal(of: &'static str, c: &Constants, times: impl Fn(&Constants) -> Times) -> Goal {
-    let [smallest, largest] = [-1.0, 1.0].map(|sign| extreme(c, &times, sign));
-    let met = largest.times.ratio <= GOAL;
-    Goal { of, value: times(c), smallest, largest, met }
-}
-
-/// Returns the times where `sign` times their ratio is largest. A constant is moved to an end of its
-/// range as long as that raises the value.
-fn extreme(c: &Constants, times: &impl Fn(&Constants) -> Times, sign: f64) -> Extreme {
-    let (mut at_best, mut best) = (*c, times(c));
-    let mut improved = true;
-    while improved {
-        improved = false;
-        for at in ranged(c) {
-            for value in [CONSTANTS[at].lo, CONSTANTS[at].hi] {
-                let there = at_best.with_at(at, value);
-                let found = times(&there);
-                if sign * found.ratio > sign * best.ratio {
-                    (at_best, best, improved) = (there, found, true);
-                }
-            }
+/// Returns the times at the [`ends`] of each range that changes their ratio.
+pub fn rows(c: &Constants, ends: &[Times]) -> Vec<RangeRow> {
+    let row = |(at, ends): (usize, &[Times])| {
+        let k = &CONSTANTS[at];
+        RangeRow {
+            constant: k.name,
+            unit: k.unit,
+            range: [k.lo, k.hi],
+            low: ends[0],
+            high: ends[1],
         }
-    }
-    let moved = ranged(c).filter(|&at| at_best.at(at) != c.at(at));
-    let set = moved.map(|at| format!("{}={}", CONSTANTS[at].name, at_best.at(at))).collect();
-    Extreme { times: best, set }
+    };
+    let rows = ranged(c).zip(ends[1..].chunks(2)).map(row);
+    rows.filter(|row| row.low.ratio != row.high.ratio).collect()
+}
+
+/// Returns the ratio with the constants and at both [`corners`].
+pub fn goal(
+    of: &'static str,
+    c: &Constants,
+    value: Times,
+    corners: [(Constants, Times); 2],
+) -> Goal {
+    let [smallest, largest] = corners.map(|(corner, times)| {
+        let moved = ranged(c).filter(|&at| corner.at(at) != c.at(at));
+        let set = moved.map(|at| format!("{}={}", CONSTANTS[at].name, corner.at(at))).collect();
+        Extreme { times, set }
+    });
+    let met = largest.times.ratio <= GOAL;
+    Goal { of, value, smallest, largest, met }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::constants::Name;
-
-    /// Times with products of two constants, as those of shared tables are.
-    fn times(c: &Constants) -> Times {
-        let get = |name| c.get(name);
-        let crowded = get(Name::Crowd) * 300.0 / get(Name::Bandwidth);
-        let ours = get(Name::Syncall) + 0.1 * get(Name::Scalar) + crowded;
-        Times::new(ours, get(Name::PaperMiss) * get(Name::Scalar) + 100.0 / get(Name::Bandwidth))
-    }
 
     #[test]
-    fn no_corner_of_the_ranges_is_outside_of_the_extremes() {
-        let c = Constants::default();
-        let found = goal("all", &c, times);
-        let names = [Name::Syncall, Name::Scalar, Name::Crowd, Name::Bandwidth, Name::PaperMiss];
-        let (mut least, mut most) = (f64::MAX, 0.0f64);
-        for corner in 0..1 << names.len() {
-            let at = |(n, name): (usize, &Name)| {
-                let k = CONSTANTS[*name as usize];
-                (*name as usize, if corner >> n & 1 == 1 { k.hi } else { k.lo })
-            };
-            let there = names.iter().enumerate().map(at).fold(c, |c, (at, v)| c.with_at(at, v));
-            least = least.min(times(&there).ratio);
-            most = most.max(times(&there).ratio);
-        }
-        assert_eq!((found.smallest.times.ratio, found.largest.times.ratio), (least, most));
-        assert!(found.smallest.times.ratio < found.value.ratio);
-        assert!(found.largest.set.contains(&"syncall=5".to_owned()), "{found:?}");
-        assert_eq!(rows(&c, times).len(), names.len());
-    }
-
-    #[test]
-    fn a_constant_that_was_set_stays() {
+    fn each_corner_has_the_ends_that_move_the_ratio_there() {
         let c = Constants::default().with("syncall=3").unwrap();
-        let found = goal("all", &c, times);
-        assert!(found.largest.set.iter().all(|set| !set.starts_with("syncall")), "{found:?}");
-        assert!(rows(&c, times).iter().all(|row| row.constant != "syncall"));
+        let times = |c: &Constants| {
+            let ours = c.get(Name::Head) + 2.0 * c.get(Name::Sync);
+            Times::new(ours, 10.0 * c.get(Name::Scalar) + c.get(Name::Sync))
+        };
+        let ends: Vec<_> = ends(&c).iter().map(times).collect();
+        let both = corners(&c, &ends);
+        let found = goal("all", &c, ends[0], both.map(|corner| (corner, times(&corner))));
+        assert_eq!(found.smallest.set, ["head=20", "scalar=11", "sync=10"]);
+        assert_eq!(found.largest.set, ["head=30", "scalar=8", "sync=150"]);
+        assert!(found.smallest.times.ratio < found.value.ratio);
+        assert!(found.value.ratio < found.largest.times.ratio);
+        // A constant that was set stays, and one without an effect is in no row.
+        assert_eq!(rows(&c, &ends).len(), 3);
     }
 }

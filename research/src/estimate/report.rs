@@ -1,20 +1,18 @@
 //! The figures of an estimate; all of them are modelled.
 
 use anyhow::Result;
-use avsg::device::params::{Params, Table};
-use avsg::device::share::sharers;
-use avsg_linker::ascend::cost::{UNITS, Unit, Work};
+use avsg::device::params::Table;
+use avsg_sim::cycles::{Phase, Prices, Times as Cycles};
 use serde::Serialize;
 
-use super::constants::{CONSTANTS, Constants, Start};
-use super::count::{Counts, Profile, count};
+use super::constants::{CONSTANTS, Constants, Name, Start};
 use super::options::{Inputs, Options};
-use super::ours::{Cost, Variant, cost};
-use super::paper;
-use super::phase::PHASES;
+use super::ours::{Ours, Variant};
+use super::paper::Paper;
+use super::phase::{PHASES, stage_one, stage_two};
 use super::points::{PointRow, points};
-use super::ranges::{Goal, RangeRow, Times, goal, rows};
-use super::stage_two;
+use super::ranges::{Goal, RangeRow, Times, corners, ends, goal, rows};
+use super::stage_two as copies;
 use avsg_cli::command::geometry::Rule;
 use avsg_cli::command::output;
 use avsg_linker::ascend::soc::Soc;
@@ -36,14 +34,13 @@ pub struct Report {
     pub retries: u32,
     #[serde(flatten)]
     pub rule: Rule,
-    pub tile: u32,
     pub requests: usize,
     /// Bytes of unified buffer that Stage One uses, of 188416.
     pub ub_bytes: u32,
     pub constants: Vec<UsedConstant>,
     pub counts: Counts,
     pub phases: Vec<PhaseRow>,
-    pub terms: Vec<Term>,
+    pub pipes: Vec<PipeRow>,
     pub totals: Vec<Total>,
     pub points: Vec<PointRow>,
     /// Microseconds to start the kernel of a step, which both kernels take.
@@ -68,24 +65,46 @@ pub struct UsedConstant {
     pub in_range: bool,
 }
 
-/// A phase of Stage One of one request; the counts are of the operator's own kernel.
+/// Means of the timed steps, for one request with one token.
+#[derive(Serialize)]
+pub struct Counts {
+    /// Number of timed steps.
+    pub steps: usize,
+    /// Ids that hit.
+    pub hits: f64,
+    /// Ids that miss.
+    pub misses: f64,
+    /// Ids that miss in the paper's table.
+    pub paper_misses: f64,
+}
+
+/// A phase of Stage One on the core that owns the first request.
 #[derive(Serialize)]
 pub struct PhaseRow {
     pub phase: &'static str,
-    pub vector_ops: f64,
-    pub gathers: f64,
-    pub scalars: f64,
+    /// Cycles until all pipes are free of the phase's work.
     pub cycles: f64,
+    /// Cycles in which the pipes S, V, MTE2 and MTE3 work.
+    pub work: [f64; 4],
     pub us: f64,
-    pub paper_us: Option<f64>,
+    /// The modelled paper kernel.
+    pub paper_us: f64,
 }
 
-/// The time that a unit of work adds to Stage One.
+/// What a pipe does in Stage One, in cycles.
 #[derive(Serialize)]
-pub struct Term {
-    pub unit: &'static str,
-    pub cycles: f64,
-    pub us: f64,
+pub struct PipeRow {
+    pub kernel: &'static str,
+    pub pipe: &'static str,
+    pub work: f64,
+    /// Barriers, and waits for other pipes and cores in them.
+    pub barriers: f64,
+    /// Waits for flags.
+    pub flags: f64,
+    /// Waits until the scalar unit issues an instruction; of the scalar unit, the time to issue.
+    pub issue: f64,
+    /// Work in percent of Stage One.
+    pub work_percent: f64,
 }
 
 /// The time of a step of the whole batch.
@@ -106,71 +125,153 @@ pub struct VariantRow {
     pub saves_us: f64,
 }
 
-/// Replays the trace on both kernels and computes the estimate.
+/// Runs the trace on both kernels and computes the estimate.
 pub fn run(options: &Options, inputs: &Inputs) -> Result<Report> {
-    let Inputs { trace, params, .. } = inputs;
-    // If the trace is too short, its first half fills the buffer and its second half is counted.
+    let Inputs { constants: c, soc, trace, params, segments } = inputs;
+    // If the trace is too short, its first half fills the buffer and its second half is timed.
     let fits = trace.steps >= options.warm + options.steps;
     let warm = if fits { options.warm } else { trace.steps / 2 };
-    let bar = output::progress(2 * trace.steps, "steps replayed");
-    let tick = || bar.inc(1);
-    let sharers = sharers(options.requests, params.k as usize, inputs.soc.cores as usize);
-    let ours = count(params, trace, warm, sharers, &tick)?;
-    let baseline = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
-    let baseline = count(&baseline, trace, warm, 1, &tick)?;
+    let bar = output::progress(4, "parts");
+    let ours = Ours::new(params, trace, warm, segments)?;
+    let paper = Paper::new(params.slots, trace, warm)?;
+    bar.inc(1);
+    let timed = Timed { ours, paper, requests: options.requests, soc };
+    let report = timed.report(options, inputs, || bar.inc(1), c)?;
     bar.finish_and_clear();
-    report(options, inputs, &ours, &baseline)
+    Ok(report)
 }
 
-fn report(
-    options: &Options,
-    inputs: &Inputs,
-    ours: &Profile,
-    baseline: &Profile,
-) -> Result<Report> {
-    let Inputs { constants: c, soc, params, .. } = inputs;
-    let cores = soc.cores as usize;
-    let emitted = cost(ours, Variant::EMITTED, options.requests, cores);
-    let bar = output::progress(1, "points");
-    let points = if options.no_points { Vec::new() } else { points(c)? };
-    bar.finish_and_clear();
-    let requests = options.requests;
-    let whole = |c: &Constants| {
-        let paper = paper_cost(baseline, c);
-        Times::new(emitted.stage_one_us(soc, c), paper.stage_one_us(soc, c))
-    };
-    let started = |c: &Constants| {
-        let paper = paper_cost(baseline, c);
-        Times::new(emitted.started_us(soc, c), paper.started_us(soc, c))
-    };
-    Ok(Report {
-        label: LABEL,
-        soc: soc.name,
-        cores: soc.cores as usize,
-        mhz: f64::from(soc.mhz),
-        k: params.k,
-        slots: params.slots,
-        table: if params.table == Table::Wide { "wide" } else { "paper" },
-        spread: params.spread,
-        retries: params.retries,
-        rule: options.table.rule(params),
-        tile: ours.tile,
-        requests: options.requests,
-        ub_bytes: ours.ub,
-        constants: constants_used(c),
-        counts: ours.counts.clone(),
-        phases: phases(c, soc, &emitted, &paper::kernel(&baseline.params, &baseline.counts, c)),
-        terms: terms(c, soc, &emitted),
-        totals: totals(options, inputs, ours, baseline)?,
-        points,
-        start_us: c.start_us(Start::AllCores),
-        ranges: rows(c, whole),
-        goals: [
-            goal("Stage One with the start of the kernel", c, whole),
-            goal("Stage One after the start", c, started),
-        ],
-        variants: variants(requests, c, soc, ours),
-    })
+/// Both kernels on the steps of the trace.
+struct Timed<'a> {
+    ours: Ours,
+    paper: Paper,
+    requests: usize,
+    soc: &'a Soc,
+}
+
+/// Stage One after the start of the kernel, in microseconds: the operator's and the paper's.
+struct Started([f64; 2]);
+
+impl Started {
+    /// Returns the times with the start of the kernel on all cores.
+    fn whole(&self, c: &Constants) -> Times {
+        let [ours, paper] = self.0.map(|us| c.start_us(Start::AllCores) + us);
+        Times::new(ours, paper)
+    }
+
+    fn times(&self) -> Times {
+        Times::new(self.0[0], self.0[1])
+    }
+}
+
+impl Timed<'_> {
+    /// Returns the cycles of a step of the operator and of the paper's Stage One under each set of constants.
+    fn cycles(&self, all: &[Constants]) -> Result<[Vec<Cycles>; 2]> {
+        let prices: Vec<Prices> = all.iter().map(|c| c.prices(self.soc)).collect();
+        let ours = self.ours.times(Variant::Step, self.requests, self.soc.cores, &prices)?;
+        Ok([ours, self.paper.times(&prices)?])
+    }
+
+    /// Returns Stage One of the whole batch. Requests above the number of cores take turns in the paper's
+    /// kernel, as they do in the operator's.
+    fn started(&self, all: &[Constants], [ours, paper]: &[Vec<Cycles>; 2]) -> Vec<Started> {
+        let turns = self.requests.div_ceil(self.soc.cores as usize) as f64;
+        let one = |((c, ours), paper): ((&Constants, &Cycles), &Cycles)| {
+            let ours = self.soc.us(stage_one(ours, c.prices(self.soc).sync_all));
+            Started([ours, turns * self.soc.us(paper.total)])
+        };
+        all.iter().zip(ours).zip(paper).map(one).collect()
+    }
+
+    fn report(
+        &self,
+        options: &Options,
+        inputs: &Inputs,
+        tick: impl Fn(),
+        c: &Constants,
+    ) -> Result<Report> {
+        let Inputs { params, segments, .. } = inputs;
+        let soc = self.soc;
+        let all = ends(c);
+        let cycles = self.cycles(&all)?;
+        let started = self.started(&all, &cycles);
+        let after: Vec<_> = started.iter().map(Started::times).collect();
+        let whole: Vec<_> = all.iter().zip(&started).map(|(c, us)| us.whole(c)).collect();
+        tick();
+        let [[least, most], [least_after, most_after]] = [&whole, &after].map(|t| corners(c, t));
+        let at = [least, most, least_after, most_after];
+        let there = self.started(&at, &self.cycles(&at)?);
+        let with = |n: usize| (at[n], there[n].whole(&at[n]));
+        let without = |n: usize| (at[n], there[n].times());
+        tick();
+        let variants = self.variants(c, after[0].ours_us)?;
+        tick();
+        let points = if options.no_points { Vec::new() } else { points(c)? };
+        let turns = self.requests as f64;
+        let copy = |misses: f64| copies::us(c, soc, misses * turns, segments);
+        let total = |kernel, stage_one_us: f64, stage_two_us: f64| {
+            let step_us = stage_one_us + c.get(Name::Syncall) + stage_two_us;
+            Total { kernel, stage_one_us, stage_two_us, step_us }
+        };
+        let [ours, theirs] = [&cycles[0][0], &cycles[1][0]];
+        let beside = copy(self.ours.misses).max(soc.us(stage_two(ours)));
+        let of_stage_one = [after[0].ours_us, after[0].paper_us].map(|us| us * f64::from(soc.mhz));
+        Ok(Report {
+            label: LABEL,
+            soc: soc.name,
+            cores: soc.cores as usize,
+            mhz: f64::from(soc.mhz),
+            k: params.k,
+            slots: params.slots,
+            table: if params.table == Table::Wide { "wide" } else { "paper" },
+            spread: params.spread,
+            retries: params.retries,
+            rule: options.table.rule(params),
+            requests: options.requests,
+            ub_bytes: self.ours.ub_bytes,
+            constants: constants_used(c),
+            counts: Counts {
+                steps: self.ours.steps(),
+                hits: self.ours.hits,
+                misses: self.ours.misses,
+                paper_misses: self.paper.misses,
+            },
+            phases: phases(soc, ours, theirs, c.prices(soc).sync_all),
+            pipes: [("AVSG", ours), ("paper", theirs)]
+                .into_iter()
+                .zip(of_stage_one)
+                .flat_map(|((kernel, times), cycles)| pipes(kernel, times, cycles))
+                .collect(),
+            totals: vec![
+                total("paper", whole[0].paper_us, copy(self.paper.misses)),
+                total("ours", whole[0].ours_us, beside),
+            ],
+            points,
+            start_us: c.start_us(Start::AllCores),
+            ranges: rows(c, &whole),
+            goals: [
+                goal("Stage One with the start of the kernel", c, whole[0], [with(0), with(1)]),
+                goal("Stage One after the start", c, after[0], [without(2), without(3)]),
+            ],
+            variants,
+        })
+    }
+
+    /// Returns the time that each optimisation saves.
+    fn variants(&self, c: &Constants, step: f64) -> Result<Vec<VariantRow>> {
+        let (soc, prices) = (self.soc, [c.prices(self.soc)]);
+        let times = |v| self.ours.times(v, self.requests, soc.cores, &prices);
+        let unshared = soc.us(stage_one(&times(Variant::Unshared)?[0], prices[0].sync_all));
+        let at_once = soc.us(times(Variant::Plan)?[0].total);
+        let start = c.start_us(Start::AllCores);
+        let row =
+            |variant, us: f64, saves_us| VariantRow { variant, stage_one_us: start + us, saves_us };
+        Ok(vec![
+            row("with all of them", step, 0.0),
+            row("without sharing", unshared, unshared - step),
+            row("without sharing and deferral", at_once, at_once - unshared),
+        ])
+    }
 }
 
 /// Returns the constants with the values that are used.
@@ -184,94 +285,40 @@ pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
     CONSTANTS.iter().enumerate().map(used).collect()
 }
 
-fn phases(c: &Constants, soc: &Soc, ours: &Cost, baseline: &[Work]) -> Vec<PhaseRow> {
-    let prices = c.prices();
-    let row = |phase, ours: Work, baseline: Option<Work>| {
-        let cycles = ours.cycles(&prices);
-        let paper_us = baseline.map(|work| soc.us(work.cycles(&prices)));
-        let [vector_ops, gathers, scalars] =
-            [Unit::Ops, Unit::Gathers, Unit::Scalars].map(|unit| ours.get(unit));
-        PhaseRow { phase, vector_ops, gathers, scalars, cycles, us: soc.us(cycles), paper_us }
+fn phases(soc: &Soc, ours: &Cycles, paper: &Cycles, sync_all: f64) -> Vec<PhaseRow> {
+    let row = |((&(phase, _), ours), paper): ((&(&'static str, _), &Phase), &Phase)| PhaseRow {
+        phase,
+        cycles: ours.elapsed,
+        work: ours.spent.map(|pipe| pipe[0]),
+        us: soc.us(ours.elapsed),
+        paper_us: soc.us(paper.elapsed),
     };
-    let pairs = PHASES.iter().zip(ours.phases).zip(baseline);
-    let mut rows: Vec<_> = pairs.map(|((p, ours), &work)| row(p.1, ours, Some(work))).collect();
-    rows.push(row("Table transfers (the paper's: in Publish)", ours.table, None));
-    if ours.shared {
-        let us = ours.sharing_us(soc, c);
-        let row = row("SyncAll and table reads of sharing cores", Work::default(), None);
-        rows.push(PhaseRow { cycles: us * f64::from(soc.mhz), us, ..row });
+    let mut rows: Vec<_> = PHASES.iter().zip(&ours.phases).zip(&paper.phases).map(row).collect();
+    if let Some(wait) = rows.last_mut()
+        && wait.cycles > 0.0
+    {
+        (wait.cycles, wait.us) = (wait.cycles - sync_all, soc.us(wait.cycles - sync_all));
     }
-    let start = c.start_us(ours.start);
-    let row = row("Start of the kernel on all cores", Work::default(), None);
-    rows.push(PhaseRow {
-        cycles: start * f64::from(soc.mhz),
-        us: start,
-        paper_us: Some(start),
-        ..row
-    });
     rows
 }
 
-fn terms(c: &Constants, soc: &Soc, ours: &Cost) -> Vec<Term> {
-    let cycles = UNITS.iter().zip(ours.stage_one().terms(&c.prices()));
-    let mut terms: Vec<_> =
-        cycles.map(|(u, cycles)| Term { unit: u.1, cycles, us: soc.us(cycles) }).collect();
-    if ours.shared {
-        let us = ours.sharing_us(soc, c);
-        let unit = "SyncAll and table reads of sharing cores";
-        terms.push(Term { unit, cycles: us * f64::from(soc.mhz), us });
-    }
-    terms.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
-    terms
-}
-
-/// Returns the time of a step of the batch. Requests above the number of cores take turns, and the
-/// misses of all requests are spread over all cores.
-fn totals(
-    options: &Options,
-    inputs: &Inputs,
-    ours: &Profile,
-    baseline: &Profile,
-) -> Result<Vec<Total>> {
-    let Inputs { constants: c, soc, segments, .. } = inputs;
-    let turns = options.requests.div_ceil(soc.cores as usize) as f64;
-    let copy =
-        |p: &Profile| stage_two::us(c, soc, p.counts.misses * options.requests as f64, segments);
-    let total = |kernel, cost: &Cost, copy: f64| {
-        let stage_one_us = c.start_us(cost.start) + turns * cost.started_us(soc, c);
-        let after_stage_one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
-        let step_us = stage_one_us + after_stage_one;
-        Total { kernel, stage_one_us, stage_two_us: copy, step_us }
+fn pipes(kernel: &'static str, times: &Cycles, stage_one: f64) -> [PipeRow; 4] {
+    let row = |n: usize| {
+        let mut sum = [0.0; 4];
+        for phase in &times.phases[..PHASES.len()] {
+            sum.iter_mut().zip(phase.spent[n]).for_each(|(sum, cycles)| *sum += cycles);
+        }
+        let [work, barriers, flags, issue] = sum;
+        let pipe = ["S", "V", "MTE2", "MTE3"][n];
+        PipeRow {
+            kernel,
+            pipe,
+            work,
+            barriers,
+            flags,
+            issue,
+            work_percent: 100.0 * work / stage_one,
+        }
     };
-    let paper = paper_cost(baseline, c);
-    let variant = |variant| cost(ours, variant, options.requests, soc.cores as usize);
-    Ok(vec![
-        total("paper", &paper, copy(baseline)),
-        total("ours", &variant(Variant::EMITTED), copy(ours)),
-        total("ours, refreshes at once", &variant(Variant::AT_ONCE), copy(ours)),
-    ])
-}
-
-/// Returns the cost of the paper's kernel, which starts all cores too, for its Stage Two.
-fn paper_cost(baseline: &Profile, c: &Constants) -> Cost {
-    let phases = paper::kernel(&baseline.params, &baseline.counts, c);
-    Cost { phases, start: Start::AllCores, ..Cost::default() }
-}
-
-/// Returns the time that each optimisation saves. Deferral is compared without sharing.
-fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
-    let (all, unshared) = (Variant::EMITTED, Variant::UNSHARED);
-    let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
-    let row = |variant, without, with| {
-        let stage_one_us = us(without);
-        VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(with) }
-    };
-    let none = Variant { deferral: false, narrow: false, sharing: false };
-    vec![
-        row("with all of them", all, all),
-        row("without sharing", unshared, all),
-        row("without sharing and deferral", Variant { deferral: false, ..unshared }, unshared),
-        row("without narrow lifetimes", Variant { narrow: false, ..all }, all),
-        row("with none of them", none, all),
-    ]
+    std::array::from_fn(row)
 }

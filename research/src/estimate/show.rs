@@ -26,20 +26,19 @@ fn ratio(value: f64) -> Cell {
 /// Returns a report as text and tables.
 pub fn report(r: &Report) -> Page {
     let mut page = Page::default();
-    let Report { k, slots, table, spread, retries, tile, soc, cores, mhz, .. } = r;
+    let Report { k, slots, table, spread, retries, soc, cores, mhz, .. } = r;
     page.text(format!("{soc}: {cores} vector cores at {mhz} MHz ({LABEL})"));
     page.text(format!(
-        "K {k}, S {slots}, table {table}, spread {spread}, R {retries}, tile {tile}; {} of {UB_BYTES} bytes of UB",
+        "K {k}, S {slots}, table {table}, spread {spread}, R {retries}; {} of {UB_BYTES} bytes of UB",
         r.ub_bytes
     ));
     let n = &r.counts;
     page.text(format!(
-        "Means of {} steps: {:.1} hits; {:.1} misses; {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
-         before victims are chosen",
-        n.steps, n.hits, n.misses, n.counts, n.seeks, n.claims, n.early
+        "Means of {} steps: {:.1} hits, {:.1} misses, {:.1} misses in the paper's table",
+        n.steps, n.hits, n.misses, n.paper_misses
     ));
     page.table(phases(r));
-    page.table(terms(r));
+    page.table(pipes(r));
     page.table(totals(r));
     page.table(ranges(r));
     page.table(goals(r));
@@ -47,10 +46,7 @@ pub fn report(r: &Report) -> Page {
         page.text(format!("{of}: the largest is at {}.", largest.set.join(" ")));
     }
     page.table(variants(r));
-    page.text(
-        "The saving is that of the missing optimisation. Deferral is compared with the variant without \
-         sharing.",
-    );
+    page.text("Deferral is compared with the variant without sharing.");
     if !r.points.is_empty() {
         page.table(points(r));
     }
@@ -62,30 +58,27 @@ pub fn report(r: &Report) -> Page {
 }
 
 fn phases(r: &Report) -> Table {
-    let mut t = table([
-        "phase",
-        "vector ops",
-        "words gathered",
-        "scalar accesses",
-        "cycles",
-        "ours, us",
-        "paper, us",
-    ]);
+    let mut t = table(["phase", "cycles", "S", "V", "MTE2", "MTE3", "ours, us", "paper, us"]);
     for p in &r.phases {
-        let [ops, gathers, scalars, cycles] =
-            [p.vector_ops, p.gathers, p.scalars, p.cycles].map(|n| Cell::number(n, 0));
-        let (us, paper_us) = (one_decimal(p.us), or_none(p.paper_us));
-        t.add_row([p.phase.into(), ops, gathers, scalars, cycles, us, paper_us]);
+        let [cycles, s, v, mte2, mte3] =
+            [p.cycles, p.work[0], p.work[1], p.work[2], p.work[3]].map(|n| Cell::number(n, 0));
+        let (us, paper_us) = (one_decimal(p.us), one_decimal(p.paper_us));
+        t.add_row([p.phase.into(), cycles, s, v, mte2, mte3, us, paper_us]);
     }
-    t.titled(format!("Stage One of one request by phase ({LABEL})"))
+    t.titled(format!(
+        "Stage One of the first request by phase, and the cycles in which each pipe works ({LABEL})"
+    ))
 }
 
-fn terms(r: &Report) -> Table {
-    let mut t = table(["unit of work", "cycles", "us"]);
-    for term in &r.terms {
-        t.add_row([term.unit.into(), Cell::number(term.cycles, 0), one_decimal(term.us)]);
+fn pipes(r: &Report) -> Table {
+    let mut t = table(["kernel", "pipe", "work, %", "work", "barriers", "flags", "issue"]);
+    for p in &r.pipes {
+        let [work, barriers, flags, issue] =
+            [p.work, p.barriers, p.flags, p.issue].map(|n| Cell::number(n, 0));
+        let percent = Cell::number(p.work_percent, 0);
+        t.add_row([p.kernel.into(), p.pipe.into(), percent, work, barriers, flags, issue]);
     }
-    t.titled(format!("Our Stage One by unit of work, after the start of the kernel ({LABEL})"))
+    t.titled(format!("Cycles of the pipes in Stage One: work, and what they wait for ({LABEL})"))
 }
 
 fn totals(r: &Report) -> Table {

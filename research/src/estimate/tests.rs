@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::Command;
-use crate::tests::{command, json, left_out, refused};
+use crate::tests::{command, has_cpp_compiler, json, left_out, refused};
 
 /// A command with few steps of a small geometry.
 const SMALL: &str = "estimate ../tests/data/nomicon-4k-k256.npz --slots 1024 --steps 8 --warm 24 \
@@ -25,7 +25,7 @@ fn stage_one(report: &Value, kernel: &str) -> f64 {
 
 #[test]
 fn bad_input_names_value_limit_and_remedy() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     for (line, names) in [
@@ -49,7 +49,7 @@ fn bad_input_names_value_limit_and_remedy() {
 
 #[test]
 fn constants_are_listed_with_range_and_source() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     let constants = super::constants::Constants::default().with("gather=0.25").unwrap();
@@ -72,18 +72,18 @@ fn constants_are_listed_with_range_and_source() {
 
 #[test]
 fn every_table_says_that_it_is_a_model() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     let Command::Estimate(options) = command(SMALL) else { unreachable!() };
     let text = super::show::report(&super::compute(&options).unwrap()).framed(None);
     let tables = text.matches('┌').count();
-    assert!(tables >= 5 && text.matches("model, not measured").count() >= tables, "{text}");
+    assert!(tables >= 6 && text.matches("model, not measured").count() >= tables, "{text}");
 }
 
 #[test]
 fn a_faster_clock_takes_less() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     let mut times = Vec::new();
@@ -98,31 +98,38 @@ fn a_faster_clock_takes_less() {
 }
 
 #[test]
-fn phases_and_terms_add_up() {
-    if left_out() {
+fn phases_add_up_and_pipes_work_no_longer_than_stage_one() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     let report = json(SMALL);
     let sum = |list: &str, field: &str| -> f64 {
         report[list].as_array().unwrap().iter().map(|r| number(r, field)).sum()
     };
-    let total = stage_one(&report, "ours");
-    assert!((sum("phases", "/us") / total - 1.0).abs() < 1e-9);
     let start = number(&report, "/start_us");
     assert_eq!(start, number(row(&report, "constants", "name", "launch-all"), "/value"));
-    assert!(((sum("terms", "/us") + start) / total - 1.0).abs() < 1e-9);
-    for phase in report["phases"].as_array().unwrap() {
-        assert!(number(phase, "/us") > 0.0, "{phase}");
+    for (field, kernel) in [("/us", "ours"), ("/paper_us", "paper")] {
+        let total = start + sum("phases", field);
+        assert!((total / stage_one(&report, kernel) - 1.0).abs() < 1e-9, "{kernel}");
+    }
+    let stage_one = number(&report, "/mhz") * sum("phases", "/us");
+    for pipe in report["pipes"].as_array().unwrap().iter().take(4) {
+        let (work, percent) = (number(pipe, "/work"), number(pipe, "/work_percent"));
+        assert!(work > 0.0 && work < stage_one, "{pipe}");
+        assert!((100.0 * work / stage_one - percent).abs() < 1e-6, "{pipe}");
+        let all: f64 =
+            ["/work", "/barriers", "/flags", "/issue"].map(|f| number(pipe, f)).iter().sum();
+        // The price of the last SyncAll is not a part of Stage One.
+        assert!(all <= stage_one + 1800.0 + 1e-6, "{pipe}");
     }
     let counts = &report["counts"];
     assert_eq!(number(counts, "/steps"), 8.0);
     assert_eq!(number(counts, "/hits") + number(counts, "/misses"), 256.0);
-    assert!(number(counts, "/early") <= number(counts, "/hits"));
 }
 
 #[test]
 fn costlier_constants_more_requests_and_larger_rows_take_longer() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     let base = json(SMALL);
@@ -135,13 +142,12 @@ fn costlier_constants_more_requests_and_larger_rows_take_longer() {
     ] {
         assert!(step(&json(&format!("{SMALL} {more}"))) > step(&base), "{more}");
     }
-    // 41 requests on 40 cores take two turns.
+    // 41 requests on 40 cores take two turns, which start once.
     let with_requests = |n: usize| {
         stage_one(&json(&format!("{SMALL} --requests {n} --set launch-all=1e-12")), "ours")
     };
-    assert!((with_requests(41) / with_requests(40) - 2.0).abs() < 1e-9);
-    // Four cores share a request if the chip has at least four per request.
-    assert!(with_requests(10) < with_requests(11) && with_requests(11) == with_requests(40));
+    let turns = with_requests(41) / with_requests(40);
+    assert!((1.6..2.0).contains(&turns), "{turns}");
     let segments = json(&format!("{SMALL} --segments 1024,128"));
     assert!(step(&segments) > step(&base));
     let paged = json(&format!("{SMALL} --page 128"));
@@ -151,7 +157,7 @@ fn costlier_constants_more_requests_and_larger_rows_take_longer() {
 
 #[test]
 fn the_counted_hits_are_near_the_hit_rate_of_the_option() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     for percent in [50.0, 93.0] {
@@ -168,29 +174,28 @@ fn the_counted_hits_are_near_the_hit_rate_of_the_option() {
 /// model may require new ones.
 #[test]
 fn figures_are_within_a_tenth_of_the_recorded_ones() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
-    let report = json("estimate --steps 32 --warm 48");
+    let report = json("estimate");
     let near = |what: &str, actual: f64, recorded: f64| {
         let message = format!("{what}: {actual}, recorded {recorded}");
         assert!((actual / recorded - 1.0).abs() < 0.1, "{message}");
     };
     let phases = [
-        ("Probe; the paper: first links", 3.0, 1.6),
-        ("Pending ids; the paper: other links", 0.43, 2.7),
-        ("Refresh", 0.91, 18.5),
-        ("CollectDead", 1.55, 0.7),
-        ("UpdateState", 9.8, 16.6),
+        ("Probe; the paper: first links", 2.4, 1.1),
+        ("Pending ids; the paper: other links", 0.84, 2.5),
+        ("Refresh", 0.94, 18.5),
+        ("CollectDead", 1.66, 0.7),
+        ("UpdateState", 9.4, 15.2),
     ];
     for (phase, ours, paper) in phases {
         let row = row(&report, "phases", "phase", phase);
         near(phase, number(row, "/us"), ours);
         near(phase, number(row, "/paper_us"), paper);
     }
-    near("paper", stage_one(&report, "paper"), 65.1);
-    near("ours", stage_one(&report, "ours"), 43.4);
-    near("at once", stage_one(&report, "ours, refreshes at once"), 64.7);
+    near("paper", stage_one(&report, "paper"), 62.8);
+    near("ours", stage_one(&report, "ours"), 44.3);
     let points = report["points"].as_array().unwrap();
     let modelled: Vec<f64> = points.iter().map(|p| number(p, "/model_us")).collect();
     for (n, recorded) in POINTS.into_iter().enumerate() {
@@ -203,7 +208,7 @@ const POINTS: [f64; 6] = [16.5, 62.4, 18.4, 72.9, 20.1, 145.0];
 
 #[test]
 fn the_goal_is_judged_by_the_largest_ratio_over_all_ranges() {
-    if left_out() {
+    if left_out() || !has_cpp_compiler() {
         return;
     }
     let report = json(SMALL);
@@ -220,14 +225,5 @@ fn the_goal_is_judged_by_the_largest_ratio_over_all_ranges() {
         let there = json(&format!("{SMALL} --set {}", set.join(" --set ")));
         let same = row(&there, "goals", "of", goal["of"].as_str().unwrap());
         assert!((number(same, "/value/ratio") - most).abs() < 1e-9, "{same}");
-    }
-    // No end of the range of a single constant has a ratio outside of these extremes.
-    let whole = &goals[0];
-    for range in report["ranges"].as_array().unwrap() {
-        for end in ["/low/ratio", "/high/ratio"] {
-            let ratio = number(range, end);
-            assert!(ratio >= number(whole, "/smallest/ratio"), "{range}");
-            assert!(ratio <= number(whole, "/largest/ratio"), "{range}");
-        }
     }
 }

@@ -104,7 +104,7 @@ pub(super) unsafe fn aclrtBinaryGetFunction(
     let name = symbol.to_string_lossy().into_owned();
     let code = match &machine.binaries.get(handle_value(binary))?.1 {
         Binary::Closure => machine.kernels.get(&name).cloned().map(Code::Closure),
-        Binary::Shim(shim) => shim.has(symbol).then(|| Code::Shim(shim.clone())),
+        Binary::Shim(shim) => shim.kernel(symbol),
     };
     let Some(code) = code else {
         return invalid(format!("the kernel binary has no kernel {name}"));

@@ -1,6 +1,5 @@
 // avsg_append: copies this step's fresh rows from the device to one layer of the host pool.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 
 #include "avsg_rows.h"
 
@@ -106,12 +105,12 @@ __aicore__ inline void Append(
 } // namespace avsg
 
 extern "C" __global__ __aicore__ void avsg_append(
-    GM_ADDR cuQ, GM_ADDR state, GM_ADDR stableLen, GM_ADDR seqLen, GM_ADDR blockTable,
-    GM_ADDR hostChunks, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR workspace, GM_ADDR tiling)
+    GM_ADDR cuQ, GM_ADDR state, GM_ADDR stableLen, GM_ADDR seqLen, GM_ADDR blockTable, GM_ADDR hostChunks,
+    GM_ADDR fresh0, GM_ADDR fresh1, AVSG_UPDATED(GM_ADDR hostChunksOut) GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
-    const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::COPY_TILING_AT);
+    AVSG_TILING(t, avsg::COPY_TILING_AT);
     avsg::Append(t, cuQ, state, stableLen, seqLen, blockTable, hostChunks, fresh0, fresh1);
     PipeBarrier<PIPE_ALL>();
 }

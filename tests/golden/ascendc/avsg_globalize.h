@@ -1,6 +1,5 @@
 // avsg_globalize.h: turns returned slots into indices among the slots of all states.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
 #include "avsg_kernel.h"
@@ -15,7 +14,7 @@ constexpr uint32_t GLOBAL_STARTS_AT = GLOBAL_BLOCKS_AT + MAX_SLOT_BLOCKS * 4;
 constexpr uint32_t GLOBAL_SLOTS_AT = GLOBAL_STARTS_AT + MAX_SLOT_BLOCKS * 4 + BLOCK;
 constexpr uint32_t GLOBAL_WORK_AT = GLOBAL_SLOTS_AT + GLOBAL_PIECE * 4;
 constexpr uint32_t GLOBAL_ADDENDS_AT = GLOBAL_WORK_AT + GLOBAL_PIECE * 4;
-static_assert(GLOBAL_ADDENDS_AT + GLOBAL_PIECE * 4 == 28864 && 28864 <= UB_BYTES, "global slots");
+static_assert(GLOBAL_ADDENDS_AT + GLOBAL_PIECE * 4 == GLOBAL_BYTES && GLOBAL_BYTES <= UB_BYTES, "global slots");
 
 // The addends of a state's slots, and the slots that they are added to.
 struct GlobalSlots {
@@ -82,7 +81,7 @@ struct GlobalSlots {
 __aicore__ inline void GlobalizeSlots(
     const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR slot, GM_ADDR slotBlocks, int32_t begin, int32_t end)
 {
-    const int32_t shift = t.kvBlocks > 0 ? t.kvBlockShift : 13;
+    const int32_t shift = t.kvBlocks > 0 ? t.kvBlockShift : SLOT_BITS;
     const GlobalSlots slots{t, Global<int32_t>(slot), Global<int32_t>(slotBlocks), shift};
     Window w(0, GLOBAL_REQUESTS, t, cuQ);
     w.Add(state, 1);

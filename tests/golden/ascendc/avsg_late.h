@@ -1,6 +1,5 @@
 // avsg_late.h: refreshes that run after the misses are published, while Stage Two copies rows.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
 #include "avsg_plan.h"
@@ -8,22 +7,21 @@
 
 namespace avsg {
 
-constexpr int32_t LATE_LANES = 2048;                // slots of a row, rounded up to 256
-constexpr int32_t LATE_SHIFT = 13;                  // log2 of the slots of a part at most
 constexpr uint32_t LATE_SLOTS_AT = STAGING_AT + 2 * HALF_BYTES;   // behind the memory of Stage Two
 constexpr uint32_t LATE_PART_SLOTS_AT = LATE_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_MASK_AT = LATE_PART_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_RULE_AT = LATE_MASK_AT + LATE_LANES / 8;
 constexpr uint32_t LATE_LIFETIMES_AT = LATE_RULE_AT + 256 * 2;
-static_assert(LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == 187808 && 187808 <= UB_BYTES, "deferred");
+static_assert(!DEFERS || (LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == STEP_BYTES && STEP_BYTES <= UB_BYTES), "deferred");
 
-// The cores of a kernel in which several cores may plan one request.
-struct SharingCores {
-    static constexpr bool SHARE = true;
-    __aicore__ inline void WaitForAll() const { SyncAll<true>(); }
+// The cores of a step. If it defers refreshes, several of them may plan one request.
+struct StepCores {
+    static constexpr bool SHARE = DEFERS;
+    __aicore__ inline void WaitForAll() const { if constexpr (SHARE) { SyncAll<true>(); } }
 };
 
-// Refreshes the lifetimes of the slots that the last token of each request hit. The lifetimes of a
+// Refreshes the lifetimes of the slots that the last token of each request hit, if the step defers that.
+// The lifetimes of a
 // request are divided into parts of whole 64-byte lines, in all at most one per core if LATE_SHIFT
 // allows it. A core loads its first part before it copies any row, and updates it while rows are
 // copied.
@@ -36,13 +34,19 @@ struct LateRefresh {
     bool loaded;                        // a part is loaded, or its copies are issued
 
     __aicore__ inline LateRefresh(const Tiling &t, const Gm &gm, GM_ADDR cuQ, GM_ADDR state)
-        : t(t), gm(gm), w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ), cores(GetBlockNum()), shift(6), unit(GetBlockIdx())
+        : t(t), gm(gm), w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ), cores(GetBlockNum()), shift(6), unit(GetBlockIdx()), shareAt(0),
+          loaded(false)
     {
         w.Add(state, 1);
         while (shift < LATE_SHIFT && t.requests * (SLOTS >> shift) > cores) {
             shift++;
         }
-        LoadNextPart();
+        if constexpr (DEFERS && LIFETIME < 0) {
+            CopyIn(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);
+        }
+        if constexpr (DEFERS) {
+            LoadNextPart();
+        }
     }
 
     // Returns the number of the part in its request.
@@ -64,7 +68,7 @@ struct LateRefresh {
             const int32_t state = w.Word(STATE, request);
             const int32_t row = w.Word(CU_Q, request, 1) - 1;
             if (state >= 0 && state < t.states && row >= w.Word(CU_Q, request)) {
-                shareAt = StrideOffset(state, TABLE_WORDS) + 8208 + (Part() << shift) / 4;
+                shareAt = StrideOffset(state, TABLE_WORDS) + HEADER_WORDS + SLOTS + (Part() << shift) / 4;
                 CopyIn(Local<int32_t>(LATE_SLOTS_AT, LATE_LANES), gm.slot[row * K], t.k);
                 CopyIn(PartLifetimes(), gm.tables[shareAt], (1 << shift) / 4);
                 SetFlag<HardEvent::MTE2_V>(EVENT_ID2);
@@ -75,7 +79,17 @@ struct LateRefresh {
     }
 
     // Returns log2 of the parts of a request.
-    __aicore__ inline int32_t LogParts() const { return 13 - shift; }
+    __aicore__ inline int32_t LogParts() const { return SLOT_BITS - shift; }
+
+    // Returns the lifetime of slot `at` of a part after a hit.
+    __aicore__ inline int8_t AfterHit(const LocalTensor<int8_t> &life, int32_t at) const
+    {
+        if constexpr (LIFETIME >= 0) {
+            return LIFETIME;
+        } else {
+            return static_cast<int8_t>(static_cast<float>(Local<half>(LATE_RULE_AT, 256).GetValue(life.GetValue(at) + 128)));
+        }
+    }
 
     // Sets the lifetimes of those of the `lanes` slots that are in the part.
     __aicore__ inline void SetLifetimes(int32_t lanes) const
@@ -95,7 +109,7 @@ struct LateRefresh {
         const int32_t n = static_cast<int32_t>(GetGatherMaskRemainCount());
         for (int32_t i = 0; i < n; i++) {
             const int32_t at = partSlots.GetValue(i) & ((1 << shift) - 1);
-            life.SetValue(at, static_cast<int8_t>(127));
+            life.SetValue(at, AfterHit(life, at));
         }
     }
 

@@ -1,9 +1,8 @@
 // avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.
+// avsg_plan.h includes it behind avsg_kernel.h.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
-
-#include "avsg_kernel.h"
 
 namespace avsg::stage_one {
 
@@ -61,10 +60,10 @@ template <typename T> __aicore__ inline LocalTensor<uint16_t> U16(const LocalTen
 {
     return x.template ReinterpretCast<uint16_t>();
 }
-
-// Rounds a number of lanes up to a multiple of 128, because compares process whole 256-byte
-// repeats. The mask bits at and above `lanes` are undefined, and no later instruction reads them.
-__aicore__ inline int32_t AlignToRepeat(int32_t lanes) { return (lanes + 127) / 128 * 128; }
+template <typename T> __aicore__ inline LocalTensor<uint64_t> U64(const LocalTensor<T> &x)
+{
+    return x.template ReinterpretCast<uint64_t>();
+}
 
 // dst = src & w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
 // that holds w eight times. And has 16-bit lanes, and strides of 0 make every repeat read that
@@ -75,21 +74,40 @@ __aicore__ inline void AndWord(
     And(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst = src | w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
-// that holds w eight times.
+// dst = src | w, as AndWord.
 __aicore__ inline void OrWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst[i] = mask[i] ? yes[i] : no[i] for `lanes` 32-bit lanes. Select takes 32-bit lanes as floats
-// and does not change their bits.
-__aicore__ inline void SelectWords(const LocalTensor<int32_t> &dst, const LocalTensor<uint8_t> &mask,
-    const LocalTensor<int32_t> &yes, const LocalTensor<int32_t> &no, int32_t lanes)
+// Copies the 32-bit or 16-bit lanes of src under a mask to the start of dst, in order. dst starts on a block.
+template <typename T, typename M>
+__aicore__ inline void Compact(
+    const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<M> &mask, int32_t lanes)
 {
-    Select(F32(dst), mask, F32(yes), F32(no), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+    // GatherMask returns the count that its register has before it ends, which may be an earlier one.
+    uint64_t earlier = 0;
+    if constexpr (sizeof(T) == 4) {
+        GatherMask(dst, src, mask.template ReinterpretCast<uint32_t>(), true, lanes, {1, 1, 8, 0}, earlier);
+    } else {
+        GatherMask(dst, src, mask.template ReinterpretCast<uint16_t>(), true, lanes, {1, 1, 8, 0}, earlier);
+    }
 }
+
+// Returns the number of lanes that the last Compact kept.
+__aicore__ inline int32_t KeptLanes() { return static_cast<int32_t>(GetGatherMaskRemainCount()); }
+
+// Returns the number of lanes that the last Compact kept. Later vector instructions start after it.
+__aicore__ inline int32_t CountKeptLanes()
+{
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+    return KeptLanes();
+}
+
+// Rounds a number of lanes up to a multiple of 128, because compares process whole 256-byte
+// repeats.
+__aicore__ inline int32_t AlignToRepeat(int32_t lanes) { return (lanes + 127) / 128 * 128; }
 
 // Writes 0..TILE-1 to iota. The scalar unit writes the first block, and each pass doubles the number of
 // words. (CreateVecIndex takes an event from a TPipe, which these kernels do not have.)
@@ -101,8 +119,8 @@ __aicore__ inline void WriteIota()
     }
     SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
     for (int32_t done = 8; done < TILE; done *= 2) {
-        Adds(iota[done], iota, done, ScalarMin(done, TILE - done));
         PipeBarrier<PIPE_V>();
+        Adds(iota[done], iota, done, ScalarMin(done, TILE - done));
     }
 }
 
@@ -111,10 +129,9 @@ __aicore__ inline void WriteIota()
 __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, int32_t n)
 {
     Adds(dst, Local<int32_t>(IOTA_AT, TILE), base, ScalarMin(n, TILE));
-    PipeBarrier<PIPE_V>();
     for (int32_t done = TILE; done < n; done *= 2) {
-        Adds(dst[done], dst, done, ScalarMin(done, n - done));
         PipeBarrier<PIPE_V>();
+        Adds(dst[done], dst, done, ScalarMin(done, n - done));
     }
 }
 
@@ -123,7 +140,6 @@ __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, in
 __aicore__ inline void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits,
     int32_t p, int32_t q, int32_t lanes)
 {
-    PipeBarrier<PIPE_V>();
     Adds(dst, dst, -32768, lanes);
     if (bits > 22) {
         AndWord(high, high, WORD_3F_AT, lanes);
@@ -142,109 +158,94 @@ __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<in
     int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
 {
     AndWord(dst, x, WORD_FFFF_AT, lanes);
-    ShiftRight(U32(high), U32(x), static_cast<uint32_t>(16), lanes);
+    ShiftRight(U32(high), U32(x), 16u, lanes);
+    PipeBarrier<PIPE_V>();
     SumOfProducts(dst, high, bits, p, q, lanes);
-}
-
-// Copies the lanes of src under a mask to the start of dst, in order. dst starts on a block.
-template <typename T, typename U>
-__aicore__ inline void Compact(
-    const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<U> &mask, int32_t lanes)
-{
-    // GatherMask returns the count that its register has before it ends, which may be an earlier one.
-    uint64_t earlier = 0;
-    GatherMask(dst, src, mask, true, lanes, {1, 1, 8, 0}, earlier);
-}
-
-// Returns the number of lanes that the last Compact kept. The scalar unit has waited for it.
-__aicore__ inline int32_t KeptLanes() { return static_cast<int32_t>(GetGatherMaskRemainCount()); }
-
-// Returns the number of lanes that the last Compact kept. Later vector instructions start after it.
-__aicore__ inline int32_t CountKeptLanes()
-{
-    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    return KeptLanes();
 }
 
 // Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
 __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
-    Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE), mask.ReinterpretCast<uint32_t>(), lanes);
-    return CountKeptLanes();
+    Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE), mask, lanes);
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+    const int32_t kept = KeptLanes();
+    return kept;
 }
 
-// A list has one column per value of an entry. Its columns are appended in order under one mask.
-constexpr int32_t MIDDLE_COLUMN = 0;
-constexpr int32_t FIRST_COLUMN = 1;
-constexpr int32_t LAST_COLUMN = 2;
-constexpr int32_t ONLY_COLUMN = FIRST_COLUMN + LAST_COLUMN;
-
 // packed = the words of the list's last, partly filled block, then the lanes of value under a mask.
-// The words and their own bits lie one repeat before the lanes; lanes <= TILE. The first column
-// extends the mask by those bits, and the next columns reuse it.
+// The words and their own bits lie one repeat before the lanes; lanes <= TILE. The columns of a list
+// are appended in order under one mask: the first one extends the mask by those bits, and the next
+// columns reuse it.
 __aicore__ inline void CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
-    int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, int32_t column)
+    int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
-    const LocalTensor<int32_t> joined = Local<int32_t>(LANE_SCRATCH_AT, 256 + TILE);
-    const LocalTensor<uint16_t> joinedMask = Local<uint16_t>(MASK_SCRATCH_AT, 16 + TILE / 16);
-    if ((column & FIRST_COLUMN) != 0) {
+    const LocalTensor<uint16_t> joinedMask = Local<uint16_t>(MASK_SCRATCH_AT, TILE / 16 + 16);
+    const LocalTensor<int32_t> joined = Local<int32_t>(LANE_SCRATCH_AT, TILE + 256);
+    if (first) {
         Duplicate(joinedMask, static_cast<uint16_t>((1 << len % 8) - 1), 1);
         Or(joinedMask[16], U16(mask), U16(mask), TILE / 16);
     }
     Adds(joined, list[len / 8 * 8], 0, 8);
     Adds(joined[256], value, 0, lanes);
     PipeBarrier<PIPE_V>();
-    Compact(packed, joined, joinedMask.ReinterpretCast<uint32_t>(), 256 + lanes);
+    Compact(packed, joined, joinedMask, lanes + 256);
 }
 
 // Appends the lanes of value under a mask to one column of a list of len words, and returns their
 // number for the last column. GatherMask writes from the start of a block, so the words of a partly
 // filled last block are compacted again with the lanes. lanes <= TILE unless len is a multiple of 8.
 __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
-    const LocalTensor<uint8_t> &mask, int32_t lanes, int32_t column)
+    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
 {
-    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
+    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, TILE + 256);
     if (len % 8 == 0) {
-        Compact(list[len], value, mask.ReinterpretCast<uint32_t>(), lanes);
+        Compact(list[len], value, mask, lanes);
     } else {
-        CompactAfterTail(packed, list, len, value, mask, lanes, column);
-        Adds(list[len / 8 * 8], packed, 0, CountKeptLanes());
+        CompactAfterTail(packed, list, len, value, mask, lanes, first);
+        SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+        const int32_t kept = KeptLanes();
+        Adds(list[len / 8 * 8], packed, 0, kept);
     }
-    return (column & LAST_COLUMN) != 0 ? CountKeptLanes() - len % 8 : 0;
+    if (last) {
+        SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+        const int32_t kept = KeptLanes();
+        return kept - len % 8;
+    }
+    return 0;
 }
 
 // Appends as Append does, where value lies in the same memory as the list and not before its end;
 // lanes <= TILE.
 __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_t len,
-    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, int32_t column)
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
 {
-    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
+    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, TILE + 256);
     if (len % 8 == 0) {
-        Compact(packed, value, mask.ReinterpretCast<uint32_t>(), lanes);
+        Compact(packed, value, mask, lanes);
     } else {
-        CompactAfterTail(packed, list, len, value, mask, lanes, column);
+        CompactAfterTail(packed, list, len, value, mask, lanes, first);
     }
-    const int32_t kept = CountKeptLanes();
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+    const int32_t kept = KeptLanes();
     Adds(list[len / 8 * 8], packed, 0, kept);
     return kept - len % 8;
 }
 
 // column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
-// 910B has no scatter.
+// 910B has no scatter. One 64-bit access reads the words of two lanes.
 __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, int32_t n)
 {
-    // One 64-bit access reads the words of two lanes.
-    const LocalTensor<uint64_t> indexPairs = index.ReinterpretCast<uint64_t>();
-    const LocalTensor<uint64_t> valuePairs = value.ReinterpretCast<uint64_t>();
     for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = indexPairs.GetValue(i);
-        const uint64_t word = valuePairs.GetValue(i);
-        column.SetValue(static_cast<uint32_t>(to), static_cast<int32_t>(word));
-        column.SetValue(static_cast<uint32_t>(to >> 32), static_cast<int32_t>(word >> 32));
+        const uint64_t to = U64(index).GetValue(i);
+        const uint64_t word = U64(value).GetValue(i);
+        column.SetValue(static_cast<int32_t>(to), static_cast<int32_t>(word));
+        column.SetValue(static_cast<int32_t>(to >> 32), static_cast<int32_t>(word >> 32));
     }
     if (n % 2 != 0) {
-        column.SetValue(index.GetValue(n - 1), value.GetValue(n - 1));
+        const int32_t to = index.GetValue(n - 1);
+        const int32_t word = value.GetValue(n - 1);
+        column.SetValue(to, word);
     }
 }
 
@@ -252,7 +253,8 @@ __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const Loca
 // TILE. Indices and places are cast to 16 bits, so that one 64-bit access reads those of four
 // lanes.
 __aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
-    const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place, int32_t n)
+    const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place,
+    int32_t n)
 {
     const LocalTensor<int16_t> indices = Local<int16_t>(PACKED_AT, TILE);
     const LocalTensor<int16_t> places = Local<int16_t>(LANE_SCRATCH_AT, TILE);
@@ -260,22 +262,25 @@ __aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const Loc
     Cast(places, place, RoundMode::CAST_NONE, n);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     for (int32_t i = 0; i < n / 4; i++) {
-        const uint64_t fourIndices = indices.ReinterpretCast<uint64_t>().GetValue(i);
-        const uint64_t fourPlaces = places.ReinterpretCast<uint64_t>().GetValue(i);
-        for (int32_t j = 0; j < 2; j++) {
-            const uint64_t words = value.ReinterpretCast<uint64_t>().GetValue(2 * i + j);
-            const uint32_t at = static_cast<uint32_t>(fourIndices >> 32 * j);
-            const uint32_t to = static_cast<uint32_t>(fourPlaces >> 32 * j);
-            column.SetValue(at & 0xffff, static_cast<int32_t>(words));
-            column.SetValue(at >> 16, static_cast<int32_t>(words >> 32));
-            other.SetValue(to & 0xffff, static_cast<int32_t>(at & 0xffff));
-            other.SetValue(to >> 16, static_cast<int32_t>(at >> 16));
-        }
+        const uint64_t at = U64(indices).GetValue(i);
+        const uint64_t to = U64(places).GetValue(i);
+        const uint64_t firstWords = U64(value).GetValue(i * 2);
+        column.SetValue(static_cast<int32_t>(at & 0xffff), static_cast<int32_t>(firstWords));
+        other.SetValue(static_cast<int32_t>(to & 0xffff), static_cast<int32_t>(at & 0xffff));
+        column.SetValue(static_cast<int32_t>(at >> 16 & 0xffff), static_cast<int32_t>(firstWords >> 32));
+        other.SetValue(static_cast<int32_t>(to >> 16 & 0xffff), static_cast<int32_t>(at >> 16 & 0xffff));
+        const uint64_t lastWords = U64(value).GetValue(i * 2 + 1);
+        column.SetValue(static_cast<int32_t>(at >> 32 & 0xffff), static_cast<int32_t>(lastWords));
+        other.SetValue(static_cast<int32_t>(to >> 32 & 0xffff), static_cast<int32_t>(at >> 32 & 0xffff));
+        column.SetValue(static_cast<int32_t>(at >> 48 & 0xffff), static_cast<int32_t>(lastWords >> 32));
+        other.SetValue(static_cast<int32_t>(to >> 48 & 0xffff), static_cast<int32_t>(at >> 48 & 0xffff));
     }
     for (int32_t i = n / 4 * 4; i < n; i++) {
         const int32_t at = index.GetValue(i);
-        column.SetValue(at, value.GetValue(i));
-        other.SetValue(place.GetValue(i), at);
+        const int32_t to = place.GetValue(i);
+        const int32_t word = value.GetValue(i);
+        column.SetValue(at, word);
+        other.SetValue(to, at);
     }
 }
 
@@ -285,25 +290,25 @@ __aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const L
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const LocalTensor<int32_t> words = Local<int32_t>(LANE_SCRATCH_AT, TILE);
-    const LocalTensor<uint32_t> maskWords = mask.ReinterpretCast<uint32_t>();
-    Compact(at, index, maskWords, lanes);
-    Compact(words, value, maskWords, lanes);
+    Compact(at, index, mask, lanes);
+    Compact(words, value, mask, lanes);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    ScatterAll(column, at, words, KeptLanes());
+    const int32_t kept = KeptLanes();
+    ScatterAll(column, at, words, kept);
 }
 
 // life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
-__aicore__ inline void SetLifetimeAll(
-    const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value, int32_t n)
+__aicore__ inline void SetLifetimeAll(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
+    int32_t n)
 {
-    const LocalTensor<uint64_t> slotPairs = slot.ReinterpretCast<uint64_t>();
     for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = slotPairs.GetValue(i);
-        life.SetValue(static_cast<uint32_t>(to), value);
-        life.SetValue(static_cast<uint32_t>(to >> 32), value);
+        const uint64_t to = U64(slot).GetValue(i);
+        life.SetValue(static_cast<int32_t>(to), value);
+        life.SetValue(static_cast<int32_t>(to >> 32), value);
     }
     if (n % 2 != 0) {
-        life.SetValue(slot.GetValue(n - 1), value);
+        const int32_t to = slot.GetValue(n - 1);
+        life.SetValue(to, value);
     }
 }
 
@@ -312,15 +317,15 @@ __aicore__ inline void SetLifetimeMasked(const LocalTensor<half> &life, const Lo
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
-    Compact(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
+    Compact(at, slot, mask, lanes);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    SetLifetimeAll(life, at, value, KeptLanes());
+    const int32_t kept = KeptLanes();
+    SetLifetimeAll(life, at, value, kept);
 }
 
 // life = max(life - by, -128) for all SLOTS slots.
 __aicore__ inline void DecayLifetimes(const LocalTensor<half> &life, int32_t by)
 {
-    PipeBarrier<PIPE_V>();
     Adds(life, life, static_cast<half>(static_cast<float>(-by)), SLOTS);
     PipeBarrier<PIPE_V>();
     Maxs(life, life, static_cast<half>(-128.0f), SLOTS);
@@ -528,6 +533,7 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         AndWord(mixed, held, WORD_FFFF_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
         ShiftRight(U32(held), U32(held), static_cast<uint32_t>(16), LINKS * lanes);
+        PipeBarrier<PIPE_V>();
         SumOfProducts(mixed, held, 32, p, q, LINKS * lanes);
         PipeBarrier<PIPE_V>();
         ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, LINKS * lanes);

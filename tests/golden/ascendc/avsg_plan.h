@@ -1,16 +1,14 @@
 // avsg_plan.h: Stage One of a batch, distributed over the cores.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
+#include "avsg_kernel.h"
 #include "avsg_stage_one.h"
 
 namespace avsg {
 
 constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
 constexpr int32_t PAD_WORDS = 128;          // words of -1 in UB, with which rows are padded
-constexpr uint32_t FRAME_AT = 182656;       // memory behind that of Stage One, which does not change it
-constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
 constexpr uint32_t ZERO_AT = WORDS_AT + 5 * PLAN_REQUESTS * 4 + BLOCK;
@@ -36,7 +34,7 @@ struct SeparateCores {
 // Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ
 // by at most one; or several cores share each request, and then all cores, with or without a
 // request, wait for each other once. No core returns before that. If the type of `cores` is
-// SharingCores, cores may share requests, and the refreshes of each request's last token are left
+// StepCores, cores may share requests, and the refreshes of each request's last token are left
 // to LateRefresh. If a state has too many entries in slotBlocks, every request is padded and has a
 // status bit, so that no kernel copies a row.
 template <typename Cores>
@@ -115,6 +113,26 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
     if (!synced) {
         cores.WaitForAll();
     }
+}
+
+// Returns the arrays of a plan.
+__aicore__ inline Gm PlanArrays(
+    GM_ADDR ids, GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record)
+{
+    Gm gm;
+    gm.ids = Global<int32_t>(ids);
+    gm.blockTable = Global<int32_t>(blockTable);
+    gm.tables = Global<int32_t>(tables);
+    gm.rules = Global<half>(rules);
+    gm.slot = Global<int32_t>(slot);
+    gm.valid = Global<int32_t>(valid);
+    gm.missPos = Global<int32_t>(missPos);
+    gm.missId = Global<int32_t>(missId);
+    gm.missSlot = Global<int32_t>(missSlot);
+    gm.missRow = Global<int32_t>(missRow);
+    gm.record = Global<int32_t>(record);
+    return gm;
 }
 
 // Returns a window over the batch arrays of a plan.

@@ -1,17 +1,15 @@
 // avsg_reset: writes empty tables.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 
 #include "avsg_kernel.h"
 
 namespace avsg {
 
-constexpr int32_t LIFE_WORDS = 2064;               // words of the lifetimes and their padding
 constexpr int32_t PARTS = 8;                        // parts of a table, which cores write independently
 constexpr int32_t FILL = 2048;                      // words of one copy
 constexpr uint32_t HEADER_AT = 128;
 constexpr uint32_t FILL_AT = HEADER_AT + 64;
-static_assert(FILL_AT + 3 * FILL * 4 == 24768, "the layout of UB");
+static_assert(FILL_AT + 3 * FILL * 4 == RESET_BYTES && RESET_BYTES <= UB_BYTES, "the layout of UB");
 
 // Writes one value to this part's share of the words from..from+n-1 of a table. `fill` is the UB
 // address of FILL words with the value.
@@ -29,11 +27,11 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
 {
     const LocalTensor<int32_t> header = Local<int32_t>(HEADER_AT, HEADER_WORDS);
     Duplicate(header, 0, HEADER_WORDS);
-    Duplicate(Local<int32_t>(FILL_AT, FILL), -1, FILL);
-    Duplicate(Local<int32_t>(FILL_AT + FILL * 4, FILL), -2139062144, FILL);
-    Duplicate(Local<int32_t>(FILL_AT + 2 * FILL * 4, FILL), 8388608, FILL);
+    Duplicate(Local<int32_t>(FILL_AT, FILL), NO_ID, FILL);
+    Duplicate(Local<int32_t>(FILL_AT + FILL * 4, FILL), EMPTY_LIFETIMES, FILL);
+    Duplicate(Local<int32_t>(FILL_AT + 2 * FILL * 4, FILL), EMPTY_LINK, FILL);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    header.SetValue(HEADER_THRESHOLD, -128);
+    header.SetValue(HEADER_THRESHOLD, EMPTY_THRESHOLD);
     SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
     const int32_t core = GetBlockIdx();
     const int32_t cores = GetBlockNum();
@@ -47,18 +45,18 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
         }
         FillWords(table, HEADER_WORDS, SLOTS, part, FILL_AT);
         FillWords(table, HEADER_WORDS + SLOTS, LIFE_WORDS, part, FILL_AT + FILL * 4);
-        FillWords(table, HEADER_WORDS + SLOTS + LIFE_WORDS, 16384, part, FILL_AT + 2 * FILL * 4);
+        FillWords(table, HEADER_WORDS + SLOTS + LIFE_WORDS, TABLE_LINKS, part, FILL_AT + 2 * FILL * 4);
     }
 }
 
 } // namespace avsg
 
 extern "C" __global__ __aicore__ void avsg_reset(
-    GM_ADDR tables, GM_ADDR workspace, GM_ADDR tiling)
+    GM_ADDR tables, AVSG_UPDATED(GM_ADDR tablesOut) GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
-    const avsg::Tiling t = avsg::ReadTiling(tiling, 0);
+    AVSG_TILING(t, 0);
     avsg::Reset(t, tables);
     PipeBarrier<PIPE_ALL>();
 }

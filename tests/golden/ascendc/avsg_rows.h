@@ -1,6 +1,5 @@
 // avsg_rows.h: copies of rows between the host pool, the device buffer and the fresh rows.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
 #include "avsg_kernel.h"
@@ -8,9 +7,6 @@
 namespace avsg {
 
 constexpr int32_t WINDOW_REQUESTS = 128;                     // requests in the window
-constexpr uint32_t HALF_ROWS = 32;                  // rows at most in one half of the staging area
-constexpr uint32_t HALF_BYTES = 65536;           // bytes of one half
-constexpr uint32_t MAX_CHUNKS = 2048;               // chunks of the host pool per layer
 constexpr uint32_t COPY_TILING_AT = 0;
 constexpr uint32_t WINDOW_AT = COPY_TILING_AT + 128;
 constexpr uint32_t LIST_AT = WINDOW_AT + WINDOW_REQUESTS * (2 + RECORD_WORDS) * 4 + BLOCK;
@@ -20,7 +16,7 @@ constexpr uint32_t ITEMS_AT = CHUNKS_AT + MAX_CHUNKS * 8;    // four words for e
 constexpr uint32_t COPIES_AT = ITEMS_AT + HALF_ROWS * 16;   // four addresses for each row
 constexpr uint32_t SLOT_BLOCKS_AT = COPIES_AT + HALF_ROWS * 32;   // entries of slotBlocks for each run
 constexpr uint32_t STAGING_AT = SLOT_BLOCKS_AT + MAX_SLOT_BLOCKS * 4;
-static_assert(STAGING_AT + 2 * HALF_BYTES == 162464 && 162464 <= UB_BYTES, "the rows fit UB");
+static_assert(STAGING_AT + 2 * HALF_BYTES == COPY_BYTES && COPY_BYTES <= UB_BYTES, "the rows fit UB");
 
 // One address for each segment of a row.
 struct Segments {

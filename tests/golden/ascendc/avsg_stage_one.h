@@ -126,7 +126,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     if (top > q.stable) {
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = ScalarMin(8192 - base, TILE);
-            const int32_t alignedLanes = AlignToRepeat(lanes);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             Adds(held, id[base], -q.stable, lanes);
             Duplicate(fill, -1, lanes);
             PipeBarrier<PIPE_V>();
@@ -135,13 +135,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(id[base], notNegative, fill, id[base], lanes);
+            Select(F32(id[base]), notNegative, F32(fill), F32(id[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             PipeBarrier<PIPE_V>();
             Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
     }
     header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
     // Decay: one less for every lifetime
+    PipeBarrier<PIPE_V>();
     DecayLifetimes(life, 1);
     outOfRangeLen = 0;
     outOfPoolLen = 0;
@@ -149,9 +150,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     record.SetValue(RECORD_TOTAL, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
         // Probe: the probe sequences of the ids, or of this core's share of them
-        const bool shared = q.shared > token;
+        const int32_t shared = q.shared > token;
         const int32_t skipped = shared * q.shareAt;
-        const bool alone = !shared;
+        const int32_t alone = !shared;
         const int32_t sought = ScalarMin(alone * q.k + shared * q.shareLen, q.k);
         SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
         SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
@@ -219,7 +220,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 }
                 for (int32_t base = 0; base < sought; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought - base, WIDE);
-                    const int32_t alignedLanes = AlignToRepeat(lanes);
+                    const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(wideOffset), U32(candidate[base]), 2u, lanes);
                     PipeBarrier<PIPE_V>();
@@ -227,13 +228,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     Compare(wideHit, wideHeld, shareId[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    SelectWords(slot[base], wideHit, candidate[base], slot[base], lanes);
+                    Select(F32(slot[base]), wideHit, F32(candidate[base]), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 }
             }
         }
         for (int32_t base = 0; base < sought; base += WIDE) {
             const int32_t lanes = ScalarMin(sought - base, WIDE);
-            const int32_t alignedLanes = AlignToRepeat(lanes);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
             Adds(wideSign, shareId[base], -q.limit, lanes);
             Duplicate(wideFill, -2, lanes);
@@ -242,18 +243,18 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(slot[base], wideNegative, slot[base], wideFill, lanes);
+            Select(F32(slot[base]), wideNegative, F32(slot[base]), F32(wideFill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
         for (int32_t base = 0; base < sought; base += WIDE) {
             const int32_t lanes = ScalarMin(sought - base, WIDE);
-            const int32_t alignedLanes = AlignToRepeat(lanes);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
             ShiftRight(wideSign, ids[base], 31, lanes);
             Duplicate(wideFill, -2, lanes);
             PipeBarrier<PIPE_V>();
             Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(slot[base], wideNegative, wideFill, slot[base], lanes);
+            Select(F32(slot[base]), wideNegative, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
         if (shared) {
             // Probe: exchange of the cores' shares
@@ -270,22 +271,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < q.k; base += WIDE) {
             const int32_t lanes = ScalarMin(q.k - base, WIDE);
-            const int32_t alignedLanes = AlignToRepeat(lanes);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
             AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
             Compares(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
             Indices(wideLane, base, lanes);
             Compares(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
-            Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
             PipeBarrier<PIPE_V>();
+            Append(pending0, pendingLen, wideX, wideIsPending, lanes, true, false);
             Maxs(slot[base], slot[base], -1, lanes);
-            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, LAST_COLUMN);
-            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, ONLY_COLUMN);
+            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false, true);
+            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, true, true);
         }
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
             const int32_t lanes = ScalarMin(invalidLen - base, TILE);
-            const int32_t alignedLanes = AlignToRepeat(lanes);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             ShiftRight(sign, invalid[base], 31, lanes);
             PipeBarrier<PIPE_V>();
             Compares(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
@@ -297,7 +298,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         const int32_t first = token * 2048;
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = ScalarMin(pendingLen - base, TILE);
-            const int32_t alignedLanes = AlignToRepeat(lanes);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             Adds(fresh, pending0[base], -q.stable, lanes);
             Adds(beyond, pending0[base], -q.rows, lanes);
             Adds(position, pending1[base], first, lanes);
@@ -311,13 +312,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             Adds(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(row, isFresh, freshRow, pending0[base], lanes);
+            Select(F32(row), isFresh, F32(freshRow), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Or(U16(isMiss), U16(isFresh), U16(negative), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
-            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, FIRST_COLUMN);
+            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, true, false);
             Not(U16(isOutOfPool), U16(isMiss), alignedLanes / 16);
-            Append(miss1, missLen, position, isMiss, lanes, MIDDLE_COLUMN);
-            missLen += Append(miss2, missLen, row, isMiss, lanes, LAST_COLUMN);
+            Append(miss1, missLen, position, isMiss, lanes, false, false);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, false, true);
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
         // Locate: publication of the token's misses, after which their columns are free
@@ -332,7 +333,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         record.SetValue(RECORD_MISSES + token, missLen);
         record.SetValue(RECORD_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
-        const bool atOnce = token + 1 != q.deferred;
+        const int32_t atOnce = token + 1 != q.deferred;
         deadLen = 0;
         if (!atOnce) {
             if (missLen > 0) {
@@ -341,7 +342,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 for (int32_t base = 0; base < q.k; base += WIDE) {
                     const int32_t lanes = ScalarMin(q.k - base, WIDE);
-                    const int32_t alignedLanes = AlignToRepeat(lanes);
+                    const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     AndWord(wideOffset, slot[base], WORD_1FFF_AT, lanes);
                     ShiftRight(wideSign, slot[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
@@ -354,16 +355,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, ONLY_COLUMN);
+                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, true, true);
                 }
             }
         }
         // Refresh: either all hits, or only those that could be chosen as victims
-        const bool refreshAll = atOnce || deadLen > 64;
+        const int32_t refreshAll = atOnce || deadLen > 64;
         if (refreshAll) {
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
+                const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                 ShiftRight(sign, slot[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
@@ -430,7 +431,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // UpdateState: the links, of which a later miss overwrites an earlier one
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
+                const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                 ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
@@ -446,7 +447,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
-                    const int32_t alignedLanes = AlignToRepeat(lanes);
+                    const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
                     ShiftRight(sign, linkPosition[base], 31, lanes);
@@ -462,7 +463,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, victim, isDead, lanes, ONLY_COLUMN);
+                    deadLen += Append(dead, deadLen, victim, isDead, lanes, true, true);
                 }
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);

@@ -1,6 +1,5 @@
 // avsg_transfer.h: Stage Two. Every core copies an equal share of the misses of a batch.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
-// Written by AVSG's linker; do not edit. Apache-2.0.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
 #include "avsg_rows.h"

@@ -50,7 +50,7 @@ pub struct Throughput {
     pub best_loop: String,
     /// The engine's throughput in percent of the fastest loop's.
     pub percent_of_best: f64,
-    /// All loops.
+    /// The loops that were timed, the engine's excluded.
     pub loops: Vec<Loop>,
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::ascend::simulated;
-use avsg::device::kernels::KernelName;
+use avsg::ascend::{AscendOptions, simulated};
 use avsg::device::params::{Lifetime, Params};
-use avsg_linker::ascend::soc;
+use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
+use avsg_linker::ascend::{ascendc, soc};
 
 use super::options::{DeviceKind, Options};
 use super::probe::Probe;
@@ -49,6 +49,13 @@ impl Harness {
             largest: options.largest,
             timeout,
         })
+    }
+
+    /// Returns the options of an engine with the kernels of the folder. The simulator's kernels are one
+    /// text, which an engine without a folder loads.
+    pub fn engine_options(&self) -> AscendOptions {
+        let kernels = (!self.simulated).then(|| self.kernels.clone());
+        AscendOptions { kernels, ..AscendOptions::new(self.context.clone()) }
     }
 
     /// Loads the probe kernels.
@@ -107,19 +114,21 @@ fn params(options: &Options) -> Params {
 pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
     let params = params(options);
     avsg::geometry::check(&params)?;
-    let folder = simulated::emit(&params)?;
+    let all = simulated::emit(&params)?;
+    let folder = all.parent().unwrap_or(&all);
     let path = folder.join(format!("{PROBES}.cpp"));
     let temporary = path.with_extension(std::process::id().to_string());
     fs::write(&temporary, include_str!("probes.cpp"))?;
     fs::rename(&temporary, &path).with_context(|| format!("writing {}", path.display()))?;
     if options.simulated() {
-        simulated::compile(&folder)?;
+        simulated::compile(&[&all, &path])?;
     } else {
-        let kernels = KernelName::ALL.iter().filter_map(|kernel| kernel.entry().to_str().ok());
-        let names: Vec<_> = kernels.chain([PROBES]).collect();
+        let kernels = ascendc(&params, Abi::Direct)?;
+        kernels.write(folder)?;
+        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
         // An unknown chip is built for the usual one: all have the same vector cores.
         let soc = soc::find(chip).unwrap_or(soc::OF_THE_PAPER);
-        Toolchain::find()?.build(&folder, &names, soc.name)?;
+        Toolchain::find()?.build(folder, &[&names[..], &[PROBES]].concat(), soc.name)?;
     }
-    Ok(folder)
+    Ok(folder.into())
 }

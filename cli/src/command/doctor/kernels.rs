@@ -97,7 +97,7 @@ fn configured(harness: &Harness, config: Config, version: impl Fn(usize) -> u32)
     let options = AscendOptions {
         timeout_ms: harness.timeout,
         one_launch: Some(true),
-        ..AscendOptions::new(harness.context.clone()).with_kernels(&harness.kernels)
+        ..harness.engine_options()
     };
     progress("avsg_reset");
     Ok(Engine::on_ascend(config, pool, &options)?)

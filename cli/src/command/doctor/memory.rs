@@ -11,7 +11,6 @@ use super::harness::Harness;
 /// Bytes per row.
 const ROW: usize = 1152;
 
-/// Registers one chunk of `bytes` bytes.
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
     let format = RowFormat::single(4096)?;
     let config =

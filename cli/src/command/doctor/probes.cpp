@@ -68,8 +68,8 @@ extern "C" __global__ __aicore__ void avsg_probe_overflow(GM_ADDR from, GM_ADDR 
     PipeBarrier<PIPE_ALL>();
 }
 
-// Compacts 8192 words n times, each time with another number of them. Writes how many counts were wrong,
-// of those that GatherMask returns at once and of those that are read after a wait.
+// Compacts 8192 words n times, each time with another number of them. Writes how many
+// of the counts that GatherMask returns at once were wrong, and how many of those that are read after a wait.
 extern "C" __global__ __aicore__ void avsg_probe_count(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
     InitSocState();

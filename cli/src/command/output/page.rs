@@ -18,7 +18,6 @@ pub enum Format {
     Json,
 }
 
-/// A part of a page.
 #[derive(Clone, Debug)]
 enum Part {
     /// Text for readers, which CSV leaves out.

@@ -101,7 +101,7 @@ impl Report {
     pub fn new(trace: &Trace, engine: &Engine, rule: Rule, sparse: bool, memory: Memory) -> Self {
         let (p, config) = (engine.config().params, engine.config());
         let format = engine.pool().format();
-        // 1 ns to 100 s with three digits.
+        // A histogram has times from 1 ns to 100 s with three digits.
         let histogram =
             || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("the bounds are valid");
         let geometry = Geometry {

@@ -19,10 +19,12 @@ pub enum Pipe {
 pub enum Part {
     /// Any part of the buffer.
     Whole,
-    /// The tile of this round.
+    /// The part that this round touches, and no other one: the tile of a sweep.
     Tile,
-    /// The tiles of earlier rounds. Only `sync` uses it; no call names it.
+    /// The parts of earlier rounds. Only `sync` uses it; no call names it.
     Past,
+    /// The bytes from the first number up to the second one, exclusive.
+    Bytes(u32, u32),
 }
 
 /// A place in memory that a call touches.
@@ -34,6 +36,8 @@ pub enum Place {
     Temp(usize),
     /// An array in global memory, by its name.
     Gm(String),
+    /// The register with the count of the last GatherMask.
+    Count,
 }
 
 /// One effect of a call; a call has a list of them, in order.
@@ -52,8 +56,8 @@ pub enum Act {
     Sync(Sync),
     /// The synchronisation before the count of a GatherMask is read: [`CountRead::sync`].
     Count,
-    /// Effects that depend on the data: they happen or do not happen.
-    Maybe(Vec<Act>),
+    /// Effects that depend on the data: either the first ones happen or the second ones.
+    Either(Vec<Act>, Vec<Act>),
 }
 
 /// One synchronisation.
@@ -77,7 +81,7 @@ pub enum CountRead {
 }
 
 impl CountRead {
-    /// Returns the synchronisation before the read. Later instructions of the vector unit start after
+    /// Returns the synchronisation before the read in a function that is text. Later instructions of the vector unit start after
     /// the GatherMask with either.
     pub fn sync(self) -> Sync {
         match self {
@@ -130,7 +134,7 @@ impl Act {
                 let reads = reads.iter().map(|place| (place, false));
                 reads.chain(writes.iter().map(|place| (place, true))).collect()
             }
-            Self::Maybe(acts) => acts.iter().flat_map(Self::uses).collect(),
+            Self::Either(a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
             Self::Sync(_) | Self::Count => Vec::new(),
         }
     }

@@ -1,56 +1,9 @@
-//! The statements of a kernel.
+//! The operands of a statement.
 
-use super::act::{Act, Pipe, Place, Sync, ub};
-use super::function::{Argument, FunctionCall, Outcome};
-use super::tensor::{Global, Tensor};
-use super::vector::{Length, Vector};
+use super::node::{Argument, Call, Copy, FunctionCall, Operation, Outcome};
+use super::tensor::{Buffer, Global, Tensor};
+use super::vector::Length;
 use crate::expr::Expr;
-
-/// A transfer between global memory and UB.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// Whether the direction is from UB to global memory.
-    pub out: bool,
-    /// The operand in UB.
-    pub ub: Tensor,
-    /// The operand in global memory.
-    pub gm: Global,
-    /// The number of elements.
-    pub n: Expr,
-}
-
-/// The operation of a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Defines a variable.
-    Let(String, Expr),
-    /// Assigns a value to a variable.
-    Assign(String, Expr),
-    /// Assigns a value to a word of a line in UB.
-    SetWord {
-        /// The line.
-        line: String,
-        /// The index of the word.
-        at: Expr,
-        /// The value.
-        value: Expr,
-    },
-    /// Issues an instruction of the vector unit.
-    Vector(Vector),
-    /// Issues a transfer.
-    Copy(Copy),
-    /// Calls a function.
-    Function(FunctionCall),
-}
-
-/// One statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The operation.
-    pub operation: Operation,
-    /// The synchronisation before the statement.
-    pub sync: Vec<Sync>,
-}
 
 impl From<Operation> for Call {
     fn from(operation: Operation) -> Self {
@@ -59,22 +12,6 @@ impl From<Operation> for Call {
 }
 
 impl Call {
-    /// Returns the effects of the statement, in order.
-    pub fn acts(&self) -> Vec<Act> {
-        let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
-        match &self.operation {
-            Operation::Let(_, Expr::Word(line, _)) => one(Pipe::S, vec![ub(line)], Vec::new()),
-            Operation::Let(..) | Operation::Assign(..) => Vec::new(),
-            Operation::SetWord { line, .. } => one(Pipe::S, Vec::new(), vec![ub(line)]),
-            Operation::Vector(vector) => vec![vector.act()],
-            Operation::Copy(Copy { out, ub, gm, .. }) => {
-                let (ub, gm) = (vec![ub.place()], vec![gm.place()]);
-                if *out { one(Pipe::Mte3, ub, gm) } else { one(Pipe::Mte2, gm, ub) }
-            }
-            Operation::Function(call) => (call.function.acts)(call),
-        }
-    }
-
     /// Returns the call of a function, if the statement is one.
     pub fn function(&self) -> Option<&FunctionCall> {
         if let Operation::Function(call) = &self.operation { Some(call) } else { None }
@@ -84,7 +21,6 @@ impl Call {
     pub fn in_place(&self) -> bool {
         match &self.operation {
             Operation::Vector(vector) => vector.op.in_place(),
-            Operation::Function(call) => call.function.in_place,
             _ => false,
         }
     }
@@ -93,7 +29,9 @@ impl Call {
     pub fn tensors(&self) -> Vec<&Tensor> {
         match &self.operation {
             Operation::Vector(vector) => [&vector.to].into_iter().chain(&vector.from).collect(),
-            Operation::Copy(copy) => vec![&copy.ub],
+            Operation::Copy(Copy { ub: tensor, .. })
+            | Operation::Read { from: tensor, .. }
+            | Operation::Write { to: tensor, .. } => vec![tensor],
             Operation::Function(call) => call.args.iter().filter_map(Argument::tensor).collect(),
             _ => Vec::new(),
         }
@@ -113,9 +51,9 @@ impl Call {
         }
     }
 
-    /// Returns whether the statement has one effect, whose result is this temporary.
+    /// Returns whether the statement is an instruction whose result is this temporary.
     pub fn defines(&self, temp: usize) -> bool {
-        matches!(&self.acts()[..], [Act::Use { writes, .. }] if writes[0] == Place::Temp(temp))
+        matches!(&self.operation, Operation::Vector(vector) if vector.to.as_temp() == Some(temp))
     }
 
     /// Replaces a temporary by a tensor, with the view of the temporary.
@@ -138,8 +76,14 @@ impl Call {
 
     /// Returns the words whose blocks the statement reads.
     pub fn words(&self) -> Vec<u32> {
-        let Some(call) = self.function() else { return Vec::new() };
-        call.args.iter().filter_map(Argument::word).chain(call.words.iter().copied()).collect()
+        let mut all: Vec<u32> = Vec::new();
+        for tensor in self.tensors() {
+            all.extend(if let Buffer::Word(bits) = tensor.buffer { Some(bits) } else { None });
+        }
+        if let Some(call) = self.function() {
+            all.extend(call.function.words().into_iter().chain(call.words.iter().copied()));
+        }
+        all
     }
 
     /// Returns the scalar expressions of the statement.
@@ -147,13 +91,21 @@ impl Call {
         let mut all = Vec::new();
         match &self.operation {
             Operation::Let(_, value) | Operation::Assign(_, value) => all.push(value),
-            Operation::SetWord { at, value, .. } => all.extend([at, value]),
+            Operation::Return(value) | Operation::Read { at: value, .. } => all.push(value),
+            Operation::Write { at, value, .. } => all.extend([at, value]),
+            Operation::Count(_) => {}
             Operation::Vector(vector) => all.extend(vector.scalar.as_ref().map(|s| &s.value)),
             Operation::Copy(Copy { gm: Global { at, .. }, n, .. }) => {
                 all.extend(at.as_ref().into_iter().chain([n]));
             }
             Operation::Function(call) => {
                 all.extend(call.args.iter().filter_map(Argument::expression));
+            }
+        }
+        for tensor in self.tensors() {
+            all.extend(&tensor.at);
+            if let Buffer::Placed { len, .. } = &tensor.buffer {
+                all.push(len);
             }
         }
         for length in self.lengths() {
@@ -164,15 +116,11 @@ impl Call {
         all
     }
 
-    /// Returns the line in UB of which the statement sets a word.
-    pub fn line(&self) -> Option<&str> {
-        if let Operation::SetWord { line, .. } = &self.operation { Some(line) } else { None }
-    }
-
     /// Returns the variable that the statement sets.
     pub fn sets(&self) -> Option<&str> {
         match &self.operation {
             Operation::Let(name, _) | Operation::Assign(name, _) => Some(name),
+            Operation::Read { name, .. } | Operation::Count(name) => Some(name),
             Operation::Function(FunctionCall { outcome, .. }) => match outcome {
                 Outcome::Let(name) | Outcome::Assign(name) | Outcome::Increase(name) => Some(name),
                 Outcome::None | Outcome::Return => None,

@@ -1,44 +1,83 @@
-//! Functions that the emitted text defines, and calls of them.
+//! Functions that the emitted text defines, and the arguments of their calls.
 
-use super::act::{Act, Place, ub, word};
-use super::tensor::{Global, Tensor};
-use super::vector::{Comparison, Length, Scalar, Type};
+use super::act::{Act, CountRead, Place};
+use super::node::{Argument, Body, Definition, Function, FunctionCall, Node, Use};
+use super::tensor::{Buffer, Global, Tensor};
+use super::vector::{Length, Scalar, Type};
 use crate::expr::Expr;
-
-/// An entity that the text of a function refers to besides its arguments.
-#[derive(Clone, Copy, Debug)]
-pub enum Use {
-    /// Another function.
-    Function(&'static Function),
-    /// A buffer, by its address.
-    Buffer(&'static str),
-    /// The constant SLOT_TILE: the number of slots that are numbered at once.
-    SlotTile,
-    /// The constant LIFE_TILE: the number of slots that are counted at once.
-    LifeTile,
-    /// The constants of searches over all links.
-    Searches,
-}
-
-/// A function that the emitted text defines: an operation that the 910B does not have, made from those that it has.
-#[derive(Debug)]
-pub struct Function {
-    /// The name in the text.
-    pub name: &'static str,
-    /// The definition.
-    pub text: &'static str,
-    /// The entities that the definition refers to.
-    pub uses: &'static [Use],
-    /// Returns the effects of a call.
-    pub acts: fn(&FunctionCall) -> Vec<Act>,
-    /// Whether the destination may be one of the sources.
-    pub in_place: bool,
-}
+use std::sync::OnceLock;
 
 impl Function {
-    /// Returns a function that only other functions call, or that touches no memory.
-    pub const fn inner(name: &'static str, text: &'static str, uses: &'static [Use]) -> Self {
-        Self { name, text, uses, acts: |_| Vec::new(), in_place: false }
+    /// Returns a function that is built of nodes.
+    pub const fn new(name: &'static str, about: &'static str, build: fn() -> Definition) -> Self {
+        Self::of(name, about, Body::Nodes(build))
+    }
+
+    /// Returns a function that is text.
+    pub const fn text(
+        name: &'static str,
+        text: &'static str,
+        uses: &'static [Use],
+        acts: fn(&FunctionCall) -> Vec<Act>,
+    ) -> Self {
+        Self::of(name, "", Body::Text { text, uses, acts })
+    }
+
+    const fn of(name: &'static str, about: &'static str, body: Body) -> Self {
+        let ordered = [OnceLock::new(), OnceLock::new()];
+        Self { name, about, body, made: OnceLock::new(), ordered }
+    }
+
+    /// Returns the parameters and statements of a function that is built of nodes.
+    pub fn definition(&self) -> &Definition {
+        self.made.get_or_init(|| match self.body {
+            Body::Nodes(build) => build(),
+            Body::Text { .. } => Definition::default(),
+        })
+    }
+
+    /// Returns the statements with the synchronisation that `order` inserts for a way to read counts.
+    pub fn ordered(&self, count: CountRead, order: impl FnOnce(&mut [Node])) -> &[Node] {
+        self.ordered[count as usize].get_or_init(|| {
+            let mut nodes = self.definition().nodes.clone();
+            order(&mut nodes);
+            nodes
+        })
+    }
+
+    /// Returns the entities that the definition refers to.
+    pub fn uses(&self) -> Vec<Use> {
+        if let Body::Text { uses, .. } = self.body {
+            return uses.to_vec();
+        }
+        let mut all = Vec::new();
+        for node in self.definition().nodes.iter().flat_map(Node::all) {
+            for expression in node.expressions() {
+                expression.each(&mut |e| {
+                    if let Expr::Constant(name) = e {
+                        all.push(Use::Constant(name));
+                    }
+                });
+            }
+            let Node::Call(call) = node else { continue };
+            all.extend(call.function().map(|call| Use::Function(call.function)));
+            all.extend(call.tensors().into_iter().filter_map(|tensor| match tensor.buffer {
+                Buffer::Placed { name, .. } => Some(Use::Buffer(name)),
+                Buffer::Word(bits) => Some(Use::Word(bits)),
+                _ => None,
+            }));
+        }
+        all
+    }
+
+    /// Returns the words whose blocks the function reads.
+    pub fn words(&self) -> Vec<u32> {
+        let words = |used| match used {
+            Use::Word(bits) => vec![bits],
+            Use::Function(function) => function.words(),
+            Use::Buffer(_) | Use::Constant(_) => Vec::new(),
+        };
+        self.uses().into_iter().flat_map(words).collect()
     }
 }
 
@@ -49,30 +88,6 @@ impl PartialEq for Function {
 }
 
 impl Eq for Function {}
-
-/// An argument of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Argument {
-    /// An operand in UB.
-    Tensor(Tensor),
-    /// An operand in global memory.
-    Global(Global),
-    /// A number.
-    Scalar(Scalar),
-    /// A number of elements.
-    Length(Length),
-    /// The block that repeats a word.
-    Word(u32),
-    /// The place of a column among those of a list.
-    Column {
-        /// Whether it is the first column.
-        first: bool,
-        /// Whether it is the last column.
-        last: bool,
-    },
-    /// A comparison of lanes.
-    Comparison(Comparison),
-}
 
 impl Argument {
     /// Returns the tensor, if the argument is one.
@@ -88,11 +103,6 @@ impl Argument {
     /// Returns the length, if the argument is one.
     pub fn length(&self) -> Option<&Length> {
         if let Self::Length(length) = self { Some(length) } else { None }
-    }
-
-    /// Returns the word, if the argument is its block.
-    pub fn word(&self) -> Option<u32> {
-        if let Self::Word(word) = self { Some(*word) } else { None }
     }
 
     /// Returns the scalar expression of the argument, if it has one.
@@ -111,38 +121,34 @@ impl From<Tensor> for Argument {
     }
 }
 
-impl From<Expr> for Argument {
-    fn from(value: Expr) -> Self {
-        Self::Scalar(Scalar::new(value, Type::I32))
+impl From<&Tensor> for Argument {
+    fn from(tensor: &Tensor) -> Self {
+        Self::Tensor(tensor.clone())
     }
 }
 
-/// The use of the result of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The function has no result, or the result is not used.
-    None,
-    /// The result defines a variable.
-    Let(String),
-    /// The result is assigned to a variable.
-    Assign(String),
-    /// The result is added to a variable.
-    Increase(String),
-    /// The kernel ends if the result is true.
-    Return,
+impl From<Global> for Argument {
+    fn from(global: Global) -> Self {
+        Self::Global(global)
+    }
 }
 
-/// A call of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FunctionCall {
-    /// The function.
-    pub function: &'static Function,
-    /// The arguments.
-    pub args: Vec<Argument>,
-    /// The use of the result.
-    pub outcome: Outcome,
-    /// The words whose blocks it reads besides those among the arguments.
-    pub words: Vec<u32>,
+impl From<Scalar> for Argument {
+    fn from(scalar: Scalar) -> Self {
+        Self::Scalar(scalar)
+    }
+}
+
+impl From<Expr> for Argument {
+    fn from(value: Expr) -> Self {
+        Self::Scalar(value.into())
+    }
+}
+
+impl From<bool> for Argument {
+    fn from(value: bool) -> Self {
+        Self::Scalar(Scalar::new(i32::from(value), Type::Bool))
+    }
 }
 
 impl FunctionCall {
@@ -154,7 +160,6 @@ impl FunctionCall {
         match &self.args[n] {
             Argument::Tensor(tensor) => tensor.place(),
             Argument::Global(global) => global.place(),
-            Argument::Word(bits) => ub(&word(*bits)),
             other => panic!("{other:?} is no memory"),
         }
     }

@@ -1,8 +1,11 @@
-//! The nodes of a kernel: statements, loops and branches.
+//! The types of a kernel's nodes: statements, loops and branches, and the functions that statements
+//! call.
 
-use super::act::Sync;
-use super::call::Call;
+use super::act::{Act, Sync};
+use super::tensor::{Element, Global, Tensor};
+use super::vector::{Comparison, Length, Scalar, Type, Vector};
 use crate::expr::Expr;
+use std::sync::OnceLock;
 
 /// A node of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,25 +34,28 @@ pub enum Width {
     },
 }
 
-impl Width {
-    /// Returns the name of the constant in the text.
-    pub fn constant(self) -> Expr {
-        Expr::Constant(match self {
-            Self::Tile => "TILE",
-            Self::Wide { .. } => "WIDE",
-        })
-    }
+/// The change of a loop variable after each round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It grows by a number.
+    By(Expr),
+    /// It doubles.
+    Double,
+    /// It grows by the lanes of a round of a sweep.
+    Sweep(Width),
 }
 
-/// A loop that counts from 0.
+/// A loop over a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// The name of the loop variable.
     pub variable: &'static str,
+    /// The first value.
+    pub from: Expr,
     /// The end of the loop, exclusive.
     pub bound: Expr,
-    /// The lanes per round of a sweep; `None` for a loop that counts by one.
-    pub width: Option<Width>,
+    /// The change of the variable.
+    pub step: Step,
     /// Whether the loop runs at least once for all data.
     pub always: bool,
     /// The synchronisation before the node.
@@ -69,54 +75,180 @@ pub struct If {
     pub otherwise: Vec<Node>,
 }
 
-impl Node {
-    /// Returns the statement, if the node is one.
-    pub fn call(&self) -> Option<&Call> {
-        if let Self::Call(call) = self { Some(call) } else { None }
-    }
-
-    /// Returns the direct children of the node.
-    pub fn bodies(&self) -> impl Iterator<Item = &Self> {
-        let [body, otherwise]: [&[Self]; 2] = match self {
-            Self::Loop(Loop { body, .. }) => [body, &[]],
-            Self::If(If { body, otherwise, .. }) => [body, otherwise],
-            Self::Call(_) | Self::Note(_) => [&[]; 2],
-        };
-        body.iter().chain(otherwise)
-    }
-
-    /// Returns the node and all nodes in it, in text order.
-    pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
-        Box::new(std::iter::once(self).chain(self.bodies().flat_map(Self::all)))
-    }
-
-    /// Returns the scalar expressions of the node itself, without those of its children.
-    pub fn expressions(&self) -> Vec<&Expr> {
-        match self {
-            Self::Call(call) => call.expressions(),
-            Self::Loop(l) => vec![&l.bound],
-            Self::If(branch) => vec![&branch.condition],
-            Self::Note(_) => Vec::new(),
-        }
-    }
+/// A transfer between global memory and UB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Whether the direction is from UB to global memory.
+    pub out: bool,
+    /// The operand in UB.
+    pub ub: Tensor,
+    /// The operand in global memory.
+    pub gm: Global,
+    /// The number of elements.
+    pub n: Expr,
 }
 
-/// Returns all places for synchronisation, in text order.
-pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
-    let mut all = Vec::new();
-    for node in nodes {
-        match node {
-            Node::Call(call) => all.push(&mut call.sync),
-            Node::Loop(l) => {
-                all.push(&mut l.sync);
-                all.extend(syncs(&mut l.body));
-            }
-            Node::If(branch) => {
-                all.extend(syncs(&mut branch.body));
-                all.extend(syncs(&mut branch.otherwise));
-            }
-            Node::Note(_) => {}
-        }
-    }
-    all
+/// The operation of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Defines a variable.
+    Let(String, Expr),
+    /// Assigns a value to a variable.
+    Assign(String, Expr),
+    /// Defines a variable as an element of a tensor.
+    Read {
+        /// The name of the variable.
+        name: String,
+        /// The type of the variable.
+        ty: Type,
+        /// The tensor.
+        from: Tensor,
+        /// The index of the element.
+        at: Expr,
+    },
+    /// Assigns a value to an element of a tensor.
+    Write {
+        /// The tensor.
+        to: Tensor,
+        /// The index of the element.
+        at: Expr,
+        /// The value.
+        value: Expr,
+    },
+    /// Defines a variable as the number of elements that the last `Compact` kept.
+    Count(String),
+    /// Returns a value from a function. Only statements without effects may follow.
+    Return(Expr),
+    /// Issues an instruction of the vector unit.
+    Vector(Vector),
+    /// Issues a transfer.
+    Copy(Copy),
+    /// Calls a function.
+    Function(FunctionCall),
+}
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The operation.
+    pub operation: Operation,
+    /// The synchronisation before the statement.
+    pub sync: Vec<Sync>,
+}
+
+/// The use of the result of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The function has no result, or the result is not used.
+    None,
+    /// The result defines a variable.
+    Let(String),
+    /// The result is assigned to a variable.
+    Assign(String),
+    /// The result is added to a variable.
+    Increase(String),
+    /// The kernel ends if the result is true.
+    Return,
+}
+
+/// A call of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    /// The function.
+    pub function: &'static Function,
+    /// The arguments.
+    pub args: Vec<Argument>,
+    /// The use of the result.
+    pub outcome: Outcome,
+    /// The words whose blocks it reads, if the function is text.
+    pub words: Vec<u32>,
+}
+
+/// An argument of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// An operand in UB.
+    Tensor(Tensor),
+    /// An operand in global memory.
+    Global(Global),
+    /// A number.
+    Scalar(Scalar),
+    /// A number of elements.
+    Length(Length),
+    /// A comparison of lanes.
+    Comparison(Comparison),
+}
+
+/// An entity that the text of a function refers to besides its arguments.
+#[derive(Clone, Copy, Debug)]
+pub enum Use {
+    /// Another function.
+    Function(&'static Function),
+    /// A buffer, by its address.
+    Buffer(&'static str),
+    /// The block that repeats a word.
+    Word(u32),
+    /// A constant.
+    Constant(&'static str),
+}
+
+/// A function that the emitted text defines: an operation that the 910B does not have, made from
+/// those that it has.
+#[derive(Debug)]
+pub struct Function {
+    /// The name in the text.
+    pub name: &'static str,
+    /// The comment in the text.
+    pub about: &'static str,
+    /// The definition.
+    pub body: Body,
+    pub(super) made: OnceLock<Definition>,
+    pub(super) ordered: [OnceLock<Vec<Node>>; 2],
+}
+
+/// The definition of a function.
+#[derive(Debug)]
+pub enum Body {
+    /// A function that returns the nodes.
+    Nodes(fn() -> Definition),
+    /// C++.
+    Text {
+        /// The text.
+        text: &'static str,
+        /// The entities that the text refers to.
+        uses: &'static [Use],
+        /// Returns the effects of a call.
+        acts: fn(&FunctionCall) -> Vec<Act>,
+    },
+}
+
+/// The parameters and the statements of a function.
+#[derive(Clone, Debug, Default)]
+pub struct Definition {
+    /// The parameters, in order.
+    pub params: Vec<Param>,
+    /// The statements, without synchronisation.
+    pub nodes: Vec<Node>,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// The name.
+    pub name: &'static str,
+    /// The type.
+    pub ty: ParamType,
+}
+
+/// The type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamType {
+    /// A tensor in UB.
+    Ub(Element),
+    /// An array in global memory.
+    Gm,
+    /// A number or a condition.
+    Scalar(Type),
+    /// A comparison of lanes.
+    Comparison,
 }

@@ -1,6 +1,6 @@
 //! The operands in memory: buffers in UB, and arrays in global memory.
 
-use super::act::{Part, Place};
+use super::act::{Part, Place, ub, word};
 use crate::expr::Expr;
 
 /// The type of the elements of a buffer.
@@ -38,15 +38,19 @@ pub enum Buffer {
     Named(String),
     /// A temporary of a tile that has no register yet.
     Temp(usize),
-    /// The start of a buffer that the text does not declare, given by its address.
+    /// The start of a buffer that the kernel does not declare, given by its address.
     Placed {
         /// The name of the buffer.
-        name: String,
+        name: &'static str,
         /// The type of the elements.
         element: Element,
         /// The number of elements.
         len: Expr,
+        /// The name under which a function declares it.
+        called: Option<&'static str>,
     },
+    /// The block that repeats one word.
+    Word(u32),
 }
 
 /// The type as which the bits of a tensor are interpreted.
@@ -64,6 +68,8 @@ pub enum View {
     F32,
     /// 16-bit floats.
     F16,
+    /// Unsigned 64-bit numbers.
+    U64,
 }
 
 /// An operand in UB.
@@ -71,16 +77,22 @@ pub enum View {
 pub struct Tensor {
     /// The memory.
     pub buffer: Buffer,
-    /// Whether the operand is the tile of this round and not the whole buffer.
+    /// Whether the operand is the part of this round and not the whole buffer.
     pub tile: bool,
+    /// The first element, if it is neither that of the buffer nor that of a sweep's tile.
+    pub at: Option<Expr>,
     /// The type as which the bits are interpreted.
     pub view: View,
 }
 
 impl Tensor {
+    fn whole(buffer: Buffer) -> Self {
+        Self { buffer, tile: false, at: None, view: View::Own }
+    }
+
     /// Returns a whole buffer.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { buffer: Buffer::Named(name.into()), tile: false, view: View::Own }
+        Self::whole(Buffer::Named(name.into()))
     }
 
     /// Returns the tile of this round of a buffer.
@@ -90,13 +102,30 @@ impl Tensor {
 
     /// Returns a temporary.
     pub fn temp(number: usize) -> Self {
-        Self { buffer: Buffer::Temp(number), tile: false, view: View::Own }
+        Self::whole(Buffer::Temp(number))
     }
 
     /// Returns a buffer that the text does not declare.
-    pub fn placed(name: &str, element: Element, len: Expr) -> Self {
-        let buffer = Buffer::Placed { name: name.into(), element, len };
-        Self { buffer, tile: false, view: View::Own }
+    pub fn placed(name: &'static str, element: Element, len: impl Into<Expr>) -> Self {
+        Self::whole(Buffer::Placed { name, element, len: len.into(), called: None })
+    }
+
+    /// Returns the block that repeats a word.
+    pub fn word(bits: u32) -> Self {
+        Self::whole(Buffer::Word(bits))
+    }
+
+    /// Returns the tensor from an element on.
+    #[must_use]
+    pub fn at(&self, first: impl Into<Expr>) -> Self {
+        Self { at: Some(first.into()), ..self.clone() }
+    }
+
+    /// Returns the part of the tensor from an element on that one round of the innermost loop touches, and
+    /// no other round.
+    #[must_use]
+    pub fn of_round(&self, first: impl Into<Expr>) -> Self {
+        Self { tile: true, ..self.at(first) }
     }
 
     /// Returns the tensor with its bits interpreted as another type.
@@ -107,9 +136,24 @@ impl Tensor {
 
     /// Returns the place that the operand touches.
     pub fn place(&self) -> Place {
+        self.place_of(None)
+    }
+
+    /// Returns the place that an instruction touches that processes `n` elements of the operand.
+    pub fn place_of(&self, n: Option<&Expr>) -> Place {
         let part = if self.tile { Part::Tile } else { Part::Whole };
         match &self.buffer {
-            Buffer::Named(name) | Buffer::Placed { name, .. } => Place::Ub(name.clone(), part),
+            Buffer::Named(name) => Place::Ub(name.clone(), part),
+            Buffer::Placed { name, .. } if self.tile => Place::Ub((*name).into(), part),
+            Buffer::Placed { name, element, .. } => {
+                let number = |e: &Expr| e.value(&|_| None).and_then(|n| u32::try_from(n).ok());
+                let first = self.at.as_ref().map_or(Some(0), number);
+                let n = n.filter(|_| self.view == View::Own).and_then(number);
+                let from = first.unwrap_or(0) * element.size();
+                let to = first.zip(n).map_or(u32::MAX, |(first, n)| (first + n) * element.size());
+                Place::Ub((*name).into(), Part::Bytes(from, to))
+            }
+            Buffer::Word(bits) => ub(&word(*bits)),
             Buffer::Temp(n) => Place::Temp(*n),
         }
     }
@@ -128,10 +172,16 @@ impl Tensor {
     }
 }
 
+impl From<&Self> for Tensor {
+    fn from(tensor: &Self) -> Self {
+        tensor.clone()
+    }
+}
+
 /// An operand in global memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
-    /// The name of the array.
+    /// The array, as the text names it.
     pub array: String,
     /// The plane of the array, if it has planes; planes do not overlap.
     pub plane: Option<&'static str>,
@@ -140,14 +190,14 @@ pub struct Global {
 }
 
 impl Global {
-    /// Returns an array from an element on.
-    pub fn at(array: impl Into<String>, at: Expr) -> Self {
-        Self { array: array.into(), plane: None, at: Some(at) }
+    /// Returns an array of the kernel from an element on.
+    pub fn at(array: &str, at: Expr) -> Self {
+        Self { at: Some(at), ..Self::array(array) }
     }
 
-    /// Returns a whole array.
-    pub fn array(array: impl Into<String>) -> Self {
-        Self { array: array.into(), plane: None, at: None }
+    /// Returns a whole array of the kernel.
+    pub fn array(array: &str) -> Self {
+        Self { array: format!("gm.{array}"), plane: None, at: None }
     }
 
     /// Returns the place that the operand touches.

@@ -1,6 +1,6 @@
 //! The instructions of the vector unit.
 
-use super::act::{Act, Pipe, SELECT_SCRATCH, ub};
+use super::act::{Act, Pipe, Place, SELECT_SCRATCH, ub};
 use super::tensor::Tensor;
 use crate::expr::Expr;
 
@@ -11,6 +11,10 @@ pub enum Comparison {
     Equal,
     /// The first lane is smaller.
     Less,
+    /// The first lane is not larger.
+    LessOrEqual,
+    /// The first lane is not smaller.
+    GreaterOrEqual,
 }
 
 /// The rounding of a cast.
@@ -24,11 +28,15 @@ pub enum Rounding {
 
 /// A kind of instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the AscendC call of the same name")]
+#[expect(
+    missing_docs,
+    reason = "each is the call of the same name, of AscendC or of instructions.h.in"
+)]
 pub enum VectorOp {
     Add,
     Sub,
     Mul,
+    Max,
     Adds,
     Muls,
     Maxs,
@@ -43,17 +51,20 @@ pub enum VectorOp {
     Duplicate,
     Cast(Rounding),
     Gather,
+    AndWord,
+    OrWord,
+    Compact,
 }
 
 impl VectorOp {
     /// Returns whether the destination may be one of the sources.
     pub fn in_place(self) -> bool {
         match self {
-            Self::Add | Self::Sub | Self::Mul | Self::Adds | Self::Muls | Self::Maxs => true,
-            Self::And | Self::Or | Self::Not | Self::ShiftLeft | Self::ShiftRight => true,
-            Self::Select => true,
+            Self::Add | Self::Sub | Self::Mul | Self::Max | Self::Adds | Self::Muls => true,
+            Self::Maxs | Self::And | Self::Or | Self::Not | Self::ShiftLeft => true,
+            Self::ShiftRight | Self::Select | Self::AndWord | Self::OrWord => true,
             Self::Compare(_) | Self::Compares(_) | Self::Duplicate => false,
-            Self::Cast(_) | Self::Gather => false,
+            Self::Cast(_) | Self::Gather | Self::Compact => false,
         }
     }
 }
@@ -100,6 +111,12 @@ pub enum Type {
     U16,
     /// A 16-bit float.
     F16,
+    /// A signed 16-bit number.
+    I16,
+    /// An unsigned 64-bit number.
+    U64,
+    /// A condition.
+    Bool,
 }
 
 /// A scalar operand.
@@ -134,12 +151,28 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// Returns the effect of the instruction. `Select` also overwrites the end of UB.
+    /// Returns the effect of the instruction. `Select` also overwrites the end of UB, and `Compact` the
+    /// register of counts.
     pub fn act(&self) -> Act {
-        let mut writes = vec![self.to.place()];
-        if self.op == VectorOp::Select {
-            writes.push(ub(SELECT_SCRATCH));
+        let n = if let Length::Of(n) = &self.over { Some(n) } else { None };
+        let mut writes = vec![self.to.place_of(n)];
+        match self.op {
+            VectorOp::Select => writes.push(ub(SELECT_SCRATCH)),
+            VectorOp::Compact => writes.push(Place::Count),
+            _ => {}
         }
-        Act::Use { pipe: Pipe::V, reads: self.from.iter().map(Tensor::place).collect(), writes }
+        let reads = match self.op {
+            // The operands have lengths of their own.
+            VectorOp::Gather | VectorOp::Select | VectorOp::Compact => None,
+            _ => n,
+        };
+        let reads = self.from.iter().map(|tensor| tensor.place_of(reads)).collect();
+        Act::Use { pipe: Pipe::V, reads, writes }
+    }
+}
+
+impl<T: Into<Expr>> From<T> for Scalar {
+    fn from(value: T) -> Self {
+        Self::new(value, Type::I32)
     }
 }

@@ -1,45 +1,92 @@
 //! Appends to lists: the lanes of a vector under a mask.
 
-use super::basic::{COMPACT, call};
+use super::basic::call;
+use crate::ascend::aiv::Element::{Bits, Word};
 use crate::ascend::aiv::{
-    Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Length, Outcome, Tensor, Use, ub, v,
-};
-use crate::ascend::cost::setting::{Load, wait};
-use crate::ascend::cost::{Unit, Work};
-
-/// The number of set bits of a mask.
-pub static COUNT: Function = Function {
-    name: "Count",
-    text: include_str!("count.h.in"),
-    uses: &[Use::Function(&COMPACT), Use::Buffer("packed"), Use::Buffer("iota")],
-    acts: |call| vec![v(&[&call.place(0), &ub("iota")], &[&ub("packed")]), Act::Count],
-    in_place: false,
+    Argument, Call, Expr, Function, Length, Outcome, Scalar, TILE, Tensor, Type, args,
 };
 
-/// The words of a list's last block, followed by the lanes of a value.
-pub static COMPACT_AFTER_TAIL: Function = Function::inner(
-    "CompactAfterTail",
-    include_str!("compact_after_tail.h.in"),
-    &[Use::Function(&COMPACT), Use::Buffer("lane_scratch"), Use::Buffer("mask_scratch")],
-);
+function! {
+    /// Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
+    pub static COUNT = "Count", |f| {
+        let mask = f.mask("mask");
+        let lanes = f.number("lanes");
+        let iota = Tensor::placed("iota", Word, TILE);
+        f.compact(Tensor::placed("packed", Word, TILE), &iota, &mask, lanes);
+        let kept = f.kept();
+        f.give(kept);
+    }
+}
 
-/// Appends the lanes of a value to a column of a list.
-pub static APPEND: Function = Function {
-    name: "Append",
-    text: include_str!("append.h.in"),
-    uses: &[Use::Function(&COMPACT), Use::Function(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
-    acts: append_acts,
-    in_place: false,
-};
+function! {
+    /// packed = the words of the list's last, partly filled block, then the lanes of value under a mask.
+    /// The words and their own bits lie one repeat before the lanes; lanes <= TILE. The columns of a list
+    /// are appended in order under one mask: the first one extends the mask by those bits, and the next
+    /// columns reuse it.
+    pub static COMPACT_AFTER_TAIL = "CompactAfterTail", |f| {
+        let [packed, list] = f.tensors(Word, ["packed", "list"]);
+        let len = f.number("len");
+        let (value, mask) = (f.words("value"), f.mask("mask"));
+        let (lanes, first) = (f.number("lanes"), f.scalar("first", Type::Bool));
+        let joined = Tensor::local("joined", "lane_scratch", Word, TILE + 256);
+        let bits = Tensor::local("joinedMask", "mask_scratch", Bits, TILE / 16 + 16);
+        f.when(first.expr(), |f| {
+            let ones = Expr::power_of_two(len % 8) - 1;
+            f.duplicate(&bits, Scalar::new(ones, Type::U16), 1);
+            f.or(bits.at(16), [&mask, &mask], TILE / 16);
+        });
+        f.adds(&joined, list.at(len / 8 * 8), 0, 8);
+        f.adds(joined.at(256), &value, 0, lanes);
+        f.compact(&packed, &joined, &bits, lanes + 256);
+    }
+}
 
-/// Appends the lanes of a value to a column of a list that lies in the same memory.
-pub static APPEND_IN_PLACE: Function = Function {
-    name: "AppendInPlace",
-    text: include_str!("append_in_place.h.in"),
-    uses: &[Use::Function(&COMPACT), Use::Function(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
-    acts: append_in_place_acts,
-    in_place: false,
-};
+function! {
+    /// Appends the lanes of value under a mask to one column of a list of len words, and returns their
+    /// number for the last column. GatherMask writes from the start of a block, so the words of a partly
+    /// filled last block are compacted again with the lanes. lanes <= TILE unless len is a multiple of 8.
+    pub static APPEND = "Append", |f| {
+        let (list, len) = (f.words("list"), f.number("len"));
+        let (value, mask) = (f.words("value"), f.mask("mask"));
+        let lanes = f.number("lanes");
+        let [first, last] = ["first", "last"].map(|name| f.scalar(name, Type::Bool));
+        let packed = Tensor::local("packed", "packed", Word, TILE + 256);
+        f.choose(
+            len.is_multiple_of(8),
+            |f| f.compact(list.at(len), &value, &mask, lanes),
+            |f| {
+                f.call(&COMPACT_AFTER_TAIL, args![packed, list, len, value, mask, lanes, first]);
+                let kept = f.kept();
+                f.adds(list.at(len / 8 * 8), &packed, 0, kept);
+            },
+        );
+        f.when(last.expr(), |f| {
+            let kept = f.kept();
+            f.give(kept - len % 8);
+        });
+        f.give(0);
+    }
+}
+
+function! {
+    /// Appends as Append does, where value lies in the same memory as the list and not before its end;
+    /// lanes <= TILE.
+    pub static APPEND_IN_PLACE = "AppendInPlace", |f| {
+        let (list, len) = (f.words("list"), f.number("len"));
+        let (value, mask) = (f.words("value"), f.mask("mask"));
+        let lanes = f.number("lanes");
+        let [first, _] = ["first", "last"].map(|name| f.scalar(name, Type::Bool));
+        let packed = Tensor::local("packed", "packed", Word, TILE + 256);
+        f.choose(
+            len.is_multiple_of(8),
+            |f| f.compact(&packed, &value, &mask, lanes),
+            |f| f.call(&COMPACT_AFTER_TAIL, args![packed, list, len, value, mask, lanes, first]),
+        );
+        let kept = f.kept();
+        f.adds(list.at(len / 8 * 8), &packed, 0, kept);
+        f.give(kept - len % 8);
+    }
+}
 
 /// Adds the number of lanes under a mask to the length of a list that has no columns.
 pub fn count(len: String, mask: Tensor) -> Call {
@@ -63,41 +110,8 @@ pub fn append(
         value.into(),
         mask.into(),
         Argument::Length(Length::Lanes),
-        Argument::Column { first, last },
+        first.into(),
+        last.into(),
     ];
     call(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
-}
-
-fn append_acts(call: &FunctionCall) -> Vec<Act> {
-    let [list, value, mask] = [0, 2, 3].map(|n| call.place(n));
-    let (lanes, packed, joined_mask) = (ub("lane_scratch"), ub("packed"), ub("mask_scratch"));
-    let join = v(&[&list], &[&lanes, &joined_mask]);
-    let pack = v(&[&lanes, &joined_mask], &[&packed]);
-    let tail = vec![join, BARRIER, pack, Act::Count];
-    let mut acts = vec![Act::Maybe(tail), v(&[&value, &mask, &packed], &[&list])];
-    // The call for the last column returns the number of lanes.
-    acts.extend((call.outcome != Outcome::None).then_some(Act::Count));
-    acts
-}
-
-fn append_in_place_acts(call: &FunctionCall) -> Vec<Act> {
-    let [list, value, mask] = [0, 2, 3].map(|n| call.place(n));
-    let (lanes, packed, joined_mask) = (ub("lane_scratch"), ub("packed"), ub("mask_scratch"));
-    let join = v(&[&list], &[&lanes, &joined_mask]);
-    let pack = v(&[&value, &mask, &lanes, &joined_mask], &[&packed]);
-    vec![Act::Maybe(vec![join, BARRIER]), pack, Act::Count, v(&[&packed], &[&list])]
-}
-
-/// Returns the additional work where a list of this many columns ends inside a block: two
-/// instructions for the mask, and for each column a copy of the last block, of the value and of the
-/// compacted words, the four repeats of the last block in GatherMask, a barrier and a wait for the
-/// count.
-pub fn tail_work(load: &Load, columns: usize) -> Work {
-    if load.at.is_multiple_of(8) || columns == 0 {
-        return Work::default();
-    }
-    let copies =
-        Work::vector(1, 8) + Work::vector(1, load.lanes) + Work::of(Unit::Compactions, 4.0);
-    let column = copies + Work::chain(1, load.active) + wait();
-    Work::vector(2, load.lanes.div_ceil(32)) + column * columns as f64
 }

@@ -1,82 +1,104 @@
 //! Lifetimes of slots: writes, refreshes by a rule, and decay.
 
-use super::basic::{COMPACT, call};
+use super::basic::call;
+use crate::ascend::aiv::Element::{Half, Mask, Word};
 use crate::ascend::aiv::{
-    Act, Argument, BARRIER, Call, Expr, Function, Length, Outcome, Place, SELECT_SCRATCH, Scalar,
-    TO_S, Tensor, Type, Use, s, ub, v,
-};
-use crate::ascend::cost::setting::{Load, Setting, scalars};
-use crate::ascend::cost::{Unit, Work};
-
-/// Writes one lifetime to the slots of all lanes.
-pub static SET_LIFETIME_ALL: Function = Function {
-    name: "SetLifetimeAll",
-    text: include_str!("set_lifetime_all.h.in"),
-    uses: &[],
-    acts: |call| vec![s(&[&call.place(1)], &[&call.place(0)])],
-    in_place: false,
+    Argument, Call, Comparison, Expr, Length, Loop, Outcome, Rounding, SLOTS, Scalar, Step, TILE,
+    Tensor, Type, args, half,
 };
 
-/// Writes one lifetime to the slots of the lanes under a mask.
-pub static SET_LIFETIME_MASKED: Function = Function {
-    name: "SetLifetimeMasked",
-    text: include_str!("set_lifetime_masked.h.in"),
-    uses: &[Use::Function(&SET_LIFETIME_ALL), Use::Function(&COMPACT), Use::Buffer("packed")],
-    acts: |call| {
-        let packed = ub("packed");
-        let pack = v(&[&call.place(1), &call.place(3)], &[&packed]);
-        vec![pack, TO_S, s(&[&packed], &[&call.place(0)])]
-    },
-    in_place: false,
-};
+/// The constant with the number of lifetimes that one instruction processes.
+const LIFE_TILE: Expr = Expr::Constant("LIFE_TILE");
 
-/// Replaces the lifetimes of the slots of all lanes by the rule.
-pub static REFRESH_LIFETIME_ALL: Function = Function {
-    name: "RefreshLifetimeAll",
-    text: include_str!("refresh_lifetime_all.h.in"),
-    uses: &[Use::Buffer("lane_scratch"), Use::Buffer("lifetimes"), Use::Buffer("rule")],
-    acts: |call| refresh_acts(&call.place(0), &call.place(1)),
-    in_place: false,
-};
+function! {
+    /// life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
+    pub static SET_LIFETIME_ALL = "SetLifetimeAll", |f| {
+        let ([life], slot) = (f.tensors(Half, ["life"]), f.words("slot"));
+        let (value, n) = (f.scalar("value", Type::F16), f.number("n"));
+        f.repeat(Loop::over("i", n / 2), |f, i| {
+            let to = f.read(("to", Type::U64), &slot, i);
+            for lane in 0..2 {
+                f.write(&life, to.lane(32, lane), value);
+            }
+        });
+        f.when(n.is_multiple_of(2).opposite(), |f| {
+            let to = f.read(("to", Type::I32), &slot, n - 1);
+            f.write(&life, to, value);
+        });
+    }
+}
 
-/// Replaces the lifetimes of the slots of the lanes under a mask by the rule.
-pub static REFRESH_LIFETIME_MASKED: Function = Function {
-    name: "RefreshLifetimeMasked",
-    text: include_str!("refresh_lifetime_masked.h.in"),
-    uses: &[Use::Function(&REFRESH_LIFETIME_ALL), Use::Function(&COMPACT), Use::Buffer("packed")],
-    acts: |call| {
-        let packed = ub("packed");
-        let compact = v(&[&call.place(1), &call.place(2)], &[&packed]);
-        [vec![compact, Act::Count], refresh_acts(&call.place(0), &packed)].concat()
-    },
-    in_place: false,
-};
+function! {
+    /// life[slot[i]] = value for the lanes under a mask; lanes <= TILE.
+    pub static SET_LIFETIME_MASKED = "SetLifetimeMasked", |f| {
+        let ([life], slot) = (f.tensors(Half, ["life"]), f.words("slot"));
+        let value = f.scalar("value", Type::F16);
+        let (mask, lanes) = (f.mask("mask"), f.number("lanes"));
+        let at = Tensor::local("at", "packed", Word, TILE);
+        f.compact(&at, &slot, &mask, lanes);
+        let kept = f.kept();
+        f.call(&SET_LIFETIME_ALL, args![life, at, value, kept]);
+    }
+}
 
-/// Decreases all lifetimes.
-pub static DECAY_LIFETIMES: Function = Function {
-    name: "DecayLifetimes",
-    text: include_str!("decay_lifetimes.h.in"),
-    uses: &[],
-    acts: |call| {
-        let life = call.place(0);
-        vec![BARRIER, v(&[&life], &[&life]), BARRIER, v(&[&life], &[&life])]
-    },
-    in_place: false,
-};
+function! {
+    /// life[slot[i]] = rule[life[slot[i]] + 128] for n lanes, n <= TILE: each slot is used once more.
+    /// `rule` has 256 halfs, one for each lifetime from -128 on.
+    pub static REFRESH_LIFETIME_ALL = "RefreshLifetimeAll", |f| {
+        let ([life], slot) = (f.tensors(Half, ["life"]), f.words("slot"));
+        let n = f.number("n");
+        let offset = Tensor::local("offset", "lane_scratch", Word, TILE);
+        let lifetimes = Tensor::local("lifetimes", "lifetimes", Half, TILE);
+        f.shift_left(&offset, &slot, 1, n);
+        f.gather(&lifetimes, &life, &offset, n);
+        f.cast(&offset, &lifetimes, Rounding::Nearest, n);
+        f.adds(&offset, &offset, 128, n);
+        f.shift_left(&offset, &offset, 1, n);
+        f.gather(&lifetimes, &Tensor::placed("rule", Half, 256), &offset, n);
+        f.repeat(Loop::over("i", n), |f, i| {
+            let to = f.read(("to", Type::I32), &slot, i);
+            let next = f.read(("next", Type::F16), &lifetimes, i);
+            f.write(&life, to, next);
+        });
+    }
+}
 
-/// Marks the slots that the last step used as unused.
-pub static END_STEP_USES: Function = Function {
-    name: "EndStepUses",
-    text: include_str!("end_step_uses.h.in"),
-    uses: &[Use::Buffer("scratch"), Use::Buffer("mask_scratch"), Use::LifeTile],
-    acts: |call| {
-        let (life, mask, scratch) = (call.place(0), ub("mask_scratch"), ub("scratch"));
-        let choice = v(&[&mask, &scratch, &life], &[&life, &ub(SELECT_SCRATCH)]);
-        let iteration = [BARRIER, v(&[&life], &[&mask, &scratch]), BARRIER, choice];
-        [iteration.clone(), iteration].concat()
-    },
-    in_place: false,
-};
+function! {
+    /// life[slot[i]] = rule[life[slot[i]] + 128] for the lanes under a mask; lanes <= TILE.
+    pub static REFRESH_LIFETIME_MASKED = "RefreshLifetimeMasked", |f| {
+        let ([life], slot) = (f.tensors(Half, ["life"]), f.words("slot"));
+        let (mask, lanes) = (f.mask("mask"), f.number("lanes"));
+        let at = Tensor::local("at", "packed", Word, TILE);
+        f.compact(&at, &slot, &mask, lanes);
+        let kept = f.kept();
+        f.call(&REFRESH_LIFETIME_ALL, args![life, at, kept]);
+    }
+}
+
+function! {
+    /// life = max(life - by, -128) for all SLOTS slots.
+    pub static DECAY_LIFETIMES = "DecayLifetimes", |f| {
+        let ([life], by) = (f.tensors(Half, ["life"]), f.number("by"));
+        f.adds(&life, &life, half(by.expr().negative()), SLOTS);
+        f.maxs(&life, &life, half(-128), SLOTS);
+    }
+}
+
+function! {
+    /// life = life >= 0 ? life - 128 : life for all SLOTS slots. A lifetime of 0 or more marks a slot
+    /// that the last step used; the subtraction removes the mark and keeps the score.
+    pub static END_STEP_USES = "EndStepUses", |f| {
+        let [life] = f.tensors(Half, ["life"]);
+        let ended = Tensor::local("ended", "scratch", Half, LIFE_TILE);
+        let used = Tensor::local("used", "life_mask", Mask, LIFE_TILE / 8);
+        f.repeat(Loop::over("base", SLOTS).step(Step::By(LIFE_TILE)), |f, base| {
+            let tile = life.at(base);
+            f.compares(&used, &tile, (Comparison::GreaterOrEqual, half(0)), LIFE_TILE);
+            f.adds(&ended, &tile, half(-128), LIFE_TILE);
+            f.select(&tile, &used, [ended, tile.clone()], LIFE_TILE);
+        });
+    }
+}
 
 /// Returns a lifetime as a scalar operand.
 pub fn lifetime(n: i8) -> Scalar {
@@ -102,51 +124,11 @@ pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
 }
 
 /// Decreases all lifetimes by `by`, to -128 at the lowest.
-pub fn decay(by: Expr) -> Call {
-    call(&DECAY_LIFETIMES, vec![Tensor::named("life").into(), by.into()], Outcome::None)
+pub fn decay(life: String, by: Expr) -> Call {
+    call(&DECAY_LIFETIMES, vec![Tensor::named(life).into(), by.into()], Outcome::None)
 }
 
 /// Marks the slots that the last step used as unused.
-pub fn end_step_uses() -> Call {
-    call(&END_STEP_USES, vec![Tensor::named("life").into()], Outcome::None)
-}
-
-/// Returns the acts that read the lifetimes of slots, look them up in the rule and write them.
-fn refresh_acts(life: &Place, slot: &Place) -> Vec<Act> {
-    let [offset, lifetimes, rule] = ["lane_scratch", "lifetimes", "rule"].map(ub);
-    let mut acts = vec![v(&[slot], &[&offset])];
-    for act in [
-        v(&[life, &offset], &[&lifetimes]),
-        v(&[&lifetimes], &[&offset]),
-        v(&[&offset], &[&offset]),
-        v(&[&offset], &[&offset]),
-        v(&[&offset, &rule], &[&lifetimes]),
-    ] {
-        acts.extend([BARRIER, act]);
-    }
-    acts.extend([TO_S, s(&[slot, &lifetimes], &[life])]);
-    acts
-}
-
-/// Returns the work of [`set`] that depends on the number of lanes under the mask.
-pub fn set_work(setting: &Setting, load: &Load) -> Work {
-    scalars((1.5 + setting.packed()) * load.active as f64 + 0.5 * (load.active % 2) as f64)
-}
-
-/// Returns the work of [`refresh`] that depends on the number of lanes under the mask.
-pub fn refresh_work(setting: &Setting, load: &Load) -> Work {
-    let n = load.active as f64;
-    scalars((3.0 + setting.packed()) * n) + Work::of(Unit::Gathers, 2.0 * n)
-}
-
-/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`]: a
-/// compare, an addition, and a Select with what it runs besides its instruction.
-pub fn decay_work(setting: &Setting, load: &Load, ends_uses: bool) -> Work {
-    let decay = setting.passes(load.lanes, setting.slots, 2);
-    if !ends_uses {
-        return decay;
-    }
-    let iterations = load.lanes.div_ceil(setting.life_tile as usize) as f64;
-    let select = (Work::vector(1, 8) + Work::of(Unit::Barriers, 3.0)) * iterations;
-    decay + setting.passes(load.lanes, setting.life_tile, 3) + select
+pub fn end_step_uses(life: String) -> Call {
+    call(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
 }

@@ -1,33 +1,48 @@
 //! Reads of words in global memory at computed indices.
 
 use super::basic::call;
+use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{
-    Act, Argument, BARRIER, Call, Expr, FROM_S, Function, FunctionCall, Global, Length, Outcome,
-    Pipe, SELECT_SCRATCH, Sync, TO_S, Tensor, Use, s, ub, v,
+    Argument, Call, Expr, Global, Length, Loop, Outcome, Relation, Step, TILE, Tensor, Type, View,
 };
-use crate::ascend::cost::setting::{Load, dma, scalars};
-use crate::ascend::cost::{Unit, Work};
 
-/// Reads one word per lane, each by a DMA of its own.
-pub static LOOKUP: Function = Function {
-    name: "Lookup",
-    text: include_str!("lookup.h.in"),
-    uses: &[
-        Use::Buffer("packed"),
-        Use::Buffer("lane_scratch"),
-        Use::Buffer("entry_blocks"),
-        Use::Buffer("iota"),
-    ],
-    acts,
-    in_place: false,
-};
+function! {
+    /// dst[i] = from[at + index[i]] where mask[i] is set and index[i] is in 0..n-1, else -1, for `lanes`
+    /// lanes; 0 < lanes <= TILE. Each lane's word is copied by a DMA of its own into a block of its own.
+    pub static LOOKUP = "Lookup", |f| {
+        let (dst, from) = (f.words("dst"), f.global("from"));
+        let [at, n] = f.numbers(["at", "n"]);
+        let (index, mask, lanes) = (f.words("index"), f.mask("mask"), f.number("lanes"));
+        let entries = Tensor::local("entries", "packed", Word, TILE);
+        let offset = Tensor::local("offset", "lane_scratch", Word, 64);
+        let blocks = Tensor::local("blocks", "entry_blocks", Word, 64 * 8);
+        let floats = |t: &Tensor| t.clone().viewed_as(View::F32);
+        f.duplicate(&entries, (-1).into(), lanes);
+        f.shift_left(&offset, &Tensor::placed("iota", Word, 64), 5, 64);
+        f.select(floats(&entries), &mask, [&index, &entries].map(floats), lanes);
+        let groups = Loop::over("base", lanes).step(Step::By(64.into()));
+        f.repeat(Loop { always: true, ..groups }, |f, base| {
+            let count = f.set("count", Expr::min(lanes - base, 64));
+            f.duplicate(&blocks, (-1).into(), 64 * 8);
+            f.repeat(Loop::over("i", count), |f, i| {
+                let entry = f.read(("entry", Type::I32), &entries, base + i);
+                f.when(Expr::test(Relation::Above, entry, -1), |f| {
+                    f.when(Expr::test(Relation::Above, n, entry), |f| {
+                        f.copy_in(blocks.of_round(i * 8), &from, at + entry, 1);
+                    });
+                });
+            });
+            f.gather(dst.at(base), &blocks, &offset, count);
+        });
+    }
+}
 
 /// Calls `to = from[at + index]` for the lanes under a mask whose index is in `0..n`; the others
 /// get -1.
 pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tensor; 2]) -> Call {
     let args = vec![
         to.into(),
-        Argument::Global(Global::array(from)),
+        Argument::Global(Global::array(&from)),
         at.into(),
         n.into(),
         index.into(),
@@ -35,26 +50,4 @@ pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tens
         Argument::Length(Length::Lanes),
     ];
     call(&LOOKUP, args, Outcome::None)
-}
-
-fn acts(call: &FunctionCall) -> Vec<Act> {
-    let [to, gm, index, mask] = [0, 1, 4, 5].map(|n| call.place(n));
-    let [entries, offset, blocks] = ["packed", "lane_scratch", "entry_blocks"].map(ub);
-    let read = Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![blocks.clone()] };
-    let mut acts = vec![v(&[], &[&entries]), v(&[&ub("iota")], &[&offset])];
-    acts.extend([BARRIER, v(&[&index, &mask, &entries], &[&entries, &ub(SELECT_SCRATCH)])]);
-    for _ in 0..2 {
-        acts.extend([BARRIER, v(&[], &[&blocks])]);
-        acts.extend([TO_S, s(&[&entries], &[]), read.clone()]);
-        acts.push(Act::Sync(Sync::Flag(Pipe::Mte2, Pipe::V)));
-        acts.push(v(&[&blocks, &offset], &[&to]));
-    }
-    acts.push(FROM_S);
-    acts
-}
-
-/// Returns the work that depends on the number of lanes under the mask.
-pub fn work(load: &Load) -> Work {
-    let wait = Work::of(Unit::Waits, load.lanes.div_ceil(64) as f64);
-    scalars(load.lanes as f64) + dma(1, 0.0) * load.active as f64 + wait
 }

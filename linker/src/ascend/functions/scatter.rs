@@ -1,52 +1,80 @@
 //! Writes at computed indices. The scalar unit makes them lane by lane, because a 910B has no
 //! scatter.
 
-use super::basic::{COMPACT, call};
-use crate::ascend::aiv::{Argument, Call, Function, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
-use crate::ascend::cost::Work;
-use crate::ascend::cost::setting::{Load, scalars};
-
-/// Scatters all lanes of a value to a column.
-pub static SCATTER_ALL: Function = Function {
-    name: "ScatterAll",
-    text: include_str!("scatter_all.h.in"),
-    uses: &[],
-    acts: |call| vec![s(&[&call.place(1), &call.place(2)], &[&call.place(0)])],
-    in_place: false,
+use super::basic::call;
+use crate::ascend::aiv::Element::{Short, Word};
+use crate::ascend::aiv::{
+    Argument, Call, Length, Loop, Outcome, Rounding, TILE, Tensor, Type, args,
 };
 
-/// Scatters all lanes to two columns, where the indices in the first are the values in the second.
-pub static SCATTER_BOTH: Function = Function {
-    name: "ScatterBoth",
-    text: include_str!("scatter_both.h.in"),
-    uses: &[Use::Buffer("packed"), Use::Buffer("lane_scratch")],
-    acts: |call| {
-        let [column, index, value, other, place] = [0, 1, 2, 3, 4].map(|n| call.place(n));
-        let (packed, scratch) = (ub("packed"), ub("lane_scratch"));
-        let scalar = s(&[&index, &value, &place, &packed, &scratch], &[&column, &other]);
-        vec![v(&[&index], &[&packed]), v(&[&place], &[&scratch]), TO_S, scalar]
-    },
-    in_place: false,
-};
+function! {
+    /// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
+    /// 910B has no scatter. One 64-bit access reads the words of two lanes.
+    pub static SCATTER_ALL = "ScatterAll", |f| {
+        let [column, index, value] = f.tensors(Word, ["column", "index", "value"]);
+        let n = f.number("n");
+        f.repeat(Loop::over("i", n / 2), |f, i| {
+            let to = f.read(("to", Type::U64), &index, i);
+            let word = f.read(("word", Type::U64), &value, i);
+            for lane in 0..2 {
+                f.write(&column, to.lane(32, lane), word.lane(32, lane));
+            }
+        });
+        f.when(n.is_multiple_of(2).opposite(), |f| {
+            let to = f.read(("to", Type::I32), &index, n - 1);
+            let word = f.read(("word", Type::I32), &value, n - 1);
+            f.write(&column, to, word);
+        });
+    }
+}
 
-/// Scatters the lanes of a value under a mask to a column.
-pub static SCATTER_MASKED: Function = Function {
-    name: "ScatterMasked",
-    text: include_str!("scatter_masked.h.in"),
-    uses: &[
-        Use::Function(&SCATTER_ALL),
-        Use::Function(&COMPACT),
-        Use::Buffer("packed"),
-        Use::Buffer("lane_scratch"),
-    ],
-    acts: |call| {
-        let [column, index, value, mask] = [0, 1, 2, 3].map(|n| call.place(n));
-        let (packed, scratch) = (ub("packed"), ub("lane_scratch"));
-        let pack = v(&[&index, &value, &mask], &[&packed, &scratch]);
-        vec![pack, TO_S, s(&[&packed, &scratch], &[&column])]
-    },
-    in_place: false,
-};
+function! {
+    /// column[index[i]] = value[i] and other[place[i]] = index[i] for n lanes, in ascending order; n <=
+    /// TILE. Indices and places are cast to 16 bits, so that one 64-bit access reads those of four
+    /// lanes.
+    pub static SCATTER_BOTH = "ScatterBoth", |f| {
+        let [column, index, value] = f.tensors(Word, ["column", "index", "value"]);
+        let [other, place] = f.tensors(Word, ["other", "place"]);
+        let n = f.number("n");
+        let indices = Tensor::local("indices", "packed", Short, TILE);
+        let places = Tensor::local("places", "lane_scratch", Short, TILE);
+        f.cast(&indices, &index, Rounding::Exact, n);
+        f.cast(&places, &place, Rounding::Exact, n);
+        f.repeat(Loop::over("i", n / 4), |f, i| {
+            let at = f.read(("at", Type::U64), &indices, i);
+            let to = f.read(("to", Type::U64), &places, i);
+            for (pair, words) in [(0, "firstWords"), (1, "lastWords")] {
+                let words = f.read((words, Type::U64), &value, i * 2 + pair);
+                for (lane, n) in [(2 * pair, 0), (2 * pair + 1, 1)] {
+                    let lane = lane.cast_unsigned();
+                    f.write(&column, at.lane(16, lane), words.lane(32, n));
+                    f.write(&other, to.lane(16, lane), at.lane(16, lane));
+                }
+            }
+        });
+        f.repeat(Loop::over("i", n).from(n / 4 * 4), |f, i| {
+            let at = f.read(("at", Type::I32), &index, i);
+            let to = f.read(("to", Type::I32), &place, i);
+            let word = f.read(("word", Type::I32), &value, i);
+            f.write(&column, at, word);
+            f.write(&other, to, at);
+        });
+    }
+}
+
+function! {
+    /// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE.
+    pub static SCATTER_MASKED = "ScatterMasked", |f| {
+        let [column, index, value] = f.tensors(Word, ["column", "index", "value"]);
+        let (mask, lanes) = (f.mask("mask"), f.number("lanes"));
+        let at = Tensor::local("at", "packed", Word, TILE);
+        let words = Tensor::local("words", "lane_scratch", Word, TILE);
+        f.compact(&at, &index, &mask, lanes);
+        f.compact(&words, &value, &mask, lanes);
+        let kept = f.kept();
+        f.call(&SCATTER_ALL, args![column, at, words, kept]);
+    }
+}
 
 /// Adds the number of lanes to the arguments.
 fn with_lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
@@ -72,15 +100,4 @@ pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Opti
     let mut args = before.args[..3].to_vec();
     args.extend([Tensor::named(column).into(), index.clone().into()]);
     Some(call(&SCATTER_BOTH, with_lanes(args), Outcome::None))
-}
-
-/// Returns the work that depends on the number of lanes under the mask. The acts contain the rest.
-pub fn work(load: &Load) -> Work {
-    scalars(2.0 * load.active as f64 + (load.active % 2) as f64)
-}
-
-/// Returns the work of one of two joined scatters. Both together take three accesses per lane, and
-/// five for each lane behind the last group of four.
-pub fn work_of_both(load: &Load) -> Work {
-    scalars(1.5 * load.active as f64 + (load.active % 4) as f64)
 }

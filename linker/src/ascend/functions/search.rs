@@ -1,14 +1,11 @@
 //! Searches that examine all links of several ids at once.
 
-use super::basic::{ALIGN_TO_REPEAT, call};
+use super::basic::call;
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
-use super::words::AND_WORD;
 use crate::ascend::aiv::{
     Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
     SELECT_SCRATCH, Tensor, Use, ub, v, word,
 };
-use crate::ascend::cost::setting::{Load, Setting};
-use crate::ascend::cost::{Unit, Work};
 use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
 use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 
@@ -16,82 +13,98 @@ use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 pub const RESULT_BITS: u32 = 20;
 
 /// Returns one of the three columns of a search in scratch memory.
-pub static SEARCH_COLUMN: Function = Function::inner(
+pub static SEARCH_COLUMN: Function = Function::text(
     "SearchColumn",
     include_str!("search_column.h.in"),
-    &[Use::Buffer("scratch"), Use::Searches],
+    &[Use::Buffer("scratch"), Use::Constant("SEARCH_WORDS")],
+    |_| Vec::new(),
 );
 
 /// Returns the mask over a column of a search.
-pub static LINK_MASK: Function = Function::inner(
+pub static LINK_MASK: Function = Function::text(
     "LinkMask",
     include_str!("link_mask.h.in"),
-    &[Use::Buffer("mask_scratch"), Use::Searches],
+    &[Use::Buffer("mask_scratch"), Use::Constant("SEARCH_WORDS")],
+    |_| Vec::new(),
 );
 
 /// Gathers all links of some probe sequences.
-pub static GATHER_LINKS: Function = Function::inner(
+pub static GATHER_LINKS: Function = Function::text(
     "GatherLinks",
     include_str!("gather_links.h.in"),
-    &[Use::Function(&SEARCH_COLUMN), Use::Function(&AND_WORD), Use::Searches],
+    &[
+        Use::Function(&SEARCH_COLUMN),
+        Use::Constant("LINKS"),
+        Use::Constant("LINK_BITS"),
+        Use::Constant("POSITION_WORD_AT"),
+    ],
+    |_| Vec::new(),
 );
 
 /// Returns the priority of a link by its number in the probe sequence.
-pub static LINK_PRIORITY: Function =
-    Function::inner("LinkPriority", include_str!("link_priority.h.in"), &[Use::Searches]);
+pub static LINK_PRIORITY: Function = Function::text(
+    "LinkPriority",
+    include_str!("link_priority.h.in"),
+    &[Use::Constant("LINKS"), Use::Constant("RESULT_BITS")],
+    |_| Vec::new(),
+);
 
 /// Selects the result of the first link under the mask of a search.
-pub static SELECT_FIRST_LINK: Function = Function::inner(
+pub static SELECT_FIRST_LINK: Function = Function::text(
     "SelectFirstLink",
     include_str!("select_first_link.h.in"),
-    &[Use::Function(&LINK_MASK), Use::Function(&AND_WORD), Use::Searches],
+    &[Use::Function(&LINK_MASK), Use::Constant("LINKS"), Use::Constant("RESULT_WORD_AT")],
+    |_| Vec::new(),
 );
 
 /// Finds the slots that contain ids.
-pub static FIND: Function = Function {
-    name: "Find",
-    text: include_str!("find.h.in"),
-    uses: &[
+pub static FIND: Function = Function::text(
+    "Find",
+    include_str!("find.h.in"),
+    &[
         Use::Function(&SEARCH_COLUMN),
         Use::Function(&GATHER_LINKS),
-        Use::Function(&AND_WORD),
         Use::Function(&LINK_PRIORITY),
         Use::Function(&LINK_MASK),
         Use::Function(&SELECT_FIRST_LINK),
-        Use::Function(&ALIGN_TO_REPEAT),
-        Use::Searches,
+        Use::Constant("LINKS"),
+        Use::Constant("SEARCH_IDS"),
+        Use::Constant("SLOT_WORD_AT"),
     ],
-    acts: |call| {
+    |call| {
         let [slot, sequence, sought, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
         // An iteration starts with columns that the last instruction of the one before does not
         // use.
         iterations(call, false, &[&sequence, &sought, &link, &id], &[&slot])
     },
-    in_place: false,
-};
+);
 
 /// Finds links that may be overwritten, because the id that they were written for has left its
 /// slot.
-pub static FIND_FREE: Function = Function {
-    name: "FindFree",
-    text: include_str!("find_free.h.in"),
-    uses: &[
+pub static FIND_FREE: Function = Function::text(
+    "FindFree",
+    include_str!("find_free.h.in"),
+    &[
         Use::Function(&SEARCH_COLUMN),
         Use::Function(&GATHER_LINKS),
-        Use::Function(&AND_WORD),
         Use::Function(&SUM_OF_PRODUCTS),
         Use::Function(&LINK_PRIORITY),
         Use::Function(&LINK_MASK),
         Use::Function(&SELECT_FIRST_LINK),
-        Use::Function(&ALIGN_TO_REPEAT),
-        Use::Searches,
+        Use::Constant("LINKS"),
+        Use::Constant("SEARCH_IDS"),
+        Use::Constant("LINK_BITS"),
+        Use::Constant("SLOT_BITS"),
+        Use::Constant("FINGERPRINT_SHIFT"),
+        Use::Constant("SLOT_WORD_AT"),
+        Use::Constant("FINGERPRINT_WORD_AT"),
+        Use::Constant("POSITION_WORD_AT"),
     ],
-    acts: |call| {
+    |call| {
         let [at, sequence, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
         iterations(call, true, &[&sequence, &link, &id], &[&at])
     },
-    in_place: false,
-};
+);
 
 /// Returns the acts of a search, which computes its result in scratch memory, in any number of
 /// iterations. If `waits` is set, each iteration waits for the one before.
@@ -102,7 +115,7 @@ fn iterations(call: &FunctionCall, waits: bool, reads: &[&Place], writes: &[&Pla
     let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &mask]).collect();
     let once = [v(&all, &[&scratch, &mask, &select]), BARRIER, v(&[&scratch, &mask], writes)];
     let again = [&once[..], &[BARRIER], &once, &[BARRIER]].concat();
-    vec![Act::Maybe(if waits { again } else { once.to_vec() })]
+    vec![Act::Either(Vec::new(), if waits { again } else { once.to_vec() })]
 }
 
 /// The sizes of a table that its searches use.
@@ -162,35 +175,4 @@ fn with_words(mut call: Call, words: Vec<u32>) -> Call {
         call.words = words;
     }
     call
-}
-
-/// Returns the work of a search, whose iterations examine all links of some ids at once.
-pub fn work(setting: &Setting, load: &Load, find: bool, links: usize) -> Work {
-    let ids = setting.search_ids(links);
-    let mut sum = Work::default();
-    for n in 0..load.lanes.div_ceil(ids) {
-        let lanes = (load.lanes - n * ids).min(ids).next_multiple_of(8);
-        sum += iteration_work(find, links, lanes);
-    }
-    sum
-}
-
-/// Returns the work of one iteration of `Find` or `FindFree`, with `GatherLinks` and
-/// `SelectFirstLink`, over `lanes` ids of `links` links each: instructions over all links besides
-/// the Select, instructions over one link of each id, and barriers.
-fn iteration_work(find: bool, links: usize, lanes: usize) -> Work {
-    let all = links * lanes;
-    let halves = links.next_power_of_two().ilog2() as usize;
-    let (wide, narrow, barriers) = if find {
-        (5, 7 + 3 * links, 13 + links + halves)
-    } else {
-        (16, 14 + 2 * links, 24 + links + halves)
-    };
-    Work::select_or_scalar(all)
-        + Work::vector(wide, all)
-        + Work::vector(narrow, lanes)
-        + Work::vector(halves, all / 2)
-        + Work::vector(2, 0)
-        + Work::of(Unit::Gathers, 2.0 * all as f64)
-        + Work::of(Unit::Barriers, barriers as f64)
 }

@@ -7,26 +7,22 @@ use crate::ascend::aiv::{
 
 /// Copies a plane of a table in pieces; each core that shares the request starts with another
 /// piece.
-pub static COPY_IN_STAGGERED: Function = Function {
-    name: "CopyInStaggered",
-    text: include_str!("copy_in_staggered.h.in"),
-    uses: &[Use::Searches],
-    acts: |call| {
+pub static COPY_IN_STAGGERED: Function = Function::text(
+    "CopyInStaggered",
+    include_str!("copy_in_staggered.h.in"),
+    &[Use::Constant("PLANE_PIECES")],
+    |call| {
         let (reads, writes) = (vec![call.place(1)], vec![call.place(0)]);
         vec![Act::Use { pipe: Pipe::Mte2, reads, writes }]
     },
-    in_place: false,
-};
+);
 
 /// Waits for all cores. Copies to global memory stay before it, and copies from global memory
 /// behind it.
-pub static IS_DONE_AFTER_WAIT: Function = Function {
-    name: "IsDoneAfterWait",
-    text: include_str!("is_done_after_wait.h.in"),
-    uses: &[],
-    acts: |_| vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
-    in_place: false,
-};
+pub static IS_DONE_AFTER_WAIT: Function =
+    Function::text("IsDoneAfterWait", include_str!("is_done_after_wait.h.in"), &[], |_| {
+        vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))]
+    });
 
 /// Copies `n` words of a table to UB, starting with piece `turn`.
 pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {

@@ -5,7 +5,8 @@ use super::registers::Temp;
 use crate::ascend::aiv::{
     Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
-use crate::ascend::functions::{append, lookup, words};
+use crate::ascend::functions::{append, lookup};
+use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
@@ -34,6 +35,12 @@ pub fn iota(to: Tensor) -> Call {
 fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
     let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
     vector(op, to.viewed_as(View::U16), from, None, over)
+}
+
+/// Returns an operation of each lane with one word.
+fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
+    from.push(Tensor::word(word.cast_unsigned()));
+    vector(op, to, from, None, Length::Lanes)
 }
 
 /// Returns a shift of unsigned numbers.
@@ -118,27 +125,8 @@ impl Lower<'_> {
         });
     }
 
-    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
-    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
-        let range = self.ranges[value.0 as usize];
-        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
-            let same = self.operand(value);
-            self.at.extend(out.map(|out| (out, same)));
-            return;
-        }
-        self.with_word(out, value, &words::AND_WORD, mask);
-    }
-
-    fn with_word(
-        &mut self,
-        out: Option<Value>,
-        value: Value,
-        function: &'static crate::ascend::aiv::Function,
-        word: i32,
-    ) {
-        self.make(out, false, &[value], |to, mut from| {
-            words::with_word(function, to, from.remove(0), word.cast_unsigned())
-        });
+    fn with_word(&mut self, instruction: VectorOp, op: &Op, word: i32) {
+        self.make(op.out, false, &op.args, |to, from| with_word(instruction, to, from, word));
     }
 
     /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
@@ -149,8 +137,7 @@ impl Lower<'_> {
         let mut from = self.operand(index);
         if range.lo < 0 || range.hi > last {
             let to = self.temp(false, "offset");
-            let word = last.cast_unsigned();
-            self.call(words::with_word(&words::AND_WORD, to.clone(), from, word));
+            self.call(with_word(VectorOp::AndWord, to.clone(), vec![from], last));
             from = to;
         }
         let to = self.temp(false, "offset");
@@ -158,10 +145,10 @@ impl Lower<'_> {
         to
     }
 
-    pub(super) fn lane(&mut self, op: &Op) {
+    pub(super) fn lane(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
-            _ if !op.code.on_lanes() => self.whole(op, &[]),
+            _ if !op.code.on_lanes() => return self.whole(op, &[]),
             OpCode::Splat(_) => {}
             OpCode::Iota => {
                 self.make(op.out, false, &[], |to, _| iota(to));
@@ -175,9 +162,8 @@ impl Lower<'_> {
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            OpCode::AndTo(n) => self.and(op.out, a[0], n),
-            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
+            OpCode::AndTo(n) => self.with_word(VectorOp::AndWord, op, n),
+            OpCode::OrTo(n) => self.with_word(VectorOp::OrWord, op, n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
@@ -194,15 +180,19 @@ impl Lower<'_> {
                     vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
                 });
             }
+            // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
-                let (no, yes) = (from.remove(2), from.remove(1));
-                words::select(to, from.remove(0), [yes, no])
+                from[1..].iter_mut().for_each(|value| value.view = View::F32);
+                vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
             }),
-            OpCode::Eq => self.compare(op.out, a, None),
-            OpCode::EqTo(n) => {
-                let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
-                self.compare(op.out, a, Some((Comparison::Equal, Scalar::new(n, ty))));
-            }
+            OpCode::Eq => match self.defs.get(&a[1]) {
+                Some(&Op { code: OpCode::Splat(n), .. }) => {
+                    let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
+                    let with = (Comparison::Equal, Scalar::new(n, ty));
+                    self.compare(op.out, &a[..1], Some(with));
+                }
+                _ => self.compare(op.out, a, None),
+            },
             OpCode::IsNegative if self.halves.contains(&a[0]) => {
                 self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
             }
@@ -238,8 +228,9 @@ impl Lower<'_> {
                 self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
-            _ => self.effect(op),
+            _ => return self.effect(op),
         }
+        Ok(())
     }
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
@@ -269,7 +260,7 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, to)));
     }
 
-    fn effect(&mut self, op: &Op) {
+    fn effect(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
             OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
@@ -282,8 +273,9 @@ impl Lower<'_> {
                 self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
                 self.at.extend(op.out.map(|out| (out, to)));
             }
-            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+            _ => return Err(Why::NoCall),
         }
+        Ok(())
     }
 
     /// Lowers a store. If the last call makes the value and no other operation uses it, that call

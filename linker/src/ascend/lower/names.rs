@@ -95,7 +95,7 @@ impl Names<'_> {
         let op = &self.defs[&v];
         match (list(v), negated(), op.code) {
             (Some(list), _, _) => format!("is{list}"),
-            (_, _, OpCode::Eq | OpCode::EqTo(_)) => "equal".into(),
+            (_, _, OpCode::Eq) => "equal".into(),
             (_, Some(list), _) => format!("not{list}"),
             (_, _, OpCode::IsNegative) => "negative".into(),
             (_, _, OpCode::MaskNot) => {

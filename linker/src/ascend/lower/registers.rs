@@ -140,15 +140,13 @@ pub fn drop_unread(body: &mut Vec<Node>) {
     let mut read = BTreeSet::new();
     for n in (0..body.len()).rev() {
         let Some(acts) = body[n].call().map(Call::acts) else { continue };
+        let (writes, reads): (Vec<_>, Vec<_>) =
+            acts.iter().flat_map(Act::uses).partition(|(_, write)| *write);
         let unread = |w: &Place| matches!(w, Place::Temp(_)) && !read.contains(w);
-        match &acts[..] {
-            [Act::Use { writes, .. }] if !writes.is_empty() && writes.iter().all(unread) => {
-                body.remove(n);
-            }
-            _ => {
-                let uses = acts.iter().flat_map(Act::uses);
-                read.extend(uses.filter(|(_, write)| !write).map(|(p, _)| p.clone()));
-            }
+        if !writes.is_empty() && writes.iter().all(|(place, _)| unread(place)) {
+            body.remove(n);
+        } else {
+            read.extend(reads.into_iter().map(|(place, _)| place.clone()));
         }
     }
 }
@@ -165,10 +163,10 @@ pub fn drop_unused(nodes: &mut Vec<Node>) {
     }
     let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
     used.extend(calls.flat_map(Call::lengths).filter_map(Length::variable).map(String::from));
-    remove(nodes, &|call| {
-        let Operation::Let(name, value) = &call.operation else { return false };
-        !matches!(value, Expr::Word(..)) && !used.contains(name)
-    });
+    remove(
+        nodes,
+        &|call| matches!(&call.operation, Operation::Let(name, _) if !used.contains(name)),
+    );
 }
 
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {

@@ -1,8 +1,9 @@
 //! Lowers scalars, and operations on whole columns.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
+use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor, Type};
 use crate::ascend::functions::{life, victims};
+use crate::check::Why;
 use crate::names::camel;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
@@ -25,40 +26,50 @@ impl Lower<'_> {
     }
 
     /// Lowers an operation outside of sweeps. `rest` are the operations behind it in its block.
-    pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
+    pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) -> Result<(), Why> {
         let a = |n: usize| self.scalar(op.args[n]);
         let value = match op.code {
             OpCode::Constant(n) => n.into(),
             OpCode::ScalarAdd => a(0) + a(1),
+            OpCode::ScalarSub if self.negates(op) => a(1).opposite(),
             OpCode::ScalarSub => a(0) - a(1),
             OpCode::ScalarMul => a(0) * a(1),
-            OpCode::ScalarAddTo(n) => a(0) + n.into(),
+            OpCode::ScalarAddTo(n) => a(0) + n,
             OpCode::Max if self.conditions(op) => Expr::either(a(0), a(1)),
             OpCode::Max => Expr::max(a(0), a(1)),
             OpCode::Min => Expr::min(a(0), a(1)),
             OpCode::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
             OpCode::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
-            OpCode::ScalarNot => a(0).opposite(),
             OpCode::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
                 let inline = op.out.is_some_and(|l| lasts(l, list, rest));
-                return self.define(op, Expr::name(len), &before, inline);
+                self.define(op, Expr::name(len), &before, inline);
+                return Ok(());
             }
             _ => return self.memory(op),
         };
         let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
         let name = self.scalar_name(op);
         self.define(op, value, &name, once || matches!(op.code, OpCode::Constant(_)));
+        Ok(())
     }
 
     /// Returns whether all operands are conditions.
     fn conditions(&self, op: &Op) -> bool {
-        let condition = |v: &Value| {
-            let code = self.defs.get(v).map(|def| def.code);
-            matches!(code, Some(OpCode::ScalarNe | OpCode::ScalarGt | OpCode::ScalarNot))
-        };
-        op.args.iter().all(condition)
+        op.args.iter().all(|&v| self.is_condition(v))
+    }
+
+    /// Returns whether a scalar is always 0 or 1.
+    fn is_condition(&self, value: Value) -> bool {
+        let range = self.ranges[value.0 as usize];
+        range.lo >= 0 && range.hi <= 1
+    }
+
+    /// Returns whether a difference is that of 1 and a condition.
+    fn negates(&self, op: &Op) -> bool {
+        let from = self.defs.get(&op.args[0]).map(|def| def.code);
+        from == Some(OpCode::Constant(1)) && self.is_condition(op.args[1])
     }
 
     /// Returns the index of a word in a line from its offset in global memory.
@@ -72,7 +83,7 @@ impl Lower<'_> {
         }
     }
 
-    fn memory(&mut self, op: &Op) {
+    fn memory(&mut self, op: &Op) -> Result<(), Why> {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
         let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
@@ -85,26 +96,28 @@ impl Lower<'_> {
                 let word = self.line_word(&name(0), op.args[0]);
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
-                self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
+                let (from, ty) = (Tensor::named(line), Type::I32);
+                self.call(Call::from(Operation::Read { name: out, ty, from, at: word }));
             }
             OpCode::WriteOutput if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
-                self.call(Call::from(Operation::SetWord { line, at, value }));
+                let to = Tensor::named(line);
+                self.call(Call::from(Operation::Write { to, at, value }));
             }
             OpCode::WriteOutput => {
-                let (line, value) = ("word".into(), a[1].clone());
-                self.call(Call::from(Operation::SetWord { line, at: 0.into(), value }));
-                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                let (to, value) = (Tensor::named("word"), a[1].clone());
+                self.call(Call::from(Operation::Write { to, at: 0.into(), value }));
+                let to = Global::at(&self.gm(op.columns[0]), a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
             OpCode::Fetch => {
-                let from = Global::at(self.gm(op.columns[1]), a[0].clone());
+                let from = Global::at(&self.gm(op.columns[1]), a[0].clone());
                 self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
             }
             OpCode::Publish | OpCode::PublishList(_) => {
                 let column = if let OpCode::PublishList(n) = op.code { n } else { 0 };
-                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                let to = Global::at(&self.gm(op.columns[0]), a[0].clone());
                 let n = a.get(1).cloned();
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));
@@ -117,36 +130,40 @@ impl Lower<'_> {
             }
             OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
             OpCode::Share => self.share(op),
-            _ => self.life(op, a),
+            _ => return self.life(op, a),
         }
+        Ok(())
     }
 
     fn assign(&mut self, name: String, value: Expr) {
         self.call(Call::from(Operation::Assign(name, value)));
     }
 
-    fn life(&mut self, op: &Op, mut a: Vec<Expr>) {
+    fn life(&mut self, op: &Op, mut a: Vec<Expr>) -> Result<(), Why> {
+        let column = |n: usize| self.storage(op.columns[n], 0);
         let call = match op.code {
             OpCode::Age(settle) => {
+                let life = column(0);
                 if settle {
-                    self.call(life::end_step_uses());
+                    self.call(life::end_step_uses(life.clone()));
                 }
-                life::decay(a.remove(0))
+                life::decay(life, a.remove(0))
             }
-            OpCode::Bisect => {
+            OpCode::Threshold => {
+                let life = column(0);
                 let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");
                 let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
-                victims::find_threshold(out, a.remove(0), a.remove(0))
+                victims::find_threshold(out, life, a.remove(0), a.remove(0))
             }
-            OpCode::AppendLt | OpCode::AppendEq => {
-                let less = op.code == OpCode::AppendLt;
-                let how = if less { Comparison::Less } else { Comparison::Equal };
-                let list = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
-                victims::append_slots(list, how, [a.remove(0), a.remove(0)])
+            OpCode::AppendLife(equal) => {
+                let how = if equal { Comparison::Equal } else { Comparison::Less };
+                let list = (column(0), self.len_name(op.columns[0]));
+                victims::append_slots(list, column(1), how, [a.remove(0), a.remove(0)])
             }
-            _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
+            _ => return Err(Why::NoCall),
         };
         self.call(call);
+        Ok(())
     }
 }
 

@@ -8,7 +8,8 @@ use super::lanes::iota;
 use super::registers::{Register, Temp};
 use super::{Lower, Lowered};
 use crate::ascend::aiv::{
-    Call, Expr, Function, FunctionCall, Loop, Node, Operation, Tensor, Use, Vector, VectorOp, Width,
+    Call, Expr, Function, FunctionCall, Loop, Node, Operation, Step, Tensor, Use, Vector, VectorOp,
+    Width,
 };
 use crate::ascend::functions::{append, words};
 use crate::tape::code::Need;
@@ -83,11 +84,11 @@ impl Lowered {
 fn narrow(nodes: &mut [Node], wide: u32) {
     for node in nodes {
         match node {
-            Node::Loop(Loop { width, body, .. }) => {
-                if let Some(Width::Wide { in_one_round: Some(limit) }) = *width
+            Node::Loop(Loop { step, body, .. }) => {
+                if let Step::Sweep(Width::Wide { in_one_round: Some(limit) }) = *step
                     && limit > wide
                 {
-                    *width = Some(Width::Tile);
+                    *step = Step::Sweep(Width::Tile);
                     body.iter_mut()
                         .filter_map(call_mut)
                         .for_each(|call| widen_call(call, Width::Tile));
@@ -141,9 +142,10 @@ fn wide_name(temp: &Temp) -> Temp {
 
 /// Returns whether a function uses memory that has the length of a tile.
 fn by_tile(function: &Function) -> bool {
-    function.uses.iter().any(|used| match used {
+    function.uses().iter().any(|used| match used {
         Use::Function(other) => by_tile(other),
-        Use::Buffer(_) | Use::SlotTile | Use::LifeTile | Use::Searches => true,
+        Use::Buffer(_) | Use::Constant(_) => true,
+        Use::Word(_) => false,
     })
 }
 

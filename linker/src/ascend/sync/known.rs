@@ -2,7 +2,7 @@
 
 use super::overlap::Overlap;
 use super::step::{NumberedAct, Step};
-use crate::ascend::aiv::{Act, Call, CountRead, Loop, Node, Part, Pipe, Place, Sync};
+use crate::ascend::aiv::{Act, CountRead, If, Loop, Node, Part, Pipe, Place, Statements, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -16,13 +16,16 @@ pub type Known = Vec<u8>;
 const ALL: u8 = (1 << PIPES.len()) - 1;
 
 /// The numbers of a kernel's places, and the places that conflict with each.
-pub struct PlaceMap {
+pub struct PlaceMap<'s> {
     places: BTreeMap<Place, usize>,
     overlap: Vec<Vec<usize>>,
     /// For each column that is swept, the numbers of three places: the tile of this round, the
     /// tiles of earlier rounds, and the whole column.
     tiles: BTreeSet<[usize; 3]>,
+    /// The number of the register with the count of the last GatherMask.
+    register: Option<usize>,
     count: CountRead,
+    statements: Statements<'s>,
 }
 
 fn bit(p: Pipe) -> u8 {
@@ -34,15 +37,21 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
     (place * 2 + usize::from(write)) * PIPES.len() + pipe as usize
 }
 
-impl PlaceMap {
-    pub fn new(nodes: &[Node], map: &impl Overlap, count: CountRead) -> Self {
+impl<'s> PlaceMap<'s> {
+    /// Numbers the places of a kernel, whose functions consist of `statements`.
+    pub fn new(
+        nodes: &[Node],
+        map: &impl Overlap,
+        count: CountRead,
+        statements: Statements<'s>,
+    ) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
             let next = places.len();
             *places.entry(place).or_insert(next)
         };
         let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
-        let acts: Vec<Act> = calls.flat_map(Call::acts).collect();
+        let acts: Vec<Act> = calls.flat_map(|call| call.acts_with(statements)).collect();
         for (place, _) in acts.iter().flat_map(Act::uses) {
             number(place.clone());
             if let Place::Ub(column, Part::Tile) = place {
@@ -55,7 +64,8 @@ impl PlaceMap {
             let with = places.iter().filter(|(b, _)| map.overlap(a, b));
             overlap[n] = with.map(|(_, &m)| m).collect();
         }
-        Self { places, overlap, tiles, count }
+        let register = places.get(&Place::Count).copied();
+        Self { places, overlap, tiles, register, count, statements }
     }
 
     /// Returns the kernel with numbered places.
@@ -63,28 +73,29 @@ impl PlaceMap {
         let step = |node: &Node| match node {
             Node::Note(_) => None,
             Node::Call(call) => Some(Step::Call {
-                acts: call.acts().iter().map(|act| self.numbered(act)).collect(),
+                acts: self.all_numbered(&call.acts_with(self.statements)),
                 sync: Vec::new(),
             }),
             Node::Loop(Loop { always, body, .. }) => {
                 let body = self.steps(body);
                 Some(Step::Loop { always: *always, sync: Vec::new(), body })
             }
-            Node::If(branch) => Some(Step::If {
-                body: self.steps(&branch.body),
-                otherwise: self.steps(&branch.otherwise),
-            }),
+            Node::If(If { body, otherwise, .. }) => {
+                Some(Step::If { body: self.steps(body), otherwise: self.steps(otherwise) })
+            }
         };
         nodes.iter().filter_map(step).collect()
+    }
+
+    fn all_numbered(&self, acts: &[Act]) -> Vec<NumberedAct> {
+        acts.iter().map(|act| self.numbered(act)).collect()
     }
 
     fn numbered(&self, act: &Act) -> NumberedAct {
         match act {
             Act::Sync(sync) => NumberedAct::Sync(*sync),
             Act::Count => NumberedAct::Sync(self.count.sync()),
-            Act::Maybe(acts) => {
-                NumberedAct::Maybe(acts.iter().map(|act| self.numbered(act)).collect())
-            }
+            Act::Either(a, b) => NumberedAct::Either(self.all_numbered(a), self.all_numbered(b)),
             Act::Use { pipe, .. } => {
                 let uses = act.uses().into_iter();
                 let touched = uses.map(|(place, write)| (self.places[place], write)).collect();
@@ -103,10 +114,11 @@ impl PlaceMap {
     pub fn apply(&self, known: &mut Known, act: &NumberedAct, lack: &mut dyn FnMut(Sync)) {
         let (pipe, touched) = match act {
             NumberedAct::Sync(sync) => return learn(known, *sync),
-            NumberedAct::Maybe(acts) => {
-                let not = known.clone();
-                acts.iter().for_each(|act| self.apply(known, act, lack));
-                *known = meet(&not, known);
+            NumberedAct::Either(a, b) => {
+                let mut other = known.clone();
+                a.iter().for_each(|act| self.apply(known, act, lack));
+                b.iter().for_each(|act| self.apply(&mut other, act, lack));
+                *known = meet(&other, known);
                 return;
             }
             NumberedAct::Use { pipe, touched } => (*pipe, touched),
@@ -114,7 +126,12 @@ impl PlaceMap {
         for &(place, write) in touched {
             for &other in &self.overlap[place] {
                 for (wrote, q) in [false, true].into_iter().flat_map(|w| PIPES.map(|q| (w, q))) {
-                    let orders = (write || wrote) && !(q == Pipe::S && pipe == Pipe::S);
+                    // The vector unit sets the register of counts in order, and reads take no time.
+                    let orders = if Some(place) == self.register {
+                        wrote && !write && self.count == CountRead::AfterWait
+                    } else {
+                        (write || wrote) && !(q == Pipe::S && pipe == Pipe::S)
+                    };
                     if orders && known[key(other, wrote, q)] & bit(pipe) == 0 {
                         let sync = if q == pipe { Sync::Barrier(q) } else { Sync::Flag(q, pipe) };
                         lack(sync);

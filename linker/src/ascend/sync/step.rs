@@ -14,8 +14,8 @@ pub enum NumberedAct {
     },
     /// A synchronisation inside of the call.
     Sync(Sync),
-    /// Effects that depend on the data: they happen or do not happen.
-    Maybe(Vec<NumberedAct>),
+    /// Effects that depend on the data: either the first ones happen or the second ones.
+    Either(Vec<NumberedAct>, Vec<NumberedAct>),
 }
 
 /// A statement, a loop or a branch.

@@ -1,17 +1,9 @@
-use super::{Overlap, synchronise};
+use super::overlap::Apart;
+use super::synchronise;
 use crate::ascend::aiv::{
-    Call, Copy, CountRead, Expr, Global, If, Length, Node, Operation, Pipe, Place, Sync, Tensor,
+    Call, Copy, CountRead, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Sync, Tensor,
     Vector, VectorOp, syncs,
 };
-
-/// Buffers that do not overlap.
-struct Apart;
-
-impl Overlap for Apart {
-    fn overlap(&self, a: &Place, b: &Place) -> bool {
-        a == b
-    }
-}
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
 const IN: Sync = Sync::Flag(Pipe::Mte2, Pipe::V);
@@ -70,14 +62,7 @@ fn one_wait_before_a_branch_is_enough() {
 #[test]
 fn a_branch_in_a_loop_is_ordered_with_the_next_round() {
     let body = vec![when(vec![add("b", "a")]), add("a", "c")];
-    let l = crate::ascend::aiv::Loop {
-        variable: "round",
-        bound: Expr::Number(2),
-        width: None,
-        always: true,
-        sync: Vec::new(),
-        body,
-    };
+    let l = Loop { body, ..Loop::over("round", 2) };
     // In order: the loop itself, the call in the branch after the write of the previous round, and
     // that write after the read.
     assert_eq!(placed(vec![Node::Loop(l)]), [vec![], vec![BARRIER], vec![BARRIER]]);

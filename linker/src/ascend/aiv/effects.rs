@@ -1,0 +1,121 @@
+//! The effects of statements.
+//!
+//! The effects of a function are those of its statements, with the places of the arguments in place of
+//! those of the parameters. Inside of a function, parameters are taken to be memory of their own, and
+//! so are the buffers that the function names; the analysis of the caller knows where they lie, and
+//! refuses arguments that share memory which the function does not order.
+
+use super::act::{Act, Part, Pipe, Place};
+use super::node::{Argument, Body, Call, Copy, Function, FunctionCall, If, Loop, Node, Operation};
+use std::collections::BTreeMap;
+
+/// Returns the statements of a function, with or without synchronisation.
+pub type Statements<'s> = &'s dyn Fn(&'static Function) -> &'static [Node];
+
+impl Call {
+    /// Returns the effects of the statement, in order, without the synchronisation inside of functions.
+    pub fn acts(&self) -> Vec<Act> {
+        self.acts_with(&|function| &function.definition().nodes)
+    }
+
+    /// Returns the effects of the statement, in order, if functions consist of these statements.
+    pub fn acts_with(&self, statements: Statements<'_>) -> Vec<Act> {
+        let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
+        match &self.operation {
+            Operation::Let(..) | Operation::Assign(..) | Operation::Return(_) => Vec::new(),
+            Operation::Read { from, .. } => one(Pipe::S, vec![from.place()], Vec::new()),
+            Operation::Write { to, .. } => one(Pipe::S, Vec::new(), vec![to.place()]),
+            Operation::Count(_) => one(Pipe::S, vec![Place::Count], Vec::new()),
+            Operation::Vector(vector) => vec![vector.act()],
+            Operation::Copy(Copy { out, ub, gm, .. }) => {
+                let (ub, gm) = (vec![ub.place()], vec![gm.place()]);
+                if *out { one(Pipe::Mte3, ub, gm) } else { one(Pipe::Mte2, gm, ub) }
+            }
+            Operation::Function(call) => call.acts(statements),
+        }
+    }
+}
+
+impl FunctionCall {
+    fn acts(&self, statements: Statements<'_>) -> Vec<Act> {
+        if let Body::Text { acts, .. } = self.function.body {
+            return acts(self);
+        }
+        let params = self.function.definition().params.iter().map(|param| param.name);
+        let scope = Scope { args: params.zip(&self.args).collect(), statements, round: 0 };
+        scope.acts(statements(self.function))
+    }
+}
+
+/// A function under one call.
+struct Scope<'a> {
+    args: BTreeMap<&'static str, &'a Argument>,
+    statements: Statements<'a>,
+    /// The round of the innermost loop.
+    round: u32,
+}
+
+impl Scope<'_> {
+    fn acts(&self, nodes: &[Node]) -> Vec<Act> {
+        nodes.iter().flat_map(|node| self.of_node(node)).collect()
+    }
+
+    fn of_node(&self, node: &Node) -> Vec<Act> {
+        match node {
+            Node::Note(_) => Vec::new(),
+            Node::Call(call) => {
+                let before = call.sync.iter().map(|&sync| Act::Sync(sync));
+                let acts = call.acts_with(self.statements);
+                before.chain(acts.into_iter().map(|act| self.of_arguments(act))).collect()
+            }
+            // A branch on an argument that is a number is known.
+            Node::If(If { condition, body, otherwise }) => {
+                match condition.value(&|name| self.number(name)) {
+                    Some(0) => self.acts(otherwise),
+                    Some(_) => self.acts(body),
+                    None => vec![Act::Either(self.acts(body), self.acts(otherwise))],
+                }
+            }
+            // Two rounds show how a round is ordered with the next one.
+            Node::Loop(Loop { always, sync, body, .. }) => {
+                let of_round = |round| Scope { args: self.args.clone(), round, ..*self }.acts(body);
+                let twice = [of_round(0), of_round(1)].concat();
+                let rounds = if *always { twice } else { vec![Act::Either(Vec::new(), twice)] };
+                sync.iter().map(|&sync| Act::Sync(sync)).chain(rounds).collect()
+            }
+        }
+    }
+
+    fn number(&self, name: &str) -> Option<i32> {
+        let Argument::Scalar(scalar) = self.args.get(name)? else { return None };
+        scalar.value.value(&|_| None)
+    }
+
+    /// Returns an effect with arguments in place of parameters.
+    fn of_arguments(&self, act: Act) -> Act {
+        let all = |acts: Vec<Act>| acts.into_iter().map(|act| self.of_arguments(act)).collect();
+        let places = |places: Vec<Place>| places.into_iter().map(|p| self.place(p)).collect();
+        match act {
+            Act::Use { pipe, reads, writes } => {
+                Act::Use { pipe, reads: places(reads), writes: places(writes) }
+            }
+            Act::Either(a, b) => Act::Either(all(a), all(b)),
+            Act::Sync(_) | Act::Count => act,
+        }
+    }
+
+    fn place(&self, place: Place) -> Place {
+        let (Place::Ub(name, _) | Place::Gm(name)) = &place else { return place };
+        match self.args.get(name.as_str()) {
+            Some(Argument::Tensor(tensor)) => tensor.place(),
+            Some(Argument::Global(global)) => global.place(),
+            _ => match place {
+                // Bytes of its own stand for the part that a round touches.
+                Place::Ub(name, Part::Tile) => {
+                    Place::Ub(name, Part::Bytes(32 * self.round, 32 * (self.round + 1)))
+                }
+                place => place,
+            },
+        }
+    }
+}

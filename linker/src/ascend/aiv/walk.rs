@@ -1,0 +1,97 @@
+//! Walks over nodes, and loops.
+
+use super::act::Sync;
+use super::node::{Call, If, Loop, Node, Step, Width};
+use crate::expr::Expr;
+
+impl Width {
+    /// Returns the name of the constant in the text.
+    pub fn constant(self) -> Expr {
+        Expr::Constant(match self {
+            Self::Tile => "TILE",
+            Self::Wide { .. } => "WIDE",
+        })
+    }
+}
+
+impl Loop {
+    /// Returns a loop without a body that counts from 0 to `bound` by one. A constant bound is never 0.
+    pub fn over(variable: &'static str, bound: impl Into<Expr>) -> Self {
+        let (bound, body) = (bound.into(), Vec::new());
+        let always = matches!(bound, Expr::Constant(_) | Expr::Number(1..));
+        let step = Step::By(1.into());
+        Self { variable, from: 0.into(), bound, step, always, sync: Vec::new(), body }
+    }
+
+    /// Returns the loop with another first value.
+    #[must_use]
+    pub fn from(self, from: impl Into<Expr>) -> Self {
+        Self { from: from.into(), ..self }
+    }
+
+    /// Returns the loop with another step.
+    #[must_use]
+    pub fn step(self, step: Step) -> Self {
+        Self { step, ..self }
+    }
+
+    /// Returns the lanes per round, if the loop is a sweep.
+    pub fn width(&self) -> Option<Width> {
+        if let Step::Sweep(width) = self.step { Some(width) } else { None }
+    }
+}
+
+impl Node {
+    /// Returns the statement, if the node is one.
+    pub fn call(&self) -> Option<&Call> {
+        if let Self::Call(call) = self { Some(call) } else { None }
+    }
+
+    /// Returns the direct children of the node.
+    pub fn bodies(&self) -> impl Iterator<Item = &Self> {
+        let [body, otherwise]: [&[Self]; 2] = match self {
+            Self::Loop(Loop { body, .. }) => [body, &[]],
+            Self::If(If { body, otherwise, .. }) => [body, otherwise],
+            Self::Call(_) | Self::Note(_) => [&[]; 2],
+        };
+        body.iter().chain(otherwise)
+    }
+
+    /// Returns the node and all nodes in it, in text order.
+    pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        Box::new(std::iter::once(self).chain(self.bodies().flat_map(Self::all)))
+    }
+
+    /// Returns the scalar expressions of the node itself, without those of its children.
+    pub fn expressions(&self) -> Vec<&Expr> {
+        match self {
+            Self::Call(call) => call.expressions(),
+            Self::Loop(l) => match &l.step {
+                Step::By(by) => vec![&l.from, &l.bound, by],
+                Step::Double | Step::Sweep(_) => vec![&l.from, &l.bound],
+            },
+            Self::If(branch) => vec![&branch.condition],
+            Self::Note(_) => Vec::new(),
+        }
+    }
+}
+
+/// Returns all places for synchronisation, in text order.
+pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
+    let mut all = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Call(call) => all.push(&mut call.sync),
+            Node::Loop(l) => {
+                all.push(&mut l.sync);
+                all.extend(syncs(&mut l.body));
+            }
+            Node::If(branch) => {
+                all.extend(syncs(&mut branch.body));
+                all.extend(syncs(&mut branch.otherwise));
+            }
+            Node::Note(_) => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,28 @@
+// avsg_plan: Stage One of a batch. It writes slots, valid counts, miss lists and records.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
+
+#include "avsg_plan.h"
+#include "avsg_globalize.h"
+
+extern "C" __global__ __aicore__ void avsg_plan(
+    GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
+    GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR slotBlocks, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
+    AVSG_UPDATED(GM_ADDR tablesOut) GM_ADDR workspace, GM_ADDR tiling)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
+    AVSG_TILING(t, avsg::TILING_AT);
+    const avsg::Gm gm = avsg::PlanArrays(
+        ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
+    avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
+    avsg::PlanBatch(gm, words, t, avsg::SeparateCores{});
+    if (t.slotBase >= 0) {
+        // These are the rows that this core has planned.
+        const int32_t core = GetBlockIdx();
+        const int32_t begin = avsg::ShareBegin(t.requests, core, GetBlockNum()) * avsg::TOKENS;
+        const int32_t end = avsg::ShareBegin(t.requests, core + 1, GetBlockNum()) * avsg::TOKENS;
+        avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, begin, end);
+    }
+    PipeBarrier<PIPE_ALL>();
+}

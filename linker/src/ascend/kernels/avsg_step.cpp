@@ -1,0 +1,40 @@
+// avsg_step: Stage One, SyncAll, Stage Two. Launch it in batch schedule mode with at most as many
+// blocks as there are vector cores, because all blocks must run at the same time.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
+
+#include "avsg_plan.h"
+#include "avsg_transfer.h"
+#include "avsg_globalize.h"
+#include "avsg_late.h"
+
+extern "C" __global__ __aicore__ void avsg_step(
+    GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
+    GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1,
+    GM_ADDR slotBlocks, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
+    AVSG_UPDATED(GM_ADDR tablesOut, GM_ADDR kv0Out, GM_ADDR kv1Out) GM_ADDR workspace, GM_ADDR tiling)
+{
+    // Vector cores only, scheduled as SyncAll requires.
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    InitSocState();
+    AVSG_TILING(t, avsg::TILING_AT);
+    const avsg::Gm gm = avsg::PlanArrays(
+        ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
+    avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
+    // Every request ends with a barrier over all pipes, so no copy is in progress at SyncAll.
+    avsg::PlanBatch(gm, words, t, avsg::StepCores{});
+    SyncAll<true>();
+    avsg::LateRefresh late(t, gm, cuQ, state);
+    avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, slotBlocks, fresh0, fresh1);
+    late.Run();
+    if (t.slotBase >= 0) {
+        // Until all cores are here, some of them may read the slots of a state.
+        SyncAll<true>();
+        const int32_t rows = t.requests * avsg::TOKENS;
+        const int32_t core = GetBlockIdx();
+        const int32_t begin = avsg::ShareBegin(rows, core, GetBlockNum());
+        const int32_t end = avsg::ShareBegin(rows, core + 1, GetBlockNum());
+        avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, begin, end);
+    }
+    PipeBarrier<PIPE_ALL>();
+}

@@ -2,21 +2,21 @@
 
 use crate::{Result, ensure};
 
-/// The most requests of a batch, and the most rows and requests of a plan.
+/// The most requests of a batch, and the most tokens and requests of a plan.
 pub const MAX_REQUESTS: usize = 1 << 20;
 
 /// The batch of one decode step, with arrays of int32 of the type `A`. Every array has one entry per
 /// request unless its field says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchOf<A> {
-    /// `[rows, K]` int32, the selected token ids of each row, `ids_stride` words from one row to
-    /// the next. A row is one token of one request. Negative ids are padding.
+    /// `[tokens, K]` int32, the ids that each token selects, `ids_stride` words from one token to
+    /// the next. Negative ids are padding.
     pub ids: A,
-    /// Words from one row of `ids` to the next; at least `k`.
+    /// Words from one token to the next in `ids`; at least `k`.
     pub ids_stride: usize,
-    /// K, the number of ids per row; 1 up to the K of the geometry.
+    /// K, the number of ids per token; 1 up to the K of the geometry.
     pub k: usize,
-    /// `[requests + 1]` int32, the first row of each request, then the number of rows. It starts at
+    /// `[requests + 1]` int32, the first token of each request, then the number of tokens. It starts at
     /// 0 and ascends by at most N_q per request.
     pub cu_q: A,
     /// `[requests]` int32, the state of each request; no two requests may name one state. -1 marks
@@ -45,7 +45,7 @@ pub struct BatchOf<A> {
 pub type Batch<'a> = BatchOf<&'a [i32]>;
 
 /// The fresh rows: KV rows of this step's tokens, which the host pool does not hold yet. In each
-/// segment, row r of the batch begins at byte r · stride.
+/// segment, the row of token r begins at byte r · stride.
 #[derive(Clone, Copy, Debug)]
 pub struct Fresh<'a> {
     /// One slice per segment of the row format.
@@ -112,9 +112,9 @@ impl<A> BatchOf<A> {
 }
 
 impl Batch<'_> {
-    /// Returns the number of rows in a batch whose `cu_q` was checked.
-    pub(crate) fn rows(&self) -> usize {
-        self.cu_q.last().map_or(0, |&rows| usize::try_from(rows).unwrap_or(0))
+    /// Returns the number of tokens in a batch whose `cu_q` was checked.
+    pub(crate) fn tokens(&self) -> usize {
+        self.cu_q.last().map_or(0, |&tokens| usize::try_from(tokens).unwrap_or(0))
     }
 }
 

@@ -185,7 +185,7 @@ impl DeviceBuffer {
 
     fn check_no_table(&self) -> Result<()> {
         ensure!(self.memory.table().is_none(), "blocks of a state" is "in any order", but
-            "the caller's table says where they are"; "use DeviceBuffer::index, or the table");
+            "the caller's table says where they are"; "look slots up in that table");
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl DeviceBuffer {
     pub fn view(&self, state: usize, layer: usize, segment: usize) -> Result<SlotView> {
         ensure!(!self.has_device_table(), "blocks of a state" is "on the device", but
             "a view reads the table, which is in device memory";
-            "use DeviceBuffer::slot_ptr or DeviceBuffer::index");
+            "read that table where it is");
         let blocks = self.state_blocks(state)?;
         self.view_by(blocks.as_ref(), state, layer, segment)
     }

@@ -185,16 +185,17 @@ impl Engine {
         self.counters.total
     }
 
-    /// Allocates a plan for batches of at most `max_rows` rows (tokens) and `max_requests`
+    /// Allocates a plan for batches of at most `max_tokens` tokens and `max_requests`
     /// requests. Several plans of one engine may be in use at once.
     ///
     /// # Errors
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
-    pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
+    pub fn new_plan(&self, max_tokens: usize, max_requests: usize) -> Result<Plan> {
         self.resources.check_process()?;
         let (id, config) = (self.resources.id, &self.resources.config);
         let allocator = config.allocator.as_ref();
-        let mut plan = Plan::with_capacity(id, &config.params, max_rows, max_requests, allocator)?;
+        let mut plan =
+            Plan::with_capacity(id, &config.params, max_tokens, max_requests, allocator)?;
         self.device.prepare(&self.resources, &mut plan)?;
         plan.note_arrays()?;
         self.resources.buffer.note_memory(&mut plan.written)?;

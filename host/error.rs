@@ -159,7 +159,7 @@ impl Error {
 }
 
 /// Makes an [`Error::Invalid`] in the words in which it prints; the limit is a format string with its
-/// arguments: `invalid!("rows" is rows, but "the plan holds {}", plan.max_rows; "make a larger plan")`.
+/// arguments: `invalid!("tokens" is n, but "the plan holds {}", plan.max_tokens; "make a larger plan")`.
 macro_rules! invalid {
     ($what:tt is $value:expr, but $limit:literal $(, $arg:expr)*; $remedy:expr) => {
         $crate::Error::invalid($what, $value, format!($limit $(, $arg)*), $remedy)

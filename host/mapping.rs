@@ -77,7 +77,7 @@ impl Mapping {
                 call: "mmap",
                 what: format!("{what} of {len} bytes"),
                 source,
-                remedy: "pass the file of HostPool::export",
+                remedy: "pass the file of a pool's export",
             }),
         }
     }

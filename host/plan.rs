@@ -51,7 +51,7 @@ pub struct PlanArrays<'a> {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) k: usize,
-    pub(crate) max_rows: usize,
+    pub(crate) max_tokens: usize,
     pub(crate) max_requests: usize,
     /// The indexer of the planned batch.
     pub(crate) indexer: usize,
@@ -89,14 +89,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the bytes of host memory of a plan for batches of at most `max_rows` rows and
+    /// Returns the bytes of host memory of a plan for batches of at most `max_tokens` tokens and
     /// `max_requests` requests. On an Ascend device a plan also takes what
     /// [`plan_bytes`](crate::ascend::sizes::plan_bytes) returns.
     ///
     /// # Errors
     /// As for [`Engine::new_plan`](crate::engine::Engine::new_plan), but for memory.
-    pub fn bytes_needed(params: &Params, max_rows: usize, max_requests: usize) -> Result<usize> {
-        for (what, n) in [("plan rows", max_rows), ("plan requests", max_requests)] {
+    pub fn bytes_needed(params: &Params, max_tokens: usize, max_requests: usize) -> Result<usize> {
+        for (what, n) in [("max_tokens", max_tokens), ("max_requests", max_requests)] {
             ensure!(n != 0 && n <= MAX_REQUESTS, what is n, but "it must be 1..={MAX_REQUESTS}";
                 "size it for your largest batch");
         }
@@ -105,33 +105,33 @@ impl Plan {
         // `state`, `cu_q` and `record`, and `required` and `previous`.
         let request = (2 + record::WORDS) * size_of::<i32>() + 2 * size_of::<u64>();
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
-        Ok(max_rows * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
+        Ok(max_tokens * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
 
     pub(crate) fn with_capacity(
         engine: u64,
         params: &Params,
-        max_rows: usize,
+        max_tokens: usize,
         max_requests: usize,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        let bytes = Self::bytes_needed(params, max_rows, max_requests)?;
+        let bytes = Self::bytes_needed(params, max_tokens, max_requests)?;
         if allocator.is_none() {
             available_memory::check("plan", bytes)?;
         }
         let k = params.k as usize;
-        let words = max_rows * k;
+        let words = max_tokens * k;
         let filled = |len, value| Array::filled("plan", len, value, allocator);
         Ok(Self {
             k,
-            max_rows,
+            max_tokens,
             max_requests,
             indexer: 0,
             requests: 0,
             cu_q: filled(max_requests + 1, 0)?,
             state: filled(max_requests, -1)?,
             slot: filled(words, -1)?,
-            valid: filled(max_rows, 0)?,
+            valid: filled(max_tokens, 0)?,
             record: filled(max_requests * record::WORDS, 0)?,
             miss: [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?],
             misses: 0,
@@ -248,7 +248,7 @@ impl Plan {
         self.requests
     }
 
-    /// Returns the number of rows (tokens) in the planned batch.
+    /// Returns the number of tokens in the planned batch.
     pub fn rows(&self) -> usize {
         self.cu_q[self.requests] as usize
     }
@@ -318,7 +318,7 @@ impl Plan {
         let (mut keys, mut repeated) = (Vec::<i32>::new(), 0);
         keys.try_reserve_exact(self.k).map_err(|_| {
             let bytes = self.k * size_of::<i32>();
-            Error::OutOfMemory { what: "a row of ids", bytes }
+            Error::OutOfMemory { what: "the ids of a token", bytes }
         })?;
         for request in 0..self.requests {
             let (first, end) = (self.cu_q[request] as usize, self.cu_q[request + 1] as usize);

@@ -198,7 +198,7 @@ impl Resources {
         (row < self.pool_units() * page.max(1)).then_some(row)
     }
 
-    /// Returns the fresh rows of a batch, as (row of the batch, request, id). Rows at or above the
+    /// Returns the fresh rows of a batch, as (token of the batch, request, id). Those at or above the
     /// sequence length are skipped: they are no tokens, and their block may belong to another
     /// request.
     pub fn fresh_ids<'b>(

@@ -6,8 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use avsg::buffer::{BufferConfig, DeviceBuffer};
-use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, PoolExport, Role};
-use avsg::rows::{RowFormat, Segment};
+use avsg::pool::{
+    Chunk, DESC_BYTES, HostLayout, HostPool, Pages, Part, PoolConfig, PoolDesc, PoolExport, Region,
+    Role,
+};
+use avsg::rows::{RowFormat, Segment, Strides};
 
 /// Environment variable that holds the role of the second process of a test, which runs this
 /// binary.
@@ -82,8 +85,8 @@ fn odd_strides_and_single_rows_are_read_back() {
         let pool = HostPool::new(&config).unwrap();
         fill(&pool);
         check_filled(&pool);
-        assert_eq!(pool.bytes(), config.chunk_lens().unwrap().iter().sum::<usize>());
-        assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
+        let (least, most) = (3 * rows * stride, HostPool::plan_bytes(&config).unwrap());
+        assert!((least..=most).contains(&pool.bytes()));
     }
 }
 
@@ -109,7 +112,7 @@ fn a_pool_can_be_created_from_every_kind_of_pages() {
     }
     let format = RowFormat::single(1152).unwrap();
     let config = PoolConfig { pages: Pages::Caller, ..PoolConfig::new(1, 1, format) };
-    assert!(error_text(HostPool::new(&config)).contains("from_caller"));
+    assert!(error_text(HostPool::new(&config)).contains("by a layout"));
 }
 
 #[test]
@@ -314,30 +317,30 @@ fn a_second_process_reads_and_writes() {
 
 #[test]
 fn a_pool_works_on_memory_of_the_caller() {
-    let config = PoolConfig { chunk_bytes: usize::MAX, ..small(50) };
-    let lens = config.chunk_lens().unwrap();
-    assert_eq!(lens.len(), 4);
-    let mut memory: Vec<Vec<u8>> = lens.iter().map(|&len| vec![0; len]).collect();
-    let chunks: Vec<_> =
-        memory.iter_mut().map(|part| Chunk::new(part.as_mut_ptr(), part.len()).unwrap()).collect();
+    let config = small(50);
+    let mut memory = [1024, 128].map(|bytes| vec![0; 2 * 50 * bytes]);
+    let regions = memory.each_mut().map(|bytes| Region {
+        memory: Chunk::new(bytes.as_mut_ptr(), bytes.len()).unwrap(),
+        device_address: None,
+    });
+    let part = |segment, layer_stride| {
+        let (layers, rows) = (0..2, 0..50);
+        Part { segment, layers, rows, region: segment, offset: 0, layer_stride }
+    };
+    let layout = HostLayout {
+        regions: &regions,
+        strides: &[1024, 128].map(Strides::rows),
+        parts: &[part(0, 50 * 1024), part(1, 50 * 128)],
+    };
     // SAFETY: the vectors outlive the pool, are distinct, and are not accessed while the pool
     // exists.
-    let pool = unsafe { HostPool::from_caller(&config, &chunks) }.unwrap();
+    let pool = unsafe { HostPool::from_layout(&config, &layout) }.unwrap();
     fill(&pool);
     check_filled(&pool);
     assert_eq!(pool.pages(), Pages::Caller);
-    assert!(error_text(pool.export()).contains("from_caller"));
-    // SAFETY: the vectors outlive the pools and are distinct, and this pool is refused before any
-    // byte is accessed.
-    let too_few = unsafe { HostPool::from_caller(&config, &chunks[1..]) };
-    assert!(error_text(too_few).contains("chunk count is 3"));
-    let more = PoolConfig { chunk_bytes: usize::MAX, ..small(5000) };
-    // SAFETY: the vectors outlive the pools and are distinct, and this pool is refused before any
-    // byte is accessed.
-    let short = unsafe { HostPool::from_caller(&more, &chunks) };
-    assert!(error_text(short).contains("chunk length"));
+    assert!(error_text(pool.export()).contains("by a layout"));
     drop(pool);
-    assert_eq!(memory[2][1024..2048], row(1, 1, 1152)[..1024]);
+    assert_eq!(memory[0][51 * 1024..][..1024], row(1, 1, 1152)[..1024]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn invalid_engine_configurations_are_refused() {
             (alone, 0, 0, 0)
         );
         let status = avsg_get_memory(&engine, &pool, 4, 0, 0, &mut memory);
-        expect_error(status, AVSG_INVALID, &["plan requests is 0"]);
+        expect_error(status, AVSG_INVALID, &["max_requests is 0"]);
         expect_error(
             avsg_get_memory(&engine, null(), 0, 0, 0, &mut memory),
             AVSG_NULL,

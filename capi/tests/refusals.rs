@@ -207,7 +207,7 @@ fn refuse_plans_and_views(device: &'static CStr) {
     unsafe {
         for rows in [0, (1 << 20) + 1, usize::MAX] {
             let status = avsg_plan_create(handles.engine, rows, 2, &mut plan);
-            expect_error(status, AVSG_INVALID, &["plan rows is", "1..=1048576"]);
+            expect_error(status, AVSG_INVALID, &["max_tokens is", "1..=1048576"]);
             assert!(plan.is_null());
         }
         expect_error(
@@ -219,7 +219,7 @@ fn refuse_plans_and_views(device: &'static CStr) {
         expect_error(status, AVSG_INVALID, &["plan is foreign"]);
         ok(avsg_plan_create(handles.engine, 3, 2, &mut plan));
         let status = avsg_engine_step(handles.engine, &batch, plan, 0, &fresh, null_mut());
-        expect_error(status, AVSG_INVALID, &["rows is 4", "holds 3"]);
+        expect_error(status, AVSG_INVALID, &["tokens is 4", "holds 3"]);
         ok(avsg_plan_destroy(plan));
 
         expect_error(

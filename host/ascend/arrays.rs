@@ -79,7 +79,7 @@ impl Arrays {
 
     pub fn new(source: MemorySource<'_>, k: usize, rows: usize, requests: usize) -> Result<Self> {
         let offsets = ArrayOffsets::new(k, rows, requests).ok_or_else(|| {
-            invalid!("plan rows" is rows, but "its arrays must fit the address space";
+            invalid!("max_tokens" is rows, but "its arrays must fit the address space";
                 "size it for your largest batch")
         })?;
         let device = DeviceMemory::new(source, 4 * offsets.words)?;
@@ -106,7 +106,7 @@ impl Arrays {
         (block_table, block_stride): (DeviceArray, usize),
         stream: RawStream,
     ) -> Result<QueuedBatch> {
-        let (requests, rows, p) = (batch.requests(), batch.rows(), &self.offsets);
+        let (requests, rows, p) = (batch.requests(), batch.tokens(), &self.offsets);
         let mut pinned = self.pinned();
         // SAFETY: earlier work on these arrays is done by the contract (`# Safety`).
         let words = unsafe { pinned.words_mut() };

@@ -186,7 +186,7 @@ impl Device for Ascend {
         }
         // The last call synchronized the stream, so no work uses the staging memory.
         let fresh = step.layer().and_then(|layer| layer.fresh);
-        let rows = step.batch().map_or(plan.rows(), Batch::rows);
+        let rows = step.batch().map_or(plan.rows(), Batch::tokens);
         self.staging.reserve(step.batch(), fresh.map(|_| rows))?;
         if let Some(batch) = step.batch() {
             plan.begin(batch);
@@ -237,7 +237,7 @@ impl Device for Ascend {
         // An append needs no ids.
         let batch = &Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
         self.refuse_uncountable(resources, batch)?;
-        self.staging.reserve(Some(batch), Some(batch.rows()))?;
+        self.staging.reserve(Some(batch), Some(batch.tokens()))?;
         let inputs = self.staging.inputs(batch)?;
         self.run_and_wait(|this, stream| {
             // SAFETY: the last call synchronized the stream; this value owns the staging memory, and

@@ -125,7 +125,7 @@ fn explain(fault: Fault, params: &Params) -> Error {
         }
         Fault::K(k) => {
             invalid!("k" is k, but "it must be 1..={} and at most the stride", params.k;
-                "pass 1..=K ids per row")
+                "pass 1..=K ids per token")
         }
     }
 }

@@ -25,7 +25,7 @@ impl Plans {
         if idle {
             plans.retain(|known| known.plan.strong_count() > 0);
         }
-        let (k, rows, requests) = (plan.k, plan.max_rows, plan.max_requests);
+        let (k, rows, requests) = (plan.k, plan.max_tokens, plan.max_requests);
         let arrays = Arrays::new(source, k, rows, requests)?;
         plan.device = Some(arrays.outputs());
         plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });

@@ -34,7 +34,7 @@ fn within(what: &'static str, words: &[i32], range: Range<i32>) -> Result<()> {
 /// Checks all words of a plan that a device wrote.
 pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
     let (config, k) = (&resources.config, plan.k as i32);
-    within("a row's number of valid ids", plan.valid(), 0..k + 1)?;
+    within("a token's number of valid ids", plan.valid(), 0..k + 1)?;
     let slots = match config.slot_base {
         None => 0..config.params.slots as i32,
         // The sum fits, because `Resources::check` has compared it.

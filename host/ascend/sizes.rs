@@ -68,14 +68,14 @@ pub(super) fn check(
 ///
 /// # Errors
 /// If the sizes overflow.
-pub fn plan_bytes(config: &Config, max_rows: usize, max_requests: usize) -> Result<MemoryBytes> {
-    let bytes = Arrays::bytes(config.params.k as usize, max_rows, max_requests);
-    let bytes = bytes.ok_or_else(|| too_large("plan rows", max_rows))?;
+pub fn plan_bytes(config: &Config, max_tokens: usize, max_requests: usize) -> Result<MemoryBytes> {
+    let bytes = Arrays::bytes(config.params.k as usize, max_tokens, max_requests);
+    let bytes = bytes.ok_or_else(|| too_large("max_tokens", max_tokens))?;
     Ok(MemoryBytes { host: 0, pinned: bytes, device: bytes })
 }
 
 /// Returns the bytes that calls with host arrays make an engine take in addition, once the largest
-/// batch and append came: of `rows` rows with fresh rows, `requests` requests, and `entries` entries
+/// batch and append came: of `tokens` tokens with fresh rows, `requests` requests, and `entries` entries
 /// per request in the block table. It is 0 for an engine whose calls are all put into streams.
 ///
 /// # Errors
@@ -83,13 +83,13 @@ pub fn plan_bytes(config: &Config, max_rows: usize, max_requests: usize) -> Resu
 pub fn staging_bytes(
     config: &Config,
     pool: &PoolConfig,
-    rows: usize,
+    tokens: usize,
     requests: usize,
     entries: usize,
 ) -> Result<MemoryBytes> {
     let entries = if config.params.page == 0 { 0 } else { entries };
-    let bytes = staging::bytes(&pool.format, rows, requests, entries);
-    let bytes = bytes.ok_or_else(|| too_large("rows", rows))?;
+    let bytes = staging::bytes(&pool.format, tokens, requests, entries);
+    let bytes = bytes.ok_or_else(|| too_large("tokens", tokens))?;
     Ok(MemoryBytes { host: 0, pinned: bytes, device: bytes })
 }
 
@@ -109,5 +109,5 @@ pub(super) fn rule(config: &Config) -> heapless::Vec<u8, 512> {
 
 fn too_large(what: &'static str, value: usize) -> Error {
     invalid!(what is value, but "its memory must fit the address space";
-        "ask for fewer states, rows or requests")
+        "ask for fewer states, tokens or requests")
 }

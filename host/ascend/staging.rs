@@ -97,7 +97,7 @@ impl Staging {
 
     /// Returns arrays for the append of a batch. No work uses those of an earlier append.
     pub fn inputs(&mut self, batch: &Batch<'_>) -> Result<Arc<Arrays>> {
-        let (rows, requests) = (batch.rows(), batch.requests());
+        let (rows, requests) = (batch.tokens(), batch.requests());
         let fits = |a: &&Arc<Arrays>| a.rows >= rows && a.requests >= requests;
         if let Some(inputs) = self.inputs.as_ref().filter(fits) {
             return Ok(Arc::clone(inputs));
@@ -127,7 +127,7 @@ impl Staging {
         let state = DeviceArray { address: 0, len: batch.requests() };
         let (k, block_stride) = (batch.k, self.entries(batch));
         let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
-        QueuedBatch { arrays, rows: batch.rows() }
+        QueuedBatch { arrays, rows: batch.tokens() }
     }
 
     /// Puts the copy of a batch's block table into a stream, and returns it and its entries per

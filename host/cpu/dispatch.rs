@@ -43,5 +43,5 @@ pub(super) fn expected_misses(batch: &Batch<'_>) -> usize {
 }
 
 fn ids(batch: &Batch<'_>) -> usize {
-    batch.rows() * batch.k
+    batch.tokens() * batch.k
 }

@@ -74,7 +74,7 @@ impl<'a> Transfer<'a> {
                         row @ 0.. => self.rows[i].ptr(row as usize),
                         fresh => {
                             let at = (first + !fresh as usize) * segment.stride;
-                            // `check::fresh` has checked that the slice holds every row of the batch.
+                            // `check::fresh` has checked that the slice holds a row of every token.
                             self.layer
                                 .fresh
                                 .map_or(core::ptr::null(), |f| f.segments[i][at..].as_ptr())

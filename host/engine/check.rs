@@ -26,27 +26,27 @@ pub(super) fn batch(
     capacity("requests", requests, plan.max_requests)?;
     shape(resources, named, batch, resources.config.params.tokens)?;
     ids(resources, batch)?;
-    let rows = batch.rows();
-    let need = match rows {
+    let tokens = batch.tokens();
+    let need = match tokens {
         0 => 0,
-        _ => (rows - 1).saturating_mul(batch.ids_stride).saturating_add(batch.k),
+        _ => (tokens - 1).saturating_mul(batch.ids_stride).saturating_add(batch.k),
     };
-    ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but "{rows} rows need {need}";
-        "pass all rows that cu_q counts");
+    ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but "{tokens} tokens need {need}";
+        "pass the ids of all tokens that cu_q counts");
     rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
     blocks(resources, batch.state)?;
-    capacity("rows", rows, plan.max_rows)
+    capacity("tokens", tokens, plan.max_tokens)
 }
 
-/// Checks that a plan has room for the requests or for the rows of a batch.
+/// Checks that a plan has room for the requests or for the tokens of a batch.
 pub(super) fn capacity(what: &'static str, n: usize, most: usize) -> Result<()> {
     ensure!(n <= most, what is n, but "the plan holds {most}";
         "make a larger plan, or pass a shorter array");
     Ok(())
 }
 
-/// Checks everything in a batch except its ids: requests, rows, states, lengths and block tables. A
-/// request has at most `most` rows.
+/// Checks everything in a batch except its ids: requests, tokens, states, lengths and block tables. A
+/// request has at most `most` tokens.
 pub(super) fn shape(
     resources: &Resources,
     named: &mut [bool],
@@ -56,7 +56,7 @@ pub(super) fn shape(
     resources.check_process()?;
     let (config, requests) = (&resources.config, batch.requests());
     arrays(resources, batch)?;
-    ensure!(batch.cu_q[0] == 0, "cu_q[0]" is batch.cu_q[0], but "the first row is 0"; "start at 0");
+    ensure!(batch.cu_q[0] == 0, "cu_q[0]" is batch.cu_q[0], but "the first token is 0"; "start at 0");
     for (request, pair) in batch.cu_q.windows(2).enumerate() {
         let tokens = i64::from(pair[1]) - i64::from(pair[0]);
         ensure!((0..=i64::from(most)).contains(&tokens), "tokens of a request" is tokens, but
@@ -112,13 +112,13 @@ pub(super) fn arrays<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -
     batch.block_table.check_block_tables(requests, batch.block_stride)
 }
 
-/// Checks the number of ids of a row and the distance of the rows.
+/// Checks the number of ids of a token and their distance from those of the next.
 pub(super) fn ids<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()> {
     let (k, most) = (batch.k, resources.config.params.k as usize);
     ensure!((1..=most).contains(&k), "k" is k, but
-        "this engine's K is {most}, so it must be 1..={most}"; "pass 1..=K ids per row");
+        "this engine's K is {most}, so it must be 1..={most}"; "pass 1..=K ids per token");
     ensure!(batch.ids_stride >= k, "ids_stride" is batch.ids_stride, but
-        "a row has {k} ids, so it must be at least k"; "pass the words from row to row");
+        "a token has {k} ids, so it must be at least k"; "pass the words from token to token");
     Ok(())
 }
 
@@ -151,12 +151,12 @@ pub(super) fn indexer(resources: &Resources, layer: usize, planned: usize) -> Re
     Ok(())
 }
 
-/// Checks a layer, and the bytes in each segment of the fresh rows of a batch of `batch_rows` rows;
+/// Checks a layer, and the bytes in each segment of the fresh rows of a batch of `tokens` tokens;
 /// `needed` refuses their absence.
 pub(super) fn fresh(
     resources: &Resources,
     layer: usize,
-    batch_rows: usize,
+    tokens: usize,
     fresh: Option<impl ExactSizeIterator<Item = usize>>,
     needed: bool,
 ) -> Result<()> {
@@ -172,11 +172,11 @@ pub(super) fn fresh(
         "a row has {}", segments.len(); "pass the pool's number");
     for (bytes, segment) in fresh.zip(segments) {
         // The product saturates: a stride that only the fresh rows have may be any.
-        let before = batch_rows.saturating_sub(1).saturating_mul(segment.stride);
-        let need = before.saturating_add(if batch_rows == 0 { 0 } else { segment.bytes });
+        let before = tokens.saturating_sub(1).saturating_mul(segment.stride);
+        let need = before.saturating_add(if tokens == 0 { 0 } else { segment.bytes });
         ensure!(bytes >= need, "fresh bytes" is bytes, but
-            "{batch_rows} rows of stride {} need {need}", segment.stride;
-            "pass one row per row of the batch");
+            "{tokens} rows of stride {} need {need}", segment.stride;
+            "pass one row per token of the batch");
     }
     Ok(())
 }

@@ -233,6 +233,6 @@ fn outputs(resources: &Resources, plan: &Plan, batch: &QueuedBatch) -> Result<De
             "make it with this engine's new_plan"));
     };
     check::capacity("requests", batch.arrays.requests(), plan.max_requests)?;
-    check::capacity("rows", batch.rows, plan.max_rows)?;
+    check::capacity("tokens", batch.rows, plan.max_tokens)?;
     Ok(out)
 }

@@ -73,7 +73,7 @@ impl Engine {
         check::fresh(
             &self.resources,
             layer,
-            batch.rows(),
+            batch.tokens(),
             fresh.map(Fresh::bytes),
             may_need_fresh,
         )?;
@@ -120,7 +120,7 @@ impl Engine {
     /// call.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
         check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
-        check::fresh(&self.resources, layer, batch.rows(), Some(fresh.bytes()), true)?;
+        check::fresh(&self.resources, layer, batch.tokens(), Some(fresh.bytes()), true)?;
         check::writer(&self.resources)?;
         self.resources.check_append_rows(batch)?;
         let layer = Layer { number: layer, fresh: Some(fresh) };

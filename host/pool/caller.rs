@@ -1,14 +1,12 @@
 //! Pools over memory of the caller, and the memory of a pool's rows.
 
-use super::chunk::Chunk;
-use super::geometry::{Geometry, PoolConfig};
+use super::geometry::PoolConfig;
 use super::host::{Backing, HostPool, Role};
 use super::layout::{DeviceStart, HostLayout};
 use super::pages::Pages;
+use crate::Result;
 use crate::fork::Birth;
 use crate::overlap::{self, Content, Grid, Grids};
-use crate::rows::Strides;
-use crate::{Result, ensure, reserve};
 
 impl HostPool {
     /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
@@ -41,38 +39,6 @@ impl HostPool {
             })))?;
         }
         Ok(pool)
-    }
-
-    /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
-    /// `chunks` are in the order of [`PoolConfig::chunk_lens`] and at least that long; a
-    /// `chunk_bytes` of `usize::MAX` makes one chunk per layer and segment. Such a pool cannot be
-    /// exported.
-    ///
-    /// # Safety
-    /// - Each chunk is valid for reads and writes of its length until the pool is dropped.
-    /// - No two chunks overlap.
-    /// - Other accesses to them keep the rules of the [module](super) for raw pointers.
-    ///
-    /// # Errors
-    /// If the geometry is invalid, the number or a length of the chunks does not match it, or a chunk
-    /// overlaps another or is not in the address space.
-    pub unsafe fn from_caller(config: &PoolConfig, chunks: &[Chunk]) -> Result<Self> {
-        let geometry = Geometry::new(config)?;
-        ensure!(geometry.chunk_count() == chunks.len(), "chunk count" is chunks.len(), but
-            "this geometry has {}", geometry.chunk_count();
-            "pass one chunk for each entry of PoolConfig::chunk_lens");
-        for ((_, need), chunk) in geometry.spans().zip(chunks) {
-            ensure!(chunk.len() >= need, "chunk length" is chunk.len(), but
-                "this chunk needs {need} bytes"; "pass the lengths of PoolConfig::chunk_lens");
-        }
-        overlap::check(chunks.iter().enumerate().map(|(at, chunk)| {
-            let (layer, segment, _) = geometry.of_chunk(at);
-            let (content, whole) = (Content::Rows { layer, segment }, [1, chunk.len()]);
-            Grid::of(content, chunk.ptr().addr(), Strides::rows(0), whole)
-        }))?;
-        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
-        let chunks = reserve::copied("chunk table", chunks)?.into();
-        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 
     /// Returns the memory of the rows if the chunks begin at these addresses.

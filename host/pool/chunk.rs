@@ -10,8 +10,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Returns a chunk of the caller's memory for
-    /// [`HostPool::from_caller`](super::HostPool::from_caller); `None` if `ptr` is null.
+    /// Returns a chunk; `None` if `ptr` is null.
     pub fn new(ptr: *mut u8, len: usize) -> Option<Self> {
         NonNull::new(ptr).map(|ptr| Self { ptr, len })
     }

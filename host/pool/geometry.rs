@@ -40,19 +40,6 @@ impl PoolConfig {
         Self { layers, rows, format, chunk_bytes, pages, allocator: None }
     }
 
-    /// Returns the length in bytes of every chunk, layer by layer and segment by segment, as
-    /// [`HostPool::from_caller`](super::HostPool::from_caller) expects them.
-    ///
-    /// # Errors
-    /// As for [`HostPool::new`](super::HostPool::new).
-    pub fn chunk_lens(&self) -> Result<Vec<usize>> {
-        let geometry = Geometry::new(self)?;
-        crate::available_memory::check("host pool", geometry.total())?;
-        let mut lens = crate::reserve::with_capacity("chunk lengths", geometry.chunk_count())?;
-        lens.extend(geometry.spans().map(|(_, len)| len));
-        Ok(lens)
-    }
-
     /// Returns the number of chunks.
     ///
     /// # Errors

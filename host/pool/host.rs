@@ -58,7 +58,7 @@ pub struct HostPool {
 }
 
 // SAFETY: the chunks are memory of the process, not of a thread, and stay mapped as long as the
-// pool: `backing` owns them, or the caller of `from_caller` guarantees it.
+// pool: `backing` owns them, or the caller of `from_layout` guarantees it.
 unsafe impl Send for HostPool {}
 // SAFETY: the methods of `&HostPool` access the chunks only through `atomic_copy`. Code that
 // dereferences the raw pointers keeps the rules in the module's documentation.
@@ -233,7 +233,7 @@ impl HostPool {
     ) -> Result<()> {
         ensure!(self.role != Role::Reader, "pool role" is "reader", but
             "only the writer writes rows";
-            "import the pool with Role::Writer once its writer was dropped or demoted");
+            "import the pool as its writer once the other was dropped or demoted");
         let (layout, ptr) = self.locate(layer, segment, row)?;
         ensure!(bytes.len() == layout.bytes,
             "segment buffer" is format!("{} bytes", bytes.len()), but

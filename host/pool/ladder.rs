@@ -28,7 +28,7 @@ pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
         Pages::Huge1G | Pages::Huge2M | Pages::Thp if total >= MIB2 => MIB2,
         Pages::Caller => {
             return Err(invalid!("pages" is first, but "a new pool takes memory of its own";
-                "use HostPool::from_caller for memory that exists"));
+                "make the pool over memory that exists by a layout"));
         }
         _ => 1,
     };

@@ -67,7 +67,7 @@ impl PoolDesc {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let bad = |what: &str| {
             invalid!("pool descriptor" is what, but "it must be what an export wrote";
-                "send the bytes of PoolDesc::to_bytes, from the same version of avsg")
+                "send the descriptor of an export, from the same version of avsg")
         };
         if bytes.len() != DESC_BYTES {
             return Err(bad(&format!("{} bytes, not {DESC_BYTES}", bytes.len())));
@@ -186,7 +186,7 @@ impl HostPool {
         let Backing::File { fd, .. } = &self.backing else {
             return Err(invalid!("pool" is Pages::Caller, but
                 "only a pool in memory of the system has a file to share";
-                "share that memory yourself and call HostPool::from_caller on both sides"));
+                "share that memory yourself and make a pool over it by a layout on both sides"));
         };
         let dup = fd.try_clone().map_err(|source| Error::Os {
             call: "fcntl(F_DUPFD_CLOEXEC)",
@@ -265,7 +265,7 @@ impl HostPool {
 }
 
 const WHAT: &str = "shared host pool";
-const FROM_EXPORT: &str = "pass the file of HostPool::export";
+const FROM_EXPORT: &str = "pass the file of a pool's export";
 
 /// Returns the length of the file in bytes, which must cover the geometry and be sealed against
 /// shrinking.

@@ -22,8 +22,8 @@ impl WriteLock {
             Ok(()) => Ok(Self { _locked: own }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(invalid!("pool role" is "writer", but
                 "the pool has a writer and takes one at a time";
-                "import it with Role::Reader, or call HostPool::demote in the writer process")),
-            Err(error) => Err(os("flock", path, error, "import the pool with Role::Reader")),
+                "import it as a reader, or demote the pool in the writer process")),
+            Err(error) => Err(os("flock", path, error, "import the pool as a reader")),
         }
     }
 }

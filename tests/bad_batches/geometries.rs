@@ -2,8 +2,8 @@
 
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Config, Engine};
-use avsg::pool::{Chunk, HostPool, Pages, PoolConfig};
-use avsg::rows::RowFormat;
+use avsg::pool::{Chunk, HostLayout, HostPool, Pages, Part, PoolConfig, Region};
+use avsg::rows::{RowFormat, Strides};
 use avsg_testkit::fixture;
 
 use crate::{TestEngine, expect_error, format, params};
@@ -90,10 +90,7 @@ fn row_formats_pools_and_block_tables_out_of_range_are_refused() {
 #[test]
 fn more_rows_than_a_word_can_count_are_refused() {
     let (rows, lengths) = ((1usize << 31) + 16, 1usize << 32);
-    let config = PoolConfig {
-        chunk_bytes: usize::MAX,
-        ..PoolConfig::new(1, rows, RowFormat::single(1).unwrap())
-    };
+    let config = PoolConfig::new(1, rows, RowFormat::single(1).unwrap());
     let (flags, access) = (
         rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::NORESERVE,
         rustix::mm::ProtFlags::READ,
@@ -101,19 +98,23 @@ fn more_rows_than_a_word_can_count_are_refused() {
     // SAFETY: the operating system chooses the address of the new mapping, so it replaces no other
     // mapping.
     let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) };
-    let chunk = Chunk::new(at.unwrap().cast(), lengths).unwrap();
-    // SAFETY: the chunk is never unmapped, so it is valid for the whole process. The engines below
-    // are refused, so no row is written.
-    let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
+    let memory = Chunk::new(at.unwrap().cast(), lengths).unwrap();
+    let all =
+        Part { segment: 0, layers: 0..1, rows: 0..rows, region: 0, offset: 0, layer_stride: 0 };
+    let layout = HostLayout {
+        regions: &[Region { memory, device_address: None }],
+        strides: &[Strides::rows(1)],
+        parts: &[all],
+    };
     for page in [0, 16] {
-        // SAFETY: the chunk is never unmapped, and the engine below is refused, so no row is
-        // written.
-        let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
+        // SAFETY: the region is never unmapped, so it is valid for the whole process. The engine
+        // below is refused, so no row is written.
+        let pool = unsafe { HostPool::from_layout(&config, &layout) }.unwrap();
+        assert_eq!(pool.rows(), rows);
         let params = Params { page, ..params() };
         expect_error(
             Engine::new(Config::new(params, 1), pool),
             &["pool rows is 2147483664", "2147483647"],
         );
     }
-    assert_eq!(pool.rows(), rows);
 }

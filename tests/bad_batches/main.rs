@@ -145,7 +145,7 @@ fn wrong_lengths_and_offsets_are_refused() {
     b.expect_refusal(|o| o.k = 9, &["k is 9", "K is 8", "1..=K"], false);
     b.expect_refusal(|o| o.k = 0, &["k is 0", "K is 8"], false);
     b.expect_refusal(|o| o.stride = 7, &["ids_stride is 7", "has 8 ids"], false);
-    b.expect_refusal(|o| o.ids.truncate(34), &["ids length is 34", "4 rows need 35"], false);
+    b.expect_refusal(|o| o.ids.truncate(34), &["ids length is 34", "4 tokens need 35"], false);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn invalid_states_and_context_lengths_are_refused() {
 fn strides_whose_products_overflow_are_refused() {
     let mut b = TestEngine::new();
     for stride in [usize::MAX, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX / 3 + 1, 1 << 32] {
-        b.expect_refusal(|o| o.stride = stride, &["ids length is 36", "4 rows need"], false);
+        b.expect_refusal(|o| o.stride = stride, &["ids length is 36", "4 tokens need"], false);
         b.expect_refusal(|o| o.block_stride = stride, &["block_table length is 16", "need"], true);
     }
 }
@@ -206,12 +206,12 @@ fn foreign_and_small_plans_are_refused() {
     );
     expect_error(
         b.engine.plan(&valid_batch(1).batch(), &mut short),
-        &["rows is 4", "holds 3", "larger plan"],
+        &["tokens is 4", "holds 3", "larger plan"],
     );
     expect_error(b.engine.transfer(&mut few, 1, None), &["plan is empty", "plan one first"]);
-    expect_error(b.engine.new_plan(0, 1), &["plan rows is 0", "1..=1048576"]);
-    expect_error(b.engine.new_plan(1, 0), &["plan requests is 0"]);
-    expect_error(b.engine.new_plan(usize::MAX, 1), &["plan rows is", "1..=1048576"]);
+    expect_error(b.engine.new_plan(0, 1), &["max_tokens is 0", "1..=1048576"]);
+    expect_error(b.engine.new_plan(1, 0), &["max_requests is 0"]);
+    expect_error(b.engine.new_plan(usize::MAX, 1), &["max_tokens is", "1..=1048576"]);
     b.expect_exact_step();
 }
 

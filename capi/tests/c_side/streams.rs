@@ -136,7 +136,7 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
         expect_error(
             step(&arrays.batch, &arrays.fresh[0], small, 0),
             AVSG_INVALID,
-            &["rows is 4", "holds 3"],
+            &["tokens is 4", "holds 3"],
         );
         let status = avsg_engine_transfer(handles.engine, small, 0, &arrays.fresh[0], raw);
         expect_error(status, AVSG_INVALID, &["not planned in a stream", "plan it in the stream"]);

@@ -173,12 +173,9 @@ fn the_recommended_s_is_the_last_that_pays() {
     assert_eq!(report["recommended"]["slots"], 128);
     let shown = words(&text(&sizes));
     assert!(shown.contains("the last S that pays"), "{shown}");
-    assert!(shown.contains("smaller S = 64 takes"), "{shown}");
-    assert!(shown.contains("more device memory and copies as many bytes"), "{shown}");
     // A step selects 1024 rows of the sample, and a doubling of S saves less than half of the copies.
     let shown = words(&text(&["size", SAMPLE]));
     assert!(shown.contains("why no larger S pays"), "{shown}");
-    assert!(!shown.contains("smaller") && shown.contains("larger S = 2048 takes"), "{shown}");
     // The whole context of the other sample takes less memory than 1024 slots.
     assert_eq!(json(&["size", LLAMA])["recommended"]["slots"], 512);
     assert!(words(&text(&["size", LLAMA])).contains("left out are S that take at least as much"));
@@ -276,7 +273,7 @@ fn traces_without_reuse_of_one_id_and_of_k_equal_to_s_have_answers() {
     assert_eq!(report["points"][0]["hit_rate"], 100.0);
     assert_eq!(report["recommended"]["slots"], 64);
     let shown = text(&["size", &one]);
-    assert!(words(&shown).contains("against no buffer it copies nothing"), "{shown}");
+    assert!(words(&shown).contains("take S = 64 with the rule"), "{shown}");
 
     let same = npy("same.npy", &[20, 64], (0..20).flat_map(|_| 0..64i64).collect());
     let report = json(&["size", &same]);

@@ -1,13 +1,12 @@
 //! A host pool for a trace that uses few of its rows: only the pages of those rows take memory.
 
 use anyhow::{Context, Result};
-use avsg::pool::{Chunk, HostPool, PoolConfig};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
+use avsg::rows::Strides;
 use memmap2::{Advice, MmapOptions};
 
 /// Bytes of the smallest pool that is made sparse.
 const MIN_BYTES: usize = 64 << 20;
-/// The hugepage size that large chunks are whole multiples of.
-const PAGE: usize = 2 << 20;
 /// The largest share of a pool's rows, as its inverse, that a trace may use for a sparse pool.
 const MAX_SHARE: usize = 8;
 
@@ -20,24 +19,28 @@ pub fn is_worthwhile(bytes: usize, used: usize, rows: usize) -> bool {
 /// Makes a pool whose pages the system provides when they are first written. Its memory is released
 /// when the process ends.
 pub fn pool(config: &PoolConfig) -> Result<HostPool> {
-    // One chunk per segment: its length is known without `chunk_lens`, which refuses a pool that is
-    // larger than the available memory.
-    let config = &PoolConfig { chunk_bytes: usize::MAX, ..config.clone() };
-    let mut chunks = Vec::new();
-    for segment in config.format.as_slice() {
-        let len = config.rows.saturating_mul(segment.stride).next_multiple_of(PAGE);
+    let (layers, rows) = (config.layers, config.rows);
+    let (mut regions, mut strides, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for (segment, format) in config.format.as_slice().iter().enumerate() {
+        let layer_stride = rows.saturating_mul(format.stride);
+        let len = layers.saturating_mul(layer_stride);
         // Without a reservation the system grants more than it has, as only few pages are written.
         let map = MmapOptions::new().len(len).no_reserve_swap().map_anon();
         let mut map = map.context("mapping a sparse host pool")?;
         // A hugepage would provide memory for a thousand rows that are not used. A kernel without
         // hugepages refuses the advice and needs none.
         let _ = map.advise(Advice::NoHugePage);
-        chunks.push(Chunk::new(map.as_mut_ptr(), len).context("mapping a sparse host pool")?);
+        let memory = Chunk::new(map.as_mut_ptr(), len).context("mapping a sparse host pool")?;
+        regions.push(Region { memory, device_address: None });
+        strides.push(Strides::rows(format.stride));
+        let (layers, rows) = (0..layers, 0..rows);
+        parts.push(Part { segment, layers, rows, region: segment, offset: 0, layer_stride });
         std::mem::forget(map);
     }
-    // SAFETY: every chunk is a mapping of its own of that length, which is never unmapped because
+    let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
+    // SAFETY: every region is a mapping of its own of that length, which is never unmapped because
     // `forget` skipped its drop, and no other code has its address.
-    Ok(unsafe { HostPool::from_caller(config, &chunks)? })
+    Ok(unsafe { HostPool::from_layout(config, &layout)? })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::report::{Copies, Point, Report, Wish};
+use super::report::{Copies, Report, Wish};
 use super::time::{Model, Times};
 use crate::baseline::{LRU, NO_BUFFER};
 use crate::command::geometry::Rule;
@@ -37,7 +37,7 @@ pub fn page(report: &Report) -> Page {
         page.table(times(report));
     }
     match &report.no_buffer {
-        Some(all) => advice(&mut page, report, all),
+        Some(_) => advice(&mut page, report),
         None => page.text("No step after the first selects an id, so there is no hit rate."),
     }
     page
@@ -67,7 +67,9 @@ fn fact(page: &mut Page, label: &str, words: &str) {
 /// Returns what a step copies and the memory at each S.
 fn sizes(report: &Report) -> Table {
     let several = report.layers > 1;
+    let two_rules = report.points.iter().any(|point| point.other_rule.is_some());
     let mut columns = vec!["S", "rule", "hits, %"];
+    columns.extend(two_rules.then_some("other rule, %"));
     columns.extend(several.then_some("worst, %"));
     columns.extend(["copied bytes", "device bytes"]);
     let mut table = Table::new(columns).titled("a step of the deployment, mean after the first");
@@ -77,12 +79,14 @@ fn sizes(report: &Report) -> Table {
     };
     let percent = |rate: Option<f64>| rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2));
     let mut row = vec![Cell::none(), NO_BUFFER.into(), Cell::none()];
-    row.extend(several.then(Cell::none));
+    row.extend([two_rules, several].into_iter().filter(|shown| *shown).map(|_| Cell::none()));
     row.push(copied(&report.no_buffer));
     table.add_row(row);
     for point in &report.points {
         let mut row =
             vec![point.slots.into(), (&point.rule.lifetime).into(), percent(point.hit_rate)];
+        let other = point.other_rule.as_ref().and_then(|other| other.hit_rate);
+        row.extend(two_rules.then(|| percent(other)));
         let worst = point.worst_layer.as_ref().map(|worst| worst.hit_rate);
         row.extend(several.then(|| percent(worst)));
         row.extend([copied(&point.copies), size(point.device_bytes as f64)]);
@@ -156,43 +160,23 @@ fn formula(report: &Report, model: &Model) -> String {
     )
 }
 
-/// Adds the recommended S and rule, the reason, and what the neighbours of this S would cost.
-fn advice(page: &mut Page, report: &Report, all: &Copies) {
+/// Adds the recommended S and rule, and the reason.
+fn advice(page: &mut Page, report: &Report) {
     let chosen = report.recommended.as_ref();
     let place = chosen.and_then(|best| report.points.iter().position(|p| p.slots == best.slots));
-    let Some((at, copies)) = place.and_then(|at| Some((at, report.points[at].copies.as_ref()?)))
-    else {
-        return fact(page, "take", &unmet(report));
-    };
+    let Some(at) = place else { return fact(page, "take", &unmet(report)) };
     let point = &report.points[at];
     let worst = point.worst_layer.as_ref();
     let worst = worst.map(|w| format!(", {:.2} % in the worst layer, {}", w.hit_rate, w.layer));
-    let faster = copies.times.zip(all.times).map(|(with, without)| {
-        let (ms, instead) = (with.tpot_ms, without.tpot_ms);
-        let [ms, instead, speed_up] = [ms, instead, with.speed_up].map(short);
-        format!("; {ms} ms per token instead of {instead} ms, speed-up {speed_up}")
-    });
     let words = format!(
-        "S = {} with the rule {}: {:.2} % of hits{}; against no buffer it copies {}{}",
+        "S = {} with the rule {}: {:.2} % of hits{}",
         point.slots,
         named(&point.rule),
         point.hit_rate.unwrap_or_default(),
-        worst.unwrap_or_default(),
-        copied(copies.bytes_per_step, all.bytes_per_step),
-        faster.unwrap_or_default()
+        worst.unwrap_or_default()
     );
     fact(page, "take", &words);
     fact(page, "why", &reason(report, at));
-    let smaller = at.checked_sub(1).map(|before| ("smaller", &report.points[before]));
-    let larger = report.points.get(at + 1).map(|after| ("larger", after));
-    for (label, other) in smaller.into_iter().chain(larger) {
-        fact(page, label, &neighbour(other, point));
-    }
-    let missed = |rate: Option<f64>| 100.0 - rate.unwrap_or_default();
-    if let Some(other) = &point.other_rule {
-        let copied = copied(missed(other.hit_rate), missed(point.hit_rate));
-        fact(page, "other rule", &format!("{} copies {copied}", named(&other.rule)));
-    }
 }
 
 /// Returns why the point at a place is recommended, and what speaks against any buffer.
@@ -242,31 +226,6 @@ fn wished(wish: &Wish) -> String {
     let hits = wish.hit_rate.map(|rate| format!("{rate} % of hits"));
     let time = wish.tpot_ms.map(|ms| format!("at most {ms} ms per token"));
     hits.into_iter().chain(time).collect::<Vec<_>>().join(" and ")
-}
-
-/// Says what another S costs or saves in comparison with the recommended point.
-fn neighbour(other: &Point, point: &Point) -> String {
-    let difference = other.device_bytes.abs_diff(point.device_bytes);
-    let more = if other.device_bytes < point.device_bytes { "less" } else { "more" };
-    let compared = other.copies.as_ref().zip(point.copies.as_ref()).map(|(other, copies)| {
-        let time = other.times.map(|times| format!("; {} ms per token", short(times.tpot_ms)));
-        let copied = copied(other.bytes_per_step, copies.bytes_per_step);
-        format!(" and copies {copied}{}", time.unwrap_or_default())
-    });
-    let compared = compared.unwrap_or_default();
-    format!("S = {} takes {} {more} device memory{compared}", other.slots, bytes(difference))
-}
-
-/// Compares copied bytes: "3.1 times the bytes" or "30.40 % fewer bytes".
-fn copied(bytes: f64, than: f64) -> String {
-    match bytes / than {
-        _ if bytes == 0.0 => "nothing".to_owned(),
-        ratio if ratio >= 2.0 => format!("{ratio:.1} times the bytes"),
-        ratio if ratio > 1.0 => format!("{:.2} % more bytes", 100.0 * (ratio - 1.0)),
-        ratio if ratio <= 0.5 => format!("{:.1} times fewer bytes", 1.0 / ratio),
-        ratio if ratio < 1.0 => format!("{:.2} % fewer bytes", 100.0 * (1.0 - ratio)),
-        _ => "as many bytes".to_owned(),
-    }
 }
 
 /// Returns a rule with its meaning.

@@ -1,8 +1,8 @@
 //! Builds the body of an emitted function: a method for each kind of statement.
 
 use super::node::{
-    Argument, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation, Outcome,
-    Param, ParamType,
+    Argument, Call, Copy, Definition, Function, If, Loop, Node, Operation, Outcome, Param,
+    ParamType,
 };
 use super::tensor::{Buffer, Element, Global, Tensor, View};
 use super::vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};
@@ -81,6 +81,12 @@ impl Builder {
         Global { array: name.into(), plane: None, at: None }
     }
 
+    /// Adds a parameter that is a comparison.
+    pub fn comparison(&mut self, name: &'static str) -> Comparison {
+        self.param(name, ParamType::Comparison);
+        Comparison::Param(name)
+    }
+
     /// Adds a scalar parameter.
     pub fn scalar(&mut self, name: &'static str, ty: Type) -> Var {
         self.param(name, ParamType::Scalar(ty));
@@ -105,6 +111,17 @@ impl Builder {
     pub fn set(&mut self, name: &'static str, value: impl Into<Expr>) -> Var {
         self.push(Operation::Let(name.into(), value.into()));
         Var(name)
+    }
+
+    /// Defines a variable that [`Self::assign`] changes.
+    pub fn variable(&mut self, name: &'static str, value: impl Into<Expr>) -> Var {
+        self.push(Operation::Variable(name.into(), value.into()));
+        Var(name)
+    }
+
+    /// Assigns a value to a variable.
+    pub fn assign(&mut self, to: Var, value: impl Into<Expr>) {
+        self.push(Operation::Assign(to.0.into(), value.into()));
     }
 
     /// Defines a variable as an element of a tensor.
@@ -137,9 +154,19 @@ impl Builder {
 
     /// Calls another function.
     pub fn call<const N: usize>(&mut self, function: &'static Function, args: [Argument; N]) {
-        let (outcome, words) = (Outcome::None, Vec::new());
-        let call = FunctionCall { function, args: args.into(), outcome, words };
-        self.push(Operation::Function(call));
+        self.0.nodes.push(Node::Call(Call::of(function, args.into(), Outcome::None)));
+    }
+
+    /// Calls another function, and defines a variable as its result.
+    pub fn result<const N: usize>(
+        &mut self,
+        name: &'static str,
+        function: &'static Function,
+        args: [Argument; N],
+    ) -> Var {
+        let outcome = Outcome::Let(name.into());
+        self.0.nodes.push(Node::Call(Call::of(function, args.into(), outcome)));
+        Var(name)
     }
 
     /// Copies `n` elements of global memory to UB.
@@ -226,30 +253,80 @@ impl Builder {
         self.vector(VectorOp::Add, to, [a.into(), b.into()], None, n);
     }
 
-    /// `to = from & word` for 32-bit lanes, rounded up to 64.
-    pub fn and_word(&mut self, to: &Tensor, from: &Tensor, word: u32, n: impl Into<Expr>) {
-        self.vector(VectorOp::AndWord, to, [from.clone(), Tensor::word(word)], None, n);
+    /// `to = a - b`.
+    pub fn sub(
+        &mut self,
+        to: impl Into<Tensor>,
+        a: impl Into<Tensor>,
+        b: impl Into<Tensor>,
+        n: impl Into<Expr>,
+    ) {
+        self.vector(VectorOp::Sub, to, [a.into(), b.into()], None, n);
+    }
+
+    /// `to = a * b`.
+    pub fn mul(&mut self, to: &Tensor, a: &Tensor, b: &Tensor, n: impl Into<Expr>) {
+        self.vector(VectorOp::Mul, to, [a.clone(), b.clone()], None, n);
+    }
+
+    /// `to = max(a, b)`.
+    pub fn max(&mut self, to: &Tensor, a: &Tensor, b: Tensor, n: impl Into<Expr>) {
+        self.vector(VectorOp::Max, to, [a.clone(), b], None, n);
+    }
+
+    /// `to = from & word` for 32-bit lanes, rounded up to 64, with a block that repeats the word.
+    pub fn and_word(&mut self, to: &Tensor, from: &Tensor, word: &Tensor, n: impl Into<Expr>) {
+        self.vector(VectorOp::AndWord, to, [from.clone(), word.clone()], None, n);
     }
 
     /// `to = a | b` for 16-bit lanes.
     pub fn or(&mut self, to: Tensor, [a, b]: [&Tensor; 2], n: impl Into<Expr>) {
-        let from = [a, b].map(|t| t.clone().viewed_as(View::U16));
-        self.vector(VectorOp::Or, to, from, None, n);
+        let [to, a, b] = [&to, a, b].map(|t| t.clone().viewed_as(View::U16));
+        self.vector(VectorOp::Or, to, [a, b], None, n);
+    }
+
+    /// `to = !from` for 16-bit lanes.
+    pub fn not(&mut self, to: &Tensor, from: &Tensor, n: impl Into<Expr>) {
+        let [to, from] = [to, from].map(|t| t.clone().viewed_as(View::U16));
+        self.vector(VectorOp::Not, to, [from], None, n);
     }
 
     /// `to = from << by` for unsigned 32-bit lanes.
-    pub fn shift_left(&mut self, to: &Tensor, from: &Tensor, by: i32, n: impl Into<Expr>) {
-        self.shift(VectorOp::ShiftLeft, to, from, by, n);
+    pub fn shift_left(
+        &mut self,
+        to: &Tensor,
+        from: &Tensor,
+        by: impl Into<Expr>,
+        n: impl Into<Expr>,
+    ) {
+        self.shift(VectorOp::ShiftLeft, [to, from], by, n);
     }
 
     /// `to = from >> by` for unsigned 32-bit lanes.
-    pub fn shift_right(&mut self, to: &Tensor, from: &Tensor, by: i32, n: impl Into<Expr>) {
-        self.shift(VectorOp::ShiftRight, to, from, by, n);
+    pub fn shift_right(
+        &mut self,
+        to: &Tensor,
+        from: &Tensor,
+        by: impl Into<Expr>,
+        n: impl Into<Expr>,
+    ) {
+        self.shift(VectorOp::ShiftRight, [to, from], by, n);
     }
 
-    fn shift(&mut self, op: VectorOp, to: &Tensor, from: &Tensor, by: i32, n: impl Into<Expr>) {
-        let [to, from] = [to, from].map(|t| t.clone().viewed_as(View::U32));
+    fn shift(
+        &mut self,
+        op: VectorOp,
+        operands: [&Tensor; 2],
+        by: impl Into<Expr>,
+        n: impl Into<Expr>,
+    ) {
+        let [to, from] = operands.map(|t| t.clone().viewed_as(View::U32));
         self.vector(op, to, [from], Some(Scalar::new(by, Type::U32)), n);
+    }
+
+    /// The sign of each 32-bit lane: -1 or 0.
+    pub fn sign(&mut self, to: &Tensor, from: &Tensor, n: impl Into<Expr>) {
+        self.vector(VectorOp::ShiftRight, to, [from.clone()], Some(31.into()), n);
     }
 
     /// `to = from` in the element type of `to`.
@@ -284,6 +361,19 @@ impl Builder {
         n: impl Into<Expr>,
     ) {
         self.vector(VectorOp::Compares(how), to, [from.into()], Some(scalar), n);
+    }
+
+    /// Sets the bits of the mask `to` for the lanes of `a` and `b` that are equal.
+    pub fn compare_equal(&mut self, to: &Tensor, a: &Tensor, b: &Tensor, n: impl Into<Expr>) {
+        let equal = VectorOp::Compare(Comparison::Equal);
+        self.vector(equal, to, [a.clone(), b.clone()], None, n);
+    }
+
+    /// `to = mask ? yes : 0` for 32-bit lanes.
+    pub fn select_or_zero(&mut self, to: &Tensor, mask: &Tensor, yes: &Tensor, n: impl Into<Expr>) {
+        let [to, yes] = [to, yes].map(|t| t.clone().viewed_as(View::F32));
+        let zero = Some(Scalar::new(0, Type::F32));
+        self.vector(VectorOp::Select, to, [mask.clone(), yes], zero, n);
     }
 
     /// `to = mask ? yes : no`.

@@ -163,7 +163,6 @@ fn of_call(call: &Call, lanes: usize) -> Work {
             // Functions with optional acts work on whole columns, and `Kernel::work` counts them.
             Act::Use { .. } | Act::Either(..) => Work::default(),
             Act::Sync(sync) => of_sync(sync),
-            Act::Count => of_sync(CountRead::default().sync()),
         };
     }
     sum

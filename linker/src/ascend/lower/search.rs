@@ -1,9 +1,8 @@
 //! Lowers searches over whole columns, and the exchange of a row that cores share.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Copy, Expr, Global, Operation, Tensor};
+use crate::ascend::aiv::{Call, Copy, Expr, Global, If, Node, Operation, Tensor};
 use crate::ascend::functions::search::{self, Shape};
-use crate::ascend::functions::share;
 use crate::tape::{Op, OpCode};
 
 impl Lower<'_> {
@@ -33,7 +32,11 @@ impl Lower<'_> {
             Call::from(Operation::Copy(Copy { out, ub, gm, n }))
         };
         self.call(copy(true, row.clone() + first, part));
-        self.call(share::wait_for_all());
+        self.call(Call::from(Operation::WaitForAll));
+        // Only the owner of the request continues.
+        let leave = vec![Node::Call(Call::from(Operation::Leave))];
+        let condition = Expr::field("owner").opposite();
+        self.out.push(Node::If(If { condition, body: leave, otherwise: Vec::new() }));
         self.call(copy(false, row, n));
     }
 }

@@ -51,6 +51,16 @@ pub trait Kernel {
     fn run<M: cpu::Cpu>(self, m: M) -> Self::Out;
 }
 
+/// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
+/// repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indices {
+    /// No two lanes of the sweep write one word.
+    Distinct,
+    /// Lanes may write one word.
+    Repeated,
+}
+
 /// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
 pub trait Machine: Copy {
     /// A vector of 32-bit lanes. `+`, `-` and `*` must not overflow (law 6). Arithmetic with a
@@ -120,7 +130,26 @@ pub trait Machine: Copy {
     /// loop of the scalar unit.
     fn repeat(self, max: u32, n: Self::Scalar, body: impl FnMut(Self::Scalar));
     /// Runs `body` if `condition`, a scalar that is 0 or 1, is 1. A branch of the scalar unit.
-    fn when(self, condition: Self::Scalar, body: impl FnMut());
+    #[inline(always)]
+    fn when(self, condition: Self::Scalar, mut body: impl FnMut()) {
+        self.when_else(
+            condition,
+            &mut (),
+            #[inline(always)]
+            |()| body(),
+            #[inline(always)]
+            |()| {},
+        );
+    }
+    /// Runs `body` if `condition`, a scalar that is 0 or 1, is 1, else `otherwise`. Both get what
+    /// they both change. A branch of the scalar unit.
+    fn when_else<C>(
+        self,
+        condition: Self::Scalar,
+        both: &mut C,
+        body: impl FnMut(&mut C),
+        otherwise: impl FnMut(&mut C),
+    );
     /// Declares that a phase of the algorithm begins here. `does` says in words what it does. Both
     /// become a heading of the emitted text; a CPU ignores them.
     #[inline(always)]
@@ -140,16 +169,6 @@ pub trait Machine: Copy {
     fn name_scalar(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {
         value
     }
-    /// Returns the smallest t in -128..=127 with `count(t)` >= `need`, or 127 if there is none.
-    /// `count` must be monotone in t and have no effect. `hint`, the first t that is tried, changes
-    /// the cost only. If `need` <= 0, the result is -128 and nothing is counted. Each count waits
-    /// for the vector unit.
-    fn bisect(
-        self,
-        hint: Self::Scalar,
-        need: Self::Scalar,
-        count: impl FnMut(Self::Scalar) -> Self::Scalar,
-    ) -> Self::Scalar;
 
     // ---- lanes --------------------------------------------------------------------------------
 
@@ -209,9 +228,10 @@ pub trait Machine: Copy {
     /// to a power of two: an undefined index reads an undefined word and faults nowhere. About one
     /// cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
-    /// Writes v to column\[index mod n\] in the live lanes where `mask` is set, in lane order: of
-    /// two lanes with one index, the later one wins. n is as for [`Machine::gather`]. Ascend has no
-    /// scatter instruction: a scalar loop of about ten cycles per lane.
+    /// Writes v to column\[index mod n\] in the live lanes where `mask` is set. Of two lanes with
+    /// one index, which `indices` must permit, the later one wins. n is as for
+    /// [`Machine::gather`]. Ascend has no scatter instruction: a scalar loop of about ten cycles per
+    /// lane.
     fn scatter(
         self,
         t: Self::Tile,
@@ -219,6 +239,7 @@ pub trait Machine: Copy {
         index: Self::V,
         v: Self::V,
         mask: Self::Mask,
+        indices: Indices,
     );
 
     // ---- lists --------------------------------------------------------------------------------
@@ -278,9 +299,16 @@ pub trait Machine: Copy {
     /// a slot that is in use (lifetime >= 0) first falls by 128. Two instructions over all S
     /// lifetimes, five with `settle`.
     fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, settle: bool);
-    /// Returns the number of slots with a lifetime <= t, for t in -128..=127. One comparison over
-    /// all S lifetimes, and a wait for the count.
-    fn count_le(self, life: &Self::Life<'_>, t: Self::Scalar) -> Self::Scalar;
+    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or
+    /// 127 if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost
+    /// only: each t that is tried costs one comparison over all S lifetimes, and a wait for the
+    /// count.
+    fn threshold(
+        self,
+        life: &Self::Life<'_>,
+        hint: Self::Scalar,
+        need: Self::Scalar,
+    ) -> Self::Scalar;
     /// Appends the slots with a lifetime < t, in the order of their indices, until the list has
     /// `limit` entries. A pass over the lifetimes, which ends when the list is full.
     fn append_lt(
@@ -326,8 +354,6 @@ pub trait Machine: Copy {
 
     // ---- global memory --------------------------------------------------------------------------
 
-    /// Reads one word of an input. A scalar load, after its cache line is invalidated.
-    fn read_input(self, from: &Self::Input<'_>, at: Self::Scalar) -> Self::Scalar;
     /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
     /// there when it started. A scalar load.
     fn read_output(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;
@@ -349,20 +375,13 @@ pub trait Machine: Copy {
         column: &Self::Column<'_>,
         n: Self::Scalar,
     );
-    /// Exchanges the shares of a row between the cores of a request: publishes the first `len`
-    /// words of a column at `at + first`, waits until all cores of the request have published
-    /// theirs, and copies the `n` words at `at` to the front of the column. Cores that do not own
-    /// the request stop here. A CPU machine has no other cores and does not wait. A DMA, SyncAll,
-    /// and another DMA.
-    fn share(
-        self,
-        column: &mut Self::Column<'_>,
-        row: &mut Self::Output<'_>,
-        at: Self::Scalar,
-        first: Self::Scalar,
-        len: Self::Scalar,
-        n: Self::Scalar,
-    );
+    /// Returns an output for [`Self::fetch`]: the words that this kernel or, before a
+    /// [`Self::synchronise`], another core wrote.
+    fn written<'a>(self, output: &'a Self::Output<'_>) -> Self::Input<'a>;
+    /// Waits until all cores of the request are here: what they have published before can be
+    /// fetched. Cores that do not own the request stop here. A CPU machine has no other cores and
+    /// does not wait. SyncAll.
+    fn synchronise(self) {}
     /// Copies one column of a list to global memory at `at`. One DMA.
     fn publish_list<const W: usize>(
         self,

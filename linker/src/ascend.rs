@@ -23,7 +23,7 @@ pub mod ub;
 
 pub use crate::names::camel;
 pub use print::{definition, statement};
-pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with};
+pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with, text};
 
 use avsg_device::params::Params;
 use kernels::{Abi, Kernels, kernels};

@@ -2,23 +2,24 @@
 //!
 //! - values are defined once, before their use, in a block around it, and have the right types (law
 //!   4 of `avsg_device::machine`);
-//! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside, and the
-//!   block of a bisection has no effect (law 3);
+//! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside (law 3);
 //! - constants are in range, and rules are idempotent (law 8); indexed columns have a power of two
 //!   of words (law 9);
-//! - [`roles`]: in one sweep every column has one role (law 5);
+//! - [`roles`]: in one sweep every column has one role, and [`distinct`]: indices that are declared
+//!   distinct are (law 5);
 //! - [`ranges`]: no vector op overflows (law 6), and no column leaves its declared range (law 7).
 //!
 //! Replay checks law 10: that run-time scalars do not overflow, that lists do not outgrow their
 //! columns, that accesses to global memory are in bounds, and that no undefined word is used.
 
+pub mod distinct;
 pub mod ranges;
 pub mod roles;
 
 use avsg_device::params::MAX_RETRIES;
 
 use crate::tape::code::{Need, Operand, Role};
-use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
+use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Type, Value};
 
 /// The error of a tape that breaks a law: the op, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +57,6 @@ pub enum Why {
         "the op must be outside of sweeps: in one it would run once per tile, and depend on the tile width"
     )]
     InsideSweep,
-    #[error("the block of a bisection must have no effect, because it may run any number of times")]
-    EffectInBisect,
     #[error("a shift takes 0 to 31 bits, and `low_bits` takes 1 to 31")]
     Bits,
     #[error(
@@ -68,8 +67,8 @@ pub enum Why {
     ListColumn(usize, usize),
     #[error("the length of `{0}` is {1}, but an indexed column needs a power of two")]
     NotPowerOfTwo(String, u32),
-    #[error("rule {0} is not idempotent: it maps byte {1} to {2}, and that to {3}")]
-    Rule(usize, i8, i8, i8),
+    #[error("the rule is not idempotent: it maps byte {0} to {1}, and that to {2}")]
+    Rule(i8, i8, i8),
     #[error(
         "in this sweep `{0}` is {1:?} by an earlier op and {2:?} by this one; a column has one role"
     )]
@@ -78,6 +77,11 @@ pub enum Why {
         "in this sweep `{0}` is {1:?} by two ops, whose order depends on the tile width; use two sweeps"
     )]
     TwoWriters(String, Role),
+    #[error(
+        "the indices are declared distinct, but are not known to be: take lane numbers, items of a \
+         list that was appended at once from such, or slots of append_lt and append_eq"
+    )]
+    NotDistinct,
     #[error("may overflow: its result is in {0}..={1}")]
     Overflow(i64, i64),
     #[error("the words of `{0}` are in {1}, but this word may be in {2}")]
@@ -88,6 +92,10 @@ pub enum Why {
     TooLong(String, i32, u32),
     #[error("the moved list cannot share the storage of its destination")]
     Storage,
+    #[error("a second rule: a vector core has memory for one")]
+    SecondRule,
+    #[error("a vector core has no call for this op")]
+    NoCall,
 }
 
 impl Refused {
@@ -96,16 +104,18 @@ impl Refused {
     }
 }
 
-/// Checks the structure of a tape, the roles of its columns, and all ranges.
+/// Checks the structure of a tape, the roles of its columns, its scatters, and all ranges.
 ///
 /// # Errors
 /// Returns the first op that breaks a law.
 pub fn check(tape: &Tape) -> Result<(), Refused> {
     structure(tape)?;
+    distinct::check(tape)?;
     ranges::check(tape)
 }
 
-/// Checks all but [`ranges`]. Replay needs no more, because it detects an overflow by itself.
+/// Checks all but [`distinct`] and [`ranges`]. Replay needs no more, because it detects an overflow
+/// and a second write by itself.
 ///
 /// # Errors
 /// Returns the first op that breaks a law.
@@ -116,7 +126,7 @@ pub fn structure(tape: &Tape) -> Result<(), Refused> {
         let bound = scope.bind(Some(p.value)).and_then(|()| scope.used(p.value, Type::Scalar));
         bound.map_err(|why| declarations(tape, why))?;
     }
-    scope.block(&tape.body, Within::Kernel)
+    scope.block(&tape.body, false)
 }
 
 fn declarations(tape: &Tape, why: Why) -> Refused {
@@ -131,14 +141,6 @@ fn names(tape: &Tape) -> Result<(), Refused> {
     twice.map_or(Ok(()), |pair| Err(declarations(tape, Why::Name(pair[0].clone()))))
 }
 
-/// The innermost block around an op that restricts it.
-#[derive(Clone, Copy, PartialEq)]
-enum Within {
-    Kernel,
-    Sweep,
-    Bisect,
-}
-
 struct Scope<'t> {
     tape: &'t Tape,
     /// Whether each value may be used at this point.
@@ -146,22 +148,15 @@ struct Scope<'t> {
 }
 
 impl Scope<'_> {
-    fn block(&mut self, block: &Block, within: Within) -> Result<(), Refused> {
+    fn block(&mut self, block: &Block, in_sweep: bool) -> Result<(), Refused> {
         let tape = self.tape;
         for op in &block.ops {
             let refused = |why| Refused::new(tape, op, why);
-            self.op(op, within).map_err(refused)?;
-            if let Some(body) = &op.body {
-                let inner = match op.code {
-                    OpCode::Sweep => Within::Sweep,
-                    OpCode::Bisect => Within::Bisect,
-                    _ => within,
-                };
+            self.op(op, in_sweep).map_err(refused)?;
+            for body in &op.blocks {
                 let outer = self.defined.clone();
                 self.bind(body.binds).map_err(refused)?;
-                self.block(body, inner)?;
-                let end = body.yields.map_or(Ok(()), |y| self.used(y, Type::Scalar));
-                end.map_err(refused)?;
+                self.block(body, op.code == OpCode::Sweep)?;
                 self.defined = outer;
                 if op.code == OpCode::Sweep {
                     roles::check(tape, body)?;
@@ -187,7 +182,7 @@ impl Scope<'_> {
         }
     }
 
-    fn op(&self, op: &Op, within: Within) -> Result<(), Why> {
+    fn op(&self, op: &Op, in_sweep: bool) -> Result<(), Why> {
         let signature = op.code.signature();
         if signature.columns().count() != op.columns.len() {
             return Err(Why::Operands);
@@ -203,25 +198,20 @@ impl Scope<'_> {
         for (&value, ty) in op.args.iter().zip(types) {
             self.used(value, ty)?;
         }
-        let body = op.body.as_ref();
         let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
         if typed(op.out) != signature.out
-            || typed(body.and_then(|b| b.binds)) != signature.binds
-            || body.is_some() != op.code.controls()
-            || body.is_some_and(|b| b.yields.is_some()) != (op.code == OpCode::Bisect)
+            || op.blocks.iter().any(|b| typed(b.binds) != signature.binds)
+            || op.blocks.len() != op.code.blocks()
         {
             return Err(Why::Operands);
         }
         let whole = |(_, role)| matches!(role, Role::WholeRead | Role::WholeWrite);
-        match within {
-            Within::Sweep if signature.columns().any(whole) || op.code.controls() => {
-                return Err(Why::InsideSweep);
-            }
-            Within::Kernel | Within::Bisect if op.code.on_lanes() => return Err(Why::OutsideSweep),
-            Within::Bisect if op.code.writes() || op.code.controls() => {
-                return Err(Why::EffectInBisect);
-            }
-            _ => {}
+        let one = op.code == OpCode::Synchronise || op.code.blocks() > 0;
+        if in_sweep && (one || signature.columns().any(whole)) {
+            return Err(Why::InsideSweep);
+        }
+        if !in_sweep && op.code.on_lanes() {
+            return Err(Why::OutsideSweep);
         }
         self.constants(op)
     }
@@ -244,7 +234,7 @@ impl Scope<'_> {
             OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }
-            OpCode::Gather | OpCode::Scatter | OpCode::GatherLife | OpCode::SetLife(_) => {
+            OpCode::Gather | OpCode::Scatter(_) | OpCode::GatherLife | OpCode::SetLife(_) => {
                 power(column())
             }
             OpCode::Find(retries) | OpCode::FindFree(retries) if retries > MAX_RETRIES => {
@@ -254,9 +244,9 @@ impl Scope<'_> {
                 .and_then(|()| power(self.tape.column(op.columns[4]))),
             OpCode::FindFree(_) => power(self.tape.column(op.columns[2]))
                 .and_then(|()| power(self.tape.column(op.columns[3]))),
-            OpCode::StepLife(n) => {
+            OpCode::StepLife(rule) => {
                 power(column())?;
-                idempotent(n, self.tape.rules.get(n).ok_or(Why::Operands)?)
+                idempotent(&rule)
             }
             _ => Ok(()),
         }
@@ -268,7 +258,7 @@ fn memory(tape: &Tape, id: ColumnId, need: Need) -> Result<(), Why> {
     let ranges = match (need, column.kind) {
         (Need::Life, Kind::Life) => Some(0),
         (Need::Words, Kind::Words) | (Need::Single, Kind::List { width: 1 }) => Some(1),
-        (Need::Input, Kind::Input) | (Need::Output, Kind::Output) => Some(1),
+        (Need::Input, Kind::Input | Kind::Output) | (Need::Output, Kind::Output) => Some(1),
         (Need::List, Kind::List { width }) => Some(width),
         _ => None,
     };
@@ -281,8 +271,8 @@ fn power(column: &Column) -> Result<(), Why> {
     power.ok_or_else(|| Why::NotPowerOfTwo(column.name.clone(), column.len))
 }
 
-fn idempotent(n: usize, rule: &[i8; 256]) -> Result<(), Why> {
-    let next = |byte: i8| rule[usize::from(byte.cast_unsigned())];
+fn idempotent(rule: &Rule) -> Result<(), Why> {
+    let next = |byte| rule.next(byte);
     let broken = (i8::MIN..=i8::MAX).find(|&byte| next(next(byte)) != next(byte));
-    broken.map_or(Ok(()), |byte| Err(Why::Rule(n, byte, next(byte), next(next(byte)))))
+    broken.map_or(Ok(()), |byte| Err(Why::Rule(byte, next(byte), next(next(byte)))))
 }

@@ -1,7 +1,7 @@
 //! Recording: a machine that computes nothing and writes down the operations of a kernel.
 //!
 //! A [`Recording`] holds the tape; [`Recorder`] is the machine, a token that refers to it. The
-//! kernel runs once, and each body of a `sweep`, `repeat`, `when` or `bisect` runs twice: a kernel
+//! kernel runs once, and each body of a `sweep`, `repeat` or `when` runs twice: a kernel
 //! that carries a value from round to round in a Rust variable, or swaps two lists by `mem::swap`,
 //! records something else the second time, and is refused (law 4 of `avsg_device::machine`). Native
 //! code would run such a loop as written, which a tape cannot express.
@@ -11,7 +11,7 @@ mod operators;
 mod stage_one;
 
 pub use operators::{Mask, Scalar, Vector};
-pub use stage_one::{record_scheduled, record_stage_one};
+pub use stage_one::{record_scheduled, record_stage_one, record_with};
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
@@ -170,50 +170,36 @@ impl<'t> Recorder<'t> {
         O::of(self, self.builder().write(op))
     }
 
-    /// Records an op with a body.
-    fn control<O: Defined<'t>>(
-        self,
-        code: OpCode,
-        args: &[Value],
-        mut body: impl FnMut(Option<Value>) -> Option<Value>,
-    ) -> O {
+    /// Records a body of an op.
+    fn body(self, op: &Op, mut body: impl FnMut(Option<Value>)) -> Block {
         let start = self.builder().tape.types.len();
         let names = self.builder().tape.names.len();
         let outer = std::mem::replace(&mut self.builder().mark, TRIAL);
-        let mut trial = self.block(code, &mut body);
+        let mut trial = self.block(op.code, &mut body);
         self.builder().tape.types.truncate(start);
         self.builder().tape.names.truncate(names);
         self.builder().mark = outer;
-        let block = self.block(code, &mut body);
+        let block = self.block(op.code, &mut body);
         let mut g = self.builder();
-        let op = Op { args: args.into(), ..Op::new(code) };
         // Within a trial run both runs are marked. The run that counts comes back here.
         if outer != TRIAL {
             unmark(&mut trial);
         }
         if trial != block && g.error.is_none() {
-            g.error = Some(Refused::new(&g.tape, &op, Why::Carried));
+            g.error = Some(Refused::new(&g.tape, op, Why::Carried));
         }
         // The second run is kept, because a value that leaves the body belongs to the second run.
-        O::of(self, g.write(Op { body: Some(block), ..op }))
+        block
     }
 
     /// Records one run of a body.
-    fn block(self, code: OpCode, body: &mut impl FnMut(Option<Value>) -> Option<Value>) -> Block {
+    fn block(self, code: OpCode, body: &mut impl FnMut(Option<Value>)) -> Block {
         self.builder().blocks.push(Vec::new());
         let binds = code.signature().binds.map(|ty| self.builder().value(ty));
         // The recording must not be borrowed here, because the body records.
-        let yields = body(binds);
+        body(binds);
         let ops = self.builder().blocks.pop().unwrap_or_default();
-        Block { binds, ops, yields }
-    }
-
-    fn rule(self, rule: &[i8; 256]) -> usize {
-        let rules = &mut self.builder().tape.rules;
-        rules.iter().position(|r| r == rule).unwrap_or_else(|| {
-            rules.push(*rule);
-            rules.len() - 1
-        })
+        Block { binds, ops }
     }
 }
 
@@ -245,7 +231,7 @@ const TRIAL: u32 = 1 << 31;
 /// Removes the marks from the block of a trial run.
 fn unmark(block: &mut Block) {
     let values = block.ops.iter_mut().flat_map(|op| op.args.iter_mut().chain(&mut op.out));
-    let values = values.chain(&mut block.binds).chain(&mut block.yields);
+    let values = values.chain(&mut block.binds);
     values.for_each(|value| value.0 &= !TRIAL);
-    block.ops.iter_mut().filter_map(|op| op.body.as_mut()).for_each(unmark);
+    block.ops.iter_mut().flat_map(|op| &mut op.blocks).for_each(unmark);
 }

@@ -18,9 +18,10 @@ mod search;
 mod whole;
 
 use crate::check::{self, Refused};
-use crate::tape::{Block, Op, OpCode, Param, Tape, Value};
+use crate::tape::{Block, ColumnId, Op, OpCode, Param, Tape, Value};
 use fault::{Lane, named};
 use memory::Memory;
+use std::collections::BTreeSet;
 
 pub use fault::Fault;
 
@@ -41,8 +42,8 @@ pub struct Execution<'t> {
     /// The op.
     pub op: &'t Op,
     /// The live lanes of its tile; for an op on a whole column, the number of words that it worked
-    /// on; for a sweep, its length; for a bisection, the number of counts when it starts at its
-    /// hint.
+    /// on; for a sweep, its length; for a threshold, the number of counts when the search for it
+    /// starts at its hint.
     pub lanes: usize,
     /// For an effect, the lanes in its mask; for `age`, how far lifetimes fell; for an append of
     /// slots, the length of the list after it.
@@ -60,6 +61,8 @@ pub struct Replay<'t> {
     scalars: Vec<Option<i32>>,
     vectors: Vec<Vec<Lane>>,
     tile: Tile,
+    /// The words that scatters of this sweep have written at distinct indices.
+    scattered: BTreeSet<(ColumnId, usize)>,
     executions: Option<Vec<Execution<'t>>>,
 }
 
@@ -78,6 +81,7 @@ impl<'t> Replay<'t> {
             scalars: vec![None; n],
             vectors: vec![Vec::new(); n],
             tile: Tile::default(),
+            scattered: BTreeSet::new(),
             executions: None,
         })
     }
@@ -122,14 +126,15 @@ impl<'t> Replay<'t> {
 
     fn block(&mut self, block: &'t Block) -> Result<(), Fault> {
         for op in &block.ops {
-            match (&op.body, op.code) {
-                (Some(body), OpCode::Sweep) => self.sweep(op, body)?,
-                (Some(body), OpCode::Repeat(max)) => self.repeat(op, body, max)?,
-                (Some(body), OpCode::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
-                (Some(_), OpCode::When) => {}
-                (Some(body), _) => self.bisect(op, body)?,
-                (None, OpCode::Phase(..)) => {}
-                (None, code) => {
+            match (&op.blocks[..], op.code) {
+                ([body], OpCode::Repeat(max)) => self.repeat(op, body, max)?,
+                ([body], _) => self.sweep(op, body)?,
+                ([yes, no], _) => {
+                    self.block(if self.scalar(op.args[0]) != 0 { yes } else { no })?;
+                }
+                // There are no other cores here.
+                (_, OpCode::Phase(..) | OpCode::Synchronise) => {}
+                (_, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
                     if self.executions.is_some() {
@@ -149,6 +154,7 @@ impl<'t> Replay<'t> {
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
         self.log(op, n, 0);
+        self.scattered.clear();
         for at in (0..n).step_by(self.width) {
             self.tile = Tile { at, live: self.width.min(n - at), n };
             self.block(body)?;
@@ -162,26 +168,6 @@ impl<'t> Replay<'t> {
             self.define(body.binds, r);
             self.block(body)?;
         }
-        Ok(())
-    }
-
-    /// Bisects from the ends: the hint changes only the cost, which is counted separately.
-    fn bisect(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
-        let need = self.scalar(op.args[1]);
-        let (mut low, mut high) = (-128, if need <= 0 { -128 } else { 127 });
-        while low < high {
-            let t = i32::midpoint(low, high - 1);
-            self.define(body.binds, t);
-            self.block(body)?;
-            if body.yields.map_or(0, |y| self.scalar(y)) >= need {
-                high = t;
-            } else {
-                low = t + 1;
-            }
-        }
-        self.define(op.out, high);
-        let hint = self.scalar(op.args[0]);
-        self.log(op, if need <= 0 { 0 } else { counts(hint, high) }, 0);
         Ok(())
     }
 
@@ -202,19 +188,4 @@ impl<'t> Replay<'t> {
             self.scalars[out.0 as usize] = Some(value);
         }
     }
-}
-
-/// Returns how often the emitted search counts until it knows the answer: at `hint`, next to it,
-/// then by halving.
-fn counts(hint: i32, answer: i32) -> usize {
-    let (mut low, mut high, mut counts) = (-128, 127, 0);
-    let mut t = hint.clamp(-128, 126);
-    while low < high {
-        counts += 1;
-        let enough = t >= answer;
-        (low, high) = if enough { (low, t) } else { (t + 1, high) };
-        let beside = if enough { high - 1 } else { low }.clamp(low, high);
-        t = if counts == 1 { beside } else { low + (high - low) / 2 };
-    }
-    counts
 }

@@ -1,13 +1,14 @@
 //! Simplifies a tape: removes repeated pure operations and operations without effect, so that the
 //! text has no lines for them.
 
-use crate::tape::{Block, OpCode, Tape, Value};
+use crate::tape::{Block, Op, OpCode, Range, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the tape without common subexpressions and dead operations.
-pub fn simplify(tape: &Tape) -> Tape {
+/// Returns the tape without common subexpressions, dead operations, and masks that change nothing.
+/// `ranges` are those of its values, by number.
+pub fn simplify(tape: &Tape, ranges: &[Range]) -> Tape {
     let mut tape = tape.clone();
-    merge(&mut tape.body, &mut BTreeMap::new(), &mut BTreeMap::new());
+    merge(&mut tape.body, ranges, &mut BTreeMap::new(), &mut BTreeMap::new());
     remove_dead(&mut tape.body, &mut BTreeSet::new());
     tape
 }
@@ -18,33 +19,49 @@ fn pure(code: OpCode) -> bool {
     signature.columns().next().is_none() && signature.binds.is_none()
 }
 
-fn merge(block: &mut Block, seen: &mut BTreeMap<String, Value>, same: &mut BTreeMap<Value, Value>) {
+/// Returns whether a value has no bit that an operation removes.
+fn changes_nothing(op: &Op, ranges: &[Range]) -> bool {
+    let mask = match op.code {
+        OpCode::LowBits(bits) => ((1u32 << bits) - 1).cast_signed(),
+        OpCode::AndTo(mask) if mask & mask.wrapping_add(1) == 0 => mask,
+        _ => return false,
+    };
+    let Range { lo, hi } = ranges[op.args[0].0 as usize];
+    lo >= 0 && hi <= mask
+}
+
+fn merge(
+    block: &mut Block,
+    ranges: &[Range],
+    seen: &mut BTreeMap<String, Value>,
+    same: &mut BTreeMap<Value, Value>,
+) {
     block.ops.retain_mut(|op| {
         for arg in &mut op.args {
             *arg = *same.get(arg).unwrap_or(arg);
         }
-        if let Some(body) = &mut op.body {
-            merge(body, &mut seen.clone(), same);
+        for body in &mut op.blocks {
+            merge(body, ranges, &mut seen.clone(), same);
         }
         let Some(out) = op.out.filter(|_| pure(op.code)) else { return true };
-        let first = *seen.entry(format!("{:?} {:?}", op.code, op.args)).or_insert(out);
+        let first = if changes_nothing(op, ranges) {
+            op.args[0]
+        } else {
+            *seen.entry(format!("{:?} {:?}", op.code, op.args)).or_insert(out)
+        };
         same.insert(out, first);
         first == out
     });
-    if let Some(yields) = &mut block.yields {
-        *yields = *same.get(yields).unwrap_or(yields);
-    }
 }
 
 fn remove_dead(block: &mut Block, used: &mut BTreeSet<Value>) {
-    used.extend(block.yields);
     // In reverse order each use comes before the operation that defines the value.
     block.ops.reverse();
     block.ops.retain_mut(|op| {
-        let has_effect = op.body.is_some() || op.code.writes();
+        let has_effect = !op.blocks.is_empty() || op.code.writes();
         let kept = has_effect || op.out.is_none_or(|out| used.contains(&out));
         if kept {
-            op.body.iter_mut().for_each(|body| remove_dead(body, used));
+            op.blocks.iter_mut().for_each(|body| remove_dead(body, used));
             used.extend(&op.args);
         }
         kept

@@ -19,8 +19,8 @@
 //! **Blocks** nest in four ops. `sweep n |t|` runs its block once per tile over lanes 0..n, in
 //! order; the tile width is the machine's, so a tape that passed the checker gives the same result
 //! for every width. `repeat n |s|` runs its block for s = 0..n in order. `when c` runs its block if
-//! c, which is 0 or 1, is 1: a uniform branch. `bisect` evaluates its block, which has no effect,
-//! for some scalars and yields the smallest that suffices.
+//! c, which is 0 or 1, is 1, and its second
+//! block if not: a uniform branch.
 //!
 //! **Order.** Ops of a block run in order. Pure ops (arithmetic, masks, scalars) may run anywhere
 //! between their operands and their uses; all others read or write columns and keep their order. A
@@ -36,7 +36,7 @@ pub mod code;
 pub(crate) mod operations;
 mod text;
 
-pub use code::OpCode;
+pub use code::{OpCode, Rule};
 
 /// A value, by its number in [`Tape::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,20 +149,17 @@ pub struct Op {
     pub columns: Vec<ColumnId>,
     /// The value it defines.
     pub out: Option<Value>,
-    /// The block that an op of control runs.
-    pub body: Option<Block>,
+    /// The blocks that an op of control runs: one, or two of a branch.
+    pub blocks: Vec<Block>,
 }
 
 /// A list of ops in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The value that the block binds: a tile in a sweep, a scalar in a repeat or bisection, else
-    /// none.
+    /// The value that the block binds: a tile in a sweep, a scalar in a repeat, else none.
     pub binds: Option<Value>,
     /// The ops.
     pub ops: Vec<Op>,
-    /// The count that a bisection's block ends with.
-    pub yields: Option<Value>,
 }
 
 /// A recorded kernel.
@@ -178,8 +175,6 @@ pub struct Tape {
     pub types: Vec<Type>,
     /// The names of some values in the emitted text.
     pub names: Vec<(Value, &'static str)>,
-    /// The rules of [`OpCode::StepLife`]: the next byte, indexed by the byte as an unsigned number.
-    pub rules: Vec<[i8; 256]>,
     /// The ops.
     pub body: Block,
 }
@@ -187,7 +182,14 @@ pub struct Tape {
 impl Op {
     /// Returns an op without operands.
     pub fn new(code: OpCode) -> Self {
-        Self { code, args: Vec::new(), columns: Vec::new(), out: None, body: None }
+        Self { code, args: Vec::new(), columns: Vec::new(), out: None, blocks: Vec::new() }
+    }
+
+    /// Adds a block.
+    #[must_use]
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
     }
 
     /// Adds a value to the operands.
@@ -206,7 +208,7 @@ impl Op {
 
     /// Returns the op and all ops in its block, in the order in which they print.
     pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
-        Box::new(std::iter::once(self).chain(self.body.iter().flat_map(Block::all)))
+        Box::new(std::iter::once(self).chain(self.blocks.iter().flat_map(Block::all)))
     }
 }
 

@@ -4,8 +4,8 @@
 #[path = "every_op/harness.rs"]
 mod harness;
 
-use avsg_device::machine::Machine;
 use avsg_device::machine::phase::Phase;
+use avsg_device::machine::{Indices, Machine};
 use avsg_device::params::Params;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::OpCode;
@@ -36,7 +36,7 @@ impl Kernel for Lanes {
             let x = m.load(t, &d.x);
             // Half of the indices collide, and the later lane wins.
             let index = m.low_bits(m.iota(t) * 3, 6);
-            m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x));
+            m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x), Indices::Repeated);
         });
         m.publish(&mut d.out, m.scalar(3), &d.z, d.n);
         m.publish(&mut d.out, m.scalar(3 + LEN), &d.y, m.scalar(LEN));
@@ -92,7 +92,7 @@ impl Kernel for Lifetimes {
         rule[128..].iter_mut().enumerate().for_each(|(n, next)| *next = (n / 2) as i8);
         for (need, settle) in [(0, false), (9, true), (200, false), (100_000, true)] {
             let need = m.scalar(need);
-            let th = m.bisect(m.scalar(-7), need, |t| m.count_le(&d.life, t));
+            let th = m.threshold(&d.life, m.scalar(-7), need);
             m.clear(&mut d.singles);
             m.append_lt(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)));
             m.append_eq(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)));
@@ -122,7 +122,7 @@ struct Global;
 
 impl Kernel for Global {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
-        let at = m.read_input(&d.input, m.scalar(0));
+        let at = m.scalar(11);
         m.fetch(&mut d.x, &d.input, at, d.n);
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);

@@ -35,4 +35,18 @@ macro_rules! when {
     };
 }
 
-pub(crate) use {repeat, sweep, when};
+/// `when_else!(m, condition, both, |both| body, |both| otherwise)`
+macro_rules! when_else {
+    ($m:expr, $condition:expr, $both:expr, |$a:ident| $body:expr, |$b:ident| $otherwise:expr) => {
+        $m.when_else(
+            $condition,
+            $both,
+            #[inline(always)]
+            |$a| $body,
+            #[inline(always)]
+            |$b| $otherwise,
+        )
+    };
+}
+
+pub(crate) use {repeat, sweep, when, when_else};

@@ -31,8 +31,9 @@ pub trait Arguments<'a, M: Machine> {
     ) -> M::Scalar;
     /// Returns a read-only array in global memory.
     fn input(&mut self, name: &'static str) -> M::Input<'a>;
-    /// Returns an array in global memory that the kernel writes and reads back.
-    fn output(&mut self, name: &'static str) -> M::Output<'a>;
+    /// Returns an array in global memory that the kernel writes and reads back. The words that it
+    /// writes are in `range`.
+    fn output(&mut self, name: &'static str, range: RangeInclusive<i32>) -> M::Output<'a>;
     /// Returns an array in global memory of which a kernel writes and reads back one line of 64
     /// bytes.
     fn line(&mut self, name: &'static str) -> M::Output<'a>;

@@ -1,10 +1,10 @@
 //! The implementation of [`Machine`] for every [`Cpu`]: a sweep is a loop over registers, and a
 //! list is a slice that grows.
 
-use super::Machine;
 use super::cpu::{Column, Cpu, Life, List, Scalar, Tile};
 use super::links::Links;
 use super::search;
+use super::{Indices, Machine};
 
 impl<C: Cpu> Machine for C {
     type V = C::V;
@@ -58,35 +58,18 @@ impl<C: Cpu> Machine for C {
         }
     }
     #[inline(always)]
-    fn when(self, condition: Scalar, mut body: impl FnMut()) {
+    fn when_else<T>(
+        self,
+        condition: Scalar,
+        both: &mut T,
+        mut body: impl FnMut(&mut T),
+        mut otherwise: impl FnMut(&mut T),
+    ) {
         if condition.0 != 0 {
-            body();
+            body(both);
+        } else {
+            otherwise(both);
         }
-    }
-    #[inline(always)]
-    fn bisect(self, hint: Scalar, need: Scalar, mut count: impl FnMut(Scalar) -> Scalar) -> Scalar {
-        if need.0 <= 0 {
-            return Scalar(-128);
-        }
-        // Invariant: count(low) < need, and count(high) >= need or high = 127. The answer of the
-        // previous step is nearly always within one of this step's answer, so the search gallops
-        // from it.
-        let (mut low, mut high) = (-129, 127);
-        let (mut t, mut stride) = (hint.0.clamp(-128, 127), 1);
-        while high - low > 1 {
-            if count(Scalar(t)).0 >= need.0 {
-                high = t;
-                t -= stride;
-            } else {
-                low = t;
-                t += stride;
-            }
-            stride *= 2;
-            if t <= low || t >= high {
-                t = low + (high - low) / 2;
-            }
-        }
-        Scalar(high)
     }
 
     #[inline(always)]
@@ -143,7 +126,15 @@ impl<C: Cpu> Machine for C {
         Cpu::gather(self, column, index)
     }
     #[inline(always)]
-    fn scatter(self, t: Self::Tile, column: &mut Column<'_>, index: C::V, v: C::V, mask: C::K) {
+    fn scatter(
+        self,
+        t: Self::Tile,
+        column: &mut Column<'_>,
+        index: C::V,
+        v: C::V,
+        mask: C::K,
+        _: Indices,
+    ) {
         Cpu::scatter(self, column, index, v, mask & t.live);
     }
 
@@ -218,8 +209,29 @@ impl<C: Cpu> Machine for C {
         Cpu::age(self, life.slots_mut(), by.0.clamp(0, 128) as u8, settle);
     }
     #[inline(always)]
-    fn count_le(self, life: &Life<'_>, t: Scalar) -> Scalar {
-        Scalar(Cpu::count_le(self, life.slots(), t.0 as i8) as i32)
+    fn threshold(self, life: &Life<'_>, hint: Scalar, need: Scalar) -> Scalar {
+        if need.0 <= 0 {
+            return Scalar(-128);
+        }
+        // Invariant: fewer than `need` are <= low, and enough are <= high or high = 127. The answer
+        // of the previous step is nearly always within one of this step's answer, so the search
+        // gallops from it.
+        let (mut low, mut high) = (-129, 127);
+        let (mut t, mut stride) = (hint.0.clamp(-128, 127), 1);
+        while high - low > 1 {
+            if Cpu::count_le(self, life.slots(), t as i8) as i32 >= need.0 {
+                high = t;
+                t -= stride;
+            } else {
+                low = t;
+                t += stride;
+            }
+            stride *= 2;
+            if t <= low || t >= high {
+                t = low + (high - low) / 2;
+            }
+        }
+        Scalar(high)
     }
     #[inline(always)]
     fn append_lt(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
@@ -254,10 +266,6 @@ impl<C: Cpu> Machine for C {
     }
 
     #[inline(always)]
-    fn read_input(self, from: &&[i32], at: Scalar) -> Scalar {
-        Scalar(from[at.0 as usize])
-    }
-    #[inline(always)]
     fn read_output(self, from: &&mut [i32], at: Scalar) -> Scalar {
         Scalar(from[at.0 as usize])
     }
@@ -276,18 +284,8 @@ impl<C: Cpu> Machine for C {
         to[at..at + n].copy_from_slice(&column.data[..n]);
     }
     #[inline(always)]
-    fn share(
-        self,
-        column: &mut Column<'_>,
-        row: &mut &mut [i32],
-        at: Scalar,
-        first: Scalar,
-        len: Scalar,
-        n: Scalar,
-    ) {
-        let (from, n) = (at.0 as usize, n.0 as usize);
-        self.publish(row, Scalar(at.0 + first.0), column, len);
-        column.data[..n].copy_from_slice(&row[from..from + n]);
+    fn written<'a>(self, output: &'a &mut [i32]) -> &'a [i32] {
+        output
     }
     #[inline(always)]
     fn publish_list<const W: usize>(

@@ -29,7 +29,7 @@ use super::refresh::{refresh, refresh_listed};
 use super::request::Request;
 use super::schedule::{INVALID_ID, Schedule, Work, sequences};
 use crate::machine::Machine;
-use crate::machine::control::{repeat, sweep, when};
+use crate::machine::control::{repeat, sweep, when, when_else};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::table::hash;
@@ -97,20 +97,27 @@ impl Schedule for Batched {
         let from = request.ids.at + request.ids.stride * token + skipped;
         m.fetch(&mut work.ids, &request.ids.words, from, request.k - skipped);
         prepare_search(m, p, work, n);
-        when!(m, shared, || {
-            m.phase(Phase::Probe, "all links of an id at once");
-            let queries = [&work.extra.share_sequence, &work.extra.share_id];
-            m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
-        });
-        when!(m, alone, || {
-            m.phase(Phase::Probe, "one link of each id per pass, from the last to the first");
-            find_by_passes(m, p, state, work, n);
-        });
+        when_else!(
+            m,
+            shared,
+            work,
+            |work| {
+                m.phase(Phase::Probe, "all links of an id at once");
+                let queries = [&work.extra.share_sequence, &work.extra.share_id];
+                m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
+            },
+            |work| {
+                m.phase(Phase::Probe, "one link of each id per pass, from the last to the first");
+                find_by_passes(m, p, state, work, n);
+            }
+        );
         mark_invalid(m, work, request.limit, n);
         when!(m, shared, || {
             m.phase(Phase::Probe, "exchange of the cores' shares");
-            let (at, k) = (request.slot.at, request.k);
-            m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
+            let row = &mut request.slot;
+            m.publish(&mut row.words, row.at + request.share.at, &work.slot, n);
+            m.synchronise();
+            m.fetch(&mut work.slot, &m.written(&row.words), row.at, request.k);
         });
         m.phase(Phase::ProbePending, "the ids that have no slot");
         m.clear(&mut work.pending);
@@ -136,8 +143,9 @@ impl Schedule for Batched {
             "refreshAll",
             m.max(at_once, m.gt(m.len(&work.dead), m.scalar(MAX_EARLY_HITS))),
         );
-        when!(m, all, || refresh(m, p, state, work, request.k));
-        when!(m, m.not(all), || refresh_listed(m, p, state, work));
+        when_else!(m, all, state, |state| refresh(m, p, state, work, request.k), |state| {
+            refresh_listed(m, p, state, work);
+        });
     }
 
     #[inline(always)]
@@ -197,13 +205,7 @@ fn collect_early_hits<M: Machine>(
     when!(m, m.gt(need, m.scalar(0)), || {
         let hint = m.name_scalar("hint", m.read_output(&state.header, m.scalar(header::THRESHOLD)));
         let life = &state.life;
-        let bound = m.bisect(
-            hint,
-            need + MAX_EARLY_HITS,
-            #[inline(always)]
-            |t| m.count_le(life, t),
-        );
-        let bound = m.name_scalar("bound", bound);
+        let bound = m.name_scalar("bound", m.threshold(life, hint, need + MAX_EARLY_HITS));
         let above = bound + 1;
         sweep!(m, k, |t| {
             let slot = m.load(t, &work.slot);

@@ -28,13 +28,8 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);
     let life = &mut state.life;
-    let th = m.bisect(
-        m.name_scalar("lastThreshold", m.read_output(&state.header, at)),
-        need,
-        #[inline(always)]
-        |t| m.count_le(life, t),
-    );
-    m.name_scalar("threshold", th);
+    let hint = m.name_scalar("lastThreshold", m.read_output(&state.header, at));
+    let th = m.name_scalar("threshold", m.threshold(life, hint, need));
     m.write_output(&mut state.header, at, th);
     m.clear(&mut work.dead);
     match p.table {

@@ -13,9 +13,9 @@
 //! that are pending at the end are the misses of the token, in token order.
 
 use super::schedule::{Schedule, Work};
-use crate::machine::Machine;
 use crate::machine::control::{repeat, sweep};
 use crate::machine::phase::Phase;
+use crate::machine::{Indices, Machine};
 use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::{EMPTY, State};
@@ -51,7 +51,7 @@ pub fn probe<M: Machine, S: Schedule>(
             let mixed = hash::mixed(m, p, x);
             let at = hash::nth_link(m, p, mixed, round + 1);
             let (slot, hit) = find(m, p, state, x, at);
-            m.scatter(t, &mut work.slot, lane, slot, hit);
+            m.scatter(t, &mut work.slot, lane, slot, hit, Indices::Distinct);
             m.append(t, &mut work.next, !hit, [x, lane]);
         });
         m.take(&mut work.pending, &mut work.next);

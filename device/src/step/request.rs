@@ -1,5 +1,6 @@
 //! A request: the inputs of Stage One, and the places of its results.
 
+use super::schedule::INVALID_ID;
 use crate::machine::Machine;
 use crate::machine::declare::Arguments;
 use crate::table::params::{ID_LIMIT, Params};
@@ -123,7 +124,7 @@ impl<'a, M: Machine> Request<'a, M> {
     /// bounded here: each access is checked when a tape is replayed.
     pub fn declare(p: &Params, a: &mut impl Arguments<'a, M>) -> Self {
         let (k, tokens) = (p.k as i32, p.tokens as i32);
-        let offset = 0..=i32::MAX;
+        let (offset, any) = (0..=i32::MAX, i32::MIN..=i32::MAX);
         let at = |a: &mut _, name, doc| Arguments::<'a, M>::scalar(a, name, doc, offset.clone());
         Self {
             tokens: a.scalar("tokens", "The number of tokens in this step.", 0..=tokens),
@@ -156,7 +157,7 @@ impl<'a, M: Machine> Request<'a, M> {
                 len: at(a, "blocks_len", "The number of entries of the block table."),
             },
             slot: Rows {
-                words: a.output("gm_slot"),
+                words: a.output("gm_slot", INVALID_ID..=p.slots as i32 - 1),
                 at: at(a, "slot_at", "The first word of the slots."),
                 stride: at(
                     a,
@@ -165,14 +166,14 @@ impl<'a, M: Machine> Request<'a, M> {
                 ),
             },
             valid: Span {
-                words: a.output("gm_valid"),
+                words: a.output("gm_valid", any.clone()),
                 at: at(a, "valid_at", "The first word of the counts of valid ids."),
             },
             misses: MissList {
-                position: a.output("gm_miss_pos"),
-                id: a.output("gm_miss_id"),
-                slot: a.output("gm_miss_slot"),
-                row: a.output("gm_miss_row"),
+                position: a.output("gm_miss_pos", any.clone()),
+                id: a.output("gm_miss_id", any.clone()),
+                slot: a.output("gm_miss_slot", any.clone()),
+                row: a.output("gm_miss_row", any.clone()),
                 at: at(a, "miss_at", "The first entry of the miss list."),
             },
             record: Span {

@@ -19,9 +19,9 @@
 
 use super::request::Request;
 use super::schedule::{Schedule, Work};
-use crate::machine::Machine;
 use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
+use crate::machine::{Indices, Machine};
 use crate::table::hash;
 use crate::table::params::{Params, Table};
 use crate::table::state::{DEAD, State};
@@ -77,8 +77,8 @@ fn fill_victims<M: Machine, S: Schedule>(
         // Both scatters follow the computation of their operands, so that a vector core runs
         // them in one loop.
         let lane = m.name_vector("lane", position - first);
-        m.scatter(t, &mut state.id, slot, x, all);
-        m.scatter(t, &mut work.slot, lane, slot, all);
+        m.scatter(t, &mut state.id, slot, x, all, Indices::Distinct);
+        m.scatter(t, &mut work.slot, lane, slot, all, Indices::Distinct);
         let mixed = hash::mixed(m, p, x);
         m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
         m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
@@ -120,7 +120,7 @@ fn write_links<M: Machine, S: Schedule>(
     m.phase(Phase::UpdateState, "the links, of which a later miss overwrites an earlier one");
     sweep!(m, m.len(&work.dead), |t| {
         let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
-        m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
+        m.scatter(t, &mut state.link, at, word, !m.is_negative(at), Indices::Repeated);
         if !is_wide(p) {
             let slot = m.low_bits(word, p.slot_bits());
             m.set_life(t, &mut state.life, slot, p.new_life(), !m.is_negative(word));

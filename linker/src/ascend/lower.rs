@@ -21,7 +21,7 @@ mod widths;
 use crate::ascend::aiv::{
     Call, Expr, If, Length, Loop, Node, Operation, Place, Step, Tensor, Width,
 };
-use crate::check::{Refused, ranges};
+use crate::check::{Refused, Why, ranges};
 use crate::names::camel;
 use crate::simplify::simplify;
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
@@ -51,7 +51,7 @@ pub struct Lowered {
 }
 
 /// Names in the text besides those of columns: buffers of functions, and variables.
-const FIXED: [&str; 21] = [
+const FIXED: [&str; 28] = [
     "header",
     "record",
     "word",
@@ -63,6 +63,13 @@ const FIXED: [&str; 21] = [
     "rule",
     "lifetimes",
     "entry_blocks",
+    "life_mask",
+    "link_mask",
+    "slot_numbers",
+    "packed_slots",
+    "search0",
+    "search1",
+    "search2",
     "bytes",
     "lanes",
     "alignedLanes",
@@ -111,11 +118,12 @@ struct Lower<'t> {
 /// If the tape breaks a rule of the kernel language, or moves a list that cannot share its storage.
 pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let ranges = ranges::of_values(tape)?;
-    let tape = simplify(tape);
+    let tape = simplify(tape, &ranges);
+    one_rule(&tape)?;
     let alias = alias::find(&tape)?;
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
-    let def = |op: &Op| Some((op.out?, Op { body: None, ..op.clone() }));
+    let def = |op: &Op| Some((op.out?, Op { blocks: Vec::new(), ..op.clone() }));
     let params = tape.params.iter().map(|p| (p.value, Expr::field(camel(&p.name))));
     let mut l = Lower {
         ranges,
@@ -145,13 +153,21 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     }
     let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
-    l.block(&tape.body);
+    l.block(&tape.body)?;
     registers::drop_unused(&mut l.out);
     let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
     let words = calls.flat_map(Call::words).collect();
     let Lower { registers, wide, alias, overlays, out, .. } = l;
     let (registers, wide) = (registers.registers(), wide.registers());
     Ok(Lowered { body: out, registers, wide, words, alias, overlays, tape })
+}
+
+/// Checks that all steps of lifetimes have one rule, which has one buffer.
+fn one_rule(tape: &Tape) -> Result<(), Refused> {
+    let mut steps = tape.body.all().filter(|op| matches!(op.code, OpCode::StepLife(_)));
+    let first = steps.next();
+    let other = steps.find(|op| Some(op.code) != first.map(|op| op.code));
+    other.map_or(Ok(()), |op| Err(Refused::new(tape, op, Why::SecondRule)))
 }
 
 /// Returns the name of a column's buffer, or of the buffer of one column of a list.
@@ -163,56 +179,57 @@ pub fn buffer_name(c: &Column, column: usize) -> String {
 }
 
 impl Lower<'_> {
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &Block) -> Result<(), Refused> {
         for (n, op) in block.ops.iter().enumerate() {
             if let OpCode::Phase(phase, does) = op.code {
                 self.out.push(Node::Note(format!("{phase}: {does}")));
                 continue;
             }
-            match (op.code, &op.body) {
-                (OpCode::Sweep, Some(body)) => self.sweep(op, body),
-                (OpCode::Repeat(_), Some(body)) => self.repeat(op, body),
-                (OpCode::When, Some(body)) => self.when(op, body),
-                _ => self.whole(op, &block.ops[n + 1..]),
+            match &op.blocks[..] {
+                [body] if op.code == OpCode::Sweep => self.sweep(op, body)?,
+                [body] => self.repeat(op, body)?,
+                [yes, no] => self.when(op, yes, no)?,
+                _ => {
+                    let done = self.whole(op, &block.ops[n + 1..]);
+                    done.map_err(|why| Refused::new(self.tape, op, why))?;
+                }
             }
             self.track_empty(op);
         }
+        Ok(())
     }
 
-    fn repeat(&mut self, op: &Op, body: &Block) {
+    fn repeat(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
         let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
         let bound = self.scalar(op.args[0]);
         self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
-        let outer = std::mem::take(&mut self.out);
         self.depth += 1;
         // A later iteration starts with the lists of the one before.
         self.empty.clear();
-        self.block(body);
+        let body = self.branch(body)?;
         self.empty.clear();
         self.depth -= 1;
-        let body = std::mem::replace(&mut self.out, outer);
         self.push_loop(op, variable, (bound, None), body);
+        Ok(())
     }
 
-    fn when(&mut self, op: &Op, body: &Block) {
+    fn when(&mut self, op: &Op, yes: &Block, no: &Block) -> Result<(), Refused> {
         let condition = self.scalar(op.args[0]);
-        let outer = std::mem::take(&mut self.out);
         let empty = self.empty.clone();
-        self.block(body);
-        // A list that the body cleared is empty only if the body ran.
-        self.empty.retain(|list| empty.contains(list));
-        let body = std::mem::replace(&mut self.out, outer);
-        if let (Some(Node::If(before)), Expr::Not(same)) = (self.out.last_mut(), &condition)
-            && before.otherwise.is_empty()
-            && before.condition == **same
-        {
-            before.otherwise = body;
-            return;
-        }
-        self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+        let body = self.branch(yes)?;
+        self.empty = empty;
+        let otherwise = self.branch(no)?;
+        self.out.push(Node::If(If { condition, body, otherwise }));
+        Ok(())
     }
 
-    fn sweep(&mut self, op: &Op, body: &Block) {
+    fn branch(&mut self, block: &Block) -> Result<Vec<Node>, Refused> {
+        let outer = std::mem::take(&mut self.out);
+        self.block(block)?;
+        Ok(std::mem::replace(&mut self.out, outer))
+    }
+
+    fn sweep(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
         let mut n = self.scalar(op.args[0]);
         if !n.is_atom() {
             let column = body.ops.iter().find_map(|op| op.columns.first());
@@ -228,7 +245,7 @@ impl Lower<'_> {
         let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
         self.call(Call::from(Operation::Let("lanes".into(), lanes)));
         for op in &body.ops {
-            self.lane(op);
+            self.lane(op).map_err(|why| Refused::new(self.tape, op, why))?;
         }
         let mut inner = std::mem::replace(&mut self.out, outer);
         registers::drop_unread(&mut inner);
@@ -247,6 +264,7 @@ impl Lower<'_> {
             inner.insert(1, Node::Call(Call::from(aligned)));
         }
         self.push_loop(op, "base", (n, Some(width)), inner);
+        Ok(())
     }
 
     fn push_loop(

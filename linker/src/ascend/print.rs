@@ -71,9 +71,6 @@ pub fn sync(sync: Sync) -> String {
 /// Returns a call as a statement, without the synchronisation before it.
 pub fn statement(call: &Call) -> String {
     match &call.operation {
-        Operation::Let(name, value) if value.is_condition() => {
-            format!("const bool {name} = {};", expr(value))
-        }
         Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
         Operation::Variable(name, value) => format!("int32_t {name} = {};", expr(value)),
         Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
@@ -187,6 +184,8 @@ fn length(length: &Length) -> String {
 fn scalar(Scalar { value, ty }: &Scalar) -> String {
     match (ty, value) {
         (Type::Bool, Expr::Number(n)) => (*n != 0).to_string(),
+        // The template of a call takes the type from its operands.
+        (Type::I32, _) if value.is_condition() => format!("static_cast<int32_t>({})", expr(value)),
         (Type::I32 | Type::Bool | Type::U64, _) => expr(value),
         (Type::F32, _) => format!("{}.0f", expr(value)),
         (Type::U32, Expr::Constant(_)) => expr(value),

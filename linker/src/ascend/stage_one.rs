@@ -11,6 +11,7 @@ use crate::ascend::sync::synchronise;
 use crate::ascend::ub::{Plan, TooLarge, plan};
 use crate::check::{Refused, check};
 use crate::record::record_stage_one;
+use crate::tape::Tape;
 use avsg_device::params::Params;
 
 /// Spellings of instructions.
@@ -59,7 +60,15 @@ pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
 /// # Errors
 /// As [`stage_one`].
 pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
-    let (kernel, plan) = placed(p, limit, count)?;
+    text(p, &record_stage_one(p)?, limit, count)
+}
+
+/// Writes a kernel on the memory and the arguments of Stage One.
+///
+/// # Errors
+/// As [`stage_one`].
+pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
+    let (kernel, plan) = placed(p, tape, limit, count)?;
     let mut setup = setup(&kernel, &plan);
     synchronise(&mut setup, &plan, count);
     let body = format!(
@@ -89,15 +98,19 @@ pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageO
     })
 }
 
-/// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out,
-/// and the plan of its buffers.
-pub(crate) fn placed(p: &Params, limit: u32, count: CountRead) -> Result<(Lowered, Plan), Failed> {
+/// Returns a kernel as synchronised calls, with the copies of the table in and out, and the plan of
+/// its buffers.
+pub(crate) fn placed(
+    p: &Params,
+    tape: &Tape,
+    limit: u32,
+    count: CountRead,
+) -> Result<(Lowered, Plan), Failed> {
     if p.slots < 128 {
         return Err(Failed::TooSmall(p.slots));
     }
-    let tape = record_stage_one(p)?;
-    check(&tape)?;
-    let mut kernel = lower(&tape)?;
+    check(tape)?;
+    let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
     kernel.body = [load(p), kernel.body, save()].concat();

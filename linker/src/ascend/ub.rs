@@ -157,7 +157,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
         let words = search_words(scratch);
         plan.insert(column, Element::Word, words, scratch_at + n as u32 * 4 * words);
     }
-    if !kernel.tape.rules.is_empty() {
+    if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);
     }
@@ -260,8 +260,8 @@ fn place_columns(
 /// operation, because it runs at most once; a loop counts as one operation.
 fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
     for op in &block.ops {
-        match &op.body {
-            Some(body) if op.code == OpCode::When => flatten(body, ops),
+        match op.code {
+            OpCode::When => op.blocks.iter().for_each(|block| flatten(block, ops)),
             _ => ops.push(op),
         }
     }
@@ -273,7 +273,7 @@ fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let mut columns = BTreeMap::new();
     let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat(_)));
     let mut ops = Vec::new();
-    tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| flatten(body, &mut ops));
+    tokens.iter().flat_map(|op| &op.blocks).for_each(|body| flatten(body, &mut ops));
     for (n, op) in ops.into_iter().enumerate() {
         for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
             let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));

@@ -126,13 +126,12 @@ pub fn of_values(tape: &Tape) -> Result<Vec<Range>, Refused> {
 impl Pass<'_> {
     fn block(&mut self, block: &Block) -> Result<(), Refused> {
         for op in &block.ops {
-            if let Some(body) = &op.body {
+            for body in &op.blocks {
                 let n = self.at(op.args[0]).hi.max(0);
                 match (op.code, body.binds) {
                     (OpCode::Sweep, _) => self.lanes = n,
                     (OpCode::Repeat(max), Some(r)) => self.set(r, first(n.min(max.into()))),
-                    (_, Some(t)) => self.set(t, LIFE.into()),
-                    (_, None) => {}
+                    _ => {}
                 }
                 self.block(body)?;
             }
@@ -183,7 +182,7 @@ impl Pass<'_> {
             OpCode::Min => arg(0).corners(arg(1), i64::min),
             OpCode::ScalarNe | OpCode::ScalarGt => span(0, 1),
             OpCode::ScalarNot => minus(point(1), arg(0)),
-            OpCode::Bisect | OpCode::GatherLife => LIFE.into(),
+            OpCode::Threshold | OpCode::GatherLife => LIFE.into(),
             OpCode::Iota => first(self.lanes),
             OpCode::And => and(arg(0), arg(1)),
             OpCode::Or => or(arg(0), arg(1)),
@@ -205,12 +204,10 @@ impl Pass<'_> {
                 let yes = self.in_lanes(op.args[1], &facts.set);
                 yes.join(self.in_lanes(op.args[2], &facts.unset))
             }
-            OpCode::Load | OpCode::Gather | OpCode::ReadInput | OpCode::ReadOutput => {
-                self.declared(op.columns[0], 0)
-            }
+            OpCode::Load | OpCode::Gather | OpCode::ReadOutput => self.declared(op.columns[0], 0),
             OpCode::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
             OpCode::Item(n) => self.declared(op.columns[0], n),
-            OpCode::Len | OpCode::CountLe => span(0, len()),
+            OpCode::Len => span(0, len()),
             _ => {
                 self.facts[out.0 as usize] = self.learn(op);
                 return Ok(());
@@ -263,7 +260,7 @@ impl Pass<'_> {
                 self.check_length(op.columns[0], lanes)?;
                 self.check_range(op.columns[0], 0, arg(1))
             }
-            OpCode::Scatter => {
+            OpCode::Scatter(_) => {
                 self.check_range(op.columns[0], 0, self.in_lanes(op.args[2], set(3)))
             }
             OpCode::Append => op.args[2..].iter().enumerate().try_for_each(|(n, &v)| {
@@ -289,13 +286,8 @@ impl Pass<'_> {
                     span(-1, i64::from(self.tape.column(plane).len) - 1),
                 )
             }
-            OpCode::Share => {
-                self.check_length(op.columns[0], arg(2).hi.max(arg(3).hi))?;
-                self.check_range(op.columns[1], 0, self.declared(op.columns[0], 0))
-            }
             OpCode::When | OpCode::ScalarNot => check_argument(arg(0), CONDITION),
             OpCode::Age(_) => check_argument(arg(0), Range::new(0, 128)),
-            OpCode::CountLe => check_argument(arg(0), LIFE),
             OpCode::AppendLt | OpCode::AppendEq => {
                 check_argument(arg(0), LIFE)?;
                 self.check_length(op.columns[0], arg(1).hi)?;

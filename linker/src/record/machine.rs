@@ -2,10 +2,10 @@
 
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
 use crate::tape::operations::operations;
-use crate::tape::{Op, OpCode};
-use avsg_device::machine::Machine;
+use crate::tape::{Op, OpCode, Rule};
 use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
+use avsg_device::machine::{Indices, Machine};
 
 /// The type of a parameter from the notation of the table.
 macro_rules! parameter {
@@ -58,22 +58,31 @@ impl<'t> Machine for Recorder<'t> {
     operations!(methods);
 
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
-        self.control(OpCode::Sweep, &[n.value], |tile| {
+        let op = Op::new(OpCode::Sweep).arg(n.value);
+        let block = self.body(&op, |tile| {
             body(Tile { value: tile.expect("a sweep binds a tile") });
-            None
-        })
+        });
+        self.write(op.block(block))
     }
     fn repeat(self, max: u32, n: Scalar<'t>, mut body: impl FnMut(Scalar<'t>)) {
-        self.control(OpCode::Repeat(max), &[n.value], |r| {
-            body(self.scalar_of(r.expect("a repeat binds a scalar")));
-            None
-        })
+        let op = Op::new(OpCode::Repeat(max)).arg(n.value);
+        let block = self.body(&op, |r| body(self.scalar_of(r.expect("a repeat binds a scalar"))));
+        self.write(op.block(block))
     }
-    fn when(self, condition: Scalar<'t>, mut body: impl FnMut()) {
-        self.control(OpCode::When, &[condition.value], |_| {
-            body();
-            None
-        })
+    fn when_else<C>(
+        self,
+        condition: Scalar<'t>,
+        both: &mut C,
+        mut body: impl FnMut(&mut C),
+        mut otherwise: impl FnMut(&mut C),
+    ) {
+        let op = Op::new(OpCode::When).arg(condition.value);
+        let yes = self.body(&op, |_| body(both));
+        let no = self.body(&op, |_| otherwise(both));
+        self.write(op.block(yes).block(no))
+    }
+    fn written(self, output: &Output) -> Input {
+        Input(output.0)
     }
     fn name_scalar(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
         self.name(value.value, name);
@@ -87,18 +96,6 @@ impl<'t> Machine for Recorder<'t> {
         self.name(mask.value, name);
         mask
     }
-    fn bisect(
-        self,
-        hint: Scalar<'t>,
-        need: Scalar<'t>,
-        mut count: impl FnMut(Scalar<'t>) -> Scalar<'t>,
-    ) -> Scalar<'t> {
-        let args = [hint.value, need.value];
-        self.control(OpCode::Bisect, &args, |t| {
-            Some(count(self.scalar_of(t.expect("a bisection binds a scalar"))).value)
-        })
-    }
-
     fn find(
         self,
         links: &Links,
@@ -135,7 +132,7 @@ impl<'t> Machine for Recorder<'t> {
         rule: &[i8; 256],
         mask: Mask<'t>,
     ) {
-        let code = OpCode::StepLife(self.rule(rule));
+        let code = OpCode::StepLife(Rule(*rule));
         self.op(code, &[t.value, slot.value, mask.value], &[life.0])
     }
 }

@@ -32,13 +32,29 @@ pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
 /// # Errors
 /// As [`record_stage_one`].
 pub fn record_scheduled<S: Schedule>(p: &Params) -> Result<Tape, Refused> {
+    record_with::<S>(p, |m, state, work, request| stage_one(m, p, state, work, request))
+}
+
+/// Records any kernel on the memory and the arguments of Stage One.
+///
+/// # Errors
+/// As [`record_stage_one`].
+pub fn record_with<S: Schedule>(
+    p: &Params,
+    kernel: impl for<'a, 't> FnOnce(
+        Recorder<'t>,
+        &mut State<'a, Recorder<'t>>,
+        &mut Work<'a, Recorder<'t>, S>,
+        &mut Request<'a, Recorder<'t>>,
+    ),
+) -> Result<Tape, Refused> {
     let recording = Recording::new("stage_one");
     {
         let mut m = recording.recorder();
         let mut state = state(m, p);
         let mut work = Work::<_, S>::declare(p, &mut m);
         let mut request = Request::declare(p, &mut m);
-        stage_one(m, p, &mut state, &mut work, &mut request);
+        kernel(m, &mut state, &mut work, &mut request);
     }
     recording.finish()
 }
@@ -84,8 +100,8 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     fn input(&mut self, name: &'static str) -> Input {
         Recorder::input(*self, name, Range::ANY)
     }
-    fn output(&mut self, name: &'static str) -> Output {
-        Recorder::output(*self, name, Range::ANY)
+    fn output(&mut self, name: &'static str, words: RangeInclusive<i32>) -> Output {
+        Recorder::output(*self, name, range(words))
     }
     fn line(&mut self, name: &'static str) -> Output {
         Recorder::line(*self, name, Range::ANY)

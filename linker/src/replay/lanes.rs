@@ -5,6 +5,7 @@
 
 use super::{Lane, Replay, Tile};
 use crate::tape::{ColumnId, Op, OpCode, Type, Value};
+use avsg_device::machine::Indices;
 
 impl Replay<'_> {
     /// Executes an op inside of a sweep on the live lanes.
@@ -119,8 +120,7 @@ impl Replay<'_> {
 
     fn effect(&mut self, op: &Op) -> Result<(), String> {
         let Tile { at, live, n } = self.tile;
-        let rules = &self.tape.rules;
-        let Self { memory, vectors, .. } = self;
+        let Self { memory, vectors, scattered, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
         let mask = |n: usize| set_lanes(lanes(n));
         let id: ColumnId = op.columns[0];
@@ -132,11 +132,14 @@ impl Replay<'_> {
                 memory.tile(id, at, live)?.copy_from_slice(lanes(1));
                 memory.words(id)?[n..].fill(None);
             }
-            OpCode::Scatter => {
+            OpCode::Scatter(indices) => {
                 let words = memory.words(id)?;
                 for lane in mask(3)? {
-                    let index = lanes(1)[lane].ok_or(POISON)?;
-                    words[reduced(index, words.len())] = Some(lanes(2)[lane].ok_or(POISON)?);
+                    let index = reduced(lanes(1)[lane].ok_or(POISON)?, words.len());
+                    words[index] = Some(lanes(2)[lane].ok_or(POISON)?);
+                    if indices == Indices::Distinct && !scattered.insert((id, index)) {
+                        return Err(format!("index {index} is written twice"));
+                    }
                 }
             }
             OpCode::Append => {
@@ -153,7 +156,7 @@ impl Replay<'_> {
                     let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
                     let byte = &mut life[slot];
                     *byte = match op.code {
-                        OpCode::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
+                        OpCode::StepLife(rule) => rule.next(*byte),
                         OpCode::SetLife(value) => value,
                         _ => *byte,
                     };

@@ -20,13 +20,20 @@ impl Replay<'_> {
             OpCode::ScalarGt => i32::from(arg(0) > arg(1)),
             OpCode::ScalarNot => sum(1i32.checked_sub(arg(0)))?,
             OpCode::Len => count(self.memory.list(op.columns[0])?.len)?,
-            OpCode::CountLe => {
-                let t = life(arg(0))?;
-                count(self.memory.life(op.columns[0])?.iter().filter(|&&l| l <= t).count())?
+            OpCode::Threshold => {
+                let need = usize::try_from(arg(1)).unwrap_or(0);
+                let mut life = self.memory.life(op.columns[0])?.to_vec();
+                life.sort_unstable();
+                let last = need.checked_sub(1).map(|n| life.get(n).copied().unwrap_or(i8::MAX));
+                last.unwrap_or(i8::MIN).into()
             }
-            OpCode::ReadInput | OpCode::ReadOutput => {
-                let at = arg(0);
-                self.memory.window(op.columns[0], at, 1)?[0]
+            OpCode::ReadOutput => {
+                let (at, range) = (arg(0), self.tape.column(op.columns[0]).ranges[0]);
+                let word = self.memory.window(op.columns[0], at, 1)?[0];
+                if !range.holds(word) {
+                    return Err(format!("the word {word} is not in its range {range}"));
+                }
+                word
             }
             _ => return self.change(op),
         };
@@ -43,10 +50,12 @@ impl Replay<'_> {
             OpCode::Fetch | OpCode::Publish => (arg(1), 0),
             OpCode::Find(_) | OpCode::FindFree(_) => (arg(0), 0),
             OpCode::PublishList(_) => (list(1).len, 0),
-            OpCode::Share => (arg(3), arg(2)),
             OpCode::Take => (list(0).len, 0),
             OpCode::Age(_) => (all(0), arg(0)),
-            OpCode::CountLe => (all(0), 0),
+            OpCode::Threshold if arg(1) > 0 => {
+                let th = op.out.map_or(0, |out| self.scalar(out));
+                (counts(self.scalar(op.args[0]), th), 0)
+            }
             // The scan ends when the list is full.
             OpCode::AppendLt | OpCode::AppendEq => {
                 let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
@@ -84,15 +93,6 @@ impl Replay<'_> {
                     return Err(format!("{n} ids are too many"));
                 }
                 to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
-            }
-            // There are no other cores here: this core publishes its share, and the rest of the row
-            // is in global memory already.
-            OpCode::Share if args[3] == 0 => {}
-            OpCode::Share => {
-                let (first, [column, row]) =
-                    (sum(args[0].checked_add(args[1]))?, [0, 1].map(|n| op.columns[n]));
-                memory.publish(row, first, column, args[2])?;
-                memory.fetch(column, row, args[0], args[3])?;
             }
             OpCode::Age(settle) => {
                 if !(0..=128).contains(&args[0]) {
@@ -139,4 +139,19 @@ fn count(n: usize) -> Result<i32, String> {
 
 fn life(t: i32) -> Result<i8, String> {
     i8::try_from(t).map_err(|_| format!("{t} is not a lifetime, which is in -128..=127"))
+}
+
+/// Returns how often the emitted search counts until it knows the answer: at `hint`, next to it,
+/// then by halving.
+fn counts(hint: i32, answer: i32) -> usize {
+    let (mut low, mut high, mut counts) = (-128, 127, 0);
+    let mut t = hint.clamp(-128, 126);
+    while low < high {
+        counts += 1;
+        let enough = t >= answer;
+        (low, high) = if enough { (low, t) } else { (t + 1, high) };
+        let beside = if enough { high - 1 } else { low }.clamp(low, high);
+        t = if counts == 1 { beside } else { low + (high - low) / 2 };
+    }
+    counts
 }

@@ -2,6 +2,7 @@
 
 use super::Type;
 use super::operations::operations;
+use avsg_device::machine::Indices;
 use avsg_device::machine::phase::Phase;
 
 /// The kind of memory that an operand must be.
@@ -85,6 +86,17 @@ impl Signature {
     }
 }
 
+/// The rule of a step of lifetimes: the next byte, indexed by the byte as an unsigned number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule(pub [i8; 256]);
+
+impl Rule {
+    /// Returns the byte that follows.
+    pub fn next(&self, byte: i8) -> i8 {
+        self.0[usize::from(byte.cast_unsigned())]
+    }
+}
+
 /// Makes an operand of the notation of the table.
 macro_rules! operand {
     ([Vector; W]) => {
@@ -116,6 +128,7 @@ macro_rules! codes {
     )* })*) => {
         /// An op. Constants are a part of it, because on Ascend they are immediate operands.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(clippy::large_enum_variant, reason = "ops are few, and a rule is a constant like others")]
         #[expect(missing_docs, reason = "each is the method or operator of `Machine` of the same name")]
         pub enum OpCode {
             $($($code $(($($ty),+))?,)*)*
@@ -141,9 +154,13 @@ macro_rules! codes {
 operations!(codes);
 
 impl OpCode {
-    /// Returns whether the op has a block that it runs.
-    pub fn controls(self) -> bool {
-        matches!(self, Self::Sweep | Self::Repeat(_) | Self::When | Self::Bisect)
+    /// Returns the number of blocks that the op has.
+    pub fn blocks(self) -> usize {
+        match self {
+            Self::Sweep | Self::Repeat(_) => 1,
+            Self::When => 2,
+            _ => 0,
+        }
     }
 
     /// Returns whether the op works on lanes, and so belongs inside of a sweep.

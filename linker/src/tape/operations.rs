@@ -64,7 +64,8 @@ macro_rules! operations {
             Gather = gather(column: (Gathered &Words), index: Vector) -> Vector,
                 "gather {column}[{index}]";
             Scatter = scatter(t: Tile, column: (Scattered &mut Words), index: Vector, v: Vector,
-                mask: Mask), "scatter {column}[{index}] = {v} where {mask}";
+                mask: Mask; indices: Indices),
+                "scatter {column}[{indices:?} {index}] = {v} where {mask}";
 
             Len = len[const W: usize](list: (WholeRead &List<W>)) -> Scalar, "len {list}";
             Clear = clear[const W: usize](list: (WholeWrite &mut List<W>)), "clear {list}";
@@ -80,7 +81,8 @@ macro_rules! operations {
 
             Age = age(life: (WholeWrite &mut Life), by: Scalar; settle: bool),
                 "age {life} by {by}{}", if settle { ", settling" } else { "" };
-            CountLe = count_le(life: (WholeRead &Life), t: Scalar) -> Scalar, "count {life} <= {t}";
+            Threshold = threshold(life: (WholeRead &Life), hint: Scalar, need: Scalar) -> Scalar,
+                "threshold of {life} from {hint} for {need}";
             AppendLt = append_lt(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
                 limit: Scalar), "append {list} <- {life} < {t}, until {limit}";
             AppendEq = append_eq(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
@@ -88,8 +90,6 @@ macro_rules! operations {
             GatherLife = gather_life(life: (Gathered &Life), slot: Vector) -> Vector,
                 "gather {life}[{slot}]";
 
-            ReadInput = read_input(from: (WholeRead &Input), at: Scalar) -> Scalar,
-                "read {from}[{at}]";
             ReadOutput = read_output(from: (WholeRead &Output), at: Scalar) -> Scalar,
                 "read {from}[{at}]";
             WriteOutput = write_output(to: (WholeWrite &mut Output), at: Scalar, value: Scalar),
@@ -100,9 +100,7 @@ macro_rules! operations {
                 n: Scalar), "publish {to}[{at}] <- {column}, {n} words";
             PublishList = publish_list[const W: usize](to: (WholeWrite &mut Output), at: Scalar,
                 list: (WholeRead &List<W>); column: usize), "publish {to}[{at}] <- {list}.{column}";
-            Share = share(column: (WholeWrite &mut Words), row: (WholeWrite &mut Output), at: Scalar,
-                first: Scalar, len: Scalar, n: Scalar),
-                "share {row}[{at} + {first}], {len} words <- {column}; {column} <- {n} words";
+            Synchronise = synchronise(), "synchronise";
             Lookup = lookup(t: Tile, from: (Gathered &Input), base: Scalar, n: Scalar, index: Vector,
                 mask: Mask) -> Vector, "lookup {from}[{base} + {index}] below {n} where {mask}";
         }
@@ -116,16 +114,13 @@ macro_rules! operations {
                 "find {position} <- free by {sequence}, {n} ids, {retries} retries, in {link}, {held}";
             SetLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; value: i8),
                 "scatter {life}[{slot}] = {value} where {mask}";
-            // The rule is a number in the tape's list of rules.
-            StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: usize),
-                "step {life}[{slot}] by rule {rule} where {mask}";
+            StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: Rule),
+                "step {life}[{slot}] by the rule where {mask}";
         }
         blocks {
             Sweep = (n: Scalar) |t: Tile|, "sweep {n} |{t}|";
             Repeat = (n: Scalar; max: u32) |r: Scalar|, "repeat {n}, at most {max} |{r}|";
             When = (condition: Scalar), "when {condition}";
-            Bisect = (hint: Scalar, need: Scalar) -> Scalar |t: Scalar|,
-                "bisect from {hint} until {need} |{t}|";
         }
     } };
 }

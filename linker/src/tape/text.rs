@@ -2,7 +2,7 @@
 //! it.
 
 use super::operations::operations;
-use super::{Block, Kind, Op, OpCode, Range, Tape, Type, Value};
+use super::{Block, Kind, Op, OpCode, Range, Rule, Tape, Type, Value};
 use std::fmt::{Display, Formatter, Result};
 
 impl Display for Range {
@@ -33,13 +33,6 @@ impl Display for Tape {
         }
         for p in &self.params {
             writeln!(f, "param  {}: {}", p.name, p.range)?;
-        }
-        for (n, rule) in self.rules.iter().enumerate() {
-            writeln!(f, "rule {n}:")?;
-            for row in rule.chunks(16) {
-                let row: Vec<String> = row.iter().map(|b| format!("{b:4}")).collect();
-                writeln!(f, "   {}", row.join(" "))?;
-            }
         }
         writeln!(f)?;
         self.write_block(f, &self.body, 0)
@@ -75,7 +68,7 @@ macro_rules! texts {
             match op.code {
                 $($(OpCode::$code $(($($constant),+))? => {
                     $(let $arg = operand!(values, columns, $kind);)*
-                    $(let $bound = op.body.as_ref().and_then(|b| b.binds).map(|b| self.name(b))
+                    $(let $bound = op.blocks.first().and_then(|b| b.binds).map(|b| self.name(b))
                         .unwrap_or_default();)?
                     format!($($text),+)
                 })*)*
@@ -113,10 +106,19 @@ impl Tape {
         let indent = "  ".repeat(depth);
         for op in &block.ops {
             writeln!(f, "{indent}{}", self.line(op))?;
-            if let Some(body) = &op.body {
-                self.write_block(f, body, depth + 1)?;
+            if let OpCode::StepLife(Rule(rule)) = op.code {
+                for row in rule.chunks(16) {
+                    let row: Vec<String> = row.iter().map(|b| format!("{b:4}")).collect();
+                    writeln!(f, "{indent}  {}", row.join(" "))?;
+                }
+            }
+            for (n, block) in op.blocks.iter().filter(|block| !block.ops.is_empty()).enumerate() {
+                if n == 1 {
+                    writeln!(f, "{indent}else")?;
+                }
+                self.write_block(f, block, depth + 1)?;
             }
         }
-        block.yields.map_or(Ok(()), |y| writeln!(f, "{indent}yield {}", self.name(y)))
+        Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod step;
 #[path = "../native_equals_replay/step.rs"]
 #[expect(dead_code, reason = "only replay is used here")]
 mod steps;
+mod tapes;
 mod test_engine;
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;

@@ -72,12 +72,12 @@ impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
             _ => panic!("no input {name}"),
         }
     }
-    fn output(&mut self, name: &'static str) -> &'a mut [i32] {
+    fn output(&mut self, name: &'static str, _: core::ops::RangeInclusive<i32>) -> &'a mut [i32] {
         let at = self.outputs.iter().position(|o| o.0 == name).expect("a known output");
         &mut self.outputs.swap_remove(at).1
     }
     fn line(&mut self, name: &'static str) -> &'a mut [i32] {
-        Arguments::<C>::output(self, name)
+        Arguments::<C>::output(self, name, 0..=0)
     }
 }
 

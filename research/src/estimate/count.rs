@@ -247,7 +247,7 @@ impl Counts {
         for run in ran {
             let n = run.lanes as f64;
             match (run.op.code, phases.of(run.op)) {
-                (OpCode::Bisect, _) => self.counts += n,
+                (OpCode::Threshold, _) => self.counts += n,
                 (OpCode::Append, Phase::Refresh) => self.early += run.active as f64,
                 (OpCode::Age(_), Phase::CollectDead) => self.decays += run.active as f64,
                 (OpCode::FindFree(_), _) => self.seeks += n,

@@ -73,7 +73,7 @@ impl<'t> Phases<'t> {
             }
             let publishes = matches!(op.code, OpCode::Publish | OpCode::PublishList(_));
             self.of.insert(std::ptr::from_ref(op), if publishes { Phase::Publish } else { *phase });
-            op.body.iter().for_each(|body| self.block(body, phase));
+            op.blocks.iter().for_each(|body| self.block(body, phase));
         }
     }
 

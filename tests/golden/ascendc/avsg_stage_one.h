@@ -150,10 +150,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     record.SetValue(RECORD_TOTAL, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
         // Probe: the probe sequences of the ids, or of this core's share of them
-        const bool shared = q.shared > token;
+        const int32_t shared = q.shared > token;
         const int32_t skipped = shared * q.shareAt;
-        const bool alone = !shared;
-        const int32_t sought = ScalarMin(alone * q.k + shared * q.shareLen, q.k);
+        const int32_t sought = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
         SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
         SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
         SetWaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID0);
@@ -191,8 +190,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // Probe: all links of an id at once
             PipeBarrier<PIPE_V>();
             Find(slot, shareSequence, shareId, sought, link, id);
-        }
-        if (alone) {
+        } else {
             // Probe: one link of each id per pass, from the last to the first
             for (int32_t base = 0; base < sought; base += WIDE) {
                 const int32_t lanes = ScalarMin(sought - base, WIDE);
@@ -334,7 +332,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         record.SetValue(RECORD_MISSES + token, missLen);
         record.SetValue(RECORD_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
-        const bool atOnce = token + 1 != q.deferred;
+        const int32_t atOnce = token + 1 != q.deferred;
         deadLen = 0;
         if (!atOnce) {
             if (missLen > 0) {
@@ -361,8 +359,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             }
         }
         // Refresh: either all hits, or only those that could be chosen as victims
-        const bool refreshAll = atOnce || deadLen > 64;
-        if (refreshAll) {
+        if (atOnce || deadLen > 64) {
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;

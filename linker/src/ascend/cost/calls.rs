@@ -15,6 +15,7 @@ use crate::ascend::limits::STAGE_ONE_BYTES;
 use crate::ascend::stage_one::{Failed, placed};
 use crate::ascend::sync::ordered;
 use crate::ascend::ub::Plan;
+use crate::record::record_stage_one;
 use crate::replay::Execution;
 use crate::tape::{Kind, Op, OpCode, Tape};
 use avsg_device::params::Params;
@@ -37,7 +38,8 @@ impl Kernel {
     /// # Errors
     /// If the kernel breaks a rule of the kernel language, or does not fit UB.
     pub fn new(p: &Params) -> Result<Self, Failed> {
-        let (kernel, plan) = placed(p, STAGE_ONE_BYTES, CountRead::default())?;
+        let (kernel, plan) =
+            placed(p, &record_stage_one(p)?, STAGE_ONE_BYTES, CountRead::default())?;
         let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
             Node::Loop(sweep) => Some((sweep.width()?, &sweep.body)),
             _ => None,
@@ -80,8 +82,8 @@ impl Kernel {
                 scalars(1.0) + of_calls(calls, tile) * whole as f64 + last
             }
             // The work that does not depend on the mask is counted with the calls of the sweep.
-            OpCode::Scatter if self.is_joined(op) => scatter::work_of_both(load),
-            OpCode::Scatter => scatter::work(load),
+            OpCode::Scatter(_) if self.is_joined(op) => scatter::work_of_both(load),
+            OpCode::Scatter(_) => scatter::work(load),
             OpCode::SetLife(_) => life::set_work(setting, load),
             OpCode::StepLife(_) => life::refresh_work(setting, load),
             OpCode::Append if self.appends_once(op) => Work::default(),
@@ -89,10 +91,8 @@ impl Kernel {
             OpCode::Lookup => lookup::work(load),
             OpCode::Find(retries) => search::work(setting, load, true, retries as usize + 1),
             OpCode::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
-            // A copy of a part out, and after the wait for all cores a copy of the whole row in.
-            OpCode::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
             OpCode::Age(settle) => life::decay_work(setting, load, settle),
-            OpCode::Bisect => victims::find_threshold_work(setting, load),
+            OpCode::Threshold => victims::find_threshold_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
             OpCode::ReadOutput => scalars(1.0),
             OpCode::WriteOutput if self.tape.column(op.columns[0]).resident => scalars(1.0),
@@ -114,7 +114,7 @@ impl Kernel {
     /// Returns the width and the calls of the sweep that contains an operation.
     fn sweep_of(&self, op: &Op) -> Option<&(Width, Vec<Call>)> {
         let inside = |sweep: &Op| {
-            sweep.body.iter().flat_map(|body| &body.ops).any(|inner| std::ptr::eq(inner, op))
+            sweep.blocks.iter().flat_map(|body| &body.ops).any(|inner| std::ptr::eq(inner, op))
         };
         self.loops.get(self.sweeps().position(inside)?)
     }

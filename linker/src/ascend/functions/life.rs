@@ -125,13 +125,13 @@ pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
 }
 
 /// Decreases all lifetimes by `by`, to -128 at the lowest.
-pub fn decay(by: Expr) -> Call {
-    Call::of(&DECAY_LIFETIMES, vec![Tensor::named("life").into(), by.into()], Outcome::None)
+pub fn decay(life: String, by: Expr) -> Call {
+    Call::of(&DECAY_LIFETIMES, vec![Tensor::named(life).into(), by.into()], Outcome::None)
 }
 
 /// Marks the slots that the last step used as unused.
-pub fn end_step_uses() -> Call {
-    Call::of(&END_STEP_USES, vec![Tensor::named("life").into()], Outcome::None)
+pub fn end_step_uses(life: String) -> Call {
+    Call::of(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
 }
 
 /// Returns the work of [`set`] that depends on the number of lanes under the mask.

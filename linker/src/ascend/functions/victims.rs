@@ -101,18 +101,23 @@ function! {
 
 /// Defines the variable `name`: the smallest threshold that the lifetimes of `need` slots do not
 /// exceed. The search starts at `hint`.
-pub fn find_threshold(name: String, hint: Expr, need: Expr) -> Call {
-    let args = vec![Tensor::named("life").into(), hint.into(), need.into()];
+pub fn find_threshold(name: String, life: String, hint: Expr, need: Expr) -> Call {
+    let args = vec![Tensor::named(life).into(), hint.into(), need.into()];
     Call::of(&FIND_THRESHOLD, args, Outcome::Let(name))
 }
 
 /// Appends the slots whose lifetime compares by `how` with `t` to a list, until the list has
 /// `limit` slots.
-pub fn append_slots((list, len): (String, String), how: Comparison, [t, limit]: [Expr; 2]) -> Call {
+pub fn append_slots(
+    (list, len): (String, String),
+    life: String,
+    how: Comparison,
+    [t, limit]: [Expr; 2],
+) -> Call {
     let args = vec![
         Tensor::named(list).into(),
         Expr::name(&len).into(),
-        Tensor::named("life").into(),
+        Tensor::named(life).into(),
         Argument::Comparison(how),
         t.into(),
         limit.into(),

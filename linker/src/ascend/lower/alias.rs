@@ -25,7 +25,7 @@ pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
 /// Returns every such operation in a sweep: the block of the sweep, and its index in the block.
 fn swept(tape: &Tape, which: fn(OpCode) -> bool) -> impl Iterator<Item = (&Block, usize)> {
     let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep);
-    sweeps.filter_map(|op| op.body.as_ref()).flat_map(move |body| {
+    sweeps.flat_map(|op| &op.blocks).flat_map(move |body| {
         (0..body.ops.len()).filter(move |&at| which(body.ops[at].code)).map(move |at| (body, at))
     })
 }

@@ -6,6 +6,7 @@ use crate::ascend::aiv::{
     Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
 use crate::ascend::functions::{append, lookup};
+use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
@@ -124,19 +125,9 @@ impl Lower<'_> {
         });
     }
 
-    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
-    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
-        let range = self.ranges[value.0 as usize];
-        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
-            let same = self.operand(value);
-            self.at.extend(out.map(|out| (out, same)));
-            return;
-        }
-        self.with_word(VectorOp::AndWord, out, value, mask);
-    }
-
-    fn with_word(&mut self, op: VectorOp, out: Option<Value>, value: Value, word: i32) {
-        self.make(out, false, &[value], |to, from| with_word(op, to, from, word));
+    /// Adds an operation with a constant word.
+    fn with_word(&mut self, instruction: VectorOp, op: &Op, word: i32) {
+        self.make(op.out, false, &op.args, |to, from| with_word(instruction, to, from, word));
     }
 
     /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
@@ -155,10 +146,10 @@ impl Lower<'_> {
         to
     }
 
-    pub(super) fn lane(&mut self, op: &Op) {
+    pub(super) fn lane(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
-            _ if !op.code.on_lanes() => self.whole(op, &[]),
+            _ if !op.code.on_lanes() => return self.whole(op, &[]),
             OpCode::Splat(_) => {}
             OpCode::Iota => {
                 self.make(op.out, false, &[], |to, _| iota(to));
@@ -172,9 +163,11 @@ impl Lower<'_> {
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            OpCode::AndTo(n) => self.and(op.out, a[0], n),
-            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            OpCode::OrTo(n) => self.with_word(VectorOp::OrWord, op.out, a[0], n),
+            OpCode::AndTo(n) => self.with_word(VectorOp::AndWord, op, n),
+            OpCode::LowBits(bits) => {
+                self.with_word(VectorOp::AndWord, op, ((1u32 << bits) - 1).cast_signed());
+            }
+            OpCode::OrTo(n) => self.with_word(VectorOp::OrWord, op, n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
@@ -236,8 +229,9 @@ impl Lower<'_> {
                 self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
-            _ => self.effect(op),
+            _ => return self.effect(op),
         }
+        Ok(())
     }
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
@@ -267,11 +261,11 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, to)));
     }
 
-    fn effect(&mut self, op: &Op) {
+    fn effect(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
             OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
-            OpCode::Scatter | OpCode::SetLife(_) | OpCode::StepLife(_) => self.scatter(op),
+            OpCode::Scatter(_) | OpCode::SetLife(_) | OpCode::StepLife(_) => self.scatter(op),
             OpCode::Append => self.append(op.columns[0], a[1], &a[2..]),
             OpCode::Lookup => {
                 let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));
@@ -280,8 +274,9 @@ impl Lower<'_> {
                 self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
                 self.at.extend(op.out.map(|out| (out, to)));
             }
-            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+            _ => return Err(Why::NoCall),
         }
+        Ok(())
     }
 
     /// Lowers a store. If the last call makes the value and no other operation uses it, that call

@@ -10,7 +10,7 @@ impl Lower<'_> {
         let a = &op.args[..];
         let column = self.storage(op.columns[0], 0);
         let call = match op.code {
-            OpCode::Scatter => {
+            OpCode::Scatter(_) => {
                 let [index, value] = [a[1], a[2]].map(|v| self.operand(v));
                 let last = self.out.last().and_then(Node::call);
                 let both = |last: &Call| scatter::both(last, &column, &index, &value);

@@ -1,7 +1,6 @@
-//! Lowers searches over whole columns, and the exchange of a row that cores share.
+//! Lowers searches over whole columns.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Copy, Expr, Global, If, Node, Operation, Tensor};
 use crate::ascend::functions::search::{self, Shape};
 use crate::tape::{Op, OpCode};
 
@@ -20,23 +19,5 @@ impl Lower<'_> {
             search::find_free([0, 1, 2, 3].map(column), n, shape)
         };
         self.call(call);
-    }
-
-    /// Lowers the exchange of a shared row: a copy of this core's part out, a wait for all cores,
-    /// and a copy of the whole row in.
-    pub(super) fn share(&mut self, op: &Op) {
-        let [row, first, part, n] = [0, 1, 2, 3].map(|n| self.scalar(op.args[n]));
-        let (column, array) = (self.storage(op.columns[0], 0), self.gm(op.columns[1]));
-        let copy = |out: bool, at: Expr, n: Expr| {
-            let (ub, gm) = (Tensor::named(&column), Global::at(&array, at));
-            Call::from(Operation::Copy(Copy { out, ub, gm, n }))
-        };
-        self.call(copy(true, row.clone() + first, part));
-        self.call(Call::from(Operation::WaitForAll));
-        // Only the owner of the request continues.
-        let leave = vec![Node::Call(Call::from(Operation::Leave))];
-        let condition = Expr::field("owner").opposite();
-        self.out.push(Node::If(If { condition, body: leave, otherwise: Vec::new() }));
-        self.call(copy(false, row, n));
     }
 }

@@ -1,8 +1,11 @@
 //! Lowers scalars, and operations on whole columns.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor, Type};
+use crate::ascend::aiv::{
+    Call, Comparison, Copy, Expr, Global, If, Node, Operation, Relation, Tensor, Type,
+};
 use crate::ascend::functions::{life, victims};
+use crate::check::Why;
 use crate::names::camel;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
@@ -25,7 +28,7 @@ impl Lower<'_> {
     }
 
     /// Lowers an operation outside of sweeps. `rest` are the operations behind it in its block.
-    pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
+    pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) -> Result<(), Why> {
         let a = |n: usize| self.scalar(op.args[n]);
         let value = match op.code {
             OpCode::Constant(n) => n.into(),
@@ -43,13 +46,15 @@ impl Lower<'_> {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
                 let inline = op.out.is_some_and(|l| lasts(l, list, rest));
-                return self.define(op, Expr::name(len), &before, inline);
+                self.define(op, Expr::name(len), &before, inline);
+                return Ok(());
             }
             _ => return self.memory(op),
         };
         let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
         let name = self.scalar_name(op);
         self.define(op, value, &name, once || matches!(op.code, OpCode::Constant(_)));
+        Ok(())
     }
 
     /// Returns whether all operands are conditions.
@@ -72,7 +77,7 @@ impl Lower<'_> {
         }
     }
 
-    fn memory(&mut self, op: &Op) {
+    fn memory(&mut self, op: &Op) -> Result<(), Why> {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
         let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
@@ -118,37 +123,48 @@ impl Lower<'_> {
                 self.assign(from, 0.into());
             }
             OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
-            OpCode::Share => self.share(op),
-            _ => self.life(op, a),
+            OpCode::Synchronise => {
+                self.call(Call::from(Operation::WaitForAll));
+                // Only the owner of the request continues.
+                let body = vec![Node::Call(Call::from(Operation::Leave))];
+                let condition = Expr::field("owner").opposite();
+                self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+            }
+            _ => return self.life(op, a),
         }
+        Ok(())
     }
 
     fn assign(&mut self, name: String, value: Expr) {
         self.call(Call::from(Operation::Assign(name, value)));
     }
 
-    fn life(&mut self, op: &Op, mut a: Vec<Expr>) {
+    fn life(&mut self, op: &Op, mut a: Vec<Expr>) -> Result<(), Why> {
+        let column = |n: usize| self.storage(op.columns[n], 0);
         let call = match op.code {
             OpCode::Age(settle) => {
+                let life = column(0);
                 if settle {
-                    self.call(life::end_step_uses());
+                    self.call(life::end_step_uses(life.clone()));
                 }
-                life::decay(a.remove(0))
+                life::decay(life, a.remove(0))
             }
-            OpCode::Bisect => {
+            OpCode::Threshold => {
+                let life = column(0);
                 let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");
                 let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
-                victims::find_threshold(out, a.remove(0), a.remove(0))
+                victims::find_threshold(out, life, a.remove(0), a.remove(0))
             }
             OpCode::AppendLt | OpCode::AppendEq => {
                 let less = op.code == OpCode::AppendLt;
                 let how = if less { Comparison::Less } else { Comparison::Equal };
-                let list = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
-                victims::append_slots(list, how, [a.remove(0), a.remove(0)])
+                let list = (column(0), self.len_name(op.columns[0]));
+                victims::append_slots(list, column(1), how, [a.remove(0), a.remove(0)])
             }
-            _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
+            _ => return Err(Why::NoCall),
         };
         self.call(call);
+        Ok(())
     }
 }
 

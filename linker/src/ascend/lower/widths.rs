@@ -151,13 +151,13 @@ fn by_tile(function: &Function) -> bool {
 
 /// Returns the lists that a sweep appends to.
 fn appended(sweep: &Op) -> impl Iterator<Item = ColumnId> + '_ {
-    let ops = sweep.body.iter().flat_map(Block::all);
+    let ops = sweep.blocks.iter().flat_map(Block::all);
     ops.filter(|op| op.code == OpCode::Append).map(|op| op.columns[0])
 }
 
 /// Returns the lists that an operation, or an operation in its body, changes.
 fn written(op: &Op) -> impl Iterator<Item = ColumnId> + '_ {
-    let all = std::iter::once(op).chain(op.body.iter().flat_map(Block::all));
+    let all = std::iter::once(op).chain(op.blocks.iter().flat_map(Block::all));
     all.flat_map(|op| {
         let columns = op.columns.iter().zip(op.code.signature().columns());
         columns

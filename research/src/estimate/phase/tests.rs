@@ -121,7 +121,7 @@ fn a_right_threshold_hint_needs_one_count() {
     let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
     let [cold, warm] = run(&kernel, &p, &ids);
     let counts = |ran: &[Execution<'_>]| {
-        ran.iter().filter(|r| r.op.code == OpCode::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
+        ran.iter().filter(|r| r.op.code == OpCode::Threshold).map(|r| r.lanes).collect::<Vec<_>>()
     };
     // The hint of an empty table is right, because every slot is dead. A step without misses counts
     // nothing. No refresh is deferred here, so nothing is counted for the deferral either.

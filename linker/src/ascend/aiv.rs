@@ -11,6 +11,7 @@ mod build;
 mod call;
 mod effects;
 mod function;
+mod instructions;
 mod node;
 mod tensor;
 mod vector;

@@ -11,21 +11,20 @@ mod build;
 mod call;
 mod effects;
 mod function;
+mod instructions;
 mod node;
 mod tensor;
 mod vector;
 mod walk;
 
 pub use crate::expr::{Expr, Relation};
-pub use act::{
-    Act, BARRIER, CountRead, FROM_S, Part, Pipe, Place, SELECT_SCRATCH, Sync, TO_S, s, ub, v, word,
-};
+pub use act::{Act, CountRead, Part, Pipe, Place, SELECT_SCRATCH, Sync, ub, word};
 pub(crate) use build::args;
 pub use build::{Builder, SLOTS, TILE, half};
 pub use effects::Statements;
 pub use node::{
-    Argument, Body, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation,
-    Outcome, Param, ParamType, Step, Use, Width,
+    Argument, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation, Outcome,
+    Param, ParamType, Step, Use, Width,
 };
 pub use tensor::{Buffer, Element, Global, Tensor, View};
 pub use vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};

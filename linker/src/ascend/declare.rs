@@ -1,6 +1,6 @@
 //! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
 
-use super::functions::search::{RESULT_BITS, Shape};
+use super::functions::search::Shape;
 use super::functions::{mix, with_used};
 use super::print::address;
 use super::table;
@@ -122,7 +122,7 @@ pub fn constants(
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
     }
-    out += &search_constants(p, plan, &named);
+    out += &search_constants(p, plan, &named, &addresses);
     out
 }
 
@@ -141,7 +141,12 @@ fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
 
 /// Returns those constants of searches over all links that are named. Their columns are in the scratch
 /// memory, which no sweep uses at the same time.
-fn search_constants(p: &Params, plan: &Plan, named: &BTreeSet<&'static str>) -> String {
+fn search_constants(
+    p: &Params,
+    plan: &Plan,
+    named: &BTreeSet<&'static str>,
+    addresses: &BTreeSet<String>,
+) -> String {
     let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
     let (signed, unsigned) = ("int32_t", "uint32_t");
     let numbers = [
@@ -154,7 +159,6 @@ fn search_constants(p: &Params, plan: &Plan, named: &BTreeSet<&'static str>) -> 
             shape.fingerprint_shift(),
             "lowest bit of the fingerprint in a mixed word",
         ),
-        (unsigned, "RESULT_BITS", RESULT_BITS, "bits of the result of a search"),
         (signed, "SEARCH_IDS", plan.search_ids(shape.links), "ids per iteration of a search"),
         (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
         (signed, "PLANE_PIECES", PLANE_PIECES as u32, "pieces of a plane that is copied in"),
@@ -163,10 +167,10 @@ fn search_constants(p: &Params, plan: &Plan, named: &BTreeSet<&'static str>) -> 
         .into_iter()
         .filter(|(_, name, ..)| named.contains(name))
         .map(|(ty, name, n, comment)| format!("constexpr {ty} {name} = {n};  // {comment}\n"));
-    let words = shape
-        .words()
-        .into_iter()
-        .filter(|(name, _)| named.contains(name))
-        .map(|(name, bits)| format!("constexpr uint32_t {name} = {};\n", address(&word(bits))));
+    let words = shape.words().into_iter().filter(|(name, _)| addresses.contains(*name)).map(
+        |(name, bits)| {
+            format!("constexpr uint32_t {} = {};\n", address(name), address(&word(bits)))
+        },
+    );
     numbers.chain(words).collect()
 }

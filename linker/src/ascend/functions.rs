@@ -1,8 +1,8 @@
 //! The functions that the emitted text defines: operations that the vector unit of a 910B does not
 //! have.
 //!
-//! Each file here contains a group of them: for each one the [`Function`] with its nodes,
-//! and a constructor of the calls that the lowering makes.
+//! Each file here contains a group of them: for each one its definition, from which its text and its
+//! effects follow, and a constructor of the calls that the lowering makes. A parameter that is a tensor is taken to be memory of its own.
 
 /// Defines an emitted function: its comment, its name, and its body.
 macro_rules! function {
@@ -17,7 +17,6 @@ macro_rules! function {
 }
 
 pub mod append;
-pub mod basic;
 pub mod life;
 pub mod lookup;
 pub mod mix;
@@ -30,7 +29,7 @@ pub mod words;
 use crate::ascend::aiv::{Function, Use};
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 30] = [
+pub static ALL: [&Function; 26] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
@@ -53,11 +52,7 @@ pub static ALL: [&Function; 30] = [
     &victims::APPEND_SLOTS,
     &lookup::LOOKUP,
     &share::COPY_IN_STAGGERED,
-    &share::IS_DONE_AFTER_WAIT,
-    &search::SEARCH_COLUMN,
-    &search::LINK_MASK,
     &search::GATHER_LINKS,
-    &search::LINK_PRIORITY,
     &search::SELECT_FIRST_LINK,
     &search::FIND,
     &search::FIND_FREE,

@@ -51,7 +51,7 @@ pub struct Lowered {
 }
 
 /// Names in the text besides those of columns: buffers of functions, and variables.
-const FIXED: [&str; 21] = [
+const FIXED: [&str; 28] = [
     "header",
     "record",
     "word",
@@ -63,6 +63,13 @@ const FIXED: [&str; 21] = [
     "rule",
     "lifetimes",
     "entry_blocks",
+    "life_mask",
+    "link_mask",
+    "slot_numbers",
+    "packed_slots",
+    "search0",
+    "search1",
+    "search2",
     "bytes",
     "lanes",
     "alignedLanes",

@@ -1,11 +1,14 @@
 //! Prints calls as C++.
 
+mod definition;
+
+pub use definition::definition;
+
 use crate::ascend::aiv::{
-    Argument, Body, Buffer, Call, Comparison, Copy, CountRead, Element, Expr, Function,
-    FunctionCall, Global, Length, Loop, Node, Operation, Outcome, Param, ParamType, Pipe, Relation,
-    Rounding, Scalar, Step, Sync, Tensor, Type, Vector, VectorOp, View, word,
+    Argument, Buffer, Call, Comparison, Copy, Element, Expr, FunctionCall, Global, Length, Loop,
+    Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Step, Sync, Tensor, Type, Vector,
+    VectorOp, View, word,
 };
-use crate::ascend::sync::ordered;
 use avsg_device::request::record;
 use avsg_device::state::header;
 use std::fmt::{Display, Formatter};
@@ -38,7 +41,7 @@ pub fn lines(nodes: &[Node], depth: usize) -> String {
     nodes.iter().map(one).collect()
 }
 
-fn head(Loop { variable, from, bound, step, .. }: &Loop) -> String {
+fn head(Loop { variable, from, bound, only, step, .. }: &Loop) -> String {
     let step = match step {
         Step::By(Expr::Number(1)) => "++".into(),
         Step::By(n) => format!(" += {}", expr(n)),
@@ -46,7 +49,9 @@ fn head(Loop { variable, from, bound, step, .. }: &Loop) -> String {
         Step::Sweep(width) => format!(" += {}", expr(&width.constant())),
     };
     let (from, bound) = (expr(from), within(bound, Level::Sum));
-    format!("for (int32_t {variable} = {from}; {variable} < {bound}; {variable}{step})")
+    let only =
+        only.as_ref().map_or(String::new(), |e| format!(" && {}", within(e, Level::Compare)));
+    format!("for (int32_t {variable} = {from}; {variable} < {bound}{only}; {variable}{step})")
 }
 
 fn pipe(pipe: Pipe) -> &'static str {
@@ -70,6 +75,7 @@ pub fn sync(sync: Sync) -> String {
 pub fn statement(call: &Call) -> String {
     match &call.operation {
         Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
+        Operation::Variable(name, value) => format!("int32_t {name} = {};", expr(value)),
         Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
         Operation::Read { name, ty, from, at } => {
             let at = element_of(from, at);
@@ -80,6 +86,8 @@ pub fn statement(call: &Call) -> String {
         }
         Operation::Count(name) => format!("const int32_t {name} = KeptLanes();"),
         Operation::Return(value) => format!("return {};", expr(value)),
+        Operation::Leave => "return;".into(),
+        Operation::WaitForAll => "cores.WaitForAll();".into(),
         Operation::Vector(vector) => instruction(vector),
         Operation::Copy(Copy { out: true, ub, gm, n }) => {
             format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
@@ -99,7 +107,6 @@ fn call_text(FunctionCall { function, args, outcome, .. }: &FunctionCall) -> Str
         Outcome::Let(name) => format!("const int32_t {name} = {call};"),
         Outcome::Assign(name) => format!("{name} = {call};"),
         Outcome::Increase(name) => format!("{name} += {call};"),
-        Outcome::Return => format!("if ({call}) {{\n    return;\n}}"),
     }
 }
 
@@ -135,6 +142,9 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
         VectorOp::AndWord => ("AndWord", vec![]),
         VectorOp::OrWord => ("OrWord", vec![]),
         VectorOp::Compact => ("Compact", vec![]),
+        VectorOp::Select if scalar.is_some() => {
+            ("Select", vec!["SELMODE::VSEL_TENSOR_SCALAR_MODE"])
+        }
         VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
         VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),
         VectorOp::Compares(how) => ("Compares", vec![comparison(*how)]),
@@ -144,6 +154,7 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
     let by_address = matches!(op, VectorOp::AndWord | VectorOp::OrWord);
     let operand = |t: &Tensor| match t.buffer {
         Buffer::Word(bits) if by_address => address(&word(bits)),
+        Buffer::Placed { name, called: None, .. } if by_address => address(name),
         _ => tensor(t),
     };
     let mut args: Vec<_> = [to].into_iter().chain(from).map(operand).collect();
@@ -159,6 +170,7 @@ fn comparison(how: Comparison) -> &'static str {
         Comparison::Less => "CMPMODE::LT",
         Comparison::LessOrEqual => "CMPMODE::LE",
         Comparison::GreaterOrEqual => "CMPMODE::GE",
+        Comparison::Param(name) => name,
     }
 }
 
@@ -178,6 +190,8 @@ fn scalar(Scalar { value, ty }: &Scalar) -> String {
         // The template of a call takes the type from its operands.
         (Type::I32, _) if value.is_condition() => format!("static_cast<int32_t>({})", expr(value)),
         (Type::I32 | Type::Bool | Type::U64, _) => expr(value),
+        (Type::F32, _) => format!("{}.0f", expr(value)),
+        (Type::U32, Expr::Constant(_)) => expr(value),
         (Type::U32, _) => format!("{}u", expr(value)),
         (Type::U16, Expr::Number(n)) if *n > 9 => format!("static_cast<uint16_t>({n:#x})"),
         (Type::U16, _) => format!("static_cast<uint16_t>({})", expr(value)),
@@ -218,50 +232,8 @@ fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
         View::F32 => format!("F32({text})"),
         View::F16 => format!("F16({text})"),
         View::U64 => format!("U64({text})"),
+        View::U8 => format!("{text}.ReinterpretCast<uint8_t>()"),
     }
-}
-
-/// Returns the definition of a function with the synchronisation inside of it.
-pub fn definition(function: &'static Function, count: CountRead) -> String {
-    if let Body::Text { text, .. } = function.body {
-        return text.replace("@BEFORE_COUNT@", &sync(count.sync()));
-    }
-    let nodes = ordered(function, count);
-    let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
-    let value = calls().find_map(|call| match &call.operation {
-        Operation::Return(value) => Some(value),
-        _ => None,
-    });
-    let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
-    let mut head = format!("__aicore__ inline {result} {}(", function.name);
-    for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
-        let param = match ty {
-            ParamType::Ub(element) => format!("const LocalTensor<{element}> &{name}"),
-            ParamType::Gm => format!("const GlobalTensor<int32_t> &{name}"),
-            ParamType::Scalar(ty) => format!("{} {name}", scalar_type(*ty)),
-            ParamType::Comparison => format!("CMPMODE {name}"),
-        };
-        let line = head.len() - head.rfind('\n').unwrap_or(0);
-        head += match n {
-            0 => "",
-            _ if line + param.len() > 116 => ",\n    ",
-            _ => ", ",
-        };
-        head += &param;
-    }
-    let mut locals = Vec::new();
-    for t in calls().flat_map(Call::tensors) {
-        let Buffer::Placed { name, element, len, called: Some(called) } = &t.buffer else {
-            continue;
-        };
-        let at = address(name);
-        let ty = format!("const LocalTensor<{element}>");
-        let local = format!("    {ty} {called} = Local<{element}>({at}, {});\n", expr(len));
-        if !locals.contains(&local) {
-            locals.push(local);
-        }
-    }
-    format!("{}{head})\n{{\n{}{}}}\n", function.about, locals.concat(), lines(nodes, 1))
 }
 
 fn scalar_type(ty: Type) -> &'static str {
@@ -270,6 +242,7 @@ fn scalar_type(ty: Type) -> &'static str {
         Type::U32 => "uint32_t",
         Type::U16 => "uint16_t",
         Type::F16 => "half",
+        Type::F32 => "float",
         Type::I16 => "int16_t",
         Type::U64 => "uint64_t",
         Type::Bool => "bool",

@@ -3,7 +3,7 @@
 
 use super::declare::{constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
-use super::print::{self, definition, lines};
+use super::print::{definition, lines};
 use super::table::{load, save, setup};
 use crate::ascend::aiv::CountRead;
 use crate::ascend::lower::{Lowered, lower};
@@ -89,9 +89,8 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
     let constants = constants(p, &plan, &all, &functions);
     let functions: String =
         functions.iter().map(|function| format!("{}\n", definition(function, count))).collect();
-    let instructions = INSTRUCTIONS.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
     Ok(StageOneText {
-        ops: format!("{constants}\n{instructions}\n{functions}"),
+        ops: format!("{constants}\n{INSTRUCTIONS}\n{functions}"),
         setup: once,
         body,
         ub_bytes: plan.bytes,

@@ -5,10 +5,11 @@
 //! access; a flag from Q to P adds P to every access of Q, and to every access whose set contains
 //! Q. If an effect touches a place before the unit is in the required sets, a synchronisation is
 //! inserted before the call. A flag that a loop needs only for accesses before the loop is inserted
-//! before the loop. A loop is walked until its state does not change. Where two paths meet, the
-//! sets are intersected. The body of a function is synchronised once, on its own; a call of it counts as
-//! the statements of the body, whose own synchronisation does not change. At the end, every synchronisation that the others make redundant is
-//! removed; a mutation test shows that each remaining one is needed.
+//! before the loop, and so is a barrier if the loop is short. A loop is walked until its state does
+//! not change. Where two paths meet, the sets are intersected. The body of a function is synchronised
+//! once, on its own; a call of it counts as the statements of the body, whose own synchronisation
+//! does not change. At the end, every synchronisation that the others make redundant is removed; a
+//! mutation test shows that each remaining one is needed.
 
 mod known;
 mod overlap;
@@ -65,10 +66,10 @@ fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) ->
                 lacking.extend(walk(map, otherwise, known, add));
                 *known = meet(known, &taken);
             }
-            Step::Loop { always, sync, body } => {
+            Step::Loop { always, short, sync, body } => {
                 sync.iter().for_each(|&s| learn(known, s));
                 if add {
-                    hoist(map, body, known, sync);
+                    hoist(map, body, *short, known, sync);
                 }
                 loop {
                     let mut end = known.clone();
@@ -122,10 +123,18 @@ fn call(
     more
 }
 
-/// Inserts flags before a loop that the loop needs for accesses before it.
-fn hoist(map: &PlaceMap<'_>, body: &[Step], known: &mut Known, before: &mut Vec<Sync>) {
+/// Inserts synchronisation before a loop that the loop needs for accesses before it.
+fn hoist(
+    map: &PlaceMap<'_>,
+    body: &[Step],
+    short: bool,
+    known: &mut Known,
+    before: &mut Vec<Sync>,
+) {
     for sync in walk(map, &mut body.to_vec(), &mut known.clone(), true) {
-        let Sync::Flag(..) = sync else { continue };
+        if matches!(sync, Sync::Barrier(_)) && !short {
+            continue;
+        }
         let mut after = known.clone();
         learn(&mut after, sync);
         let count = |known: &Known| {

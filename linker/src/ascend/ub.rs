@@ -137,6 +137,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     plan.append("mask_scratch", Element::Mask, 32 + life_tile.max(search_words(scratch)) / 8);
     // The first block is the mask of a list's last block, whose unused bits stay 0.
     plan.insert("life_mask", Element::Mask, life_tile / 8, masks + 32);
+    plan.insert("link_mask", Element::Mask, search_words(scratch) / 8, masks + 32);
     plan.registers(&kernel.registers, true, tile);
     plan.registers(&kernel.wide, true, wide);
     plan.append("iota", Element::Word, tile);
@@ -149,6 +150,13 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     plan.registers(&kernel.wide, false, wide);
     let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
     plan.bytes = plan.bytes.max(end).max(scratch_end);
+    let numbers = 256 + slot_tile;
+    let packed = plan.insert("slot_numbers", Element::Short, numbers, scratch_at);
+    plan.insert("packed_slots", Element::Short, numbers, packed);
+    for (n, column) in ["search0", "search1", "search2"].into_iter().enumerate() {
+        let words = search_words(scratch);
+        plan.insert(column, Element::Word, words, scratch_at + n as u32 * 4 * words);
+    }
     if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);

@@ -119,9 +119,9 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 /// run refreshes either all hits or a few of them; in this geometry the searches start in memory
 /// that is no longer used; no miss of a last token loses its link twice; sweeps with barriers
 /// prepare Probe for as many lanes as its passes have; every run collects the overwritten links
-/// between its two searches for links, with flags of its own; and the scatter behind the second one
-/// waits for the vector unit.
-const UNNEEDED: [&str; 8] = [
+/// between its two searches for links, with flags of its own; the scatter behind the second one waits
+/// for the vector unit; and the sweeps over the losers of a link run only if the sweep before them did.
+const UNNEEDED: [&str; 10] = [
     "PIPE_V>(); before Cast(bytes, life",
     "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
@@ -130,6 +130,8 @@ const UNNEEDED: [&str; 8] = [
     "MTE3_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
     "S_V>(EVENT_ID0); before FindFree(",
+    "PIPE_V>(); before AndWord(victim, newLink",
+    "PIPE_V>(); before ShiftLeft(U32(offset), U32(dead[base]",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

@@ -29,15 +29,21 @@ constexpr uint32_t WORD_FFFF_AT = 320;
 constexpr uint32_t WORD_FFFFF_AT = 352;
 constexpr uint32_t WORD_3FFFFF_AT = 384;
 constexpr uint32_t MASK_SCRATCH_AT = 416;
+constexpr uint32_t LIFE_MASK_AT = 448;
+constexpr uint32_t LINK_MASK_AT = 448;
 constexpr uint32_t IOTA_AT = 2432;
 constexpr uint32_t LANE_SCRATCH_AT = 4480;
 constexpr uint32_t PACKED_AT = 7552;
 constexpr uint32_t SCRATCH_AT = 4480;
+constexpr uint32_t SLOT_NUMBERS_AT = 4480;
+constexpr uint32_t PACKED_SLOTS_AT = 13184;
+constexpr uint32_t SEARCH0_AT = 4480;
+constexpr uint32_t SEARCH1_AT = 11648;
+constexpr uint32_t SEARCH2_AT = 18816;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
 constexpr uint32_t FINGERPRINT_SHIFT = 10;  // lowest bit of the fingerprint in a mixed word
-constexpr uint32_t RESULT_BITS = 20;  // bits of the result of a search
 constexpr int32_t SEARCH_IDS = 224;  // ids per iteration of a search
 constexpr int32_t SEARCH_WORDS = 1792;  // words of a column of a search
 constexpr int32_t PLANE_PIECES = 4;  // pieces of a plane that is copied in
@@ -97,17 +103,6 @@ __aicore__ inline void Compact(
 
 // Returns the number of lanes that the last Compact kept.
 __aicore__ inline int32_t KeptLanes() { return static_cast<int32_t>(GetGatherMaskRemainCount()); }
-
-// Returns the number of lanes that the last Compact kept. Later vector instructions start after it.
-__aicore__ inline int32_t CountKeptLanes()
-{
-    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    return KeptLanes();
-}
-
-// Rounds a number of lanes up to a multiple of 128, because compares process whole 256-byte
-// repeats.
-__aicore__ inline int32_t AlignToRepeat(int32_t lanes) { return (lanes + 127) / 128 * 128; }
 
 // Writes 0..TILE-1 to iota. The scalar unit writes the first block, and each pass doubles the number of
 // words. (CreateVecIndex takes an event from a TPipe, which these kernels do not have.)
@@ -183,7 +178,7 @@ __aicore__ inline void CompactAfterTail(const LocalTensor<int32_t> &packed, cons
     const LocalTensor<int32_t> joined = Local<int32_t>(LANE_SCRATCH_AT, TILE + 256);
     if (first) {
         Duplicate(joinedMask, static_cast<uint16_t>((1 << len % 8) - 1), 1);
-        Or(joinedMask[16], U16(mask), U16(mask), TILE / 16);
+        Or(U16(joinedMask[16]), U16(mask), U16(mask), TILE / 16);
     }
     Adds(joined, list[len / 8 * 8], 0, 8);
     Adds(joined[256], value, 0, lanes);
@@ -334,13 +329,15 @@ __aicore__ inline void DecayLifetimes(const LocalTensor<half> &life, int32_t by)
 // Returns the number of slots with life <= t, for t in -128..127. `life` has SLOTS elements.
 __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
 {
-    const LocalTensor<uint8_t> mask = Local<uint8_t>(MASK_SCRATCH_AT + BLOCK, LIFE_TILE / 8);
+    const LocalTensor<uint8_t> mask = Local<uint8_t>(LIFE_MASK_AT, LIFE_TILE / 8);
     int32_t n = 0;
     for (int32_t base = 0; base < SLOTS; base += LIFE_TILE) {
         Compares(mask, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, LIFE_TILE);
         PipeBarrier<PIPE_V>();
-        Compact(Local<half>(SCRATCH_AT, LIFE_TILE), life[base], U16(mask), LIFE_TILE);
-        n += CountKeptLanes();
+        Compact(Local<half>(SCRATCH_AT, LIFE_TILE), life[base], mask, LIFE_TILE);
+        SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+        const int32_t kept = KeptLanes();
+        n = n + kept;
     }
     return n;
 }
@@ -350,16 +347,26 @@ __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
 __aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t hint, int32_t need)
 {
     int32_t low = -128;
-    int32_t high = need > 0 ? 127 : -128;
-    int32_t t = ScalarClamp(hint, -128, 126);
-    for (bool first = true; low < high; first = false) {
-        const bool enough = CountLe(life, t) >= need;
-        if (enough) {
-            high = t;
-        } else {
+    int32_t high = 127;
+    if (need <= 0) {
+        high = -128;
+    }
+    int32_t t = ScalarMax(ScalarMin(hint, 126), -128);
+    for (int32_t round = 0; round < 256 && high > low; round++) {
+        const int32_t n = CountLe(life, t);
+        if (need > n) {
             low = t + 1;
+        } else {
+            high = t;
         }
-        t = first ? ScalarClamp(enough ? high - 1 : low, low, high) : low + (high - low) / 2;
+        t = low + (high - low) / 2;
+        if (round == 0) {
+            if (need > n) {
+                t = low;
+            } else {
+                t = ScalarMax(high - 1, low);
+            }
+        }
     }
     return low;
 }
@@ -371,44 +378,43 @@ __aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t h
 __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<half> &life,
     CMPMODE mode, int32_t t, int32_t limit)
 {
-    const LocalTensor<int16_t> number = Local<int16_t>(SCRATCH_AT, 256 + SLOT_TILE);
-    const LocalTensor<int16_t> packed = Local<int16_t>(SCRATCH_AT + (256 + SLOT_TILE) * 2, 256 + SLOT_TILE);
-    const LocalTensor<uint16_t> mask = Local<uint16_t>(MASK_SCRATCH_AT, 16 + SLOT_TILE / 16);
+    const LocalTensor<int16_t> number = Local<int16_t>(SLOT_NUMBERS_AT, SLOT_TILE + 256);
+    const LocalTensor<uint16_t> mask = Local<uint16_t>(MASK_SCRATCH_AT, SLOT_TILE / 16 + 16);
+    const LocalTensor<int16_t> packed = Local<int16_t>(PACKED_SLOTS_AT, SLOT_TILE + 256);
     Cast(number[256], Local<int32_t>(IOTA_AT, TILE), RoundMode::CAST_NONE, TILE);
     for (int32_t n = TILE; n < SLOT_TILE; n *= 2) {
         PipeBarrier<PIPE_V>();
-        Adds(number[256 + n], number[256], static_cast<int16_t>(n), n);
+        Adds(number[n + 256], number[256], static_cast<int16_t>(n), n);
     }
-    for (int32_t base = 0; base < SLOTS && len < limit; base += SLOT_TILE) {
-        const int32_t tail = len % 8;
-        const LocalTensor<int32_t> last = list[len - tail];
-        const LocalTensor<int32_t> tailNumber = packed.ReinterpretCast<int32_t>();
-        PipeBarrier<PIPE_V>();
+    int32_t size = len;
+    for (int32_t base = 0; base < SLOTS && limit > size; base += SLOT_TILE) {
+        const int32_t tail = size % 8;
         Duplicate(mask, static_cast<uint16_t>((1 << tail) - 1), 1);
-        Compares(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode,
-            SLOT_TILE);
-        Adds(tailNumber, last, -base, tail);
+        Compares(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode, SLOT_TILE);
         PipeBarrier<PIPE_V>();
-        Cast(number, tailNumber, RoundMode::CAST_NONE, tail);
+        Adds(packed.ReinterpretCast<int32_t>(), list[size - tail], -base, tail);
         PipeBarrier<PIPE_V>();
-        Compact(packed, number, mask, 256 + SLOT_TILE);
-        const int32_t n = ScalarMin(CountKeptLanes(), tail + limit - len);
-        Cast(F32(last), packed, RoundMode::CAST_NONE, n);
+        Cast(number, packed.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, tail);
         PipeBarrier<PIPE_V>();
-        Cast(last, F32(last), RoundMode::CAST_RINT, n);
+        Compact(packed, number, mask, SLOT_TILE + 256);
+        SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+        const int32_t kept = KeptLanes();
+        const int32_t n = ScalarMin(kept, tail + limit - size);
+        Cast(F32(list[size - tail]), packed, RoundMode::CAST_NONE, n);
         PipeBarrier<PIPE_V>();
-        Adds(last, last, base, n);
-        len += n - tail;
+        Cast(list[size - tail], F32(list[size - tail]), RoundMode::CAST_RINT, n);
+        PipeBarrier<PIPE_V>();
+        Adds(list[size - tail], list[size - tail], base, n);
+        size = size + n - tail;
     }
-    PipeBarrier<PIPE_V>();
-    return len;
+    return size;
 }
 
 // Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that
 // share a request pass different turns, because cores that read the same addresses at once wait for
 // each other.
-__aicore__ inline void CopyInStaggered(
-    const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n, int32_t turn)
+__aicore__ inline void CopyInStaggered(const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n,
+    int32_t turn)
 {
     for (int32_t piece = 0; piece < PLANE_PIECES; piece++) {
         const int32_t at = (piece + turn) % PLANE_PIECES * (n / PLANE_PIECES);
@@ -416,30 +422,15 @@ __aicore__ inline void CopyInStaggered(
     }
 }
 
-// Waits for all cores, and returns whether this core has no more work because it does not own the
-// request.
-template <typename Cores> __aicore__ inline bool IsDoneAfterWait(Cores cores, bool owner)
-{
-    cores.WaitForAll();
-    return !owner;
-}
-
-// Returns column n (0, 1 or 2) of a search: SEARCH_WORDS words of scratch memory.
-__aicore__ inline LocalTensor<int32_t> SearchColumn(uint32_t n)
-{
-    return Local<int32_t>(SCRATCH_AT + n * SEARCH_WORDS * 4, SEARCH_WORDS);
-}
-
-// Returns the mask of a search: one bit for each of its SEARCH_WORDS links.
-__aicore__ inline LocalTensor<uint8_t> LinkMask() { return Local<uint8_t>(MASK_SCRATCH_AT + BLOCK, SEARCH_WORDS / 8); }
-
 // Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
 // sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
 // read link 0. Columns 0 and 2 are overwritten.
-__aicore__ inline void GatherLinks(
-    const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t count, int32_t lanes)
+__aicore__ inline void GatherLinks(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link,
+    int32_t count, int32_t lanes)
 {
-    const LocalTensor<int32_t> at = SearchColumn(0), stride = SearchColumn(2);
+    const LocalTensor<int32_t> at = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
+    const LocalTensor<int32_t> stride = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
+    const LocalTensor<int32_t> links = Local<int32_t>(SEARCH1_AT, SEARCH_WORDS);
     Duplicate(at, 0, lanes);
     Duplicate(stride, 0, lanes);
     PipeBarrier<PIPE_V>();
@@ -454,27 +445,24 @@ __aicore__ inline void GatherLinks(
     PipeBarrier<PIPE_V>();
     AndWord(at, at, POSITION_WORD_AT, LINKS * lanes);
     PipeBarrier<PIPE_V>();
-    ShiftLeft(U32(at), U32(at), static_cast<uint32_t>(2), LINKS * lanes);
+    ShiftLeft(U32(at), U32(at), 2u, LINKS * lanes);
     PipeBarrier<PIPE_V>();
-    Gather(SearchColumn(1), link, U32(at), 0, LINKS * lanes);
-    PipeBarrier<PIPE_V>();
+    Gather(links, link, U32(at), 0, LINKS * lanes);
 }
 
-// Returns what is added to a search's result at link n of a probe sequence, so that the largest sum
-// is that of the first link and 0 means that there is none.
-__aicore__ inline int32_t LinkPriority(int32_t n) { return (LINKS - 1 - n) * (1 << RESULT_BITS) + 1; }
-
-// dst[i] = the result of sequence i at its first link under LinkMask(), or -1 if there is none, for
-// `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links, each
-// with its LinkPriority; it is overwritten.
-__aicore__ inline void SelectFirstLink(
-    const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result, int32_t count, int32_t lanes)
+// dst[i] = the result of sequence i at its first link under the mask of the search, or -1 if there is
+// none, for `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links,
+// each with its priority; it is overwritten.
+__aicore__ inline void SelectFirstLink(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result,
+    int32_t count, int32_t lanes)
 {
-    PipeBarrier<PIPE_V>();
-    Select(F32(result), LinkMask(), F32(result), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * lanes);
-    for (int32_t n = LINKS; n > 1; n -= n / 2) {
+    const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
+    Select(F32(result), found, F32(result), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * lanes);
+    int32_t n = LINKS;
+    for (int32_t half = 0; half < LINKS && n > 1; half++) {
         PipeBarrier<PIPE_V>();
         Max(result, result, result[(n - n / 2) * lanes], n / 2 * lanes);
+        n = n - n / 2;
     }
     PipeBarrier<PIPE_V>();
     AndWord(result, result, RESULT_WORD_AT, count);
@@ -488,67 +476,79 @@ __aicore__ inline void SelectFirstLink(
 __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &sequence,
     const LocalTensor<int32_t> &sought, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
 {
-    const LocalTensor<int32_t> offset = SearchColumn(0), linkSlot = SearchColumn(1), held = SearchColumn(2);
+    const LocalTensor<int32_t> linkSlot = Local<int32_t>(SEARCH1_AT, SEARCH_WORDS);
+    const LocalTensor<int32_t> offset = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
+    const LocalTensor<int32_t> held = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
+    const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
     for (int32_t base = 0; base < n; base += SEARCH_IDS) {
         const int32_t count = ScalarMin(n - base, SEARCH_IDS);
         const int32_t lanes = (count + 7) / 8 * 8;
+        const int32_t all = LINKS * lanes;
         GatherLinks(sequence[base], link, count, lanes);
-        AndWord(linkSlot, linkSlot, SLOT_WORD_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(offset), U32(linkSlot), static_cast<uint32_t>(2), LINKS * lanes);
+        AndWord(linkSlot, linkSlot, SLOT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
-        Gather(held, id, U32(offset), 0, LINKS * lanes);
+        ShiftLeft(U32(offset), U32(linkSlot), 2u, all);
+        PipeBarrier<PIPE_V>();
+        Gather(held, id, U32(offset), 0, all);
         PipeBarrier<PIPE_V>();
         for (int32_t nth = 0; nth < LINKS; nth++) {
             Sub(held[nth * lanes], held[nth * lanes], sought[base], lanes);
-            Adds(linkSlot[nth * lanes], linkSlot[nth * lanes], LinkPriority(nth), lanes);
+            Adds(linkSlot[nth * lanes], linkSlot[nth * lanes], (LINKS - 1 - nth) * 1048576 + 1, lanes);
         }
         PipeBarrier<PIPE_V>();
-        Compares(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
-        // The last instruction uses column 1 only, and the next iteration starts with columns 0 and
-        // 2.
+        Compares(found, held, 0, CMPMODE::EQ, (all + 127) / 128 * 128);
+        PipeBarrier<PIPE_V>();
         SelectFirstLink(slot[base], linkSlot, count, lanes);
     }
 }
 
-// at[i] = the position of the first link of probe sequence i whose fingerprint differs from the fingerprint of
-// the id in its slot, or -1 if there is none, for n sequences. Such a link may be overwritten; a
-// link that was never written has the fingerprint of no id. `link` and `id` are the table's planes, and p
-// and q the multipliers that hash an id.
+// at[i] = the position of the first link of probe sequence i whose fingerprint differs from the
+// fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
+// overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
+// table's planes, and p and q the multipliers that hash an id.
 __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
     const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
 {
-    const LocalTensor<int32_t> mixed = SearchColumn(0), fingerprint = SearchColumn(1), held = SearchColumn(2);
+    const LocalTensor<int32_t> mixed = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
+    const LocalTensor<int32_t> fingerprint = Local<int32_t>(SEARCH1_AT, SEARCH_WORDS);
+    const LocalTensor<int32_t> held = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
+    const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
     for (int32_t base = 0; base < n; base += SEARCH_IDS) {
         const int32_t count = ScalarMin(n - base, SEARCH_IDS);
         const int32_t lanes = (count + 7) / 8 * 8;
+        const int32_t all = LINKS * lanes;
+        const int32_t repeats = (all + 127) / 128 * 128;
+        PipeBarrier<PIPE_V>();
         GatherLinks(sequence[base], link, count, lanes);
-        AndWord(mixed, fingerprint, SLOT_WORD_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(mixed), U32(mixed), static_cast<uint32_t>(2), LINKS * lanes);
-        ShiftRight(U32(fingerprint), U32(fingerprint), SLOT_BITS, LINKS * lanes);
+        AndWord(mixed, fingerprint, SLOT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
-        Gather(held, id, U32(mixed), 0, LINKS * lanes);
+        ShiftLeft(U32(mixed), U32(mixed), 2u, all);
+        ShiftRight(U32(fingerprint), U32(fingerprint), SLOT_BITS, all);
         PipeBarrier<PIPE_V>();
-        AndWord(mixed, held, WORD_FFFF_AT, LINKS * lanes);
+        Gather(held, id, U32(mixed), 0, all);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(held), U32(held), static_cast<uint32_t>(16), LINKS * lanes);
+        AndWord(mixed, held, WORD_FFFF_AT, all);
         PipeBarrier<PIPE_V>();
-        SumOfProducts(mixed, held, 32, p, q, LINKS * lanes);
+        ShiftRight(U32(held), U32(held), 16u, all);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, LINKS * lanes);
+        SumOfProducts(mixed, held, 32, p, q, all);
         PipeBarrier<PIPE_V>();
-        AndWord(mixed, mixed, FINGERPRINT_WORD_AT, LINKS * lanes);
+        ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, all);
         PipeBarrier<PIPE_V>();
-        Compare(LinkMask(), fingerprint, mixed, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
+        AndWord(mixed, mixed, FINGERPRINT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
-        Not(U16(LinkMask()), U16(LinkMask()), AlignToRepeat(LINKS * lanes) / 16);
+        Compare(found, fingerprint, mixed, CMPMODE::EQ, repeats);
+        PipeBarrier<PIPE_V>();
+        Not(U16(found), U16(found), repeats / 16);
         // The number of the first such link in its sequence.
         for (int32_t nth = 0; nth < LINKS; nth++) {
-            Duplicate(fingerprint[nth * lanes], LinkPriority(nth) + nth, lanes);
+            Duplicate(fingerprint[nth * lanes], (LINKS - 1 - nth) * 1048576 + 1 + nth, lanes);
         }
+        PipeBarrier<PIPE_V>();
         SelectFirstLink(fingerprint, fingerprint, count, lanes);
-        // The position of that link: first position + number * stride, modulo the number of links.
+        // The position of that link: first position + number * stride, modulo the links.
         ShiftRight(U32(held), U32(sequence[base]), LINK_BITS, count);
         Adds(mixed, sequence[base], 0, count);
         PipeBarrier<PIPE_V>();
@@ -560,8 +560,7 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         PipeBarrier<PIPE_V>();
         AndWord(held, held, POSITION_WORD_AT, count);
         PipeBarrier<PIPE_V>();
-        Or(U16(at[base]), U16(held), U16(fingerprint), 2 * count);
-        PipeBarrier<PIPE_V>();
+        Or(U16(at[base]), U16(held), U16(fingerprint), count * 2);
     }
 }
 

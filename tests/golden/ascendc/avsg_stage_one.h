@@ -258,7 +258,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // Probe: exchange of the cores' shares
             SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
             CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought);
-            if (IsDoneAfterWait(cores, q.owner)) {
+            cores.WaitForAll();
+            if (!q.owner) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);
@@ -383,12 +384,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         deadLen = 0;
         SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
+        PipeBarrier<PIPE_V>();
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
         SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: the misses enter the victims
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
+            PipeBarrier<PIPE_V>();
             Adds(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
@@ -422,13 +425,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         CopyOut(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
         // UpdateState: a link for every miss
         for (int32_t round = 0; round < 2; round++) {
-            PipeBarrier<PIPE_V>();
             SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
             FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
             // UpdateState: the links, of which a later miss overwrites an earlier one
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+                PipeBarrier<PIPE_V>();
                 ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
@@ -445,6 +448,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+                    PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
                     ShiftRight(sign, linkPosition[base], 31, lanes);

@@ -54,8 +54,6 @@ pub enum Act {
     },
     /// A synchronisation inside of the function.
     Sync(Sync),
-    /// The synchronisation before the count of a GatherMask is read: [`CountRead::sync`].
-    Count,
     /// Effects that depend on the data: either the first ones happen or the second ones.
     Either(Vec<Act>, Vec<Act>),
 }
@@ -80,24 +78,6 @@ pub enum CountRead {
     AtOnce,
 }
 
-impl CountRead {
-    /// Returns the synchronisation before the read in a function that is text. Later instructions of the vector unit start after
-    /// the GatherMask with either.
-    pub fn sync(self) -> Sync {
-        match self {
-            Self::AfterWait => Sync::Flag(Pipe::V, Pipe::S),
-            Self::AtOnce => Sync::Barrier(Pipe::V),
-        }
-    }
-}
-
-/// The wait of the vector unit for itself.
-pub const BARRIER: Act = Act::Sync(Sync::Barrier(Pipe::V));
-/// The wait of the scalar unit for the vector unit.
-pub const TO_S: Act = Act::Sync(Sync::Flag(Pipe::V, Pipe::S));
-/// The wait of the vector unit for the scalar unit.
-pub const FROM_S: Act = Act::Sync(Sync::Flag(Pipe::S, Pipe::V));
-
 /// The name of the end of UB, which `Select` overwrites.
 pub const SELECT_SCRATCH: &str = "184 KB and up";
 
@@ -111,21 +91,6 @@ pub fn word(bits: u32) -> String {
     format!("WORD_{bits:X}")
 }
 
-/// Returns an effect of the vector unit.
-pub fn v(reads: &[&Place], writes: &[&Place]) -> Act {
-    of(Pipe::V, reads, writes)
-}
-
-/// Returns an effect of the scalar unit.
-pub fn s(reads: &[&Place], writes: &[&Place]) -> Act {
-    of(Pipe::S, reads, writes)
-}
-
-fn of(pipe: Pipe, reads: &[&Place], writes: &[&Place]) -> Act {
-    let all = |places: &[&Place]| places.iter().map(|&p| p.clone()).collect();
-    Act::Use { pipe, reads: all(reads), writes: all(writes) }
-}
-
 impl Act {
     /// Returns the places that the effect touches, and whether it writes each.
     pub fn uses(&self) -> Vec<(&Place, bool)> {
@@ -135,7 +100,7 @@ impl Act {
                 reads.chain(writes.iter().map(|place| (place, true))).collect()
             }
             Self::Either(a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
-            Self::Sync(_) | Self::Count => Vec::new(),
+            Self::Sync(_) => Vec::new(),
         }
     }
 }

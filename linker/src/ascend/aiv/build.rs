@@ -1,11 +1,11 @@
 //! Builds the body of an emitted function: a method for each kind of statement.
 
 use super::node::{
-    Argument, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation, Outcome,
-    Param, ParamType,
+    Argument, Call, Copy, Definition, Function, If, Loop, Node, Operation, Outcome, Param,
+    ParamType,
 };
 use super::tensor::{Buffer, Element, Global, Tensor, View};
-use super::vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};
+use super::vector::{Comparison, Scalar, Type};
 use crate::expr::{Expr, Relation};
 use std::ops::{Add, Div, Mul, Rem, Sub};
 
@@ -81,6 +81,12 @@ impl Builder {
         Global { array: name.into(), plane: None, at: None }
     }
 
+    /// Adds a parameter that is a comparison.
+    pub fn comparison(&mut self, name: &'static str) -> Comparison {
+        self.param(name, ParamType::Comparison);
+        Comparison::Param(name)
+    }
+
     /// Adds a scalar parameter.
     pub fn scalar(&mut self, name: &'static str, ty: Type) -> Var {
         self.param(name, ParamType::Scalar(ty));
@@ -97,7 +103,7 @@ impl Builder {
         self.scalar(name, Type::I32)
     }
 
-    fn push(&mut self, operation: Operation) {
+    pub(super) fn push(&mut self, operation: Operation) {
         self.0.nodes.push(Node::Call(Call::from(operation)));
     }
 
@@ -105,6 +111,17 @@ impl Builder {
     pub fn set(&mut self, name: &'static str, value: impl Into<Expr>) -> Var {
         self.push(Operation::Let(name.into(), value.into()));
         Var(name)
+    }
+
+    /// Defines a variable that [`Self::assign`] changes.
+    pub fn variable(&mut self, name: &'static str, value: impl Into<Expr>) -> Var {
+        self.push(Operation::Variable(name.into(), value.into()));
+        Var(name)
+    }
+
+    /// Assigns a value to a variable.
+    pub fn assign(&mut self, to: Var, value: impl Into<Expr>) {
+        self.push(Operation::Assign(to.0.into(), value.into()));
     }
 
     /// Defines a variable as an element of a tensor.
@@ -137,9 +154,19 @@ impl Builder {
 
     /// Calls another function.
     pub fn call<const N: usize>(&mut self, function: &'static Function, args: [Argument; N]) {
-        let (outcome, words) = (Outcome::None, Vec::new());
-        let call = FunctionCall { function, args: args.into(), outcome, words };
-        self.push(Operation::Function(call));
+        self.0.nodes.push(Node::Call(Call::of(function, args.into(), Outcome::None)));
+    }
+
+    /// Calls another function, and defines a variable as its result.
+    pub fn result<const N: usize>(
+        &mut self,
+        name: &'static str,
+        function: &'static Function,
+        args: [Argument; N],
+    ) -> Var {
+        let outcome = Outcome::Let(name.into());
+        self.0.nodes.push(Node::Call(Call::of(function, args.into(), outcome)));
+        Var(name)
     }
 
     /// Copies `n` elements of global memory to UB.
@@ -175,137 +202,6 @@ impl Builder {
         let variable = Var(head.variable);
         let body = self.block(|f| body(f, variable));
         self.0.nodes.push(Node::Loop(Loop { body, ..head }));
-    }
-
-    fn vector<const N: usize>(
-        &mut self,
-        op: VectorOp,
-        to: impl Into<Tensor>,
-        from: [Tensor; N],
-        scalar: Option<Scalar>,
-        n: impl Into<Expr>,
-    ) {
-        let (to, from, over) = (to.into(), from.into(), Length::Of(n.into()));
-        self.push(Operation::Vector(Vector { op, to, from, scalar, over }));
-    }
-
-    /// `to = scalar`.
-    pub fn duplicate(&mut self, to: impl Into<Tensor>, scalar: Scalar, n: impl Into<Expr>) {
-        self.vector(VectorOp::Duplicate, to, [], Some(scalar), n);
-    }
-
-    /// `to = from + scalar`.
-    pub fn adds(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: impl Into<Tensor>,
-        scalar: impl Into<Scalar>,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Adds, to, [from.into()], Some(scalar.into()), n);
-    }
-
-    /// `to = from * scalar`.
-    pub fn muls(&mut self, to: &Tensor, from: &Tensor, scalar: Var, n: impl Into<Expr>) {
-        self.vector(VectorOp::Muls, to, [from.clone()], Some(scalar.into()), n);
-    }
-
-    /// `to = max(from, scalar)`.
-    pub fn maxs(&mut self, to: &Tensor, from: &Tensor, scalar: Scalar, n: impl Into<Expr>) {
-        self.vector(VectorOp::Maxs, to, [from.clone()], Some(scalar), n);
-    }
-
-    /// `to = a + b`.
-    pub fn add(
-        &mut self,
-        to: impl Into<Tensor>,
-        a: impl Into<Tensor>,
-        b: impl Into<Tensor>,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Add, to, [a.into(), b.into()], None, n);
-    }
-
-    /// `to = from & word` for 32-bit lanes, rounded up to 64.
-    pub fn and_word(&mut self, to: &Tensor, from: &Tensor, word: u32, n: impl Into<Expr>) {
-        self.vector(VectorOp::AndWord, to, [from.clone(), Tensor::word(word)], None, n);
-    }
-
-    /// `to = a | b` for 16-bit lanes.
-    pub fn or(&mut self, to: Tensor, [a, b]: [&Tensor; 2], n: impl Into<Expr>) {
-        let from = [a, b].map(|t| t.clone().viewed_as(View::U16));
-        self.vector(VectorOp::Or, to, from, None, n);
-    }
-
-    /// `to = from << by` for unsigned 32-bit lanes.
-    pub fn shift_left(&mut self, to: &Tensor, from: &Tensor, by: i32, n: impl Into<Expr>) {
-        self.shift(VectorOp::ShiftLeft, to, from, by, n);
-    }
-
-    /// `to = from >> by` for unsigned 32-bit lanes.
-    pub fn shift_right(&mut self, to: &Tensor, from: &Tensor, by: i32, n: impl Into<Expr>) {
-        self.shift(VectorOp::ShiftRight, to, from, by, n);
-    }
-
-    fn shift(&mut self, op: VectorOp, to: &Tensor, from: &Tensor, by: i32, n: impl Into<Expr>) {
-        let [to, from] = [to, from].map(|t| t.clone().viewed_as(View::U32));
-        self.vector(op, to, [from], Some(Scalar::new(by, Type::U32)), n);
-    }
-
-    /// `to = from` in the element type of `to`.
-    pub fn cast(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: impl Into<Tensor>,
-        how: Rounding,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Cast(how), to, [from.into()], None, n);
-    }
-
-    /// `to[i] = from[offset[i]]` with offsets in bytes.
-    pub fn gather(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: &Tensor,
-        offset: &Tensor,
-        n: impl Into<Expr>,
-    ) {
-        let offset = offset.clone().viewed_as(View::U32);
-        self.vector(VectorOp::Gather, to, [from.clone(), offset], Some(0.into()), n);
-    }
-
-    /// Sets the bits of the mask `to` for the lanes of `from` that compare with a scalar.
-    pub fn compares(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: impl Into<Tensor>,
-        (how, scalar): (Comparison, Scalar),
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Compares(how), to, [from.into()], Some(scalar), n);
-    }
-
-    /// `to = mask ? yes : no`.
-    pub fn select(
-        &mut self,
-        to: impl Into<Tensor>,
-        mask: &Tensor,
-        [yes, no]: [Tensor; 2],
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Select, to, [mask.clone(), yes, no], None, n);
-    }
-
-    /// Copies the elements of `from` under a mask to the start of `to`, in order.
-    pub fn compact(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: &Tensor,
-        mask: &Tensor,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Compact, to, [from.clone(), mask.clone()], None, n);
     }
 }
 

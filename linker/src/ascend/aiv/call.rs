@@ -1,6 +1,6 @@
 //! The operands of a statement.
 
-use super::node::{Argument, Call, Copy, FunctionCall, Operation, Outcome};
+use super::node::{Argument, Call, Copy, Function, FunctionCall, Operation, Outcome};
 use super::tensor::{Buffer, Global, Tensor};
 use super::vector::Length;
 use crate::expr::Expr;
@@ -12,6 +12,12 @@ impl From<Operation> for Call {
 }
 
 impl Call {
+    /// Returns a call of a function.
+    pub fn of(function: &'static Function, args: Vec<Argument>, outcome: Outcome) -> Self {
+        let words = Vec::new();
+        Self::from(Operation::Function(FunctionCall { function, args, outcome, words }))
+    }
+
     /// Returns the call of a function, if the statement is one.
     pub fn function(&self) -> Option<&FunctionCall> {
         if let Operation::Function(call) = &self.operation { Some(call) } else { None }
@@ -91,9 +97,10 @@ impl Call {
         let mut all = Vec::new();
         match &self.operation {
             Operation::Let(_, value) | Operation::Assign(_, value) => all.push(value),
+            Operation::Variable(_, value) => all.push(value),
             Operation::Return(value) | Operation::Read { at: value, .. } => all.push(value),
             Operation::Write { at, value, .. } => all.extend([at, value]),
-            Operation::Count(_) => {}
+            Operation::Count(_) | Operation::Leave | Operation::WaitForAll => {}
             Operation::Vector(vector) => all.extend(vector.scalar.as_ref().map(|s| &s.value)),
             Operation::Copy(Copy { gm: Global { at, .. }, n, .. }) => {
                 all.extend(at.as_ref().into_iter().chain([n]));
@@ -120,10 +127,11 @@ impl Call {
     pub fn sets(&self) -> Option<&str> {
         match &self.operation {
             Operation::Let(name, _) | Operation::Assign(name, _) => Some(name),
-            Operation::Read { name, .. } | Operation::Count(name) => Some(name),
+            Operation::Variable(name, _) | Operation::Count(name) => Some(name),
+            Operation::Read { name, .. } => Some(name),
             Operation::Function(FunctionCall { outcome, .. }) => match outcome {
                 Outcome::Let(name) | Outcome::Assign(name) | Outcome::Increase(name) => Some(name),
-                Outcome::None | Outcome::Return => None,
+                Outcome::None => None,
             },
             _ => None,
         }

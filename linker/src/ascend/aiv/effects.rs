@@ -5,8 +5,8 @@
 //! so are the buffers that the function names; the analysis of the caller knows where they lie, and
 //! refuses arguments that share memory which the function does not order.
 
-use super::act::{Act, Part, Pipe, Place};
-use super::node::{Argument, Body, Call, Copy, Function, FunctionCall, If, Loop, Node, Operation};
+use super::act::{Act, Part, Pipe, Place, Sync};
+use super::node::{Argument, Call, Copy, Function, FunctionCall, If, Loop, Node, Operation};
 use std::collections::BTreeMap;
 
 /// Returns the statements of a function, with or without synchronisation.
@@ -22,7 +22,9 @@ impl Call {
     pub fn acts_with(&self, statements: Statements<'_>) -> Vec<Act> {
         let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
         match &self.operation {
-            Operation::Let(..) | Operation::Assign(..) | Operation::Return(_) => Vec::new(),
+            Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => Vec::new(),
+            Operation::Return(_) | Operation::Leave => Vec::new(),
+            Operation::WaitForAll => vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
             Operation::Read { from, .. } => one(Pipe::S, vec![from.place()], Vec::new()),
             Operation::Write { to, .. } => one(Pipe::S, Vec::new(), vec![to.place()]),
             Operation::Count(_) => one(Pipe::S, vec![Place::Count], Vec::new()),
@@ -38,9 +40,6 @@ impl Call {
 
 impl FunctionCall {
     fn acts(&self, statements: Statements<'_>) -> Vec<Act> {
-        if let Body::Text { acts, .. } = self.function.body {
-            return acts(self);
-        }
         let params = self.function.definition().params.iter().map(|param| param.name);
         let scope = Scope { args: params.zip(&self.args).collect(), statements, round: 0 };
         scope.acts(statements(self.function))
@@ -100,22 +99,27 @@ impl Scope<'_> {
                 Act::Use { pipe, reads: places(reads), writes: places(writes) }
             }
             Act::Either(a, b) => Act::Either(all(a), all(b)),
-            Act::Sync(_) | Act::Count => act,
+            Act::Sync(_) => act,
         }
     }
 
     fn place(&self, place: Place) -> Place {
-        let (Place::Ub(name, _) | Place::Gm(name)) = &place else { return place };
-        match self.args.get(name.as_str()) {
+        let argument = match &place {
+            Place::Ub(name, _) | Place::Gm(name) => self.args.get(name.as_str()),
+            Place::Temp(_) | Place::Count => None,
+        };
+        let of_round = matches!(place, Place::Ub(_, Part::Tile));
+        let place = match argument {
             Some(Argument::Tensor(tensor)) => tensor.place(),
             Some(Argument::Global(global)) => global.place(),
-            _ => match place {
-                // Bytes of its own stand for the part that a round touches.
-                Place::Ub(name, Part::Tile) => {
-                    Place::Ub(name, Part::Bytes(32 * self.round, 32 * (self.round + 1)))
-                }
-                place => place,
-            },
+            _ => place,
+        };
+        match place {
+            // Bytes of its own stand for the part that a round touches.
+            Place::Ub(name, _) if of_round => {
+                Place::Ub(name, Part::Bytes(32 * self.round, 32 * (self.round + 1)))
+            }
+            place => place,
         }
     }
 }

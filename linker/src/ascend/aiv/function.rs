@@ -1,39 +1,22 @@
 //! Functions that the emitted text defines, and the arguments of their calls.
 
-use super::act::{Act, CountRead, Place};
-use super::node::{Argument, Body, Definition, Function, FunctionCall, Node, Use};
+use super::act::CountRead;
+use super::node::{Argument, Definition, Function, Node, Use};
 use super::tensor::{Buffer, Global, Tensor};
 use super::vector::{Length, Scalar, Type};
 use crate::expr::Expr;
 use std::sync::OnceLock;
 
 impl Function {
-    /// Returns a function that is built of nodes.
+    /// Returns a function.
     pub const fn new(name: &'static str, about: &'static str, build: fn() -> Definition) -> Self {
-        Self::of(name, about, Body::Nodes(build))
-    }
-
-    /// Returns a function that is text.
-    pub const fn text(
-        name: &'static str,
-        text: &'static str,
-        uses: &'static [Use],
-        acts: fn(&FunctionCall) -> Vec<Act>,
-    ) -> Self {
-        Self::of(name, "", Body::Text { text, uses, acts })
-    }
-
-    const fn of(name: &'static str, about: &'static str, body: Body) -> Self {
         let ordered = [OnceLock::new(), OnceLock::new()];
-        Self { name, about, body, made: OnceLock::new(), ordered }
+        Self { name, about, build, made: OnceLock::new(), ordered }
     }
 
-    /// Returns the parameters and statements of a function that is built of nodes.
+    /// Returns the parameters and statements.
     pub fn definition(&self) -> &Definition {
-        self.made.get_or_init(|| match self.body {
-            Body::Nodes(build) => build(),
-            Body::Text { .. } => Definition::default(),
-        })
+        self.made.get_or_init(self.build)
     }
 
     /// Returns the statements with the synchronisation that `order` inserts for a way to read counts.
@@ -47,9 +30,6 @@ impl Function {
 
     /// Returns the entities that the definition refers to.
     pub fn uses(&self) -> Vec<Use> {
-        if let Body::Text { uses, .. } = self.body {
-            return uses.to_vec();
-        }
         let mut all = Vec::new();
         for node in self.definition().nodes.iter().flat_map(Node::all) {
             for expression in node.expressions() {
@@ -148,19 +128,5 @@ impl From<Expr> for Argument {
 impl From<bool> for Argument {
     fn from(value: bool) -> Self {
         Self::Scalar(Scalar::new(i32::from(value), Type::Bool))
-    }
-}
-
-impl FunctionCall {
-    /// Returns the place of an argument.
-    ///
-    /// # Panics
-    /// If the argument is not in memory.
-    pub fn place(&self, n: usize) -> Place {
-        match &self.args[n] {
-            Argument::Tensor(tensor) => tensor.place(),
-            Argument::Global(global) => global.place(),
-            other => panic!("{other:?} is no memory"),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The types of a kernel's nodes: statements, loops and branches, and the functions that statements
 //! call.
 
-use super::act::{Act, Sync};
+use super::act::Sync;
 use super::tensor::{Element, Global, Tensor};
 use super::vector::{Comparison, Length, Scalar, Type, Vector};
 use crate::expr::Expr;
@@ -54,6 +54,8 @@ pub struct Loop {
     pub from: Expr,
     /// The end of the loop, exclusive.
     pub bound: Expr,
+    /// A condition under which each round starts, if there is one besides the bound.
+    pub only: Option<Expr>,
     /// The change of the variable.
     pub step: Step,
     /// Whether the loop runs at least once for all data.
@@ -93,6 +95,8 @@ pub struct Copy {
 pub enum Operation {
     /// Defines a variable.
     Let(String, Expr),
+    /// Defines a variable that other statements change.
+    Variable(String, Expr),
     /// Assigns a value to a variable.
     Assign(String, Expr),
     /// Defines a variable as an element of a tensor.
@@ -119,6 +123,11 @@ pub enum Operation {
     Count(String),
     /// Returns a value from a function. Only statements without effects may follow.
     Return(Expr),
+    /// Ends the function of the kernel.
+    Leave,
+    /// Waits for all cores. Copies to global memory stay before it, and copies from global memory behind
+    /// it.
+    WaitForAll,
     /// Issues an instruction of the vector unit.
     Vector(Vector),
     /// Issues a transfer.
@@ -147,8 +156,6 @@ pub enum Outcome {
     Assign(String),
     /// The result is added to a variable.
     Increase(String),
-    /// The kernel ends if the result is true.
-    Return,
 }
 
 /// A call of a function.
@@ -160,7 +167,7 @@ pub struct FunctionCall {
     pub args: Vec<Argument>,
     /// The use of the result.
     pub outcome: Outcome,
-    /// The words whose blocks it reads, if the function is text.
+    /// The words whose blocks it reads by the names of constants.
     pub words: Vec<u32>,
 }
 
@@ -200,26 +207,10 @@ pub struct Function {
     pub name: &'static str,
     /// The comment in the text.
     pub about: &'static str,
-    /// The definition.
-    pub body: Body,
+    /// Returns the definition.
+    pub build: fn() -> Definition,
     pub(super) made: OnceLock<Definition>,
     pub(super) ordered: [OnceLock<Vec<Node>>; 2],
-}
-
-/// The definition of a function.
-#[derive(Debug)]
-pub enum Body {
-    /// A function that returns the nodes.
-    Nodes(fn() -> Definition),
-    /// C++.
-    Text {
-        /// The text.
-        text: &'static str,
-        /// The entities that the text refers to.
-        uses: &'static [Use],
-        /// Returns the effects of a call.
-        acts: fn(&FunctionCall) -> Vec<Act>,
-    },
 }
 
 /// The parameters and the statements of a function.

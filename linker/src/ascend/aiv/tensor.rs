@@ -70,6 +70,8 @@ pub enum View {
     F16,
     /// Unsigned 64-bit numbers.
     U64,
+    /// Unsigned 8-bit numbers.
+    U8,
 }
 
 /// An operand in UB.

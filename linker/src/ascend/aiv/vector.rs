@@ -15,6 +15,8 @@ pub enum Comparison {
     LessOrEqual,
     /// The first lane is not smaller.
     GreaterOrEqual,
+    /// The comparison that a parameter of a function names.
+    Param(&'static str),
 }
 
 /// The rounding of a cast.
@@ -111,6 +113,8 @@ pub enum Type {
     U16,
     /// A 16-bit float.
     F16,
+    /// A 32-bit float.
+    F32,
     /// A signed 16-bit number.
     I16,
     /// An unsigned 64-bit number.

@@ -20,13 +20,20 @@ impl Loop {
         let (bound, body) = (bound.into(), Vec::new());
         let always = matches!(bound, Expr::Constant(_) | Expr::Number(1..));
         let step = Step::By(1.into());
-        Self { variable, from: 0.into(), bound, step, always, sync: Vec::new(), body }
+        let (sync, only) = (Vec::new(), None);
+        Self { variable, from: 0.into(), bound, only, step, always, sync, body }
     }
 
-    /// Returns the loop with another first value.
+    /// Returns the loop with another first value, which may be the bound.
     #[must_use]
     pub fn from(self, from: impl Into<Expr>) -> Self {
-        Self { from: from.into(), ..self }
+        Self { from: from.into(), always: false, ..self }
+    }
+
+    /// Returns the loop with a condition under which each round starts.
+    #[must_use]
+    pub fn only(self, condition: Expr) -> Self {
+        Self { only: Some(condition), always: false, ..self }
     }
 
     /// Returns the loop with another step.
@@ -66,10 +73,10 @@ impl Node {
     pub fn expressions(&self) -> Vec<&Expr> {
         match self {
             Self::Call(call) => call.expressions(),
-            Self::Loop(l) => match &l.step {
-                Step::By(by) => vec![&l.from, &l.bound, by],
-                Step::Double | Step::Sweep(_) => vec![&l.from, &l.bound],
-            },
+            Self::Loop(Loop { from, bound, only, step, .. }) => {
+                let by = if let Step::By(by) = step { Some(by) } else { None };
+                [from, bound].into_iter().chain(only).chain(by).collect()
+            }
             Self::If(branch) => vec![&branch.condition],
             Self::Note(_) => Vec::new(),
         }

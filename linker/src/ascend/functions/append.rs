@@ -1,6 +1,5 @@
 //! Appends to lists: the lanes of a vector under a mask.
 
-use super::basic::call;
 use crate::ascend::aiv::Element::{Bits, Word};
 use crate::ascend::aiv::{
     Argument, Call, Expr, Function, Length, Outcome, Scalar, TILE, Tensor, Type, args,
@@ -91,7 +90,7 @@ function! {
 /// Adds the number of lanes under a mask to the length of a list that has no columns.
 pub fn count(len: String, mask: Tensor) -> Call {
     let args = vec![mask.into(), Argument::Length(Length::Lanes)];
-    call(&COUNT, args, Outcome::Increase(len))
+    Call::of(&COUNT, args, Outcome::Increase(len))
 }
 
 /// Appends the lanes of `value` under `mask` to a column of a list whose length is the variable
@@ -113,5 +112,5 @@ pub fn append(
         first.into(),
         last.into(),
     ];
-    call(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
+    Call::of(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
 }

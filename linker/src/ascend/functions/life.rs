@@ -1,6 +1,5 @@
 //! Lifetimes of slots: writes, refreshes by a rule, and decay.
 
-use super::basic::call;
 use crate::ascend::aiv::Element::{Half, Mask, Word};
 use crate::ascend::aiv::{
     Argument, Call, Comparison, Expr, Length, Loop, Outcome, Rounding, SLOTS, Scalar, Step, TILE,
@@ -8,7 +7,7 @@ use crate::ascend::aiv::{
 };
 
 /// The constant with the number of lifetimes that one instruction processes.
-const LIFE_TILE: Expr = Expr::Constant("LIFE_TILE");
+pub const LIFE_TILE: Expr = Expr::Constant("LIFE_TILE");
 
 function! {
     /// life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
@@ -111,7 +110,7 @@ pub fn set(life: String, slot: Tensor, value: i8, mask: Option<Tensor>) -> Call 
     let mut args = vec![Tensor::named(life).into(), slot.into(), Argument::Scalar(lifetime(value))];
     args.extend(mask.map(Argument::from));
     args.push(Argument::Length(Length::Lanes));
-    call(function, args, Outcome::None)
+    Call::of(function, args, Outcome::None)
 }
 
 /// Calls `life[slot] = rule[life[slot]]`, under a mask or for all lanes.
@@ -120,15 +119,15 @@ pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
     let mut args = vec![Tensor::named(life).into(), slot.into()];
     args.extend(mask.map(Argument::from));
     args.push(Argument::Length(Length::Lanes));
-    call(function, args, Outcome::None)
+    Call::of(function, args, Outcome::None)
 }
 
 /// Decreases all lifetimes by `by`, to -128 at the lowest.
 pub fn decay(life: String, by: Expr) -> Call {
-    call(&DECAY_LIFETIMES, vec![Tensor::named(life).into(), by.into()], Outcome::None)
+    Call::of(&DECAY_LIFETIMES, vec![Tensor::named(life).into(), by.into()], Outcome::None)
 }
 
 /// Marks the slots that the last step used as unused.
 pub fn end_step_uses(life: String) -> Call {
-    call(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
+    Call::of(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
 }

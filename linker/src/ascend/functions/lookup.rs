@@ -1,6 +1,5 @@
 //! Reads of words in global memory at computed indices.
 
-use super::basic::call;
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{
     Argument, Call, Expr, Global, Length, Loop, Outcome, Relation, Step, TILE, Tensor, Type, View,
@@ -49,5 +48,5 @@ pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tens
         mask.into(),
         Argument::Length(Length::Lanes),
     ];
-    call(&LOOKUP, args, Outcome::None)
+    Call::of(&LOOKUP, args, Outcome::None)
 }

@@ -1,6 +1,5 @@
 //! Hashes: sums of two products.
 
-use super::basic::call;
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Relation, Tensor, args};
 use avsg_device::hash::MULTIPLIERS;
@@ -16,7 +15,7 @@ function! {
         let [bits, p, q, lanes] = f.numbers(["bits", "p", "q", "lanes"]);
         f.adds(&dst, &dst, -32768, lanes);
         f.when(Expr::test(Relation::Above, bits, 22), |f| {
-            f.and_word(&high, &high, WORDS[1], lanes);
+            f.and_word(&high, &high, &Tensor::word(WORDS[1]), lanes);
         });
         f.muls(&dst, &dst, p, lanes);
         f.muls(&high, &high, q, lanes);
@@ -32,7 +31,7 @@ function! {
         let [dst, x] = f.tensors(Word, ["dst", "x"]);
         let [bits, p, q] = f.numbers(["bits", "p", "q"]);
         let (high, lanes) = (f.words("high"), f.number("lanes"));
-        f.and_word(&dst, &x, WORDS[0], lanes);
+        f.and_word(&dst, &x, &Tensor::word(WORDS[0]), lanes);
         f.shift_right(&high, &x, 16, lanes);
         f.call(&SUM_OF_PRODUCTS, args![dst, high, bits, p, q, lanes]);
     }
@@ -44,7 +43,7 @@ pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> 
     let [p, q] = multipliers([p, q]).map(Argument::from);
     let lanes = Argument::Length(Length::Lanes);
     let args = vec![to.into(), x.into(), Expr::from(bits).into(), p, q, high.into(), lanes];
-    call(&MIX, args, Outcome::None)
+    Call::of(&MIX, args, Outcome::None)
 }
 
 /// The names, values and comments of the constants that hold the multipliers of the two hashes.

@@ -1,7 +1,6 @@
 //! Writes at computed indices. The scalar unit makes them lane by lane, because a 910B has no
 //! scatter.
 
-use super::basic::call;
 use crate::ascend::aiv::Element::{Short, Word};
 use crate::ascend::aiv::{
     Argument, Call, Length, Loop, Outcome, Rounding, TILE, Tensor, Type, args,
@@ -87,7 +86,7 @@ pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor
     let function = if mask.is_some() { &SCATTER_MASKED } else { &SCATTER_ALL };
     let mut args = vec![Tensor::named(column).into(), index.into(), value.into()];
     args.extend(mask.map(Argument::from));
-    call(function, with_lanes(args), Outcome::None)
+    Call::of(function, with_lanes(args), Outcome::None)
 }
 
 /// Joins `column[index] = value` with the scatter `before`, if that one's indices are the values
@@ -99,5 +98,5 @@ pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Opti
     }
     let mut args = before.args[..3].to_vec();
     args.extend([Tensor::named(column).into(), index.clone().into()]);
-    Some(call(&SCATTER_BOTH, with_lanes(args), Outcome::None))
+    Some(Call::of(&SCATTER_BOTH, with_lanes(args), Outcome::None))
 }

@@ -1,121 +1,167 @@
 //! Searches that examine all links of several ids at once.
 
-use super::basic::call;
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
+use crate::ascend::aiv::Element::{Mask, Word};
 use crate::ascend::aiv::{
-    Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
-    SELECT_SCRATCH, Tensor, Use, ub, v, word,
+    Argument, Call, Comparison, Expr, Loop, Operation, Outcome, Relation, Scalar, Step, Tensor,
+    args,
 };
 use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
 use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 
 /// Bits of the result of a search. The priority of the link is stored above them.
-pub const RESULT_BITS: u32 = 20;
+const RESULT_BITS: u32 = 20;
 
-/// Returns one of the three columns of a search in scratch memory.
-pub static SEARCH_COLUMN: Function = Function::text(
-    "SearchColumn",
-    include_str!("search_column.h.in"),
-    &[Use::Buffer("scratch"), Use::Constant("SEARCH_WORDS")],
-    |_| Vec::new(),
-);
+const LINKS: Expr = Expr::Constant("LINKS");
+const LINK_BITS: Expr = Expr::Constant("LINK_BITS");
+const SEARCH_IDS: Expr = Expr::Constant("SEARCH_IDS");
+const SEARCH_WORDS: Expr = Expr::Constant("SEARCH_WORDS");
 
-/// Returns the mask over a column of a search.
-pub static LINK_MASK: Function = Function::text(
-    "LinkMask",
-    include_str!("link_mask.h.in"),
-    &[Use::Buffer("mask_scratch"), Use::Constant("SEARCH_WORDS")],
-    |_| Vec::new(),
-);
+/// Returns a column of a search: words of scratch memory.
+fn column(called: &'static str, name: &'static str) -> Tensor {
+    Tensor::local(called, name, Word, SEARCH_WORDS)
+}
 
-/// Gathers all links of some probe sequences.
-pub static GATHER_LINKS: Function = Function::text(
-    "GatherLinks",
-    include_str!("gather_links.h.in"),
-    &[
-        Use::Function(&SEARCH_COLUMN),
-        Use::Constant("LINKS"),
-        Use::Constant("LINK_BITS"),
-        Use::Constant("POSITION_WORD_AT"),
-    ],
-    |_| Vec::new(),
-);
+/// Returns the mask of a search: one bit for each of its links.
+fn link_mask() -> Tensor {
+    Tensor::local("found", "link_mask", Mask, SEARCH_WORDS / 8)
+}
 
-/// Returns the priority of a link by its number in the probe sequence.
-pub static LINK_PRIORITY: Function = Function::text(
-    "LinkPriority",
-    include_str!("link_priority.h.in"),
-    &[Use::Constant("LINKS"), Use::Constant("RESULT_BITS")],
-    |_| Vec::new(),
-);
+/// Returns the block that repeats a word of the geometry.
+fn word(name: &'static str) -> Tensor {
+    Tensor::placed(name, Word, 8)
+}
 
-/// Selects the result of the first link under the mask of a search.
-pub static SELECT_FIRST_LINK: Function = Function::text(
-    "SelectFirstLink",
-    include_str!("select_first_link.h.in"),
-    &[Use::Function(&LINK_MASK), Use::Constant("LINKS"), Use::Constant("RESULT_WORD_AT")],
-    |_| Vec::new(),
-);
+/// Returns what is added to the result of a search at link n of a probe sequence, so that the largest
+/// sum is that of the first link and 0 means that there is none.
+fn link_priority(n: impl Into<Expr>) -> Expr {
+    (LINKS - 1 - n) * (1 << RESULT_BITS) + 1
+}
 
-/// Finds the slots that contain ids.
-pub static FIND: Function = Function::text(
-    "Find",
-    include_str!("find.h.in"),
-    &[
-        Use::Function(&SEARCH_COLUMN),
-        Use::Function(&GATHER_LINKS),
-        Use::Function(&LINK_PRIORITY),
-        Use::Function(&LINK_MASK),
-        Use::Function(&SELECT_FIRST_LINK),
-        Use::Constant("LINKS"),
-        Use::Constant("SEARCH_IDS"),
-        Use::Constant("SLOT_WORD_AT"),
-    ],
-    |call| {
-        let [slot, sequence, sought, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
-        // An iteration starts with columns that the last instruction of the one before does not
-        // use.
-        iterations(call, false, &[&sequence, &sought, &link, &id], &[&slot])
-    },
-);
+/// Rounds a number of lanes up to whole repeats of a compare.
+fn whole_repeats(lanes: Expr) -> Expr {
+    (lanes + 127) / 128 * 128
+}
 
-/// Finds links that may be overwritten, because the id that they were written for has left its
-/// slot.
-pub static FIND_FREE: Function = Function::text(
-    "FindFree",
-    include_str!("find_free.h.in"),
-    &[
-        Use::Function(&SEARCH_COLUMN),
-        Use::Function(&GATHER_LINKS),
-        Use::Function(&SUM_OF_PRODUCTS),
-        Use::Function(&LINK_PRIORITY),
-        Use::Function(&LINK_MASK),
-        Use::Function(&SELECT_FIRST_LINK),
-        Use::Constant("LINKS"),
-        Use::Constant("SEARCH_IDS"),
-        Use::Constant("LINK_BITS"),
-        Use::Constant("SLOT_BITS"),
-        Use::Constant("FINGERPRINT_SHIFT"),
-        Use::Constant("SLOT_WORD_AT"),
-        Use::Constant("FINGERPRINT_WORD_AT"),
-        Use::Constant("POSITION_WORD_AT"),
-    ],
-    |call| {
-        let [at, sequence, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
-        iterations(call, true, &[&sequence, &link, &id], &[&at])
-    },
-);
+function! {
+    /// Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
+    /// sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
+    /// read link 0. Columns 0 and 2 are overwritten.
+    pub static GATHER_LINKS = "GatherLinks", |f| {
+        let [sequence, link] = f.tensors(Word, ["sequence", "link"]);
+        let [count, lanes] = f.numbers(["count", "lanes"]);
+        let (at, stride) = (column("at", "search0"), column("stride", "search2"));
+        let position = word("position_word");
+        f.duplicate(&at, 0.into(), lanes);
+        f.duplicate(&stride, 0.into(), lanes);
+        f.adds(&at, &sequence, 0, count);
+        f.shift_right(&stride, &sequence, LINK_BITS, count);
+        f.and_word(&at, &at, &position, lanes);
+        f.repeat(Loop::over("n", LINKS).from(1), |f, n| {
+            f.add(at.at(n * lanes), at.at((n - 1) * lanes), &stride, lanes);
+        });
+        f.and_word(&at, &at, &position, LINKS * lanes);
+        f.shift_left(&at, &at, 2, LINKS * lanes);
+        f.gather(column("links", "search1"), &link, &at, LINKS * lanes);
+    }
+}
 
-/// Returns the acts of a search, which computes its result in scratch memory, in any number of
-/// iterations. If `waits` is set, each iteration waits for the one before.
-fn iterations(call: &FunctionCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
-    let words: Vec<Place> = call.words.iter().map(|&bits| ub(&word(bits))).collect();
-    let [scratch, mask, select] = [ub("scratch"), ub("mask_scratch"), ub(SELECT_SCRATCH)];
-    let reads = reads.iter().copied();
-    let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &mask]).collect();
-    let once = [v(&all, &[&scratch, &mask, &select]), BARRIER, v(&[&scratch, &mask], writes)];
-    let again = [&once[..], &[BARRIER], &once, &[BARRIER]].concat();
-    vec![Act::Either(Vec::new(), if waits { again } else { once.to_vec() })]
+function! {
+    /// dst[i] = the result of sequence i at its first link under the mask of the search, or -1 if there is
+    /// none, for `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links,
+    /// each with its priority; it is overwritten.
+    pub static SELECT_FIRST_LINK = "SelectFirstLink", |f| {
+        let [dst, result] = f.tensors(Word, ["dst", "result"]);
+        let [count, lanes] = f.numbers(["count", "lanes"]);
+        f.select_or_zero(&result, &link_mask(), &result, LINKS * lanes);
+        let n = f.variable("n", LINKS);
+        let several = Expr::test(Relation::Above, n, 1);
+        f.repeat(Loop::over("half", LINKS).only(several), |f, _| {
+            f.max(&result, &result, result.at((n - n / 2) * lanes), n / 2 * lanes);
+            f.assign(n, n - n / 2);
+        });
+        f.and_word(&result, &result, &word("result_word"), count);
+        f.adds(&dst, &result, -1, count);
+    }
+}
+
+function! {
+    /// slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a
+    /// slot, for n ids. `sequence` holds each id's first link and stride; `link` and `id` are the
+    /// table's planes.
+    pub static FIND = "Find", |f| {
+        let [slot, sequence, sought] = f.tensors(Word, ["slot", "sequence", "sought"]);
+        let n = f.number("n");
+        let [link, id] = f.tensors(Word, ["link", "id"]);
+        let (offset, held) = (column("offset", "search0"), column("held", "search2"));
+        let link_slot = column("linkSlot", "search1");
+        f.repeat(Loop::over("base", n).step(Step::By(SEARCH_IDS)), |f, base| {
+            let count = f.set("count", Expr::min(n - base, SEARCH_IDS));
+            let lanes = f.set("lanes", (count + 7) / 8 * 8);
+            let all = f.set("all", LINKS * lanes);
+            f.call(&GATHER_LINKS, args![sequence.at(base), link, count, lanes]);
+            f.and_word(&link_slot, &link_slot, &word("slot_word"), all);
+            f.shift_left(&offset, &link_slot, 2, all);
+            f.gather(&held, &id, &offset, all);
+            f.repeat(Loop::over("nth", LINKS), |f, nth| {
+                let [held, link_slot] = [&held, &link_slot].map(|t| t.of_round(nth * lanes));
+                f.sub(&held, &held, sought.at(base), lanes);
+                f.adds(&link_slot, &link_slot, link_priority(nth), lanes);
+            });
+            let equal = (Comparison::Equal, 0.into());
+            f.compares(link_mask(), &held, equal, whole_repeats(all.expr()));
+            f.call(&SELECT_FIRST_LINK, args![slot.at(base), link_slot, count, lanes]);
+        });
+    }
+}
+
+function! {
+    /// at[i] = the position of the first link of probe sequence i whose fingerprint differs from the
+    /// fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
+    /// overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
+    /// table's planes, and p and q the multipliers that hash an id.
+    pub static FIND_FREE = "FindFree", |f| {
+        let [at, sequence] = f.tensors(Word, ["at", "sequence"]);
+        let n = f.number("n");
+        let [link, id] = f.tensors(Word, ["link", "id"]);
+        let [p, q] = f.numbers(["p", "q"]);
+        let (mixed, held) = (column("mixed", "search0"), column("held", "search2"));
+        let print = column("fingerprint", "search1");
+        let position = word("position_word");
+        f.repeat(Loop::over("base", n).step(Step::By(SEARCH_IDS)), |f, base| {
+            let count = f.set("count", Expr::min(n - base, SEARCH_IDS));
+            let lanes = f.set("lanes", (count + 7) / 8 * 8);
+            let all = f.set("all", LINKS * lanes);
+            let repeats = f.set("repeats", whole_repeats(all.expr()));
+            f.call(&GATHER_LINKS, args![sequence.at(base), link, count, lanes]);
+            f.and_word(&mixed, &print, &word("slot_word"), all);
+            f.shift_left(&mixed, &mixed, 2, all);
+            f.shift_right(&print, &print, Expr::Constant("SLOT_BITS"), all);
+            f.gather(&held, &id, &mixed, all);
+            f.and_word(&mixed, &held, &Tensor::word(WORDS[0]), all);
+            f.shift_right(&held, &held, 16, all);
+            f.call(&SUM_OF_PRODUCTS, args![mixed, held, Expr::from(32), p, q, all]);
+            f.shift_right(&mixed, &mixed, Expr::Constant("FINGERPRINT_SHIFT"), all);
+            f.and_word(&mixed, &mixed, &word("fingerprint_word"), all);
+            f.compare_equal(&link_mask(), &print, &mixed, repeats);
+            f.not(&link_mask(), &link_mask(), repeats / 16);
+            f.note("The number of the first such link in its sequence.");
+            f.repeat(Loop::over("nth", LINKS), |f, nth| {
+                let number = Scalar::from(link_priority(nth) + nth);
+                f.duplicate(print.of_round(nth * lanes), number, lanes);
+            });
+            f.call(&SELECT_FIRST_LINK, args![print, print, count, lanes]);
+            f.note("The position of that link: first position + number * stride, modulo the links.");
+            f.shift_right(&held, &sequence.at(base), LINK_BITS, count);
+            f.adds(&mixed, sequence.at(base), 0, count);
+            f.mul(&held, &held, &print, count);
+            f.and_word(&mixed, &mixed, &position, count);
+            f.add(&held, &held, &mixed, count);
+            f.sign(&print, &print, count);
+            f.and_word(&held, &held, &position, count);
+            f.or(at.at(base), [&held, &print], count * 2);
+        });
+    }
 }
 
 /// The sizes of a table that its searches use.
@@ -139,15 +185,14 @@ impl Shape {
         FINGERPRINT_AND_SLOT_BITS - self.slot_bits
     }
 
-    /// Returns the masks that searches use, with the constants that hold the addresses of their
-    /// blocks.
+    /// Returns the words that searches use, with the names of their blocks.
     pub fn words(self) -> [(&'static str, u32); 4] {
         let low = |bits: u32| (1 << bits) - 1;
         [
-            ("POSITION_WORD_AT", low(self.link_bits)),
-            ("SLOT_WORD_AT", low(self.slot_bits)),
-            ("FINGERPRINT_WORD_AT", low(self.fingerprint_bits())),
-            ("RESULT_WORD_AT", low(RESULT_BITS)),
+            ("position_word", low(self.link_bits)),
+            ("slot_word", low(self.slot_bits)),
+            ("fingerprint_word", low(self.fingerprint_bits())),
+            ("result_word", low(RESULT_BITS)),
         ]
     }
 }
@@ -157,7 +202,7 @@ pub fn find(columns: [String; 5], n: Expr, shape: Shape) -> Call {
     let [slot, sequence, sought, link, id] = columns.map(Tensor::named);
     let args = vec![slot.into(), sequence.into(), sought.into(), n.into(), link.into(), id.into()];
     let words = shape.words().map(|(_, word)| word);
-    with_words(call(&FIND, args, Outcome::None), words.into())
+    with_words(Call::of(&FIND, args, Outcome::None), words.into())
 }
 
 /// Calls [`FIND_FREE`] for `n` probe sequences with the columns position, sequence, link and id.
@@ -167,7 +212,7 @@ pub fn find_free(columns: [String; 4], n: Expr, shape: Shape) -> Call {
     let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
     args.extend(multipliers([p, q]).map(Argument::from));
     let words = shape.words().into_iter().map(|(_, word)| word).chain(WORDS).collect();
-    with_words(call(&FIND_FREE, args, Outcome::None), words)
+    with_words(Call::of(&FIND_FREE, args, Outcome::None), words)
 }
 
 fn with_words(mut call: Call, words: Vec<u32>) -> Call {

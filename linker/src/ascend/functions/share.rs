@@ -1,40 +1,27 @@
 //! Cores that share a token and read one table at the same time.
 
-use super::basic::call;
-use crate::ascend::aiv::{
-    Act, Argument, Call, Expr, Function, Global, Outcome, Pipe, Sync, Tensor, Use,
-};
+use crate::ascend::aiv::Element::Word;
+use crate::ascend::aiv::{Argument, Call, Expr, Global, Loop, Outcome, Tensor};
 
-/// Copies a plane of a table in pieces; each core that shares the request starts with another
-/// piece.
-pub static COPY_IN_STAGGERED: Function = Function::text(
-    "CopyInStaggered",
-    include_str!("copy_in_staggered.h.in"),
-    &[Use::Constant("PLANE_PIECES")],
-    |call| {
-        let (reads, writes) = (vec![call.place(1)], vec![call.place(0)]);
-        vec![Act::Use { pipe: Pipe::Mte2, reads, writes }]
-    },
-);
+/// The constant with the number of pieces of a plane.
+const PLANE_PIECES: Expr = Expr::Constant("PLANE_PIECES");
 
-/// Waits for all cores. Copies to global memory stay before it, and copies from global memory
-/// behind it.
-pub static IS_DONE_AFTER_WAIT: Function =
-    Function::text("IsDoneAfterWait", include_str!("is_done_after_wait.h.in"), &[], |_| {
-        vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))]
-    });
+function! {
+    /// Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that
+    /// share a request pass different turns, because cores that read the same addresses at once wait for
+    /// each other.
+    pub static COPY_IN_STAGGERED = "CopyInStaggered", |f| {
+        let ([to], from) = (f.tensors(Word, ["to"]), f.global("from"));
+        let [n, turn] = f.numbers(["n", "turn"]);
+        f.repeat(Loop::over("piece", PLANE_PIECES), |f, piece| {
+            let at = f.set("at", (piece + turn) % PLANE_PIECES * (n / PLANE_PIECES));
+            f.copy_in(to.of_round(at), &from, at, n / PLANE_PIECES);
+        });
+    }
+}
 
 /// Copies `n` words of a table to UB, starting with piece `turn`.
 pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {
     let args = vec![to.into(), Argument::Global(from), n.into(), turn.into()];
-    call(&COPY_IN_STAGGERED, args, Outcome::None)
-}
-
-/// Waits for all cores, and ends Stage One on those that do not own the request.
-pub fn wait_for_all() -> Call {
-    call(
-        &IS_DONE_AFTER_WAIT,
-        vec![Expr::name("cores").into(), Expr::field("owner").into()],
-        Outcome::Return,
-    )
+    Call::of(&COPY_IN_STAGGERED, args, Outcome::None)
 }

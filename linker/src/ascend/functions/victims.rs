@@ -1,50 +1,107 @@
 //! The slots with the smallest lifetimes.
 
-use super::basic::call;
+use super::life::LIFE_TILE;
+use crate::ascend::aiv::Element::{Bits, Half, Mask, Short};
 use crate::ascend::aiv::{
-    Act, Argument, BARRIER, Call, Comparison, Expr, Function, FunctionCall, Outcome, Tensor, Use,
-    ub, v,
+    Argument, Call, Comparison, Element, Expr, Loop, Outcome, Relation, Rounding, SLOTS, Scalar,
+    Step, TILE, Tensor, Type, View, args, half,
 };
 
-/// Returns the number of slots whose lifetime is at most a threshold.
-pub static COUNT_LE: Function = Function::text(
-    "CountLe",
-    include_str!("count_le.h.in"),
-    &[Use::Buffer("mask_scratch"), Use::Buffer("scratch"), Use::Constant("LIFE_TILE")],
-    |_| Vec::new(),
-);
+/// The constant with the number of slots that are numbered at once.
+const SLOT_TILE: Expr = Expr::Constant("SLOT_TILE");
 
-/// Returns the smallest threshold that the lifetimes of enough slots do not exceed.
-pub static FIND_THRESHOLD: Function = Function::text(
-    "FindThreshold",
-    include_str!("find_threshold.h.in"),
-    &[Use::Function(&COUNT_LE)],
-    |call| {
-        let (life, mask, scratch) = (call.place(0), ub("mask_scratch"), ub("scratch"));
-        let compact = v(&[&mask, &life], &[&scratch]);
-        let iteration = [v(&[&life], &[&mask]), BARRIER, compact, Act::Count];
-        vec![Act::Either(Vec::new(), [iteration.clone(), iteration].concat())]
-    },
-);
+function! {
+    /// Returns the number of slots with life <= t, for t in -128..127. `life` has SLOTS elements.
+    pub static COUNT_LE = "CountLe", |f| {
+        let ([life], t) = (f.tensors(Half, ["life"]), f.number("t"));
+        let mask = Tensor::local("mask", "life_mask", Mask, LIFE_TILE / 8);
+        let below = Tensor::placed("scratch", Half, LIFE_TILE);
+        let n = f.variable("n", 0);
+        f.repeat(Loop::over("base", SLOTS).step(Step::By(LIFE_TILE)), |f, base| {
+            let at_most = (Comparison::LessOrEqual, half(t));
+            f.compares(&mask, life.at(base), at_most, LIFE_TILE);
+            f.compact(&below, &life.at(base), &mask, LIFE_TILE);
+            let kept = f.kept();
+            f.assign(n, n + kept);
+        });
+        f.give(n);
+    }
+}
 
-/// Appends the slots whose lifetime is below, or equals, a threshold to a list.
-pub static APPEND_SLOTS: Function = Function::text(
-    "AppendSlots",
-    include_str!("append_slots.h.in"),
-    &[
-        Use::Buffer("scratch"),
-        Use::Buffer("mask_scratch"),
-        Use::Buffer("iota"),
-        Use::Constant("SLOT_TILE"),
-    ],
-    append_acts,
-);
+function! {
+    /// Returns the smallest t in -128..127 with CountLe(life, t) >= need, or 127 if there is none: a
+    /// bisection that tries `hint` and its neighbour first.
+    pub static FIND_THRESHOLD = "FindThreshold", |f| {
+        let ([life], [hint, need]) = (f.tensors(Half, ["life"]), f.numbers(["hint", "need"]));
+        let above = |a: Expr, b: Expr| Expr::test(Relation::Above, a, b);
+        let (low, high) = (f.variable("low", -128), f.variable("high", 127));
+        f.when(Expr::test(Relation::NotAbove, need, 0), |f| f.assign(high, -128));
+        let t = f.variable("t", Expr::max(Expr::min(hint, 126), -128));
+        let rounds = Loop::over("round", 256).only(above(high.into(), low.into()));
+        f.repeat(rounds, |f, round| {
+            let n = f.result("n", &COUNT_LE, args![life, t]);
+            let too_few = || above(need.into(), n.into());
+            f.choose(too_few(), |f| f.assign(low, t + 1), |f| f.assign(high, t));
+            f.assign(t, low + (high - low) / 2);
+            f.when(Expr::test(Relation::Equals, round, 0), |f| {
+                f.choose(
+                    too_few(),
+                    |f| f.assign(t, low),
+                    |f| f.assign(t, Expr::max(high - 1, low)),
+                );
+            });
+        });
+        f.give(low);
+    }
+}
+
+function! {
+    /// Appends the slots whose lifetime compares by `mode` with t to a list of len words, in ascending
+    /// order, until the list has `limit` words; returns the new length. The slots of an iteration have
+    /// 16-bit numbers, relative to its first slot, because GatherMask processes twice as many of them
+    /// per repeat. The words of the list's last block take part as in CompactAfterTail.
+    pub static APPEND_SLOTS = "AppendSlots", |f| {
+        let (list, len) = (f.words("list"), f.number("len"));
+        let ([life], mode) = (f.tensors(Half, ["life"]), f.comparison("mode"));
+        let [t, limit] = f.numbers(["t", "limit"]);
+        let number = Tensor::local("number", "slot_numbers", Short, SLOT_TILE + 256);
+        let packed = Tensor::local("packed", "packed_slots", Short, SLOT_TILE + 256);
+        let mask = Tensor::local("mask", "mask_scratch", Bits, SLOT_TILE / 16 + 16);
+        let tail_number = packed.clone().viewed_as(View::I32);
+        let iota = Tensor::placed("iota", Element::Word, TILE);
+        f.cast(number.at(256), iota, Rounding::Exact, TILE);
+        f.repeat(Loop::over("n", SLOT_TILE).from(TILE).step(Step::Double), |f, n| {
+            f.adds(number.at(n + 256), number.at(256), Scalar::new(n, Type::I16), n);
+        });
+        let size = f.variable("size", len);
+        let tiles = Loop::over("base", SLOTS).step(Step::By(SLOT_TILE));
+        f.repeat(tiles.only(Expr::test(Relation::Above, limit, size)), |f, base| {
+            let tail = f.set("tail", size % 8);
+            let last = list.at(size - tail);
+            let floats = last.clone().viewed_as(View::F32);
+            let ones = Expr::power_of_two(tail.into()) - 1;
+            f.duplicate(&mask, Scalar::new(ones, Type::U16), 1);
+            let bits = mask.at(16).viewed_as(View::U8);
+            f.compares(bits, life.at(base), (mode, half(t)), SLOT_TILE);
+            f.adds(&tail_number, &last, base.expr().negative(), tail);
+            f.cast(&number, &tail_number, Rounding::Exact, tail);
+            f.compact(&packed, &number, &mask, SLOT_TILE + 256);
+            let kept = f.kept();
+            let n = f.set("n", Expr::min(kept, tail + limit - size));
+            f.cast(&floats, &packed, Rounding::Exact, n);
+            f.cast(&last, &floats, Rounding::Nearest, n);
+            f.adds(&last, &last, base, n);
+            f.assign(size, size + n - tail);
+        });
+        f.give(size);
+    }
+}
 
 /// Defines the variable `name`: the smallest threshold that the lifetimes of `need` slots do not
 /// exceed. The search starts at `hint`.
 pub fn find_threshold(name: String, life: String, hint: Expr, need: Expr) -> Call {
     let args = vec![Tensor::named(life).into(), hint.into(), need.into()];
-    call(&FIND_THRESHOLD, args, Outcome::Let(name))
+    Call::of(&FIND_THRESHOLD, args, Outcome::Let(name))
 }
 
 /// Appends the slots whose lifetime compares by `how` with `t` to a list, until the list has
@@ -63,21 +120,5 @@ pub fn append_slots(
         t.into(),
         limit.into(),
     ];
-    call(&APPEND_SLOTS, args, Outcome::Assign(len))
-}
-
-fn append_acts(call: &FunctionCall) -> Vec<Act> {
-    let (list, life, mask, scratch) =
-        (call.place(0), call.place(2), ub("mask_scratch"), ub("scratch"));
-    let numbers = v(&[&ub("iota")], &[&scratch]);
-    let iteration = [
-        [BARRIER, v(&[&life, &list], &[&mask, &scratch])],
-        [BARRIER, v(&[&scratch], &[&scratch])],
-        [BARRIER, v(&[&scratch, &mask], &[&scratch])],
-        [Act::Count, v(&[&scratch], &[&list])],
-        [BARRIER, v(&[&list], &[&list])],
-        [BARRIER, v(&[&list], &[&list])],
-    ]
-    .concat();
-    vec![numbers, Act::Either(Vec::new(), [iteration.clone(), iteration].concat()), BARRIER]
+    Call::of(&APPEND_SLOTS, args, Outcome::Assign(len))
 }

@@ -1,6 +1,5 @@
 //! The numbers of lanes.
 
-use super::basic::call;
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{Argument, Call, Expr, Length, Loop, Outcome, Step, TILE, Tensor};
 
@@ -32,11 +31,11 @@ function! {
 
 /// Calls [`WRITE_IOTA`].
 pub fn write_iota() -> Call {
-    call(&WRITE_IOTA, Vec::new(), Outcome::None)
+    Call::of(&WRITE_IOTA, Vec::new(), Outcome::None)
 }
 
 /// Calls `to[i] = base + i` for the lanes of a tile of any width.
 pub fn indices(to: Tensor, base: Expr) -> Call {
     let args = vec![to.into(), base.into(), Argument::Length(Length::Lanes)];
-    call(&INDICES, args, Outcome::None)
+    Call::of(&INDICES, args, Outcome::None)
 }

@@ -1,8 +1,10 @@
 //! Lowers scalars, and operations on whole columns.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor, Type};
-use crate::ascend::functions::{life, share, victims};
+use crate::ascend::aiv::{
+    Call, Comparison, Copy, Expr, Global, If, Node, Operation, Relation, Tensor, Type,
+};
+use crate::ascend::functions::{life, victims};
 use crate::check::Why;
 use crate::names::camel;
 use crate::tape::{ColumnId, Op, OpCode, Value};
@@ -129,7 +131,13 @@ impl Lower<'_> {
                 self.assign(from, 0.into());
             }
             OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
-            OpCode::Synchronise => self.call(share::wait_for_all()),
+            OpCode::Synchronise => {
+                self.call(Call::from(Operation::WaitForAll));
+                // Only the owner of the request continues.
+                let body = vec![Node::Call(Call::from(Operation::Leave))];
+                let condition = Expr::field("owner").opposite();
+                self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+            }
             _ => return self.life(op, a),
         }
         Ok(())

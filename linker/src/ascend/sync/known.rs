@@ -2,7 +2,7 @@
 
 use super::overlap::Overlap;
 use super::step::{NumberedAct, Step};
-use crate::ascend::aiv::{Act, CountRead, If, Loop, Node, Part, Pipe, Place, Statements, Sync};
+use crate::ascend::aiv::{Act, CountRead, If, Node, Part, Pipe, Place, Statements, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -76,9 +76,11 @@ impl<'s> PlaceMap<'s> {
                 acts: self.all_numbered(&call.acts_with(self.statements)),
                 sync: Vec::new(),
             }),
-            Node::Loop(Loop { always, body, .. }) => {
-                let body = self.steps(body);
-                Some(Step::Loop { always: *always, sync: Vec::new(), body })
+            Node::Loop(l) => {
+                let inner = |node: &Node| matches!(node, Node::Loop(_));
+                let short = l.width().is_none() && !l.body.iter().flat_map(Node::all).any(inner);
+                let (always, sync) = (l.always, Vec::new());
+                Some(Step::Loop { always, short, sync, body: self.steps(&l.body) })
             }
             Node::If(If { body, otherwise, .. }) => {
                 Some(Step::If { body: self.steps(body), otherwise: self.steps(otherwise) })
@@ -94,7 +96,6 @@ impl<'s> PlaceMap<'s> {
     fn numbered(&self, act: &Act) -> NumberedAct {
         match act {
             Act::Sync(sync) => NumberedAct::Sync(*sync),
-            Act::Count => NumberedAct::Sync(self.count.sync()),
             Act::Either(a, b) => NumberedAct::Either(self.all_numbered(a), self.all_numbered(b)),
             Act::Use { pipe, .. } => {
                 let uses = act.uses().into_iter();

@@ -32,6 +32,8 @@ pub enum Step {
     Loop {
         /// Whether the loop runs at least once for all data.
         always: bool,
+        /// Whether the loop is neither a sweep nor contains another loop.
+        short: bool,
         /// The synchronisation before it.
         sync: Vec<Sync>,
         /// The body.

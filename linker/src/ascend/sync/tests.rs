@@ -73,3 +73,14 @@ fn a_branch_may_contain_a_branch() {
     let nodes = vec![fetch("a"), when(vec![when(vec![add("b", "a")]), add("c", "b")])];
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![BARRIER]]);
 }
+
+/// A loop that starts at its bound runs no barrier of its body.
+#[test]
+fn a_wait_inside_of_a_loop_that_may_be_empty_does_not_count_after_it() {
+    let after = |head: Loop| {
+        let l = Loop { body: vec![add("a", "a")], ..head };
+        placed(vec![add("x", "c"), Node::Loop(l), add("b", "x")]).pop()
+    };
+    assert_eq!(after(Loop::over("n", 8).from(Expr::name("first"))), Some(vec![BARRIER]));
+    assert_eq!(after(Loop::over("n", 8)), Some(vec![]));
+}

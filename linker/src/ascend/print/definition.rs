@@ -1,0 +1,45 @@
+//! Prints emitted functions.
+
+use super::{address, expr, lines, scalar_type};
+use crate::ascend::aiv::{Buffer, Call, CountRead, Function, Node, Operation, Param, ParamType};
+use crate::ascend::sync::ordered;
+
+/// Returns the definition of a function with the synchronisation inside of it.
+pub fn definition(function: &'static Function, count: CountRead) -> String {
+    let nodes = ordered(function, count);
+    let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
+    let value = calls().find_map(|call| match &call.operation {
+        Operation::Return(value) => Some(value),
+        _ => None,
+    });
+    let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
+    let mut head = format!("__aicore__ inline {result} {}(", function.name);
+    for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
+        let param = match ty {
+            ParamType::Ub(element) => format!("const LocalTensor<{element}> &{name}"),
+            ParamType::Gm => format!("const GlobalTensor<int32_t> &{name}"),
+            ParamType::Scalar(ty) => format!("{} {name}", scalar_type(*ty)),
+            ParamType::Comparison => format!("CMPMODE {name}"),
+        };
+        let line = head.len() - head.rfind('\n').unwrap_or(0);
+        head += match n {
+            0 => "",
+            _ if line + param.len() > 116 => ",\n    ",
+            _ => ", ",
+        };
+        head += &param;
+    }
+    let mut locals = Vec::new();
+    for t in calls().flat_map(Call::tensors) {
+        let Buffer::Placed { name, element, len, called: Some(called) } = &t.buffer else {
+            continue;
+        };
+        let at = address(name);
+        let ty = format!("const LocalTensor<{element}>");
+        let local = format!("    {ty} {called} = Local<{element}>({at}, {});\n", expr(len));
+        if !locals.contains(&local) {
+            locals.push(local);
+        }
+    }
+    format!("{}{head})\n{{\n{}{}}}\n", function.about, locals.concat(), lines(nodes, 1))
+}

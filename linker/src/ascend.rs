@@ -22,7 +22,6 @@ pub mod toolchain;
 pub mod ub;
 
 pub use crate::names::camel;
-pub use print::{definition, statement};
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with, text};
 
 use avsg_device::params::Params;

@@ -125,7 +125,6 @@ macro_rules! codes {
     )* })*) => {
         /// An op. Constants are a part of it, because on Ascend they are immediate operands.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(clippy::large_enum_variant, reason = "ops are few, and a rule is a constant like others")]
         #[expect(missing_docs, reason = "each is the method or operator of `Machine` of the same name")]
         #[expect(clippy::large_enum_variant, reason = "a rule is a constant like all others")]
         pub enum OpCode {

@@ -1,7 +1,6 @@
 //! The kernels of an engine without a folder: objects that are embedded in this library with the feature
 //! `kernels`, and on the simulated device text of any geometry.
 
-use std::array;
 use std::borrow::Cow;
 
 use avsg_device::kernels::KernelName;
@@ -40,7 +39,7 @@ pub(super) fn code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'st
         _ if simulated => {
             // An embedded geometry runs the kernels for its most tokens, as on a device.
             let text = simulated::text(embedded.map_or(params, |embedded| &embedded.params))?;
-            Ok(array::from_fn(|_| text.clone().into_bytes().into()))
+            Ok(std::array::from_fn(|_| text.clone().into_bytes().into()))
         }
         Some(Embedded { objects: Some(objects), .. }) if !simulated => {
             Ok(objects.map(Cow::Borrowed))

@@ -48,7 +48,10 @@ fn csv_has_the_digits_of_the_json() {
     let csv = text(&format!("{line} --format csv"));
     let report = json(&line);
     let mut lines = csv.lines();
-    assert_eq!(lines.next().unwrap(), "S,rule,\"hits, %\",\"other rule, %\",copied bytes,device bytes");
+    assert_eq!(
+        lines.next().unwrap(),
+        "S,rule,\"hits, %\",\"other rule, %\",copied bytes,device bytes"
+    );
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     let expected = report["points"][1]["hit_rate"].as_f64().unwrap();
     assert_eq!((rows[2][0], rows[2][2].parse()), ("512", Ok(expected)));

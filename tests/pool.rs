@@ -87,6 +87,8 @@ fn odd_strides_and_single_rows_are_read_back() {
         check_filled(&pool);
         let (least, most) = (3 * rows * stride, HostPool::plan_bytes(&config).unwrap());
         assert!((least..=most).contains(&pool.bytes()));
+        assert_eq!(pool.bytes(), pool.chunks().map(|chunk| chunk.len()).sum::<usize>());
+        assert_eq!(pool.chunks().len(), config.chunk_count().unwrap());
     }
 }
 

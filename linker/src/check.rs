@@ -57,7 +57,7 @@ pub enum Why {
         "the op must be outside of sweeps: in one it would run once per tile, and depend on the tile width"
     )]
     InsideSweep,
-    #[error("a shift takes 0 to 31 bits")]
+    #[error("a shift takes 0 to 31 bits, and a mask of low bits has 1 to 31")]
     Bits,
     #[error(
         "madd takes multipliers in 0..=32767, so that no lane overflows; these are {0} and {1}"
@@ -227,6 +227,8 @@ impl Scope<'_> {
         let column = || self.tape.column(op.columns[0]);
         match op.code {
             OpCode::Shr(bits) if bits > 31 => Err(Why::Bits),
+            // `low_bits` of 32 bits becomes this mask where overflow is not checked.
+            OpCode::AndTo(0) => Err(Why::Bits),
             OpCode::Madd(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
                 Err(Why::Multipliers(p, q))
             }

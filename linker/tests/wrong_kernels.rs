@@ -229,7 +229,8 @@ fn operations_are_refused_where_the_width_would_matter() {
 fn constants_out_of_range_are_refused() {
     let shift = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
     assert_eq!(shift, Why::Bits);
-    let nothing = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.iota(t) & 0])));
+    let no_bits = 0;
+    let nothing = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.iota(t) & no_bits])));
     assert_eq!(nothing, Why::Bits);
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
         let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));

@@ -12,7 +12,6 @@ use super::engine_pair::{EnginePair, PairConfig};
 
 /// Number of steps by which the second request is ahead of the first.
 const AHEAD: usize = 3;
-/// Bytes per row.
 const ROW_BYTES: usize = 136;
 
 /// Returns the configuration of engines for a trace from a step on: one layer, without a block

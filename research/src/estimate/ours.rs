@@ -14,7 +14,7 @@ use avsg_linker::ascend::{Failed, stage_one};
 use avsg_sim::cycles::{Prices, Times};
 use avsg_sim::timed::{TimedKernels, TimedLaunch};
 
-use super::phase::{add, with_marks};
+use super::phase::{means, with_marks};
 
 /// A way to run Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,13 +116,7 @@ impl Ours {
         cores: u32,
         prices: &[Prices],
     ) -> Result<Vec<Times>> {
-        let mut sum = vec![Times::default(); prices.len()];
-        for step in &self.steps {
-            let ran = self.run(step, variant, requests, cores, prices)?;
-            let pairs = sum.iter_mut().zip(&ran.times);
-            pairs.for_each(|(sum, times)| add(sum, times, 1.0 / self.steps.len() as f64));
-        }
-        Ok(sum)
+        means(&self.steps, |step| Ok(self.run(step, variant, requests, cores, prices)?.times))
     }
 
     fn run(

@@ -17,7 +17,6 @@ pub use driver::{StepInput, WorkloadDriver};
 pub use run::{append, run, transfer};
 pub use setting::EngineSetting;
 pub use shape::{ROWS_PER_REQUEST, Shape};
-pub use verify::check_shares;
 
 /// One request in one step. Fields are read modulo their ranges.
 #[derive(Clone, Debug)]

@@ -32,9 +32,9 @@ mod options;
 mod registry;
 mod schedule;
 mod session;
+pub mod shim;
 mod stream;
 mod task;
-pub mod timed;
 
 /// The types and constants of the runtime: the bindings that the host uses.
 #[expect(missing_docs, reason = "generated from acl.h, which has the comments")]

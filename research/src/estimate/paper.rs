@@ -8,7 +8,7 @@ use avsg_cli::trace::Trace;
 use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 use avsg_sim::cycles::{Prices, Times};
-use avsg_sim::timed::{TimedKernels, TimedLaunch};
+use avsg_sim::shim::{Kernels, Launch};
 
 use super::constants::{Constants, Name};
 use super::phase::means;
@@ -30,7 +30,7 @@ const EMPTY: i32 = (-1 << 24) | (1 << 23);
 /// The paper's kernel (`paper_kernel.cpp`), and the steps on which it is timed: the ids of each, and the table
 /// before it.
 pub struct Paper {
-    kernel: TimedKernels,
+    kernel: Kernels,
     k: usize,
     steps: Vec<(Vec<i32>, Vec<i32>)>,
     /// Misses per step.
@@ -73,14 +73,14 @@ impl Paper {
             );
         }
         let text = format!(
-            "#include <cstdint>\nconstexpr int32_t K = {k}, S = {slots}, SLOT_BITS = {}, R = {retries}, \
+            "#define AVSG_SHIM_CYCLES\n#include <cstdint>\nconstexpr int32_t K = {k}, S = {slots}, SLOT_BITS = {}, R = {retries}, \
              LIFETIME = {life}, A1 = {}, A2 = {};\n{}",
             slots.ilog2(),
             a1 as usize % slots,
             a2 as usize % slots,
             include_str!("paper_kernel.cpp")
         );
-        let kernel = TimedKernels::compile(&text).map_err(|e| anyhow!(e))?;
+        let kernel = Kernels::compile(&text, &[]).map_err(|e| anyhow!(e))?;
         let mut paper = Self { kernel, k, steps: Vec::new(), misses: 0.0 };
         let mut table = [-1, EMPTY].repeat(slots);
         let counted = trace.steps.saturating_sub(warm).max(1) as f64;
@@ -112,7 +112,7 @@ impl Paper {
     fn run(&self, ids: &[i32], mut table: Vec<i32>, prices: &[Prices]) -> Result<Ran> {
         let (mut ids, mut launch, mut count) = (ids.to_vec(), [0; 8], [0]);
         let [mut slots, mut id, mut pos, mut slot] = [(); 4].map(|()| vec![-1; self.k]);
-        let times = TimedLaunch::new("paper_stage_one", 1)
+        let times = Launch::new("paper_stage_one")
             .device(&mut launch)
             .device(&mut ids)
             .device(&mut table)
@@ -121,8 +121,8 @@ impl Paper {
             .device(&mut pos)
             .device(&mut slot)
             .device(&mut count)
-            .run(&self.kernel, prices)
-            .map_err(|e| anyhow!("the modelled paper kernel: {e}"))?;
+            .run_timed(&self.kernel, prices)
+            .map_err(|e| anyhow!("the modelled paper kernel: {}", e.text))?;
         Ok(Ran { times, table, slots, misses: count[0] })
     }
 }

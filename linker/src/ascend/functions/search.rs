@@ -161,7 +161,7 @@ function! {
             f.add(&held, &held, &mixed, count);
             f.sign(&print, &print, count);
             f.and_word(&held, &held, &position, count);
-            f.or(at.at(base), [&held, &print], count * 2);
+            f.or(at.at(base), &held, &print, count * 2);
         });
     }
 }

@@ -6,7 +6,7 @@ use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::overlap;
-use crate::sized::{self, OutStruct, SizedStruct, check_capacity};
+use crate::sized::{self, OutStruct, check_capacity};
 use crate::status::{Failure, avsg_status, enter};
 use avsg::engine::{Engine, MAX_REQUESTS};
 use avsg::rows;
@@ -27,12 +27,6 @@ pub struct avsg_buffer {
     pub state_stride: usize,
     /// Bytes of the segment in a row.
     pub bytes: usize,
-}
-
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
-unsafe impl SizedStruct for avsg_buffer {
-    const NAME: &'static str = "avsg_buffer";
-    const FIRST_SIZE: usize = 40;
 }
 
 /// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid

@@ -3,7 +3,7 @@
 use crate::contract::contract;
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
-use crate::sized::{OutPtr, OutStruct, SizedStruct};
+use crate::sized::{OutPtr, OutStruct};
 use crate::status::{avsg_status, enter};
 use avsg::device::request::record;
 use avsg::plan::Plan;
@@ -61,14 +61,6 @@ pub struct avsg_plan_counters {
     /// by it.
     pub number: u64,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_plan_counters {
-    const NAME: &'static str = "avsg_plan_counters";
-    const FIRST_SIZE: usize = 64;
-}
-const _: () = assert!(size_of::<avsg_plan_counters>() == 64);
 
 /// Computes a plan's counters in O(tokens).
 #[unsafe(no_mangle)]
@@ -143,14 +135,6 @@ pub struct avsg_plan_request {
     /// Always 0.
     pub reserved: i32,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (88 bytes, asserted below), and
-// its fields are integers and pointers.
-unsafe impl SizedStruct for avsg_plan_request {
-    const NAME: &'static str = "avsg_plan_request";
-    const FIRST_SIZE: usize = 88;
-}
-const _: () = assert!(size_of::<avsg_plan_request>() == 88);
 
 /// Gives the outputs for one request of the last batch planned.
 #[unsafe(no_mangle)]

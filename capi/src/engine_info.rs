@@ -9,7 +9,7 @@ use crate::c_text::c_chars;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::sized::{OutPtr, OutStruct, SizedStruct};
+use crate::sized::{OutPtr, OutStruct};
 use crate::status::{avsg_status, enter};
 use avsg::engine::{Config, Engine};
 
@@ -59,14 +59,6 @@ pub struct avsg_engine_info {
     /// Indexers: the tables of each state.
     pub indexers: usize,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_engine_info {
-    const NAME: &'static str = "avsg_engine_info";
-    const FIRST_SIZE: usize = 168;
-}
-const _: () = assert!(size_of::<avsg_engine_info>() == 168);
 
 fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();

@@ -5,7 +5,7 @@ use std::ptr;
 use crate::contract::contract;
 use crate::handle;
 use crate::plan::avsg_plan;
-use crate::sized::{OutStruct, SizedStruct};
+use crate::sized::OutStruct;
 use crate::status::{Failure, avsg_status, enter};
 use avsg::plan::Plan;
 
@@ -35,12 +35,6 @@ pub struct avsg_plan_arrays {
     pub miss_slot: *const i32,
     /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,
-}
-
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
-unsafe impl SizedStruct for avsg_plan_arrays {
-    const NAME: &'static str = "avsg_plan_arrays";
-    const FIRST_SIZE: usize = 80;
 }
 
 fn host_arrays(plan: &Plan) -> avsg_plan_arrays {

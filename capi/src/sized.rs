@@ -23,7 +23,8 @@ pub(crate) unsafe trait SizedStruct: Copy {
     const FIRST_SIZE: usize;
 }
 
-fn null_error(what: &str) -> Failure {
+/// Returns the error of a pointer that must not be NULL.
+pub(crate) fn null_error(what: &str) -> Failure {
     Failure::new(AVSG_NULL, format!("{what} is NULL, but the call needs it; pass its address"))
 }
 
@@ -70,11 +71,6 @@ unsafe fn checked_size<T: SizedStruct>(at: *const T) -> Result<usize> {
 pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
     // SAFETY: `at` is NULL or valid for reads of its `size`.
     let size = unsafe { checked_size(at)? };
-    if size == size_of::<T>() {
-        // SAFETY: `at` is valid for reads of `size` bytes, and `checked_size` refuses misaligned
-        // addresses.
-        return Ok(unsafe { *at });
-    }
     if let Some(more) = size.checked_sub(size_of::<T>()) {
         // SAFETY: `at` is valid for reads of `size` bytes, of which `more` follow the T.
         let tail = unsafe { slice::from_raw_parts(at.add(1).cast::<u8>(), more) };
@@ -87,16 +83,17 @@ pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
             return Err(Failure::new(AVSG_SIZE, text));
         }
     }
-    // SAFETY: zeros are a value of T (`SizedStruct`), and `at` is valid for reads of `size` bytes.
-    unsafe {
-        let mut value: T = core::mem::zeroed();
-        ptr::copy_nonoverlapping(
-            at.cast::<u8>(),
-            (&raw mut value).cast(),
-            size.min(size_of::<T>()),
-        );
-        Ok(value)
-    }
+    let (mut value, known) = (zeroed::<T>(), size.min(size_of::<T>()));
+    // SAFETY: `at` is valid for reads of `size` bytes, `known` is at most that and at most the bytes of
+    // `value`, and any bytes are a value of T (`SizedStruct`).
+    unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast(), known) };
+    Ok(value)
+}
+
+/// Returns a struct whose fields are 0.
+pub(crate) fn zeroed<T: SizedStruct>() -> T {
+    // SAFETY: zeros are a value of T (`SizedStruct`).
+    unsafe { core::mem::zeroed() }
 }
 
 /// Copies a struct as [`read`] does, or returns one whose fields are 0 for NULL.
@@ -104,11 +101,7 @@ pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
 /// # Safety
 /// As for [`read`].
 pub(crate) unsafe fn read_or_defaults<T: SizedStruct>(at: *const T) -> Result<T> {
-    if at.is_null() {
-        // SAFETY: zeros are a value of T (`SizedStruct`).
-        return Ok(unsafe { core::mem::zeroed() });
-    }
-    contract!(read(at))
+    if at.is_null() { Ok(zeroed()) } else { contract!(read(at)) }
 }
 
 /// Converts the elements of an array that the caller sized.
@@ -265,7 +258,7 @@ mod tests {
         assert_eq!(read_words(&[24, 5, 6]), Ok(Grown { size: 24, old: 5, new: 6 }));
         assert_eq!(read_words(&[32, 5, 6, 0]), Ok(Grown { size: 32, old: 5, new: 6 }));
         assert_eq!(read_words(&[32, 5, 6, 1]), Err(AVSG_SIZE));
-        for size in [0, 8, 15, 4097, u64::MAX] {
+        for size in [0, 8, 15, 17, 20, 23, 4097, u64::MAX] {
             assert_eq!(read_words(&[size, 5, 6]), Err(AVSG_SIZE));
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::sized::{OutStruct, SizedStruct};
+use crate::sized::OutStruct;
 use crate::status::{avsg_status, enter};
 use avsg::engine::Engine;
 
@@ -45,14 +45,6 @@ pub struct avsg_engine_stats {
     /// Time in appends.
     pub append_ns: u64,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (112 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_engine_stats {
-    const NAME: &'static str = "avsg_engine_stats";
-    const FIRST_SIZE: usize = 112;
-}
-const _: () = assert!(size_of::<avsg_engine_stats>() == 112);
 
 /// Gives the counters and times of an engine's calls so far.
 #[unsafe(no_mangle)]

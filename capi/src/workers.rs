@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::contract::contract;
 use crate::handle::{self, Object};
-use crate::sized::{self, OutPtr, SizedStruct};
+use crate::sized::{self, OutPtr};
 use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
 use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
 
@@ -59,14 +59,6 @@ pub struct avsg_workers_config {
     /// The first argument of `executor`, which is called on the threads of the engines' callers.
     pub user: *mut c_void,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (56 bytes, asserted below), and
-// its fields are integers, pointers and a function that may be NULL.
-unsafe impl SizedStruct for avsg_workers_config {
-    const NAME: &'static str = "avsg_workers_config";
-    const FIRST_SIZE: usize = 56;
-}
-const _: () = assert!(size_of::<avsg_workers_config>() == 56);
 
 /// The caller's executor.
 struct Foreign {

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use avsg::ascend::simulated;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::Counting;
-use avsg_capi_testkit::device_arrays::{c_path, simulator_library};
+use avsg_capi_testkit::device::{c_path, simulator_library};
 use avsg_capi_testkit::workload::{SLOTS, params};
 use avsg_capi_testkit::*;
 use avsg_testkit::allocations;

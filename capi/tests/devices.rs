@@ -2,16 +2,14 @@
 //! with host arrays and in a stream. A missing device is refused with a message that lists what was
 //! tried.
 
-#[path = "c_side/streams.rs"]
-mod streams;
-
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
 use avsg::ascend::acl::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use avsg_capi_testkit::device_arrays::{DeviceStep, handles_on};
+use avsg_capi_testkit::device::{c_path, simulator_library};
+use avsg_capi_testkit::device_arrays::{DeviceStep, handles_on, handles_with};
 use avsg_capi_testkit::workload::{
     Workload, device_buffer, device_outputs, empty_step, host_outputs, run_host_step, run_step,
     tables,
@@ -70,13 +68,11 @@ fn a_pool_stays_registered_until_its_last_engine_is_destroyed() {
         return;
     }
     let session = Session::new(Options::default());
-    let handles = handles_on(c"ascend-sim");
-    let (mut config, mut second) = (engine_config(), null_mut());
-    (config.device, config.slots) = (c"ascend-sim".as_ptr(), 128);
-    // SAFETY: the structs have their `size` set.
+    let mut handles = handles_on(c"ascend-sim");
+    let (mut second, mut info) = (null_mut(), sized::<avsg_engine_info>());
+    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
     unsafe {
-        let mut info: avsg_engine_info = sized();
-        ok(avsg_engine_create(&config, handles.pool, &mut second));
+        ok(avsg_engine_create(&config_on(c"ascend-sim"), handles.pool, &mut second));
         ok(avsg_engine_get_info(second, &mut info));
         assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend-sim");
         assert_eq!(CStr::from_ptr(info.machine.as_ptr()), c"none");
@@ -84,16 +80,37 @@ fn a_pool_stays_registered_until_its_last_engine_is_destroyed() {
     expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
     ok(avsg_plan_destroy(handles.plan));
     ok(avsg_engine_destroy(handles.engine));
-    let handles = Handles { engine: second, plan: null_mut(), ..handles };
-    let mut plan = null_mut();
-    let owned = Arrays::new(1);
-    // SAFETY: `owned` owns the arrays, and the out-pointer is a local variable.
-    unsafe {
-        ok(avsg_plan_create(second, 4, 2, &mut plan));
-        ok(avsg_engine_step(second, &owned.batch(), plan, 0, &owned.fresh(), null_mut()));
-    }
-    Handles { plan, ..handles }.destroy();
+    handles.engine = second;
+    // SAFETY: the out-pointer is a field of `handles`.
+    ok(unsafe { avsg_plan_create(second, 4, 2, &mut handles.plan) });
+    ok(handles.step(&Arrays::new(1), 0));
+    handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+#[test]
+fn a_step_launches_the_configured_number_of_kernels() {
+    if !have_compiler() {
+        return;
+    }
+    // The configured number, and the launches of a step with a NULL stream and in a stream.
+    for (launches, waiting, queued) in [(0, 1, 2), (1, 1, 1), (2, 2, 2)] {
+        let session = Session::new(Options::default());
+        let tuning = avsg_tuning { launches, ..tuning() };
+        let handles = handles_with(c"ascend-sim", |config| config.tuning = &tuning);
+        let context = handles.context.clone().unwrap();
+        let (stream, owned) = (Stream::new(&context).unwrap(), Arrays::new(1));
+        let arrays = DeviceStep::new(&context, &owned);
+        let (batch, fresh, raw) = (&arrays.batch, &arrays.fresh[0], stream.raw().handle());
+        let before = session.launches();
+        ok(handles.step(&owned, 0));
+        assert_eq!(session.launches() - before, waiting, "launches {launches}");
+        // SAFETY: `arrays` is valid until the stream has been synchronized.
+        ok(unsafe { avsg_engine_step(handles.engine, batch, handles.plan, 0, fresh, raw) });
+        stream.synchronize(10_000).unwrap();
+        assert_eq!(session.launches() - before, waiting + queued, "launches {launches}");
+        handles.destroy();
+    }
 }
 
 #[test]
@@ -131,8 +148,12 @@ fn compare_a_stream_with_the_cpu(device: &'static CStr) {
     // NULL stream.
     let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
     let parts = ["device memory", "AVSG_MEMORY_DEVICE"];
+    let mut stats: avsg_engine_stats = sized();
     // SAFETY: the structs have their `size` set, and `owned` owns the arrays.
     unsafe {
+        ok(avsg_engine_get_stats(device.engine, &mut stats));
+        // Two steps of `run_step` are nine calls.
+        assert_eq!((stats.queued, stats.plans), (STEPS as u64 / 2 * 9, 0));
         expect_error(avsg_plan_get_counters(device.plan, &mut counters), AVSG_UNSUPPORTED, &parts);
         expect_error(avsg_plan_get_request(device.plan, 0, &mut one), AVSG_UNSUPPORTED, &parts);
         let status = avsg_engine_transfer(device.engine, device.plan, 0, null(), null_mut());
@@ -156,12 +177,8 @@ fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
     }
     let handles = handles_on(c"ascend");
     let (mut info, mut engine) = (sized::<avsg_engine_info>(), null_mut());
-    let mut config = config_on(c"ascend");
-    let runtime =
-        avsg_capi_testkit::device_arrays::simulator_library().into_os_string().into_encoded_bytes();
-    let runtime = std::ffi::CString::new(runtime).unwrap();
-    let mut ascend: avsg_ascend = sized();
-    ascend.runtime = runtime.as_ptr();
+    let (mut config, runtime) = (config_on(c"ascend"), c_path(&simulator_library()));
+    let mut ascend = avsg_ascend { runtime: runtime.as_ptr(), ..sized() };
     config.ascend = &ascend;
     // SAFETY: the structs have their `size` set, and the strings are valid until the calls return.
     unsafe {
@@ -210,30 +227,24 @@ fn a_missing_device_is_refused_with_what_was_tried() {
         refuse(&|c, _| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);
     }
     let sim = |c: &mut avsg_engine_config| (c.device, c.slots) = (c"ascend-sim".as_ptr(), 128);
-    let out_of_range = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
-        sim(c);
-        a.device_id = 77;
+    let on_sim = |change: fn(&mut avsg_ascend), expected, parts: &[&str]| {
+        let change = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
+            sim(c);
+            change(a);
+        };
+        refuse(&change, expected, parts);
     };
-    refuse(&out_of_range, AVSG_INVALID, &["device is 77"]);
-    let without_kernels = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
-        sim(c);
-        a.kernels = c"/nowhere".as_ptr();
-    };
-    refuse(&without_kernels, AVSG_UNSUPPORTED, &["a kernel", "/nowhere/avsg_plan.o"]);
-    let without_size = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
-        sim(c);
-        a.size = 0;
-    };
-    refuse(&without_size, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
+    on_sim(|a| a.device_id = 77, AVSG_INVALID, &["device is 77"]);
+    let parts = ["a kernel", "/nowhere/avsg_plan.o"];
+    on_sim(|a| a.kernels = c"/nowhere".as_ptr(), AVSG_UNSUPPORTED, &parts);
+    on_sim(|a| a.size = 0, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
     let request = avsg_tuning { strategy: 1, ..tuning() };
-    let strategy = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
+    let parts = ["strategy is request", "balanced"];
+    let change = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
         sim(c);
         c.tuning = &request;
     };
-    refuse(&strategy, AVSG_INVALID, &["strategy is request", "balanced"]);
-    // SAFETY: the function returns a NUL-terminated string that is valid for ever.
-    let names = unsafe { CStr::from_ptr(avsg_devices()) }.to_str().unwrap();
-    assert_eq!(names, "cpu ascend ascend-sim");
+    refuse(&change, AVSG_INVALID, &parts);
     handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

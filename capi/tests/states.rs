@@ -89,11 +89,8 @@ fn a_discarded_plan_is_missed_again_and_counted() {
         // SAFETY: `next` owns the arrays.
         ok(unsafe { avsg_engine_plan(handles.engine, &c_batch(&next), handles.plan, null_mut()) });
         ok(avsg_engine_discard(handles.engine, handles.plan));
-        expect_error(
-            avsg_engine_discard(handles.engine, handles.plan),
-            AVSG_INVALID,
-            &["plan is empty"],
-        );
+        let again = avsg_engine_discard(handles.engine, handles.plan);
+        expect_error(again, AVSG_INVALID, &["plan is empty"]);
         assert_eq!(misses(&handles, &next), 4);
         let mut stats: avsg_engine_stats = sized();
         // SAFETY: the struct has its `size` set.
@@ -105,6 +102,12 @@ fn a_discarded_plan_is_missed_again_and_counted() {
         assert!(stats.evictions <= 4, "the slots of the discarded plan may be given again");
         assert!(stats.plan_ns > 0 && stats.transfer_ns > 0 && stats.append_ns == 0);
         assert_eq!(stats.step_ns > 0, device != c"cpu");
+        let owned = Arrays::new(0);
+        ok(handles.append(&owned, &owned.rows, 0));
+        // SAFETY: as above.
+        ok(unsafe { avsg_engine_get_stats(handles.engine, &mut stats) });
+        assert_eq!((stats.appends, stats.appended_bytes), (1, 2 * ROW as u64));
+        assert!(stats.append_ns > 0);
         handles.destroy();
     });
 }

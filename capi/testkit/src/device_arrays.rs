@@ -1,13 +1,10 @@
-//! A step's arrays in device memory, and handles on a device whose runtime library is found by
-//! path.
+//! A step's arrays in device memory, and handles on every device.
 
 use std::ffi::{CStr, CString, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::ptr::without_provenance;
 use std::sync::Arc;
 
-use avsg::ascend::acl::{Acl, Context, Source};
+use avsg::ascend::acl::Context;
 use avsg::ascend::simulated;
 use avsg::engine::DeviceArray;
 use avsg_capi::*;
@@ -15,6 +12,7 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 
+use crate::device::{c_path, simulator_library};
 use crate::workload::{self, SLOTS, params};
 use crate::*;
 
@@ -37,33 +35,8 @@ pub fn handles_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_con
         (ascend.runtime, ascend.kernels) = (runtime.as_ptr(), kernels.as_ptr());
         config.ascend = &ascend;
     }
-    Handles::with_rows(workload::POOL_ROWS, &config, context_of(device))
-}
-
-/// Returns the context of "ascend-sim", or of "ascend" over the simulator's library; None for "cpu".
-pub fn context_of(device: &CStr) -> Option<Arc<Context>> {
-    match device.to_bytes() {
-        b"cpu" => None,
-        b"ascend" => {
-            let acl = Acl::open(&Source::Path(simulator_library())).unwrap();
-            Some(Context::for_device(Arc::new(acl), 0).unwrap())
-        }
-        _ => Some(simulated::context().unwrap()),
-    }
-}
-
-/// Returns a path as a C string.
-pub fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).unwrap()
-}
-
-/// Returns the path of the simulator's shared library, which cargo builds as a dependency of the
-/// test.
-pub fn simulator_library() -> PathBuf {
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let name = "libavsg_ascendcl_sim.so";
-    let candidates = [deps.join(name), deps.parent().unwrap().join(name)];
-    candidates.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
+    let pool = avsg_pool_config { rows: workload::POOL_ROWS, ..pool_config() };
+    Handles::create(&pool, &config)
 }
 
 /// The structs that a C program passes with a stream, and the device memory that they point to.

@@ -152,6 +152,9 @@ pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> StepResult {
     assert_eq!((counters.requests, counters.tokens), (cu_q.len() - 1, outputs.valid.len()));
     assert_eq!(counters.misses, outputs.miss_count());
     assert_eq!(counters.hits + outputs.miss_count(), selected as usize);
+    assert_eq!(counters.selected, selected as usize);
+    let status = outputs.requests.iter().fold(0, |bits, request| bits | request.status);
+    assert_eq!(counters.status, status);
     for (n, expected) in outputs.requests.iter().enumerate() {
         let mut one: avsg_plan_request = sized();
         let [first, end] = [cu_q[n] as usize, cu_q[n + 1] as usize];

@@ -27,9 +27,6 @@ pub fn context() -> Result<Arc<Context>> {
 }
 
 /// Returns all kernels of a geometry as one text of AscendC.
-///
-/// # Errors
-/// If the geometry does not fit a vector core's memory.
 pub(super) fn text(params: &Params) -> Result<String> {
     let kernels = ascendc(params, Abi::Direct).map_err(|error| {
         invalid!("geometry" is params, but "a vector core cannot run it: {error}";

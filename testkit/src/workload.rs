@@ -8,8 +8,6 @@ mod pool_model;
 mod run;
 mod setting;
 mod shape;
-#[cfg(feature = "strategies")]
-pub mod strategies;
 mod verify;
 
 pub use draw::{DEVICE_SHAPES, FIXED_SIZE_FORM, MIXED_ACTIONS, long_workload, random_step};

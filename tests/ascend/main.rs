@@ -23,6 +23,7 @@ mod scenario;
 mod shared_context;
 mod slot_shapes;
 mod smallest_runtime;
+mod strategies;
 mod streams;
 mod trace_workload;
 mod traces;

@@ -3,7 +3,7 @@
 use crate::contract::contract;
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
-use crate::sized::{OutPtr, OutStruct};
+use crate::sized::{OutPtr, give_struct};
 use crate::status::{avsg_status, enter};
 use avsg::device::request::record;
 use avsg::plan::Plan;
@@ -68,13 +68,12 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
     plan: *const avsg_plan,
     counters: *mut avsg_plan_counters,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(counters)?);
+    let count = || {
         let plan = handle::shared::<Plan>(plan)?;
         check_readable(&plan)?;
         let selected = plan.valid().iter().map(|&n| n as usize).sum();
         let misses = plan.total_misses();
-        out.write(avsg_plan_counters {
+        Ok(avsg_plan_counters {
             size: 0,
             requests: plan.requests(),
             tokens: plan.rows(),
@@ -84,9 +83,9 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
             status: (0..plan.requests()).fold(0, |bits, request| bits | plan.status(request)),
             reserved: 0,
             number: plan.number(),
-        });
-        Ok(())
-    })
+        })
+    };
+    contract!(give_struct(counters, count))
 }
 
 /// Counts the ids of the last batch planned that a token selects again. An indexer selects each id
@@ -143,15 +142,14 @@ pub unsafe extern "C" fn avsg_plan_get_request(
     request: usize,
     outputs: *mut avsg_plan_request,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(outputs)?);
+    let find = || {
         let plan = handle::shared::<Plan>(plan)?;
         check_readable(&plan)?;
         rows::index("request", request, plan.requests())?;
         let arrays = plan.arrays();
         let (first, end) = (arrays.cu_q[request] as usize, arrays.cu_q[request + 1] as usize);
         let misses = plan.misses(request);
-        out.write(avsg_plan_request {
+        Ok(avsg_plan_request {
             size: 0,
             first_token: first,
             tokens: end - first,
@@ -164,7 +162,7 @@ pub unsafe extern "C" fn avsg_plan_get_request(
             miss_row: misses.row.as_ptr(),
             status: plan.status(request),
             reserved: 0,
-        });
-        Ok(())
-    })
+        })
+    };
+    contract!(give_struct(outputs, find))
 }

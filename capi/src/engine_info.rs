@@ -9,7 +9,7 @@ use crate::c_text::c_chars;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::sized::{OutPtr, OutStruct};
+use crate::sized::{OutPtr, give_struct};
 use crate::status::{avsg_status, enter};
 use avsg::engine::{Config, Engine};
 
@@ -95,11 +95,8 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     engine: *const avsg_engine,
     info: *mut avsg_engine_info,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(info)?);
-        out.write(engine_info(&*handle::shared::<Engine>(engine)?));
-        Ok(())
-    })
+    let describe = || Ok(engine_info(&*handle::shared::<Engine>(engine)?));
+    contract!(give_struct(info, describe))
 }
 
 /// Gives the table of an indexer and a state as words: header, ids, lifetimes, links. Word 0 is its

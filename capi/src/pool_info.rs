@@ -7,7 +7,7 @@ use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, OutPtr, OutStruct, check_capacity};
+use crate::sized::{self, OutPtr, check_capacity, give_struct};
 use crate::status::avsg_status::AVSG_BUSY;
 use crate::status::{Failure, Result, avsg_status, choice, enter};
 use avsg::pool::{HostPool, Pages, Role};
@@ -109,11 +109,8 @@ pub unsafe extern "C" fn avsg_pool_get_info(
     pool: *const avsg_pool,
     info: *mut avsg_pool_info,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(info)?);
-        out.write(pool_info(&handle::shared::<Pool>(pool)?.host));
-        Ok(())
-    })
+    let describe = || Ok(pool_info(&handle::shared::<Pool>(pool)?.host));
+    contract!(give_struct(info, describe))
 }
 
 /// A contiguous range of a pool: rows of one layer and segment.

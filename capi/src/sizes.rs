@@ -4,8 +4,8 @@ use crate::config::{Device, avsg_engine_config, engine_config};
 use crate::contract::contract;
 use crate::layout::chunk_count;
 use crate::pool_config::{avsg_pool_config, pool_config};
-use crate::sized::{OutStruct, zeroed};
-use crate::status::{Result, avsg_status, enter};
+use crate::sized::{give_struct, zeroed};
+use crate::status::{Result, avsg_status};
 use avsg::ascend::sizes;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
@@ -96,8 +96,7 @@ pub unsafe extern "C" fn avsg_get_memory(
     block_stride: usize,
     memory: *mut avsg_memory,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(memory)?);
+    let add = || {
         let (pool, layout) = contract!(pool_config(pool)?);
         let mut all: avsg_memory = zeroed();
         let chunks = contract!(chunk_count(&pool, layout)?);
@@ -118,7 +117,7 @@ pub unsafe extern "C" fn avsg_get_memory(
                 }
             }
         }
-        out.write(all);
-        Ok(())
-    })
+        Ok(all)
+    };
+    contract!(give_struct(memory, add))
 }

@@ -56,7 +56,7 @@ fn each_caller(test: impl Fn(&Caller<'_>)) {
         if let Some(context) = &handles.context {
             let (arrays, stream) =
                 (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
-            let (batch, [fresh, _]) = (arrays.batch, arrays.fresh);
+            let (batch, fresh) = (arrays.batch, arrays.fresh);
             run(&Caller { device, handles: &handles, stream: stream.raw().handle(), batch, fresh });
         }
         ok(handles.step(&owned, 0));

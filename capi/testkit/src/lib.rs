@@ -1,14 +1,12 @@
 //! What tests of the C ABI share: structs as a C program fills them ([`sized`], [`pool_config`],
 //! [`Arrays`]), a pool, an engine and a plan ([`Handles`]), rows and slots in a caller's memory
-//! ([`caller_memory`]), devices by name ([`device`]), steps in device memory ([`device_arrays`]), random
-//! steps ([`workload`]), an [`allocator`], and assertions on the status and message of a call ([`ok`],
-//! [`expect_error`]).
+//! ([`caller_memory`]), devices by name ([`device`]), steps in device memory ([`device_arrays`]), an
+//! [`allocator`], and assertions on the status and message of a call ([`ok`], [`expect_error`]).
 
 pub mod allocator;
 pub mod caller_memory;
 pub mod device;
 pub mod device_arrays;
-pub mod workload;
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;

@@ -38,7 +38,7 @@ pub(super) fn aclrtRecordEvent(machine: &mut Machine, event: u64, stream: u64) -
     if !captured {
         entry.recorded = nth;
     }
-    enqueue(machine, stream, Task::Record { event: event, nth })
+    enqueue(machine, stream, Task::Record { event, nth })
 }
 
 pub(super) fn aclrtSynchronizeEvent(machine: &mut Machine, event: u64) -> Outcome {

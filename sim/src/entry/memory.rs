@@ -162,7 +162,7 @@ pub(super) fn aclrtMemsetAsync(
         return invalid(format!("{bytes} bytes exceed the destination of {max} bytes"));
     }
     machine.memory.device_range(at, bytes)?;
-    enqueue(machine, stream, Task::Set { at: at, value: value as u8, bytes })
+    enqueue(machine, stream, Task::Set { at, value: value as u8, bytes })
 }
 
 pub(super) fn aclrtHostRegister(

@@ -77,7 +77,7 @@ pub(super) fn aclrtStreamWaitEvent(machine: &mut Machine, stream: u64, event: u6
         return invalid("a stream can wait only for an event with the flag ACL_EVENT_SYNC");
     }
     // An event without a record counts as complete.
-    let task = Task::Wait { event: event, nth: entry.recorded };
+    let task = Task::Wait { event, nth: entry.recorded };
     enqueue(machine, stream, task)
 }
 

@@ -74,7 +74,7 @@ const MISSING: [(&str, &str); 7] = [
                   avsg-research paper --sections reuse,transfer"
 )]
 pub struct Options {
-    /// Recorded trace, as of avsg replay, on which the figures of real requests are computed, too
+    /// Recorded trace, as avsg replay reads it; the figures of real requests are also computed on it
     #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ class Recorder : public Observer {
   public:
     Recorder(int layer, size_t behind) : layer_(layer), behind_(behind) {}
 
-    // Makes the following steps count; `stable` tokens are final before the next one.
+    // Begins a step that is recorded; `stable` tokens are final before it.
     void begin(int32_t stable) {
         stable_ = stable;
         seen_ = false;

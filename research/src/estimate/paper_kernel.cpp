@@ -17,7 +17,8 @@ constexpr int32_t ONE_LIFE = 1 << 24;
 // Lifetimes stay above this one, so that no subtraction overflows.
 constexpr int32_t LEAST = -64 * ONE_LIFE;
 
-// Addresses in UB. The columns of scratch memory are X to OFFSET, or the q of all entries and their dead slots.
+// Addresses in UB. The scratch memory holds the columns X to OFFSET, and later the words q of all entries and the
+// dead slots.
 constexpr uint32_t COLUMN = LANES * 4, MASK = (LANES / 8 + 31) / 32 * 32;
 constexpr uint32_t TABLE_AT = 0, SLOT_AT = TABLE_AT + S * 8, MISS_ID_AT = SLOT_AT + COLUMN,
     MISS_POS_AT = MISS_ID_AT + COLUMN, VICTIM_AT = MISS_POS_AT + COLUMN, SCRATCH_AT = VICTIM_AT + COLUMN;

@@ -1,10 +1,9 @@
 //! The calls around a tape: the constants of a core, and the copies of a table in and out.
 
-use super::functions::share;
-use super::functions::words::write_iota;
+use super::functions::share::COPY_IN_STAGGERED;
+use super::functions::words::WRITE_IOTA;
 use crate::ascend::aiv::{
-    Call, Copy, Element, Expr, Global, Length, Node, Operation, Rounding, Scalar, Tensor, Type,
-    Vector, VectorOp, View,
+    Builder, Element, Expr, Global, Node, Rounding, SLOTS, Scalar, Tensor, Type, View, args,
 };
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::Plan;
@@ -13,14 +12,8 @@ use avsg_device::memory::state_words;
 use avsg_device::params::Params;
 use avsg_device::state::header;
 
-fn copy(out: bool, ub: Tensor, gm: Global, n: Expr) -> Node {
-    Node::Call(Call::from(Operation::Copy(Copy { out, ub, gm, n })))
-}
-
-fn vector(op: VectorOp, to: Tensor, from: Vec<Tensor>, scalar: Option<Scalar>, n: Expr) -> Node {
-    let over = Length::Of(n);
-    Node::Call(Call::from(Operation::Vector(Vector { op, to, from, scalar, over })))
-}
+/// The constant with the words of a request's record.
+const RECORD_WORDS: Expr = Expr::Constant("RECORD_WORDS");
 
 fn number(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
@@ -59,50 +52,47 @@ fn planes() -> [(Tensor, Global, Expr); 4] {
 /// Returns the calls that copy a table in. Lifetimes are bytes in global memory, and halfs in UB,
 /// where the vector unit compares them.
 pub fn load(p: &Params) -> Vec<Node> {
-    let mut nodes = vec![Node::Note("Copies the table in, and clears the record.".into())];
-    nodes.extend(planes().map(|(ub, gm, n)| {
-        if Batched::serves(p) && matches!(gm.plane, Some("id" | "link")) {
-            Node::Call(share::copy_in_staggered(ub, gm, n, Expr::field("turn")))
-        } else {
-            copy(false, ub, gm, n)
+    let load = |f: &mut Builder| {
+        f.note("Copies the table in, and clears the record.");
+        for (ub, gm, n) in planes() {
+            if Batched::serves(p) && matches!(gm.plane, Some("id" | "link")) {
+                f.call(&COPY_IN_STAGGERED, args![ub, gm, n, Expr::field("turn")]);
+            } else {
+                f.copy(false, ub, gm, n);
+            }
         }
-    }));
-    let (record, zero) = (Tensor::named("record"), Some(Scalar::new(0, Type::I32)));
-    nodes.push(vector(VectorOp::Duplicate, record, vec![], zero, Expr::Constant("RECORD_WORDS")));
-    nodes.push(cast("life", "bytes", Rounding::Exact));
-    nodes
+        f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
+        f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);
+    };
+    Builder::build(load).nodes
 }
 
 /// Returns the calls that copy the record and the table out.
 pub fn save() -> Vec<Node> {
-    let mut nodes = vec![Node::Note("Copies the record and the table out.".into())];
-    let record = Global::at("record", Expr::field("recordAt"));
-    nodes.push(copy(true, Tensor::named("record"), record, Expr::Constant("RECORD_WORDS")));
-    nodes.push(cast("bytes", "life", Rounding::Nearest));
-    nodes.extend(planes().map(|(ub, gm, n)| copy(true, ub, gm, n)));
-    nodes
-}
-
-fn cast(to: &str, from: &str, how: Rounding) -> Node {
-    let (to, from) = (Tensor::named(to), vec![Tensor::named(from)]);
-    vector(VectorOp::Cast(how), to, from, None, Expr::Constant("SLOTS"))
+    let save = |f: &mut Builder| {
+        f.note("Copies the record and the table out.");
+        let record = Global::at("record", Expr::field("recordAt"));
+        f.copy(true, Tensor::named("record"), record, RECORD_WORDS);
+        f.cast(Tensor::named("bytes"), Tensor::named("life"), Rounding::Nearest, SLOTS);
+        planes().into_iter().for_each(|(ub, gm, n)| f.copy(true, ub, gm, n));
+    };
+    Builder::build(save).nodes
 }
 
 /// Returns the calls that write the constants of a core, which every request reads and none
 /// changes.
 pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
-    let mut nodes = vec![Node::Call(write_iota())];
-    let mask = Tensor::placed("mask_scratch", Element::Bits, 16);
-    let zero = Some(Scalar::new(0, Type::U16));
-    nodes.push(vector(VectorOp::Duplicate, mask, vec![], zero, 16.into()));
-    for &bits in &kernel.words {
-        let block = Tensor::word(bits);
-        let value = Some(Scalar::new(bits.cast_signed(), Type::I32));
-        nodes.push(vector(VectorOp::Duplicate, block, vec![], value, 8.into()));
-    }
-    if plan.buffers.iter().any(|b| b.name == "rule") {
-        let rule = Tensor::placed("rule", Element::Half, 256);
-        nodes.push(copy(false, rule, Global::array("rules"), 256.into()));
-    }
-    nodes
+    let setup = |f: &mut Builder| {
+        f.call(&WRITE_IOTA, []);
+        let mask = Tensor::placed("mask_scratch", Element::Bits, 16);
+        f.duplicate(mask, Scalar::new(0, Type::U16), 16);
+        for &bits in &kernel.words {
+            f.duplicate(Tensor::word(bits), bits.cast_signed().into(), 8);
+        }
+        if plan.buffers.iter().any(|b| b.name == "rule") {
+            let rule = Tensor::placed("rule", Element::Half, 256);
+            f.copy(false, rule, Global::array("rules"), 256);
+        }
+    };
+    Builder::build(setup).nodes
 }

@@ -171,8 +171,12 @@ impl Builder {
 
     /// Copies `n` elements of global memory to UB.
     pub fn copy_in(&mut self, ub: Tensor, gm: &Global, at: impl Into<Expr>, n: impl Into<Expr>) {
-        let gm = Global { at: Some(at.into()), ..gm.clone() };
-        self.push(Operation::Copy(Copy { out: false, ub, gm, n: n.into() }));
+        self.copy(false, ub, Global { at: Some(at.into()), ..gm.clone() }, n);
+    }
+
+    /// Copies `n` elements of global memory to UB, or back if `out` is set.
+    pub fn copy(&mut self, out: bool, ub: Tensor, gm: Global, n: impl Into<Expr>) {
+        self.push(Operation::Copy(Copy { out, ub, gm, n: n.into() }));
     }
 
     fn block(&mut self, body: impl FnOnce(&mut Self)) -> Vec<Node> {

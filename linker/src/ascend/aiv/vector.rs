@@ -84,6 +84,15 @@ macro_rules! instructions {
 }
 pub(super) use instructions;
 
+macro_rules! is_in_place {
+    (in_place) => {
+        true
+    };
+    (apart) => {
+        false
+    };
+}
+
 macro_rules! define {
     (
         {$($(#[doc = $doc:literal])* $place:ident $op:ident: $method:ident $operands:tt $(as $view:ident)?;)*}
@@ -107,11 +116,10 @@ macro_rules! define {
 
             /// Returns whether the destination may be one of the sources.
             pub fn in_place(self) -> bool {
-                let place = match self {
-                    $(Self::$op => stringify!($place),)*
-                    $(Self::$other { .. } => stringify!($where),)*
-                };
-                place == "in_place"
+                match self {
+                    $(Self::$op => is_in_place!($place),)*
+                    $(Self::$other { .. } => is_in_place!($where),)*
+                }
             }
         }
     };

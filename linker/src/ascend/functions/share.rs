@@ -1,7 +1,7 @@
 //! Cores that share a token and read one table at the same time.
 
 use crate::ascend::aiv::Element::Word;
-use crate::ascend::aiv::{Argument, Call, Expr, Global, Loop, Outcome, Tensor};
+use crate::ascend::aiv::{Expr, Loop};
 
 /// The constant with the number of pieces of a plane.
 const PLANE_PIECES: Expr = Expr::Constant("PLANE_PIECES");
@@ -18,10 +18,4 @@ function! {
             f.copy_in(to.of_round(at), &from, at, n / PLANE_PIECES);
         });
     }
-}
-
-/// Copies `n` words of a table to UB, starting with piece `turn`.
-pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {
-    let args = vec![to.into(), Argument::Global(from), n.into(), turn.into()];
-    Call::of(&COPY_IN_STAGGERED, args, Outcome::None)
 }

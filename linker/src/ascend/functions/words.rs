@@ -29,11 +29,6 @@ function! {
     }
 }
 
-/// Calls [`WRITE_IOTA`].
-pub fn write_iota() -> Call {
-    Call::of(&WRITE_IOTA, Vec::new(), Outcome::None)
-}
-
 /// Calls `to[i] = base + i` for the lanes of a tile of any width.
 pub fn indices(to: Tensor, base: Expr) -> Call {
     let args = vec![to.into(), base.into(), Argument::Length(Length::Lanes)];

@@ -62,13 +62,14 @@ impl Synth {
     /// The first such parameter, with its range.
     pub fn check(&self) -> Result<()> {
         for (what, share) in [("gamma", self.gamma), ("mu", self.mu)] {
-            let (fits, limit) = ((0.0..=1.0).contains(&share), "it must be a share from 0 to 1");
-            require(fits, what, share, limit, "pass 0.8 for 80 %")?;
+            let limit = "it must be a share from 0 to 1";
+            require((0.0..=1.0).contains(&share), what, share, limit, "pass 0.8 for 80 %")?;
         }
         let max = MAX_ID as usize + 1;
         let &Self { context, k, steps, .. } = self;
-        let (fits, limit) = ((1..=max).contains(&context), format!("it must be 1 to {max} ids"));
-        require(fits, "context", context, limit, "choose 16384, as the paper")?;
+        let limit = format!("it must be 1 to {max} ids");
+        let remedy = "choose 16384, as the paper";
+        require((1..=max).contains(&context), "context", context, limit, remedy)?;
         let limit = format!("it must be 1..={context}, and the context has {context} ids");
         require((1..=context).contains(&k), "k", k, limit, "choose 2048, for example")?;
         let most = (1 << 29) / k;

@@ -44,8 +44,8 @@ impl Trace {
         [steps, tokens, k]: [usize; 3],
     ) -> Result<Self> {
         let shape = format!("shape [{steps}, {tokens}, {k}]");
-        let (some, limit) =
-            (steps.min(tokens).min(k) > 0, "steps, tokens and K must each be at least 1");
+        let some = steps > 0 && tokens > 0 && k > 0;
+        let limit = "steps, tokens and K must each be at least 1";
         require(some, "trace", &shape, limit, "record at least one row of ids")?;
         let values = steps.checked_mul(tokens).and_then(|rows| rows.checked_mul(k));
         let limit = format!("{} ids were given", ids.len());

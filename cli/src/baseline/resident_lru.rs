@@ -175,8 +175,9 @@ impl ResidentLru {
     /// `threads` threads, the caller's included.
     pub fn new(rows: usize, k: usize, slots: usize, ids: usize, threads: usize) -> Result<Self> {
         check_slots(slots, k)?;
-        let (some, value) = (rows > 0 && k > 0, format!("{rows} rows of {k} ids"));
-        require(some, "selection", value, "each must be at least 1", "pass rows with ids")?;
+        let value = format!("{rows} rows of {k} ids");
+        let limit = "each must be at least 1";
+        require(rows > 0 && k > 0, "selection", value, limit, "pass rows with ids")?;
         let threads = WorkerPool::new(&WorkerConfig::new(threads))?;
         let workers = threads.threads();
         let share = |worker: usize| {

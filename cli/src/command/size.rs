@@ -67,8 +67,8 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check([options.trace.path()])?;
     if let Some(rate) = options.hit_rate {
-        let (fits, limit) = ((0.0..=100.0).contains(&rate), "it must be 0 to 100 percent");
-        require(fits, "--hit-rate", rate, limit, "pass 95 for 95 %")?;
+        let fits = (0.0..=100.0).contains(&rate);
+        require(fits, "--hit-rate", rate, "it must be 0 to 100 percent", "pass 95 for 95 %")?;
     }
     let report = measure(options)?;
     options.sinks.write(&report, show::page, show::chart)?;

@@ -96,10 +96,9 @@ impl TimeOptions {
         let most = trace.tokens as f64;
         let accepted =
             self.accepted.unwrap_or_else(|| growth(trace).unwrap_or(most).clamp(1.0, most));
-        let (fits, limit) =
-            ((1.0..=most).contains(&accepted), format!("it must be 1 to N_q = {most}"));
+        let limit = format!("it must be 1 to N_q = {most}");
         let remedy = "pass the mean number of accepted drafts plus 1";
-        require(fits, "--accepted", accepted, limit, remedy)?;
+        require((1.0..=most).contains(&accepted), "--accepted", accepted, limit, remedy)?;
         Ok(Some(Model {
             label: "a model; matching alone is measured unless it is given",
             link_gbs,

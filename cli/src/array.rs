@@ -1,67 +1,47 @@
 //! An array of whole numbers as a file holds it, and its values.
 
+use crate::checks::require;
 use avsg::{Error, Result};
 
 /// The type of an array's values; every type is little endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    U8,
-    I32,
-    U32,
-    I64,
-    U64,
+pub(crate) struct Kind {
+    /// The name in a NumPy header.
+    pub(crate) name: &'static str,
+    /// Bytes per value.
+    size: usize,
+    signed: bool,
 }
 
 impl Kind {
+    pub(crate) const U8: Self = Self { name: "|u1", size: 1, signed: false };
+    pub(crate) const I32: Self = Self { name: "<i4", size: 4, signed: true };
+    pub(crate) const U32: Self = Self { name: "<u4", size: 4, signed: false };
+    pub(crate) const I64: Self = Self { name: "<i8", size: 8, signed: true };
+    pub(crate) const U64: Self = Self { name: "<u8", size: 8, signed: false };
     /// The types that an array of ids or token counts may have.
     pub(crate) const NUMBERS: [Self; 4] = [Self::I32, Self::U32, Self::I64, Self::U64];
-    const ALL: [Self; 5] = [Self::U8, Self::I32, Self::U32, Self::I64, Self::U64];
-
-    /// Returns the name in a NumPy header.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "|u1",
-            Self::I32 => "<i4",
-            Self::U32 => "<u4",
-            Self::I64 => "<i8",
-            Self::U64 => "<u8",
-        }
-    }
 
     /// Returns the type with this name in a NumPy header.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// Returns the bytes per value.
-    pub(crate) fn size(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::I32 | Self::U32 => 4,
-            Self::I64 | Self::U64 => 8,
-        }
+        Self::NUMBERS.into_iter().chain([Self::U8]).find(|kind| kind.name == name)
     }
 
     /// Converts the bytes of one value. The largest unsigned value is what -1, the usual padding,
     /// becomes when it is converted to an unsigned type, so it is read as -1.
     fn value(self, bytes: &[u8]) -> i128 {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let word = u64::from_le_bytes(word);
-        match self {
-            Self::U8 => i128::from(word),
-            Self::I32 => i128::from(word as i32),
-            Self::I64 => i128::from(word as i64),
-            Self::U32 if word == u64::from(u32::MAX) => -1,
-            Self::U64 if word == u64::MAX => -1,
-            Self::U32 | Self::U64 => i128::from(word),
-        }
+        let mut word = [0; 16];
+        word[..self.size].copy_from_slice(bytes);
+        let unused = 128 - 8 * self.size as u32;
+        let signed = i128::from_le_bytes(word) << unused >> unused;
+        let is_padding = self.size > 1 && signed == -1;
+        if self.signed || is_padding { signed } else { i128::from_le_bytes(word) }
     }
 }
 
 /// Returns the error of an array `name` whose values have the type `found` instead of one of `kinds`.
 pub(crate) fn wrong_kind(name: &str, found: &str, kinds: &[Kind]) -> Error {
-    let names: Vec<String> = kinds.iter().map(|kind| format!("'{}'", kind.name())).collect();
+    let names: Vec<String> = kinds.iter().map(|kind| format!("'{}'", kind.name)).collect();
     let limit = format!("it must be {} (little endian)", names.join(" or "));
     let remedy = "convert it with numpy's astype before saving";
     Error::invalid("dtype", format!("{found} (array {name})"), limit, remedy)
@@ -87,14 +67,12 @@ impl Array {
         bytes: Vec<u8>,
         start: usize,
     ) -> Result<Self> {
-        let needed = shape.iter().product::<usize>() * kind.size();
+        let needed = shape.iter().product::<usize>() * kind.size;
         let given = bytes.len().saturating_sub(start);
-        if given < needed {
-            let limit = format!("its shape {shape:?} needs {needed} bytes");
-            let value = format!("array {name} with {given} bytes of data");
-            let remedy = "the file is cut short: copy or write it again";
-            return Err(Error::invalid("trace", value, limit, remedy));
-        }
+        let value = format!("array {name} with {given} bytes of data");
+        let limit = format!("its shape {shape:?} needs {needed} bytes");
+        let remedy = "the file is cut short: copy or write it again";
+        require(given >= needed, "trace", value, limit, remedy)?;
         Ok(Self { name: name.to_owned(), shape, kind, bytes, start })
     }
 
@@ -103,12 +81,12 @@ impl Array {
         if kinds.contains(&self.kind) {
             return Ok(self);
         }
-        Err(wrong_kind(&self.name, &format!("'{}'", self.kind.name()), kinds))
+        Err(wrong_kind(&self.name, &format!("'{}'", self.kind.name), kinds))
     }
 
     /// Returns `count` values from value number `first` on.
     pub(crate) fn values(&self, first: usize, count: usize) -> impl Iterator<Item = i128> {
-        let (kind, size) = (self.kind, self.kind.size());
+        let (kind, size) = (self.kind, self.kind.size);
         let bytes = &self.bytes[self.start + first * size..][..count * size];
         bytes.chunks_exact(size).map(move |bytes| kind.value(bytes))
     }

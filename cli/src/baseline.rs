@@ -6,10 +6,8 @@
 
 pub mod belady;
 pub mod exact_lru;
-pub mod hashmap_lru;
 pub mod lru_crate;
 pub mod lru_curve;
-pub mod operator;
 pub mod order;
 pub mod previous_step;
 pub mod resident_lru;
@@ -18,16 +16,18 @@ pub mod scalar;
 
 pub use belady::Belady;
 pub use exact_lru::ExactLru;
-pub use hashmap_lru::HashMapLru;
-pub use lru_crate::LruCrate;
+pub use lru_crate::{HashMapLru, LruCrate};
 pub use lru_curve::LruCurve;
-pub use operator::count_operator_hits;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
 
+use crate::checks::require;
 use crate::trace::Trace;
-use avsg::{Error, Result};
+use avsg::Result;
+use avsg::cpu::machine::Machine;
+use avsg::cpu::standalone_table::StandaloneTable;
+use avsg::device::params::Params;
 
 /// The name in tables and charts of copying every selected row.
 pub const NO_BUFFER: &str = "no buffer";
@@ -153,13 +153,26 @@ pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
     count
 }
 
+/// Replays `trace` on an empty table and counts the hits. K and N_q of `params` must be those of the
+/// trace. Each step invalidates the ids from its `stable` on, as in an engine.
+pub fn count_operator_hits(trace: &Trace, params: &Params, machine: Machine) -> Result<HitCount> {
+    let mut table = StandaloneTable::new(params)?;
+    let mut count = HitCount::default();
+    for (step, ids) in trace.ids.chunks_exact(trace.tokens * trace.k).enumerate() {
+        let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
+        let misses = table.step_on(machine, ids, trace.tokens, stable) as u64;
+        let selected = ids.iter().filter(|&&id| id >= 0).count() as u64;
+        count.add(step, selected, selected - misses);
+    }
+    Ok(count)
+}
+
 /// Checks that a buffer has at least `min` slots, at least one, and at most 2^26.
 fn check_slots(slots: usize, min: usize) -> Result<usize> {
     const MAX: usize = 1 << 26;
     let min = min.max(1);
-    if !(min..=MAX).contains(&slots) {
-        let limit = format!("it must be {min} to {MAX}");
-        return Err(Error::invalid("slots", slots, limit, "choose a buffer of S >= K rows"));
-    }
+    let limit = format!("it must be {min} to {MAX}");
+    let fits = (min..=MAX).contains(&slots);
+    require(fits, "slots", slots, limit, "choose a buffer of S >= K rows")?;
     Ok(slots)
 }

@@ -6,11 +6,11 @@ pub mod terminal;
 
 mod array;
 pub mod baseline;
+mod checks;
 pub mod command;
 pub mod draw;
 pub mod npz;
 pub mod output_file;
 pub mod program;
-pub mod results;
 pub mod synth;
 pub mod trace;

@@ -11,6 +11,7 @@ use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
 use zip::{ZipArchive, ZipWriter};
 
 use crate::array::{Array, Kind, wrong_kind};
+use crate::checks::require;
 use crate::output_file;
 use avsg::{Error, Result};
 
@@ -57,10 +58,9 @@ impl Archive {
         let entry = self.0.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
         let mut bytes = Vec::new();
         entry.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| broken(&e))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            let limit = format!("an array has at most {MAX_BYTES} bytes");
-            return Err(invalid(limit, format!("array {name}"), "split the trace"));
-        }
+        let limit = format!("an array has at most {MAX_BYTES} bytes");
+        let fits = bytes.len() as u64 <= MAX_BYTES;
+        require(fits, "trace", format!("array {name}"), limit, "split the trace")?;
         parse(name, bytes)
     }
 }
@@ -79,11 +79,9 @@ pub(crate) fn parse(name: &str, bytes: Vec<u8>) -> Result<Array> {
     let kind = Kind::named(dtype.trim_matches('\''));
     let kind = kind.ok_or_else(|| wrong_kind(name, &dtype, &Kind::NUMBERS))?;
     // The two orders are the same for an array of one dimension.
-    if header.order() == Order::Fortran && header.shape().len() > 1 {
-        let remedy = "save numpy.ascontiguousarray of it";
-        let value = format!("Fortran (array {name})");
-        return Err(Error::invalid("order", value, "it must be C", remedy));
-    }
+    let is_c = header.order() == Order::C || header.shape().len() <= 1;
+    let (value, remedy) = (format!("Fortran (array {name})"), "save numpy.ascontiguousarray of it");
+    require(is_c, "order", value, "it must be C", remedy)?;
     let shape = header.shape().iter().map(|&d| d as usize).collect();
     Array::new(name, shape, kind, bytes, start)
 }

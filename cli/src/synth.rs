@@ -10,8 +10,9 @@
 //!
 //! Only splitmix64 and libm are used, so a seed gives the same trace on every machine.
 
+use crate::checks::require;
 use crate::trace::{MAX_ID, Trace};
-use avsg::{Error, Result};
+use avsg::Result;
 use avsg_testkit::splitmix::SplitMix64;
 
 /// The context length of the paper's experiments.
@@ -61,35 +62,19 @@ impl Synth {
     /// The first such parameter, with its range.
     pub fn check(&self) -> Result<()> {
         for (what, share) in [("gamma", self.gamma), ("mu", self.mu)] {
-            if !(0.0..=1.0).contains(&share) {
-                let limit = "it must be a share from 0 to 1";
-                return Err(Error::invalid(what, share, limit, "pass 0.8 for 80 %"));
-            }
+            let limit = "it must be a share from 0 to 1";
+            require((0.0..=1.0).contains(&share), what, share, limit, "pass 0.8 for 80 %")?;
         }
         let max = MAX_ID as usize + 1;
-        if self.context == 0 || self.context > max {
-            let limit = format!("it must be 1 to {max} ids");
-            return Err(Error::invalid(
-                "context",
-                self.context,
-                limit,
-                "choose 16384, as the paper",
-            ));
-        }
-        if self.k == 0 || self.k > self.context {
-            let limit = format!("it must be 1..={}, and the context has {0} ids", self.context);
-            return Err(Error::invalid("k", self.k, limit, "choose 2048, for example"));
-        }
-        if self.steps == 0 || self.steps.saturating_mul(self.k) > 1 << 29 {
-            let limit = format!("it must be 1 to {} for this K", (1 << 29) / self.k);
-            return Err(Error::invalid(
-                "steps",
-                self.steps,
-                limit,
-                "choose a number in this range",
-            ));
-        }
-        Ok(())
+        let &Self { context, k, steps, .. } = self;
+        let limit = format!("it must be 1 to {max} ids");
+        let remedy = "choose 16384, as the paper";
+        require((1..=max).contains(&context), "context", context, limit, remedy)?;
+        let limit = format!("it must be 1..={context}, and the context has {context} ids");
+        require((1..=context).contains(&k), "k", k, limit, "choose 2048, for example")?;
+        let most = (1 << 29) / k;
+        let limit = format!("it must be 1 to {most} for this K");
+        require((1..=most).contains(&steps), "steps", steps, limit, "choose a number in this range")
     }
 }
 

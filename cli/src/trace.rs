@@ -11,6 +11,7 @@ use std::path::Path;
 pub use part::Part;
 pub use repeats::Repeats;
 
+use crate::checks::require;
 use crate::npz::Writer;
 use avsg::{Error, Result};
 use avsg_testkit::splitmix::{GAMMA, SplitMix64, mix};
@@ -43,40 +44,17 @@ impl Trace {
         [steps, tokens, k]: [usize; 3],
     ) -> Result<Self> {
         let shape = format!("shape [{steps}, {tokens}, {k}]");
-        if steps == 0 || tokens == 0 || k == 0 {
-            let limit = "steps, tokens and K must each be at least 1";
-            return Err(Error::invalid("trace", shape, limit, "record at least one row of ids"));
-        }
+        let some = steps > 0 && tokens > 0 && k > 0;
+        let limit = "steps, tokens and K must each be at least 1";
+        require(some, "trace", &shape, limit, "record at least one row of ids")?;
         let values = steps.checked_mul(tokens).and_then(|rows| rows.checked_mul(k));
-        if values != Some(ids.len()) {
-            let limit = format!("{} ids were given", ids.len());
-            return Err(Error::invalid("trace", shape, limit, "pass steps * tokens * K ids"));
-        }
+        let limit = format!("{} ids were given", ids.len());
+        let all = values == Some(ids.len());
+        require(all, "trace", shape, limit, "pass steps * tokens * K ids")?;
         let trace = Self { ids, stable, steps, tokens, k };
         trace.check_ids()?;
         trace.check_stable()?;
         Ok(trace)
-    }
-
-    /// Reads a trace from a file, or from standard input if the path is `-`: an `.npy` (ids, `[steps,
-    /// N_q, K]` or `[steps, K]`), or an `.npz` or `.safetensors` (`ids` and optionally `stable`, or the
-    /// compressed form with gaps in two byte planes). Values are signed or unsigned integers of 32 or
-    /// 64 bits; -1 that was converted to an unsigned type is padding.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        Self::read_part(path, Part::default())
-    }
-
-    /// Reads one layer, one request or both of a file with more axes: `ids` `[steps, layers, requests,
-    /// N_q, K]`, where layers and requests are there if `part` names one of them, and N_q may be
-    /// missing. `stable` is `[steps]`, or `[steps, requests]` if `part` names a request.
-    pub fn read_part(path: impl AsRef<Path>, part: Part) -> Result<Self> {
-        read::read(path.as_ref(), part)
-    }
-
-    /// Reads every layer of a file with `ids` `[steps, layers, requests, N_q, K]`, where requests are there
-    /// if `request` names one of them, and N_q may be missing.
-    pub fn read_layers(path: impl AsRef<Path>, request: Option<usize>) -> Result<Vec<Self>> {
-        read::read_layers(path.as_ref(), request)
     }
 
     /// Writes an `.npz` with `ids` and, if there is one, `stable`.
@@ -127,11 +105,9 @@ impl Trace {
     /// first. The hash depends on the id alone, so all occurrences of an id are kept or dropped
     /// together, which preserves the reuse between rows.
     pub fn take_k(&self, k: usize) -> Result<Self> {
-        if k == 0 || k > self.k {
-            let limit =
-                format!("it must be 1..={}, because the trace has {0} ids per token", self.k);
-            return Err(Error::invalid("K", k, limit, "choose a number in this range"));
-        }
+        let limit = format!("it must be 1..={}, because the trace has {0} ids per token", self.k);
+        let fits = (1..=self.k).contains(&k);
+        require(fits, "K", k, limit, "choose a number in this range")?;
         let hash = |id: i32| if id < 0 { u64::MAX } else { mix(id as u64 + GAMMA) };
         let mut ids = Vec::with_capacity(self.ids.len() / self.k * k);
         let mut keys = Vec::with_capacity(self.k);
@@ -147,9 +123,7 @@ impl Trace {
 
     /// Returns the first `steps` steps, or all of them if there are fewer.
     pub fn truncated(&self, steps: usize) -> Result<Self> {
-        if steps == 0 {
-            return Err(Error::invalid("steps", 0, "a trace has at least 1", "choose 1 or more"));
-        }
+        require(steps > 0, "steps", 0, "a trace has at least 1", "choose 1 or more")?;
         let steps = steps.min(self.steps);
         let ids = self.ids[..steps * self.tokens * self.k].to_vec();
         let stable = self.stable.as_ref().map(|s| s[..steps].to_vec());
@@ -167,11 +141,10 @@ impl Trace {
 
     fn check_stable(&self) -> Result<()> {
         let Some(stable) = &self.stable else { return Ok(()) };
-        if stable.len() != self.steps {
-            let limit = format!("the trace has {} steps", self.steps);
-            let value = format!("{} values", stable.len());
-            return Err(Error::invalid("stable", value, limit, "give one value per step"));
-        }
+        let value = format!("{} values", stable.len());
+        let limit = format!("the trace has {} steps", self.steps);
+        let whole = stable.len() == self.steps;
+        require(whole, "stable", value, limit, "give one value per step")?;
         // The tokens of the step itself also need ids below the limit.
         let max = MAX_ID + 1 - (self.tokens.min(MAX_ID as usize) as i32);
         let Some(step) = stable.iter().position(|&n| n < -1 || n > max) else { return Ok(()) };

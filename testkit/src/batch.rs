@@ -51,6 +51,19 @@ impl OwnedBatch {
         }
     }
 
+    /// Returns a batch of `requests` requests with `tokens` rows of zeros each, in the states 0, 1, .. and
+    /// of generation 1, without a stable length or a block table.
+    pub fn uniform(k: usize, requests: usize, tokens: usize, seq: usize) -> Self {
+        Self {
+            cu_q: (0..=requests).map(|request| (request * tokens) as i32).collect(),
+            state: (0..requests as i32).collect(),
+            generation: vec![1; requests],
+            stable: vec![-1; requests],
+            seq: vec![seq as i32; requests],
+            ..Self::zeroed(k, requests, requests * tokens, 0)
+        }
+    }
+
     /// Adds a request (state, generation, stable_len, seq_len) with rows of `k` ids.
     pub fn push(&mut self, [state, generation, stable, seq]: [i32; 4], rows: &[Vec<i32>]) {
         for row in rows {

@@ -19,7 +19,6 @@ pub struct LruCurve {
     hits: Vec<[u64; 2]>,
     /// Selected ids (after the first step, in it).
     selected: [u64; 2],
-    distinct: usize,
 }
 
 impl LruCurve {
@@ -56,7 +55,7 @@ impl LruCurve {
             sum = [sum[0] + hits[0], sum[1] + hits[1]];
             *hits = sum;
         }
-        Self { hits: at_distance, selected, distinct: recency.live }
+        Self { hits: at_distance, selected }
     }
 
     /// Returns the hits of a buffer of `slots` rows, at least K.
@@ -74,11 +73,6 @@ impl LruCurve {
     /// Returns the smallest buffer that has all hits that exact LRU can have.
     pub fn largest_distance(&self) -> usize {
         self.hits.len() - 1
-    }
-
-    /// Returns the number of different ids that the trace selects.
-    pub fn distinct_ids(&self) -> usize {
-        self.distinct
     }
 }
 

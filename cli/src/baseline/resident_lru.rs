@@ -9,8 +9,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::check_slots;
+use crate::checks::require;
+use avsg::Result;
 use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
-use avsg::{Error, Result};
 
 /// The mark of an empty slot and of an id without a slot.
 const EMPTY: i32 = -1;
@@ -22,10 +23,10 @@ const LAST_EPOCH: i32 = 1 << 30;
 pub struct Row {
     /// The request that used the row last.
     request: i64,
-    /// The id in each slot.
-    id_at: Vec<i32>,
+    /// The id in each slot, -1 for an empty one.
+    pub id_at: Vec<i32>,
     /// Slots, least recently used first.
-    order: Vec<i32>,
+    pub order: Vec<i32>,
     /// The slot of each selected id, -1 for padding; the K of the last step.
     pub slots: Vec<i32>,
     /// The ids that missed, then -1.
@@ -85,16 +86,6 @@ impl Row {
             miss_slots: vec![EMPTY; k],
             misses: 0,
         }
-    }
-
-    /// Returns the id in each slot, -1 for an empty one.
-    pub fn id_at(&self) -> &[i32] {
-        &self.id_at
-    }
-
-    /// Returns the slots, least recently used first.
-    pub fn order(&self) -> &[i32] {
-        &self.order
     }
 
     /// Empties the outputs, and the buffer if the request is another one.
@@ -184,11 +175,9 @@ impl ResidentLru {
     /// `threads` threads, the caller's included.
     pub fn new(rows: usize, k: usize, slots: usize, ids: usize, threads: usize) -> Result<Self> {
         check_slots(slots, k)?;
-        if rows == 0 || k == 0 {
-            let limit = "each must be at least 1";
-            let value = format!("{rows} rows of {k} ids");
-            return Err(Error::invalid("selection", value, limit, "pass rows with ids"));
-        }
+        let value = format!("{rows} rows of {k} ids");
+        let limit = "each must be at least 1";
+        require(rows > 0 && k > 0, "selection", value, limit, "pass rows with ids")?;
         let threads = WorkerPool::new(&WorkerConfig::new(threads))?;
         let workers = threads.threads();
         let share = |worker: usize| {

@@ -2,8 +2,8 @@
 
 mod busy;
 mod contenders;
+mod match_options;
 mod matching;
-mod miss_lists;
 mod planners;
 mod race;
 mod stats;
@@ -15,19 +15,18 @@ mod workload;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use avsg::Error;
 use avsg::cpu::machine::Machine;
 use clap::Subcommand;
 use serde::Serialize;
 
 use super::output::Cell;
+use crate::checks::require;
 
-/// The measuring subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Bench {
     /// Measures how long Stage One (the slots and the miss list of a step) takes on this machine,
     /// beside other ways to match, and its hit rate
-    Match(matching::Options),
+    Match(match_options::Options),
     /// Measures how fast Stage Two copies on this machine, beside plain copy loops, and compares three
     /// ways to spread the misses over cores
     Transfer(transfer::Options),
@@ -38,7 +37,6 @@ pub enum Bench {
     Spin(busy::SpinOptions),
 }
 
-/// Runs a measuring subcommand.
 pub fn run(bench: Bench) -> Result<ExitCode> {
     match bench {
         Bench::Match(options) => matching::run(&options)?,
@@ -52,22 +50,19 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
 /// The machine that the figures were measured on.
 #[derive(Serialize)]
 struct Host {
-    /// Name of the processor.
     cpu: String,
     cores: usize,
-    /// Vector machines that the CPU supports.
     machines: Vec<String>,
 }
 
 impl Host {
-    /// Describes this machine.
     pub fn detect() -> Self {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = text.lines().find_map(|line| line.strip_prefix("model name"));
         let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));
         Self {
             cpu: cpu.to_owned(),
-            cores: avsg::cpus::allowed_cpus().len().max(1),
+            cores: avsg::cpus::allowed_cpu_count(),
             machines: Machine::all().iter().map(ToString::to_string).collect(),
         }
     }
@@ -82,11 +77,9 @@ fn warn_of_skipped(k: &[usize], slots: &[u32], trace_k: usize) -> Result<()> {
     let (fit, above): (Vec<usize>, Vec<usize>) = k.iter().partition(|&&k| k <= trace_k);
     let pairs = slots.iter().flat_map(|&s| fit.iter().map(move |&k| (k, s)));
     let (run, wide): (Vec<_>, Vec<_>) = pairs.partition(|&(k, s)| k <= s as usize);
-    if run.is_empty() {
-        let value = format!("{k:?} with --slots {slots:?}");
-        let limit = format!("one K must be in 1..={trace_k} and at most one of the S");
-        return Err(Error::invalid("--k", value, limit, "choose a smaller K or larger S").into());
-    }
+    let value = format!("{k:?} with --slots {slots:?}");
+    let limit = format!("one K must be in 1..={trace_k} and at most one of the S");
+    require(!run.is_empty(), "--k", value, limit, "choose a smaller K or larger S")?;
     let list = |all: Vec<String>| all.join(", ");
     let mut parts = Vec::new();
     if !above.is_empty() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Instant;
 
-use avsg::cpus::allowed_cpus;
+use avsg::cpus::allowed_cpu_count;
 use serde::Serialize;
 
 /// The share of the CPU time, in percent, that may be stolen by other virtual machines.
@@ -56,15 +56,15 @@ pub struct Disturbance {
 }
 
 impl Watch {
-    /// Reads the counters.
     pub fn start() -> Self {
         Self { start: Instant::now(), machine: machine(), own: own() }
     }
 
-    /// Returns what happened since the start, for figures of `samples` times whose ninth decile is
-    /// `spread` times their median.
-    pub fn stop(&self, samples: usize, spread: f64) -> Disturbance {
-        let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpus().len().max(1));
+    /// Returns what happened since the start, and prints a warning to standard error if the figures cannot
+    /// be trusted: medians of `samples` times, of which the ninth deciles are `spreads` times the medians.
+    pub fn stop(&self, samples: usize, spreads: impl IntoIterator<Item = f64>) -> Disturbance {
+        let spread = spreads.into_iter().fold(f64::NAN, f64::max);
+        let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpu_count());
         let mut all = Disturbance { samples, spread, steal_percent: None, others: None, cpus };
         let counters = (self.machine.zip(machine()), self.own.zip(own()));
         if let (Some((from, to)), Some((own_from, own_to))) = counters
@@ -77,6 +77,7 @@ impl Watch {
             all.steal_percent = Some(100.0 * stolen / (ticks * cpus as f64));
             all.others = Some(((used - own) / ticks).max(0.0));
         }
+        all.warn();
         all
     }
 }
@@ -97,14 +98,13 @@ impl Disturbance {
     }
 
     /// Returns whether the figures cannot be trusted.
-    pub fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         let others = self.others.is_some_and(|n| 100.0 * n / self.cpus as f64 > MAX_OTHERS);
         let vary = self.samples >= MIN_SAMPLES && self.spread > MAX_SPREAD;
         self.steal_percent.is_some_and(|n| n > MAX_STEAL) || others || vary
     }
 
-    /// Prints a warning to standard error if the figures cannot be trusted.
-    pub fn warn(&self) {
+    fn warn(&self) {
         if self.is_busy() {
             eprintln!(
                 "warning: the machine was busy or its times vary: {}; measure again, or compare \

@@ -21,7 +21,6 @@ use crate::baseline::{
 use crate::trace::Trace;
 use report::{At, PolicyRates, Report, advice};
 
-/// Options of `avsg compare`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. A * marks the default \
@@ -42,7 +41,6 @@ pub struct Options {
     sinks: Sinks,
 }
 
-/// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check([options.trace.path()])?;
     let trace = options.trace.read()?;

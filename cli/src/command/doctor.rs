@@ -48,7 +48,6 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Runs a check in this process.
 fn run_check(options: &Options, check: Check, folder: &Path) -> Result<()> {
     progress(&format!("the check {}", check.name()));
     if check == Check::Device {

@@ -20,11 +20,12 @@ use clap::{Args, ValueEnum};
 use super::geometry::{TableKind, TableOptions};
 use super::output::OutputOptions;
 use super::soc;
+use crate::checks::require;
 use crate::output_file;
 use report::Report;
 
-/// Languages that kernels can be written in.
-const TARGETS: [&str; 1] = ["ascendc"];
+/// The language that kernels can be written in.
+const TARGET: &str = "ascendc";
 
 /// When kernels read the number of lanes that a GatherMask kept, which lists' lengths are made of.
 #[derive(ValueEnum, Clone, Copy, Debug)]
@@ -83,18 +84,14 @@ impl KernelOptions {
             GatherCount::AfterWait => CountRead::AfterWait,
             GatherCount::AtOnce => CountRead::AtOnce,
         };
-        kernels_with(&self.params()?, abi, count)
+        kernels_of(&self.params()?, abi, count)
     }
 }
 
-/// Returns the kernels of a geometry, and the plan of Stage One's columns in the unified buffer as
-/// text. A geometry that does not fit is refused with the bytes that it needs.
-pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
-    kernels_with(p, abi, CountRead::default())
-}
-
-/// Returns these kernels with counts of GatherMask that are read by `count`.
-fn kernels_with(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, String)> {
+/// Returns the kernels of a geometry, which read counts of GatherMask as `count` says, and the plan of
+/// Stage One's columns in the unified buffer as text. A geometry that does not fit is refused with the
+/// bytes that it needs.
+pub fn kernels_of(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, String)> {
     let text = match stage_one_with(p, STAGE_ONE_BYTES, count) {
         Err(Failed::TooLarge(TooLarge { needs, limit })) => {
             let value = format!("{needs} bytes for Stage One of {p}");
@@ -107,7 +104,6 @@ fn kernels_with(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, Stri
     Ok((kernels(p, &text, abi)?, text.plan))
 }
 
-/// Options of `avsg emit`.
 #[derive(Args, Debug)]
 #[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
@@ -115,7 +111,7 @@ fn kernels_with(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, Stri
                         The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
     /// Language of the kernels; ascendc is the only one
-    #[arg(long, value_name = "TARGET", default_value = "ascendc")]
+    #[arg(long, value_name = "TARGET", default_value = TARGET)]
     target: String,
     #[command(flatten)]
     kernels: KernelOptions,
@@ -132,11 +128,8 @@ pub struct Options {
 
 /// Writes the kernels if a directory is given, and prints their plan.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    if !TARGETS.contains(&options.target.as_str()) {
-        let limit = format!("the known languages are {}", TARGETS.join(", "));
-        let remedy = "choose one of them";
-        return Err(Error::invalid("--target", &options.target, limit, remedy).into());
-    }
+    let limit = format!("the known languages are {TARGET}");
+    require(options.target == TARGET, "--target", &options.target, limit, "choose one of them")?;
     options.output.check([], [])?;
     let soc = options.kernels.soc()?;
     let (kernels, plan) = options.kernels.kernels(Abi::Direct)?;

@@ -109,6 +109,16 @@ impl TableOptions {
         geometry::check(&p)?;
         Ok(p)
     }
+
+    /// Returns the lifetime rule of `p`, which these options made.
+    pub fn rule(&self, p: &Params) -> Rule {
+        if let Lifetime::Constant(l) = p.lifetime {
+            return Rule { lifetime: format!("constant:{l}"), lambda: None };
+        }
+        let given = self.lifetime.as_ref().and_then(|rule| rule.split_once(':'));
+        let lambda = given.and_then(|(_, l)| l.parse().ok()).unwrap_or(DEFAULT_LAMBDA);
+        Rule { lifetime: format!("frequency:{lambda}"), lambda: Some(lambda) }
+    }
 }
 
 /// The decay factor of [`Lifetime::frequency`].
@@ -122,18 +132,6 @@ pub struct Rule {
     /// The decay of a use per step, for the rule `frequency`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
-}
-
-impl TableOptions {
-    /// Returns the lifetime rule of `p`, which these options made.
-    pub fn rule(&self, p: &Params) -> Rule {
-        if let Lifetime::Constant(l) = p.lifetime {
-            return Rule { lifetime: format!("constant:{l}"), lambda: None };
-        }
-        let given = self.lifetime.as_ref().and_then(|rule| rule.split_once(':'));
-        let lambda = given.and_then(|(_, l)| l.parse().ok()).unwrap_or(DEFAULT_LAMBDA);
-        Rule { lifetime: format!("frequency:{lambda}"), lambda: Some(lambda) }
-    }
 }
 
 /// Parses a lifetime rule: `constant:L`, `frequency:LAMBDA` or `frequency`.

@@ -5,23 +5,21 @@ mod device;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use avsg::Error;
 use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::cpu::machine::Machine;
 use avsg::device::memory::state_words;
-use avsg::device::params::Params;
 use avsg::engine::Engine;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg::{available_memory, cpus::allowed_cpus};
+use avsg::{available_memory, cpus::allowed_cpu_count};
 use clap::Args;
 use serde::Serialize;
 
 use super::geometry::{DeviceOptions, RowOptions, Rule, TableOptions};
 use super::output::{self, Cell, OutputOptions, Page};
+use crate::checks::{at_least_1, product};
 use device::Ascend;
 
-/// Options of `avsg info`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Sizes are computed, and nothing of the deployment is allocated. Only a host pool of 4 MiB is \
@@ -127,12 +125,6 @@ struct Bytes {
     fits_here: Option<bool>,
 }
 
-/// Returns the bytes of a table: header, ids, lifetimes with one register of slack, links.
-fn table_bytes(p: &Params) -> usize {
-    let (slots, spread) = (p.slots as usize, p.spread as usize);
-    64 + 4 * slots + (slots + 64) + 4 * slots * spread
-}
-
 /// Returns the page size that a host pool of 4 MiB gets on this machine.
 fn pages(format: RowFormat) -> Result<Pages> {
     let stride: usize = format.as_slice().iter().map(|segment| segment.stride).sum();
@@ -141,25 +133,13 @@ fn pages(format: RowFormat) -> Result<Pages> {
     Ok(HostPool::new(&config)?.pages())
 }
 
-/// Multiplies `factors`; a product that overflows is an error that names `what`.
-fn product(what: &'static str, factors: &[usize]) -> Result<usize> {
-    let all = factors.iter().try_fold(1usize, |all, &factor| all.checked_mul(factor));
-    all.ok_or_else(|| {
-        let limit = "the product must fit the address space";
-        Error::invalid(what, format!("{factors:?}"), limit, "lower one of the factors").into()
-    })
-}
-
 fn measure(options: &Options) -> Result<Report> {
     let params = options.table.params(options.k, options.tokens, options.slots, options.page)?;
     let format = options.rows.format()?;
     let (layers, requests) = (options.layers, options.requests);
     let indexers = options.indexers.unwrap_or(layers);
-    for (what, n) in [("--layers", layers), ("--requests", requests), ("--indexers", indexers)] {
-        if n == 0 {
-            return Err(Error::invalid(what, n, "it must be at least 1", "pass 1 or more").into());
-        }
-    }
+    let numbers = [("--layers", layers), ("--requests", requests), ("--indexers", indexers)];
+    at_least_1(&numbers, "pass 1 or more")?;
     // An engine with the tables of all indexers.
     let config = options.device.config(params, product("tables", &[requests, indexers])?);
     let slots = params.slots as usize;
@@ -172,8 +152,7 @@ fn measure(options: &Options) -> Result<Report> {
     let host_pool_per_request = HostPool::plan_bytes(&pool)?;
     // The tables do not depend on the layers.
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
-    let table = table_bytes(&params);
-    debug_assert_eq!(table, 4 * state_words(&params));
+    let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
@@ -203,7 +182,7 @@ fn measure(options: &Options) -> Result<Report> {
         cpu: Cpu {
             machines: Machine::all().iter().map(ToString::to_string).collect(),
             chosen: machine.to_string(),
-            cores: allowed_cpus().len().max(1),
+            cores: allowed_cpu_count(),
         },
         device,
         memory: Memory { available_bytes, pages_of_trial_pool: pages(format)?.to_string() },
@@ -225,7 +204,6 @@ fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-/// Computes the sizes and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.output.check([], [])?;
     let report = measure(options)?;
@@ -235,7 +213,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { cpu, device, memory, geometry: g, bytes: b } = report;
+    let Report { cpu, device, memory, geometry, bytes: b } = report;
+    let Geometry { table, k, tokens, slots, spread, retries, rule, .. } = geometry;
+    let Geometry { layers, indexers, requests, row_bytes, context, .. } = geometry;
     let size = output::bytes;
     page.text(format!(
         "CPU       {}; {} chosen, {} cores",
@@ -250,37 +230,25 @@ fn page(report: &Report) -> Page {
         memory.pages_of_trial_pool
     ));
     page.text(format!(
-        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
-        g.table,
-        g.k,
-        g.tokens,
-        g.slots,
-        g.spread,
-        g.retries,
-        g.rule.lifetime,
-        g.row_bytes,
-        output::count(g.layers, "layer"),
-        output::count(g.indexers, "indexer"),
-        output::count(g.requests, "request"),
-        g.context
+        "geometry  {table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {}, rows of \
+         {row_bytes} bytes, {} ({}), {}, {context} tokens of context",
+        rule.lifetime,
+        output::count(*layers, "layer"),
+        output::count(*indexers, "indexer"),
+        output::count(*requests, "request"),
     ));
     let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
     let formula = format!(
-        "{} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{}",
-        g.indexers, b.table, g.spread
+        "{indexers} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}",
+        b.table
     );
     let size = |bytes: usize| Cell::shown(bytes as f64, size(bytes));
     table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula.into()]);
-    let (slots, layers) = (g.slots, g.layers);
-    let product = format!("{layers} layers x {slots} slots x {} B", g.row_bytes);
+    let product = format!("{layers} layers x {slots} slots x {row_bytes} B");
     table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product.into()]);
-    let product = format!("{layers} layers x {} rows x {} B, whole pages", g.context, g.row_bytes);
-    table.add_row([
-        "host pool".into(),
-        size(b.host_pool_per_request),
-        size(b.host_pool),
-        product.into(),
-    ]);
+    let product = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
+    let [one, all] = [b.host_pool_per_request, b.host_pool].map(size);
+    table.add_row(["host pool".into(), one, all, product.into()]);
     if let Some(bytes) = b.working_columns {
         let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
         table.add_row(["working columns".into(), Cell::none(), size(bytes), cores.into()]);

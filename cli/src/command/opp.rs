@@ -12,7 +12,6 @@ use super::emit::report::Report;
 use super::emit::{self, KernelOptions};
 use super::output::OutputOptions;
 
-/// Options of `avsg opp`.
 #[derive(Args, Debug)]
 #[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg opp --soc ascend910b3 --slots 8192 --out avsg_opp\n\n\

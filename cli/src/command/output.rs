@@ -9,10 +9,10 @@ pub use table::{Cell, Table};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use avsg::Error;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::checks::require;
 use crate::{output_file, terminal};
 
 /// The form of a command's results, and the file that holds them besides the terminal.
@@ -36,17 +36,16 @@ impl OutputOptions {
     ) -> Result<()> {
         let others: Vec<&Path> = others.into_iter().collect();
         let taken = others.iter().filter(|path| output_file::is_stdout(path)).count();
-        if taken > 1 || taken == 1 && self.to_stdout() {
-            let limit = "standard output takes one file, and another option names it";
-            return Err(Error::invalid("output", "-", limit, "name a file").into());
-        }
-        let in_tables = matches!(self.format, Format::Csv | Format::Markdown);
-        if self.to_stdout() && in_tables || taken == 1 && self.format != Format::Table {
-            let option = if taken == 1 { "output" } else { "--json" };
-            let limit = "standard output takes one form, and --format names another";
-            let remedy = "name a file, or leave out --format";
-            return Err(Error::invalid(option, "-", limit, remedy).into());
-        }
+        let files = taken + usize::from(self.to_stdout());
+        let limit = "standard output takes one file, and another option names it";
+        require(files <= 1, "output", "-", limit, "name a file")?;
+        let (option, one_form) = match self.format {
+            _ if taken == 1 => ("output", self.format == Format::Table),
+            Format::Csv | Format::Markdown => ("--json", !self.to_stdout()),
+            Format::Table | Format::Json => ("--json", true),
+        };
+        let limit = "standard output takes one form, and --format names another";
+        require(one_form, option, "-", limit, "name a file, or leave out --format")?;
         let json = self.json.as_deref().filter(|_| !self.to_stdout());
         Ok(output_file::check(json.into_iter().chain(others), inputs)?)
     }
@@ -153,11 +152,5 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// Formats a number of bytes with a decimal unit and two decimals, such as `1.50 GB`.
 pub fn bytes(n: usize) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB"];
-    let (mut value, mut unit) = (n as f64, 0);
-    while value >= 1000.0 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{n} B") } else { format!("{value:.2} {}", units[unit]) }
+    DecimalBytes(n as u64).to_string()
 }

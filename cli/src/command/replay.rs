@@ -1,6 +1,7 @@
 //! `avsg replay` runs a recorded trace through the operator and checks every byte of every returned row.
 
 mod report;
+mod results;
 mod sparse;
 mod world;
 
@@ -8,7 +9,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::results::{Results, StepResults};
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::device::params::{ID_LIMIT, MAX_SLOTS};
@@ -16,14 +16,14 @@ use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::{Error, available_memory};
 
-use super::busy::Watch;
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
 use super::trace_options::TraceOptions;
-use report::{Memory, Report};
+use crate::checks::{in_range, require};
+use report::{Memory, Report, Tally};
+use results::Results;
 use world::World;
 
-/// Options of `avsg replay`.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes \
@@ -61,7 +61,6 @@ pub struct Options {
     output: OutputOptions,
 }
 
-/// Replays the trace and prints the report.
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.output.check([options.trace.path()], options.results.as_deref())?;
     let name = || options.trace.name();
@@ -72,15 +71,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let slots = options.slots.unwrap_or(wanted);
     let page = options.page as usize;
     let params = options.table.params(trace.k, trace.tokens, slots, options.page)?;
-    if page > slots as usize {
-        let limit = format!("it must be at most S = {slots}");
-        return Err(Error::invalid("--page", page, limit, "choose 16 to 128").into());
-    }
-    if options.requests == 0 || options.requests > 4096 {
-        let limit = "it must be 1..=4096";
-        let remedy = "choose 1 to 64, for example";
-        return Err(Error::invalid("--requests", options.requests, limit, remedy).into());
-    }
+    let limit = format!("it must be at most S = {slots}");
+    require(page <= slots as usize, "--page", page, limit, "choose 16 to 128")?;
+    in_range("--requests", options.requests, 1..=4096, "choose 1 to 64, for example")?;
     let format = options.rows.format()?;
     let config = options.device.config(params, options.requests);
     let rows = rows.next_multiple_of(page.max(1));
@@ -105,10 +98,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         options.device.engine(config, &pool)?
     };
     let (report, results) = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
-    report.warn_if_disturbed();
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
-    let written = results.zip(file).map_or(Ok(()), |(results, path)| results.write(path));
+    let write = |(results, path): (Results, _)| results.write(path, trace.tokens, trace.k);
+    let written = results.zip(file).map_or(Ok(()), write);
     let shown = options.output.write_beside(file, &report, || report.page(&name()));
     written?;
     shown?;
@@ -156,10 +149,8 @@ fn pool_rows(trace: &Trace) -> Result<usize> {
             }
         }
     }
-    if rows > ID_LIMIT {
-        let limit = format!("it must be at most {ID_LIMIT}");
-        return Err(Error::invalid("sequence length", rows, limit, "shorten the trace").into());
-    }
+    let limit = format!("it must be at most {ID_LIMIT}");
+    require(rows <= ID_LIMIT, "sequence length", rows, limit, "shorten the trace")?;
     Ok(rows as usize)
 }
 
@@ -170,17 +161,14 @@ fn replay(
     mut engine: Engine,
     inputs: Inputs,
 ) -> Result<(Report, Option<Results>)> {
-    let (b, tokens, k) = (options.requests, trace.tokens, trace.k);
+    let (b, words) = (options.requests, trace.tokens * trace.k);
     let bar = output::progress(trace.steps, "replay");
     let mut world = World::new(trace, &engine, b, &inputs.used)?;
-    let rule = options.table.rule(&engine.config().params);
-    let mut plan = engine.new_plan(b * tokens, b)?;
-    let mut report = Report::new(trace, &engine, rule, inputs.sparse, inputs.memory);
-    let mut results =
-        options.results.as_ref().map(|_| Results::new(tokens, k, engine.config().cores));
-    let (mut hit, mut tag) = (vec![0u8; tokens * k], vec![0u64; tokens * k]);
-    let watch = Watch::start();
-    for step in 0..trace.steps {
+    let mut plan = engine.new_plan(b * trace.tokens, b)?;
+    let mut results = options.results.as_ref().map(|_| Results::default());
+    let mut tags = vec![0; words];
+    let mut tally = Tally::start();
+    for (step, ids) in trace.ids.chunks_exact(words).enumerate() {
         world.begin_step(trace, step);
         let segments = world.fresh();
         let fresh = Fresh { segments: &segments };
@@ -189,30 +177,18 @@ fn replay(
         let start = Instant::now();
         if options.launches == 1 {
             engine.step(&world.batch(), &mut plan, 0, fresh)?;
-            report.record_times(start.elapsed(), None);
+            tally.record_times(start.elapsed(), None);
         } else {
             engine.plan(&world.batch(), &mut plan)?;
             let planned = Instant::now();
             engine.transfer(&mut plan, 0, fresh)?;
-            report.record_times(planned - start, Some(planned.elapsed()));
+            tally.record_times(planned - start, Some(planned.elapsed()));
         }
 
-        world.verify(&engine, &plan, &mut report, &mut tag);
-        report.count(step, &plan);
+        world.verify(&engine, &plan, &mut tally, &mut tags);
+        tally.count(step, &plan);
         if let Some(results) = &mut results {
-            let list = plan.misses(0);
-            for (h, &id) in hit.iter_mut().zip(&trace.ids[step * tokens * k..]) {
-                *h = u8::from(id >= 0);
-            }
-            list.position.iter().for_each(|&p| hit[p as usize] = 0);
-            let slot: Vec<i32> = (0..tokens).flat_map(|t| plan.slots(t)).copied().collect();
-            let misses: Vec<i32> = (0..tokens).map(|t| plan.token_misses(0, t) as i32).collect();
-            let entry = |i: usize| [list.position[i], list.id[i], list.slot[i]];
-            let miss: Vec<[i32; 3]> = (0..list.id.len()).map(entry).collect();
-            let cut: Vec<i32> = engine.cuts(&plan, 0).map(|c| c as i32).collect();
-            let (slot, hit, misses, miss, cut) =
-                (&slot[..], &hit[..], &misses[..], &miss[..], &cut[..]);
-            results.push(StepResults { slot, hit, tag: &tag, misses, miss, cut })?;
+            results.push(&engine, &plan, ids, &tags);
         }
         if let Some(fresh) = fresh {
             engine.append(&world.append_batch(), 0, fresh)?;
@@ -220,6 +196,7 @@ fn replay(
         bar.inc(1);
     }
     bar.finish_and_clear();
-    report.finish(&watch);
+    let rule = options.table.rule(&engine.config().params);
+    let report = Report::new(trace, &engine, rule, inputs.sparse, inputs.memory, tally);
     Ok((report, results))
 }

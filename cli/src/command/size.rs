@@ -9,7 +9,6 @@ mod time;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use avsg::Error;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{MAX_SLOTS, MIN_SLOTS};
 use avsg::engine::MachineChoice;
@@ -18,6 +17,7 @@ use clap::Args;
 use super::geometry::{RowOptions, TableKind, TableOptions};
 use super::output::{self, Sinks};
 use super::trace_options::TraceOptions;
+use crate::checks::require;
 use deployment::{Deployment, DeploymentOptions};
 use layers::Layers;
 use report::{Copies, Curve, OtherRule, Point, Recommended, Report, Wish};
@@ -29,7 +29,6 @@ const STRIDE: usize = 64;
 /// miss the same rows, because it has no constant whose best value depends on the workload.
 const RULES: [&str; 2] = ["constant:127", "frequency:0.87"];
 
-/// Options of `avsg size`.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("lifetime", |rule| rule.help("Lifetime rule as of avsg replay, the only one to measure [default: wide both \
@@ -65,12 +64,11 @@ pub struct Options {
     sinks: Sinks,
 }
 
-/// Computes the sizes and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check([options.trace.path()])?;
-    if let Some(rate) = options.hit_rate.filter(|rate| !(0.0..=100.0).contains(rate)) {
-        let limit = "it must be 0 to 100 percent";
-        return Err(Error::invalid("--hit-rate", rate, limit, "pass 95 for 95 %").into());
+    if let Some(rate) = options.hit_rate {
+        let fits = (0.0..=100.0).contains(&rate);
+        require(fits, "--hit-rate", rate, "it must be 0 to 100 percent", "pass 95 for 95 %")?;
     }
     let report = measure(options)?;
     options.sinks.write(&report, show::page, show::chart)?;

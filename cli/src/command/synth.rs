@@ -8,7 +8,6 @@ use anyhow::Result;
 
 use super::output::{self, OutputOptions, Page};
 
-/// Options of `avsg synth`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "The same options give the same ids on every machine. Example:\n  \
                         avsg synth --gamma 0.8 --mu 0.5 --out synth.npz\n  \
@@ -41,7 +40,6 @@ pub struct Options {
     output: OutputOptions,
 }
 
-/// Generates the trace and writes it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let &Options { gamma, mu, k, steps, seed, context, .. } = options;
     let synth = Synth { gamma, mu, k, steps, seed, context };

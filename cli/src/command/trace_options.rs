@@ -43,19 +43,16 @@ impl PartOptions {
     /// Reads the part of a trace, and warns on standard error if a row repeats an id.
     pub fn read(self, path: &Path) -> Result<Trace> {
         let layer = match self.layer {
+            None => None,
             Some(Layer::One(layer)) => Some(layer),
             Some(Layer::All) => {
-                let limit = "only avsg size takes every layer";
-                return Err(
-                    Error::invalid("--layer", "all", limit, "pass the layer's number").into()
-                );
+                let (limit, remedy) =
+                    ("only avsg size takes every layer", "pass the layer's number");
+                return Err(Error::invalid("--layer", "all", limit, remedy).into());
             }
-            None => None,
         };
         let part = Part { layer, request: self.request };
-        let bar = progress(1, "read");
-        let trace = Trace::read_part(path, part).with_context(|| name_of(path))?;
-        bar.finish_and_clear();
+        let trace = with_progress(path, || Trace::read_part(path, part))?;
         warn_of_repeats(&name_of(path), &trace);
         Ok(trace)
     }
@@ -66,14 +63,19 @@ impl PartOptions {
         if !matches!(self.layer, Some(Layer::All)) {
             return Ok(vec![self.read(path)?]);
         }
-        let bar = progress(1, "read");
-        let layers = Trace::read_layers(path, self.request).with_context(|| name_of(path))?;
-        bar.finish_and_clear();
+        let layers = with_progress(path, || Trace::read_layers(path, self.request))?;
         for (number, trace) in layers.iter().enumerate() {
             warn_of_repeats(&format!("{}, layer {number}", name_of(path)), trace);
         }
         Ok(layers)
     }
+}
+
+fn with_progress<T>(path: &Path, read: impl FnOnce() -> avsg::Result<T>) -> Result<T> {
+    let bar = progress(1, "read");
+    let read = read().with_context(|| name_of(path))?;
+    bar.finish_and_clear();
+    Ok(read)
 }
 
 fn warn_of_repeats(name: &str, trace: &Trace) {

@@ -1,6 +1,7 @@
 //! The part of a file's arrays that is taken as the trace: one layer, one request.
 
 use crate::array::Array;
+use crate::checks::require;
 use avsg::{Error, Result};
 
 /// The layer and the request that are taken from arrays with axes for them.
@@ -54,10 +55,8 @@ impl Part {
         };
         let (mut parts, mut at) = (1, 0);
         for ((option, name, index), &count) in self.axes().zip(&array.shape[1..]) {
-            if index >= count {
-                let limit = format!("array {} has {count} {name}, counted from 0", array.name);
-                return Err(Error::invalid(option, index, limit, "choose one of them"));
-            }
+            let limit = format!("array {} has {count} {name}, counted from 0", array.name);
+            require(index < count, option, index, limit, "choose one of them")?;
             (parts, at) = (parts * count, at * count + index);
         }
         Ok(Cut { array, shape: [steps, tokens, k], parts, at })

@@ -6,6 +6,7 @@ use super::part::Part;
 use super::source::Source;
 use super::{MAX_ID, Trace, id_above_limit};
 use crate::array::{Array, Kind};
+use crate::checks::require;
 use avsg::{Error, Result};
 
 /// The arrays of a trace file.
@@ -21,17 +22,30 @@ enum Ids {
     Gaps([Array; 2]),
 }
 
-/// Reads a part of an `.npy`, `.npz` or `.safetensors` file, in the plain or the compressed form.
-pub(super) fn read(path: &Path, part: Part) -> Result<Trace> {
-    Arrays::open(path)?.trace(part)
-}
+impl Trace {
+    /// Reads a trace from a file, or from standard input if the path is `-`: an `.npy` (ids, `[steps,
+    /// N_q, K]` or `[steps, K]`), or an `.npz` or `.safetensors` (`ids` and optionally `stable`, or the
+    /// compressed form with gaps in two byte planes). Values are signed or unsigned integers of 32 or
+    /// 64 bits; -1 that was converted to an unsigned type is padding.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        Self::read_part(path, Part::default())
+    }
 
-/// Reads every layer of a file whose ids have an axis for them, in the order of that axis.
-pub(super) fn read_layers(path: &Path, request: Option<usize>) -> Result<Vec<Trace>> {
-    let arrays = Arrays::open(path)?;
-    let part = |layer| Part { layer: Some(layer), request };
-    let (Ids::Plain(ids) | Ids::Gaps([ids, _])) = &arrays.ids;
-    (0..part(0).layers(ids)?).map(|layer| arrays.trace(part(layer))).collect()
+    /// Reads one layer, one request or both of a file with more axes: `ids` `[steps, layers, requests,
+    /// N_q, K]`, where layers and requests are there if `part` names one of them, and N_q may be
+    /// missing. `stable` is `[steps]`, or `[steps, requests]` if `part` names a request.
+    pub fn read_part(path: impl AsRef<Path>, part: Part) -> Result<Self> {
+        Arrays::open(path.as_ref())?.trace(part)
+    }
+
+    /// Reads every layer of a file with `ids` `[steps, layers, requests, N_q, K]`, where requests are there
+    /// if `request` names one of them, and N_q may be missing.
+    pub fn read_layers(path: impl AsRef<Path>, request: Option<usize>) -> Result<Vec<Self>> {
+        let arrays = Arrays::open(path.as_ref())?;
+        let part = |layer| Part { layer: Some(layer), request };
+        let (Ids::Plain(ids) | Ids::Gaps([ids, _])) = &arrays.ids;
+        (0..part(0).layers(ids)?).map(|layer| arrays.trace(part(layer))).collect()
+    }
 }
 
 impl Arrays {
@@ -49,16 +63,10 @@ impl Arrays {
         if source.has("gap_lo") && source.has("gap_hi") && source.has("context_len") {
             let low = source.array("gap_lo")?.of(&[Kind::U8])?;
             let high = source.array("gap_hi")?.of(&[Kind::U8])?;
-            if low.shape != high.shape {
-                let limit = format!("the shape of gap_lo is {:?}", low.shape);
-                let value = format!("{:?}", high.shape);
-                return Err(Error::invalid(
-                    "shape of gap_hi",
-                    value,
-                    limit,
-                    "write the file again",
-                ));
-            }
+            let value = format!("{:?}", high.shape);
+            let limit = format!("the shape of gap_lo is {:?}", low.shape);
+            let same = low.shape == high.shape;
+            require(same, "shape of gap_hi", value, limit, "write the file again")?;
             let stable = Some(source.array("context_len")?.of(&Kind::NUMBERS)?);
             return Ok(Self { ids: Ids::Gaps([low, high]), stable });
         }

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use safetensors::tensor::{Metadata, SafeTensors};
+use safetensors::{Dtype, SafeTensors};
 
 use crate::array::{Array, Kind, wrong_kind};
+use crate::checks::require;
 use crate::npz::{self, Archive, MAX_BYTES, first_line};
 use avsg::{Error, Result};
 
@@ -14,15 +15,7 @@ use avsg::{Error, Result};
 pub(super) enum Source {
     Npy(Vec<u8>),
     Npz(Box<Archive>),
-    Safetensors(Tensors),
-}
-
-/// The content of a `.safetensors` file.
-pub(super) struct Tensors {
-    bytes: Vec<u8>,
-    /// The byte at which the tensors begin.
-    start: usize,
-    metadata: Metadata,
+    Safetensors(Vec<u8>),
 }
 
 impl Source {
@@ -35,7 +28,8 @@ impl Source {
         }
         // A .safetensors file begins with the length of its header in 8 bytes, and a header is JSON.
         if bytes.get(8) == Some(&b'{') && bytes[4..8] == [0; 4] {
-            return Tensors::new(&name, bytes).map(Self::Safetensors);
+            tensors(&name, &bytes)?;
+            return Ok(Self::Safetensors(bytes));
         }
         if bytes.starts_with(b"PK") {
             return Ok(Self::Npz(Box::new(Archive::new(&name, bytes)?)));
@@ -55,7 +49,10 @@ impl Source {
         let mut names = match self {
             Self::Npy(_) => Vec::new(),
             Self::Npz(archive) => archive.names(),
-            Self::Safetensors(tensors) => tensors.metadata.offset_keys(),
+            Self::Safetensors(bytes) => SafeTensors::deserialize(bytes).map_or_else(
+                |_| Vec::new(),
+                |all| all.names().into_iter().map(str::to_owned).collect(),
+            ),
         };
         names.sort_unstable();
         names
@@ -66,40 +63,35 @@ impl Source {
         match self {
             Self::Npy(bytes) => npz::parse(name, std::mem::take(bytes)),
             Self::Npz(archive) => archive.array(name),
-            Self::Safetensors(tensors) => tensors.array(name),
+            Self::Safetensors(bytes) => tensor(name, bytes),
         }
     }
 }
 
-impl Tensors {
-    fn new(name: &str, bytes: Vec<u8>) -> Result<Self> {
-        // `deserialize` also checks that the tensors fill the file.
-        let parsed =
-            SafeTensors::deserialize(&bytes).and_then(|_| SafeTensors::read_metadata(&bytes));
-        let (header, metadata) = parsed.map_err(|e| {
-            let limit = format!("it is not a complete .safetensors file ({})", first_line(&e));
-            npz::invalid(limit, name, "copy or write the file again")
-        })?;
-        Ok(Self { bytes, start: 8 + header, metadata })
-    }
+/// Parses the header of a `.safetensors` file, and checks that its tensors fill the file.
+fn tensors<'a>(name: &str, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
+    SafeTensors::deserialize(bytes).map_err(|e| {
+        let limit = format!("it is not a complete .safetensors file ({})", first_line(&e));
+        npz::invalid(limit, name, "copy or write the file again")
+    })
+}
 
-    fn array(&self, name: &str) -> Result<Array> {
-        let Some(info) = self.metadata.info(name) else {
-            let limit = "the file has no such tensor";
-            return Err(npz::invalid(limit, format!("array {name}"), "save it under this name"));
-        };
-        let kind = match info.dtype {
-            safetensors::Dtype::U8 => Kind::U8,
-            safetensors::Dtype::I32 => Kind::I32,
-            safetensors::Dtype::U32 => Kind::U32,
-            safetensors::Dtype::I64 => Kind::I64,
-            safetensors::Dtype::U64 => Kind::U64,
-            other => return Err(wrong_kind(name, &format!("{other:?}"), &Kind::NUMBERS)),
-        };
-        let (from, to) = info.data_offsets;
-        let bytes = self.bytes[self.start + from..self.start + to].to_vec();
-        Array::new(name, info.shape.clone(), kind, bytes, 0)
-    }
+/// Reads one tensor of a `.safetensors` file.
+fn tensor(name: &str, bytes: &[u8]) -> Result<Array> {
+    let missing = |_| {
+        let limit = "the file has no such tensor";
+        npz::invalid(limit, format!("array {name}"), "save it under this name")
+    };
+    let view = tensors(name, bytes)?.tensor(name).map_err(missing)?;
+    let kind = match view.dtype() {
+        Dtype::U8 => Kind::U8,
+        Dtype::I32 => Kind::I32,
+        Dtype::U32 => Kind::U32,
+        Dtype::I64 => Kind::I64,
+        Dtype::U64 => Kind::U64,
+        other => return Err(wrong_kind(name, &format!("{other:?}"), &Kind::NUMBERS)),
+    };
+    Array::new(name, view.shape().to_vec(), kind, view.data().to_vec(), 0)
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>> {
@@ -117,9 +109,7 @@ fn read(path: &Path, name: &str) -> Result<Vec<u8>> {
         let file = File::open(path).map_err(|e| os("open", e))?;
         file.take(limit).read_to_end(&mut bytes).map_err(|e| os("read", e))?;
     }
-    if bytes.len() as u64 > MAX_BYTES {
-        let limit = format!("a trace has at most {MAX_BYTES} bytes");
-        return Err(npz::invalid(limit, name, "split the trace"));
-    }
+    let limit = format!("a trace has at most {MAX_BYTES} bytes");
+    require(bytes.len() as u64 <= MAX_BYTES, "trace", name, limit, "split the trace")?;
     Ok(bytes)
 }

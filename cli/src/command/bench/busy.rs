@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use avsg::cpus::{allowed_cpus, restrict_thread};
 use avsg::device::params::Params;
-use avsg::engine::{Batch, Config, Engine};
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::engine::Config;
+use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
 use clap::Args;
 use serde::Serialize;
 
-use super::planners::fill_batch;
-use super::stats::summary;
+use super::planners::{EnginePlanner, Planner as _, fill_batch, rows_of};
+use super::stats::{summary, us_since};
 use super::workload::Workload;
-use super::{Host, short};
-use crate::command::output::{self, Cell, OutputOptions, Page};
+use super::{Host, number, short};
+use crate::checks::at_least_1;
+use crate::command::output::{self, OutputOptions, Page};
 use crate::trace::Trace;
 
-/// Steps that run first and are not timed.
 const WARM_UP: usize = 20;
 /// Rounds; each times a part of the steps undisturbed, and another part disturbed.
 const ROUNDS: usize = 4;
@@ -30,7 +30,6 @@ const START: Duration = Duration::from_millis(100);
 /// The largest ratio of the medians that the CPU device is meant to have.
 const GOAL: f64 = 2.5;
 
-/// Options of the measurement.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(flatten)]
@@ -67,7 +66,6 @@ struct Report {
     goal: f64,
 }
 
-/// Microseconds of a step.
 #[derive(Serialize)]
 struct Times {
     steps: usize,
@@ -120,7 +118,6 @@ impl Drop for Spinners {
     }
 }
 
-/// Options of the process that spins.
 #[derive(Args, Debug)]
 pub struct SpinOptions {
     /// The CPU that it spins on
@@ -142,8 +139,7 @@ pub fn spin(options: &SpinOptions) -> Result<()> {
 
 /// The engine, and the steps of its batches.
 struct Steps {
-    engine: Engine,
-    plan: avsg::plan::Plan,
+    planner: EnginePlanner,
     traces: Vec<Trace>,
     ids: Vec<i32>,
     next: usize,
@@ -154,53 +150,30 @@ impl Steps {
     fn new(options: &Options) -> Result<Self> {
         let steps = 2 * options.steps + WARM_UP;
         let traces = options.workload.streams(options.requests, steps)?;
-        let k = traces[0].k;
-        let rows = traces.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
-        let params = Params::wide(u32::try_from(k).unwrap_or(u32::MAX), 1, options.slots);
-        let pool = PoolConfig::new(1, rows, RowFormat::single(options.row_bytes)?);
-        let engine = Engine::new(Config::new(params, options.requests), HostPool::new(&pool)?)?;
-        let plan = engine.new_plan(options.requests, options.requests)?;
-        Ok(Self { engine, plan, traces, ids: Vec::new(), next: 0, misses: 0 })
+        let k = u32::try_from(traces[0].k).unwrap_or(u32::MAX);
+        let config = Config::new(Params::wide(k, 1, options.slots), options.requests);
+        let format = RowFormat::single(options.row_bytes)?;
+        let planner = EnginePlanner::new(config, &PoolConfig::new(1, rows_of(&traces), format))?;
+        Ok(Self { planner, traces, ids: Vec::new(), next: 0, misses: 0 })
     }
 
     /// Runs `count` steps and adds their times in microseconds.
     fn run(&mut self, count: usize, times: &mut Vec<f64>) -> Result<()> {
-        let n = self.traces.len();
-        let (k, rows) = (self.traces[0].k, self.engine.pool().rows() as i32);
-        let cu_q: Vec<i32> = (0..=n as i32).collect();
         for _ in 0..count {
             fill_batch(&self.traces, 1, self.next, &mut self.ids);
             self.next += 1;
-            let batch = Batch {
-                ids: &self.ids,
-                ids_stride: k,
-                k,
-                cu_q: &cu_q,
-                state: &cu_q[..n],
-                generation: &vec![1; n],
-                stable_len: &vec![-1; n],
-                seq_len: &vec![rows; n],
-                block_table: &[],
-                block_stride: 0,
-                indexer: 0,
-            };
             let start = Instant::now();
-            self.engine.step(&batch, &mut self.plan, 0, None)?;
-            times.push(start.elapsed().as_secs_f64() * 1e6);
-            self.misses += self.plan.total_misses();
+            self.planner.step(&self.ids)?;
+            times.push(us_since(start));
+            self.misses += self.planner.misses();
         }
         Ok(())
     }
 }
 
-/// Runs the measurement and prints it.
 pub fn run(options: &Options) -> Result<()> {
-    for (what, value) in [("--requests", options.requests), ("--steps", options.steps)] {
-        if value == 0 {
-            let limit = "it must be at least 1";
-            return Err(avsg::Error::invalid(what, value, limit, "leave it out").into());
-        }
-    }
+    let numbers = [("--requests", options.requests), ("--steps", options.steps)];
+    at_least_1(&numbers, "leave it out")?;
     options.output.check(options.workload.path(), [])?;
     let mut steps = Steps::new(options)?;
     steps.run(WARM_UP, &mut Vec::new())?;
@@ -252,18 +225,17 @@ fn page(report: &Report) -> Page {
         "mean, us",
         "worst, us",
     ]);
-    let us = |value: f64| Cell::shown(value, short(value));
     let both =
         [("undisturbed", &report.undisturbed), ("a process spins on each CPU", &report.disturbed)];
     for (name, times) in both {
         table.add_row([
             name.into(),
             times.steps.into(),
-            us(times.first_decile_us),
-            us(times.median_us),
-            us(times.median_per_request_us),
-            us(times.mean_us),
-            us(times.worst_us),
+            number(times.first_decile_us),
+            number(times.median_us),
+            number(times.median_per_request_us),
+            number(times.mean_us),
+            number(times.worst_us),
         ]);
     }
     page.table(table);

@@ -1,70 +1,40 @@
 //! The matchers that `avsg bench match` times.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
-use crate::baseline::{HashMapLru, LruCrate, Matcher, Miss, PreviousStep, ScalarTable};
+use crate::baseline::{HashMapLru, LruCrate, Matcher, PreviousStep, ScalarTable};
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
 
-/// A matcher that is timed.
-pub trait Contender {
-    /// Matches the ids of one token: gives each id a slot and lists the misses.
-    fn step(&mut self, ids: &[i32]);
+/// A matcher that is timed: it gives each id of one token a slot and lists the misses.
+pub type Contender = Box<dyn FnMut(&[i32])>;
 
-    /// Matches the ids of one token and returns the time that it took.
-    fn time(&mut self, ids: &[i32]) -> Duration {
-        let start = Instant::now();
-        self.step(black_box(ids));
-        start.elapsed()
-    }
+fn stage_one(params: &Params, machine: Machine) -> Result<Contender> {
+    let mut table = StandaloneTable::new(params)?;
+    Ok(Box::new(move |ids| _ = black_box(table.step_on(machine, ids, 1, -1))))
 }
 
-/// This operator's Stage One.
-struct StageOne {
-    table: StandaloneTable,
-    machine: Machine,
-}
-
-impl Contender for StageOne {
-    fn step(&mut self, ids: &[i32]) {
-        black_box(self.table.step_on(self.machine, ids, 1, -1));
-    }
-}
-
-/// A baseline and its output arrays.
-struct Baseline<M> {
-    matcher: M,
-    slots: Vec<i32>,
-    misses: Vec<Miss>,
-}
-
-impl<M: Matcher> Contender for Baseline<M> {
-    fn step(&mut self, ids: &[i32]) {
-        self.matcher.step(ids, &mut self.slots, &mut self.misses);
-        black_box((&self.slots, &self.misses));
-    }
-}
-
-fn baseline<M: Matcher + 'static>(matcher: M, k: usize) -> Box<dyn Contender> {
-    Box::new(Baseline { matcher, slots: vec![-1; k], misses: Vec::with_capacity(k) })
+fn baseline(mut matcher: impl Matcher + 'static, k: usize) -> Contender {
+    let (mut slots, mut misses) = (vec![-1; k], Vec::with_capacity(k));
+    Box::new(move |ids| {
+        matcher.step(ids, &mut slots, &mut misses);
+        black_box((&slots, &misses));
+    })
 }
 
 /// Returns, in this order: this operator on each of `machines`, the scalar table, dual pointer,
 /// HashMap + LRU, and the LRU crate.
-pub fn line_up(params: &Params, machines: [Machine; 2]) -> Result<Vec<Box<dyn Contender>>> {
+pub fn line_up(params: &Params, machines: [Machine; 2]) -> Result<Vec<Contender>> {
     let (k, slots) = (params.k as usize, params.slots as usize);
-    let mut all: Vec<Box<dyn Contender>> = Vec::new();
-    for machine in machines {
-        all.push(Box::new(StageOne { table: StandaloneTable::new(params)?, machine }));
-    }
-    all.extend([
+    let [own, emu] = machines.map(|machine| stage_one(params, machine));
+    Ok(vec![
+        own?,
+        emu?,
         baseline(ScalarTable::new(slots)?, k),
         baseline(PreviousStep::new(k)?, k),
         baseline(HashMapLru::new(slots)?, k),
         baseline(LruCrate::new(slots)?, k),
-    ]);
-    Ok(all)
+    ])
 }

@@ -1,89 +1,32 @@
 //! `avsg bench match` measures the time of Stage One beside other ways to match, on the same steps.
 
+use std::hint::black_box;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::baseline::count_operator_hits;
 use crate::draw::{self, Labels, Series, Shape};
 use crate::trace::Trace;
 use anyhow::Result;
-use avsg::Error;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
-use clap::Args;
 use serde::Serialize;
 
-use super::contenders::{Contender, line_up};
-use super::stats::summary;
-use super::workload::Workload;
+use super::contenders::line_up;
+use super::match_options::Options;
+use super::stats::{in_turns, us_since};
 use super::{Host, number, race, warn_of_skipped, with_ratio};
+use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{MachineKind, Rule, TableKind, TableOptions};
-use crate::command::output::{self, Cell, Page, Sinks, Table};
+use crate::command::geometry::{Rule, TableKind};
+use crate::command::output::{self, Cell, Page, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
 const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
-
-/// Options of `avsg bench match`.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "All contenders run the same steps in one run, in turns of 25 steps, so that noise affects all of \
-                  them alike. The ids of a token are shuffled. The first 20 steps are not timed. Compare only \
-                  ratios within one run. The times in the JSON are:\n  \
-                  median_us        this operator on the chosen vector machine\n  \
-                  emu_us           this operator on the vector machine emu, one lane at a time\n  \
-                  scalar_us        the operator's table written by hand for a scalar core\n  \
-                  dual_pointer_us  the previous step's rows as the buffer, matched by sort and two pointers\n  \
-                  hashmap_lru_us   the standard HashMap and the lru crate\n  \
-                  lru_crate_us     the lru crate without a HashMap\n\
-                  They are medians over the timed steps. hit_rate is in percent and leaves out the first step."
-)]
-pub struct Options {
-    #[command(flatten)]
-    workload: Workload,
-    /// K, the ids selected per token; from a trace with more, the K ids with the smallest hashes are
-    /// kept, and a K above the trace's is skipped
-    #[arg(long, value_name = "K,..", value_delimiter = ',', default_value = "256,512,1024,2048")]
-    k: Vec<usize>,
-    /// S, the slots per request and layer; powers of two from 64 to 32768; combinations with K above S
-    /// are skipped
-    #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "2048,8192")]
-    slots: Vec<u32>,
-    /// Kinds of hash table
-    #[arg(
-        long,
-        value_enum,
-        value_name = "T,..",
-        value_delimiter = ',',
-        default_value = "paper,wide"
-    )]
-    table: Vec<TableKind>,
-    /// Links per slot of the wide table: 1, 2 or 4 [default: 4]
-    #[arg(long, value_name = "N")]
-    spread: Option<u32>,
-    /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
-    #[arg(long, value_name = "R")]
-    retries: Option<u32>,
-    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or frequency:LAMBDA
-    /// (least frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide
-    /// only; frequency alone is frequency:0.87) [default: wide frequency:0.87 if K < S < 4*K, else
-    /// constant:127; paper constant:16]
-    #[arg(long, value_name = "RULE")]
-    lifetime: Option<String>,
-    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
-    #[arg(long, value_enum, default_value = "auto")]
-    machine: MachineKind,
-    /// Steps to time, 1 to 1000000; fewer if the trace is shorter
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    steps: usize,
-    #[command(flatten)]
-    race: race::RaceOptions,
-    #[command(flatten)]
-    sinks: Sinks,
-}
 
 #[derive(Serialize)]
 struct Report {
@@ -106,7 +49,6 @@ struct Row {
     steps: usize,
     /// In percent after the first step; null if no later step selects an id.
     hit_rate: Option<f64>,
-    /// Median of this operator.
     median_us: f64,
     /// The ninth decile of this operator's times divided by their median.
     time_spread: f64,
@@ -120,7 +62,6 @@ struct Row {
     lru_crate_us: f64,
 }
 
-/// A combination of K and a table that is measured.
 struct Case {
     k: usize,
     params: Params,
@@ -128,78 +69,35 @@ struct Case {
     rule: Rule,
 }
 
-impl Options {
-    fn table(&self, table: TableKind) -> TableOptions {
-        // If one run measures both tables, an option that only `wide` accepts applies to `wide` only.
-        let skip_wide_options = table == TableKind::Paper && self.table.len() > 1;
-        let frequency = self.lifetime.as_ref().is_some_and(|rule| rule.starts_with("frequency"));
-        TableOptions {
-            table,
-            spread: self.spread.filter(|_| !skip_wide_options),
-            retries: self.retries,
-            lifetime: self.lifetime.clone().filter(|_| !(skip_wide_options && frequency)),
-            primes: None,
-        }
-    }
-
-    /// Returns the options that a race of whole batches shares with this bench.
-    fn race_common(&self) -> race::Common<'_> {
-        race::Common {
-            workload: &self.workload,
-            k: &self.k,
-            slots: &self.slots,
-            table: TableOptions {
-                table: TableKind::Wide,
-                spread: self.spread,
-                retries: self.retries,
-                lifetime: self.lifetime.clone(),
-                primes: None,
-            },
-            machine: self.machine.choice(),
-            steps: self.steps,
-            sinks: &self.sinks,
-        }
-    }
-
-    /// Returns the combinations that can be run, and names the others on standard error.
-    fn combinations(&self, trace_k: usize) -> Result<Vec<Case>> {
-        warn_of_skipped(&self.k, &self.slots, trace_k)?;
-        let mut all = Vec::new();
-        for &slots in &self.slots {
-            for &table in &self.table {
-                for &k in self.k.iter().filter(|&&k| k <= trace_k.min(slots as usize)) {
-                    let name = if table == TableKind::Paper { "paper" } else { "wide" };
-                    let options = self.table(table);
-                    let params = options.params(k, 1, slots, 0)?;
-                    all.push(Case { k, params, table: name, rule: options.rule(&params) });
-                }
+/// Returns the combinations that can be run, and names the others on standard error.
+fn combinations(options: &Options, trace_k: usize) -> Result<Vec<Case>> {
+    warn_of_skipped(&options.k, &options.slots, trace_k)?;
+    let mut all = Vec::new();
+    for &slots in &options.slots {
+        for &kind in &options.tables {
+            for &k in options.k.iter().filter(|&&k| k <= trace_k.min(slots as usize)) {
+                let table = if kind == TableKind::Paper { "paper" } else { "wide" };
+                let options = options.table(kind);
+                let params = options.params(k, 1, slots, 0)?;
+                all.push(Case { k, params, table, rule: options.rule(&params) });
             }
         }
-        Ok(all)
     }
+    Ok(all)
 }
 
-/// Runs the measurement and prints it.
 pub fn run(options: &Options) -> Result<()> {
     options.sinks.check(options.workload.path())?;
-    if options.steps == 0 || options.steps > 1_000_000 {
-        let limit = "it must be 1..=1000000";
-        return Err(
-            Error::invalid("--steps", options.steps, limit, "choose 1000, for example").into()
-        );
-    }
-    if let Some(requests) = options.race.requests {
-        return race::run(&options.race, requests, &options.race_common());
+    in_range("--steps", options.steps, 1..=1_000_000, "choose 1000, for example")?;
+    if let Some(requests) = options.requests {
+        return race::run(options, requests);
     }
     let trace = options.workload.load(options.steps + WARM_UP)?;
-    if trace.steps <= WARM_UP {
-        let limit =
-            format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");
-        return Err(
-            Error::invalid("trace steps", trace.steps, limit, "record a longer trace").into()
-        );
-    }
-    let combinations = options.combinations(trace.k)?;
+    let limit =
+        format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");
+    let is_long = trace.steps > WARM_UP;
+    require(is_long, "trace steps", trace.steps, limit, "record a longer trace")?;
+    let combinations = combinations(options, trace.k)?;
     let bar = output::progress(combinations.len(), "match");
     let mut rows = Vec::new();
     let watch = Watch::start();
@@ -209,9 +107,8 @@ pub fn run(options: &Options) -> Result<()> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let spread = rows.iter().map(|row| row.time_spread).fold(f64::NAN, f64::max);
-    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
-    disturbance.warn();
+    let spreads = rows.iter().map(|row| row.time_spread);
+    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spreads);
     let (machine, workload) = (Host::detect(), options.workload.name());
     let report = Report { machine, workload, disturbance, rows };
     options.sinks.write(&report, page, chart)
@@ -222,20 +119,19 @@ fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
     let params = &params;
     let emu = Machine::find(MachineChoice::Emu)?;
     let mut contenders = line_up(params, [machine, emu])?;
-    let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
-    for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {
-        for turn in 0..contenders.len() {
-            // The first contender of a block loads the ids into the caches, so the first one rotates.
-            let index = (round + turn) % contenders.len();
-            for step in from..trace.steps.min(from + BLOCK) {
-                let time = Contender::time(&mut *contenders[index], trace.row(step, 0));
-                if step >= WARM_UP {
-                    times[index].push(time.as_secs_f64() * 1e6);
-                }
+    let rounds = trace.steps.div_ceil(BLOCK);
+    let summaries = in_turns(rounds, contenders.len(), |round, contender, times| {
+        for step in (round * BLOCK..trace.steps).take(BLOCK) {
+            let ids = black_box(trace.row(step, 0));
+            let start = Instant::now();
+            contenders[contender](ids);
+            let us = us_since(start);
+            if step >= WARM_UP {
+                times.push(us);
             }
         }
-    }
-    let summaries: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
+        Ok(())
+    })?;
     Ok(Row {
         k: trace.k,
         slots: params.slots,

@@ -1,4 +1,4 @@
-//! The planners that `avsg bench match --requests B` races, and the steps that they plan.
+//! The planners that `avsg bench match --requests B` races and `avsg bench busy` times, and their steps.
 
 use anyhow::Result;
 use avsg::device::params::Params;
@@ -10,6 +10,7 @@ use avsg::rows::RowFormat;
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
 use crate::trace::Trace;
+use avsg_testkit::batch::OwnedBatch;
 
 /// Bytes of a pool's row. No planner copies rows, so the shortest row serves.
 const ROW_BYTES: usize = 8;
@@ -17,7 +18,6 @@ const ROW_BYTES: usize = 8;
 /// The sizes of a race.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// B, the number of requests.
     pub requests: usize,
     /// N_q, the tokens of a request in one step.
     pub tokens: usize,
@@ -66,70 +66,59 @@ impl Planner for PerTokenLru {
     }
 }
 
-/// This operator's Stage One, as a serving engine calls it.
+/// This operator's engine with one table for each request, as a serving engine calls it.
 pub struct EnginePlanner {
     engine: Engine,
     plan: Plan,
-    k: usize,
-    cu_q: Vec<i32>,
-    state: Vec<i32>,
-    generation: Vec<i32>,
-    stable_len: Vec<i32>,
-    seq_len: Vec<i32>,
+    /// The batch of every step but its ids.
+    batch: OwnedBatch,
 }
 
 impl EnginePlanner {
-    /// Creates an engine with one table for each request of `params.tokens` tokens. A race with one
-    /// table for each token passes parameters of one token.
-    pub fn new(sizes: &Sizes, params: Params, machine: MachineChoice) -> Result<Self> {
-        let tokens = params.tokens as usize;
-        let (rows, requests) =
-            (sizes.requests * sizes.tokens, sizes.requests * sizes.tokens / tokens);
-        let pool = PoolConfig {
-            pages: Pages::Plain,
-            ..PoolConfig::new(1, sizes.ids, RowFormat::single(ROW_BYTES)?)
-        };
-        let config = Config { cores: sizes.threads, machine, ..Config::new(params, requests) };
-        let engine = Engine::new(config, HostPool::new(&pool)?)?;
-        Ok(Self {
-            plan: engine.new_plan(rows, requests)?,
-            engine,
-            k: params.k as usize,
-            cu_q: (0..=requests).map(|request| (request * tokens) as i32).collect(),
-            state: (0..requests as i32).collect(),
-            generation: vec![1; requests],
-            stable_len: vec![-1; requests],
-            seq_len: vec![sizes.ids as i32; requests],
-        })
+    /// Creates an engine whose requests have `config.params.tokens` tokens each.
+    pub fn new(config: Config, pool: &PoolConfig) -> Result<Self> {
+        let (p, requests) = (config.params, config.states);
+        let batch = OwnedBatch::uniform(p.k as usize, requests, p.tokens as usize, pool.rows);
+        let engine = Engine::new(config, HostPool::new(pool)?)?;
+        Ok(Self { plan: engine.new_plan(batch.rows(), requests)?, engine, batch })
     }
 
     /// Returns the name of the vector machine that runs the kernels.
     pub fn machine(&self) -> &'static str {
         self.engine.machine().unwrap_or("none")
     }
+
+    /// Plans a step and copies the missing rows.
+    pub fn step(&mut self, ids: &[i32]) -> Result<()> {
+        let batch = Batch { ids, ..self.batch.batch() };
+        Ok(self.engine.step(&batch, &mut self.plan, 0, None)?)
+    }
 }
 
 impl Planner for EnginePlanner {
     fn plan(&mut self, ids: &[i32]) -> Result<()> {
-        let batch = Batch {
-            ids,
-            ids_stride: self.k,
-            k: self.k,
-            cu_q: &self.cu_q,
-            state: &self.state,
-            generation: &self.generation,
-            stable_len: &self.stable_len,
-            seq_len: &self.seq_len,
-            block_table: &[],
-            block_stride: 0,
-            indexer: 0,
-        };
-        Ok(self.engine.plan(&batch, &mut self.plan)?)
+        Ok(self.engine.plan(&Batch { ids, ..self.batch.batch() }, &mut self.plan)?)
     }
 
     fn misses(&mut self) -> usize {
         self.plan.total_misses()
     }
+}
+
+impl Sizes {
+    /// Creates an engine with one table for every `params.tokens` tokens of a request.
+    pub fn planner(&self, params: Params, machine: MachineChoice) -> Result<EnginePlanner> {
+        let tables = self.requests * self.tokens / params.tokens as usize;
+        let format = RowFormat::single(ROW_BYTES)?;
+        let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, self.ids, format) };
+        let config = Config { cores: self.threads, machine, ..Config::new(params, tables) };
+        EnginePlanner::new(config, &pool)
+    }
+}
+
+/// Returns the number of rows that a pool needs for every id of these traces.
+pub fn rows_of(traces: &[Trace]) -> usize {
+    traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1)
 }
 
 /// Fills `ids` with a step's batch `[B, N_q, K]`. Request b reads its own trace, of which N_q rows in

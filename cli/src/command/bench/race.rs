@@ -7,60 +7,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use avsg::Error;
-use avsg::cpus::allowed_cpus;
-use avsg::engine::MachineChoice;
-use clap::Args;
+use avsg::cpus::allowed_cpu_count;
 use serde::Serialize;
 
-use super::planners::{EnginePlanner, PerTokenLru, Planner, Sizes, fill_batch};
-use super::stats::summary;
-use super::workload::Workload;
+use super::match_options::Options;
+use super::planners::{EnginePlanner, PerTokenLru, Planner, Sizes, fill_batch, rows_of};
+use super::stats::{in_turns, us_since};
 use super::{Host, warn_of_skipped, with_ratio};
+use crate::checks::in_range;
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::TableOptions;
-use crate::command::output::{self, Cell, Page, Sinks, Table};
+use crate::command::geometry::TableKind;
+use crate::command::output::{self, Cell, Page, Table};
 use crate::trace::Trace;
 
-/// Steps that run first and are not timed.
 const WARM_UP: usize = 40;
 /// Steps of one planner's turn.
 const BLOCK: usize = 20;
 /// The pause before a turn, in which the idle threads of the last planner fall asleep.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// Options of a race of whole batches.
-#[derive(Args, Debug)]
-pub struct RaceOptions {
-    /// B, the requests of a batch, 1 to 64: races whole batches against the algorithm and the threads
-    /// of vLLM-Ascend's host function lru_resident_compact, with tables of the kind wide
-    #[arg(long, value_name = "B")]
-    pub requests: Option<usize>,
-    /// N_q, the tokens of a request in one step, 1 to 8; with --requests only
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "requests")]
-    tokens: usize,
-    /// Threads of each planner, 1 to 64; with --requests only [default: 8, or the CPUs that this
-    /// process may use if they are fewer]
-    #[arg(long, value_name = "N", requires = "requests")]
-    threads: Option<usize>,
-}
-
-/// What `avsg bench match` has in common for rows and for whole batches.
-pub struct Common<'a> {
-    /// The workload of every request.
-    pub workload: &'a Workload,
-    /// The values of K.
-    pub k: &'a [usize],
-    /// The slots of each buffer.
-    pub slots: &'a [u32],
-    /// The table's options.
-    pub table: TableOptions,
-    /// The vector machine of this operator.
-    pub machine: MachineChoice,
-    /// Steps to time.
-    pub steps: usize,
-    /// Where the results go.
-    pub sinks: &'a Sinks,
-}
 
 #[derive(Serialize)]
 struct Report {
@@ -94,55 +58,47 @@ struct Row {
     first_decile_ratio: f64,
 }
 
-fn check(what: &'static str, value: usize, max: usize, remedy: &'static str) -> Result<()> {
-    if (1..=max).contains(&value) {
-        return Ok(());
-    }
-    Err(Error::invalid(what, value, format!("it must be 1..={max}"), remedy).into())
-}
-
 /// Runs the race of batches of `requests` requests and prints it.
-pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Result<()> {
-    check("--requests", requests, 64, "choose 8, for example")?;
-    check("--tokens", options.tokens, 8, "choose 1 without drafts, 4 with three drafts")?;
-    let threads = options.threads.unwrap_or_else(|| allowed_cpus().len().clamp(1, 8));
-    check("--threads", threads, 64, "choose the cores of the machine")?;
-    if let Some(plot) = &common.sinks.plot {
+pub fn run(options: &Options, requests: usize) -> Result<()> {
+    let &Options { ref workload, ref slots, tokens, steps, .. } = options;
+    in_range("--requests", requests, 1..=64, "choose 8, for example")?;
+    in_range("--tokens", tokens, 1..=8, "choose 1 without drafts, 4 with three drafts")?;
+    let threads = options.threads.unwrap_or_else(|| allowed_cpu_count().min(8));
+    in_range("--threads", threads, 1..=64, "choose the cores of the machine")?;
+    if let Some(plot) = &options.sinks.plot {
         let limit = "a race of whole batches draws no chart";
         return Err(Error::invalid("--plot", plot.display(), limit, "leave it out").into());
     }
-    let tokens = options.tokens;
-    let all = common.workload.streams(requests, (common.steps + WARM_UP) * tokens)?;
-    let ids = all.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
-    let sizes = Sizes { requests, tokens, threads, ids };
-    warn_of_skipped(common.k, common.slots, all[0].k)?;
+    let all = workload.streams(requests, (steps + WARM_UP) * tokens)?;
+    let sizes = Sizes { requests, tokens, threads, ids: rows_of(&all) };
+    warn_of_skipped(&options.k, slots, all[0].k)?;
     let mut rows = Vec::new();
-    let bar = output::progress(common.slots.len() * common.k.len(), "match");
+    let bar = output::progress(slots.len() * options.k.len(), "match");
     let watch = Watch::start();
-    for &slots in common.slots {
-        for &k in common.k {
+    for &slots in slots {
+        for &k in &options.k {
             if k <= all[0].k.min(slots as usize) {
                 let traces = all.iter().map(|t| t.take_k(k)).collect::<avsg::Result<Vec<_>>>()?;
-                rows.extend(measure(&traces, &sizes, slots, common)?);
+                rows.extend(measure(&traces, &sizes, slots, options)?);
             }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    let spread = rows.iter().map(|row: &Row| row.time_spread).fold(f64::NAN, f64::max);
-    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
-    disturbance.warn();
-    let (machine, workload) = (Host::detect(), common.workload.name());
+    let spreads = rows.iter().map(|row: &Row| row.time_spread);
+    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spreads);
+    let (machine, workload) = (Host::detect(), workload.name());
     let report = Report { machine, workload, requests, tokens, threads, disturbance, rows };
-    common.sinks.output.write(&report, || page(&report))
+    options.sinks.output.write(&report, || page(&report))
 }
 
 /// Races the planners at one K and S. A table for each request needs N_q * K slots and is left out
 /// if S is smaller.
-fn measure(traces: &[Trace], sizes: &Sizes, slots: u32, common: &Common<'_>) -> Result<Vec<Row>> {
+fn measure(traces: &[Trace], sizes: &Sizes, slots: u32, options: &Options) -> Result<Vec<Row>> {
     let k = traces[0].k;
+    let table = options.table(TableKind::Wide);
     let engine = |tokens: usize| -> Result<EnginePlanner> {
-        EnginePlanner::new(sizes, common.table.params(k, tokens, slots, 0)?, common.machine)
+        sizes.planner(table.params(k, tokens, slots, 0)?, options.machine.choice())
     };
     let tokens = sizes.requests * sizes.tokens;
     let mut planners: Vec<(String, usize, Box<dyn Planner>)> = Vec::new();
@@ -156,27 +112,23 @@ fn measure(traces: &[Trace], sizes: &Sizes, slots: u32, common: &Common<'_>) -> 
         planners.push((name, sizes.requests, Box::new(shared)));
     }
     let steps = traces[0].steps / sizes.tokens;
-    let mut times = vec![Vec::with_capacity(steps); planners.len()];
     let mut misses = vec![0; planners.len()];
     let mut ids = Vec::new();
-    for (round, from) in (0..steps).step_by(BLOCK).enumerate() {
-        for turn in 0..planners.len() {
-            let index = (round + turn) % planners.len();
-            let planner = &mut planners[index].2;
-            thread::sleep(PAUSE);
-            for step in from..steps.min(from + BLOCK) {
-                fill_batch(traces, sizes.tokens, step, &mut ids);
-                let start = Instant::now();
-                planner.plan(black_box(&ids))?;
-                let time = start.elapsed();
-                if step >= WARM_UP {
-                    times[index].push(time.as_secs_f64() * 1e6);
-                    misses[index] += planner.misses();
-                }
+    let all = in_turns(steps.div_ceil(BLOCK), planners.len(), |round, index, times| {
+        let planner = &mut planners[index].2;
+        thread::sleep(PAUSE);
+        for step in (round * BLOCK..steps).take(BLOCK) {
+            fill_batch(traces, sizes.tokens, step, &mut ids);
+            let start = Instant::now();
+            planner.plan(black_box(&ids))?;
+            let us = us_since(start);
+            if step >= WARM_UP {
+                times.push(us);
+                misses[index] += planner.misses();
             }
         }
-    }
-    let all: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
+        Ok(())
+    })?;
     let row = |(index, (planner, buffers, _)): (usize, (String, usize, _))| Row {
         k,
         slots,

@@ -1,13 +1,15 @@
-//! The summary of a list of times.
+//! Times of contenders that run in turns, and their summary.
+
+use std::time::Instant;
+
+use anyhow::Result;
 
 /// Median, means and first decile of a list of times, in the unit of the times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
-    /// The median.
     pub median: f64,
     /// The mean without the fastest and the slowest tenth, which leaves out interruptions.
     pub trimmed_mean: f64,
-    /// The mean of all times.
     pub mean: f64,
     /// The first decile, which approximates a run without interruptions. Where threads wait for each
     /// other, an interruption of one of them delays the result by a time slice, and on a shared machine
@@ -32,6 +34,29 @@ pub fn summary(times: &mut [f64]) -> Summary {
     let first_decile = times.get(times.len() / 10).copied().unwrap_or_default();
     let spread = times.get(times.len() * 9 / 10).map_or(f64::NAN, |ninth| ninth / median);
     Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile, spread }
+}
+
+/// Returns the microseconds since an instant.
+pub fn us_since(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e6
+}
+
+/// Runs `turn(round, contender, times)` for every contender in every round, and summarises the times that
+/// each contender added. The first contender of a round loads what all of them read into the caches, so
+/// the first one rotates.
+pub fn in_turns(
+    rounds: usize,
+    contenders: usize,
+    mut turn: impl FnMut(usize, usize, &mut Vec<f64>) -> Result<()>,
+) -> Result<Vec<Summary>> {
+    let mut times = vec![Vec::new(); contenders];
+    for round in 0..rounds {
+        for at in 0..contenders {
+            let contender = (round + at) % contenders;
+            turn(round, contender, &mut times[contender])?;
+        }
+    }
+    Ok(times.iter_mut().map(|times| summary(times)).collect())
 }
 
 #[cfg(test)]

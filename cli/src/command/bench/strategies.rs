@@ -6,21 +6,25 @@ use anyhow::{Context, Result};
 use avsg::cpu::worker_pool::{Stage, WorkerPool};
 use avsg::device::stage_two::{RequestMisses, Strategy, for_each_range};
 use avsg::engine::Engine;
+use avsg_testkit::splitmix::SplitMix64;
 use serde::Serialize;
 
-use super::miss_lists::{STRATEGIES, miss_lists};
-use super::stats::summary;
+use super::stats::{in_turns, us_since};
+
+/// The strategies in the order of the columns, with their names.
+pub const STRATEGIES: [(&str, Strategy); 3] = [
+    ("S1 (requests)", Strategy::Request),
+    ("S2 (positions)", Strategy::Position),
+    ("S3 (misses)", Strategy::Balanced),
+];
 
 /// One row of the table; arrays of three are S1, S2, S3.
 #[derive(Serialize)]
 pub struct Row {
-    /// Requests per batch.
     pub requests: usize,
-    /// Percent of the selected ids that are resident.
     pub reuse: u32,
     /// The layout of the hits among a request's ids: contiguous or scattered.
     pub hits: &'static str,
-    /// Rows that are copied.
     pub rows: usize,
     /// Microseconds of a transfer, the first decile.
     pub measured_us: [f64; 3],
@@ -34,7 +38,6 @@ pub struct Bench<'a> {
     pub workers: WorkerPool,
     /// The pool's rows in random order.
     pub order: &'a [i32],
-    /// Transfers of each strategy.
     pub repeats: usize,
 }
 
@@ -42,17 +45,15 @@ impl Bench<'_> {
     /// Measures one cell: all three strategies over the same misses, in turns.
     pub fn cell(&mut self, requests: usize, reuse: u32, scattered: bool) -> Result<Row> {
         let k = self.engine.config().params.k as usize;
-        let lists = miss_lists(k, requests, reuse, scattered, 7);
+        let lists = miss_lists(k, requests, reuse, scattered);
         let rows = lists.iter().map(Vec::len).sum();
-        let mut times = [const { Vec::new() }; 3];
-        for repeat in 0..self.repeats {
-            for turn in 0..3 {
-                let index = (repeat + turn) % 3;
-                let time = self.transfer(STRATEGIES[index], &lists, k, 3 * repeat + turn)?;
-                times[index].push(time);
-            }
-        }
-        let measured_us = times.map(|mut t| summary(&mut t).first_decile);
+        let mut transfers = 0;
+        let summaries = in_turns(self.repeats, 3, |_, index, times| {
+            times.push(self.transfer(STRATEGIES[index].1, &lists, k, transfers)?);
+            transfers += 1;
+            Ok(())
+        })?;
+        let measured_us = std::array::from_fn(|index| summaries[index].first_decile);
         let bytes = self.engine.pool().format().bytes();
         Ok(Row {
             requests,
@@ -97,6 +98,23 @@ impl Bench<'_> {
         self.workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &|_, _| () }))?;
         let start = Instant::now();
         self.workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
-        Ok(start.elapsed().as_secs_f64() * 1e6)
+        Ok(us_since(start))
     }
+}
+
+/// Returns for each request the positions of its `k` ids that miss, when `reuse` percent hit. The hits are
+/// the first positions, or random ones if `scattered`.
+fn miss_lists(k: usize, requests: usize, reuse: u32, scattered: bool) -> Vec<Vec<i32>> {
+    let hits = k * reuse as usize / 100;
+    let mut random = SplitMix64::new(7);
+    let list = |_| {
+        let mut positions: Vec<i32> = (0..k as i32).collect();
+        if scattered {
+            random.shuffle(&mut positions);
+        }
+        let mut missing = positions.split_off(hits);
+        missing.sort_unstable();
+        missing
+    };
+    (0..requests).map(list).collect()
 }

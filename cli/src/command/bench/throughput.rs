@@ -11,7 +11,8 @@ use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
-use super::stats::{Summary, summary};
+use super::stats::{Summary, in_turns, us_since};
+use avsg_testkit::batch::OwnedBatch;
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
 pub const REQUESTS: usize = 8;
@@ -30,23 +31,17 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Throughputs in 10^9 bytes per second, at the first decile of the times.
 #[derive(Serialize)]
 pub struct Throughput {
-    /// Bytes per row.
     pub row_bytes: usize,
-    /// Rows of one transfer.
     pub rows: usize,
-    /// Cores that copy.
     pub cores: usize,
     /// The copier that the engine uses.
     pub copier: String,
-    /// Throughput of the engine's transfer.
     pub engine_gbs: f64,
     /// The ninth decile of the engine's times divided by their median.
     pub time_spread: f64,
     /// Throughput of the loop with one `memcpy` per row.
     pub memcpy_gbs: f64,
-    /// Throughput of the fastest loop.
     pub best_loop_gbs: f64,
-    /// The copier of the fastest loop.
     pub best_loop: String,
     /// The engine's throughput in percent of the fastest loop's.
     pub percent_of_best: f64,
@@ -54,12 +49,9 @@ pub struct Throughput {
     pub loops: Vec<Loop>,
 }
 
-/// The throughput of one copy loop.
 #[derive(Serialize)]
 pub struct Loop {
-    /// The copier of the loop.
     pub copier: String,
-    /// Throughput in 10^9 bytes per second.
     pub gbs: f64,
 }
 
@@ -98,46 +90,31 @@ struct ColdBatches {
     order: Vec<i32>,
     /// Position in `order` of the next batch.
     position: usize,
-    generation: i32,
-    k: usize,
-    requests: usize,
-    /// The batch's first state.
-    first: usize,
+    batch: OwnedBatch,
 }
 
 impl ColdBatches {
     /// Plans the next rows. A new generation empties the tables. The states differ from the last
     /// batch's, because the slots of a model with many layers are not in the cache either.
     fn plan(&mut self, engine: &mut Engine, plan: &mut Plan) -> Result<()> {
-        let need = self.requests * self.k;
+        let requests = self.batch.state.len();
+        let need = requests * self.batch.k;
         if self.position + need > self.order.len() {
             self.position = 0;
         }
         let ids = &self.order[self.position..][..need];
         self.position += need;
-        self.generation += 1;
+        self.batch.generation.iter_mut().for_each(|generation| *generation += 1);
         // The last state belongs to the plan that wakes the workers.
         let states = engine.config().states - 1;
-        self.first =
-            if self.first + 2 * self.requests > states { 0 } else { self.first + self.requests };
-        let (n, first) = (self.requests as i32, self.first as i32);
-        engine.plan(
-            &Batch {
-                ids,
-                ids_stride: self.k,
-                k: self.k,
-                cu_q: &(0..=n).collect::<Vec<_>>(),
-                state: &(first..first + n).collect::<Vec<_>>(),
-                generation: &vec![self.generation; self.requests],
-                stable_len: &vec![-1; self.requests],
-                seq_len: &vec![self.order.len() as i32; self.requests],
-                block_table: &[],
-                block_stride: 0,
-                indexer: 0,
-            },
-            plan,
-        )?;
-        Ok(())
+        let next = self.first() + requests;
+        let first = if next + requests > states { 0 } else { next };
+        (first as i32..).zip(&mut self.batch.state).for_each(|(state, out)| *out = state);
+        Ok(engine.plan(&Batch { ids, ..self.batch.batch() }, plan)?)
+    }
+
+    fn first(&self) -> usize {
+        self.batch.state[0] as usize
     }
 }
 
@@ -145,20 +122,9 @@ impl ColdBatches {
 /// workers before a timed transfer.
 fn plan_wake_up(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
     let mut plan = engine.new_plan(1, 1)?;
-    let batch = Batch {
-        ids,
-        ids_stride: ids.len(),
-        k: ids.len(),
-        cu_q: &[0, 1],
-        state: &[engine.config().states as i32 - 1],
-        generation: &[-1],
-        stable_len: &[-1],
-        seq_len: &[engine.pool().rows() as i32],
-        block_table: &[],
-        block_stride: 0,
-        indexer: 0,
-    };
-    engine.plan(&batch, &mut plan)?;
+    let mut batch = OwnedBatch::uniform(ids.len(), 1, 1, engine.pool().rows());
+    (batch.state[0], batch.generation[0]) = (engine.config().states as i32 - 1, -1);
+    engine.plan(&Batch { ids, ..batch.batch() }, &mut plan)?;
     Ok(plan)
 }
 
@@ -168,39 +134,33 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     let (config, bytes) = (engine.config().clone(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
-    let order_of_batches = order.to_vec();
-    let mut batches =
-        ColdBatches { order: order_of_batches, position: 0, generation: 0, k, requests, first: 0 };
+    let batch = OwnedBatch::uniform(k, requests, 1, order.len());
+    let mut batches = ColdBatches { order: order.to_vec(), position: 0, batch };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
     let threads = engine.threads().unwrap_or(1);
     let workers = WorkerPool::new(&WorkerConfig::new(threads))?;
-    let mut times = vec![Vec::with_capacity(repeats); LOOPS.len() + 1];
-    for repeat in 0..repeats {
-        for turn in 0..times.len() {
-            let contender = (repeat + turn) % times.len();
-            // Each contender copies other rows, so that the last one's rows are not in its cache.
-            batches.plan(engine, &mut plan)?;
-            thread::sleep(PAUSE);
-            let time = if contender == LOOPS.len() {
-                engine.transfer(&mut wake_up, 0, None)?;
-                let start = Instant::now();
-                engine.transfer(&mut plan, 0, None)?;
-                start.elapsed()
-            } else {
-                let copies = Copies::new(engine, &plan, batches.first)?;
-                let wake = Stage { pieces: cores, run: &|_, _| () };
-                workers.launch(u64::MAX, None, Some(wake))?;
-                let start = Instant::now();
-                let copy = |core, _| copies.copy(LOOPS[contender], bytes, core, cores);
-                workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
-                start.elapsed()
-            };
-            times[contender].push(time.as_secs_f64() * 1e6);
-        }
-    }
+    let summaries = in_turns(repeats, LOOPS.len() + 1, |_, contender, times| {
+        // Each contender copies other rows, so that the last one's rows are not in its cache.
+        batches.plan(engine, &mut plan)?;
+        thread::sleep(PAUSE);
+        times.push(if contender == LOOPS.len() {
+            engine.transfer(&mut wake_up, 0, None)?;
+            let start = Instant::now();
+            engine.transfer(&mut plan, 0, None)?;
+            us_since(start)
+        } else {
+            let copies = Copies::new(engine, &plan, batches.first())?;
+            let wake = Stage { pieces: cores, run: &|_, _| () };
+            workers.launch(u64::MAX, None, Some(wake))?;
+            let start = Instant::now();
+            let copy = |core, _| copies.copy(LOOPS[contender], bytes, core, cores);
+            workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
+            us_since(start)
+        });
+        Ok(())
+    })?;
     let rows = plan.total_misses();
-    let summaries: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
     let rate = |summary: &Summary| (rows * bytes) as f64 / summary.first_decile / 1e3;
     let rates: Vec<f64> = summaries.iter().map(rate).collect();
     let best = (0..LOOPS.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);

@@ -5,29 +5,26 @@ use std::path::Path;
 use crate::draw::{self, Labels, Series, Shape};
 use anyhow::Result;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
-use avsg::cpus::{MAX_CORES, allowed_cpus};
+use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
+use avsg::geometry;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg::{Error, geometry};
 use avsg_testkit::splitmix::SplitMix64;
 use clap::Args;
 use serde::Serialize;
 
-use super::strategies::{Bench, Row};
+use super::strategies::{Bench, Row, STRATEGIES};
 use super::throughput::{self, Throughput};
 use super::{Host, number};
+use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
 
-/// The names of the strategies.
-const STRATEGIES: [&str; 3] = ["S1 (requests)", "S2 (positions)", "S3 (misses)"];
-
-/// Options of `avsg bench transfer`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "The first table compares the engine's transfer of cold plans (all K ids of 8 requests miss) with \
@@ -77,34 +74,22 @@ struct Report {
 
 impl Options {
     fn check(&self) -> Result<()> {
-        let range = |what, value: usize, low: usize, high: usize, remedy| {
-            let limit = format!("it must be {low}..={high}");
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(Error::invalid(what, value, limit, remedy))
-        };
         for &requests in &self.requests {
-            range("--requests", requests, 1, 1024, "choose batch sizes in this range")?;
+            in_range("--requests", requests, 1..=1024, "choose batch sizes in this range")?;
         }
         for &reuse in &self.reuse {
-            range(
-                "--reuse",
-                reuse as usize,
-                0,
-                99,
-                "choose 75, for example; only misses are copied",
-            )?;
+            let remedy = "choose 75, for example; only misses are copied";
+            in_range("--reuse", reuse, 0..=99, remedy)?;
         }
         for &bytes in &self.row_bytes {
-            range("--row-bytes", bytes, 1, 1 << 20, "choose 1152 or 656, for example")?;
+            in_range("--row-bytes", bytes, 1..=1 << 20, "choose 1152 or 656, for example")?;
         }
         if let Some(cores) = self.cores {
-            range("--cores", cores, 1, MAX_CORES, "leave it out to use all CPUs")?;
+            in_range("--cores", cores, 1..=MAX_CORES, "leave it out to use all CPUs")?;
         }
-        range("--repeats", self.repeats, 1, 10_000, "choose 15, for example")?;
-        range("--rows-in-pool", self.rows_in_pool, self.k, 1 << 22, "choose many times K")?;
-        Ok(())
+        in_range("--repeats", self.repeats, 1..=10_000, "choose 15, for example")?;
+        let rows = self.k..=1 << 22;
+        Ok(in_range("--rows-in-pool", self.rows_in_pool, rows, "choose many times K")?)
     }
 
     /// Returns the number of states: enough for the largest batch, at least 32 so that their slots
@@ -126,16 +111,13 @@ impl Options {
         let pool = PoolConfig::new(1, self.rows_in_pool, format);
         let (rows, words) = Engine::bytes_needed(&config, &pool)?;
         let bytes = HostPool::plan_bytes(&pool)?.saturating_add(rows).saturating_add(words);
-        if bytes > MAX_BYTES {
-            let limit = format!("this bench takes at most {MAX_BYTES} bytes");
-            let remedy = "lower --rows-in-pool, --requests, --k or --row-bytes";
-            return Err(Error::invalid("memory", format!("{bytes} bytes"), limit, remedy).into());
-        }
+        let limit = format!("this bench takes at most {MAX_BYTES} bytes");
+        let remedy = "lower --rows-in-pool, --requests, --k or --row-bytes";
+        require(bytes <= MAX_BYTES, "memory", format!("{bytes} bytes"), limit, remedy)?;
         Ok(Engine::new(config, HostPool::new(&pool)?)?)
     }
 }
 
-/// Runs the measurements and prints them.
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
     options.sinks.check(None)?;
@@ -165,10 +147,9 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     bar.finish_and_clear();
-    let cores = options.cores.unwrap_or_else(|| allowed_cpus().len().max(1));
-    let spread = throughput.iter().map(|row: &Throughput| row.time_spread).fold(f64::NAN, f64::max);
-    let disturbance = watch.stop(3 * options.repeats * throughput.len(), spread);
-    disturbance.warn();
+    let cores = options.cores.unwrap_or_else(allowed_cpu_count);
+    let spreads = throughput.iter().map(|row: &Throughput| row.time_spread);
+    let disturbance = watch.stop(3 * options.repeats * throughput.len(), spreads);
     let (machine, k) = (Host::detect(), options.k);
     let report = Report { machine, k, disturbance, throughput, cores, strategies };
     options.sinks.write(&report, page, chart)
@@ -203,7 +184,7 @@ fn page(report: &Report) -> Page {
     }
     page.table(table);
     let columns = ["layout of hits", "reuse, %", "B"].map(str::to_owned).into_iter();
-    let throughputs = STRATEGIES.map(|name| format!("{name}, GB/s"));
+    let throughputs = STRATEGIES.map(|(name, _)| format!("{name}, GB/s"));
     let mut table = Table::new(columns.chain(throughputs)).titled("S1, S2 and S3");
     for row in &report.strategies {
         let first = [row.hits.into(), row.reuse.into(), row.requests.into()];
@@ -220,7 +201,7 @@ fn chart(folder: &Path, report: &Report) -> Result<()> {
     kinds.dedup();
     for (reuse, hits) in kinds {
         let rows = || report.strategies.iter().filter(|r| (r.reuse, r.hits) == (reuse, hits));
-        let series = |(at, name): (usize, &&str)| Series {
+        let series = |(at, (name, _)): (usize, &(&str, _))| Series {
             name: (*name).into(),
             shape: Shape::Joined,
             points: rows().map(|r| (r.requests as f64, r.measured_gbs[at])).collect(),

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::checks::require;
 use crate::command::trace_options::PartOptions;
 use crate::synth::{CONTEXT, Synth};
 use crate::trace::Trace;
 use anyhow::Result;
-use avsg::Error;
 use clap::Args;
 
-/// Synthetic steps, if no number is given.
-const STEPS: usize = 1000;
+/// K of the synthetic workload.
+const K: usize = 2048;
 /// The ids of all requests of a race, which are kept in 2 GiB.
 const MAX_IDS: usize = 1 << 29;
 
@@ -32,24 +32,20 @@ impl Workload {
         self.trace.as_deref()
     }
 
-    /// Returns the name of the workload in results.
     pub fn name(&self) -> String {
         let stem = self.trace.as_ref().and_then(|path| path.file_stem());
         stem.map_or("synthetic gamma 0.8 mu 0.5".into(), |s| s.to_string_lossy().into_owned())
     }
 
-    /// Loads at most `steps` steps of one token each, with the ids of a token in random order; `None`
-    /// takes the whole trace, or [`STEPS`] synthetic steps. An indexer's ids are not sorted, and sorted
-    /// ids would make a matcher that sorts look faster.
-    pub fn load(&self, steps: impl Into<Option<usize>>) -> Result<Trace> {
-        let steps = steps.into().unwrap_or(if self.trace.is_some() { usize::MAX } else { STEPS });
-        let trace = match &self.trace {
-            Some(path) => self.part.read(path)?.as_mtp0(),
-            None => {
-                let (gamma, mu, k, seed) = (0.8, 0.5, 2048, 1);
-                Synth { gamma, mu, k, steps, seed, context: CONTEXT }.trace()?
-            }
-        };
+    /// Returns the recorded trace with every token as a step, if there is one.
+    fn recorded(&self) -> Result<Option<Trace>> {
+        self.trace.as_ref().map(|path| Ok(self.part.read(path)?.as_mtp0())).transpose()
+    }
+
+    /// Loads at most `steps` steps of one token each, with the ids of a token in random order. An
+    /// indexer's ids are not sorted, and sorted ids would make a matcher that sorts look faster.
+    pub fn load(&self, steps: usize) -> Result<Trace> {
+        let trace = self.recorded()?.map_or_else(|| synthetic(steps, 1), Ok)?;
         Ok(trace.truncated(steps)?.shuffled(1))
     }
 
@@ -57,27 +53,23 @@ impl Workload {
     /// order. Requests of a recorded trace begin at different rows of it and go on at its start;
     /// requests of the synthetic workload have different seeds.
     pub fn streams(&self, requests: usize, rows: usize) -> Result<Vec<Trace>> {
-        let recorded = match &self.trace {
-            Some(path) => Some(self.part.read(path)?.as_mtp0()),
-            None => None,
-        };
-        let k = recorded.as_ref().map_or(2048, |trace| trace.k);
-        if requests.saturating_mul(rows).saturating_mul(k) > MAX_IDS {
-            let limit = format!("its batches may have {MAX_IDS} ids together");
-            let value = format!("{requests} requests of {rows} rows of {k} ids");
-            return Err(Error::invalid("race", value, limit, "choose fewer --steps").into());
-        }
+        let recorded = self.recorded()?;
+        let k = recorded.as_ref().map_or(K, |trace| trace.k);
+        let value = format!("{requests} requests of {rows} rows of {k} ids");
+        let limit = format!("its batches may have {MAX_IDS} ids together");
+        let fits = requests.saturating_mul(rows).saturating_mul(k) <= MAX_IDS;
+        require(fits, "race", value, limit, "choose fewer --steps")?;
         let stream = |request: usize| -> Result<Trace> {
-            let Some(trace) = &recorded else {
-                let (gamma, mu, k, seed) = (0.8, 0.5, 2048, 1 + request as u64);
-                let synth = Synth { gamma, mu, k, steps: rows, seed, context: CONTEXT };
-                return Ok(synth.trace()?.shuffled(seed));
-            };
+            let seed = 1 + request as u64;
+            let Some(trace) = &recorded else { return Ok(synthetic(rows, seed)?.shuffled(seed)) };
             let first = request * trace.steps / requests;
             let ids = (first..first + rows).flat_map(|row| trace.row(row % trace.steps, 0));
-            Ok(Trace::new(ids.copied().collect(), None, [rows, 1, trace.k])?
-                .shuffled(1 + request as u64))
+            Ok(Trace::new(ids.copied().collect(), None, [rows, 1, k])?.shuffled(seed))
         };
         (0..requests).map(stream).collect()
     }
+}
+
+fn synthetic(steps: usize, seed: u64) -> Result<Trace> {
+    Ok(Synth { gamma: 0.8, mu: 0.5, k: K, steps, seed, context: CONTEXT }.trace()?)
 }

@@ -46,7 +46,6 @@ pub struct At {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Advice {
     pub slots: u32,
-    /// The options that choose it.
     pub options: String,
     /// Whether it is what the library does without these options.
     pub default: bool,

@@ -3,7 +3,6 @@
 
 use clap::ValueEnum;
 
-/// A check of a device.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// The device's name, cores and memory
@@ -48,6 +47,19 @@ impl Check {
     /// The checks of the five kernels.
     pub const KERNELS: [Self; 5] =
         [Self::Reset, Self::Plan, Self::Transfer, Self::Append, Self::Step];
+
+    /// The properties that are measured one by one, by their names in the report.
+    pub const PROPERTIES: [(&str, Self); 9] = [
+        ("int32_overflow", Self::Overflow),
+        ("gather_rate", Self::Gather),
+        ("sync_all_cost", Self::SyncAll),
+        ("launch_cost", Self::Launch),
+        ("mte2_rows_in_flight", Self::RowsInFlight),
+        ("hugetlb_registration", Self::Hugetlb),
+        ("largest_registration", Self::LargestRegistration),
+        ("rewritten_row_seen", Self::RewrittenRow),
+        ("match_latency", Self::MatchLatency),
+    ];
 
     /// Returns the name on the command line.
     pub fn name(self) -> String {

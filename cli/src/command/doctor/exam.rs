@@ -15,7 +15,10 @@ use super::check::Check;
 use super::harness;
 use super::options::Options;
 use super::report::{Bandwidth, Device, Field, Kernel, Report, Status, Toolkit};
-use super::watch::{self, End};
+use super::watch;
+
+/// The result of a check, or how its process ended without one.
+type Ended<T> = Result<T, (Status, String)>;
 
 /// Runs a check in a process of its own.
 fn watch<T: DeserializeOwned>(options: &Options, check: Check, folder: &Path) -> Result<Ended<T>> {
@@ -34,17 +37,9 @@ fn watch<T: DeserializeOwned>(options: &Options, check: Check, folder: &Path) ->
     }
     command.args(["--check", &check.name()]).arg(folder);
     Ok(match watch::run(&mut command, Duration::from_secs(options.limit))? {
-        End::Result(text) => Ended::Result(serde_json::from_str(&text)?),
-        End::Hung(text) => Ended::Not(Status::Hung, text),
-        End::Died(text) => Ended::Not(Status::Faulted, text),
+        Ok(text) => Ok(serde_json::from_str(&text)?),
+        Err(end) => Err(end),
     })
-}
-
-/// The end of a check.
-enum Ended<T> {
-    Result(T),
-    /// It gave no result.
-    Not(Status, String),
 }
 
 /// Returns the CANN of this machine, and what it is too old for.
@@ -78,11 +73,9 @@ pub fn examine(options: &Options) -> Result<Report> {
     }
     let described = watch::<Result<Device, String>>(options, Check::Device, Path::new(""))?;
     let (device, no_device, failure) = match described {
-        Ended::Result(Ok(device)) => (Some(device), None, None),
-        Ended::Result(Err(reason)) => {
-            (None, Some(reason.clone()), Some(format!("no device: {reason}")))
-        }
-        Ended::Not(_, text) => (None, None, Some(format!("the device does not answer: {text}"))),
+        Ok(Ok(device)) => (Some(device), None, None),
+        Ok(Err(reason)) => (None, Some(reason.clone()), Some(format!("no device: {reason}"))),
+        Err((_, text)) => (None, None, Some(format!("the device does not answer: {text}"))),
     };
     let chip = device.as_ref().map_or("", |device| &device.soc);
     let build = match &failure {
@@ -92,14 +85,14 @@ pub fn examine(options: &Options) -> Result<Report> {
             harness::build(options, chip)
         }
     };
-    if let (Err(error), None) = (&build, &failure) {
-        eprintln!("the kernels were not built: {error:#}");
-    }
+    let not_built = || {
+        let text = format!("the kernels were not built: {:#}", build.as_ref().err()?);
+        eprintln!("{text}");
+        Some(text)
+    };
+    let failure = failure.or_else(not_built);
     let mut exam =
         Exam { options, folder: build.as_ref().ok().cloned(), failure, kernels: BTreeMap::new() };
-    if let (Err(error), None) = (&build, &exam.failure) {
-        exam.failure = Some(format!("the kernels were not built: {error:#}"));
-    }
     let gather_mask_count = exam.field(Check::GatherCount)?;
     if let (Some(count), true) = (gather_mask_count.value.as_str(), exam.folder.is_some()) {
         eprintln!("the count of GatherMask: {count}");
@@ -119,15 +112,9 @@ pub fn examine(options: &Options) -> Result<Report> {
         device,
         build,
         gather_mask_count,
-        int32_overflow: exam.field(Check::Overflow)?,
-        gather_rate: exam.field(Check::Gather)?,
-        sync_all_cost: exam.field(Check::SyncAll)?,
-        launch_cost: exam.field(Check::Launch)?,
-        mte2_rows_in_flight: exam.field(Check::RowsInFlight)?,
-        hugetlb_registration: exam.field(Check::Hugetlb)?,
-        largest_registration: exam.field(Check::LargestRegistration)?,
-        rewritten_row_seen: exam.field(Check::RewrittenRow)?,
-        match_latency: exam.field(Check::MatchLatency)?,
+        properties: (Check::PROPERTIES.into_iter())
+            .map(|(name, check)| Ok((name, exam.field(check)?)))
+            .collect::<Result<_>>()?,
         h2d_bandwidth: Bandwidth {
             request_s1: only_balanced(),
             position_s2: only_balanced(),
@@ -136,9 +123,7 @@ pub fn examine(options: &Options) -> Result<Report> {
         },
         // This check is the last one, because it makes a kernel fault.
         kernel_fault_code: exam.field(Check::FaultCode)?,
-        kernels: exam
-            .kernels
-            .into_iter()
+        kernels: (exam.kernels.into_iter())
             .map(|(check, kernel)| (kernel_name(check), kernel))
             .collect(),
     })
@@ -164,14 +149,12 @@ impl Exam<'_> {
         let kernel = |need: &Check| {
             let kernel = self.kernels.get(need).filter(|kernel| kernel.status != Status::Good)?;
             let name = kernel_name(*need);
-            Some(
-                format!("it needs {name}, which was not right: {:?}", kernel.status).to_lowercase(),
-            )
+            let words = format!("it needs {name}, which was not right: {:?}", kernel.status);
+            Some(words.to_lowercase())
         };
         self.failure.clone().or_else(|| check.needs().iter().find_map(kernel))
     }
 
-    /// Runs the check of a kernel.
     fn kernel(&mut self, check: Check) -> Result<()> {
         if !self.options.selects(check) {
             return Ok(());
@@ -180,10 +163,8 @@ impl Exam<'_> {
             (Some(reason), _) => Kernel::bad(Status::NotRun, reason),
             (None, folder) => {
                 let folder = folder.as_deref().unwrap_or(Path::new(""));
-                match watch(self.options, check, folder)? {
-                    Ended::Result(kernel) => kernel,
-                    Ended::Not(status, text) => Kernel::bad(status, text),
-                }
+                watch(self.options, check, folder)?
+                    .unwrap_or_else(|(status, text)| Kernel::bad(status, text))
             }
         };
         if self.folder.is_some() {
@@ -195,7 +176,6 @@ impl Exam<'_> {
         Ok(())
     }
 
-    /// Runs a measurement.
     fn field(&self, check: Check) -> Result<Field> {
         if !self.options.selects(check) {
             return Ok(Field::without_value("it was not asked for".into(), ""));
@@ -204,12 +184,9 @@ impl Exam<'_> {
             return Ok(Field::without_value(reason, ""));
         }
         let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-        Ok(match watch(self.options, check, folder)? {
-            Ended::Result(field) => field,
-            Ended::Not(_, text) => {
-                eprintln!("{}: {text}", check.name());
-                Field::without_value(text, "")
-            }
-        })
+        Ok(watch(self.options, check, folder)?.unwrap_or_else(|(_, text)| {
+            eprintln!("{}: {text}", check.name());
+            Field::without_value(text, "")
+        }))
     }
 }

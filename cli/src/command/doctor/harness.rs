@@ -35,7 +35,6 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Opens the device.
     pub fn new(options: &Options, kernels: &Path) -> Result<Self> {
         let context = open(options)?;
         // The runtime should report a kernel that hangs before this process is stopped.
@@ -58,7 +57,6 @@ impl Harness {
         AscendOptions { kernels, ..AscendOptions::new(self.context.clone()) }
     }
 
-    /// Loads the probe kernels.
     pub fn probe(&self) -> Result<Probe> {
         let file = match self.simulated {
             true => self.kernels.join(format!("{PROBES}.cpp")),
@@ -75,7 +73,6 @@ impl Harness {
         Ok(())
     }
 
-    /// Returns what the runtime says about the device.
     pub fn describe(&self) -> Result<Device> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;

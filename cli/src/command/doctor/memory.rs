@@ -8,7 +8,6 @@ use avsg::rows::RowFormat;
 
 use super::harness::Harness;
 
-/// Bytes per row.
 const ROW: usize = 1152;
 
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {

@@ -2,9 +2,10 @@
 
 use anyhow::{Context as _, Result, bail};
 use avsg::Error;
-use avsg::ascend::acl::DeviceMemory;
-use avsg::engine::{Batch, DeviceArray, DeviceBatch};
+use avsg::engine::{DeviceArray, DeviceBatch};
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
+use avsg_testkit::device_arrays::DeviceArrays;
 
 use super::harness::Harness;
 use super::kernels::{ROW, engine};
@@ -16,28 +17,18 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
     let mut engine = engine(harness, 1, |_| 1)?;
     let mut plan = engine.new_plan(1, 1)?;
     let ids: Vec<i32> = (0..harness.params.k as i32).collect();
-    let (rows, mut bytes, mut seen) = (engine.pool().rows() as i32, [0; ROW], true);
+    let mut batch = OwnedBatch::uniform(ids.len(), 1, 1, engine.pool().rows());
+    batch.ids.clone_from(&ids);
+    let (mut bytes, mut seen) = ([0; ROW], true);
     for version in 1..=3 {
         for &id in &ids {
             fill_row(id, version, &mut bytes);
             engine.pool().write_row(0, id as usize, &bytes)?;
         }
         // A new generation empties the table, so that all rows are fetched again.
-        let batch = Batch {
-            ids: &ids,
-            ids_stride: ids.len(),
-            k: ids.len(),
-            cu_q: &[0, 1],
-            state: &[0],
-            generation: &[version as i32],
-            stable_len: &[-1],
-            seq_len: &[rows],
-            block_table: &[],
-            block_stride: 0,
-            indexer: 0,
-        };
+        batch.generation[0] = version as i32;
         progress("avsg_step");
-        engine.step(&batch, &mut plan, 0, None)?;
+        engine.step(&batch.batch(), &mut plan, 0, None)?;
         for (&id, &slot) in ids.iter().zip(plan.slots(0)) {
             let slot = usize::try_from(slot).ok().context("an id has no slot")?;
             engine.buffer().slot_bytes(0, 0, slot, &mut bytes)?;
@@ -47,57 +38,19 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
     Ok(seen)
 }
 
-/// A batch of one request in device memory.
-struct Arrays {
-    memory: DeviceMemory,
-    batch: DeviceBatch,
-}
-
-/// The word at which the ids begin, after five small arrays of one cache line each.
-const IDS: usize = 5 * 16;
-
-impl Arrays {
-    fn new(harness: &Harness, rows: usize) -> Result<Self> {
-        let k = harness.params.k as usize;
-        let memory = DeviceMemory::zeroed(&harness.context, 4 * (IDS + k))?;
-        let at =
-            |word: usize, len| DeviceArray { address: memory.address() + 4 * word as u64, len };
-        let batch = DeviceBatch {
-            k,
-            ids: at(IDS, k),
-            ids_stride: k,
-            cu_q: at(0, 2),
-            state: at(16, 1),
-            generation: at(32, 1),
-            stable_len: at(48, 1),
-            seq_len: at(64, 1),
-            ..DeviceBatch::default()
-        };
-        let mut arrays = Self { memory, batch };
-        for (word, value) in [(1, 1), (32, 1), (48, -1), (64, rows as i32)] {
-            arrays.write(word, &[value])?;
-        }
-        Ok(arrays)
-    }
-
-    fn write(&mut self, word: usize, values: &[i32]) -> Result<()> {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        Ok(self.memory.write(4 * word, &bytes)?)
-    }
-}
-
 /// Returns the microseconds of (plan, transfer): the least of several steps in which every id misses.
 fn measure_step(harness: &Harness) -> Result<(f64, f64)> {
     let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe()?);
     let k = harness.params.k as usize;
-    let mut arrays = Arrays::new(harness, engine.pool().rows())?;
+    let mut batch = OwnedBatch::uniform(k, 1, 1, engine.pool().rows());
+    let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
     let mut plan = engine.new_plan(1, 1)?;
     let (mut plan_us, mut copy_us) = (f64::MAX, f64::MAX);
     for step in 0..if harness.simulated { 2 } else { 20 } {
-        let ids: Vec<i32> = (0..k).map(|i| ((i * 8 + step) % (8 * k)) as i32).collect();
-        arrays.write(IDS, &ids)?;
-        arrays.write(32, &[step as i32])?;
-        let (batch, stream) = (arrays.batch, probe.stream.raw());
+        batch.ids = (0..k).map(|i| ((i * 8 + step) % (8 * k)) as i32).collect();
+        batch.generation[0] = step as i32;
+        arrays.write(&batch, &[])?;
+        let (batch, stream) = (arrays.batch(), probe.stream.raw());
         progress("avsg_plan");
         // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the
         // stream before they are written again.
@@ -131,11 +84,13 @@ pub fn bandwidth(harness: &Harness) -> Result<f64> {
 /// Returns the code that a wait returns after a kernel has read host memory that is not registered.
 pub fn fault_code(harness: &Harness) -> Result<i32> {
     let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe()?);
-    let arrays = Arrays::new(harness, engine.pool().rows())?;
+    let batch = OwnedBatch::uniform(harness.params.k as usize, 1, 1, engine.pool().rows());
+    let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
+    arrays.write(&batch, &[])?;
     let host = [0i32; 4096];
     let mut plan = engine.new_plan(1, 1)?;
     let ids = DeviceArray { address: host.as_ptr() as u64, len: host.len() };
-    let batch = DeviceBatch { ids, ..arrays.batch };
+    let batch = DeviceBatch { ids, ..arrays.batch() };
     // SAFETY: `ids` is the address of unregistered host memory on purpose, and the device refuses it.
     // `host` is not moved or dropped before the wait, and the other arrays have the lengths that the
     // batch states.

@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use super::check::Check;
 use crate::command::output::OutputOptions;
 
-/// The device that is examined.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An Ascend 910B of this machine
@@ -16,7 +15,6 @@ pub enum DeviceKind {
     AscendSim,
 }
 
-/// Options of `avsg doctor`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "In the report every field has a value, or the reason why it has none. Without a device, nothing\n\

@@ -9,7 +9,6 @@ use avsg::rows::Strides;
 
 use super::harness::Harness;
 
-/// Slots of a block.
 const BLOCK: usize = 64;
 const BASE: i32 = 1000;
 

@@ -50,15 +50,13 @@ impl Probe {
             *bytes = word.to_ne_bytes();
         }
         let addresses = [from, to.address()];
-        let current = self.context.bind()?;
-        self.start.record(self.stream.raw())?;
-        // SAFETY: the probes write at most 256 bytes of `to`, they read only rows of `from` that the
-        // caller has registered, and the call waits for the stream below.
-        unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };
-        self.end.record(self.stream.raw())?;
-        drop(current);
-        self.stream.synchronize(self.timeout)?;
-        Ok(f64::from(self.end.since(&self.start)?) * 1e3)
+        let _current = self.context.bind()?;
+        self.time(|| {
+            // SAFETY: the probes write at most 256 bytes of `to`, they read only rows of `from` that the
+            // caller has registered, and `time` waits for the stream.
+            unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };
+            Ok(())
+        })
     }
 
     /// Returns the least result of five runs.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-/// One measured property.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Field {
     pub value: Value,
@@ -27,7 +26,6 @@ impl Field {
         }
     }
 
-    /// Creates a field without a value.
     pub fn without_value(reason: String, unit: &str) -> Self {
         Self { value: Value::Null, unit: unit.into(), reason: Some(reason) }
     }
@@ -58,7 +56,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Returns a kernel that was not right.
     pub fn bad(status: Status, reason: impl Into<String>) -> Self {
         Self { status, reason: Some(reason.into()) }
     }
@@ -86,7 +83,6 @@ pub struct Device {
     pub runtime_lacks: Vec<String>,
 }
 
-/// The properties of a device.
 #[derive(Serialize, Debug)]
 pub struct Report {
     pub cann: Toolkit,
@@ -101,25 +97,17 @@ pub struct Report {
     pub gather_mask_count: Field,
     /// Each kernel, alone, by its name.
     pub kernels: BTreeMap<String, Kernel>,
-    /// The result of INT32_MAX + 1 on a vector core.
-    pub int32_overflow: Field,
-    pub gather_rate: Field,
-    pub sync_all_cost: Field,
-    pub launch_cost: Field,
-    /// Bandwidth of all cores for each number of rows of 1152 bytes in flight per core.
-    pub mte2_rows_in_flight: Field,
-    /// Whether memory in explicit hugepages can be registered.
-    pub hugetlb_registration: Field,
-    /// Bytes of the largest registration that succeeded.
-    pub largest_registration: Field,
-    /// Whether a kernel reads the new content of a host row that was rewritten before its launch.
-    pub rewritten_row_seen: Field,
-    /// Time of Stage One of one request.
-    pub match_latency: Field,
+    /// The properties of `Check::PROPERTIES` by their names.
+    #[serde(flatten, serialize_with = "as_map")]
+    pub properties: Vec<(&'static str, Field)>,
     /// Bandwidth of Stage Two by strategy.
     pub h2d_bandwidth: Bandwidth,
     /// The code that a wait returns after a kernel has read memory that is not registered.
     pub kernel_fault_code: Field,
+}
+
+fn as_map<S: Serializer>(fields: &[(&str, Field)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, field)| (name, field)))
 }
 
 /// Bandwidth from host to device by strategy, and the paper's.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::report::{Report, Status};
+use super::report::Report;
 use crate::command::output::{Cell, Page, Table, bytes};
 
 /// Returns the page: the machine, the kernels and the measured properties, each named as in the JSON.
@@ -53,14 +53,10 @@ fn machine(report: &Report) -> Table {
 fn kernels(report: &Report) -> Table {
     let mut table = Table::new(["kernel", "status", "reason"]).titled("Kernels");
     for (name, kernel) in &report.kernels {
-        let status = match kernel.status {
-            Status::Good => "good",
-            Status::Wrong => "wrong",
-            Status::Faulted => "faulted",
-            Status::Hung => "hung",
-            Status::NotRun => "not_run",
-        };
-        table.add_row([name.into(), status.into(), reason(report, &kernel.reason)]);
+        // The name of a status is that in the JSON.
+        let status = serde_json::to_value(kernel.status).unwrap_or_default();
+        let status = status.as_str().map_or_else(Cell::none, Cell::from);
+        table.add_row([name.into(), status, reason(report, &kernel.reason)]);
     }
     table
 }
@@ -68,23 +64,15 @@ fn kernels(report: &Report) -> Table {
 fn properties(report: &Report) -> Table {
     let mut table = Table::new(["property", "value", "unit", "reason"]).titled("Properties");
     let bandwidth = &report.h2d_bandwidth;
-    for (name, field) in [
-        ("build", &report.build),
-        ("gather_mask_count", &report.gather_mask_count),
-        ("int32_overflow", &report.int32_overflow),
-        ("gather_rate", &report.gather_rate),
-        ("sync_all_cost", &report.sync_all_cost),
-        ("launch_cost", &report.launch_cost),
-        ("mte2_rows_in_flight", &report.mte2_rows_in_flight),
-        ("hugetlb_registration", &report.hugetlb_registration),
-        ("largest_registration", &report.largest_registration),
-        ("rewritten_row_seen", &report.rewritten_row_seen),
-        ("match_latency", &report.match_latency),
+    let first = [("build", &report.build), ("gather_mask_count", &report.gather_mask_count)];
+    let last = [
         ("h2d_bandwidth/request_s1", &bandwidth.request_s1),
         ("h2d_bandwidth/position_s2", &bandwidth.position_s2),
         ("h2d_bandwidth/balanced_s3", &bandwidth.balanced_s3),
         ("kernel_fault_code", &report.kernel_fault_code),
-    ] {
+    ];
+    let measured = report.properties.iter().map(|(name, field)| (*name, field));
+    for (name, field) in first.into_iter().chain(measured).chain(last) {
         let value = match &field.value {
             Value::Null => Cell::none(),
             Value::String(text) => text.into(),

@@ -9,15 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-/// How a process ended.
-pub enum End {
-    /// It printed its result, which follows [`RESULT`].
-    Result(String),
-    /// It printed no line for longer than the limit and was stopped. Contains what it did.
-    Hung(String),
-    /// It ended without a result. Contains what it did.
-    Died(String),
-}
+use super::report::Status;
 
 /// Begins the line of a result. Every other line names what the process does next.
 const RESULT: &str = "result ";
@@ -36,11 +28,15 @@ pub fn answer(result: &impl Serialize) -> Result<()> {
 /// Seconds that a stopped process gets to end. One that waits in a driver may never end.
 const END_SECONDS: u64 = 5;
 
-/// Runs a process until it prints a result, ends, or prints nothing for `limit`.
+/// Runs a process until it prints a result, ends, or prints nothing for `limit`. Returns the result, or
+/// how the process ended without one, and what it did.
 ///
 /// # Errors
 /// If the process does not start.
-pub fn run(command: &mut Command, limit: Duration) -> Result<End> {
+pub fn run(
+    command: &mut Command,
+    limit: Duration,
+) -> Result<std::result::Result<String, (Status, String)>> {
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("starting {command:?}"))?;
     let (send, lines) = channel();
@@ -61,7 +57,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<End> {
                 Some(result) => {
                     // The result counts, even if the runtime hangs while the process ends.
                     stop(&mut child, limit);
-                    return Ok(End::Result(result.to_owned()));
+                    return Ok(Ok(result.to_owned()));
                 }
                 None => doing = line,
             },
@@ -71,12 +67,13 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<End> {
                 if stop(&mut child, Duration::ZERO).is_none() {
                     text += "; the process could not be stopped and is still in the driver";
                 }
-                return Ok(End::Hung(text));
+                return Ok(Err((Status::Hung, text)));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let status = stop(&mut child, limit);
                 let status = status.map_or_else(|| "it did not end".into(), |s| s.to_string());
-                return Ok(End::Died(format!("{doing}: the process died ({status})")));
+                let text = format!("{doing}: the process died ({status})");
+                return Ok(Err((Status::Faulted, text)));
             }
         }
     }

@@ -21,7 +21,6 @@ pub struct Report {
     files: Vec<File>,
 }
 
-/// A header or a kernel.
 #[derive(Serialize)]
 struct File {
     file: String,
@@ -38,7 +37,6 @@ struct File {
 }
 
 impl Report {
-    /// Describes the kernels of a geometry.
     pub fn new(p: &Params, soc: Soc, kernels: &Kernels) -> Self {
         let header = |(name, text): &(&str, String)| File {
             file: (*name).to_owned(),
@@ -60,7 +58,6 @@ impl Report {
         Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
     }
 
-    /// Returns the report as text and a table.
     pub fn page(&self) -> Page {
         let mut page = Page::default();
         page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));

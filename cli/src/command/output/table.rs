@@ -1,11 +1,7 @@
 //! A table: columns with headings, rows of cells, and the forms in which it is printed.
 
-use std::fmt::{self, Display, Formatter};
-
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width};
-
-use crate::terminal;
 
 /// The text of a cell without a value.
 const NONE: &str = "-";
@@ -148,12 +144,6 @@ impl Table {
     fn is_numeric(&self, column: usize) -> bool {
         let number = |cell: &Cell| cell.exact.is_empty() || cell.exact.parse::<f64>().is_ok();
         self.rows.iter().all(|row| number(&row[column]))
-    }
-}
-
-impl Display for Table {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.framed(terminal::width()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::command::geometry::Rule;
 use crate::command::output::{self, Cell, Page, Table};
 
 /// Percentiles of a latency in microseconds.
-#[derive(Serialize, Default)]
+#[derive(Serialize)]
 struct Percentiles {
     p50: f64,
     p99: f64,
@@ -49,6 +49,50 @@ pub struct Memory {
     pub available_bytes: usize,
 }
 
+/// Counts and times of the steps so far.
+pub struct Tally {
+    /// Valid ids of the first step, and of the later steps.
+    selected: [u64; 2],
+    /// Misses of the first step, and of the later steps.
+    missed: [u64; 2],
+    /// Rows of which every byte is right.
+    pub verified_rows: u64,
+    /// Rows with a wrong byte, and padding that has a slot.
+    pub wrong_rows: u64,
+    /// Nanoseconds of each plan, or of each step if it is one launch.
+    plan: Histogram<u64>,
+    /// Nanoseconds of each transfer.
+    transfer: Histogram<u64>,
+    watch: Watch,
+}
+
+impl Tally {
+    /// Begins to watch the machine.
+    pub fn start() -> Self {
+        // A histogram has times from 1 ns to 100 s with three digits.
+        let histogram =
+            || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("the bounds are valid");
+        let (plan, transfer, watch) = (histogram(), histogram(), Watch::start());
+        let (selected, missed, verified_rows, wrong_rows) = ([0; 2], [0; 2], 0, 0);
+        Self { selected, missed, verified_rows, wrong_rows, plan, transfer, watch }
+    }
+
+    /// Adds the times of one step: of the plan and of the transfer, or of both as `plan`.
+    pub fn record_times(&mut self, plan: Duration, transfer: Option<Duration>) {
+        // A step of more than 100 s is counted as 100 s; `record` would refuse it.
+        self.plan.saturating_record(plan.as_nanos() as u64);
+        if let Some(transfer) = transfer {
+            self.transfer.saturating_record(transfer.as_nanos() as u64);
+        }
+    }
+
+    pub fn count(&mut self, step: usize, plan: &Plan) {
+        let later = usize::from(step > 0);
+        self.selected[later] += plan.valid().iter().map(|&v| v as u64).sum::<u64>();
+        self.missed[later] += plan.total_misses() as u64;
+    }
+}
+
 /// The figures of a replay, which are written as JSON.
 #[derive(Serialize)]
 pub struct Report {
@@ -63,11 +107,10 @@ pub struct Report {
     /// Hits in percent of valid ids over all steps; NaN if there are none.
     hit_rate_with_first: f64,
     misses: u64,
+    /// The engine copies one row per miss and nothing else.
     rows_copied: u64,
     bytes_copied: u64,
-    /// Rows of which every byte is right.
-    pub verified_rows: u64,
-    /// Rows with a wrong byte, and padding that has a slot.
+    verified_rows: u64,
     pub wrong_rows: u64,
     /// Time of the plan, if a step is two launches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,114 +123,66 @@ pub struct Report {
     step_us: Option<Percentiles>,
     pages: String,
     pool_bytes: usize,
-    /// What else the machine did, set by [`Report::finish`].
-    disturbance: Option<Disturbance>,
-    /// Valid ids of the first step, and of the later steps.
+    disturbance: Disturbance,
+    /// Bytes of the rows of all valid ids.
     #[serde(skip)]
-    selected: [u64; 2],
-    /// Misses of the first step, and of the later steps.
-    #[serde(skip)]
-    missed: [u64; 2],
-    /// Nanoseconds of each plan, or of each step if it is one launch.
-    #[serde(skip)]
-    plan: Histogram<u64>,
-    /// Nanoseconds of each transfer.
-    #[serde(skip)]
-    transfer: Histogram<u64>,
+    bytes_selected: u64,
 }
 
 impl Report {
-    /// Creates the report of a replay without steps.
-    pub fn new(trace: &Trace, engine: &Engine, rule: Rule, sparse: bool, memory: Memory) -> Self {
+    /// Computes the rates and percentiles after the last step.
+    pub fn new(
+        trace: &Trace,
+        engine: &Engine,
+        rule: Rule,
+        sparse: bool,
+        memory: Memory,
+        tally: Tally,
+    ) -> Self {
         let (p, config) = (engine.config().params, engine.config());
         let format = engine.pool().format();
-        // A histogram has times from 1 ns to 100 s with three digits.
-        let histogram =
-            || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("the bounds are valid");
-        let geometry = Geometry {
-            table: if p.table == Kind::Wide { "wide" } else { "paper" },
-            k: p.k,
-            tokens: p.tokens,
-            slots: p.slots,
-            spread: p.spread,
-            retries: p.retries,
-            rule,
-            page: p.page,
-            row_bytes: format.bytes(),
-            segments: format.as_slice().iter().map(|s| s.bytes).collect(),
-            requests: config.states,
-            cores: config.cores,
-        };
+        let at = |h: &Histogram<u64>, quantile| h.value_at_quantile(quantile) as f64;
+        let spread = at(&tally.plan, 0.9) / at(&tally.plan, 0.5);
+        let us = |h| Percentiles { p50: at(h, 0.5) / 1e3, p99: at(h, 0.99) / 1e3 };
+        let two_launches = !tally.transfer.is_empty();
+        let rate = |missed: u64, selected: u64| 100.0 - 100.0 * missed as f64 / selected as f64;
+        let ([_, later_missed], [_, later_selected]) = (tally.missed, tally.selected);
+        let (missed, selected) = (tally.missed.iter().sum(), tally.selected.iter().sum());
+        let row_bytes = format.bytes();
         Self {
-            geometry,
+            geometry: Geometry {
+                table: if p.table == Kind::Wide { "wide" } else { "paper" },
+                k: p.k,
+                tokens: p.tokens,
+                slots: p.slots,
+                spread: p.spread,
+                retries: p.retries,
+                rule,
+                page: p.page,
+                row_bytes,
+                segments: format.as_slice().iter().map(|s| s.bytes).collect(),
+                requests: config.states,
+                cores: config.cores,
+            },
             memory,
             machine: engine.machine().map_or_else(|| "device".into(), |m| m.to_string()),
             copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
             steps: trace.steps,
-            hit_rate: 0.0,
-            hit_rate_with_first: 0.0,
-            misses: 0,
-            rows_copied: 0,
-            bytes_copied: 0,
-            verified_rows: 0,
-            wrong_rows: 0,
-            plan_us: None,
-            transfer_us: None,
-            step_us: None,
+            hit_rate: rate(later_missed, later_selected),
+            hit_rate_with_first: rate(missed, selected),
+            misses: missed,
+            rows_copied: missed,
+            bytes_copied: missed * row_bytes as u64,
+            verified_rows: tally.verified_rows,
+            wrong_rows: tally.wrong_rows,
+            plan_us: two_launches.then(|| us(&tally.plan)),
+            transfer_us: two_launches.then(|| us(&tally.transfer)),
+            step_us: (!two_launches).then(|| us(&tally.plan)),
             pages: if sparse { "sparse".to_owned() } else { engine.pool().pages().to_string() },
             pool_bytes: engine.pool().bytes(),
-            disturbance: None,
-            selected: [0; 2],
-            missed: [0; 2],
-            plan: histogram(),
-            transfer: histogram(),
+            disturbance: tally.watch.stop(trace.steps, [spread]),
+            bytes_selected: selected * row_bytes as u64,
         }
-    }
-
-    /// Adds the times of one step: of the plan and of the transfer, or of both as `plan`.
-    pub fn record_times(&mut self, plan: Duration, transfer: Option<Duration>) {
-        // A step of more than 100 s is counted as 100 s; `record` would refuse it.
-        self.plan.saturating_record(plan.as_nanos() as u64);
-        if let Some(transfer) = transfer {
-            self.transfer.saturating_record(transfer.as_nanos() as u64);
-        }
-    }
-
-    /// Adds the misses of one step.
-    pub fn count(&mut self, step: usize, plan: &Plan) {
-        let later = usize::from(step > 0);
-        self.selected[later] += plan.valid().iter().map(|&v| v as u64).sum::<u64>();
-        let missed = plan.total_misses() as u64;
-        self.missed[later] += missed;
-        self.misses += missed;
-        // The engine copies one row per miss and nothing else.
-        self.rows_copied += missed;
-        self.bytes_copied += missed * self.geometry.row_bytes as u64;
-    }
-
-    /// Computes the rates and percentiles; `watch` was started before the first step.
-    pub fn finish(&mut self, watch: &Watch) {
-        let spread =
-            self.plan.value_at_quantile(0.9) as f64 / self.plan.value_at_quantile(0.5) as f64;
-        self.disturbance = Some(watch.stop(self.steps, spread));
-        let rate = |missed: u64, selected: u64| 100.0 - 100.0 * missed as f64 / selected as f64;
-        let ([m0, m1], [s0, s1]) = (self.missed, self.selected);
-        self.hit_rate_with_first = rate(m0 + m1, s0 + s1);
-        self.hit_rate = rate(m1, s1);
-        let us = |h: &Histogram<u64>| Percentiles {
-            p50: h.value_at_quantile(0.5) as f64 / 1e3,
-            p99: h.value_at_quantile(0.99) as f64 / 1e3,
-        };
-        if self.transfer.is_empty() {
-            self.step_us = Some(us(&self.plan));
-        } else {
-            (self.plan_us, self.transfer_us) = (Some(us(&self.plan)), Some(us(&self.transfer)));
-        }
-    }
-
-    /// Prints a warning to standard error if the times cannot be trusted.
-    pub fn warn_if_disturbed(&self) {
-        self.disturbance.iter().for_each(Disturbance::warn);
     }
 
     /// Returns the report as text for a terminal and as a table for the other forms.
@@ -202,82 +197,62 @@ impl Report {
         let rate = |rate: f64| {
             if rate.is_finite() { format!("{rate:.2} %") } else { "-".to_owned() }
         };
-        let selected = self.selected[0] + self.selected[1];
-        let times = self
-            .latencies()
-            .into_iter()
-            .map(|(name, us)| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99));
+        let (after, with) = (rate(self.hit_rate), rate(self.hit_rate_with_first));
+        let [slots, tables, pool, available] =
+            [m.slots_bytes, m.tables_bytes, m.host_pool_bytes, m.available_bytes]
+                .map(output::bytes);
+        let [copied, selected, reserved] =
+            [self.bytes_copied as usize, self.bytes_selected as usize, self.pool_bytes]
+                .map(output::bytes);
+        let [steps, requests, cores, used] = [
+            (self.steps, "step"),
+            (g.requests, "request"),
+            (g.cores, "core"),
+            (m.host_rows_used, "row"),
+        ]
+        .map(|(n, noun)| output::count(n, noun));
+        let &Geometry { table, k, tokens, slots: s, spread, retries, ref rule, .. } = g;
+        let (rule, Self { machine, copier, pages, .. }) = (&rule.lifetime, self);
+        let Self { rows_copied, verified_rows, wrong_rows, .. } = self;
+        let times = self.latencies().into_iter();
+        let times =
+            times.map(|(name, us)| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99));
+        let times = times.collect::<Vec<_>>().join(", ");
         [
             format!(
-                "memory     slots {}, tables and working columns {}, host pool {}; available {}",
-                output::bytes(m.slots_bytes),
-                output::bytes(m.tables_bytes),
-                output::bytes(m.host_pool_bytes),
-                output::bytes(m.available_bytes)
+                "memory     slots {slots}, tables and working columns {tables}, host pool {pool}; available {available}"
             ),
+            format!("trace      {trace}: {steps}, N_q {tokens}, K {k}"),
             format!(
-                "trace      {trace}: {}, N_q {}, K {}",
-                output::count(self.steps, "step"),
-                g.tokens,
-                g.k
+                "table      {table} S={s} spread {spread} R={retries} {rule}, {requests}, {cores}, {machine}, \
+                 copier {copier}"
             ),
-            format!(
-                "table      {} S={} spread {} R={} {}, {}, {}, {}, copier {}",
-                g.table,
-                g.slots,
-                g.spread,
-                g.retries,
-                g.rule.lifetime,
-                output::count(g.requests, "request"),
-                output::count(g.cores, "core"),
-                self.machine,
-                self.copier
-            ),
-            format!(
-                "hit rate   {} after the first step, {} with it",
-                rate(self.hit_rate),
-                rate(self.hit_rate_with_first)
-            ),
-            format!(
-                "copied     {} rows, {} (all selected rows have {})",
-                self.rows_copied,
-                output::bytes(self.bytes_copied as usize),
-                output::bytes(selected as usize * g.row_bytes)
-            ),
-            format!(
-                "latency    {} (medians of {})",
-                times.collect::<Vec<_>>().join(", "),
-                output::count(self.steps, "step")
-            ),
-            format!(
-                "host pool  {}, {}, {} in use",
-                output::bytes(self.pool_bytes),
-                self.pages,
-                output::count(m.host_rows_used, "row")
-            ),
-            format!("verified   {} rows right, {} wrong", self.verified_rows, self.wrong_rows),
+            format!("hit rate   {after} after the first step, {with} with it"),
+            format!("copied     {rows_copied} rows, {copied} (all selected rows have {selected})"),
+            format!("latency    {times} (medians of {steps})"),
+            format!("host pool  {reserved}, {pages}, {used} in use"),
+            format!("verified   {verified_rows} rows right, {wrong_rows} wrong"),
         ]
         .join("\n")
     }
 
     fn table(&self) -> Table {
         let mut table = output::table(["figure", "value", "unit"]);
-        let mut add = |figure: String, value: Cell, unit: &str| {
+        let mut add = |figure: &str, value: Cell, unit: &str| {
             table.add_row([figure.into(), value, unit.into()]);
         };
-        add("steps".into(), self.steps.into(), "steps");
-        add("hit rate after the first step".into(), Cell::number(self.hit_rate, 2), "%");
-        add("hit rate with the first step".into(), Cell::number(self.hit_rate_with_first, 2), "%");
-        add("copied".into(), self.rows_copied.into(), "rows");
-        add("copied".into(), self.bytes_copied.into(), "bytes");
-        let selected = (self.selected[0] + self.selected[1]) * self.geometry.row_bytes as u64;
-        add("selected".into(), selected.into(), "bytes");
+        add("steps", self.steps.into(), "steps");
+        add("hit rate after the first step", Cell::number(self.hit_rate, 2), "%");
+        add("hit rate with the first step", Cell::number(self.hit_rate_with_first, 2), "%");
+        add("copied", self.rows_copied.into(), "rows");
+        add("copied", self.bytes_copied.into(), "bytes");
+        add("selected", self.bytes_selected.into(), "bytes");
         for (name, us) in self.latencies() {
-            add(format!("{name}, median"), Cell::number(us.p50, 1), "us");
-            add(format!("{name}, 99th percentile"), Cell::number(us.p99, 1), "us");
+            add(&format!("{name}, median"), Cell::number(us.p50, 1), "us");
+            add(&format!("{name}, 99th percentile"), Cell::number(us.p99, 1), "us");
         }
-        add("right".into(), self.verified_rows.into(), "rows");
-        add("wrong".into(), self.wrong_rows.into(), "rows");
+        add("right", self.verified_rows.into(), "rows");
+        add("wrong", self.wrong_rows.into(), "rows");
         table
     }
 

@@ -11,14 +11,13 @@ use avsg_testkit::exact::for_each_id;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
 
-use super::report::Report;
+use super::report::Tally;
 
 /// The batch of the running step, and the current version of every row.
 pub struct World {
     /// N_q, the number of tokens per request.
     tokens: usize,
     step: OwnedBatch,
-    /// Number of rows in the host pool.
     rows: usize,
     /// The current version of each id's row.
     version: Vec<u32>,
@@ -41,11 +40,9 @@ impl World {
             pool.write_row(0, at, &row)?;
         }
         let step = OwnedBatch {
-            cu_q: (0..=requests).map(|r| (r * trace.tokens) as i32).collect(),
-            state: (0..requests as i32).collect(),
-            generation: vec![1; requests],
             blocks: blocks.repeat(requests),
-            ..OwnedBatch::zeroed(trace.k, requests, batch_rows, blocks.len())
+            block_stride: blocks.len(),
+            ..OwnedBatch::uniform(trace.k, requests, trace.tokens, rows)
         };
         let fresh = FreshRows::new(pool.format(), batch_rows);
         Ok(Self { tokens: trace.tokens, step, rows, version: vec![0; rows], fresh })
@@ -69,7 +66,6 @@ impl World {
         }
     }
 
-    /// Returns whether the step has fresh rows.
     pub fn has_fresh(&self) -> bool {
         self.step.stable[0] >= 0
     }
@@ -79,7 +75,6 @@ impl World {
         self.fresh.segments()
     }
 
-    /// Returns the step's batch.
     pub fn batch(&self) -> Batch<'_> {
         self.step.batch()
     }
@@ -102,7 +97,7 @@ impl World {
 
     /// Compares every byte of every returned slot with the current content of its row, and writes the
     /// first 8 bytes of request 0's slots to `tags`.
-    pub fn verify(&self, engine: &Engine, plan: &Plan, report: &mut Report, tags: &mut [u64]) {
+    pub fn verify(&self, engine: &Engine, plan: &Plan, tally: &mut Tally, tags: &mut [u64]) {
         for_each_id(
             &self.step.batch(),
             engine.pool().format().bytes(),
@@ -111,8 +106,8 @@ impl World {
             |_, id| (id, self.version[id as usize]),
             |seen| {
                 // Padding counts only if it has a slot.
-                report.verified_rows += u64::from(seen.id >= 0 && seen.exact);
-                report.wrong_rows += u64::from(!seen.exact);
+                tally.verified_rows += u64::from(seen.id >= 0 && seen.exact);
+                tally.wrong_rows += u64::from(!seen.exact);
                 if seen.request == 0 {
                     let mut first = [0; 8];
                     let n = seen.bytes.len().min(8);

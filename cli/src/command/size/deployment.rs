@@ -1,7 +1,6 @@
 //! The deployment that is sized, and its memory as the library plans it.
 
 use anyhow::Result;
-use avsg::Error;
 use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
@@ -10,9 +9,9 @@ use avsg::rows::RowFormat;
 use clap::Args;
 use serde::Serialize;
 
+use crate::checks::{at_least_1, product};
 use crate::trace::Trace;
 
-/// Options of the deployment.
 #[derive(Args, Clone, Debug)]
 pub struct DeploymentOptions {
     /// Layers whose KV rows are offloaded, at least 1 [default: 78; with --layer all, those of the trace]
@@ -56,19 +55,12 @@ impl Deployment {
         let indexers = options.indexers.unwrap_or(layers);
         let selected_from = || traces.iter().map(tokens_selected_from).max().unwrap_or(1);
         let context = options.context.unwrap_or_else(selected_from);
-        for (what, n) in [
-            ("--layers", layers),
-            ("--requests", requests),
-            ("--indexers", indexers),
-            ("--context", context),
-        ] {
-            if n == 0 {
-                let limit = "it must be at least 1";
-                return Err(Error::invalid(what, n, limit, "pass 1 or more").into());
-            }
-        }
+        let numbers = [("--layers", layers), ("--requests", requests)];
+        at_least_1(&numbers, "pass 1 or more")?;
+        let numbers = [("--indexers", indexers), ("--context", context)];
+        at_least_1(&numbers, "pass 1 or more")?;
         let pool = HostPool::plan_bytes(&PoolConfig::new(layers, context, format.clone()))?;
-        let host_bytes = product("--requests", pool, requests)?;
+        let host_bytes = product("--requests", &[pool, requests])?;
         let row_bytes = format.bytes();
         Ok(Self { layers, indexers, requests, context, row_bytes, host_bytes, format })
     }
@@ -87,7 +79,7 @@ impl Deployment {
             format: self.format.clone(),
         };
         // Each indexer of a request has a table of its own, which is a state of an engine.
-        let states = product("--indexers", self.indexers, self.requests)?;
+        let states = product("--indexers", &[self.indexers, self.requests])?;
         // The tables do not depend on the layers.
         let pool = PoolConfig::new(1, self.context, self.format.clone());
         let (_, tables) = Engine::bytes_needed(&Config::new(params, states), &pool)?;
@@ -101,11 +93,4 @@ fn tokens_selected_from(trace: &Trace) -> usize {
     let stable = trace.stable.iter().flatten().filter(|&&n| n >= 0).max();
     let end = stable.map_or(0, |n| n + trace.tokens as i32);
     selected.max(end) as usize
-}
-
-fn product(what: &'static str, one: usize, count: usize) -> Result<usize> {
-    one.checked_mul(count).ok_or_else(|| {
-        let limit = "the product must fit the address space";
-        Error::invalid(what, format!("{one} * {count}"), limit, "lower one of the factors").into()
-    })
 }

@@ -58,7 +58,6 @@ impl Layers {
         &self.traces[0]
     }
 
-    /// Returns the number of layers.
     pub fn len(&self) -> usize {
         self.traces.len()
     }
@@ -121,7 +120,6 @@ impl Layers {
     }
 }
 
-/// Adds counts.
 fn sum(counts: impl Iterator<Item = HitCount>) -> HitCount {
     counts.fold(HitCount::default(), |all, one| HitCount {
         selected: all.selected + one.selected,

@@ -16,7 +16,6 @@ pub struct Report {
     /// What the numbers of the file's shape were taken for.
     pub taken: String,
     pub steps: usize,
-    /// Layers of the trace that were measured.
     pub layers: usize,
     pub tokens: usize,
     pub k: usize,
@@ -61,7 +60,6 @@ pub struct Point {
     pub other_rule: Option<OtherRule>,
 }
 
-/// A rule that was measured, too.
 #[derive(Serialize)]
 pub struct OtherRule {
     #[serde(flatten)]
@@ -69,7 +67,6 @@ pub struct OtherRule {
     pub hit_rate: Option<f64>,
 }
 
-/// Exact LRU at one S.
 #[derive(Serialize)]
 pub struct Curve {
     pub slots: usize,
@@ -80,11 +77,9 @@ pub struct Curve {
 #[derive(Serialize)]
 pub struct Wish {
     pub hit_rate: Option<f64>,
-    /// Time per output token by the model.
     pub tpot_ms: Option<f64>,
 }
 
-/// The S and the rule that are recommended.
 #[derive(Serialize)]
 pub struct Recommended {
     pub slots: u32,

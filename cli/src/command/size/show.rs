@@ -95,7 +95,6 @@ fn sizes(report: &Report) -> Table {
     table
 }
 
-/// Returns the times at each S.
 fn times(report: &Report) -> Table {
     let mut table = Table::new([
         "S",

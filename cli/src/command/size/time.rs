@@ -5,7 +5,6 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
-use avsg::Error;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
@@ -13,9 +12,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::deployment::Deployment;
+use crate::checks::require;
 use crate::trace::Trace;
 
-/// Options of the model.
 #[derive(Args, Clone, Debug)]
 pub struct TimeOptions {
     /// Bandwidth of the link to host memory in GB/s; shows the time per output token by a model, and
@@ -39,7 +38,6 @@ pub struct TimeOptions {
     pub tpot_ms: Option<f64>,
 }
 
-/// The constants of the model.
 #[derive(Serialize)]
 pub struct Model {
     /// What the figures are.
@@ -69,7 +67,6 @@ pub struct Times {
     /// Matching of all tokens with all indexers.
     pub matching_ms: f64,
     pub copy_ms: f64,
-    /// Time per output token.
     pub tpot_ms: f64,
     /// The time per output token without a buffer, divided by this one.
     pub speed_up: f64,
@@ -91,20 +88,17 @@ impl TimeOptions {
             ("--tpot-ms", self.tpot_ms, f64::MIN_POSITIVE),
             ("--match-us", self.match_us, 0.0),
         ] {
-            if let Some(value) = value.filter(|&value| !(value >= least && value.is_finite())) {
-                let limit =
-                    if least > 0.0 { "it must be above 0" } else { "it must be at least 0" };
-                return Err(Error::invalid(what, value, limit, "pass 50, for example").into());
-            }
+            let value = value.unwrap_or(least);
+            let limit = if least > 0.0 { "it must be above 0" } else { "it must be at least 0" };
+            let fits = value >= least && value.is_finite();
+            require(fits, what, value, limit, "pass 50, for example")?;
         }
         let most = trace.tokens as f64;
         let accepted =
             self.accepted.unwrap_or_else(|| growth(trace).unwrap_or(most).clamp(1.0, most));
-        if !(1.0..=most).contains(&accepted) {
-            let limit = format!("it must be 1 to N_q = {}", trace.tokens);
-            let remedy = "pass the mean number of accepted drafts plus 1";
-            return Err(Error::invalid("--accepted", accepted, limit, remedy).into());
-        }
+        let limit = format!("it must be 1 to N_q = {most}");
+        let remedy = "pass the mean number of accepted drafts plus 1";
+        require((1.0..=most).contains(&accepted), "--accepted", accepted, limit, remedy)?;
         Ok(Some(Model {
             label: "a model; matching alone is measured unless it is given",
             link_gbs,

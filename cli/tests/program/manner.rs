@@ -2,51 +2,34 @@
 //! that have little to count.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
 use avsg_cli::trace::{MAX_ID, Trace};
 use serde_json::Value;
 
-const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
-
-fn run(line: &str, columns: Option<&str>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_avsg"));
-    command.args(line.split_whitespace()).env_remove("COLUMNS");
-    command.envs(columns.map(|columns| ("COLUMNS", columns)));
-    command.output().expect("the program starts")
-}
-
-/// Runs a command that must succeed, and returns its standard output.
-fn text(line: &str) -> String {
-    let output = run(line, None);
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-fn json(line: &str) -> Value {
-    serde_json::from_str(&text(&format!("{line} --json -"))).expect("JSON")
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manner");
-    fs::create_dir_all(&dir).unwrap();
-    dir.join(name)
-}
+use crate::support::{command, errors, file, folder, json, refused, run, text};
 
 /// Writes a trace with one token per step and returns its path.
 fn trace(name: &str, rows: &[Vec<i32>]) -> String {
-    let path = scratch(name);
+    let path = file(name);
     let shape = [rows.len(), 1, rows[0].len()];
     Trace::new(rows.concat(), None, shape).unwrap().write(&path).unwrap();
     path.display().to_string()
 }
 
+/// Returns what a command shows on a terminal of 80 columns.
+fn on_80_columns(line: &str) -> String {
+    let output = command(line).env("COLUMNS", "80").output().expect("the program starts");
+    assert!(output.status.success(), "{line}: {}", errors(&output));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 #[test]
 fn csv_has_the_digits_of_the_json() {
-    let line = format!("size {SAMPLE} --mtp0 --slots 256,512 --steps 40");
+    let line = "size SAMPLE --mtp0 --slots 256,512 --steps 40";
     let csv = text(&format!("{line} --format csv"));
-    let report = json(&line);
+    let report = json(line);
     let mut lines = csv.lines();
     assert_eq!(
         lines.next().unwrap(),
@@ -61,7 +44,7 @@ fn csv_has_the_digits_of_the_json() {
 
 #[test]
 fn every_form_holds_the_results_alone() {
-    let line = format!("replay {SAMPLE} --slots 1024 --steps 3");
+    let line = "replay SAMPLE --slots 1024 --steps 3";
     let report: Value = serde_json::from_str(&text(&format!("{line} --format json"))).unwrap();
     assert_eq!(report["verified_rows"], 3072);
     let csv = text(&format!("{line} --format csv"));
@@ -78,13 +61,14 @@ fn every_form_holds_the_results_alone() {
     assert_eq!(csv.matches("\n\n# ").count(), 1, "{csv}");
 }
 
-/// Every command whose output has tables or sentences.
-fn showing() -> Vec<String> {
-    let out = scratch("showing").display().to_string();
-    let lines = [
-        "replay SAMPLE --slots 256 --steps 5",
-        "compare SAMPLE --steps 5",
-        "size SAMPLE --steps 5",
+#[test]
+fn tables_and_sentences_fit_the_terminal() {
+    let out = file("showing").display().to_string();
+    // Every command whose output has tables or sentences. The names of files are words, which stay whole.
+    for line in [
+        "replay SHORT --slots 256 --steps 5",
+        "compare SHORT --steps 5",
+        "size SHORT --steps 5",
         "synth --k 16 --steps 4 --context 64 --out OUT.npz",
         "info",
         "info --device ascend-sim --spread 2",
@@ -92,30 +76,21 @@ fn showing() -> Vec<String> {
         "opp --out OUT",
         "man OUT",
         "doctor",
-        "bench match SAMPLE --k 64 --slots 256 --steps 9",
-        "bench match SAMPLE --requests 2 --tokens 2 --k 64 --slots 256 --steps 9",
+        "bench match SHORT --k 64 --slots 256 --steps 9",
+        "bench match SHORT --requests 2 --tokens 2 --k 64 --slots 256 --steps 9",
         "bench transfer --k 64 --rows-in-pool 4096 --requests 1 --reuse 0 --repeats 2 --cores 1",
         "bench busy --steps 4 --requests 1",
-    ];
-    // The names of files are words, which stay whole.
-    let sample = "../tests/data/llama-deepseek32-k64.npz";
-    lines.map(|line| line.replace("SAMPLE", sample).replace("OUT", &out)).to_vec()
-}
-
-#[test]
-fn tables_and_sentences_fit_the_terminal() {
-    for line in showing() {
-        let output = run(&line, Some("80"));
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
+    ] {
+        let short = "../tests/data/llama-deepseek32-k64.npz";
+        let line = line.replace("SHORT", short).replace("OUT", &out);
+        let text = on_80_columns(&line);
         assert!(!text.is_empty(), "{line}");
         for shown in text.lines() {
             let whole = shown.trim_start().split(' ').count() == 1 || shown.starts_with(' ');
             assert!(shown.chars().count() <= 80 || whole, "{line}: {shown}");
         }
         let help = line.split(' ').take(if line.starts_with("bench") { 2 } else { 1 });
-        let help = run(&format!("{} --help", help.collect::<Vec<_>>().join(" ")), Some("80"));
-        let help = String::from_utf8(help.stdout).unwrap();
+        let help = on_80_columns(&format!("{} --help", help.collect::<Vec<_>>().join(" ")));
         let wide = help.lines().find(|line| line.chars().count() > 80);
         assert!(wide.is_none() || line == "doctor", "{line}: {wide:?}");
     }
@@ -123,8 +98,7 @@ fn tables_and_sentences_fit_the_terminal() {
 
 #[test]
 fn the_words_of_a_measurement_are_whole_on_80_columns() {
-    let shown = run("bench match --k 256 --slots 1024 --steps 3", Some("80")).stdout;
-    let shown = String::from_utf8(shown).unwrap();
+    let shown = on_80_columns("bench match --k 256 --slots 1024 --steps 3");
     for word in ["machine", "trimmed", "pointer,", "HashMap", "scalar", "wide"] {
         assert!(shown.split_whitespace().any(|shown| shown == word), "{word} is not in {shown}");
     }
@@ -140,19 +114,16 @@ fn what_is_skipped_is_one_line() {
         ("--k 300,64,128 --slots 64,128", "per token; K = 128 with S = 64, because K is above S"),
         ("--k 300,64 --slots 64 --requests 1", "skipped: K = 300, because the trace has"),
     ] {
-        let output = run(&format!("bench match {SAMPLE} --steps 2 {options}"), None);
-        let errors = String::from_utf8(output.stderr).unwrap();
+        let errors = errors(&run(&format!("bench match SAMPLE --steps 2 {options}")));
         let skipped: Vec<_> = errors.lines().filter(|line| line.starts_with("skipped")).collect();
         assert!(skipped.len() == 1 && skipped[0].contains(words), "{options}: {errors}");
     }
-    let output = run(&format!("bench match {SAMPLE} --k 300"), None);
-    assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
+    assert_eq!(errors(&run("bench match SAMPLE --k 300")).lines().count(), 1);
 }
 
 #[test]
 fn every_subcommand_has_a_manual_page_and_a_completion() {
-    let dir = scratch("man");
-    let _ = fs::remove_dir_all(&dir);
+    let dir = folder("man");
     text(&format!("man {}", dir.display()));
     for name in ["avsg", "avsg-replay", "avsg-bench", "avsg-bench-match", "avsg-man"] {
         let page = fs::read_to_string(dir.join(format!("{name}.1"))).unwrap();
@@ -210,7 +181,7 @@ fn ids_near_the_limit_need_a_sparse_pool_only() {
         assert_eq!(report["memory"]["host_rows_used"], 128);
     }
     // A trace that uses most of its rows has the pages that copy fastest.
-    assert_ne!(json(&format!("replay {SAMPLE} --steps 2"))["pages"], "sparse");
+    assert_ne!(json("replay SAMPLE --steps 2")["pages"], "sparse");
 }
 
 #[test]
@@ -232,8 +203,7 @@ fn nothing_to_count_is_no_percentage() {
 #[test]
 fn results_name_the_lifetime_rule_with_its_decay() {
     let geometry = |rule: &str| {
-        let line = format!("replay {SAMPLE} --slots 1024 --steps 2 {rule}");
-        json(&line)["geometry"].clone()
+        json(&format!("replay SAMPLE --slots 1024 --steps 2 {rule}"))["geometry"].clone()
     };
     assert_eq!(geometry("--lifetime frequency:0.9")["lambda"], 0.9);
     assert_eq!(geometry("--lifetime frequency")["lifetime"], "frequency:0.87");
@@ -254,7 +224,7 @@ fn measured_times_come_with_their_number_and_spread() {
     let report = json("bench match --k 256 --slots 1024 --table wide --machine emu --steps 30");
     assert_eq!(report["disturbance"]["samples"], 30);
     assert!(report["disturbance"]["spread"].as_f64().unwrap() >= 1.0, "{report}");
-    let report = json(&format!("replay {SAMPLE} --slots 1024 --steps 9"));
+    let report = json("replay SAMPLE --slots 1024 --steps 9");
     assert_eq!(report["disturbance"]["samples"], 9);
 }
 
@@ -267,20 +237,7 @@ fn info_sizes_for_the_device_that_is_named() {
     assert!(device["unified_buffer_bytes"].as_u64().unwrap() < 188_416);
     assert!(report["fits_here"].is_null() && report["bytes"]["working_columns"].is_null());
     // Four links per slot do not fit the unified buffer at this size.
-    let output = run("info --device ascend-sim --spread 4", None);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && errors.contains("unified buffer"), "{errors}");
+    refused("info --device ascend-sim --spread 4", &["unified buffer"]);
     let text = text("info --device ascend --spread 2");
     assert!(text.contains("device    ascend: "), "{text}");
-}
-
-#[test]
-fn a_k_of_zero_is_named_with_its_limit() {
-    for line in ["info --k 0", "synth --k 0 --out x.npz"] {
-        let output = run(line, None);
-        let errors = String::from_utf8_lossy(&output.stderr).to_lowercase();
-        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
-        assert!(errors.contains("k is 0") && errors.contains("1..="), "{line}: {errors}");
-        assert!(!errors.contains("raise s"), "{line}: {errors}");
-    }
 }

@@ -2,29 +2,16 @@
 //! safetensors, repeated ids.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use avsg_cli::npz::Writer;
 use avsg_cli::trace::{MAX_ID, Part, Trace};
-use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use zip::ZipWriter;
 
-fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("formats-{name}"))
-}
-
-fn npy<T: AutoSerialize + Copy>(name: &str, shape: &[u64], data: &[T]) -> PathBuf {
-    let path = file(name);
-    let mut image = Vec::new();
-    let mut out =
-        WriteOptions::new().default_dtype().shape(shape).writer(&mut image).begin_nd().unwrap();
-    out.extend(data.iter().copied()).unwrap();
-    out.finish().unwrap();
-    fs::write(&path, image).unwrap();
-    path
-}
+use crate::support::{file, npy};
+use crate::trace_files::{read_with_wrong_bytes, unreadable as refused};
 
 fn tensors(name: &str, arrays: &[(&str, Dtype, &[usize], Vec<u8>)]) -> PathBuf {
     let view =
@@ -33,14 +20,6 @@ fn tensors(name: &str, arrays: &[(&str, Dtype, &[usize], Vec<u8>)]) -> PathBuf {
     let path = file(name);
     fs::write(&path, safetensors::serialize(views, None).unwrap()).unwrap();
     path
-}
-
-fn refused(result: avsg::Result<Trace>, parts: &[&str]) {
-    let text = result.unwrap_err().to_string();
-    assert!(!text.contains('\n'), "{text}");
-    for part in parts {
-        assert!(text.contains(part), "`{part}` is not in: {text}");
-    }
 }
 
 fn part(layer: Option<usize>, request: Option<usize>) -> Part {
@@ -101,7 +80,7 @@ fn one_layer_and_one_request_are_taken() {
     refused(read(Some(0), None), &["[steps, layers, N_q, K] or [steps, layers, K]"]);
 
     let layers: Vec<i64> = ids.iter().copied().filter(|id| id / 100 % 10 == 0).collect();
-    let path = npy("layers.npy", &[2, 3, 2, 4], &layers);
+    let path = npy("axes-4.npy", &[2, 3, 2, 4], &layers);
     let read = |layer, request| Trace::read_part(&path, part(layer, request));
     assert_eq!(read(Some(1), None).unwrap(), with([2, 2], 1000));
     // The same numbers read as [steps, layers, requests, K].
@@ -113,7 +92,7 @@ fn one_layer_and_one_request_are_taken() {
 
 #[test]
 fn stable_may_have_an_axis_of_requests() {
-    let path = file("stable.npz");
+    let path = file("stable-requests.npz");
     let mut out = Writer::default();
     out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4]).unwrap();
     out.array("stable", &[2, 2], &[7i64, 8, 9, -1]).unwrap();
@@ -137,12 +116,7 @@ fn safetensors_files_are_read() {
         fs::write(file("cut.safetensors"), &bytes[..len]).unwrap();
         refused(Trace::read(file("cut.safetensors")), &["cut.safetensors"]);
     }
-    for at in 0..bytes.len() {
-        let mut wrong = bytes.clone();
-        wrong[at] ^= 0x55;
-        fs::write(file("wrong.safetensors"), wrong).unwrap();
-        let _ = Trace::read(file("wrong.safetensors"));
-    }
+    read_with_wrong_bytes("wrong.safetensors", &bytes);
     let other = ("topk", Dtype::I64, &[1usize, 1][..], words(&[3]));
     refused(Trace::read(tensors("other.safetensors", &[other])), &["no array 'ids'", "topk"]);
     let half = ("ids", Dtype::F16, &[1usize, 2][..], vec![0; 4]);

@@ -1,36 +1,22 @@
 //! Tests of `avsg compare`: every policy and rule is there, no policy surpasses the optimum, and the
 //! rates are those of `size`.
 
-use std::process::Command;
-
 use serde_json::Value;
 
-const LLAMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/llama-deepseek32-k64.npz");
-
-fn run(args: &[&str]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_avsg")).args(args).output().expect("it starts");
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
-}
-
-fn json(args: &[&str]) -> Value {
-    let args = [args, &["--json", "-"]].concat();
-    serde_json::from_slice(&run(&args)).expect("JSON alone")
-}
+use crate::support::{json, number, text};
 
 /// Returns the hit rate of a policy at its first S.
 fn rate(report: &Value, policy: &str) -> f64 {
     let policies = report["policies"].as_array().expect("policies");
     let found = policies.iter().find(|rates| rates["policy"] == policy);
     let found = found.unwrap_or_else(|| panic!("no {policy}"));
-    found["at"][0]["hit_rate"].as_f64().expect("a rate")
+    number(&found["at"][0]["hit_rate"])
 }
 
 #[test]
 fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
-    for (options, slots) in [(&["--steps", "20"][..], "256"), (&["--mtp0", "--steps", "40"], "64")]
-    {
-        let report = json(&[&["compare", LLAMA, "--slots", slots][..], options].concat());
+    for options in ["--slots 256 --steps 20", "--slots 64 --mtp0 --steps 40"] {
+        let report = json(&format!("compare LLAMA {options}"));
         let policies = report["policies"].as_array().expect("policies");
         assert_eq!(policies.last().expect("a policy")["policy"], "Belady's optimum");
         let best = rate(&report, "Belady's optimum");
@@ -52,34 +38,30 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
 
 #[test]
 fn rates_are_those_of_size() {
-    let report = json(&["compare", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
-    let size = json(&["size", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
-    let size = |name: &str| size["points"][0][name].as_f64().expect("a rate");
+    let report = json("compare LLAMA --mtp0 --slots 128 --steps 60");
+    let size = json("size LLAMA --mtp0 --slots 128 --steps 60");
+    let size = |name: &str| number(&size["points"][0][name]);
     assert!((rate(&report, "exact LRU") - size("lru_hit_rate")).abs() < 1e-12);
     assert!((rate(&report, "wide frequency:0.87") - size("hit_rate")).abs() < 1e-12);
 }
 
 #[test]
 fn the_table_has_a_column_for_each_s_and_marks_defaults() {
-    let args = ["compare", LLAMA, "--slots", "256,512", "--steps", "8", "--format", "markdown"];
-    let shown = String::from_utf8(run(&args)).expect("UTF-8");
+    let shown = text("compare LLAMA --slots 256,512 --steps 8 --format markdown");
     assert!(shown.contains("| policy | S = 256, % | S = 512, % |"), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.contains(" *")).count(), 3, "{shown}");
 }
 
 #[test]
 fn the_advice_names_options_that_replay_takes_and_the_rows_that_they_copy() {
-    let report = json(&["compare", LLAMA, "--mtp0", "--slots", "64,128", "--steps", "60"]);
+    let line = "LLAMA --mtp0 --steps 60 --slots";
+    let report = json(&format!("compare {line} 64,128"));
     for advice in report["advice"].as_array().expect("advice") {
-        let slots = advice["slots"].to_string();
-        let words: Vec<&str> = advice["options"].as_str().expect("options").split(' ').collect();
-        let line = ["replay", LLAMA, "--mtp0", "--steps", "60", "--slots", &slots];
-        let replay = json(&[&line[..], &words].concat());
-        let misses = advice["misses_per_step"].as_f64().expect("misses");
-        let rate = 100.0 - 100.0 * misses / 64.0;
-        assert!((replay["hit_rate"].as_f64().expect("a rate") - rate).abs() < 1e-9, "{advice}");
+        let (slots, options) = (&advice["slots"], advice["options"].as_str().expect("options"));
+        let replay = json(&format!("replay {line} {slots} {options}"));
+        let rate = 100.0 - 100.0 * number(&advice["misses_per_step"]) / 64.0;
+        assert!((number(&replay["hit_rate"]) - rate).abs() < 1e-9, "{advice}");
     }
-    let shown = run(&["compare", LLAMA, "--mtp0", "--slots", "64,128", "--steps", "60"]);
-    let shown = String::from_utf8(shown).expect("UTF-8");
+    let shown = text(&format!("compare {line} 64,128"));
     assert_eq!(shown.matches(": take ").count(), 2, "{shown}");
 }

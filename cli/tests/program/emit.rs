@@ -1,15 +1,18 @@
 //! Tests of `avsg emit` and `avsg opp`: their files are complete and the same on every run, and the
 //! declarations of an operator project agree with the kernels. Headers in `tests/opp` replace CANN's.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-#[path = "../../linker/tests/emitted/operator_compiler.rs"]
+#[path = "../../../linker/tests/emitted/operator_compiler.rs"]
 mod operator_compiler;
 
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
+
+use crate::support::{folder, refused, text};
 
 /// The arguments of each kernel, in the order in which launches pass them.
 const KERNELS: [(&str, &str); 5] = [
@@ -36,35 +39,9 @@ const KERNELS: [(&str, &str); 5] = [
 
 const FAKE_CANN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/fake_cann");
 
-fn avsg(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_avsg")).args(args).output().expect("the program starts")
-}
-
-/// Creates an empty folder.
-fn scratch(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emit").join(name);
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).expect("a scratch folder");
-    dir
-}
-
 /// Runs a subcommand that writes into `dir`, and returns its standard output.
-fn write(command: &str, dir: &Path, more: &[&str]) -> String {
-    let mut args = vec![command, "--out", dir.to_str().expect("UTF-8")];
-    args.extend(more);
-    let output = avsg(&args);
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-/// Returns whether a tool is installed, and prints a line if it is not.
-fn is_installed(tool: &str) -> bool {
-    let output = Command::new(tool).arg("--version").output();
-    let installed = output.is_ok_and(|output| output.status.success());
-    if !installed {
-        println!("skipped: {tool} is not installed");
-    }
-    installed
+fn write(line: &str, dir: &Path) -> String {
+    text(&format!("{line} --out {}", dir.display()))
 }
 
 /// Returns the C++ compiler, and prints a line if there is none.
@@ -88,23 +65,14 @@ fn run_tool(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Returns the path and the content of every file below a folder.
-fn files_below(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all = vec![];
-    let mut folders = vec![dir.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let bytes = fs::read(&path).expect("a file");
-                all.push((path.strip_prefix(dir).expect("below it").to_path_buf(), bytes));
-            }
-        }
-    }
-    all.sort();
-    all
+/// Returns the name and the text of every file in a folder.
+fn files_in(dir: &Path) -> BTreeMap<PathBuf, String> {
+    let paths = fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let file = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a text");
+        (path.file_name().expect("a name").into(), text)
+    };
+    paths.map(file).collect()
 }
 
 /// Returns the names of a kernel's parameters. The macro of the geometry's header passes or leaves out
@@ -123,17 +91,16 @@ fn parameters(folder: &Path, kernel: &str) -> Vec<String> {
 
 #[test]
 fn emit_writes_every_kernel_and_the_same_bytes_again() {
-    let (one, two) = (scratch("one"), scratch("two"));
-    let output = write("emit", &one, &[]);
-    write("emit", &two, &["--soc", "Ascend910B3", "--target", "ascendc"]);
-    assert_eq!(files_below(&one), files_below(&two));
+    let (one, two) = (folder("one"), folder("two"));
+    let output = write("emit", &one);
+    write("emit --soc Ascend910B3 --target ascendc", &two);
+    assert_eq!(files_in(&one), files_in(&two));
     assert!(output.contains("code, estimated") && output.contains("cache has 16 KiB"), "{output}");
     for (name, args) in KERNELS {
         assert!(output.contains(name), "{output}");
         assert_eq!(parameters(&one, name).join(" "), args);
     }
-    for (path, bytes) in files_below(&one) {
-        let text = String::from_utf8(bytes).expect("UTF-8");
+    for (path, text) in files_in(&one) {
         for line in text.lines() {
             assert!(!line.contains('@'), "{}: a placeholder is left in {line}", path.display());
         }
@@ -145,28 +112,28 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
 #[test]
 fn counts_are_read_at_once_only_on_demand() {
     // Returns how many counts are read, and how many of them right after a wait.
-    let counts = |name: &str, more: &[&str]| {
-        let dir = scratch(name);
-        write("emit", &dir, &[&["--slots", "256", "--k", "64"], more].concat());
+    let counts = |when: &str| {
+        let dir = folder("counts");
+        write(&format!("emit --slots 256 --k 64 {when}"), &dir);
         let text = fs::read_to_string(dir.join("avsg_ops.h")).expect("the functions");
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let reads = lines.windows(2).filter(|pair| pair[1].ends_with("= KeptLanes();"));
         let wait = "SetWaitFlag<HardEvent::V_S>(EVENT_ID0);";
         (reads.clone().count(), reads.filter(|pair| pair[0] == wait).count())
     };
-    let (reads, waits) = counts("count_default", &[]);
+    let (reads, waits) = counts("");
     assert!(reads > 0);
     assert_eq!(waits, reads);
-    assert_eq!(counts("count_after_wait", &["--gather-count", "after-wait"]), (reads, reads));
-    assert_eq!(counts("count_at_once", &["--gather-count", "at-once"]), (reads, 0));
+    assert_eq!(counts("--gather-count after-wait"), (reads, reads));
+    assert_eq!(counts("--gather-count at-once"), (reads, 0));
 }
 
 /// The stand-in for CMake refuses a project that CANN would refuse, or whose kernels would hang.
 #[test]
 fn an_emitted_folder_builds_as_its_project_says() {
-    let dir = scratch("builds");
+    let dir = folder("builds");
     let (kernels, home) = (dir.join("kernels"), dir.join("cann"));
-    let output = write("emit", &kernels, &["--soc", "ascend910b4"]);
+    let output = write("emit --soc ascend910b4", &kernels);
     let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
     fs::create_dir_all(&modules).expect("a folder");
     fs::write(modules.join("ascendc.cmake"), "").expect("a module");
@@ -196,63 +163,33 @@ fn check_includes(dir: &Path, text: &str) {
 
 #[test]
 fn refused_input_is_one_line_with_the_known_names() {
-    let cases: [(&[&str], &[&str]); 5] = [
-        (&["emit", "--soc", "ascend310p"], &["--soc is ascend310p", "ascend910b3"]),
-        (&["emit", "--target", "cuda"], &["--target is cuda", "ascendc"]),
-        (&["emit", "--slots", "1000"], &["1000", "power of two"]),
-        (&["opp", "--out", "/dev/null/x", "--soc", "b5"], &["--soc is b5"]),
-        (
-            &["emit", "--slots", "32768", "--spread", "4"],
-            &["unified buffer is", "S 32768", "187360"],
-        ),
-    ];
-    for (args, parts) in cases {
-        let output = avsg(args);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
-        assert_eq!(errors.lines().count(), 1, "{errors}");
-        for part in parts {
-            assert!(errors.contains(part), "{errors}");
-        }
-    }
+    refused("emit --soc ascend310p", &["--soc is ascend310p", "ascend910b3"]);
+    refused("emit --target cuda", &["--target is cuda", "ascendc"]);
+    refused("emit --slots 1000", &["1000", "power of two"]);
+    refused("opp --out /dev/null/x --soc b5", &["--soc is b5"]);
+    refused("emit --slots 32768 --spread 4", &["unified buffer is", "S 32768", "187360"]);
 }
 
 /// The fake CANN module records every call, and fails if a named file does not exist.
 #[test]
 fn the_operator_project_configures_under_cmake() {
-    if !is_installed("cmake") {
+    if !Command::new("cmake").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        println!("skipped: cmake is not installed");
         return;
     }
-    let dir = scratch("configures");
+    let dir = folder("configures");
     let project = dir.join("project");
-    write("opp", &project, &[]);
+    write("opp", &project);
     let build = dir.join("build");
     let modules = format!("{FAKE_CANN}/cmake");
-    run_tool(
-        Command::new("cmake")
-            .arg("-S")
-            .arg(&project)
-            .arg("-B")
-            .arg(&build)
-            .arg(format!("-DASC_DIR={modules}")),
-    );
+    let mut cmake = Command::new("cmake");
+    cmake.arg("-S").arg(&project).arg("-B").arg(&build).arg(format!("-DASC_DIR={modules}"));
+    run_tool(&mut cmake);
     let calls = fs::read_to_string(build.join("calls.txt")).expect("the recorded calls");
     let lines: Vec<_> = calls.lines().map(|line| line.split(' ').next().unwrap_or("")).collect();
-    assert_eq!(
-        lines,
-        [
-            "npu_op_package",
-            "npu_op_code_gen",
-            "npu_op_library",
-            "npu_op_library",
-            "npu_op_library",
-            "npu_op_package_add",
-            "npu_op_kernel_options",
-            "npu_op_kernel_sources",
-            "npu_op_kernel_library",
-            "npu_op_package_add",
-        ]
-    );
+    let expected = "package code_gen library library library package_add kernel_options \
+                    kernel_sources kernel_library package_add";
+    assert_eq!(lines.join(" ").replace("npu_op_", ""), expected);
     for (name, _) in KERNELS {
         assert!(calls.contains(&format!("op_host/{name}.cpp")), "{calls}");
         let folder = project.join("op_kernel");
@@ -266,17 +203,20 @@ fn the_operator_project_configures_under_cmake() {
     assert_eq!(unit, "ascend910b");
 }
 
-/// The host parts compile, declare the kernels' arguments in their order, and compute the same tiling
+/// The host parts and the example compile. The host parts declare the kernels' arguments in their order, and compute the same tiling
 /// words for a launch as the library.
 #[test]
 fn the_operators_agree_with_the_kernels() {
     let Some(mut compile) = cpp() else { return };
-    let dir = scratch("agree");
-    write("opp", &dir, &["--page", "64", "--lifetime", "frequency:0.87"]);
+    let dir = folder("agree");
+    write("opp --page 64 --lifetime frequency:0.87", &dir);
     assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
     let program = dir.join("check");
-    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", FAKE_CANN, "-I"]);
-    compile.arg(dir.join("op_host")).arg("-o").arg(&program);
+    let options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", FAKE_CANN];
+    let mut example = cpp().expect("the compiler was found above");
+    example.args(options).arg("-fsyntax-only").arg(dir.join("example/avsg_step.cpp"));
+    run_tool(&mut example);
+    compile.args(options).arg("-I").arg(dir.join("op_host")).arg("-o").arg(&program);
     compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/check.cpp"));
     compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
     run_tool(&mut compile);
@@ -361,16 +301,4 @@ fn the_operators_agree_with_the_kernels() {
         let given: Vec<_> = given.iter().map(|name| name.to_lowercase()).collect();
         assert_eq!(declared, given, "{name}");
     }
-}
-
-#[test]
-fn the_example_compiles() {
-    let Some(mut compile) = cpp() else { return };
-    let dir = scratch("example");
-    write("opp", &dir, &[]);
-    run_tool(
-        compile
-            .args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", FAKE_CANN])
-            .arg(dir.join("example/avsg_step.cpp")),
-    );
 }

@@ -88,7 +88,7 @@ fn it_does_what_two_lists_do_on_any_number_of_threads() {
                 let (missed, taken): (Vec<i32>, Vec<i32>) = misses.into_iter().unzip();
                 assert_eq!(listed(&found.miss_ids, found.misses), missed);
                 assert_eq!(listed(&found.miss_slots, found.misses), taken);
-                assert_eq!((found.id_at(), found.order()), (&model.id_at[..], &model.order[..]));
+                assert_eq!((&found.id_at, &found.order), (&model.id_at, &model.order));
             }
         }
     }
@@ -104,7 +104,7 @@ fn a_row_evicts_its_oldest_slot() {
     ] {
         lru.step(&Selection { ids: &ids, requests: &[7], stable: &[16] }).unwrap();
         let row = lru.row(0);
-        assert_eq!((row.slots.as_slice(), row.order()), (&slots[..], &order[..]));
+        assert_eq!((&row.slots[..], &row.order[..]), (&slots[..], &order[..]));
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::{LLAMA, SAMPLE, file, npy, text};
+use crate::support::{LLAMA, command, folder, npy, text};
 
 #[test]
 fn a_chart_and_standard_input_work() {
-    let charts = file("charts");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"))
-        .args(["size", "-", "--slots", "256", "--plot", charts.to_str().expect("UTF-8")])
+    let charts = folder("stdin-chart");
+    let mut program = command(&format!("size - --slots 256 --plot {}", charts.display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -25,9 +24,9 @@ fn a_chart_and_standard_input_work() {
 }
 
 /// Returns the chart of a trace, and the (x, y) in pixels of the points of its first line.
-fn chart(name: &str, args: &[&str]) -> (String, Vec<(i32, i32)>) {
-    let charts = file(name);
-    text(&[&["size"], args, &["--plot", charts.to_str().expect("UTF-8")]].concat());
+fn chart(name: &str, options: &str) -> (String, Vec<(i32, i32)>) {
+    let charts = folder(name);
+    text(&format!("size {options} --plot {}", charts.display()));
     let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
     let line = chart.split("stroke-width=\"2\" points=\"").nth(1).unwrap_or_default();
     let line = line.split('"').next().unwrap_or_default();
@@ -41,7 +40,7 @@ fn chart(name: &str, args: &[&str]) -> (String, Vec<(i32, i32)>) {
 
 #[test]
 fn a_chart_marks_the_measured_sizes_and_draws_a_line_through_no_others() {
-    let (svg, lru) = chart("marks", &[SAMPLE, "--mtp0", "--slots", "256,1024,16384"]);
+    let (svg, lru) = chart("marks", "SAMPLE --mtp0 --slots 256,1024,16384");
     let line_of = |text: &str| svg.lines().position(|line| line.trim() == text);
     // The ticks are the measured sizes, in all their digits.
     for size in ["256", "1024", "16384"] {
@@ -59,8 +58,8 @@ fn a_chart_marks_the_measured_sizes_and_draws_a_line_through_no_others() {
 
 #[test]
 fn a_chart_without_points_says_so() {
-    let once = npy("chart.npy", &[1, 2, 8], (0..16).collect::<Vec<i64>>());
-    let (svg, _) = chart("empty", &[&once]);
+    let once = npy("chart.npy", &[1, 2, 8], &(0..16).collect::<Vec<i64>>());
+    let (svg, _) = chart("empty", &once);
     assert!(svg.contains("no data") && svg.contains("chart: 1 step, N_q 2, K 8"), "{svg}");
-    assert!(!chart("full", &[SAMPLE]).0.contains("no data"));
+    assert!(!chart("full", "SAMPLE").0.contains("no data"));
 }

@@ -2,40 +2,43 @@
 //! reason, and a kernel that hangs, faults or is wrong is named.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Once;
 
 use avsg::device::kernels::{Arg, KernelName};
 use serde_json::Value;
 
-fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_avsg"));
-    command.arg("doctor").args(args).env_remove("ASCEND_HOME_PATH");
-    command.envs(variables.iter().copied()).output().unwrap()
+use crate::support::{command, errors, folder, has_cpp_compiler};
+
+/// The options of a machine without a runtime.
+const NOWHERE: &str = "--library /nowhere/libascendcl.so";
+
+fn doctor(options: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = command(&format!("doctor {options}"));
+    command.env_remove("ASCEND_HOME_PATH").envs(variables.iter().copied()).output().unwrap()
 }
 
-fn file(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_file(&path);
-    path
+/// Returns the report that a run writes to a file, and what it prints.
+fn report(name: &str, options: &str, variables: &[(&str, &str)]) -> (Value, Output) {
+    let path = folder(&format!("doctor-{name}")).join("report.json");
+    let output = doctor(&format!("{options} --json {}", path.display()), variables);
+    let written = fs::read(path).unwrap_or_else(|_| panic!("no report: {output:?}"));
+    (serde_json::from_slice(&written).unwrap(), output)
 }
 
-fn read(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Returns whether there is a C++ compiler, which the emitted kernels need on the simulated device.
-/// The first call has the kernels compiled, so that tests that run at once do not all compile them.
-fn has_cpp_compiler() -> bool {
+/// Returns whether the simulated device can run kernels. The first call has them compiled, so that tests
+/// that run at once do not all compile them.
+fn kernels_compile() -> bool {
     static COMPILED: Once = Once::new();
-    let found = avsg_sim::compiler::cpp().is_some();
-    if !found {
-        println!("skipped: no C++ compiler, which the emitted kernels need here");
-        return false;
+    let found = has_cpp_compiler();
+    if found {
+        COMPILED.call_once(|| drop(doctor("--device ascend-sim --only device", &[])));
     }
-    COMPILED.call_once(|| drop(doctor(&["--device", "ascend-sim", "--only", "device"], &[])));
-    true
+    found
 }
 
 /// The fields of a report that are measured, as JSON pointers.
@@ -67,13 +70,10 @@ fn field<'a>(report: &'a Value, name: &str) -> &'a Value {
 /// Without a device the command succeeds, and the report says why each field has no value.
 #[test]
 fn a_missing_library_is_reported_as_no_device() {
-    let path = file("no_device.json");
-    let args = ["--library", "/nowhere/libascendcl.so", "--json", path.to_str().unwrap()];
-    let output = doctor(&args, &[]);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let (report, output) = report("nowhere", NOWHERE, &[]);
+    let text = stdout(&output);
     assert!(output.status.success() && text.starts_with("skipped: no device"), "{text}");
     assert!(text.contains("/nowhere/libascendcl.so"), "{text}");
-    let report = read(&path);
     assert!(report["no_device"].as_str().unwrap().contains("/nowhere/libascendcl.so"), "{report}");
     for name in FIELDS {
         assert!(field(&report, name)["value"].is_null(), "{name}");
@@ -81,11 +81,9 @@ fn a_missing_library_is_reported_as_no_device() {
     for name in KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap()) {
         assert_eq!(report["kernels"][name]["status"], "not_run", "{report}");
     }
-    assert!(
-        report["cann"]["remarks"][0].as_str().unwrap().contains("ASCEND_HOME_PATH"),
-        "{report}"
-    );
-    let output = doctor(&["--library", "/nowhere/libascendcl.so", "--json", "-"], &[]);
+    let remark = report["cann"]["remarks"][0].as_str().unwrap();
+    assert!(remark.contains("ASCEND_HOME_PATH"), "{report}");
+    let output = doctor(&format!("{NOWHERE} --json -"), &[]);
     let only: Value = serde_json::from_slice(&output.stdout).expect("nothing but the report");
     assert_eq!(only["no_device"], report["no_device"]);
 }
@@ -93,15 +91,10 @@ fn a_missing_library_is_reported_as_no_device() {
 /// Each form holds the reason why there is no device, and every kernel and field by its name.
 #[test]
 fn every_form_holds_the_report() {
-    let form = |form: &str, more: &[&str]| {
-        let args = ["--library", "/nowhere/libascendcl.so", "--format", form];
-        doctor(&[&args[..], more].concat(), &[])
-    };
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     for (name, skipped_on_stdout) in [("table", true), ("markdown", true), ("csv", false)] {
-        let output = form(name, &[]);
+        let output = doctor(&format!("{NOWHERE} --format {name}"), &[]);
         assert!(output.status.success(), "{output:?}");
-        let (shown, errors) = (text(output.stdout), text(output.stderr));
+        let (shown, errors) = (stdout(&output), errors(&output));
         assert_eq!(shown.starts_with("skipped: no device"), skipped_on_stdout, "{shown}");
         assert_eq!(errors.contains("skipped: no device"), !skipped_on_stdout, "{errors}");
         let fields = FIELDS.iter().map(|field| field.trim_start_matches('/'));
@@ -110,42 +103,37 @@ fn every_form_holds_the_report() {
             assert!(shown.contains(part), "{part} in {name}:\n{shown}");
         }
     }
-    let path = file("forms.json");
-    let printed = form("json", &["--json", path.to_str().unwrap()]);
-    assert_eq!(text(printed.stdout), fs::read_to_string(&path).unwrap());
-    let refused = form("csv", &["--json", "-"]);
+    let (report, printed) = report("forms", &format!("{NOWHERE} --format json"), &[]);
+    assert_eq!(serde_json::from_str::<Value>(&stdout(&printed)).unwrap(), report);
+    let refused = doctor(&format!("{NOWHERE} --format csv --json -"), &[]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
 
 /// The report says what an old CANN is too old for, also without a device.
 #[test]
 fn an_old_toolkit_is_named_with_what_it_is_too_old_for() {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old_cann");
+    let home = folder("old_cann");
     fs::create_dir_all(home.join("compiler")).unwrap();
     fs::write(home.join("compiler/version.info"), "Version=8.1.RC1\n").unwrap();
-    let path = file("old_cann.json");
-    let args = ["--library", "/nowhere/libascendcl.so", "--json", path.to_str().unwrap()];
-    let output = doctor(&args, &[("ASCEND_HOME_PATH", home.to_str().unwrap())]);
-    let report = read(&path);
+    let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap())];
+    let (report, output) = report("old", NOWHERE, &variables);
     assert_eq!(report["cann"]["version"], "8.1.RC1");
     let remarks = report["cann"]["remarks"].to_string();
     let part = "8.1.RC1 is too old to build kernels: LocalTensor from position";
     assert!(remarks.contains(part) && remarks.contains("since 8.5"), "{remarks}");
     assert!(!remarks.contains("run an engine"), "{remarks}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains(part));
+    assert!(errors(&output).contains(part));
 }
 
 #[test]
 fn the_simulated_report_has_every_field() {
-    if !has_cpp_compiler() {
+    if !kernels_compile() {
         return;
     }
-    let path = file("doctor.json");
-    let args = ["--device", "ascend-sim", "--largest", "4194304", "--format", "json", "--json"];
-    let output = doctor(&[&args[..], &[path.to_str().unwrap()]].concat(), &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let options = "--device ascend-sim --largest 4194304 --format json";
+    let (report, output) = report("simulated", options, &[]);
+    let errors = errors(&output);
     assert!(output.status.success(), "{errors}");
-    let report = read(&path);
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed, report);
     for name in KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap()) {
@@ -175,11 +163,10 @@ fn the_simulated_report_has_every_field() {
 /// Returns the status and the reason of each kernel that a run with a fault of the simulator
 /// reports, in the order of the checks. The report is written, and the exit status is 1.
 fn kernels_with(fault: &str, only: &str, limit: &str) -> Vec<(String, String)> {
-    let path = file(&format!("{}.json", fault.replace(['=', '/'], "_")));
-    let args = ["--device", "ascend-sim", "--only", only, "--limit", limit, "--json"];
-    let output = doctor(&[&args[..], &[path.to_str().unwrap()]].concat(), &[("AVSG_SIM", fault)]);
+    let options = format!("--device ascend-sim --only {only} --limit {limit}");
+    let name = fault.replace(['=', '/'], "_");
+    let (report, output) = report(&name, &options, &[("AVSG_SIM", fault)]);
     assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
-    let report = read(&path);
     for name in FIELDS {
         field(&report, name);
     }
@@ -201,46 +188,29 @@ type Case<'a> = (&'a str, &'a str, &'a [&'a str], &'a str);
 
 #[test]
 fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
-    if !has_cpp_compiler() {
+    if !kernels_compile() {
         return;
     }
+    let table = corrupt(KernelName::Reset, Arg::Tables, 20, 5);
+    let record = corrupt(KernelName::Plan, Arg::Record, 8, 65);
+    let slot = corrupt(KernelName::Plan, Arg::Slot, 3, 0);
+    let row = corrupt(KernelName::Transfer, Arg::Kv0, 0, 5);
+    // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
+    let unused = corrupt(KernelName::Transfer, Arg::Kv0, 2 * 256 * 1152 / 4 - 1, 5);
+    let unused_reason =
+        "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
+    let misses = "the device wrote 65 as a request's number of misses";
     let cases: [Case<'_>; 10] = [
         ("hang=avsg_reset", "plan", &["hung", "not_run"], "507046"),
         ("hang=avsg_plan", "transfer", &["good", "hung", "not_run"], "507046"),
         ("exception=avsg_transfer", "transfer", &["good", "good", "faulted"], "507035"),
         ("exception=avsg_append", "append", &["good", "faulted"], "507035"),
         ("hang=avsg_step", "step", &["good", "good", "good", "hung"], "507046"),
-        (
-            &corrupt(KernelName::Reset, Arg::Tables, 20, 5),
-            "reset",
-            &["wrong"],
-            "word of a table 20 is 5, and the CPU's is -1",
-        ),
-        (
-            &corrupt(KernelName::Plan, Arg::Record, 8, 65),
-            "plan",
-            &["good", "wrong"],
-            "the device wrote 65 as a request's number of misses",
-        ),
-        (
-            &corrupt(KernelName::Plan, Arg::Slot, 3, 0),
-            "plan",
-            &["good", "wrong"],
-            "slot 3 is 0, and the CPU's is",
-        ),
-        (
-            &corrupt(KernelName::Transfer, Arg::Kv0, 0, 5),
-            "transfer",
-            &["good", "good", "wrong"],
-            "slot 0 has not the row of id",
-        ),
-        // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
-        (
-            &corrupt(KernelName::Transfer, Arg::Kv0, 2 * 256 * 1152 / 4 - 1, 5),
-            "transfer",
-            &["good", "good", "wrong"],
-            "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots",
-        ),
+        (&table, "reset", &["wrong"], "word of a table 20 is 5, and the CPU's is -1"),
+        (&record, "plan", &["good", "wrong"], misses),
+        (&slot, "plan", &["good", "wrong"], "slot 3 is 0, and the CPU's is"),
+        (&row, "transfer", &["good", "good", "wrong"], "slot 0 has not the row of id"),
+        (&unused, "transfer", &["good", "good", "wrong"], unused_reason),
     ];
     for (fault, only, expected, reason) in cases {
         let kernels = kernels_with(fault, only, "20");
@@ -254,7 +224,7 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
 /// The simulator never returns from the wait for this kernel, like a driver that hangs.
 #[test]
 fn a_wait_that_never_returns_does_not_hang_the_doctor() {
-    if !has_cpp_compiler() {
+    if !kernels_compile() {
         return;
     }
     let kernels = kernels_with("stall=avsg_append", "append", "4");
@@ -267,27 +237,26 @@ fn a_wait_that_never_returns_does_not_hang_the_doctor() {
 /// CANN's CMake functions. The stand-in for those writes objects that the simulator can load.
 #[test]
 fn a_device_runs_the_objects_that_cann_builds() {
-    if !avsg_testkit::tier::thorough() || !has_cpp_compiler() {
+    if !avsg_testkit::tier::thorough() || !kernels_compile() {
         println!("skipped: it compiles a geometry, which the thorough tier does");
         return;
     }
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let library = deps.join("libavsg_ascendcl_sim.so");
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("device_cann");
+    let home = folder("device_cann");
     let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
     fs::create_dir_all(&modules).unwrap();
     fs::write(modules.join("ascendc.cmake"), "").unwrap();
     fs::write(home.join("compiler/version.info"), "Version=8.5.0\n").unwrap();
     let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
-    let path = file("device.json");
-    let mut args = vec!["--library", library.to_str().unwrap(), "--k", "64", "--slots", "256"];
-    args.extend(["--only", "step,append,sync-all,gather", "--limit", "600"]);
-    args.extend(["--json", path.to_str().unwrap()]);
+    let options = format!(
+        "--library {} --k 64 --slots 256 --only step,append,sync-all,gather --limit 600",
+        library.display()
+    );
     let search = format!("{stand_in}:{}", std::env::var("PATH").unwrap());
     let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &search)];
-    let output = doctor(&args, &variables);
+    let (report, output) = report("device", &options, &variables);
     assert!(output.status.success(), "{output:?}");
-    let report = read(&path);
     assert_eq!(
         (&report["device"], &report["cann"]["version"]),
         (&"ascend".into(), &"8.5.0".into())

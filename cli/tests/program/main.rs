@@ -1,0 +1,18 @@
+//! Tests of the program: its subcommands as a user runs them, and the traces, policies and workloads that
+//! they are made of. They are one test program, which is linked once.
+
+mod baseline;
+mod bench;
+mod compare;
+mod doctor;
+mod emit;
+mod lru_curve;
+mod manner;
+mod outputs;
+mod replay;
+mod resident_lru;
+mod size;
+mod support;
+mod synth;
+mod trace_files;
+mod trace_formats;

@@ -1,0 +1,197 @@
+//! Tests of `avsg replay`: its results agree with a model, and every refused input is one line.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+
+use avsg_cli::trace::Trace;
+use avsg_testkit::content::tag;
+use npyz::NpyFile;
+use serde_json::Value;
+use zip::ZipArchive;
+
+use crate::support::{SAMPLE, file, has_cpp_compiler, json, npy, number, refused, text};
+
+/// Returns the shape and the values of an array in the results of a test.
+fn array<T: npyz::Deserialize>(name: &str, array: &str) -> (Vec<u64>, Vec<T>) {
+    let path = file(&format!("{name}.npz"));
+    let mut archive = ZipArchive::new(File::open(path).expect("a file")).expect("an npz file");
+    let file = archive.by_name(&format!("{array}.npy")).expect("an array of that name");
+    let array = NpyFile::new(file).expect("a NumPy file");
+    (array.shape().to_vec(), array.into_vec().expect("the right dtype"))
+}
+
+/// Replays the sample, checks the results file against a `HashMap` from slots to ids, and returns the
+/// JSON.
+fn replay_and_check(options: &str, name: &str) -> Value {
+    let out = file(&format!("{name}.npz"));
+    let json = json(&format!("replay SAMPLE --results {} {options}", out.display()));
+    let trace = Trace::read(SAMPLE).expect("the sample");
+    let trace = if options.contains("--mtp0") { trace.as_mtp0() } else { trace };
+    let steps = json["steps"].as_u64().expect("a number") as usize;
+    let trace = trace.truncated(steps).expect("at least one step");
+    let stable = trace.stable.as_ref().expect("the sample has `stable`");
+    let (tokens, k) = (trace.tokens, trace.k);
+    let (shape, slot) = array::<i32>(name, "slot");
+    assert_eq!(shape, [trace.steps as u64, tokens as u64, k as u64]);
+    let (hit_shape, hit) = array::<u8>(name, "hit");
+    let (tag_shape, tags) = array::<u64>(name, "tag");
+    let (misses_shape, misses) = array::<i32>(name, "misses");
+    let (miss_shape, miss) = array::<i32>(name, "miss");
+    let (cut_shape, cut) = array::<i32>(name, "cut");
+    let cores = json["geometry"]["cores"].as_u64().expect("a number") as usize;
+    assert_eq!((&hit_shape, &tag_shape, &misses_shape[..]), (&shape, &shape, &shape[..2]));
+    assert_eq!((miss_shape[1], cut_shape), (4, vec![shape[0], cores as u64 + 1]));
+
+    let mut id_in_slot: HashMap<i32, i32> = HashMap::new();
+    let mut version: HashMap<i32, u32> = HashMap::new();
+    let mut list = miss.chunks_exact(4);
+    let mut missed = 0;
+    for step in 0..trace.steps {
+        (0..tokens as i32).for_each(|g| {
+            version.insert(stable[step] + g, step as u32 + 1);
+        });
+        let n: i32 = misses[step * tokens..][..tokens].iter().sum();
+        missed += n;
+        let mut entries: HashMap<i32, (i32, i32)> = HashMap::new();
+        let mut last = -1;
+        for entry in list.by_ref().take(n as usize) {
+            assert_eq!(entry[0], step as i32);
+            assert!(entry[1] > last, "token order");
+            last = entry[1];
+            entries.insert(entry[1], (entry[2], entry[3]));
+        }
+        for i in 0..tokens * k {
+            let at = step * tokens * k + i;
+            let id = trace.ids[at];
+            if let Some(&(miss_id, miss_slot)) = entries.get(&(i as i32)) {
+                assert_eq!((hit[at], miss_id, miss_slot), (0, id, slot[at]));
+                id_in_slot.insert(slot[at], id);
+            } else {
+                assert_eq!(hit[at], 1);
+                assert_eq!(id_in_slot.get(&slot[at]), Some(&id), "a hit's slot holds its id");
+            }
+            let v = version.get(&id).copied().unwrap_or(0);
+            assert_eq!(tags[at], tag(id, v), "step {step}, id {id}");
+        }
+        let cuts = &cut[step * (cores + 1)..][..=cores];
+        assert_eq!((cuts[0], cuts[cores]), (0, n));
+        if !options.contains("--requests") {
+            let sizes = cuts.windows(2).map(|w| w[1] - w[0]);
+            assert!(sizes.clone().max().unwrap_or(0) - sizes.min().unwrap_or(0) <= 1);
+        }
+    }
+    assert!(list.next().is_none());
+    assert_eq!(json["wrong_rows"], 0);
+    if !options.contains("--requests") {
+        assert_eq!(json["misses"], missed);
+        assert_eq!(json["verified_rows"].as_u64(), Some(trace.ids.len() as u64));
+    }
+    json
+}
+
+#[test]
+fn a_trace_recorded_from_llama_cpp_replays_exactly() {
+    let json = json("replay LLAMA --slots 256");
+    assert_eq!((&json["wrong_rows"], &json["verified_rows"]), (&0.into(), &(48 * 4 * 64).into()));
+}
+
+#[test]
+fn results_agree_with_a_model() {
+    let json = replay_and_check("", "plain");
+    assert!(number(&json["hit_rate"]) > 97.0);
+    for field in ["geometry", "rows_copied", "bytes_copied", "plan_us", "transfer_us", "pages"] {
+        assert!(!json[field].is_null(), "{field}");
+    }
+    replay_and_check("--mtp0 --slots 256 --cores 7", "small");
+    replay_and_check("--table paper --slots 2048 --segments 64,9", "paper");
+    replay_and_check("--page 16 --requests 3 --row-bytes 656", "paged");
+    replay_and_check("--spread 2 --lifetime constant:127", "spread-2");
+    let json = replay_and_check("--launches 1", "one-launch");
+    assert!(number(&json["step_us"]["p50"]) > 0.0 && json["plan_us"].is_null());
+}
+
+/// The expected hits come from an independent implementation of the paper's equations in another
+/// language, on the committed trace with one token per step. A print of other bits than the lowest
+/// changes them by up to ten percentage points.
+#[test]
+fn the_papers_table_hits_as_the_papers_equations_do() {
+    let trace = Trace::read(SAMPLE).expect("the sample").as_mtp0();
+    // A file without `stable`, so that no row is rewritten.
+    let ids = npy("ids.npy", &[trace.steps as u64, 1, trace.k as u64], &trace.ids);
+    for (slots, hits) in [("256", 37_337), ("512", 53_386), ("1024", 61_303)] {
+        let rules = "--table paper --lifetime constant:16 --primes 244529,1003273";
+        let json = json(&format!("replay {ids} {rules} --slots {slots}"));
+        assert_eq!(trace.ids.len() as u64 - json["misses"].as_u64().expect("a count"), hits);
+    }
+}
+
+#[test]
+fn the_simulated_device_agrees_in_one_launch_and_in_two() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let file = |options: &str, name: &str| {
+        replay_and_check(&format!("--slots 1024 --steps 6 --cores 3 {options}"), name);
+        ["slot", "miss"].map(|array| self::array::<i32>(name, array).1)
+    };
+    let cpu = file("", "cpu-6");
+    for launches in ["1", "2"] {
+        let options = format!("--device ascend-sim --launches {launches}");
+        assert!(file(&options, &format!("sim-6-{launches}")) == cpu, "{launches} launches");
+    }
+}
+
+/// Requests that decode one sequence share its pool rows. If each of them appended the rows of a step,
+/// several cores would write one row at the same time, which the simulator refuses as a race.
+#[test]
+fn several_requests_append_each_row_once() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    for device in ["cpu", "ascend-sim"] {
+        let requests = "--slots 1024 --steps 2 --requests 2";
+        let shown = text(&format!("replay SAMPLE --device {device} {requests}"));
+        assert!(shown.contains("verified   4096 rows right, 0 wrong"), "{shown}");
+    }
+}
+
+#[test]
+fn all_vector_machines_give_the_same_slots() {
+    let file = |machine: &str| {
+        replay_and_check(&format!("--machine {machine} --slots 1024"), machine);
+        array::<i32>(machine, "slot").1
+    };
+    let emu = file("emu");
+    for machine in avsg::cpu::machine::Machine::all() {
+        let name = machine.to_string();
+        let name = name.split(' ').next().expect("a word");
+        assert_eq!(file(name), emu, "{name}");
+    }
+}
+
+#[test]
+fn refused_input_is_one_line_and_status_2() {
+    let truncated = file("truncated.npz");
+    let whole = fs::read(SAMPLE).expect("the sample");
+    fs::write(&truncated, &whole[..whole.len() / 2]).expect("scratch");
+    refused(&format!("replay {}", truncated.display()), &["truncated.npz"]);
+    refused("replay nowhere.npz", &["nowhere.npz"]);
+    for (options, part) in [
+        ("--slots 128", "128"),
+        ("--slots 512", "N_q*K is 1024"),
+        ("--slots 1000", "power of two"),
+        ("--slots 1048576", "1048576"),
+        ("--spread 3", "spread is 3"),
+        ("--retries 99", "99"),
+        ("--lifetime constant:200", "constant:200"),
+        ("--lifetime frequency:0.99", "0.99"),
+        ("--table paper --primes 2,4", "odd"),
+        ("--row-bytes 0", "0"),
+        ("--page 48", "48"),
+        ("--requests 0", "0"),
+        ("--cores 0", "0"),
+        ("--row-bytes 999999999999", "bytes"),
+    ] {
+        refused(&format!("replay SAMPLE {options}"), &[part]);
+    }
+}

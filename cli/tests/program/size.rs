@@ -1,0 +1,301 @@
+//! Tests of `avsg size`: it agrees with `avsg replay` at every S and with exact LRU, says what it took a
+//! trace for, recommends an S, and answers for traces of every shape.
+
+mod charts;
+mod page;
+
+use avsg_cli::baseline::{ExactLru, count_hits};
+use avsg_cli::trace::Trace;
+use serde_json::Value;
+
+use crate::support::{LLAMA, SAMPLE, errors, file, json, npy, number, refused, run, text};
+use page::{points, words};
+
+#[test]
+fn size_agrees_with_replay_at_every_tested_s() {
+    for (trace, least) in [("SAMPLE", 1024), ("LLAMA", 256)] {
+        let report = json(&format!("size {trace}"));
+        let points = points(&report);
+        assert_eq!(points[0]["slots"], least);
+        let rate = |value: &Value| number(&value["hit_rate"]);
+        for point in points {
+            for measured in [point, &point["other_rule"]] {
+                let (slots, rule) = (&point["slots"], measured["lifetime"].as_str().unwrap());
+                let replay = json(&format!("replay {trace} --slots {slots} --lifetime {rule}"));
+                assert!((rate(measured) - rate(&replay)).abs() < 1e-9, "{trace}, {slots}, {rule}");
+            }
+            assert!(rate(point) >= rate(&point["other_rule"]), "{point}");
+        }
+        // The largest S that is tested has all hits that exact LRU can have.
+        let curve = report["lru_curve"].as_array().expect("a curve");
+        let last = points.last().expect("a point");
+        assert_eq!(curve.last().expect("a point")["hit_rate"], last["lru_hit_rate"]);
+    }
+}
+
+#[test]
+fn the_curve_is_exact_lru_at_every_multiple_of_64() {
+    let report = json("size LLAMA --slots 256");
+    let trace = Trace::read(LLAMA).unwrap();
+    let curve = report["lru_curve"].as_array().expect("a curve");
+    for (point, slots) in curve.iter().zip((256usize..).step_by(64)) {
+        assert_eq!(point["slots"], slots);
+        let lru = count_hits(&trace, &mut ExactLru::new(slots).unwrap());
+        // The parser of JSON rounds the last digit, so the misses are compared.
+        let selected = (lru.selected - lru.first_selected) as f64;
+        let misses = (100.0 - number(&point["hit_rate"])) / 100.0 * selected;
+        assert_eq!(misses.round() as u64, lru.misses(), "S = {slots}");
+        assert!((misses - misses.round()).abs() < 1e-6, "{misses}");
+    }
+    assert!(curve.len() > 3, "{}", curve.len());
+}
+
+/// A dump holds `torch.topk(..).indices` of each step as `[steps, N_q, K]`, and nothing else.
+#[test]
+fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
+    let ids: Vec<i64> = Trace::read(SAMPLE).unwrap().ids.into_iter().map(i64::from).collect();
+    let line = format!("size {} --hit-rate", npy("topk.npy", &[64, 4, 256], &ids));
+    for (wish, slots) in [("95", 1024), ("98", 2048)] {
+        assert_eq!(json(&format!("{line} {wish}"))["recommended"]["slots"], slots);
+        let shown = text(&format!("{line} {wish}"));
+        assert!(shown.contains(&format!("take        S = {slots} with the rule")), "{shown}");
+        assert!(shown.contains(&format!("the least measured S with {wish} % of hits")), "{shown}");
+    }
+    let shown = text(&format!("{line} 99"));
+    assert!(shown.contains("none: no measured S has 99 % of hits; the most is 98.27 %"), "{shown}");
+    assert_eq!(json(&format!("{line} 99"))["recommended"], Value::Null);
+}
+
+#[test]
+fn too_many_tokens_are_refused_with_the_file_and_the_options() {
+    let many = npy("many.npy", &[2, 16, 64], &[0i64; 2 * 16 * 64]);
+    for command in ["size", "replay", "compare"] {
+        let parts = ["many.npy", "N_q is 16", "at most 8", "--layer", "--request", "--mtp0"];
+        refused(&format!("{command} {many}"), &parts);
+    }
+    assert_eq!(json(&format!("size {many} --mtp0"))["steps"], 32);
+    let wide = npy("wide.npy", &[2, 2, 20000], &(0..80000).collect::<Vec<i64>>());
+    refused(&format!("size {wide}"), &["wide.npy", "40000 (2 * 20000)", "32768", "--mtp0"]);
+}
+
+#[test]
+fn friendliness_counts_first_time_and_repeated_ids() {
+    let path = file("friendly.npz");
+    let line = format!("size {}", path.display());
+    // After the first step: 1 is repeated, 2 is new, 0 is older, 3 is new, 0 and 3 are repeated.
+    let ids = vec![0, 1, 1, 2, 0, 3, 0, 3];
+    // In the second case the row of id 3 is rewritten before the last step.
+    for (last, expected) in [(4, [2, 4, 3]), (3, [3, 3, 2])] {
+        let trace = Trace::new(ids.clone(), Some(vec![4, 4, 4, last]), [4, 1, 2]).unwrap();
+        trace.write(&path).unwrap();
+        let friendliness = &json(&line)["friendliness"];
+        for (name, ids) in ["first_time", "ceiling", "step_before"].iter().zip(expected) {
+            let percent = 100.0 * f64::from(ids) / 6.0;
+            assert!((number(&friendliness[name]) - percent).abs() < 1e-9, "{friendliness}");
+        }
+    }
+    let shown = text(&line);
+    let expected = "50.00 % of ids are first-time, so 50.00 % of hits is the ceiling; 33.33 % repeat from the \
+                    step before";
+    assert!(words(&shown).contains(expected), "{shown}");
+}
+
+/// A loop over 96 rows fits 128 slots. With 64 the least recently used row is always the next one.
+#[test]
+fn the_recommended_s_is_the_last_that_pays() {
+    let ids: Vec<i64> = (0..40 * 32).map(|at| at % 96).collect();
+    let path = npy("loop.npy", &[40, 32], &ids);
+    let line = format!("size {path} --context 4096 --lifetime constant:127 --slots 64,128,256");
+    let report = json(&line);
+    let hits: Vec<f64> = points(&report).iter().map(|p| number(&p["hit_rate"])).collect();
+    assert!(hits[0] < 50.0 && hits[1] == hits[2], "{hits:?}");
+    assert_eq!(report["recommended"]["slots"], 128);
+    let shown = |line: &str| words(&text(line));
+    assert!(shown(&line).contains("the last S that pays"));
+    // A step selects 1024 rows of the sample, and a doubling of S saves less than half of the copies.
+    assert!(shown("size SAMPLE").contains("why no larger S pays"));
+    // The whole context of the other sample takes less memory than 1024 slots.
+    assert_eq!(json("size LLAMA")["recommended"]["slots"], 512);
+    assert!(shown("size LLAMA").contains("left out are S that take at least as much"));
+    assert_eq!(json("size LLAMA --context 9999")["recommended"]["slots"], 1024);
+}
+
+#[test]
+fn bytes_and_times_follow_from_the_misses() {
+    let line = "size SAMPLE --link-gbs 50 --match-us 20 --layers 10 --indexers 5 --requests 8 --row-bytes 656";
+    for (option, step_ms) in [("", 0.0), ("--step-ms 40", 40.0)] {
+        let report = json(&format!("{line} {option}"));
+        let tpot = |bytes: f64, matching: f64| (step_ms + matching + bytes / 50e6) / 4.0;
+        // Four tokens match one after the other, with each of five indexers.
+        let matching = 4.0 * 5.0 * 0.02;
+        let all = 1024.0 * 656.0 * 80.0;
+        assert_eq!(report["no_buffer"]["bytes_per_step"], all);
+        let without = number(&report["no_buffer"]["times"]["tpot_ms"]);
+        assert!((without - tpot(all, 0.0)).abs() < 1e-9);
+        for point in points(&report) {
+            let copies = &point["copies"];
+            let misses = number(&copies["misses_per_step"]);
+            let bytes = misses * 656.0 * 80.0;
+            assert!((number(&copies["bytes_per_step"]) - bytes).abs() < 1e-6 * bytes);
+            let time = |name: &str| number(&copies["times"][name]);
+            assert!((time("tpot_ms") - tpot(bytes, matching)).abs() < 1e-9);
+            assert!((time("matching_ms") - matching).abs() < 1e-9);
+            let speed_up = without / time("tpot_ms");
+            assert!((time("speed_up") - speed_up).abs() < 1e-9 && speed_up > 1.0);
+            let missed = 100.0 - 100.0 * misses / 1024.0;
+            assert!((number(&point["hit_rate"]) - missed).abs() < 1e-9);
+        }
+        assert_eq!(report["model"]["accepted"], 4.0);
+    }
+    let wish = |ms: &str| words(&text(&format!("{line} --step-ms 40 --tpot-ms {ms}")));
+    assert!(wish("10.2").contains("the least measured S with at most 10.2 ms per token"));
+    assert!(wish("9").contains("none: no measured S has at most 9 ms per token"));
+}
+
+#[test]
+fn matching_is_measured_here_unless_its_time_is_given() {
+    let line = "size LLAMA --link-gbs 50";
+    let report = json(line);
+    for point in points(&report) {
+        assert!(number(&point["copies"]["times"]["match_us"]) > 0.0, "{point}");
+    }
+    assert_eq!(report["model"]["match_us"], Value::Null);
+    let shown = words(&text(line));
+    assert!(shown.contains("matching of a token with K = 64: measured on this machine's CPU with"));
+    assert!(
+        shown.contains("of the KV offload alone (--step-ms adds the rest of a step)"),
+        "{shown}"
+    );
+    let given = |us: &str| words(&text(&format!("{line} --match-us {us}")));
+    let slow = given("70");
+    assert!(slow.contains("matching of a token with K = 64: 70 us as given"), "{slow}");
+    assert!(
+        slow.contains("but no buffer is faster") && !given("0").contains("no buffer is faster")
+    );
+}
+
+#[test]
+fn device_and_host_memory_are_those_of_info() {
+    let shape = "--slots 1024 --layers 3 --indexers 2 --requests 5 --context 4352";
+    let size = json(&format!("size SAMPLE {shape}"));
+    let info = json(&format!("info --k 256 --tokens 4 {shape}"));
+    let parts = ["tables", "working_columns", "slots"].map(|part| info["bytes"][part].as_u64());
+    let device: u64 = parts.into_iter().flatten().sum();
+    assert_eq!(size["points"][0]["device_bytes"], device);
+    assert_eq!(size["deployment"]["host_bytes"], info["bytes"]["host_pool"]);
+}
+
+#[test]
+fn traces_without_reuse_of_one_id_and_of_k_equal_to_s_have_answers() {
+    let fresh = npy("fresh.npy", &[20, 64], &(0..20 * 64).collect::<Vec<i64>>());
+    let one = npy("one.npy", &[20, 1], &[7i64; 20]);
+    let same = npy("same.npy", &[20, 64], &(0..20).flat_map(|_| 0..64i64).collect::<Vec<_>>());
+    for (path, wish, rate, recommended) in [
+        (&fresh, 50, 0.0, Value::Null),
+        (&one, 100, 100.0, 64.into()),
+        (&same, 100, 100.0, 64.into()),
+    ] {
+        let report = json(&format!("size {path} --hit-rate {wish}"));
+        let points = points(&report);
+        assert_eq!((&points[0]["slots"], points.len()), (&64.into(), 1));
+        assert_eq!(points[0]["hit_rate"], rate, "{path}");
+        assert_eq!(report["recommended"]["slots"], recommended, "{path}");
+        assert_eq!(report["friendliness"]["ceiling"], rate, "{path}");
+        let shown = words(&text(&format!("size {path}")));
+        assert!(shown.contains("take S = 64 with the rule"), "{shown}");
+        assert!(shown.contains("why the only measured S"), "{shown}");
+    }
+}
+
+#[test]
+fn traces_of_padding_and_of_one_step_have_no_hit_rate() {
+    let padding = npy("padding.npy", &[5, 2, 8], &[-1i64; 80]);
+    let once = npy("once.npy", &[1, 2, 8], &(0..16).collect::<Vec<i64>>());
+    for path in [&padding, &once] {
+        let model = "--tpot-ms 50 --step-ms 40 --link-gbs 50";
+        let line = format!("size {path} --hit-rate 95 {model}");
+        let report = json(&line);
+        for name in ["hit_rate", "lru_hit_rate", "copies"] {
+            assert_eq!(report["points"][0][name], Value::Null, "{path}");
+        }
+        for name in ["recommended", "friendliness", "no_buffer"] {
+            assert_eq!(report[name], Value::Null, "{path}");
+        }
+        for line in [line, format!("compare {path} --slots 64")] {
+            let shown = text(&line);
+            assert!(shown.contains("No step after the first selects an id"), "{shown}");
+            assert!(!shown.contains("NaN") && !shown.contains("take "), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn repeated_ids_are_reported() {
+    let path = npy("repeats.npy", &[3, 4], &[1i64, 2, 3, 4, 5, 6, 5, -1, 1, 2, 3, 4]);
+    for line in [format!("size {path} --json -"), format!("replay {path}")] {
+        let warning = errors(&run(&line));
+        let expected = "1 of 3 rows repeat an id (1 repeats, the first of id 5 at step 1";
+        assert!(warning.contains(expected), "{warning}");
+    }
+    assert_eq!(json(&format!("size {path}"))["repeats"]["ids"], 1);
+}
+
+#[test]
+fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
+    let ids: Vec<i64> = Trace::read(LLAMA).unwrap().ids.iter().map(|&id| id.into()).collect();
+    // Layer 0 is the trace, layer 1 selects ids that it never selects again.
+    let mut both = Vec::new();
+    for (step, first) in ids.chunks(4 * 64).zip((0..).step_by(4 * 64)) {
+        both.extend(step);
+        both.extend(first..first + 4 * 64);
+    }
+    let path = npy("layers.npy", &[48, 2, 4, 64], &both);
+    let plain = npy("plain.npy", &[48, 4, 64], &ids);
+    let size = json(&format!("size {plain} --slots 256"));
+    let layer = |which: &str| json(&format!("size {path} --slots 256 --layer {which}"));
+    assert_eq!(layer("0")["points"], size["points"]);
+    assert_eq!(layer("1")["points"][0]["hit_rate"], 0.0);
+    let replay = json(&format!("replay {path} --layer 1 --slots 256"));
+    assert_eq!((&replay["hit_rate"], &replay["wrong_rows"]), (&0.0.into(), &0.into()));
+
+    let all = layer("all");
+    assert_eq!((&all["layers"], &all["deployment"]["layers"]), (&2.into(), &2.into()));
+    let (point, first) = (&all["points"][0], &size["points"][0]);
+    let worst = &point["worst_layer"];
+    assert_eq!((&worst["layer"], &worst["hit_rate"]), (&1.into(), &0.0.into()));
+    assert_eq!(first["worst_layer"], Value::Null);
+    assert!((number(&point["hit_rate"]) - number(&first["hit_rate"]) / 2.0).abs() < 1e-9);
+    // Layer 1 misses all 256 ids of a step. Two layers copy what both miss.
+    let misses = number(&first["copies"]["misses_per_step"]) + 256.0;
+    assert!((number(&point["copies"]["bytes_per_step"]) - misses * 1152.0).abs() < 1e-3);
+    let share = |report: &Value| number(&report["friendliness"]["first_time"]);
+    assert!((share(&all) - (share(&size) + 100.0) / 2.0).abs() < 1e-9);
+    let shown = words(&text(&format!("size {path} --layer all --slots 256")));
+    assert!(shown.contains("0.00 % in the worst layer, 1"), "{shown}");
+    assert_eq!(layer("all --layers 61")["deployment"]["layers"], 61);
+
+    refused(&format!("replay {path} --layer all"), &["--layer is all", "size"]);
+    refused(&format!("size {path}"), &["[48, 2, 4, 64]", "--layer N (or all"]);
+    refused(&format!("size {path} --layer 2"), &["--layer is 2", "2 layers"]);
+    refused(&format!("size {path} --layer every"), &["every", "or all"]);
+}
+
+#[test]
+fn options_without_meaning_are_refused() {
+    let cases: [(&str, &[&str]); 11] = [
+        ("--hit-rate 101", &["--hit-rate is 101", "0 to 100"]),
+        ("--slots 512", &["N_q*K", "1024", "S = 512"]),
+        ("--slots 1500", &["1500", "power of two"]),
+        ("--tpot-ms 5", &["--link-gbs"]),
+        ("--step-ms 5", &["--link-gbs"]),
+        ("--match-us 5", &["--link-gbs"]),
+        ("--accepted 5", &["--link-gbs"]),
+        ("--step-ms 0 --link-gbs 1", &["--step-ms is 0"]),
+        ("--match-us=-1 --link-gbs 1", &["--match-us is -1"]),
+        ("--step-ms 1 --link-gbs 1 --accepted 5", &["--accepted is 5", "N_q = 4"]),
+        ("--layers 0", &["--layers is 0", "at least 1"]),
+    ];
+    for (options, parts) in cases {
+        refused(&format!("size SAMPLE {options}"), parts);
+    }
+}

@@ -1,0 +1,81 @@
+//! The page of `avsg size`: its words, its width, and its copy in docs/sizing.md.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{command, json, npy, text};
+
+/// Returns the points of a report, one for each S.
+pub fn points(report: &Value) -> &[Value] {
+    report["points"].as_array().expect("points")
+}
+
+/// Returns the words of a page without its frames and without sizes, which depend on the CPUs of the
+/// machine where working columns are among them.
+pub fn words(text: &str) -> String {
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || "─│┌┐└┘╞╡═".contains(c)).collect();
+    let is_size = |pair: &[&str]| pair[1].starts_with("MB") || pair[1].starts_with("GB");
+    let sizes: Vec<bool> = words.windows(2).map(is_size).collect();
+    let kept = words.iter().zip(sizes.into_iter().chain([false]));
+    let kept = kept.filter(|(word, is_size)| !word.is_empty() && !is_size);
+    kept.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns what a command shows on a terminal of 80 columns in a folder.
+fn shown_in(folder: &Path, line: &str) -> String {
+    let output = command(line).env("COLUMNS", "80").current_dir(folder).output();
+    String::from_utf8(output.expect("the program starts").stdout).expect("UTF-8")
+}
+
+#[test]
+fn the_page_about_sizing_shows_what_the_command_prints() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let page = words(&fs::read_to_string(root.join("docs/sizing.md")).unwrap());
+    let timed = "--requests 16 --link-gbs 30 --match-us 38.2";
+    for (options, from) in [("", "trace"), (timed, "model")] {
+        let line = format!("size tests/data/nomicon-4k-k256.npz {options}");
+        let shown = shown_in(root, &line);
+        let shown = words(&shown[shown.find(from).expect("a label")..]);
+        assert!(page.contains(&shown), "not in docs/sizing.md: {shown}");
+    }
+}
+
+#[test]
+fn a_page_says_what_the_axes_were_taken_for_and_how_to_say_otherwise() {
+    let ids: Vec<i64> = (0..6 * 2 * 64).map(|at| at % 200).collect();
+    let line = format!("size {}", npy("two.npy", &[6, 2, 64], &ids));
+    let taken = |options: &str| {
+        json(&format!("{line} {options}"))["taken"].as_str().expect("text").to_owned()
+    };
+    let plain = taken("");
+    assert!(plain.contains("2 = tokens of one request in a step (N_q)"), "{plain}");
+    assert!(plain.contains("--layer all") && plain.contains("--request N"), "{plain}");
+    assert!(words(&text(&line)).contains(&plain), "{plain}");
+    for (options, expected) in [
+        ("--mtp0", "one request, one layer, K 64, each token as a step (--mtp0)"),
+        ("--layer 1", "one request, layer 1, K 64, one token per step"),
+        ("--layer all", "one request, all 2 layers, K 64, one token per step"),
+        ("--request 0", "request 0, one layer, K 64, one token per step"),
+    ] {
+        assert_eq!(taken(options), expected);
+    }
+}
+
+#[test]
+fn every_line_fits_80_columns() {
+    let ids: Vec<i64> = (0..6 * 3 * 64).map(|at| at % 500).collect();
+    let path = npy("narrow.npy", &[6, 3, 64], &ids);
+    let folder = Path::new(&path).parent().expect("a folder");
+    let model = "--link-gbs 50 --step-ms 12345 --requests 1234";
+    for layers in ["", "--layer all"] {
+        for model in ["", model] {
+            let shown = shown_in(folder, &format!("size narrow.npy {layers} {model}"));
+            assert!(shown.contains("no buffer"), "{shown}");
+            let wide = shown.lines().find(|line| line.chars().count() > 80);
+            assert!(wide.is_none(), "{wide:?}");
+        }
+    }
+}

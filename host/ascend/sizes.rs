@@ -6,7 +6,6 @@
 use std::iter;
 
 use avsg_device::memory::table_words;
-use avsg_device::params::Lifetime;
 use avsg_device::rules::rules;
 use avsg_device::stage_two::Strategy;
 
@@ -97,10 +96,7 @@ pub(super) fn tables(config: &Config) -> Result<usize> {
 
 /// Returns the bytes of a frequency rule in device memory; none for another rule.
 pub(super) fn rule(config: &Config) -> heapless::Vec<u8, 512> {
-    match &config.params.lifetime {
-        Lifetime::Frequency(rule) => rules(rule).iter().flat_map(|h| h.to_ne_bytes()).collect(),
-        Lifetime::Constant(_) => heapless::Vec::new(),
-    }
+    rules(&config.params.lifetime).iter().flatten().flat_map(|h| h.to_ne_bytes()).collect()
 }
 
 fn too_large(what: &'static str, value: usize) -> Error {

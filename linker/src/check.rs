@@ -80,7 +80,7 @@ pub enum Why {
     TwoWriters(String, Role),
     #[error(
         "the indices are declared distinct, but are not known to be: take lane numbers, items of a \
-         list that was appended at once from such, or slots of append_lt and append_eq"
+         list that was appended at once from such, or slots of append_life"
     )]
     NotDistinct,
     #[error("may overflow: its result is in {0}..={1}")]

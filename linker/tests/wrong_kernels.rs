@@ -1,6 +1,7 @@
 //! Kernels that break a rule of the kernel language are refused by the recorder, the checker, the
 //! interpreter or `Emu`.
 
+use avsg_device::hash;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
 use avsg_device::machine::links::Links;
@@ -298,30 +299,19 @@ fn overflow_is_refused_and_is_a_fault() {
     assert_eq!(sum.what, "a scalar overflows");
 }
 
-/// The links of a search in columns of 64 words.
-const LINKS: Links = Links {
-    retries: 3,
-    position_bits: 6,
-    slot_bits: 6,
-    multipliers: (5, 3),
-    fingerprint_shift: 3,
-    fingerprint_bits: 17,
-};
+/// Returns the links of a search in columns of 64 words.
+fn links() -> Links {
+    hash::links(&Params { spread: 1, ..Params::wide(64, 1, 64) })
+}
 
 #[test]
 fn a_search_must_fit_its_table() {
-    for links in [
-        Links { retries: 16, ..LINKS },
-        Links { position_bits: 5, ..LINKS },
-        Links { slot_bits: 7, ..LINKS },
-    ] {
-        let find_free = |m: Recorder<'_>, mut d: Memory<'_>| {
-            m.find_free(&links, &mut d.y, &d.x, d.n, [&d.x, &d.x]);
-        };
-        assert_eq!(refused(find_free), Why::Operands, "{links:?}");
+    let (retries, bits) = (Links { retries: 16, ..links() }, Links { slot_bits: 7, ..links() });
+    for wrong in [retries, bits, Links { position_bits: 5, ..links() }] {
+        let why = refused(|m, mut d| m.find_free(&wrong, &mut d.y, &d.x, d.n, [&d.x; 2]));
+        assert_eq!(why, Why::Operands, "{wrong:?}");
     }
-    let long =
-        faults(|m, mut d| m.find_free(&LINKS, &mut d.odd, &d.x, d.n * m.scalar(4), [&d.x; 2]));
+    let long = faults(|m, mut d| m.find_free(&links(), &mut d.odd, &d.x, m.scalar(80), [&d.x; 2]));
     assert!(long.what.contains("lane 63 is past the end of the column"), "{long}");
 }
 
@@ -340,8 +330,8 @@ fn reading_poison_is_a_fault() {
     });
     assert!(past_the_list.what.contains("poison"), "{past_the_list}");
     // A search runs its definition, which gathers links that nothing wrote.
-    let links = faults(|m, mut d| m.find_free(&LINKS, &mut d.odd, &d.x, d.n, [&d.y, &d.x]));
-    assert!(links.op.starts_with("find odd <- free by x, ") && links.what.contains("poison"));
+    let link = faults(|m, mut d| m.find_free(&links(), &mut d.odd, &d.x, d.n, [&d.y, &d.x]));
+    assert!(link.op.starts_with("find odd <- free") && link.what.contains("poison"), "{link}");
     // Lanes that the mask excludes may be poison.
     let harmless = record(|m, mut d| {
         m.sweep(d.n, |t| {

@@ -1,11 +1,16 @@
 //! The lifetime rule of a frequency table as half-precision numbers, which device kernels gather.
 
-use crate::table::params::Frequency;
+use crate::table::params::Lifetime;
 
-/// Returns the rule of a hit as a device takes it: 256 halves, of which entry life + 128 is the
-/// lifetime after a hit of a slot with the lifetime `life`.
-pub fn rules(rule: &Frequency) -> [u16; 256] {
-    core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF]))
+/// Returns the rule of a hit as a device takes it, if it is no constant: 256 halves, of which entry
+/// life + 128 is the lifetime after a hit of a slot with the lifetime `life`.
+pub fn rules(lifetime: &Lifetime) -> Option<[u16; 256]> {
+    match lifetime {
+        Lifetime::Constant(_) => None,
+        Lifetime::Frequency(rule) => {
+            Some(core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF])))
+        }
+    }
 }
 
 /// Returns the bits of a small number as a half. Every byte is represented exactly.
@@ -22,6 +27,7 @@ fn half(n: i8) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::params::Frequency;
 
     /// Returns the value of a half by the definition of the format.
     fn value(bits: u16) -> f64 {
@@ -37,7 +43,7 @@ mod tests {
     #[test]
     fn rules_are_indexed_from_the_lowest_lifetime() {
         let rule = Frequency::new(0.87).unwrap();
-        let table = rules(&rule);
+        let table = rules(&Lifetime::Frequency(rule)).expect("a rule with a table");
         for life in i8::MIN..=i8::MAX {
             let next = rule.hit[life as u8 as usize];
             let at = (i32::from(life) + 128) as usize;

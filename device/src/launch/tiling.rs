@@ -114,18 +114,16 @@ const _: () = assert!(size_of::<Tiling>() == 128);
 
 /// One segment of a layer's rows, as a device accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the others are documented by the fields of `Tiling` of their names"
+)]
 pub struct Segment {
-    /// The bytes of the segment that are copied.
     pub bytes: u32,
-    /// Bytes from one row to the next in a host chunk.
     pub host_stride: u32,
-    /// Bytes between two blocks of a host chunk, in addition to their rows.
     pub host_gap: i32,
-    /// Bytes from one slot to the next in the device buffer.
     pub kv_stride: u32,
-    /// Bytes between two blocks of the device buffer, in addition to their slots.
     pub kv_gap: i32,
-    /// Bytes from one row to the next of the fresh rows.
     pub fresh_stride: u32,
     /// The logarithm of the rows per chunk: a chunk holds `1 << chunk_shift` rows.
     pub chunk_shift: u32,
@@ -136,24 +134,21 @@ pub struct Segment {
 
 /// The quantities from which the scalars of a launch are computed.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the others are documented by the fields of `Tiling` of their names"
+)]
 pub struct Launch<'a> {
-    /// The number of requests of the batch.
     pub requests: u32,
     /// The largest number of rows (tokens) of the batch.
     pub rows: u32,
-    /// The number of ids per row.
     pub k: u32,
-    /// Words from one row of ids to the next.
     pub ids_stride: u32,
-    /// The number of entries of a request in the block table.
     pub block_stride: u32,
-    /// The number of rows or blocks of the host pool.
     pub pool_units: u32,
-    /// The number of request states.
     pub states: u32,
     /// The number of cores that the kernel is launched on.
     pub cores: u32,
-    /// The number of cores that copy.
     pub copy_cores: u32,
     /// The logarithm of the rows of a block in a host chunk; any without gaps.
     pub host_block_shift: u32,
@@ -163,7 +158,6 @@ pub struct Launch<'a> {
     pub kv_blocks: u32,
     /// The index of slot 0 of state 0, if returned slots are indices among the slots of all states.
     pub slot_base: Option<i32>,
-    /// The segments of a row.
     pub segments: &'a [Segment],
 }
 

@@ -64,11 +64,11 @@ pub fn probe<M: Machine, S: Schedule>(
 /// is a key and a lane. The word that `examine` returns for the first link of the key that matches
 /// goes to the lane of `result`; entries without such a link remain in `pending`.
 #[inline(always)]
-pub fn other_links<'a, M: Machine>(
+pub fn other_links<M: Machine>(
     m: M,
     retries: u32,
     result: &mut M::Column<'_>,
-    [pending, next]: [&mut M::List<'a, 2>; 2],
+    [pending, next]: [&mut M::List<'_, 2>; 2],
     examine: impl Fn(M::V, M::Scalar) -> (M::V, M::Mask),
 ) {
     repeat!(m, retries, m.scalar(retries as i32), |round| {

@@ -4,7 +4,7 @@
 mod operator;
 
 use avsg_device::kernels::KernelName;
-use avsg_device::params::{Lifetime, Params};
+use avsg_device::params::Params;
 use avsg_device::request::record;
 use avsg_device::rules::rules;
 use avsg_device::share::{MIN_SHARE, MIN_SHARERS};
@@ -82,8 +82,7 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
         kernels.files().map(|(name, text)| file(format!("op_kernel/{name}"), text.into()));
     let all = texts.into_iter().chain(filled).chain(operators).chain([sizes]);
     let mut files: Vec<_> = all.chain(kernels).collect();
-    if let Lifetime::Frequency(rule) = &p.lifetime {
-        let halves = rules(rule);
+    if let Some(halves) = rules(&p.lifetime) {
         files.push(file("rules.f16".into(), halves.iter().flat_map(|h| h.to_le_bytes()).collect()));
     }
     files

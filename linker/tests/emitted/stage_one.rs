@@ -248,10 +248,7 @@ pub fn run_and_compare(
     let fields = tape.params.iter().map(|param| step.param(&param.name));
     let without = step.params.iter().find(|param| param.0 == "without").map(|param| param.1);
     let fields: Vec<i32> = without.into_iter().chain(fields).collect();
-    let rule = match &p.lifetime {
-        Lifetime::Frequency(f) => rules(f),
-        Lifetime::Constant(_) => [0; 256],
-    };
+    let rule = rules(&p.lifetime).unwrap_or([0; 256]);
     let ids = if step.ids.is_empty() { vec![0] } else { step.ids.clone() };
     let blocks = if step.blocks.is_empty() { vec![0] } else { step.blocks.clone() };
     let [slot, valid, pos, id, dead, row, record] = &mut out[..] else { panic!("seven outputs") };

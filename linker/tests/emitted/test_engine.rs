@@ -8,7 +8,7 @@ use avsg_device::machine::cpu::Scalar;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::table_words;
 use avsg_device::memory::{clear_state, split_state, state_words};
-use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::rules::rules;
 use avsg_device::sequential::Sequential;
@@ -255,10 +255,7 @@ impl TestEngine {
             *at = segment.kv.as_mut_ptr().cast();
         }
         let step_updates = [tables, kv[0], kv[1]];
-        let rule = match &p.lifetime {
-            Lifetime::Frequency(rule) => rules(rule).to_vec(),
-            Lifetime::Constant(_) => vec![],
-        };
+        let rule = rules(&p.lifetime).map(Vec::from).unwrap_or_default();
         let mut peaks = vec![];
         let step = kernels.len() == 1;
 

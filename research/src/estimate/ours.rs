@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use anyhow::{Context, Result, anyhow};
 use avsg::Error;
 use avsg::device::memory::{clear_state, table_words};
-use avsg::device::params::{ID_LIMIT, Lifetime, Params};
+use avsg::device::params::{ID_LIMIT, Params};
 use avsg::device::request::record;
 use avsg::device::rules::rules;
 use avsg::device::tiling::{Launch, Segment, Tiling};
@@ -139,10 +139,7 @@ impl Ours {
         let blocks: Vec<i32> = (0..entries).collect();
         let mut blocks = if blocks.is_empty() { vec![0] } else { blocks.repeat(requests) };
         let mut tables = step.table.repeat(requests);
-        let mut rule = match &p.lifetime {
-            Lifetime::Frequency(rule) => rules(rule),
-            Lifetime::Constant(_) => [0; 256],
-        };
+        let mut rule = rules(&p.lifetime).unwrap_or([0; 256]);
         let limit = if step.stable < 0 { ID_LIMIT } else { step.stable + 1 };
         let (mut stable, mut generation) = (each(step.stable), each(1));
         let (mut seq, mut state) = (each(limit), (0..requests as i32).collect::<Vec<_>>());

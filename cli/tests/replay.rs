@@ -161,14 +161,14 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
         return;
     }
     let file = |args: &[&str], name: &str| {
-        let mut all = vec!["--slots", "1024", "--steps", "6", "--cores", "3"];
+        let mut all = vec!["--slots", "1024", "--steps", "6"];
         all.extend(args);
         replay_and_check(&all, name);
         ["slot", "miss"].map(|array| self::array::<i32>(&scratch(&format!("{name}.npz")), array).1)
     };
-    let cpu = file(&[], "cpu-6");
-    for launches in ["1", "2"] {
-        let args = ["--device", "ascend-sim", "--launches", launches];
+    let cpu = file(&["--cores", "3"], "cpu-6");
+    for (launches, cores) in [("1", "3"), ("2", "40")] {
+        let args = ["--device", "ascend-sim", "--launches", launches, "--cores", cores];
         assert!(file(&args, &format!("sim-6-{launches}")) == cpu, "{launches} launches");
     }
 }

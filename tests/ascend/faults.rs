@@ -1,18 +1,14 @@
 //! Failures of the runtime: each call in turn, kernels that hang or raise exceptions, and the loss
 //! of the device.
 
-use avsg::ascend::{RegisteredPool, simulated};
+use avsg::ascend::RegisteredPool;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_sim::{Options, Session};
+use avsg_sim::Session;
 use avsg_testkit::tier;
 
-use crate::harness;
+use crate::harness::{expect_refusal, fail_next, in_session, install_kernels, seeded};
 use crate::scenario::{self, Outcome, run};
-
-fn session() -> Session {
-    Session::new(Options { seed: 5, ..Options::default() })
-}
 
 /// Runs the scenario in one launch per step with the faults that `inject` orders. Returns the
 /// outcome and the calls of the runtime.
@@ -27,8 +23,8 @@ fn run_launches_with_faults(
     one_launch: bool,
     inject: impl FnOnce(&Session),
 ) -> (Outcome, Vec<&'static str>) {
-    let session = session();
-    let kernels = harness::install_kernels(&session, &scenario::config());
+    let session = Session::new(seeded(5));
+    let kernels = install_kernels(&session, &scenario::config());
     inject(&session);
     let outcome = run(kernels, retries, one_launch);
     assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", outcome.errors);
@@ -106,8 +102,8 @@ fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
 #[test]
 fn a_hanging_kernel_is_reported_and_leaks_nothing() {
     for (one_launch, nth) in [true, false].into_iter().flat_map(|one_launch| {
-        let session = session();
-        let kernels = harness::install_kernels(&session, &scenario::config());
+        let session = Session::new(seeded(5));
+        let kernels = install_kernels(&session, &scenario::config());
         let outcome = run(kernels, 0, one_launch);
         let launches = session.launches();
         assert!(outcome.finished && launches >= 10, "{launches} kernels");
@@ -150,26 +146,20 @@ fn the_loss_of_the_device_is_reported_at_any_call() {
 /// kind.
 #[test]
 fn a_pool_uses_pages_that_the_device_registers() {
-    let session = session();
-    let context = simulated::context().unwrap();
-    let format = RowFormat::single(1152).unwrap();
-    let config = PoolConfig { chunk_bytes: 2 << 20, ..PoolConfig::new(1, 8192, format) };
-    let first = RegisteredPool::create(&context, &config).unwrap();
-    let best = first.pool().pages();
-    drop(first);
-    let nth = session.calls().iter().filter(|c| **c == "aclrtHostRegister").count() + 3;
-    session.fail("aclrtHostRegister", nth, 507_899);
-    let second = RegisteredPool::create(&context, &config);
-    match best {
-        Pages::Plain => {
-            let text = second.unwrap_err().to_string();
-            assert!(text.contains("aclrtHostRegister failed with code 507899"), "{text}");
+    in_session(seeded(5), |session, context| {
+        let format = RowFormat::single(1152).unwrap();
+        let config = PoolConfig { chunk_bytes: 2 << 20, ..PoolConfig::new(1, 8192, format) };
+        let best = RegisteredPool::create(context, &config).unwrap().pool().pages();
+        fail_next(session, "aclrtHostRegister", 3);
+        let second = RegisteredPool::create(context, &config);
+        match best {
+            Pages::Plain => {
+                expect_refusal(second, &["aclrtHostRegister failed with code 507899"]);
+            }
+            _ => assert!(
+                second.unwrap().pool().pages() != best,
+                "the pool must use smaller pages than {best}"
+            ),
         }
-        _ => assert!(
-            second.unwrap().pool().pages() != best,
-            "the pool must use smaller pages than {best}"
-        ),
-    }
-    drop(context);
-    assert_eq!(session.leaks(), Vec::<String>::new(), "all registrations are undone");
+    });
 }

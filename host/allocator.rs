@@ -2,9 +2,9 @@
 //! device's.
 
 use std::fmt::Debug;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::address::Address;
 use crate::{Error, Result, invalid};
 
 /// What memory is used for, which decides where it must be.
@@ -57,15 +57,9 @@ pub unsafe trait Allocator: Debug + Send + Sync {
 pub(crate) struct Allocated {
     allocator: Arc<dyn Allocator>,
     kind: MemoryKind,
-    at: NonNull<u8>,
+    at: Address<u8>,
     bytes: usize,
 }
-
-// SAFETY: the memory belongs to the process or to a device, not to a thread, and this type does not
-// access it.
-unsafe impl Send for Allocated {}
-// SAFETY: as for Send; methods of `&Allocated` return only an address and a length.
-unsafe impl Sync for Allocated {}
 
 impl Allocated {
     /// The alignment of everything but a pool's chunks: a cache line, and what kernels of a device
@@ -80,10 +74,12 @@ impl Allocated {
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
-        let at = NonNull::new(allocator.allocate(kind, bytes, alignment));
-        let at = at.ok_or(Error::OutOfMemory { what, bytes })?;
-        let memory = Self { allocator: Arc::clone(allocator), kind, at, bytes };
-        if at.addr().get().is_multiple_of(alignment) {
+        let at = allocator.allocate(kind, bytes, alignment);
+        if at.is_null() {
+            return Err(Error::OutOfMemory { what, bytes });
+        }
+        let memory = Self { allocator: Arc::clone(allocator), kind, at: Address(at), bytes };
+        if at.addr().is_multiple_of(alignment) {
             return Ok(memory);
         }
         // The drop of `memory` releases it.
@@ -107,7 +103,7 @@ impl Allocated {
     }
 
     pub fn ptr(&self) -> *mut u8 {
-        self.at.as_ptr()
+        self.at.0
     }
 
     pub fn len(&self) -> usize {

@@ -7,12 +7,10 @@
 pub mod acl;
 mod arrays;
 mod device;
-mod embedded;
 mod health;
 mod kernels;
 mod launch;
 mod options;
-mod plans;
 mod pool;
 mod readback;
 #[cfg(feature = "ascend-sim")]

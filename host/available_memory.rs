@@ -79,5 +79,5 @@ fn unreadable(path: &'static str, source: io::Error) -> Error {
     if source.kind() == io::ErrorKind::OutOfMemory {
         return Error::OutOfMemory { what: path, bytes: 1024 };
     }
-    Error::Os { call: "read", what: path.to_owned(), source, remedy: "mount /proc" }
+    Error::os("read", path, source, "mount /proc")
 }

@@ -118,6 +118,12 @@ impl Batch<'_> {
     }
 }
 
+/// Returns the requests that name a state, as (request, state).
+pub(crate) fn named(states: &[i32]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let state = |(request, &state)| Some((request, usize::try_from(state).ok()?));
+    states.iter().enumerate().filter_map(state)
+}
+
 /// The layer that a step transfers, with its fresh rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer<'a> {
@@ -125,31 +131,11 @@ pub(crate) struct Layer<'a> {
     pub fresh: Option<&'a Fresh<'a>>,
 }
 
-/// The stages that one call runs.
+/// The stages that one call runs; with both, SyncAll is between them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step<'a> {
-    /// Stage One.
-    Plan(&'a Batch<'a>),
-    /// Stage Two of one layer, over the miss lists of an earlier plan.
-    Transfer(Layer<'a>),
-    /// Stage One, SyncAll, then Stage Two of one layer.
-    PlanAndTransfer(&'a Batch<'a>, Layer<'a>),
-}
-
-impl<'a> Step<'a> {
-    /// Returns the batch that Stage One plans, if it runs.
-    pub fn batch(&self) -> Option<&'a Batch<'a>> {
-        match *self {
-            Self::Plan(batch) | Self::PlanAndTransfer(batch, _) => Some(batch),
-            Self::Transfer(_) => None,
-        }
-    }
-
-    /// Returns the layer that Stage Two copies, if it runs.
-    pub fn layer(&self) -> Option<Layer<'a>> {
-        match *self {
-            Self::Transfer(layer) | Self::PlanAndTransfer(_, layer) => Some(layer),
-            Self::Plan(_) => None,
-        }
-    }
+pub(crate) struct Step<'a> {
+    /// The batch that Stage One plans.
+    pub batch: Option<&'a Batch<'a>>,
+    /// The layer that Stage Two copies; without a batch over the miss lists of an earlier plan.
+    pub layer: Option<Layer<'a>>,
 }

@@ -8,27 +8,28 @@
 
 mod caller;
 mod layout;
-mod slot_memory;
-mod view;
+mod memory;
+mod table;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, ptr};
 
 use layout::Layout;
-use slot_memory::{Memory, StateBlocks};
+use memory::{Memory, StateBlocks};
 
+use crate::address::Address;
 use crate::allocator::Allocator;
-use crate::process_memory::ProcessMemory;
+use crate::array::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::written::Written;
 use crate::{Result, available_memory, ensure, invalid, reserve};
 
-pub(crate) use caller::BlockTable;
 pub use caller::CallerBuffer;
 pub use layout::BufferConfig;
-pub(crate) use slot_memory::SlotMemory;
-pub use view::SlotView;
+pub(crate) use memory::SlotMemory;
+pub(crate) use table::BlockTable;
+pub use table::SlotView;
 
 const WHAT: &str = "device buffer";
 
@@ -40,17 +41,11 @@ const WHAT: &str = "device buffer";
 pub struct DeviceBuffer {
     config: BufferConfig,
     /// `[layers, segments]`, the addresses that slots are counted from.
-    bases: Box<[*mut u8]>,
+    bases: Box<[Address<u8>]>,
     /// The distances of the slots of each segment.
     steps: heapless::Vec<Steps, MAX_SEGMENTS>,
     memory: Memory,
 }
-
-// SAFETY: the addresses are those of memory of the process or of a device, not of a thread. Code
-// that dereferences them keeps the rules of `DeviceBuffer`.
-unsafe impl Send for DeviceBuffer {}
-// SAFETY: the fact above holds for shared references, too.
-unsafe impl Sync for DeviceBuffer {}
 
 impl DeviceBuffer {
     /// Returns the bytes that [`Self::new`] allocates.
@@ -80,16 +75,16 @@ impl DeviceBuffer {
         Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
     }
 
-    /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
-    /// and [`Self::slot_bytes`] copies from the device.
-    pub(crate) fn on_device<M: SlotMemory + 'static>(
+    /// Makes a buffer in device memory that `zeroed` allocates, which returns its device address.
+    /// [`Self::slot_bytes`] copies from the device.
+    pub(crate) fn on_device(
         config: &BufferConfig,
-        zeroed: impl FnOnce(usize) -> Result<M>,
+        zeroed: impl FnOnce(usize) -> Result<(u64, Box<dyn SlotMemory>)>,
     ) -> Result<Self> {
         let layout = Layout::new(config)?;
-        let memory = zeroed(layout.total)?;
-        let base = memory.address() as *mut u8;
-        Self::with_layout(config, &layout, base, Memory::Device(Box::new(memory)))
+        let (base, memory) = zeroed(layout.total)?;
+        let memory = Memory::Device(memory, layout.total);
+        Self::with_layout(config, &layout, base as *mut u8, memory)
     }
 
     fn with_layout(
@@ -99,7 +94,8 @@ impl DeviceBuffer {
         memory: Memory,
     ) -> Result<Self> {
         let of_layer = |layer: usize| {
-            layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
+            let first = base.wrapping_add(layer * layout.layer_len);
+            layout.offsets.iter().map(move |at| Address(first.wrapping_add(*at)))
         };
         let segments = config.format.as_slice();
         let mut bases = reserve::with_capacity(WHAT, config.layers * segments.len())?;
@@ -130,7 +126,7 @@ impl DeviceBuffer {
     pub(crate) fn note_memory(&self, written: &mut Written) -> Result<()> {
         const NAME: &str = "engine's device buffer";
         let Some(caller) = self.caller() else {
-            return written.add(self.bases[0].addr(), self.bytes(), NAME);
+            return written.add(self.bases[0].0.addr(), self.bytes(), NAME);
         };
         for grids in caller.slots(&self.config) {
             for grid in grids? {
@@ -147,13 +143,17 @@ impl DeviceBuffer {
 
     /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
-        self.memory.bytes()
+        match &self.memory {
+            Memory::Process(memory) => memory.len(),
+            Memory::Device(_, bytes) => *bytes,
+            Memory::Caller(..) => 0,
+        }
     }
 
     /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory, in memory
     /// of the caller and in that of an allocator.
     pub fn huge_bytes(&self) -> usize {
-        self.memory.huge_bytes()
+        if let Memory::Process(memory) = &self.memory { memory.huge_bytes() } else { 0 }
     }
 
     /// Returns the base address of a layer and segment, from which the page indices of
@@ -164,7 +164,7 @@ impl DeviceBuffer {
     pub fn segment_base(&self, layer: usize, segment: usize) -> Result<*mut u8> {
         rows::index("layer", layer, self.config.layers)?;
         rows::index("segment", segment, self.config.format.as_slice().len())?;
-        Ok(self.bases[layer * self.config.format.as_slice().len() + segment])
+        Ok(self.bases[layer * self.config.format.as_slice().len() + segment].0)
     }
 
     /// Returns the bytes from the first slot of a state to that of the next, and from a slot to the
@@ -200,10 +200,10 @@ impl DeviceBuffer {
     /// Returns [`Self::index`] of the slots of one state.
     pub(crate) fn indices(&self, state: usize) -> Result<impl Fn(usize) -> Option<usize>> {
         let (slots, blocks) = (self.config.slots, self.state_blocks(state)?);
-        Ok(move |slot| match &blocks {
+        Ok(move |slot| match blocks.entries() {
             _ if slot >= slots => None,
             None => Some(state * slots + slot),
-            Some(blocks) => blocks.index(slot),
+            Some(entries) => entries.index(slot),
         })
     }
 
@@ -211,9 +211,8 @@ impl DeviceBuffer {
     /// Entries in device memory are copied, which waits.
     pub(crate) fn check_blocks(&self, state: usize) -> Result<()> {
         let slots = self.config.slots;
-        let Some(blocks) = self.memory.state_blocks(state, slots)? else { return Ok(()) };
-        let (table, entries) = blocks.parts();
-        table.check_state(entries, state, slots)
+        let blocks = self.memory.state_blocks(state, slots)?;
+        blocks.entries().map_or(Ok(()), |entries| entries.check(state, slots))
     }
 
     /// Returns whether the caller's table of blocks is in device memory.
@@ -231,10 +230,10 @@ impl DeviceBuffer {
             "a view reads the table, which is in device memory";
             "read that table where it is");
         let blocks = self.state_blocks(state)?;
-        self.view_by(blocks.as_ref(), state, layer, segment)
+        self.view_by(&blocks, state, layer, segment)
     }
 
-    fn state_blocks(&self, state: usize) -> Result<Option<StateBlocks>> {
+    fn state_blocks(&self, state: usize) -> Result<StateBlocks> {
         rows::index("state", state, self.config.states)?;
         self.memory.state_blocks(state, self.config.slots)
     }
@@ -242,14 +241,14 @@ impl DeviceBuffer {
     /// Returns a view of an existing state that is valid for as long as `blocks`.
     fn view_by(
         &self,
-        blocks: Option<&StateBlocks>,
+        blocks: &StateBlocks,
         state: usize,
         layer: usize,
         segment: usize,
     ) -> Result<SlotView> {
-        let (base, steps) = (self.segment_base(layer, segment)?, self.steps[segment]);
-        let (slots, blocks) = (self.config.slots, blocks.map(StateBlocks::parts));
-        Ok(SlotView { base, slots, first: state * slots, steps, blocks })
+        let (base, steps) = (Address(self.segment_base(layer, segment)?), self.steps[segment]);
+        let slots = self.config.slots;
+        Ok(SlotView { base, slots, first: state * slots, steps, entries: blocks.entries() })
     }
 
     /// Returns the address of one segment of a slot as [`Self::index`] finds it; null if there is no
@@ -257,7 +256,7 @@ impl DeviceBuffer {
     /// [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
         let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };
-        let view = self.view_by(blocks.as_ref(), state, layer, segment);
+        let view = self.view_by(&blocks, state, layer, segment);
         view.map_or(ptr::null_mut(), |view| view.ptr(slot))
     }
 
@@ -273,8 +272,8 @@ impl DeviceBuffer {
     ) -> Result<()> {
         let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view_by(blocks[0].as_ref(), from, layer, index)?;
-            let to = self.view_by(blocks[1].as_ref(), to, layer, index)?;
+            let from = self.view_by(&blocks[0], from, layer, index)?;
+            let to = self.view_by(&blocks[1], to, layer, index)?;
             if self.caller().is_none() {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
@@ -305,7 +304,7 @@ impl DeviceBuffer {
         self.config.format.expect_row(into.len())?;
         let (blocks, mut rest) = (self.state_blocks(state)?, into);
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view_by(blocks.as_ref(), state, layer, index)?.ptr(slot);
+            let from = self.view_by(&blocks, state, layer, index)?.ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
             ensure!(!from.is_null(), "slot" is slot, but "its block is not in the buffer";
                 "correct the table of blocks");
@@ -358,9 +357,6 @@ impl DeviceBuffer {
 
 impl fmt::Debug for DeviceBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBuffer")
-            .field("config", &self.config)
-            .field("bytes", &self.bytes())
-            .finish()
+        f.debug_struct("DeviceBuffer").field("config", &self.config).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,6 @@ mod dispatch;
 mod launch;
 pub mod machine;
 mod outputs;
-mod stage;
 mod stage_one;
 pub mod standalone_table;
 mod threads;

@@ -35,12 +35,9 @@ pub fn allowed_cpu_count() -> usize {
 pub fn restrict_thread(cpus: impl IntoIterator<Item = usize>) -> Result<()> {
     let mut set = CpuSet::new();
     cpus.into_iter().filter(|&cpu| cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
-    sched_setaffinity(None, &set).map_err(|error| Error::Os {
-        call: "sched_setaffinity",
-        what: "a thread".to_owned(),
-        source: error.into(),
-        remedy: "pass CPUs that this process may use (avsg::cpus::allowed_cpus)",
-    })
+    let remedy = "pass CPUs that this process may use (avsg::cpus::allowed_cpus)";
+    sched_setaffinity(None, &set)
+        .map_err(|error| Error::os("sched_setaffinity", "a thread", error, remedy))
 }
 
 /// The CPUs that a thread of this process is pinned to.

@@ -3,6 +3,7 @@
 
 use core::ffi::c_void;
 
+use crate::address::Address;
 use crate::batch::{ArrayName, BatchArray, BatchOf};
 use crate::{Result, ensure};
 
@@ -90,15 +91,10 @@ pub struct DevicePlan {
     pub record: u64,
 }
 
-/// A stream handle of the device's runtime, without ownership (`aclrtStream`).
+/// A stream handle of the device's runtime, without ownership (`aclrtStream`). The runtime accepts it
+/// from every thread whose current context is the stream's.
 #[derive(Clone, Copy, Debug)]
-pub struct RawStream(*mut c_void);
-
-// SAFETY: the handle is never dereferenced here, and the runtime accepts it from every thread whose
-// current context is the stream's.
-unsafe impl Send for RawStream {}
-// SAFETY: the fact above holds for shared references, too.
-unsafe impl Sync for RawStream {}
+pub struct RawStream(Address<c_void>);
 
 impl RawStream {
     /// Wraps a stream handle.
@@ -107,12 +103,12 @@ impl RawStream {
     /// `stream` is a stream of the engine's device. It is not destroyed while work is put into it
     /// or runs in it.
     pub unsafe fn new(stream: *mut c_void) -> Self {
-        Self(stream)
+        Self(Address(stream))
     }
 
     /// Returns the runtime's stream, an `aclrtStream`.
     pub fn handle(self) -> *mut c_void {
-        self.0
+        self.0.0
     }
 }
 

@@ -138,8 +138,8 @@ impl Engine {
         pool: &PoolConfig,
         threads: usize,
     ) -> Result<(usize, usize)> {
-        let (_, slots, words) = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
-        Ok((slots, words))
+        let sizes = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
+        Ok((sizes.slots, sizes.tables + sizes.work))
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector

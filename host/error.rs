@@ -147,6 +147,16 @@ impl Error {
         Self::Broken { what: "device state", remedy }
     }
 
+    /// Returns an [`Error::Os`].
+    pub(crate) fn os(
+        call: &'static str,
+        what: impl Into<String>,
+        source: impl Into<io::Error>,
+        remedy: &'static str,
+    ) -> Self {
+        Self::Os { call, what: what.into(), source: source.into(), remedy }
+    }
+
     /// Returns an [`Error::Invalid`].
     pub fn invalid(
         what: &'static str,

@@ -41,6 +41,7 @@
 //! - [`allocator`]: memory from the caller's allocator in place of the system's;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
+mod address;
 pub mod allocator;
 mod array;
 pub mod ascend;
@@ -63,7 +64,6 @@ mod measured;
 mod overlap;
 pub mod plan;
 pub mod pool;
-mod process_memory;
 mod reserve;
 mod resources;
 pub mod rows;

@@ -7,11 +7,12 @@ use std::ffi::c_void;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::thread;
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use crate::address::Address;
 use crate::{Error, Result};
 
 /// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
@@ -22,17 +23,13 @@ const POPULATE_PIECE: usize = 256 << 20;
 /// The most threads that populate a mapping.
 const MAX_POPULATE_THREADS: usize = 16;
 
+/// A range that is unmapped on drop. Its bytes are accessed only in [`Self::populate`], before the owner
+/// returns pointers.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    ptr: NonNull<u8>,
+    at: Address<u8>,
     len: usize,
 }
-
-// SAFETY: a mapping belongs to the process, not to a thread, and `Mapping` accesses its bytes only
-// in `populate`, before the owner returns pointers.
-unsafe impl Send for Mapping {}
-// SAFETY: as for Send; methods of `&Mapping` return only an address and a length.
-unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
@@ -68,22 +65,21 @@ impl Mapping {
         what: &'static str,
     ) -> Result<Self> {
         let mapped = ptr.map_err(io::Error::from).and_then(|ptr| {
-            NonNull::new(ptr.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
+            let at = Address(ptr.cast::<u8>());
+            if ptr.is_null() { Err(io::Error::other("mapped at address 0")) } else { Ok(at) }
         });
         match mapped {
-            Ok(ptr) => Ok(Self { ptr, len }),
+            Ok(at) => Ok(Self { at, len }),
             Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
-            Err(source) => Err(Error::Os {
-                call: "mmap",
-                what: format!("{what} of {len} bytes"),
-                source,
-                remedy: "pass the file of a pool's export",
-            }),
+            Err(error) => {
+                let what = format!("{what} of {len} bytes");
+                Err(Error::os("mmap", what, error, "pass the file of a pool's export"))
+            }
         }
     }
 
     pub(crate) fn ptr(&self) -> *mut u8 {
-        self.ptr.as_ptr()
+        self.at.0
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -137,12 +133,8 @@ impl Mapping {
         if is_lack(&source) {
             return Error::OutOfMemory { what, bytes: self.len };
         }
-        Error::Os {
-            call: "madvise(MADV_POPULATE)",
-            what: format!("{what} of {} bytes", self.len),
-            source,
-            remedy: "ask for fewer bytes, or free memory",
-        }
+        let what = format!("{what} of {} bytes", self.len);
+        Error::os("madvise(MADV_POPULATE)", what, source, "ask for fewer bytes, or free memory")
     }
 
     fn populate_piece(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
@@ -179,12 +171,8 @@ impl Mapping {
         // SAFETY: this value owns the range, which stays readable; no Rust reference into it
         // exists.
         unsafe { mm::mprotect(self.ptr().cast(), self.len, MprotectFlags::READ) }.map_err(|error| {
-            Error::Os {
-                call: "mprotect",
-                what: format!("{what} of {} bytes", self.len),
-                source: error.into(),
-                remedy: "raise vm.max_map_count",
-            }
+            let what = format!("{what} of {} bytes", self.len);
+            Error::os("mprotect", what, error, "raise vm.max_map_count")
         })
     }
 

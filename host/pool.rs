@@ -17,23 +17,17 @@
 //! a row is written by the step that made it and selected by later steps only.
 
 mod atomic_copy;
-mod caller;
 mod chunk;
+mod file;
 mod geometry;
 mod host;
-mod ladder;
 mod layout;
-mod pages;
 mod share;
-mod view;
-mod write_lock;
 
-pub use chunk::Chunk;
+pub(crate) use chunk::DeviceStart;
+pub use chunk::{Chunk, RowView};
 pub(crate) use geometry::Geometry;
-pub use geometry::{DEFAULT_CHUNK_BYTES, PoolConfig};
+pub use geometry::{DEFAULT_CHUNK_BYTES, Pages, PoolConfig};
 pub use host::{HostPool, Role};
-pub(crate) use layout::DeviceStart;
 pub use layout::{HostLayout, Part, Region};
-pub use pages::Pages;
 pub use share::{DESC_BYTES, PoolDesc, PoolExport};
-pub use view::RowView;

@@ -89,6 +89,11 @@ impl Config {
         self.indexers.count().saturating_mul(self.states)
     }
 
+    /// Returns the bytes that slots of this shape take; 0 in the caller's memory.
+    pub(crate) fn slot_bytes(&self, shape: &BufferConfig) -> Result<usize> {
+        if self.buffer.is_some() { Ok(0) } else { DeviceBuffer::bytes_needed(shape) }
+    }
+
     /// Returns the number of indices that slots of all states have.
     pub(crate) fn slot_indices(&self) -> usize {
         let table = self.buffer.as_ref().and_then(CallerBuffer::table);

@@ -44,16 +44,3 @@ pub fn read_text(path: &str) -> io::Result<String> {
     text.truncate(len);
     String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::field;
-
-    #[test]
-    fn fields_are_found_by_whole_name() {
-        let text = "MemFree:  7 kB\nMemAvailable:   24368244 kB\ninactive_file 12\n";
-        assert_eq!(field(text, "MemAvailable:"), Some(24_368_244));
-        assert_eq!(field(text, "inactive_file"), Some(12));
-        assert_eq!(field(text, "Mem"), None);
-    }
-}

@@ -75,8 +75,7 @@ fn a_second_initialisation_succeeds() {
 #[test]
 fn an_error_names_the_call_its_code_and_the_runtimes_message() {
     let session = Session::new(Options::default());
-    let context =
-        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
+    let context = simulated::context().unwrap();
     session.fail("aclrtMalloc", 1, 207_001);
     let text = DeviceMemory::new(&context, 64).unwrap_err().to_string();
     for part in ["aclrtMalloc failed with code 207001", "injected into call 1", "smaller chunks"] {
@@ -91,8 +90,7 @@ fn an_error_names_the_call_its_code_and_the_runtimes_message() {
 #[test]
 fn a_failed_drop_is_reported_by_its_context_and_by_no_other_call() {
     let session = Session::new(Options::default());
-    let context =
-        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
+    let context = simulated::context().unwrap();
     let memory = DeviceMemory::new(&context, 64).unwrap();
     session.fail("aclrtFree", 1, 507_899);
     drop(memory);
@@ -154,8 +152,7 @@ fn a_context_of_the_caller_is_used_and_not_destroyed() {
 #[test]
 fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
     let session = Session::new(Options { jitter: 0, ..Options::default() });
-    let context =
-        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
+    let context = simulated::context().unwrap();
     let stream = Stream::new(&context).unwrap();
     let memory = DeviceMemory::new(&context, 4096).unwrap();
     let mut from = PinnedMemory::new(&context, 4096).unwrap();
@@ -165,8 +162,8 @@ fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
     let current = context.bind().unwrap();
     // SAFETY: the memory is dropped after the stream was waited for.
     unsafe {
-        memory.upload(0, &from, 0, 4096, stream.raw()).unwrap();
-        memory.download(0, &to, 0, 4096, stream.raw()).unwrap();
+        memory.upload(0, &from, 4096, stream.raw()).unwrap();
+        memory.download(0, &to, 4096, stream.raw()).unwrap();
     }
     drop(current);
     // SAFETY: the queued copy has not run, because nothing has waited for the stream.

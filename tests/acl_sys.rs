@@ -14,7 +14,6 @@ const NOTE: &str = "\
 // Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.
 //
 // SAFETY. What is unsafe here rests on these facts:
-// - `Default` writes zeros over structs of integers and pointers, of which all zeros are a value.
 // - A function type is a promise about a library that no compiler checks. Names, arguments and their order
 //   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
 //   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
@@ -34,7 +33,6 @@ fn generate() -> Option<String> {
         .clang_arg(format!("-I{}", include.trim()))
         .allowlist_file(format!(".*/{HEADER}"))
         .use_core()
-        .derive_default(true)
         .merge_extern_blocks(true)
         .layout_tests(false)
         .disable_header_comment()

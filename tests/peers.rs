@@ -7,11 +7,10 @@ use avsg::device::state::header;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
-use avsg::rows::{RowFormat, Segment};
+use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{exact, fixture};
 
@@ -26,20 +25,15 @@ fn small() -> Params {
     Shape::from(DEVICE_SHAPES[1]).params()
 }
 
-/// Rows of 656 bytes with a padded stride, and of 584 bytes padded to 640.
-fn padded_rows() -> RowFormat {
-    let segment = |bytes, stride| Segment { bytes, stride };
-    RowFormat::strided(&[segment(656, 704), segment(584, 640)]).unwrap()
-}
-
 /// Runs a test on an engine of the CPU and on one of the simulated device, if a C++ compiler is there.
-fn on_both(format: &RowFormat, test: impl Fn(&mut Engine)) {
+fn on_both(test: impl Fn(&mut Engine)) {
     let params = small();
     let rows = BLOCKS * params.page as usize;
     let config = Config { cores: 4, ..Config::new(params, STATES) };
     let pool = || {
         let pages = Pages::Plain;
-        let pool = PoolConfig { pages, ..PoolConfig::new(LAYERS, rows, format.clone()) };
+        let pool =
+            PoolConfig { pages, ..PoolConfig::new(LAYERS, rows, RowFormat::single(64).unwrap()) };
         let pool = HostPool::new(&pool).unwrap();
         fixture::fill(&pool, rows, |layer, row| (row as i32, layer as u32));
         pool
@@ -58,10 +52,6 @@ fn on_both(format: &RowFormat, test: impl Fn(&mut Engine)) {
     test(&mut engine);
     engine.close().unwrap();
     assert_eq!(session.leaks(), Vec::<String>::new());
-}
-
-fn one_segment() -> RowFormat {
-    RowFormat::single(64).unwrap()
 }
 
 /// Returns the row of an id when a request's blocks are in reverse order from `first` on, with gaps.
@@ -115,30 +105,8 @@ fn ids_in_slots(engine: &mut Engine, state: usize) -> Vec<i32> {
 }
 
 #[test]
-fn vacant_rows_of_a_fixed_batch_change_nothing() {
-    on_both(&one_segment(), |engine| {
-        let mut plan = engine.new_plan(8, 4).unwrap();
-        for (round, occupied) in [4, 3, 1, 4].into_iter().enumerate() {
-            let before: Vec<_> =
-                (0..STATES).map(|s| engine.read_table(s).unwrap().to_vec()).collect();
-            let requests: Vec<_> = (0..4)
-                .map(|r| (if r < occupied { r } else { -1 }, vec![ids(r), ids(r + 1)]))
-                .collect();
-            let misses = step(engine, &mut plan, &batch(1, &requests));
-            assert_eq!(misses, if round == 0 { 4 * 2 * small().k as usize } else { 0 });
-            for (vacant, table) in before.iter().enumerate().skip(occupied as usize) {
-                assert!(plan.misses(vacant).id.is_empty() && plan.status(vacant) == 0);
-                assert!(plan.slots(2 * vacant).iter().all(|&slot| slot == -1));
-                assert_eq!(plan.valid()[2 * vacant..][..2], [0, 0]);
-                assert_eq!(engine.read_table(vacant).unwrap(), table, "state {vacant}");
-            }
-        }
-    });
-}
-
-#[test]
 fn the_same_batch_twice_misses_nothing_and_keeps_every_slot() {
-    on_both(&one_segment(), |engine| {
+    on_both(|engine| {
         let (mut first, mut second) =
             (engine.new_plan(4, 2).unwrap(), engine.new_plan(4, 2).unwrap());
         let owned = batch(1, &[(2, vec![ids(5), ids(100)]), (0, vec![ids(7)])]);
@@ -152,7 +120,7 @@ fn the_same_batch_twice_misses_nothing_and_keeps_every_slot() {
 
 #[test]
 fn rolled_hits_stay_hits_and_a_shared_miss_is_copied_once() {
-    on_both(&one_segment(), |engine| {
+    on_both(|engine| {
         let mut plan = engine.new_plan(2, 1).unwrap();
         step(engine, &mut plan, &batch(1, &[(1, vec![ids(0), ids(200)])]));
         let mut rows = [ids(0), ids(200)];
@@ -218,7 +186,7 @@ fn miss_counts_around_multiples_of_k() {
 
 #[test]
 fn ids_across_powers_of_two_hit_on_the_second_call() {
-    on_both(&one_segment(), |engine| {
+    on_both(|engine| {
         let page = small().page as i32;
         let big = [
             (1 << 17) - 1,
@@ -246,7 +214,7 @@ fn ids_across_powers_of_two_hit_on_the_second_call() {
 
 #[test]
 fn a_plan_that_held_another_batch_has_the_entries_of_a_new_one() {
-    on_both(&one_segment(), |engine| {
+    on_both(|engine| {
         let mut used = engine.new_plan(8, 4).unwrap();
         let full: Vec<_> = (0..4).map(|r| (r, vec![ids(40 * r), ids(40 * r + 20)])).collect();
         step(engine, &mut used, &batch(1, &full));
@@ -272,7 +240,7 @@ fn a_plan_that_held_another_batch_has_the_entries_of_a_new_one() {
 
 #[test]
 fn a_row_that_was_rewritten_is_loaded_again_and_no_other() {
-    on_both(&one_segment(), |engine| {
+    on_both(|engine| {
         let mut plan = engine.new_plan(2, 1).unwrap();
         let rows = vec![ids(10), ids(11)];
         step(engine, &mut plan, &batch(1, &[(0, rows.clone())]));
@@ -296,40 +264,8 @@ fn a_row_that_was_rewritten_is_loaded_again_and_no_other() {
 }
 
 #[test]
-fn padded_strides_and_scattered_blocks_give_exact_rows() {
-    on_both(&padded_rows(), |engine| {
-        let mut plan = engine.new_plan(4, 2).unwrap();
-        let mut random = SplitMix64::new(9);
-        let mut misses = 0;
-        for _ in 0..12 {
-            let mut row = || ids(random.below(480) as i32);
-            misses +=
-                step(engine, &mut plan, &batch(1, &[(3, vec![row(), row()]), (1, vec![row()])]));
-        }
-        assert!(misses > 100, "{misses} rows were copied");
-    });
-}
-
-#[test]
-fn a_layer_that_follows_uses_a_plan_after_later_steps() {
-    on_both(&one_segment(), |engine| {
-        let batches: Vec<_> =
-            (0..3).map(|s| batch(1, &[(2, vec![ids(30 * s), ids(9 * s)])])).collect();
-        let mut plans: Vec<_> = batches.iter().map(|_| engine.new_plan(2, 1).unwrap()).collect();
-        for (owned, plan) in batches.iter().zip(&mut plans) {
-            engine.step(&owned.batch(), plan, 0, None).unwrap();
-            check(engine, plan, owned, 0);
-        }
-        for (owned, plan) in batches.iter().zip(&mut plans) {
-            engine.transfer(plan, 1, None).unwrap();
-            assert_eq!(check(engine, plan, owned, 1), 2 * small().k as usize);
-        }
-    });
-}
-
-#[test]
 fn hits_are_read_from_the_buffer_when_the_host_rows_are_corrupted() {
-    on_both(&one_segment(), |engine| {
+    on_both(|engine| {
         let mut plan = engine.new_plan(2, 1).unwrap();
         let owned = batch(1, &[(1, vec![ids(50), ids(90)])]);
         step(engine, &mut plan, &owned);

@@ -2,13 +2,21 @@
 //! swapped states, padded and read-only requests, rejected drafts, rewritten rows, invalid ids and
 //! invalid block tables, on every kind of table, row format and CPU machine.
 
+#[path = "ascend/strategies.rs"]
+mod strategies;
+
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::engine::MachineChoice;
-use avsg_testkit::workload::strategies::{shape, workload};
 use avsg_testkit::workload::{Shape, Workload, long_workload, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
+use strategies::workload;
+
+/// Generates any geometry.
+fn shape() -> impl Strategy<Value = Shape> {
+    any::<[u8; 10]>().prop_map(Shape::from)
+}
 
 /// Returns the machines that this CPU supports for an engine.
 fn choices() -> Vec<MachineChoice> {

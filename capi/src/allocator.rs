@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::contract::contract;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::avsg_status::AVSG_NULL;
 use crate::status::{Failure, Result};
 use avsg::allocator::{Allocator, MemoryKind};
@@ -51,14 +51,6 @@ pub struct avsg_allocator {
     /// Releases memory.
     pub release: avsg_release,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words: pointers, and functions
-// that may be NULL.
-unsafe impl SizedStruct for avsg_allocator {
-    const NAME: &'static str = "avsg_allocator";
-    const FIRST_SIZE: usize = 32;
-}
-const _: () = assert!(size_of::<avsg_allocator>() == 32);
 
 /// The caller's functions.
 #[derive(Debug)]

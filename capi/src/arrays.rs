@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::{Failure, Result};
-use avsg::engine::{Batch, Fresh};
+use avsg::engine::{BatchOf, DeviceArray, DeviceRows};
 use avsg::rows::MAX_SEGMENTS;
 
 /// An array of int32_t, whose length is checked.
@@ -53,14 +53,6 @@ pub struct avsg_batch {
     pub append_rows: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, and its fields are 20 words (asserted below)
-// that may have any value.
-unsafe impl SizedStruct for avsg_batch {
-    const NAME: &'static str = "avsg_batch";
-    const FIRST_SIZE: usize = 160;
-}
-const _: () = assert!(size_of::<avsg_batch>() == 160);
-
 /// The fresh rows of a step: that of token t of the batch is at t * segment_stride in each segment.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -75,21 +67,12 @@ pub struct avsg_fresh {
     pub bytes: [usize; AVSG_MAX_SEGMENTS],
 }
 
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words that may have any
-// value.
-unsafe impl SizedStruct for avsg_fresh {
-    const NAME: &'static str = "avsg_fresh";
-    const FIRST_SIZE: usize = 80;
-}
-const _: () = assert!(size_of::<avsg_fresh>() == 80);
-
-/// Borrows the arrays of a batch in host memory.
-///
-/// # Safety
-/// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
-pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
-    let array = |what, a: avsg_i32s| contract!(sized::array(what, a.data, a.len));
-    Ok(Batch {
+/// Returns the arrays of a batch, each as `array` reads it.
+pub(crate) fn batch_of<A>(
+    batch: &avsg_batch,
+    array: impl Fn(&str, avsg_i32s) -> Result<A>,
+) -> Result<BatchOf<A>> {
+    Ok(BatchOf {
         ids: array("ids", batch.ids)?,
         ids_stride: batch.ids_stride,
         k: batch.k,
@@ -104,39 +87,63 @@ pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
     })
 }
 
-/// The segments of fresh rows, and their number.
-type Segments<'a> = ([&'a [u8]; MAX_SEGMENTS], usize);
-
-/// Reads fresh rows in host memory; None for NULL.
+/// Borrows an array in host memory.
 ///
 /// # Safety
-/// `fresh` is NULL or valid for reads of the number of bytes in its `size`. During 'a each of its
-/// `data` is NULL or valid for reads of its `bytes`, and not written.
-pub(crate) unsafe fn read_fresh<'a>(fresh: *const avsg_fresh) -> Result<Option<Segments<'a>>> {
+/// During 'a the array is NULL or valid for reads of its length, and not written.
+pub(crate) unsafe fn host_array<'a>(what: &str, array: avsg_i32s) -> Result<&'a [i32]> {
+    contract!(sized::array(what, array.data, array.len))
+}
+
+/// Returns the address and length of an array in device memory.
+pub(crate) fn device_array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
+    check_device_memory(what, array.data, array.len)?;
+    Ok(DeviceArray { address: array.data.addr() as u64, len: array.len })
+}
+
+fn check_device_memory<T>(what: &str, at: *const T, len: usize) -> Result<()> {
+    if len > 0 && at.is_null() { Err(sized::null_error(what)) } else { Ok(()) }
+}
+
+/// The segments of fresh rows.
+pub(crate) type Segments<T> = heapless::Vec<T, MAX_SEGMENTS>;
+
+/// A segment of fresh rows: its address and its bytes.
+pub(crate) type RawSegment = (*const c_void, usize);
+
+/// Reads where fresh rows are; None for NULL.
+///
+/// # Safety
+/// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
+pub(crate) unsafe fn read_fresh(fresh: *const avsg_fresh) -> Result<Option<Segments<RawSegment>>> {
     if fresh.is_null() {
         return Ok(None);
     }
-    let fresh = contract!(sized::read(fresh)?);
+    let fresh = contract!(sized::read(fresh))?;
     if fresh.segments > MAX_SEGMENTS {
         let n = fresh.segments;
         return Failure::refuse(format!(
             "avsg_fresh.segments is {n}, but a row has 1 to {MAX_SEGMENTS}; pass the pool's segments"
         ));
     }
-    let mut slices: [&[u8]; MAX_SEGMENTS] = [&[]; MAX_SEGMENTS];
-    for (i, slice) in slices.iter_mut().enumerate().take(fresh.segments) {
-        *slice = contract!(sized::array("fresh data", fresh.data[i].cast(), fresh.bytes[i])?);
-    }
-    Ok(Some((slices, fresh.segments)))
+    Ok(Some(fresh.data.into_iter().zip(fresh.bytes).take(fresh.segments).collect()))
 }
 
-/// Calls `run` with fresh rows in the engine's type.
-pub(crate) fn with_fresh<T>(
-    fresh: Option<&Segments<'_>>,
-    run: impl FnOnce(Option<&Fresh<'_>>) -> T,
-) -> T {
-    match fresh {
-        Some((slices, n)) => run(Some(&Fresh { segments: &slices[..*n] })),
-        None => run(None),
-    }
+/// Borrows the segments of fresh rows in host memory.
+///
+/// # Safety
+/// During 'a each segment is NULL or valid for reads of its bytes, and not written.
+pub(crate) unsafe fn host_segments<'a>(fresh: &[RawSegment]) -> Result<Segments<&'a [u8]>> {
+    let borrow =
+        |&(data, bytes): &RawSegment| contract!(sized::array("fresh data", data.cast(), bytes));
+    fresh.iter().map(borrow).collect()
+}
+
+/// Returns the segments of fresh rows in device memory.
+pub(crate) fn device_segments(fresh: &[RawSegment]) -> Result<Segments<DeviceRows>> {
+    let rows = |&(data, bytes): &RawSegment| {
+        check_device_memory("fresh data", data, bytes)?;
+        Ok(DeviceRows { address: data.addr() as u64, bytes })
+    };
+    fresh.iter().map(rows).collect()
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::contract::contract;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::Result;
 
 /// An Ascend device (`avsg_engine_config.ascend`). It needs a pool of pages that its driver can register
@@ -31,14 +31,6 @@ pub struct avsg_ascend {
     /// Milliseconds after which a call stops waiting for the device; 0 selects 10000.
     pub timeout_ms: u32,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (32 bytes, asserted below), and its
-// fields are integers and pointers.
-unsafe impl SizedStruct for avsg_ascend {
-    const NAME: &'static str = "avsg_ascend";
-    const FIRST_SIZE: usize = 32;
-}
-const _: () = assert!(size_of::<avsg_ascend>() == 32);
 
 /// The Ascend device of an engine.
 pub(crate) struct AscendDevice {

@@ -6,7 +6,7 @@ use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::overlap;
-use crate::sized::{self, OutStruct, SizedStruct, check_capacity};
+use crate::sized::{self, check_capacity, give_struct};
 use crate::status::{Failure, avsg_status, enter};
 use avsg::engine::{Engine, MAX_REQUESTS};
 use avsg::rows;
@@ -29,12 +29,6 @@ pub struct avsg_buffer {
     pub bytes: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
-unsafe impl SizedStruct for avsg_buffer {
-    const NAME: &'static str = "avsg_buffer";
-    const FIRST_SIZE: usize = 40;
-}
-
 /// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
 /// until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
 /// caller whose slots are no single stride apart.
@@ -45,15 +39,14 @@ pub unsafe extern "C" fn avsg_engine_get_buffer(
     segment: usize,
     buffer: *mut avsg_buffer,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(buffer)?);
+    let describe = || {
         let engine = handle::shared::<Engine>(engine)?;
         let base = engine.buffer().segment_base(layer, segment)?.cast();
         let (state_stride, slot_stride) = engine.buffer().strides(segment)?;
         let bytes = engine.buffer().config().format.as_slice()[segment].bytes;
-        out.write(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes });
-        Ok(())
-    })
+        Ok(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes })
+    };
+    contract!(give_struct(buffer, describe))
 }
 
 /// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The

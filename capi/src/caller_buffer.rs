@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::Result;
 use avsg::buffer::CallerBuffer;
 use avsg::rows::{MAX_SEGMENTS, RowFormat, Strides};
@@ -48,14 +48,6 @@ pub struct avsg_caller_buffer {
     /// With a table, the number of blocks of the memory.
     pub blocks: usize,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words that may have any
-// value.
-unsafe impl SizedStruct for avsg_caller_buffer {
-    const NAME: &'static str = "avsg_caller_buffer";
-    const FIRST_SIZE: usize = 120;
-}
-const _: () = assert!(size_of::<avsg_caller_buffer>() == 120);
 
 /// Reads the description of a buffer for a pool of `layers` layers of rows of this format, which the
 /// engine checks; None for NULL.

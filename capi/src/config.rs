@@ -7,9 +7,9 @@ use crate::ascend::{AscendDevice, ascend_device, avsg_ascend};
 use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
 use crate::contract::contract;
 use crate::handle;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, check_reserved, unknown_constant};
+use crate::status::{Failure, Result, check_reserved, choice};
 use crate::tuning::avsg_tuning;
 use crate::workers::avsg_workers;
 use avsg::cpu::worker_pool::WorkerPool;
@@ -60,14 +60,6 @@ pub struct avsg_engine_config {
     pub allocator: *const avsg_allocator,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (112 bytes, asserted below), and
-// its fields are integers and pointers.
-unsafe impl SizedStruct for avsg_engine_config {
-    const NAME: &'static str = "avsg_engine_config";
-    const FIRST_SIZE: usize = 112;
-}
-const _: () = assert!(size_of::<avsg_engine_config>() == 112);
-
 impl avsg_engine_config {
     /// Returns the indexers of the layers of a pool.
     ///
@@ -105,11 +97,7 @@ impl avsg_engine_config {
             },
             n => n as usize,
         };
-        let slot_base = match self.global_slots {
-            0 => None,
-            1 => Some(self.slot_base),
-            other => return unknown_constant("global_slots", other, 1),
-        };
+        let slot_base = choice("global_slots", self.global_slots, &[None, Some(self.slot_base)])?;
         let params = tuning.params(self.k, self.tokens, self.slots)?;
         Ok(Config {
             params: Params { page: self.page, ..params },

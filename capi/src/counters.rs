@@ -3,7 +3,7 @@
 use crate::contract::contract;
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
-use crate::sized::{OutPtr, OutStruct, SizedStruct};
+use crate::sized::{OutPtr, give_struct};
 use crate::status::{avsg_status, enter};
 use avsg::device::request::record;
 use avsg::plan::Plan;
@@ -62,27 +62,18 @@ pub struct avsg_plan_counters {
     pub number: u64,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_plan_counters {
-    const NAME: &'static str = "avsg_plan_counters";
-    const FIRST_SIZE: usize = 64;
-}
-const _: () = assert!(size_of::<avsg_plan_counters>() == 64);
-
 /// Computes a plan's counters in O(tokens).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_counters(
     plan: *const avsg_plan,
     counters: *mut avsg_plan_counters,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(counters)?);
+    let count = || {
         let plan = handle::shared::<Plan>(plan)?;
         check_readable(&plan)?;
         let selected = plan.valid().iter().map(|&n| n as usize).sum();
         let misses = plan.total_misses();
-        out.write(avsg_plan_counters {
+        Ok(avsg_plan_counters {
             size: 0,
             requests: plan.requests(),
             tokens: plan.rows(),
@@ -92,9 +83,9 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
             status: (0..plan.requests()).fold(0, |bits, request| bits | plan.status(request)),
             reserved: 0,
             number: plan.number(),
-        });
-        Ok(())
-    })
+        })
+    };
+    contract!(give_struct(counters, count))
 }
 
 /// Counts the ids of the last batch planned that a token selects again. An indexer selects each id
@@ -144,14 +135,6 @@ pub struct avsg_plan_request {
     pub reserved: i32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (88 bytes, asserted below), and
-// its fields are integers and pointers.
-unsafe impl SizedStruct for avsg_plan_request {
-    const NAME: &'static str = "avsg_plan_request";
-    const FIRST_SIZE: usize = 88;
-}
-const _: () = assert!(size_of::<avsg_plan_request>() == 88);
-
 /// Gives the outputs for one request of the last batch planned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_request(
@@ -159,15 +142,14 @@ pub unsafe extern "C" fn avsg_plan_get_request(
     request: usize,
     outputs: *mut avsg_plan_request,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(outputs)?);
+    let find = || {
         let plan = handle::shared::<Plan>(plan)?;
         check_readable(&plan)?;
         rows::index("request", request, plan.requests())?;
         let arrays = plan.arrays();
         let (first, end) = (arrays.cu_q[request] as usize, arrays.cu_q[request + 1] as usize);
         let misses = plan.misses(request);
-        out.write(avsg_plan_request {
+        Ok(avsg_plan_request {
             size: 0,
             first_token: first,
             tokens: end - first,
@@ -180,7 +162,7 @@ pub unsafe extern "C" fn avsg_plan_get_request(
             miss_row: misses.row.as_ptr(),
             status: plan.status(request),
             reserved: 0,
-        });
-        Ok(())
-    })
+        })
+    };
+    contract!(give_struct(outputs, find))
 }

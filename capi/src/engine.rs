@@ -1,6 +1,5 @@
 //! Creation and destruction of engines.
 
-use std::ptr;
 use std::sync::Arc;
 
 use crate::ascend::AscendDevice;
@@ -8,12 +7,11 @@ use crate::config::{Device, avsg_engine_config, engine_config};
 use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
-use crate::sized::OutPtr;
 #[cfg(not(feature = "sim"))]
 use crate::status::Failure;
 #[cfg(not(feature = "sim"))]
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Result, avsg_status, enter};
+use crate::status::{Result, avsg_status};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::engine::{Config, Engine};
@@ -42,21 +40,18 @@ pub unsafe extern "C" fn avsg_engine_create(
     pool: *const avsg_pool,
     engine: *mut *mut avsg_engine,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("engine", engine, ptr::null_mut())?);
+    let make = || {
         let pool = handle::shared::<Pool>(pool)?;
         let (layers, format) = (pool.host.layers(), pool.host.format());
         let (config, device) = contract!(engine_config(config, layers, format)?);
-        let engine = match device {
-            Device::Cpu(None) => Engine::new(config, Arc::clone(&pool.host))?,
-            Device::Cpu(Some(workers)) => {
-                Engine::with_workers(config, Arc::clone(&pool.host), &workers)?
-            }
-            Device::Ascend(device) => create_on_ascend(config, &pool, &device)?,
-        };
-        out.write(handle::create(engine)?);
-        Ok(())
-    })
+        let host = Arc::clone(&pool.host);
+        match device {
+            Device::Cpu(None) => Ok(Engine::new(config, host)?),
+            Device::Cpu(Some(workers)) => Ok(Engine::with_workers(config, host, &workers)?),
+            Device::Ascend(device) => create_on_ascend(config, &pool, &device),
+        }
+    };
+    contract!(handle::give(engine, make))
 }
 
 fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Result<Engine> {

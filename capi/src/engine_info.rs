@@ -9,7 +9,7 @@ use crate::c_text::c_chars;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::sized::{OutPtr, OutStruct, SizedStruct};
+use crate::sized::{OutPtr, give_struct};
 use crate::status::{avsg_status, enter};
 use avsg::engine::{Config, Engine};
 
@@ -60,14 +60,6 @@ pub struct avsg_engine_info {
     pub indexers: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_engine_info {
-    const NAME: &'static str = "avsg_engine_info";
-    const FIRST_SIZE: usize = 168;
-}
-const _: () = assert!(size_of::<avsg_engine_info>() == 168);
-
 fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
@@ -103,11 +95,8 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     engine: *const avsg_engine,
     info: *mut avsg_engine_info,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(info)?);
-        out.write(engine_info(&*handle::shared::<Engine>(engine)?));
-        Ok(())
-    })
+    let describe = || Ok(engine_info(&*handle::shared::<Engine>(engine)?));
+    contract!(give_struct(info, describe))
 }
 
 /// Gives the table of an indexer and a state as words: header, ids, lifetimes, links. Word 0 is its

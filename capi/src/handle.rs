@@ -15,8 +15,10 @@ use std::thread::panicking;
 use avsg::Error;
 use avsg::fork::Birth;
 
+use crate::contract::contract;
+use crate::sized::OutPtr;
 use crate::status::avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_NULL};
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, avsg_status, enter};
 
 const _: () = assert!(usize::BITS == 64, "a handle needs 47 bits");
 
@@ -112,7 +114,7 @@ fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
 }
 
 /// Makes a handle that owns `object`.
-pub(crate) fn create<T: Object>(object: T) -> Result<*mut T::C> {
+fn create<T: Object>(object: T) -> Result<*mut T::C> {
     // A vector of one is a box whose allocation can fail.
     let mut memory = Vec::new();
     if memory.try_reserve_exact(1).is_err() {
@@ -134,6 +136,21 @@ pub(crate) fn create<T: Object>(object: T) -> Result<*mut T::C> {
     entry.word.store(tag, Ordering::Release);
     let bits = tag << (1 + INDEX_BITS) | (index as u64) << 1 | 1;
     Ok(ptr::without_provenance_mut(bits as usize))
+}
+
+/// Runs the body of an exported function that makes an object, and gives its handle; NULL if it fails.
+///
+/// # Safety
+/// `to` is NULL or valid for writes.
+pub(crate) unsafe fn give<T: Object>(
+    to: *mut *mut T::C,
+    make: impl FnOnce() -> Result<T>,
+) -> avsg_status {
+    enter(|| {
+        let out = contract!(OutPtr::new(T::NAME, to, ptr::null_mut()))?;
+        out.write(create(make()?)?);
+        Ok(())
+    })
 }
 
 /// The right to use an object, given back on drop. If a panic drops it, the object becomes
@@ -276,7 +293,7 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{avsg_status::AVSG_OK, enter};
+    use crate::status::avsg_status::AVSG_OK;
 
     struct Thing {
         n: u32,

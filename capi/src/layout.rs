@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::avsg_status::AVSG_NULL;
 use crate::status::{Failure, Result};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
@@ -75,14 +75,6 @@ pub struct avsg_pool_layout {
     /// Elements of `parts`: at most layers * rows * segments.
     pub part_count: usize,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words that may have any
-// value.
-unsafe impl SizedStruct for avsg_pool_layout {
-    const NAME: &'static str = "avsg_pool_layout";
-    const FIRST_SIZE: usize = 112;
-}
-const _: () = assert!(size_of::<avsg_pool_layout>() == 112);
 
 fn region(region: &avsg_region) -> Result<Region> {
     let Some(memory) = Chunk::new(region.data.cast(), region.bytes) else {

@@ -33,12 +33,12 @@ mod plan;
 mod pool;
 mod pool_config;
 mod pool_info;
-mod queue;
 mod rows;
 mod segments;
 mod share;
 mod silence;
 mod sized;
+mod sized_structs;
 mod sizes;
 mod state;
 mod stats;
@@ -49,33 +49,9 @@ mod tuning;
 mod version;
 mod workers;
 
-pub use allocator::*;
-pub use arrays::*;
-pub use ascend::*;
-pub use buffer::*;
-pub use caller_buffer::*;
-pub use config::*;
-pub use counters::*;
-pub use destroy::*;
-pub use engine::*;
-pub use engine_info::*;
-pub use layout::*;
-pub use log::*;
-pub use message::*;
-pub use outputs::*;
-pub use plan::*;
-pub use pool::*;
-pub use pool_config::*;
-pub use pool_info::*;
-pub use rows::*;
-pub use segments::*;
-pub use share::*;
-pub use sizes::*;
-pub use state::*;
-pub use stats::*;
-pub use status::*;
-pub use status_name::*;
-pub use step::*;
-pub use tuning::*;
-pub use version::*;
-pub use workers::*;
+pub use {
+    allocator::*, arrays::*, ascend::*, buffer::*, caller_buffer::*, config::*, counters::*,
+    destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*, plan::*,
+    pool::*, pool_config::*, pool_info::*, rows::*, segments::*, share::*, sizes::*, state::*,
+    stats::*, status::*, status_name::*, step::*, tuning::*, version::*, workers::*,
+};

@@ -5,8 +5,8 @@ use std::ptr;
 use crate::contract::contract;
 use crate::handle;
 use crate::plan::avsg_plan;
-use crate::sized::{OutStruct, SizedStruct};
-use crate::status::{Failure, avsg_status, enter};
+use crate::sized::give_struct;
+use crate::status::{Failure, avsg_status};
 use avsg::plan::Plan;
 
 /// The arrays of a plan, at addresses that never change. They hold the last batch planned.
@@ -35,12 +35,6 @@ pub struct avsg_plan_arrays {
     pub miss_slot: *const i32,
     /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,
-}
-
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
-unsafe impl SizedStruct for avsg_plan_arrays {
-    const NAME: &'static str = "avsg_plan_arrays";
-    const FIRST_SIZE: usize = 80;
 }
 
 fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
@@ -86,19 +80,16 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     memory: i32,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(arrays)?);
+    let find = || {
         let plan = handle::shared::<Plan>(plan)?;
-        out.write(match memory {
-            0 => host_arrays(&plan),
-            2 => device_arrays(&plan),
-            other => {
-                let limit = "arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2)";
-                return Failure::refuse(format!(
-                    "memory is {other}, but {limit}; pass one of them"
-                ));
-            }
-        });
-        Ok(())
-    })
+        match memory {
+            0 => Ok(host_arrays(&plan)),
+            2 => Ok(device_arrays(&plan)),
+            other => Failure::refuse(format!(
+                "memory is {other}, but arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2); \
+                 pass one of them"
+            )),
+        }
+    };
+    contract!(give_struct(arrays, find))
 }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::arrays::{avsg_batch, avsg_fresh, avsg_i32s};
+use crate::arrays::{RawSegment, avsg_batch, avsg_i32s};
 use crate::contract::contract;
 use crate::sized;
 use crate::status::{Failure, Result};
@@ -38,16 +38,8 @@ pub(crate) fn check(inputs: &[(&str, avsg_i32s)], plan: &Plan) -> Result<()> {
 }
 
 /// Refuses fresh rows as [`check`] refuses arrays, before a call transfers the plan.
-///
-/// # Safety
-/// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
-pub(crate) unsafe fn check_fresh(fresh: *const avsg_fresh, plan: &Plan) -> Result<()> {
-    if fresh.is_null() {
-        return Ok(());
-    }
-    let fresh = contract!(sized::read(fresh)?);
-    let mut segments = fresh.data.iter().zip(fresh.bytes).take(fresh.segments);
-    segments.try_for_each(|(data, bytes)| {
+pub(crate) fn check_fresh(fresh: &[RawSegment], plan: &Plan) -> Result<()> {
+    fresh.iter().try_for_each(|&(data, bytes)| {
         check_range("fresh data", data.addr(), (bytes, "bytes", 1), plan)
     })
 }

@@ -1,13 +1,10 @@
 //! Plans: creation and destruction.
 
-use std::ptr;
-
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle::{self, Object};
-use crate::sized::OutPtr;
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{Failure, Result, avsg_status};
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 
@@ -30,12 +27,8 @@ pub unsafe extern "C" fn avsg_plan_create(
     max_requests: usize,
     plan: *mut *mut avsg_plan,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("plan", plan, ptr::null_mut())?);
-        let plan = handle::shared::<Engine>(engine)?.new_plan(max_tokens, max_requests)?;
-        out.write(handle::create(plan)?);
-        Ok(())
-    })
+    let make = || Ok(handle::shared::<Engine>(engine)?.new_plan(max_tokens, max_requests)?);
+    contract!(handle::give(plan, make))
 }
 
 /// Refuses a plan that was made in a stream, whose outputs the host cannot read.

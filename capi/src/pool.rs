@@ -1,14 +1,12 @@
 //! Creation and destruction of host pools.
 
-use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::layout::pool_from_layout;
 use crate::pool_config::{avsg_pool_config, pool_config};
-use crate::sized::OutPtr;
-use crate::status::{Result, avsg_status, enter};
+use crate::status::avsg_status;
 use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::pool::HostPool;
@@ -51,8 +49,8 @@ impl Pool {
         Ok(new)
     }
 
-    pub fn handle(pool: HostPool) -> Result<*mut avsg_pool> {
-        handle::create(Self { host: Arc::new(pool), registrations: Mutex::default() })
+    pub fn new(pool: HostPool) -> Self {
+        Self { host: Arc::new(pool), registrations: Mutex::default() }
     }
 }
 
@@ -62,14 +60,13 @@ pub unsafe extern "C" fn avsg_pool_create(
     config: *const avsg_pool_config,
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("pool", pool, ptr::null_mut()))?;
+    let make = || {
         let (config, layout) = contract!(pool_config(config))?;
         let host = match layout.is_null() {
             true => HostPool::new(&config)?,
             false => contract!(pool_from_layout(&config, layout))?,
         };
-        out.write(Pool::handle(host)?);
-        Ok(())
-    })
+        Ok(Pool::new(host))
+    };
+    contract!(handle::give(pool, make))
 }

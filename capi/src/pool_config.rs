@@ -4,8 +4,8 @@ use crate::allocator::{allocator, avsg_allocator};
 use crate::contract::contract;
 use crate::layout::avsg_pool_layout;
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, SizedStruct};
-use crate::status::{Failure, Result, check_reserved};
+use crate::sized;
+use crate::status::{Failure, Result, check_reserved, choice};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::{MAX_SEGMENTS, RowFormat, Segment};
 
@@ -38,14 +38,6 @@ pub struct avsg_pool_config {
     pub allocator: *const avsg_allocator,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (128 bytes, asserted below), and
-// its fields are integers and pointers.
-unsafe impl SizedStruct for avsg_pool_config {
-    const NAME: &'static str = "avsg_pool_config";
-    const FIRST_SIZE: usize = 128;
-}
-const _: () = assert!(size_of::<avsg_pool_config>() == 128);
-
 /// Reads the configuration of a pool. Its layout is returned unread.
 ///
 /// # Safety
@@ -70,16 +62,8 @@ pub(crate) unsafe fn pool_config(
             stride: if stride == 0 { bytes } else { stride },
         })
         .collect();
-    let pages = match config.pages {
-        0 | 2 => Pages::Huge2M,
-        1 => Pages::Huge1G,
-        3 => Pages::Thp,
-        4 => Pages::Plain,
-        n => {
-            let limit = "it must be 0..=4; pass AVSG_PAGES_DEFAULT";
-            return Failure::refuse(format!("pages is {n}, but {limit}"));
-        }
-    };
+    let pages = [Pages::Huge2M, Pages::Huge1G, Pages::Huge2M, Pages::Thp, Pages::Plain];
+    let pages = choice("pages", config.pages, &pages)?;
     let defaults = PoolConfig::new(config.layers, config.rows, RowFormat::strided(&segments)?);
     let chunk_bytes =
         if config.chunk_bytes == 0 { defaults.chunk_bytes } else { config.chunk_bytes };

@@ -7,9 +7,9 @@ use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, OutPtr, OutStruct, SizedStruct, check_capacity};
+use crate::sized::{self, OutPtr, check_capacity, give_struct};
 use crate::status::avsg_status::AVSG_BUSY;
-use crate::status::{Failure, Result, avsg_status, enter, unknown_constant};
+use crate::status::{Failure, Result, avsg_status, choice, enter};
 use avsg::pool::{HostPool, Pages, Role};
 use avsg::rows::{MAX_SEGMENTS, Segment};
 
@@ -41,11 +41,7 @@ pub enum avsg_role {
 
 /// Accepts the numbers of `avsg_role`.
 pub(crate) fn role(role: i32) -> Result<Role> {
-    match role {
-        0 => Ok(Role::Reader),
-        1 => Ok(Role::Writer),
-        other => unknown_constant("role", other, 1),
-    }
+    choice("role", role, &[Role::Reader, Role::Writer])
 }
 
 /// The description of a pool.
@@ -77,14 +73,6 @@ pub struct avsg_pool_info {
     /// An `avsg_role` of this process.
     pub role: i32,
 }
-
-// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_pool_info {
-    const NAME: &'static str = "avsg_pool_info";
-    const FIRST_SIZE: usize = 136;
-}
-const _: () = assert!(size_of::<avsg_pool_info>() == 136);
 
 fn pool_info(pool: &HostPool) -> avsg_pool_info {
     let segments = pool.format().as_slice();
@@ -121,11 +109,8 @@ pub unsafe extern "C" fn avsg_pool_get_info(
     pool: *const avsg_pool,
     info: *mut avsg_pool_info,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(info)?);
-        out.write(pool_info(&handle::shared::<Pool>(pool)?.host));
-        Ok(())
-    })
+    let describe = || Ok(pool_info(&handle::shared::<Pool>(pool)?.host));
+    contract!(give_struct(info, describe))
 }
 
 /// A contiguous range of a pool: rows of one layer and segment.

@@ -2,7 +2,6 @@
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::ptr;
 
 use crate::contract::contract;
 use crate::handle;
@@ -75,14 +74,13 @@ pub unsafe extern "C" fn avsg_pool_import(
     as_role: i32,
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("pool", pool, ptr::null_mut())?);
+    let make = || {
         check_desc_bytes(desc_bytes == DESC_BYTES, desc_bytes)?;
         let desc = PoolDesc::from_bytes(contract!(sized::array("desc", desc, desc_bytes)?))?;
         let (role, fd) = (role(as_role)?, duplicate(fd, "fd")?);
-        out.write(Pool::handle(HostPool::import(&desc, fd, role)?)?);
-        Ok(())
-    })
+        Ok(Pool::new(HostPool::import(&desc, fd, role)?))
+    };
+    contract!(handle::give(pool, make))
 }
 
 /// Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
@@ -104,11 +102,10 @@ pub unsafe extern "C" fn avsg_pool_recv(
     as_role: i32,
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("pool", pool, ptr::null_mut())?);
+    let make = || {
         let role = role(as_role)?;
         let socket = UnixStream::from(duplicate(socket, "socket")?);
-        out.write(Pool::handle(HostPool::recv(&socket, role)?)?);
-        Ok(())
-    })
+        Ok(Pool::new(HostPool::recv(&socket, role)?))
+    };
+    contract!(handle::give(pool, make))
 }

@@ -4,7 +4,7 @@ use std::{ptr, slice};
 
 use crate::contract::contract;
 use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE};
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, avsg_status, enter};
 use avsg::Error;
 
 /// The largest `size` that is taken as set by the caller, which is far above any struct of this
@@ -23,7 +23,8 @@ pub(crate) unsafe trait SizedStruct: Copy {
     const FIRST_SIZE: usize;
 }
 
-fn null_error(what: &str) -> Failure {
+/// Returns the error of a pointer that must not be NULL.
+pub(crate) fn null_error(what: &str) -> Failure {
     Failure::new(AVSG_NULL, format!("{what} is NULL, but the call needs it; pass its address"))
 }
 
@@ -70,11 +71,6 @@ unsafe fn checked_size<T: SizedStruct>(at: *const T) -> Result<usize> {
 pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
     // SAFETY: `at` is NULL or valid for reads of its `size`.
     let size = unsafe { checked_size(at)? };
-    if size == size_of::<T>() {
-        // SAFETY: `at` is valid for reads of `size` bytes, and `checked_size` refuses misaligned
-        // addresses.
-        return Ok(unsafe { *at });
-    }
     if let Some(more) = size.checked_sub(size_of::<T>()) {
         // SAFETY: `at` is valid for reads of `size` bytes, of which `more` follow the T.
         let tail = unsafe { slice::from_raw_parts(at.add(1).cast::<u8>(), more) };
@@ -87,16 +83,17 @@ pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
             return Err(Failure::new(AVSG_SIZE, text));
         }
     }
-    // SAFETY: zeros are a value of T (`SizedStruct`), and `at` is valid for reads of `size` bytes.
-    unsafe {
-        let mut value: T = core::mem::zeroed();
-        ptr::copy_nonoverlapping(
-            at.cast::<u8>(),
-            (&raw mut value).cast(),
-            size.min(size_of::<T>()),
-        );
-        Ok(value)
-    }
+    let (mut value, known) = (zeroed::<T>(), size.min(size_of::<T>()));
+    // SAFETY: `at` is valid for reads of `size` bytes, `known` is at most that and at most the bytes of
+    // `value`, and any bytes are a value of T (`SizedStruct`).
+    unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast(), known) };
+    Ok(value)
+}
+
+/// Returns a struct whose fields are 0.
+pub(crate) fn zeroed<T: SizedStruct>() -> T {
+    // SAFETY: zeros are a value of T (`SizedStruct`).
+    unsafe { core::mem::zeroed() }
 }
 
 /// Copies a struct as [`read`] does, or returns one whose fields are 0 for NULL.
@@ -104,11 +101,7 @@ pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
 /// # Safety
 /// As for [`read`].
 pub(crate) unsafe fn read_or_defaults<T: SizedStruct>(at: *const T) -> Result<T> {
-    if at.is_null() {
-        // SAFETY: zeros are a value of T (`SizedStruct`).
-        return Ok(unsafe { core::mem::zeroed() });
-    }
-    contract!(read(at))
+    if at.is_null() { Ok(zeroed()) } else { contract!(read(at)) }
 }
 
 /// Converts the elements of an array that the caller sized.
@@ -126,35 +119,28 @@ pub(crate) fn converted<T, U>(
     Ok(all)
 }
 
-/// An out-pointer to a struct of the caller's version.
-pub(crate) struct OutStruct<T> {
-    at: *mut T,
-    size: usize,
-}
-
-impl<T: SizedStruct> OutStruct<T> {
-    /// Checks the pointer and the struct's `size`.
-    ///
-    /// # Safety
-    /// `at` is NULL or valid for reads and writes of the number of bytes in its `size`.
-    pub unsafe fn new(at: *mut T) -> Result<Self> {
-        // SAFETY: `at` is NULL or valid for reads of its `size`.
-        unsafe { checked_size(at).map(|size| Self { at, size }) }
-    }
-
-    /// Writes every field of `value` that the caller's version has, and 0 to fields that only the
-    /// caller's version has. `size` keeps the caller's value.
-    pub fn write(self, value: T) {
-        let (to, known) = (self.at.cast::<u8>(), self.size.min(size_of::<T>()));
-        let head = size_of::<usize>();
-        // SAFETY: `self.at` is valid for writes of `self.size` bytes (contract of `new`), `known`
-        // is at most that, and a T has at least the `head` bytes of its `size`.
+/// Runs the body of an exported function, and writes those fields of its result that the caller's version
+/// of the struct has, and 0 to fields that only the caller's version has. `size` keeps the caller's value.
+///
+/// # Safety
+/// `to` is NULL or valid for reads and writes of the number of bytes in its `size`.
+pub(crate) unsafe fn give_struct<T: SizedStruct>(
+    to: *mut T,
+    run: impl FnOnce() -> Result<T>,
+) -> avsg_status {
+    enter(|| {
+        let size = contract!(checked_size(to))?;
+        let value = run()?;
+        let (known, head) = (size.min(size_of::<T>()), size_of::<usize>());
+        let (from, to) = ((&raw const value).cast::<u8>(), to.cast::<u8>());
+        // SAFETY: `to` is valid for writes of `size` bytes, `known` is at most that, and a T has at least
+        // the `head` bytes of its `size`.
         unsafe {
-            let from = (&raw const value).cast::<u8>();
             ptr::copy_nonoverlapping(from.add(head), to.add(head), known - head);
-            ptr::write_bytes(to.add(known), 0, self.size - known);
+            ptr::write_bytes(to.add(known), 0, size - known);
         }
-    }
+        Ok(())
+    })
 }
 
 /// An out-pointer to a single value.
@@ -238,7 +224,7 @@ pub(crate) fn check_capacity(count: usize, capacity: usize, what: &str) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::avsg_status::{self, AVSG_INVALID};
+    use crate::status::avsg_status::{AVSG_INVALID, AVSG_OK};
 
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[repr(C)]
@@ -265,7 +251,7 @@ mod tests {
         assert_eq!(read_words(&[24, 5, 6]), Ok(Grown { size: 24, old: 5, new: 6 }));
         assert_eq!(read_words(&[32, 5, 6, 0]), Ok(Grown { size: 32, old: 5, new: 6 }));
         assert_eq!(read_words(&[32, 5, 6, 1]), Err(AVSG_SIZE));
-        for size in [0, 8, 15, 4097, u64::MAX] {
+        for size in [0, 8, 15, 17, 20, 23, 4097, u64::MAX] {
             assert_eq!(read_words(&[size, 5, 6]), Err(AVSG_SIZE));
         }
     }
@@ -276,10 +262,8 @@ mod tests {
         for (size, want) in [(16, [16, 5, 9, 9]), (24, [24, 5, 6, 9]), (32, [32, 5, 6, 0])] {
             let mut words = [size, 9, 9, 9u64];
             // SAFETY: the array has at least as many bytes as its first word.
-            unsafe { OutStruct::new(words.as_mut_ptr().cast::<Grown>()) }
-                .unwrap_or_else(|_| panic!())
-                .write(value);
-            assert_eq!(words, want);
+            let status = unsafe { give_struct(words.as_mut_ptr().cast(), || Ok(value)) };
+            assert_eq!((status, words), (AVSG_OK, want));
         }
     }
 

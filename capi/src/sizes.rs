@@ -4,8 +4,8 @@ use crate::config::{Device, avsg_engine_config, engine_config};
 use crate::contract::contract;
 use crate::layout::chunk_count;
 use crate::pool_config::{avsg_pool_config, pool_config};
-use crate::sized::{OutStruct, SizedStruct};
-use crate::status::{Result, avsg_status, enter};
+use crate::sized::{give_struct, zeroed};
+use crate::status::{Result, avsg_status};
 use avsg::ascend::sizes;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
@@ -55,13 +55,6 @@ pub struct avsg_memory {
     pub staging_device: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
-unsafe impl SizedStruct for avsg_memory {
-    const NAME: &'static str = "avsg_memory";
-    const FIRST_SIZE: usize = 88;
-}
-const _: () = assert!(size_of::<avsg_memory>() == 88);
-
 /// Adds the memory of an engine to `all`, after the checks of its creation.
 fn add_engine(
     all: &mut avsg_memory,
@@ -103,11 +96,9 @@ pub unsafe extern "C" fn avsg_get_memory(
     block_stride: usize,
     memory: *mut avsg_memory,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(memory)?);
+    let add = || {
         let (pool, layout) = contract!(pool_config(pool)?);
-        // SAFETY: zeros are a value of the struct (`SizedStruct`).
-        let mut all: avsg_memory = unsafe { core::mem::zeroed() };
+        let mut all: avsg_memory = zeroed();
         let chunks = contract!(chunk_count(&pool, layout)?);
         if chunks.is_none() {
             all.pool = HostPool::plan_bytes(&pool)?;
@@ -126,7 +117,7 @@ pub unsafe extern "C" fn avsg_get_memory(
                 }
             }
         }
-        out.write(all);
-        Ok(())
-    })
+        Ok(all)
+    };
+    contract!(give_struct(memory, add))
 }

@@ -1,12 +1,12 @@
 //! Changes of a state between steps.
 
-use crate::arrays::avsg_i32s;
+use crate::arrays::{avsg_i32s, host_array};
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::overlap;
 use crate::plan::avsg_plan;
-use crate::sized::{self, SizedStruct};
+use crate::sized;
 use crate::status::{Failure, avsg_status, check_reserved, enter};
 use avsg::engine::{Engine, Load};
 use avsg::plan::Plan;
@@ -58,14 +58,6 @@ pub struct avsg_load {
     pub reserved: u32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and
-// its fields are integers and pointers.
-unsafe impl SizedStruct for avsg_load {
-    const NAME: &'static str = "avsg_load";
-    const FIRST_SIZE: usize = 64;
-}
-const _: () = assert!(size_of::<avsg_load>() == 64);
-
 /// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
 /// every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
@@ -83,14 +75,13 @@ pub unsafe extern "C" fn avsg_engine_load(
         let load = contract!(sized::read(load)?);
         check_reserved(load.reserved)?;
         overlap::check(&[("ids", load.ids), ("block_table", load.block_table)], &plan)?;
-        let array = |what, a: avsg_i32s| contract!(sized::array(what, a.data, a.len));
         let chosen = Load {
             indexer: load.indexer,
             state: load.state,
             generation: load.generation,
             seq_len: load.seq_len,
-            ids: array("ids", load.ids)?,
-            block_table: array("block_table", load.block_table)?,
+            ids: contract!(host_array("ids", load.ids))?,
+            block_table: contract!(host_array("block_table", load.block_table))?,
         };
         engine.load(&chosen, &mut plan)?;
         Ok(())

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::sized::{OutStruct, SizedStruct};
-use crate::status::{avsg_status, enter};
+use crate::sized::give_struct;
+use crate::status::avsg_status;
 use avsg::engine::Engine;
 
 /// What an engine has done since it was made. Every number only grows. A load counts as its plans
@@ -46,25 +46,16 @@ pub struct avsg_engine_stats {
     pub append_ns: u64,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (112 bytes, asserted below), and
-// its fields are integers.
-unsafe impl SizedStruct for avsg_engine_stats {
-    const NAME: &'static str = "avsg_engine_stats";
-    const FIRST_SIZE: usize = 112;
-}
-const _: () = assert!(size_of::<avsg_engine_stats>() == 112);
-
 /// Gives the counters and times of an engine's calls so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_get_stats(
     engine: *const avsg_engine,
     stats: *mut avsg_engine_stats,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutStruct::new(stats)?);
+    let count = || {
         let all = handle::shared::<Engine>(engine)?.stats();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        out.write(avsg_engine_stats {
+        Ok(avsg_engine_stats {
             size: 0,
             plans: all.plans,
             transfers: all.transfers,
@@ -79,7 +70,7 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
             transfer_ns: nanoseconds(all.transfer_time),
             step_ns: nanoseconds(all.step_time),
             append_ns: nanoseconds(all.append_time),
-        });
-        Ok(())
-    })
+        })
+    };
+    contract!(give_struct(stats, count))
 }

@@ -73,6 +73,12 @@ pub(crate) fn unknown_constant<T>(what: &str, value: i32, last: i32) -> Result<T
     ))
 }
 
+/// Returns the choice that a constant of an enumeration from 0 names.
+pub(crate) fn choice<T: Copy>(what: &str, value: i32, choices: &[T]) -> Result<T> {
+    let found = usize::try_from(value).ok().and_then(|index| choices.get(index));
+    found.copied().map_or_else(|| unknown_constant(what, value, choices.len() as i32 - 1), Ok)
+}
+
 /// Refuses a reserved field that is not 0.
 pub(crate) fn check_reserved(value: u32) -> Result<()> {
     if value != 0 {

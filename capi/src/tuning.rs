@@ -3,8 +3,7 @@
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
-use crate::sized::SizedStruct;
-use crate::status::{Failure, Result, unknown_constant};
+use crate::status::{Failure, Result, choice, unknown_constant};
 use avsg::copy::Copier;
 use avsg::engine::MachineChoice;
 use avsg::geometry::frequency;
@@ -117,22 +116,11 @@ pub struct avsg_tuning {
     pub launches: u32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and its
-// fields are integers and a float.
-unsafe impl SizedStruct for avsg_tuning {
-    const NAME: &'static str = "avsg_tuning";
-    const FIRST_SIZE: usize = 64;
-}
-const _: () = assert!(size_of::<avsg_tuning>() == 64);
-
 impl avsg_tuning {
     /// Returns the geometry, which the engine checks.
     pub(crate) fn params(&self, k: u32, tokens: u32, slots: u32) -> Result<Params> {
-        let defaults = match self.table {
-            0 => Params::wide(k, tokens, slots),
-            1 => Params::paper(k, tokens, slots),
-            other => return unknown_constant("table", other, 1),
-        };
+        let tables = [Params::wide(k, tokens, slots), Params::paper(k, tokens, slots)];
+        let defaults = choice("table", self.table, &tables)?;
         let table = match (defaults.table, self.paper_a1, self.paper_a2) {
             (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
             (defaults, ..) => defaults,
@@ -186,45 +174,34 @@ impl avsg_tuning {
             return Failure::refuse(format!("copier_ahead is {ahead}, but {limit}"));
         }
         let ahead = self.copier_ahead as usize;
-        match self.copier {
-            0 => Ok(None),
-            1 => Ok(Some(Copier::Plain)),
-            2 => Ok(Some(Copier::Prefetch { ahead })),
-            3 => Ok(Some(Copier::Stream { ahead })),
-            other => unknown_constant("copier", other, 3),
-        }
+        let copiers = [Copier::Plain, Copier::Prefetch { ahead }, Copier::Stream { ahead }];
+        let [plain, prefetch, stream] = copiers.map(Some);
+        choice("copier", self.copier, &[None, plain, prefetch, stream])
     }
 
     /// Returns the distribution of misses over cores.
     pub(crate) fn strategy(&self) -> Result<Strategy> {
-        match self.strategy {
-            0 => Ok(Strategy::Balanced),
-            1 => Ok(Strategy::Request),
-            2 => Ok(Strategy::Position),
-            other => unknown_constant("strategy", other, 2),
-        }
+        let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
+        choice("strategy", self.strategy, &strategies)
     }
 
     /// Returns the vector instructions.
     pub(crate) fn machine(&self) -> Result<MachineChoice> {
-        Ok(match self.machine {
-            0 => MachineChoice::Auto,
-            1 => MachineChoice::Emu,
-            2 => MachineChoice::Avx2,
-            3 => MachineChoice::Avx512,
-            4 => MachineChoice::Neon,
-            5 => MachineChoice::Avx512Loads,
-            6 => MachineChoice::Avx512Gather,
-            other => return unknown_constant("machine", other, 6),
-        })
+        let machines = [
+            MachineChoice::Auto,
+            MachineChoice::Emu,
+            MachineChoice::Avx2,
+            MachineChoice::Avx512,
+            MachineChoice::Neon,
+            MachineChoice::Avx512Loads,
+            MachineChoice::Avx512Gather,
+        ];
+        choice("machine", self.machine, &machines)
     }
 
     /// Returns whether a step on an Ascend device is one kernel; None leaves it to the engine.
     pub(crate) fn one_launch(&self) -> Result<Option<bool>> {
-        match self.launches {
-            0 => Ok(None),
-            n @ 1..=2 => Ok(Some(n == 1)),
-            n => unknown_constant("launches", i32::try_from(n).unwrap_or(i32::MAX), 2),
-        }
+        let launches = i32::try_from(self.launches).unwrap_or(i32::MAX);
+        choice("launches", launches, &[None, Some(true), Some(false)])
     }
 }

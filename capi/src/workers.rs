@@ -1,13 +1,12 @@
 //! The workers of the device "cpu".
 
 use std::ffi::c_void;
-use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contract::contract;
 use crate::handle::{self, Object};
-use crate::sized::{self, OutPtr, SizedStruct};
+use crate::sized;
 use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
 use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
 
@@ -60,14 +59,6 @@ pub struct avsg_workers_config {
     pub user: *mut c_void,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (56 bytes, asserted below), and
-// its fields are integers, pointers and a function that may be NULL.
-unsafe impl SizedStruct for avsg_workers_config {
-    const NAME: &'static str = "avsg_workers_config";
-    const FIRST_SIZE: usize = 56;
-}
-const _: () = assert!(size_of::<avsg_workers_config>() == 56);
-
 /// The caller's executor.
 struct Foreign {
     executor: unsafe extern "C" fn(*mut c_void, avsg_task, *mut c_void, usize),
@@ -107,20 +98,15 @@ pub unsafe extern "C" fn avsg_workers_create(
     config: *const avsg_workers_config,
     workers: *mut *mut avsg_workers,
 ) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("workers", workers, ptr::null_mut())?);
+    let make = || {
         let config = contract!(sized::read(config)?);
         let cpus = contract!(sized::array("cpus", config.cpus, config.cpu_count)?);
         let own = worker_config(&config, cpus)?;
-        let pool = match config.executor {
-            None => WorkerPool::new(&own)?,
-            Some(executor) => {
-                WorkerPool::on_executor(&own, Arc::new(Foreign { executor, user: config.user }))?
-            }
-        };
-        out.write(handle::create(pool)?);
-        Ok(())
-    })
+        let Some(executor) = config.executor else { return Ok(WorkerPool::new(&own)?) };
+        let foreign = Arc::new(Foreign { executor, user: config.user });
+        Ok(WorkerPool::on_executor(&own, foreign)?)
+    };
+    contract!(handle::give(workers, make))
 }
 
 fn worker_config(config: &avsg_workers_config, cpus: &[i32]) -> Result<WorkerConfig> {

@@ -94,22 +94,20 @@ impl<'a> Setting<'a> {
 
     fn call(&mut self, call: Call, step: i32) -> avsg_status {
         let owned = Arrays::new(step);
-        let (pool, engine, plan) = (self.handles.pool, self.handles.engine, self.handles.plan);
-        let (mut new_pool, mut new_engine, mut new_plan) = (pool, engine, plan);
+        let Handles { mut pool, mut engine, mut plan, .. } = self.handles;
         let (batch, fresh, (rows, requests)) = (owned.batch(), owned.fresh(), LARGEST);
         // SAFETY: the structs have their `size` set, the out-pointers are local variables, and
         // `owned` owns the arrays of the batch and the fresh rows.
         let status = self.with_configs(|pool_config, config| unsafe {
             match call {
-                Call::Pool => avsg_pool_create(pool_config, &mut new_pool),
-                Call::Engine => avsg_engine_create(config, pool, &mut new_engine),
-                Call::Plan => avsg_plan_create(engine, rows, requests, &mut new_plan),
+                Call::Pool => avsg_pool_create(pool_config, &mut pool),
+                Call::Engine => avsg_engine_create(config, pool, &mut engine),
+                Call::Plan => avsg_plan_create(engine, rows, requests, &mut plan),
                 Call::Step => avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
                 Call::Append => avsg_engine_append(engine, &batch, 0, &fresh, null_mut()),
             }
         });
-        (self.handles.pool, self.handles.engine, self.handles.plan) =
-            (new_pool, new_engine, new_plan);
+        (self.handles.pool, self.handles.engine, self.handles.plan) = (pool, engine, plan);
         if call == Call::Pool && status == AVSG_OK {
             for (layer, index) in (0..2).flat_map(|layer| (0..ROWS).map(move |i| (layer, i))) {
                 self.handles.write_row(layer, index, &row(layer, index));
@@ -166,6 +164,11 @@ fn the_allocator_is_asked_for_exactly_what_was_announced() {
         ok(unsafe { avsg_pool_get_info(setting.handles.pool, &mut info) });
         assert_eq!(info.bytes, setting.announced(Call::Pool)[0]);
         assert_eq!(info.pages, avsg_pages::AVSG_PAGES_CALLER as i32);
+        let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], 0);
+        let (pool, at) = (setting.handles.pool, desc.as_mut_ptr());
+        // SAFETY: the array has the length beside it, and `fd` is a local variable.
+        let status = unsafe { avsg_pool_export(pool, at, desc.len(), &mut fd) };
+        expect_error(status, AVSG_INVALID, &["pool is the caller's memory", "share"]);
         // The memory was not zeroed, and no later step calls the allocator.
         let calls = counting.state().calls;
         for step in 2..9 {
@@ -295,20 +298,6 @@ fn a_misaligned_answer_is_refused_and_released() {
             assert_eq!(counting.live(), [0; 3]);
         }
     });
-}
-
-#[test]
-fn a_pool_of_an_allocator_has_no_descriptor() {
-    let counting = Counting::on(c"cpu");
-    let mut setting = Setting::new(c"cpu", CASES[0], &counting);
-    ok(setting.call(Call::Pool, 1));
-    let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], 0);
-    // SAFETY: the array has the length beside it, and `fd` is a local variable.
-    let status =
-        unsafe { avsg_pool_export(setting.handles.pool, desc.as_mut_ptr(), desc.len(), &mut fd) };
-    expect_error(status, AVSG_INVALID, &["pool is the caller's memory", "share"]);
-    ok(avsg_pool_destroy(setting.handles.pool));
-    assert_eq!(counting.live(), [0; 3]);
 }
 
 #[test]

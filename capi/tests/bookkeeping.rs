@@ -6,13 +6,14 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 
 use avsg::ascend::simulated;
+use avsg::device::params::Params;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::Counting;
-use avsg_capi_testkit::device_arrays::{c_path, simulator_library};
-use avsg_capi_testkit::workload::{SLOTS, params};
+use avsg_capi_testkit::device::{c_path, simulator_library};
 use avsg_capi_testkit::*;
 use avsg_testkit::allocations;
 
+const SLOTS: usize = 128;
 const STATES: usize = 200;
 const LAYERS: usize = 32;
 const CHUNKS: usize = 4096;
@@ -21,7 +22,7 @@ const CHUNKS: usize = 4096;
 /// and a plan.
 fn allowed() -> usize {
     let lists = size_of::<usize>();
-    let table = 40 + SLOTS as usize / 8;
+    let table = 40 + SLOTS / 8;
     128 * CHUNKS + STATES * (1 + 8 * LAYERS + table * LAYERS) + LAYERS * (32 + lists) + 3 * 1024
 }
 
@@ -30,14 +31,15 @@ fn taken(device: &'static CStr) -> usize {
     // "ascend" is the simulator as a shared library, whose own allocations are not counted.
     let counting = Counting::on(device);
     let allocator = counting.c();
-    let kernels = c_path(&simulated::emit(&params()).unwrap());
+    let params = Params { page: 16, ..Params::wide(K as u32, 2, SLOTS as u32) };
+    let kernels = c_path(&simulated::emit(&params).unwrap());
     let runtime = c_path(&simulator_library());
     let indexers: Vec<u32> = (0..LAYERS as u32).collect();
     // 64 chunks of 16 rows in each layer and segment.
     let mut pool_config = avsg_pool_config { allocator: &allocator, ..pool_config() };
     (pool_config.layers, pool_config.rows, pool_config.chunk_bytes) = (LAYERS, 1024, 400);
     let mut config = avsg_engine_config { allocator: &allocator, ..config_on(device) };
-    (config.slots, config.states) = (SLOTS, STATES);
+    (config.slots, config.states) = (SLOTS as u32, STATES);
     (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), LAYERS);
     let ascend = avsg_ascend { runtime: runtime.as_ptr(), kernels: kernels.as_ptr(), ..sized() };
     if device == c"ascend" {

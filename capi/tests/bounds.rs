@@ -1,26 +1,40 @@
 //! What a C caller says of its memory is compared before it is used: counts that do not fit are refused
-//! before their array is read, inputs are not in memory that the call writes, and the queries of sizes
-//! refuse what creation refuses.
+//! before their array is read, and the queries of sizes refuse what creation refuses.
 
-#[path = "c_side/caller_memory.rs"]
-mod caller_memory;
-
-use std::ffi::CStr;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_capi_testkit::caller_memory::*;
 use avsg_capi_testkit::*;
-use caller_memory::*;
 
 /// More elements than the tests' arrays have, which would all be read without a fault only if a few GiB
 /// behind them were mapped.
 const FALSE_COUNT: usize = 1 << 28;
+/// Bytes of a layer and segment of a buffer.
+const ROOM: usize = 64 * 2 * 40;
+
+/// Returns a copy of values that ends with a page behind which nothing is mapped. It is never freed.
+fn before_a_hole<T: Copy>(values: &[T]) -> *const T {
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+    let bytes = size_of_val(values);
+    let len = bytes.next_multiple_of(4096);
+    // SAFETY: the system chooses the address of the new mapping, whose last page loses its access
+    // before anything has its address, and whose other pages have room for the values.
+    unsafe {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let at = mmap_anonymous(null_mut(), len + 4096, access, flags).unwrap();
+        mprotect(at.byte_add(len), 4096, MprotectFlags::empty()).unwrap();
+        let copy = at.byte_add(len - bytes).cast::<T>();
+        copy.copy_from_nonoverlapping(values.as_ptr(), values.len());
+        copy
+    }
+}
 
 /// Returns a buffer of slots that lie apart.
 fn good_buffer() -> avsg_caller_buffer {
     let base = memory(4 * ROOM);
-    buffer([0, 1, 2, 3].map(|n| base.wrapping_add(n * ROOM)), [24, 16, 0, 0])
+    buffer([0, 1, 2, 3].map(|n| base.wrapping_add(n * ROOM)), [24, 16])
 }
 
 /// Returns the status and the message of a call; the message is empty if it succeeded.
@@ -87,7 +101,7 @@ fn queries_of_sizes_refuse_what_creation_refuses() {
         check(&|pool, _| pool.chunk_bytes = 23);
         let base = memory(ROOM);
         for buffer in [
-            buffer([base; 4], [24, 16, 0, 0]),
+            buffer([base; 4], [24, 16]),
             avsg_caller_buffer { base_count: 3, ..good_buffer() },
             avsg_caller_buffer { block_slots: 48, ..good_buffer() },
             avsg_caller_buffer { slot_stride: [23, 16, 0, 0], ..good_buffer() },
@@ -103,25 +117,40 @@ fn queries_of_sizes_refuse_what_creation_refuses() {
 #[test]
 fn counts_that_do_not_fit_are_refused_before_their_array_is_read() {
     let handles = Handles::on_cpu();
-    let many = avsg_caller_buffer { base_count: FALSE_COUNT, ..good_buffer() };
-    refuse_buffer(handles.pool, &many, &["buffer bases is 268435456", "need 4"]);
-    let (indexers, mut engine) = (before_a_hole(&[0u32, 0]), null_mut());
-    let mut config = engine_config();
-    (config.layer_indexer, config.layer_indexers) = (indexers, FALSE_COUNT);
-    // SAFETY: the struct has its `size` set, and the array is refused.
-    let status = unsafe { avsg_engine_create(&config, handles.pool, &mut engine) };
-    expect_error(status, AVSG_INVALID, &["layers with an indexer is 268435456", "has 2 layers"]);
-
-    let base = memory(2 * ROWS * ROW);
-    let regions = [avsg_region { data: base.cast(), bytes: 2 * ROWS * ROW, device_address: 0 }];
-    let parts = [part(0, 0, ROW), part(1, 24, ROW)];
-    let layout = layout(&regions, &parts);
-    for (regions, parts, text) in [
+    let mut engine = null_mut();
+    let mut many = good_buffer();
+    // SAFETY: the array has 4 elements.
+    many.bases = before_a_hole(unsafe { std::slice::from_raw_parts(many.bases, 4) });
+    many.base_count = FALSE_COUNT;
+    let indexed = avsg_engine_config {
+        layer_indexer: before_a_hole(&[0u32, 0]),
+        layer_indexers: FALSE_COUNT,
+        ..engine_config()
+    };
+    for (config, parts) in [
+        (
+            avsg_engine_config { buffer: &many, ..engine_config() },
+            ["buffer bases is 268435456", "need 4"],
+        ),
+        (indexed, ["layers with an indexer is 268435456", "has 2 layers"]),
+    ] {
+        // SAFETY: the structs have their `size` set, and the arrays are refused.
+        let status = unsafe { avsg_engine_create(&config, handles.pool, &mut engine) };
+        expect_error(status, AVSG_INVALID, &parts);
+    }
+    let region = region(memory(2 * ROWS * ROW), 2 * ROWS * ROW);
+    let (regions, parts) = ([region], [part(0, 0, ROW), part(1, 24, ROW)]);
+    let whole = layout([2 * ROW; 2], &regions, &parts);
+    let (regions, parts) = (before_a_hole(&regions), before_a_hole(&parts));
+    for (region_count, part_count, text) in [
         (FALSE_COUNT, 2, "regions is 268435456, but there are 2 parts"),
         (1, FALSE_COUNT, "parts is 268435456, but there are 512 rows"),
     ] {
-        let layout = avsg_pool_layout { region_count: regions, part_count: parts, ..layout };
-        refuse_layout(&layout, &[text]);
+        let layout = avsg_pool_layout { regions, region_count, parts, part_count, ..whole };
+        let config = avsg_pool_config { layout: &layout, ..pool_config() };
+        // SAFETY: the structs have their `size` set, and the arrays are refused.
+        let status = unsafe { avsg_pool_create(&config, &mut null_mut()) };
+        expect_error(status, AVSG_INVALID, &[text]);
     }
 
     // The arrays of a batch agree in their false length.
@@ -151,90 +180,5 @@ fn counts_that_do_not_fit_are_refused_before_their_array_is_read() {
         let status = avsg_engine_get_block_table(handles.engine, states, n, 0, t, 1, l);
         expect_error(status, AVSG_INVALID, &["requests is 268435456", "0..=1048576"]);
     }
-    handles.destroy();
-}
-
-#[test]
-fn inputs_in_memory_that_the_call_writes_are_refused() {
-    each_device(inputs_in_written_memory);
-}
-
-fn inputs_in_written_memory(device: &'static CStr) {
-    let handles = Handles::on(device);
-    let (owned, mut table) = (Arrays::new(0), (null(), 0));
-    let (mut slots, mut outputs) = (sized::<avsg_buffer>(), sized::<avsg_plan_arrays>());
-    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_engine_get_table(handles.engine, 0, 1, &mut table.0, &mut table.1));
-        ok(avsg_engine_get_buffer(handles.engine, 1, 1, &mut slots));
-        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut outputs));
-    }
-    // The last slot of the last state.
-    let last = config_on(device).slots as usize - 1;
-    let slot = slots.base.wrapping_byte_add(slots.state_stride + last * slots.slot_stride);
-    let refuse = |change: &dyn Fn(&mut avsg_batch, *const i32), at: *const i32, text: &str| {
-        let (mut batch, fresh) = (owned.batch(), owned.fresh());
-        change(&mut batch, at);
-        // SAFETY: the arrays are those of `owned`, or refused before they are read.
-        unsafe {
-            let status = avsg_engine_plan(handles.engine, &batch, handles.plan, null_mut());
-            expect_error(status, AVSG_INVALID, &[text]);
-            let status =
-                avsg_engine_step(handles.engine, &batch, handles.plan, 0, &fresh, null_mut());
-            expect_error(status, AVSG_INVALID, &[text]);
-        }
-    };
-    type Change = fn(&mut avsg_batch, *const i32);
-    let changes: [(&str, Change); 7] = [
-        ("ids", |batch, at| batch.ids.data = at),
-        ("cu_q", |batch, at| batch.cu_q.data = at),
-        ("state", |batch, at| batch.state.data = at),
-        ("generation", |batch, at| batch.generation.data = at),
-        ("stable_len", |batch, at| batch.stable_len.data = at),
-        ("seq_len", |batch, at| batch.seq_len.data = at),
-        ("block_table", |batch, at| batch.block_table.data = at),
-    ];
-    // On a device this is its copy of the table that was read last.
-    let named = if device == c"cpu" { "the engine's tables there" } else { "copy of a table" };
-    for (input, change) in changes {
-        for (at, text) in [
-            (slot.cast_const().cast(), "device buffer"),
-            // The array begins before the table and ends in it.
-            (table.0.wrapping_sub(1), named),
-            (outputs.miss_row, "miss_row"),
-        ] {
-            refuse(&change, at, &format!("{input} has"));
-            refuse(&change, at, text);
-        }
-    }
-    // Fresh rows over slots.
-    ok(handles.step(&owned, 0));
-    let mut fresh = owned.fresh();
-    fresh.data[1] = slot;
-    // SAFETY: the arrays are those of `owned`, or refused before they are read.
-    unsafe {
-        let batch = owned.batch();
-        let text = ["fresh data has 64 bytes", "device buffer"];
-        let status = avsg_engine_step(handles.engine, &batch, handles.plan, 0, &fresh, null_mut());
-        expect_error(status, AVSG_INVALID, &text);
-        let status = avsg_engine_transfer(handles.engine, handles.plan, 1, &fresh, null_mut());
-        expect_error(status, AVSG_INVALID, &text);
-        // A load from a table.
-        let mut load: avsg_load = sized();
-        load.ids = avsg_i32s { data: table.0, len: 8 };
-        load.block_table = owned.batch().block_table;
-        (load.generation, load.seq_len) = (1, 100);
-        let status = avsg_engine_load(handles.engine, &load, handles.plan);
-        expect_error(status, AVSG_INVALID, &["ids has 8 elements", named]);
-        // The outputs of a table of pages over its inputs.
-        let mut states = [0, 1, 0, 0];
-        let at = states.as_mut_ptr();
-        let status = avsg_engine_get_block_table(handles.engine, at, 2, 0, at.add(1), 1, at.add(3));
-        expect_error(status, AVSG_INVALID, &["table has 2 elements", "states has the same memory"]);
-        ok(avsg_engine_get_block_table(handles.engine, at, 1, 0, at.add(1), 1, at.add(2)));
-    }
-    let owned = Arrays::new(1);
-    ok(handles.step(&owned, 0));
-    assert_eq!(handles.expect_exact(&owned, 0), 32);
     handles.destroy();
 }

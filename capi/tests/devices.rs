@@ -1,66 +1,235 @@
-//! Devices through C: the same workload gives the same slots, misses and bytes on every device,
-//! with host arrays and in a stream. A missing device is refused with a message that lists what was
-//! tried.
+//! Devices through C: steps with host arrays and in a stream give the same slots, misses and bytes on
+//! every device. A missing device is refused with a message that lists what was tried.
 
-#[path = "c_side/streams.rs"]
-mod streams;
-
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
-use avsg::ascend::acl::Stream;
+use avsg::ascend::acl::{Context, Stream};
+use avsg::ascend::simulated;
+use avsg::device::params::Params;
+use avsg::engine::DevicePlan;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use avsg_capi_testkit::device_arrays::{DeviceStep, handles_on};
-use avsg_capi_testkit::workload::{
-    Workload, device_buffer, device_outputs, empty_step, host_outputs, run_host_step, run_step,
-    tables,
-};
+use avsg_capi_testkit::device::{c_path, simulator_library};
+use avsg_capi_testkit::device_arrays::DeviceStep;
 use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
+use avsg_testkit::memory::read_words;
 use avsg_testkit::step_result::StepResult;
-use avsg_testkit::workload::FIXED_SIZE_FORM;
 
-const STEPS: i32 = 24;
+const STEPS: i32 = 13;
 
-/// The outputs and the device buffer after each step of a workload, and the tables at its end.
+/// Creates handles on "cpu", "ascend-sim", or "ascend", whose engines have one geometry. "ascend" runs the
+/// code of a real device over a runtime library found by path, which is the simulator's.
+fn handles_on(device: &'static CStr, launches: u32) -> Handles {
+    let tuning = avsg_tuning { launches, ..tuning() };
+    let params = Params { page: 16, ..Params::wide(K as u32, 2, 128) };
+    let kernels = c_path(&simulated::emit(&params).unwrap());
+    let runtime = c_path(&simulator_library());
+    let ascend = avsg_ascend { runtime: runtime.as_ptr(), kernels: kernels.as_ptr(), ..sized() };
+    let mut config = avsg_engine_config { tuning: &tuning, cores: 3, ..config_on(device) };
+    config.slots = 128;
+    if device == c"ascend" {
+        config.ascend = &ascend;
+    }
+    Handles::create(&pool_config(), &config)
+}
+
+/// Returns the arrays of a step. It selects fresh rows, a row that the step before has appended, and
+/// padding; its first request is padded or new at times.
+fn arrays(step: i32) -> Arrays {
+    let mut owned = Arrays::new(step);
+    let stable = 100 + 2 * step;
+    owned.decode_at(stable);
+    owned.ids[16..20].copy_from_slice(&[stable, stable + 1, stable - 1, -1]);
+    owned.generation[0] = 1 + step / 5;
+    if step % 4 == 3 {
+        owned.state[0] = -1;
+    }
+    owned
+}
+
+/// Plans a batch, transfers both layers, and appends the rows of both layers. `fused` makes one call of
+/// the plan and the first layer's transfer.
+///
+/// # Safety
+/// The batch and `fresh` keep the contracts of the four calls with this stream.
+unsafe fn run_step(
+    handles: &Handles,
+    batch: &avsg_batch,
+    fresh: &avsg_fresh,
+    stream: *mut c_void,
+    fused: bool,
+) {
+    let (engine, plan) = (handles.engine, handles.plan);
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    unsafe {
+        if fused {
+            ok(avsg_engine_step(engine, batch, plan, 0, fresh, stream));
+        } else {
+            ok(avsg_engine_plan(engine, batch, plan, stream));
+            ok(avsg_engine_transfer(engine, plan, 0, fresh, stream));
+        }
+        ok(avsg_engine_transfer(engine, plan, 1, fresh, stream));
+        (0..2).for_each(|layer| ok(avsg_engine_append(engine, batch, layer, fresh, stream)));
+    }
+}
+
+/// Returns the outputs of a plan from its arrays in this memory, which is the host's for "cpu".
+fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
+    let mut arrays: avsg_plan_arrays = sized();
+    // SAFETY: the struct has its `size` set.
+    unsafe { ok(avsg_plan_get_arrays(handles.plan, memory, &mut arrays)) };
+    let address = |array: *const i32| array.addr() as u64;
+    let miss = [arrays.miss_position, arrays.miss_id, arrays.miss_slot, arrays.miss_row];
+    let miss = miss.map(address);
+    let (slot, valid) = (address(arrays.slot), address(arrays.valid));
+    let device = DevicePlan { slot, valid, miss, record: address(arrays.record) };
+    let context: Option<&Context> = handles.context.as_deref().filter(|_| memory == DEVICE);
+    // SAFETY: the arrays are those of a plan that holds the batch, and no call is in progress.
+    unsafe { StepResult::from_arrays(context, &device, arrays.k, cu_q) }
+}
+
+/// Asserts that the counters and the requests of a plan that was made with a NULL stream are those of its
+/// arrays.
+fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number: u64) {
+    let mut counters: avsg_plan_counters = sized();
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_plan_get_counters(handles.plan, &mut counters) });
+    let selected = outputs.valid.iter().sum::<i32>() as usize;
+    assert_eq!((counters.requests, counters.tokens), (cu_q.len() - 1, outputs.valid.len()));
+    assert_eq!((counters.misses, counters.selected), (outputs.miss_count(), selected));
+    assert_eq!((counters.hits + counters.misses, counters.number), (selected, number));
+    for (n, expected) in outputs.requests.iter().enumerate() {
+        let mut one: avsg_plan_request = sized();
+        let [first, end] = [cu_q[n] as usize, cu_q[n + 1] as usize];
+        // SAFETY: the struct has its `size` set, and the plan's arrays have the lengths in it.
+        unsafe {
+            ok(avsg_plan_get_request(handles.plan, n, &mut one));
+            let counts = (one.first_token, one.tokens, one.status);
+            assert_eq!(counts, (first, end - first, expected.status));
+            let slots = read_words(None, one.slot, one.tokens * K);
+            assert_eq!(slots, outputs.slots[first * K..end * K]);
+            assert_eq!(read_words(None, one.valid, one.tokens), outputs.valid[first..end]);
+            let lists = [one.miss_position, one.miss_id, one.miss_slot, one.miss_row];
+            assert_eq!(lists.map(|list| read_words(None, list, one.misses)), expected.misses);
+        }
+    }
+}
+
+/// Returns the bytes of the device buffer.
+fn device_buffer(handles: &Handles) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (layer, segment) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let mut buffer: avsg_buffer = sized();
+        // SAFETY: the struct has its `size` set; the buffer has two states, and no call is in progress.
+        unsafe {
+            ok(avsg_engine_get_buffer(handles.engine, layer, segment, &mut buffer));
+            all.extend(handles.bytes(buffer.base, 2 * buffer.state_stride));
+        }
+    }
+    all
+}
+
+/// Returns the tables of both states.
+fn tables(handles: &Handles) -> [Vec<i32>; 2] {
+    [0, 1].map(|state| {
+        let (mut table, mut len) = (null(), 0);
+        // SAFETY: the out-pointers are local variables, and the table is valid until the next call.
+        unsafe {
+            ok(avsg_engine_get_table(handles.engine, 0, state, &mut table, &mut len));
+            read_words(None, table, len)
+        }
+    })
+}
+
+/// The outputs and the device buffer after each step, and the tables at the end.
 type Log = (Vec<(StepResult, Vec<u8>)>, [Vec<i32>; 2]);
 
-/// Runs a workload with host arrays. Odd steps call plan and transfer, even ones the fused step.
-fn run_workload(device: &'static CStr) -> Log {
-    let handles = handles_on(device);
-    let mut workload = Workload::new(5, &[&handles]);
-    let mut log = Vec::new();
+/// Makes steps with host arrays, or in a stream if `queued`.
+fn run(device: &'static CStr, queued: bool) -> Log {
+    let (handles, mut log) = (handles_on(device, 0), Vec::new());
+    let context = handles.context.as_ref().filter(|_| queued);
+    let stream = context.map(|context| (context, Stream::new(context).unwrap()));
     for step in 0..STEPS {
-        let turn = workload.next(None, &[&handles]);
-        run_host_step(&handles, &turn, step % 2 == 0);
-        let outputs = host_outputs(&handles, &turn.batch.cu_q);
-        workload.check(&turn, &outputs, &handles);
-        log.push((outputs, device_buffer(&handles)));
+        let (owned, fused) = (arrays(step), step % 2 == 0);
+        if let Some((context, stream)) = &stream {
+            let on_device = DeviceStep::new(context, &owned);
+            let (batch, fresh, raw) = (&on_device.batch, &on_device.fresh, stream.raw().handle());
+            // SAFETY: `on_device` and `handles` are valid until the stream has been synchronized.
+            unsafe { run_step(&handles, batch, fresh, raw, fused) };
+            stream.synchronize(10_000).unwrap();
+        } else {
+            let (batch, fresh) = (owned.batch(), owned.fresh());
+            // SAFETY: `owned` owns the arrays.
+            unsafe { run_step(&handles, &batch, &fresh, null_mut(), fused) };
+            handles.expect_exact(&owned, 0);
+            let host = outputs(&handles, HOST, &owned.cu_q);
+            check_counters(&handles, &host, &owned.cu_q, step as u64 + 1);
+            assert_eq!(host, outputs(&handles, DEVICE, &owned.cu_q), "step {step} on {device:?}");
+        }
+        log.push((outputs(&handles, DEVICE, &owned.cu_q), device_buffer(&handles)));
     }
     let tables = tables(&handles);
+    drop(stream);
     handles.destroy();
     (log, tables)
 }
 
 #[test]
-fn a_workload_has_the_same_results_on_every_device() {
+fn steps_have_the_same_results_on_every_device_and_in_a_stream() {
     if !have_compiler() {
         return;
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
-    let (cpu, cpu_tables) = run_workload(c"cpu");
-    let mut words = Vec::new();
-    cpu.iter().for_each(|(outputs, _)| outputs.append_to(&mut words));
-    assert!(words.len() > 1000);
+    let (cpu, cpu_tables) = run(c"cpu", false);
     for device in [c"ascend-sim", c"ascend"] {
-        let (log, tables) = run_workload(device);
-        for (step, (cpu, other)) in cpu.iter().zip(&log).enumerate() {
-            assert_eq!(cpu.0, other.0, "step {step} on {device:?}");
-            assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
+        for queued in [false, true] {
+            let (log, tables) = run(device, queued);
+            for (step, (cpu, other)) in cpu.iter().zip(&log).enumerate() {
+                assert_eq!(cpu.0, other.0, "step {step} on {device:?}, queued {queued}");
+                assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
+            }
+            assert!(cpu_tables == tables, "the tables differ on {device:?}, queued {queued}");
         }
-        assert!(cpu_tables == tables, "the tables differ on {device:?}");
     }
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+/// A plan that was made in a stream is refused by calls that read it on the host or transfer it with a
+/// NULL stream.
+#[test]
+fn a_plan_in_a_stream_is_not_one_of_the_host() {
+    if !have_compiler() {
+        return;
+    }
+    let session = Session::new(Options { seed: 2, ..Options::default() });
+    let handles = handles_on(c"ascend-sim", 0);
+    let Handles { engine, plan, .. } = handles;
+    let (context, owned) = (handles.context.clone().unwrap(), Arrays::new(3));
+    let (stream, on_device) = (Stream::new(&context).unwrap(), DeviceStep::new(&context, &owned));
+    let (batch, fresh, raw) = (owned.batch(), owned.fresh(), stream.raw().handle());
+    let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
+    let (mut stats, parts) =
+        (sized::<avsg_engine_stats>(), ["device memory", "AVSG_MEMORY_DEVICE"]);
+    // SAFETY: the structs have their `size` set, and the arrays are valid until the stream has been
+    // synchronized.
+    unsafe {
+        run_step(&handles, &on_device.batch, &on_device.fresh, raw, true);
+        stream.synchronize(10_000).unwrap();
+        ok(avsg_engine_get_stats(engine, &mut stats));
+        assert_eq!((stats.queued, stats.plans), (4, 0));
+        expect_error(avsg_plan_get_counters(plan, &mut counters), AVSG_UNSUPPORTED, &parts);
+        expect_error(avsg_plan_get_request(plan, 0, &mut one), AVSG_UNSUPPORTED, &parts);
+        let status = avsg_engine_transfer(engine, plan, 0, null(), null_mut());
+        expect_error(status, AVSG_UNSUPPORTED, &parts);
+        ok(avsg_engine_plan(engine, &batch, plan, null_mut()));
+        let status = avsg_engine_transfer(engine, plan, 0, &on_device.fresh, raw);
+        expect_error(status, AVSG_INVALID, &["not planned in a stream"]);
+        ok(avsg_engine_transfer(engine, plan, 0, &fresh, null_mut()));
+    }
+    drop((stream, on_device, context));
+    handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
@@ -70,13 +239,11 @@ fn a_pool_stays_registered_until_its_last_engine_is_destroyed() {
         return;
     }
     let session = Session::new(Options::default());
-    let handles = handles_on(c"ascend-sim");
-    let (mut config, mut second) = (engine_config(), null_mut());
-    (config.device, config.slots) = (c"ascend-sim".as_ptr(), 128);
-    // SAFETY: the structs have their `size` set.
+    let mut handles = handles_on(c"ascend-sim", 0);
+    let (mut second, mut info) = (null_mut(), sized::<avsg_engine_info>());
+    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
     unsafe {
-        let mut info: avsg_engine_info = sized();
-        ok(avsg_engine_create(&config, handles.pool, &mut second));
+        ok(avsg_engine_create(&config_on(c"ascend-sim"), handles.pool, &mut second));
         ok(avsg_engine_get_info(second, &mut info));
         assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend-sim");
         assert_eq!(CStr::from_ptr(info.machine.as_ptr()), c"none");
@@ -84,69 +251,36 @@ fn a_pool_stays_registered_until_its_last_engine_is_destroyed() {
     expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
     ok(avsg_plan_destroy(handles.plan));
     ok(avsg_engine_destroy(handles.engine));
-    let handles = Handles { engine: second, plan: null_mut(), ..handles };
-    let mut plan = null_mut();
-    let owned = Arrays::new(1);
-    // SAFETY: `owned` owns the arrays, and the out-pointer is a local variable.
-    unsafe {
-        ok(avsg_plan_create(second, 4, 2, &mut plan));
-        ok(avsg_engine_step(second, &owned.batch(), plan, 0, &owned.fresh(), null_mut()));
-    }
-    Handles { plan, ..handles }.destroy();
+    handles.engine = second;
+    // SAFETY: the out-pointer is a field of `handles`.
+    ok(unsafe { avsg_plan_create(second, 4, 2, &mut handles.plan) });
+    ok(handles.step(&Arrays::new(1), 0));
+    handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
 #[test]
-fn a_step_in_a_stream_equals_the_cpu() {
-    if have_compiler() {
-        let session = Session::new(Options { seed: 2, ..Options::default() });
-        [c"ascend-sim", c"ascend"].into_iter().for_each(compare_a_stream_with_the_cpu);
-        assert_eq!(session.leaks(), Vec::<String>::new());
+fn a_step_launches_the_configured_number_of_kernels() {
+    if !have_compiler() {
+        return;
     }
-}
-
-fn compare_a_stream_with_the_cpu(device: &'static CStr) {
-    let (cpu, device) = (handles_on(c"cpu"), handles_on(device));
-    let context = device.context.clone().unwrap();
-    let stream = Stream::new(&context).unwrap();
-    let raw = stream.raw().handle();
-    let mut workload = Workload::new(8, &[&cpu, &device]);
-    let (like, rows) = empty_step();
-    let arrays = DeviceStep::allocate(&context, &like, &rows);
-    for step in 0..STEPS {
-        let turn = workload.next(Some(FIXED_SIZE_FORM), &[&cpu, &device]);
-        run_host_step(&cpu, &turn, true);
-        arrays.write(&turn.batch, &turn.fresh);
-        let batch = [&arrays.batch; 2];
-        // SAFETY: `arrays` and `device` are valid until the stream has been synchronized.
-        unsafe { run_step(&device, batch, &arrays.fresh, raw, step % 2 == 0) };
+    // The configured number, and the launches of a step with a NULL stream and in a stream.
+    for (launches, waiting, queued) in [(0, 1, 2), (1, 1, 1), (2, 2, 2)] {
+        let session = Session::new(Options::default());
+        let handles = handles_on(c"ascend-sim", launches);
+        let context = handles.context.clone().unwrap();
+        let (stream, owned) = (Stream::new(&context).unwrap(), Arrays::new(1));
+        let arrays = DeviceStep::new(&context, &owned);
+        let (batch, fresh, raw) = (&arrays.batch, &arrays.fresh, stream.raw().handle());
+        let before = session.launches();
+        ok(handles.step(&owned, 0));
+        assert_eq!(session.launches() - before, waiting, "launches {launches}");
+        // SAFETY: `arrays` is valid until the stream has been synchronized.
+        ok(unsafe { avsg_engine_step(handles.engine, batch, handles.plan, 0, fresh, raw) });
         stream.synchronize(10_000).unwrap();
-        let outputs = [&cpu, &device].map(|handles| device_outputs(handles, &turn.batch.cu_q));
-        assert_eq!(outputs[0], outputs[1], "step {step}");
-        workload.check(&turn, &outputs[0], &cpu);
-        let equal = device_buffer(&cpu) == device_buffer(&device);
-        assert!(equal, "step {step}: the device buffers differ");
+        assert_eq!(session.launches() - before, waiting + queued, "launches {launches}");
+        handles.destroy();
     }
-    // A plan made in a stream is refused by calls that read it on the host or transfer it with a
-    // NULL stream.
-    let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
-    let parts = ["device memory", "AVSG_MEMORY_DEVICE"];
-    // SAFETY: the structs have their `size` set, and `owned` owns the arrays.
-    unsafe {
-        expect_error(avsg_plan_get_counters(device.plan, &mut counters), AVSG_UNSUPPORTED, &parts);
-        expect_error(avsg_plan_get_request(device.plan, 0, &mut one), AVSG_UNSUPPORTED, &parts);
-        let status = avsg_engine_transfer(device.engine, device.plan, 0, null(), null_mut());
-        expect_error(status, AVSG_UNSUPPORTED, &parts);
-        let owned = Arrays::new(3);
-        let (batch, fresh) = (owned.batch(), owned.fresh());
-        ok(avsg_engine_plan(device.engine, &batch, device.plan, null_mut()));
-        let status = avsg_engine_transfer(device.engine, device.plan, 0, &fresh, raw);
-        expect_error(status, AVSG_INVALID, &["not planned in a stream"]);
-        ok(avsg_engine_transfer(device.engine, device.plan, 0, &fresh, null_mut()));
-    }
-    device.destroy();
-    cpu.destroy();
-    drop((arrays, stream, context));
 }
 
 #[test]
@@ -154,14 +288,10 @@ fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
     if !have_compiler() {
         return;
     }
-    let handles = handles_on(c"ascend");
+    let handles = handles_on(c"ascend", 0);
     let (mut info, mut engine) = (sized::<avsg_engine_info>(), null_mut());
-    let mut config = config_on(c"ascend");
-    let runtime =
-        avsg_capi_testkit::device_arrays::simulator_library().into_os_string().into_encoded_bytes();
-    let runtime = std::ffi::CString::new(runtime).unwrap();
-    let mut ascend: avsg_ascend = sized();
-    ascend.runtime = runtime.as_ptr();
+    let (mut config, runtime) = (config_on(c"ascend"), c_path(&simulator_library()));
+    let mut ascend = avsg_ascend { runtime: runtime.as_ptr(), ..sized() };
     config.ascend = &ascend;
     // SAFETY: the structs have their `size` set, and the strings are valid until the calls return.
     unsafe {
@@ -210,30 +340,24 @@ fn a_missing_device_is_refused_with_what_was_tried() {
         refuse(&|c, _| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);
     }
     let sim = |c: &mut avsg_engine_config| (c.device, c.slots) = (c"ascend-sim".as_ptr(), 128);
-    let out_of_range = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
-        sim(c);
-        a.device_id = 77;
+    let on_sim = |change: fn(&mut avsg_ascend), expected, parts: &[&str]| {
+        let change = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
+            sim(c);
+            change(a);
+        };
+        refuse(&change, expected, parts);
     };
-    refuse(&out_of_range, AVSG_INVALID, &["device is 77"]);
-    let without_kernels = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
-        sim(c);
-        a.kernels = c"/nowhere".as_ptr();
-    };
-    refuse(&without_kernels, AVSG_UNSUPPORTED, &["a kernel", "/nowhere/avsg_plan.o"]);
-    let without_size = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
-        sim(c);
-        a.size = 0;
-    };
-    refuse(&without_size, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
+    on_sim(|a| a.device_id = 77, AVSG_INVALID, &["device is 77"]);
+    let parts = ["a kernel", "/nowhere/avsg_plan.o"];
+    on_sim(|a| a.kernels = c"/nowhere".as_ptr(), AVSG_UNSUPPORTED, &parts);
+    on_sim(|a| a.size = 0, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
     let request = avsg_tuning { strategy: 1, ..tuning() };
-    let strategy = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
+    let parts = ["strategy is request", "balanced"];
+    let change = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
         sim(c);
         c.tuning = &request;
     };
-    refuse(&strategy, AVSG_INVALID, &["strategy is request", "balanced"]);
-    // SAFETY: the function returns a NUL-terminated string that is valid for ever.
-    let names = unsafe { CStr::from_ptr(avsg_devices()) }.to_str().unwrap();
-    assert_eq!(names, "cpu ascend ascend-sim");
+    refuse(&change, AVSG_INVALID, &parts);
     handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

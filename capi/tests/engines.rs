@@ -1,5 +1,5 @@
-//! Configurations of engines through C: invalid ones are refused, and 0 selects the default of a
-//! field.
+//! Configurations of engines through C: invalid ones are refused, 0 selects the default of a field, each
+//! layer has its indexer, and the memory is counted.
 
 use std::ffi::c_char;
 use std::ptr::{null, null_mut};
@@ -30,18 +30,12 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|_, t| t.table = 2, AVSG_INVALID, &["table is 2", "0..=1"]);
     refuse(&|_, t| t.lifetime = -1, AVSG_INVALID, &["lifetime is -1"]);
     refuse(&|_, t| (t.lifetime, t.life) = (1, 128), AVSG_INVALID, &["life is 128", "127"]);
-    refuse(
-        &|_, t| t.life = 5,
-        AVSG_INVALID,
-        &["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"],
-    );
+    let parts = ["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"];
+    refuse(&|_, t| t.life = 5, AVSG_INVALID, &parts);
     refuse(&|_, t| (t.lifetime, t.life) = (2, 5), AVSG_INVALID, &["life is 5", "lifetime is 2"]);
     refuse(&|_, t| t.lambda = 0.9, AVSG_INVALID, &["lambda is 0.9", "lifetime is 0"]);
-    refuse(
-        &|_, t| (t.lifetime, t.lambda) = (1, 0.9),
-        AVSG_INVALID,
-        &["lambda is 0.9", "lifetime is 1"],
-    );
+    let parts = ["lambda is 0.9", "lifetime is 1"];
+    refuse(&|_, t| (t.lifetime, t.lambda) = (1, 0.9), AVSG_INVALID, &parts);
     refuse(&|_, t| (t.lifetime, t.lambda) = (2, 1.5), AVSG_INVALID, &["lambda is 1.5", "0.965"]);
     refuse(&|_, t| (t.lifetime, t.lambda) = (2, f64::NAN), AVSG_INVALID, &["lambda is NaN"]);
     refuse(&|_, t| (t.table, t.lifetime) = (1, 2), AVSG_INVALID, &["frequency", "paper"]);
@@ -50,7 +44,9 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|_, t| t.retries = 16, AVSG_INVALID, &["retries) is 16"]);
     refuse(&|_, t| t.retries = -2, AVSG_INVALID, &["retries is -2", "0 is the default"]);
     refuse(&|c, _| c.page = 48, AVSG_INVALID, &["page is 48"]);
-    refuse(&|_, t| t.machine = 9, AVSG_INVALID, &["machine is 9"]);
+    refuse(&|_, t| t.machine = 7, AVSG_INVALID, &["machine is 7", "0..=6"]);
+    refuse(&|_, t| t.copier = 4, AVSG_INVALID, &["copier is 4", "0..=3"]);
+    refuse(&|_, t| t.copier_ahead = 65, AVSG_INVALID, &["copier_ahead is 65"]);
     refuse(&|_, t| t.launches = 3, AVSG_INVALID, &["launches is 3", "0..=2"]);
     refuse(&|_, t| t.launches = u32::MAX, AVSG_INVALID, &["launches is", "0..=2"]);
     refuse(&|c, _| c.reserved = 1, AVSG_INVALID, &["reserved is 1", "zero the struct"]);
@@ -60,64 +56,86 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|c, _| c.states = 0, AVSG_INVALID, &["states is 0"]);
     refuse(&|c, _| c.states = 1 << 30, AVSG_NO_MEMORY, &["device memory is", "available"]);
     refuse(&|c, _| c.states = 1 << 31, AVSG_INVALID, &["states is 2147483648", "2147483647"]);
-    let mut memory: avsg_memory = sized();
+    static GAP: [u32; 2] = [0, 2];
+    refuse(&|c, _| set_indexers(c, &GAP), AVSG_INVALID, &["indexer of a layer is 2", "2"]);
+    refuse(&|c, _| set_indexers(c, &EACH[..1]), AVSG_INVALID, &["is 1", "the pool has 2 layers"]);
+    handles.destroy();
+}
+
+#[test]
+fn the_memory_of_a_pool_and_an_engine_is_counted() {
+    let (engine, pool, mut memory) = (engine_config(), pool_config(), sized::<avsg_memory>());
     // SAFETY: each pointer is NULL, misaligned, or to a struct that has its `size` set.
     unsafe {
-        let (engine, pool) = (engine_config(), pool_config());
         ok(avsg_get_memory(&engine, &pool, 0, 0, 0, &mut memory));
         assert_eq!(memory.buffer, 2 * 64 * 40 * 2);
         assert!(memory.tables > 2 * 64 * 21);
         let alone = memory.pool;
         ok(avsg_get_memory(null(), &pool, 0, 0, 0, &mut memory));
-        assert_eq!(
-            (memory.pool, memory.buffer, memory.tables, memory.engine_host),
-            (alone, 0, 0, 0)
-        );
+        let parts = (memory.pool, memory.buffer, memory.tables, memory.engine_host);
+        assert_eq!(parts, (alone, 0, 0, 0));
         let status = avsg_get_memory(&engine, &pool, 4, 0, 0, &mut memory);
         expect_error(status, AVSG_INVALID, &["max_requests is 0"]);
-        expect_error(
-            avsg_get_memory(&engine, null(), 0, 0, 0, &mut memory),
-            AVSG_NULL,
-            &["avsg_pool_config"],
-        );
-        expect_error(
-            avsg_get_memory(&engine, &pool, 0, 0, 0, null_mut()),
-            AVSG_NULL,
-            &["avsg_memory"],
-        );
-        expect_error(
-            avsg_engine_create(&engine, handles.pool, null_mut()),
-            AVSG_NULL,
-            &["engine is NULL"],
-        );
         let odd = (&raw const engine).wrapping_byte_add(4);
-        expect_error(
-            avsg_get_memory(odd, &pool, 0, 0, 0, &mut memory),
-            AVSG_INVALID,
-            &["multiple of 8"],
-        );
+        let status = avsg_get_memory(odd, &pool, 0, 0, 0, &mut memory);
+        expect_error(status, AVSG_INVALID, &["multiple of 8"]);
     }
+    // The tables of many states are more than the page that they are rounded to.
+    let mut tables = |indexers: &'static [u32]| {
+        let mut config = avsg_engine_config { states: 100_000, ..engine };
+        set_indexers(&mut config, indexers);
+        // SAFETY: the structs have their `size` set.
+        ok(unsafe { avsg_get_memory(&config, &pool, 0, 0, 0, &mut memory) });
+        memory.tables as f64
+    };
+    let ratio = tables(&EACH) / tables(&[0, 0]);
+    assert!((1.9..2.0).contains(&ratio), "{ratio}");
+}
+
+/// The indexer of each of the pool's two layers.
+static EACH: [u32; 2] = [0, 1];
+
+fn set_indexers(config: &mut avsg_engine_config, indexers: &'static [u32]) {
+    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), indexers.len());
+}
+
+#[test]
+fn each_layer_has_the_indexer_that_the_configuration_names() {
+    let (mut config, mut info) = (engine_config(), sized::<avsg_engine_info>());
+    set_indexers(&mut config, &EACH);
+    let handles = Handles::create(&pool_config(), &config);
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_engine_get_info(handles.engine, &mut info) });
+    assert_eq!(info.indexers, 2);
+    let mut owned = Arrays::new(1);
+    for layer in 0..2 {
+        owned.indexer = layer;
+        ok(handles.step(&owned, layer));
+        handles.expect_exact(&owned, layer);
+        let parts = ["layer is", "plan once per indexer, transfer per layer"];
+        expect_error(handles.step(&owned, 1 - layer), AVSG_INVALID, &parts);
+    }
+    let (mut words, mut len) = (null(), 0);
+    // SAFETY: the out-pointers are local variables.
+    let status = unsafe { avsg_engine_get_table(handles.engine, 2, 0, &mut words, &mut len) };
+    expect_error(status, AVSG_INVALID, &["indexer is 2"]);
     handles.destroy();
 }
 
 #[test]
 fn an_engines_info_has_the_defaults_filled_in() {
-    let mut handles = Handles::on_cpu();
-    ok(avsg_engine_destroy(handles.engine));
-    let info_of = |handles: &mut Handles, set: Change<'_>| {
+    let info_of = |set: Change<'_>| {
         let (mut config, mut info) = (engine_config(), sized::<avsg_engine_info>());
         let mut tuning = tuning();
         set(&mut config, &mut tuning);
         config.tuning = &tuning;
-        // SAFETY: the structs have their `size` set.
-        unsafe {
-            ok(avsg_engine_create(&config, handles.pool, &mut handles.engine));
-            ok(avsg_engine_get_info(handles.engine, &mut info));
-        }
-        ok(avsg_engine_destroy(handles.engine));
+        let handles = Handles::create(&pool_config(), &config);
+        // SAFETY: the struct has its `size` set.
+        ok(unsafe { avsg_engine_get_info(handles.engine, &mut info) });
+        handles.destroy();
         info
     };
-    let wide = info_of(&mut handles, &|_, _| ());
+    let wide = info_of(&|_, _| ());
     assert_eq!((wide.spread, wide.retries, wide.lifetime, wide.life), (4, 3, 1, 127));
     assert_eq!((wide.k, wide.tokens, wide.slots, wide.page), (8, 2, 64, 16));
     assert_eq!((wide.states, wide.layers, wide.cores), (2, 2, 1));
@@ -126,11 +144,9 @@ fn an_engines_info_has_the_defaults_filled_in() {
     };
     assert_eq!((text(&wide.device), text(&wide.machine)), ("cpu".into(), "emu".into()));
     assert!(!text(&wide.copier).is_empty());
-    let paper = info_of(&mut handles, &|_, t| (t.table, t.retries) = (1, -1));
+    let paper = info_of(&|_, t| (t.table, t.retries) = (1, -1));
     assert_eq!((paper.spread, paper.retries, paper.lifetime, paper.life), (1, 0, 1, 16));
-    let counting = info_of(&mut handles, &|_, t| (t.lifetime, t.spread, t.retries) = (2, 2, 7));
+    let counting = info_of(&|_, t| (t.lifetime, t.spread, t.retries) = (2, 2, 7));
     assert_eq!((counting.spread, counting.retries, counting.lifetime), (2, 7, 2));
-    assert!(info_of(&mut handles, &|c, _| (c.cores, c.page) = (0, 0)).cores >= 1);
-    ok(avsg_plan_destroy(handles.plan));
-    ok(avsg_pool_destroy(handles.pool));
+    assert!(info_of(&|c, _| (c.cores, c.page) = (0, 0)).cores >= 1);
 }

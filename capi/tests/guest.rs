@@ -5,11 +5,12 @@ use std::ffi::{CStr, c_char, c_void};
 use std::process::Command;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
 
 fn workers(config: &avsg_workers_config) -> *mut avsg_workers {
     let mut workers = null_mut();
@@ -19,52 +20,52 @@ fn workers(config: &avsg_workers_config) -> *mut avsg_workers {
 }
 
 fn workers_config(threads: u32) -> avsg_workers_config {
-    let mut config: avsg_workers_config = sized();
-    config.threads = threads;
-    config
+    avsg_workers_config { threads, ..sized() }
 }
 
-/// Makes a pool and an engine with `config` whose steps are long enough to be shared by threads,
-/// checks three steps, and returns the engine's description.
-fn check_engine(mut config: avsg_engine_config) -> avsg_engine_info {
-    const K: usize = 64;
-    const REQUESTS: i32 = 8;
-    const BYTES: usize = 12_000;
+/// Ids per token, requests, and bytes of a row, with which a step is long enough to be shared by threads.
+const K: usize = 64;
+const REQUESTS: usize = 8;
+const BYTES: usize = 12_000;
+
+/// Makes a pool, an engine with `config`, and a plan.
+fn create(mut config: avsg_engine_config) -> Handles {
     let mut pool_config: avsg_pool_config = sized();
     (pool_config.layers, pool_config.rows, pool_config.segments) = (1, 512, 1);
     pool_config.segment_bytes[0] = BYTES;
     (config.k, config.tokens, config.slots, config.page) = (K as u32, 1, 128, 0);
-    config.states = REQUESTS as usize;
+    config.states = REQUESTS;
     let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
-    let mut info: avsg_engine_info = sized();
-    let array = |values: &[i32]| avsg_i32s { data: values.as_ptr(), len: values.len() };
-    let (cu_q, state): (Vec<i32>, Vec<i32>) = ((0..=REQUESTS).collect(), (0..REQUESTS).collect());
-    let (one, none, seq) = ([1; 8], [-1; 8], [512; 8]);
-    // SAFETY: handles are looked up, structs have their `size` set, and the arrays have the length
-    // beside them.
+    // SAFETY: handles are looked up, and structs have their `size` set.
     unsafe {
         ok(avsg_pool_create(&pool_config, &mut handles.pool));
-        for row in 0..512usize {
-            let bytes = [row as u8; BYTES];
-            ok(avsg_pool_write_row(handles.pool, 0, row, bytes.as_ptr().cast(), BYTES));
-        }
+        (0..512).for_each(|row| handles.write_row(0, row, &[row as u8; BYTES]));
         ok(avsg_engine_create(&config, handles.pool, &mut handles.engine));
-        ok(avsg_plan_create(handles.engine, 8, 8, &mut handles.plan));
+        ok(avsg_plan_create(handles.engine, REQUESTS, REQUESTS, &mut handles.plan));
+    }
+    handles
+}
+
+/// Makes three steps of handles of [`create`], checks their rows, destroys the handles, and returns the
+/// engine's description.
+fn check_steps(handles: Handles) -> avsg_engine_info {
+    let mut info: avsg_engine_info = sized();
+    let (mut out, mut buffer): (avsg_plan_arrays, avsg_buffer) = (sized(), sized());
+    // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
+    unsafe {
         ok(avsg_engine_get_info(handles.engine, &mut info));
-        let (mut out, mut buffer): (avsg_plan_arrays, avsg_buffer) = (sized(), sized());
         ok(avsg_plan_get_arrays(handles.plan, HOST, &mut out));
         ok(avsg_engine_get_buffer(handles.engine, 0, 0, &mut buffer));
         for step in 0..3 {
-            let ids: Vec<i32> =
-                (0..8 * K).map(|i| ((i * 7 + (i / K) * 31 + step * 97) % 512) as i32).collect();
-            let mut batch: avsg_batch = sized();
-            (batch.ids, batch.ids_stride, batch.k) = (array(&ids), K, K);
-            (batch.cu_q, batch.state) = (array(&cu_q), array(&state));
-            (batch.generation, batch.stable_len) = (array(&one), array(&none));
-            batch.seq_len = array(&seq);
+            let mut owned = OwnedBatch::new(K, 0);
+            for request in 0..REQUESTS {
+                let id = |i| ((request * K + i) * 7 + request * 31 + step * 97) % 512;
+                let ids = (0..K).map(|i| id(i) as i32).collect();
+                owned.push([request as i32, 1, -1, 512], &[ids]);
+            }
             let (engine, plan) = (handles.engine, handles.plan);
-            ok(avsg_engine_step(engine, &batch, plan, 0, null(), null_mut()));
-            for (i, &id) in ids.iter().enumerate() {
+            ok(avsg_engine_step(engine, &c_batch(&owned), plan, 0, null(), null_mut()));
+            for (i, &id) in owned.ids.iter().enumerate() {
                 let slot = usize::try_from(*out.slot.add(i)).unwrap();
                 let at = i / K * buffer.state_stride + slot * buffer.slot_stride;
                 let row: &[u8; BYTES] = &*buffer.base.cast::<u8>().add(at).cast();
@@ -72,14 +73,36 @@ fn check_engine(mut config: avsg_engine_config) -> avsg_engine_info {
             }
         }
     }
+    handles.destroy();
     info
 }
 
-/// What the executor counts: calls of itself, and of tasks.
+/// Asserts that calls on an engine and a plan are refused during a step with them.
+fn expect_busy(engine: *mut avsg_engine, plan: *mut avsg_plan) {
+    // SAFETY: handles are looked up, and structs have their `size` set.
+    let statuses = unsafe {
+        [
+            avsg_engine_get_info(engine, &mut sized()),
+            avsg_engine_invalidate(engine, 0, 0, 1),
+            avsg_engine_discard(engine, plan),
+            avsg_engine_destroy(engine),
+            avsg_plan_get_counters(plan, &mut sized()),
+            avsg_plan_destroy(plan),
+        ]
+    };
+    for status in statuses {
+        expect_error(status, AVSG_BUSY, &["in use by another thread", "again"]);
+    }
+}
+
+/// What the executor counts, calls of itself, of tasks, and during a step, and the handles that it finds
+/// in use there.
 #[derive(Default)]
 struct Counts {
     launches: AtomicUsize,
+    refusals: AtomicUsize,
     tasks: AtomicUsize,
+    handles: (AtomicPtr<avsg_engine>, AtomicPtr<avsg_plan>),
 }
 
 /// An executor with a thread for each task.
@@ -87,6 +110,13 @@ unsafe extern "C" fn execute(user: *mut c_void, task: avsg_task, data: *mut c_vo
     // SAFETY: `user` is the `Counts` of the test.
     let counts = unsafe { &*user.cast::<Counts>() };
     counts.launches.fetch_add(1, Ordering::Relaxed);
+    let (engine, plan) = &counts.handles;
+    let (engine, plan) = (engine.load(Ordering::Relaxed), plan.load(Ordering::Relaxed));
+    // The creation of an engine calls the executor, too.
+    if !engine.is_null() {
+        expect_busy(engine, plan);
+        counts.refusals.fetch_add(1, Ordering::Relaxed);
+    }
     let (task, data) = (task.unwrap(), data as usize);
     std::thread::scope(|scope| {
         for index in 0..count {
@@ -100,17 +130,20 @@ unsafe extern "C" fn execute(user: *mut c_void, task: avsg_task, data: *mut c_vo
 }
 
 #[test]
-fn an_engine_runs_on_the_caller_s_executor_and_on_shared_workers() {
+fn an_engine_runs_on_the_executor_of_a_caller_and_on_shared_workers() {
     let counts = Counts::default();
     let mut config = workers_config(3);
     config.executor = Some(execute);
     config.user = (&raw const counts).cast_mut().cast();
     let own = workers(&config);
     let engine = avsg_engine_config { workers: own, cores: 0, ..engine_config() };
-    let info = check_engine(engine);
+    let handles = create(engine);
+    counts.handles.0.store(handles.engine, Ordering::Relaxed);
+    counts.handles.1.store(handles.plan, Ordering::Relaxed);
+    let info = check_steps(handles);
     assert_eq!((info.threads, info.cores), (3, 3));
-    let (launches, tasks) = (counts.launches, counts.tasks);
-    let (launches, tasks) = (launches.into_inner(), tasks.into_inner());
+    let (launches, tasks) = (counts.launches.into_inner(), counts.tasks.into_inner());
+    assert!(counts.refusals.into_inner() >= 3);
     assert!(launches >= 3 && tasks == 3 * launches, "{launches} launches, {tasks} tasks");
     ok(avsg_workers_destroy(own));
     expect_error(avsg_workers_destroy(own), AVSG_HANDLE, &["workers is", "destroyed"]);
@@ -122,7 +155,7 @@ fn an_engine_runs_on_the_caller_s_executor_and_on_shared_workers() {
         for _ in 0..2 {
             scope.spawn(|| {
                 let workers = std::ptr::without_provenance(address);
-                check_engine(avsg_engine_config { workers, ..engine_config() });
+                check_steps(create(avsg_engine_config { workers, ..engine_config() }));
             });
         }
     });
@@ -179,28 +212,15 @@ fn choices_can_be_set_and_are_the_same_for_every_engine() {
         // SAFETY: the library ends its texts with NUL.
         unsafe { CStr::from_ptr(chars.as_ptr()) }.to_str().unwrap().to_owned()
     };
-    let info = check_engine(config);
+    let info = check_steps(create(config));
     assert_eq!((text(&info.machine), text(&info.copier)), ("emu".into(), "stream+5".into()));
     config.tuning = null();
-    let first = check_engine(config);
+    let first = check_steps(create(config));
     for _ in 0..3 {
-        let again = check_engine(config);
+        let again = check_steps(create(config));
         assert_eq!(text(&again.machine), text(&first.machine));
         assert_eq!(text(&again.copier), text(&first.copier));
     }
-    let handles = Handles::on_cpu();
-    let mut made = null_mut();
-    let mut refuse = |spoil: &dyn Fn(&mut avsg_tuning), parts: &[&str]| {
-        let mut tuned = tuning();
-        spoil(&mut tuned);
-        let config = avsg_engine_config { tuning: &tuned, ..engine_config() };
-        // SAFETY: handles are looked up, and the struct has its `size` set.
-        let status = unsafe { avsg_engine_create(&config, handles.pool, &mut made) };
-        expect_error(status, AVSG_INVALID, parts);
-    };
-    refuse(&|c| c.copier = 4, &["copier is 4", "0..=3"]);
-    refuse(&|c| c.copier_ahead = 65, &["copier_ahead is 65"]);
-    refuse(&|c| c.machine = 7, &["machine is 7", "0..=6"]);
 }
 
 static MESSAGES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
@@ -228,12 +248,12 @@ fn a_child_records_the_log() {
         ok(avsg_set_log(Some(record), user, avsg_log_level::AVSG_LOG_DEBUG as i32));
     }
     let config = avsg_engine_config { tuning: null(), cores: 2, ..engine_config() };
-    check_engine(config);
+    check_steps(create(config));
     let messages = std::mem::take(&mut *MESSAGES.lock().unwrap());
     messages.iter().for_each(|(level, text)| println!("level {level}: {text}"));
     // SAFETY: NULL takes no messages.
     ok(unsafe { avsg_set_log(None, null_mut(), 0) });
-    check_engine(config);
+    check_steps(create(config));
     assert!(MESSAGES.lock().unwrap().is_empty());
 }
 

@@ -7,8 +7,10 @@ use std::ptr::{null, null_mut};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_capi_testkit::caller_memory::{part, region};
 use avsg_capi_testkit::*;
 use avsg_testkit::allocations;
+use avsg_testkit::batch::OwnedBatch;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The environment variable that tells a child what to do.
@@ -17,6 +19,11 @@ const CASE: &str = "AVSG_TEST_CASE";
 /// of [`scenario`] is longer.
 const MOST_FIXED: usize = 1024;
 const STATES: usize = 1100;
+
+/// Returns a status that is not AVSG_OK as an error.
+fn done(status: avsg_status) -> Result<(), avsg_status> {
+    if status == AVSG_OK { Ok(()) } else { Err(status) }
+}
 
 /// Makes a pool, workers, an engine and a plan, runs a step, and destroys all. The allocation
 /// `fail_at`, from 1, fails. Returns the first status that is not AVSG_OK, and whether the calls
@@ -29,44 +36,28 @@ fn scenario(cores: u32, fail_at: usize) -> (avsg_status, bool) {
     (config.states, config.cores, config.page) = (STATES, cores, 0);
     let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
     config.tuning = &tuning;
-    let mut workers_config: avsg_workers_config = sized();
-    workers_config.threads = cores;
+    let workers_config = avsg_workers_config { threads: cores, ..sized() };
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     let mut workers = null_mut();
     let n = 300;
-    let (state, cu_q): (Vec<i32>, Vec<i32>) = ((0..n).collect(), (0..=n).collect());
-    let (ids, same) = (vec![5; K * n as usize], vec![-1; n as usize]);
-    let seq = vec![100; n as usize];
-    let array = |values: &Vec<i32>| avsg_i32s { data: values.as_ptr(), len: values.len() };
-    let mut batch: avsg_batch = sized();
-    (batch.ids, batch.ids_stride, batch.k) = (array(&ids), K, K);
-    (batch.cu_q, batch.state, batch.generation) = (array(&cu_q), array(&state), array(&state));
-    (batch.stable_len, batch.seq_len) = (array(&same), array(&seq));
-    // SAFETY: handles are looked up, structs have their `size` set, and the arrays have the length
-    // beside them.
+    let mut owned = OwnedBatch::new(K, 0);
+    (0..n as i32).for_each(|state| owned.push([state, state, -1, 100], &[vec![5; K]]));
+    let batch = c_batch(&owned);
+    // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
     let calls = || unsafe {
-        let mut status = avsg_pool_create(&pool_config, &mut pool);
-        if status == AVSG_OK {
-            status = avsg_workers_create(&workers_config, &mut workers);
-        }
-        if status == AVSG_OK {
-            config.workers = workers;
-            status = avsg_engine_create(&config, pool, &mut engine);
-        }
-        if status == AVSG_OK {
-            status = avsg_plan_create(engine, n as usize, n as usize, &mut plan);
-        }
-        if status == AVSG_OK {
-            status = avsg_engine_step(engine, &batch, plan, 0, null(), null_mut());
-        }
-        status
+        done(avsg_pool_create(&pool_config, &mut pool))?;
+        done(avsg_workers_create(&workers_config, &mut workers))?;
+        config.workers = workers;
+        done(avsg_engine_create(&config, pool, &mut engine))?;
+        done(avsg_plan_create(engine, n, n, &mut plan))?;
+        done(avsg_engine_step(engine, &batch, plan, 0, null(), null_mut()))
     };
-    let result = allocations::failing(fail_at, calls);
+    let (result, reached) = allocations::failing(fail_at, calls);
     ok(avsg_plan_destroy(plan));
     ok(avsg_engine_destroy(engine));
     ok(avsg_workers_destroy(workers));
     ok(avsg_pool_destroy(pool));
-    result
+    (result.err().unwrap_or(AVSG_OK), reached)
 }
 
 /// Makes a pool over memory that the caller laid out, an engine with an indexer for each layer and
@@ -76,31 +67,31 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     const LAYERS: usize = 160;
     let mut host = vec![[0u8; ROW * ROWS]; LAYERS];
     let mut slots = vec![[0u8; ROW * 2 * 64]; LAYERS];
-    let mut pool_config = pool_config();
-    (pool_config.layers, pool_config.segments) = (LAYERS, 1);
-    (pool_config.segment_bytes, pool_config.pages) = ([ROW, 0, 0, 0], 0);
-    let region = |memory: &mut [u8; ROW * ROWS]| avsg_region {
-        data: memory.as_mut_ptr().cast(),
-        bytes: memory.len(),
-        device_address: 0,
+    let regions: Vec<avsg_region> =
+        host.iter_mut().map(|layer| region(layer.as_mut_ptr(), layer.len())).collect();
+    let parts: Vec<avsg_pool_part> = (0..LAYERS)
+        .map(|layer| avsg_pool_part {
+            region: layer,
+            first_layer: layer,
+            layers: 1,
+            ..part(0, 0, 0)
+        })
+        .collect();
+    let layout = avsg_pool_layout {
+        row_stride: [ROW, 0, 0, 0],
+        regions: regions.as_ptr(),
+        region_count: LAYERS,
+        parts: parts.as_ptr(),
+        part_count: LAYERS,
+        ..sized()
     };
-    let regions: Vec<avsg_region> = host.iter_mut().map(region).collect();
-    let part = |layer| avsg_pool_part {
-        region: layer,
-        offset: 0,
-        segment: 0,
-        first_layer: layer,
-        layers: 1,
-        layer_stride: 0,
-        first_row: 0,
-        rows: ROWS,
+    let pool_config = avsg_pool_config {
+        layers: LAYERS,
+        segments: 1,
+        segment_bytes: [ROW, 0, 0, 0],
+        layout: &layout,
+        ..pool_config()
     };
-    let parts: Vec<avsg_pool_part> = (0..LAYERS).map(part).collect();
-    let mut layout: avsg_pool_layout = sized();
-    layout.row_stride[0] = ROW;
-    (layout.regions, layout.region_count) = (regions.as_ptr(), LAYERS);
-    (layout.parts, layout.part_count) = (parts.as_ptr(), LAYERS);
-    pool_config.layout = &layout;
     let bases: Vec<*mut c_void> = slots.iter_mut().map(|of| of.as_mut_ptr().cast()).collect();
     let mut buffer: avsg_caller_buffer = sized();
     (buffer.bases, buffer.base_count, buffer.slot_stride[0]) = (bases.as_ptr(), LAYERS, ROW);
@@ -118,26 +109,17 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     // SAFETY: handles are looked up, structs have their `size` set, and the arrays and the memory
     // have the lengths beside them and outlive the handles.
     let calls = || unsafe {
-        let mut status = avsg_pool_create(&pool_config, &mut pool);
-        if status == AVSG_OK {
-            status = avsg_engine_create(&config, pool, &mut engine);
-        }
-        if status == AVSG_OK {
-            status = avsg_plan_create(engine, 64, 32, &mut plan);
-        }
-        if status == AVSG_OK {
-            status = avsg_engine_load(engine, &load, plan);
-        }
-        if status == AVSG_OK {
-            status = avsg_engine_fork(engine, 0, 1, 1, 2);
-        }
-        status
+        done(avsg_pool_create(&pool_config, &mut pool))?;
+        done(avsg_engine_create(&config, pool, &mut engine))?;
+        done(avsg_plan_create(engine, 64, 32, &mut plan))?;
+        done(avsg_engine_load(engine, &load, plan))?;
+        done(avsg_engine_fork(engine, 0, 1, 1, 2))
     };
-    let result = allocations::failing(fail_at, calls);
+    let (result, reached) = allocations::failing(fail_at, calls);
     ok(avsg_plan_destroy(plan));
     ok(avsg_engine_destroy(engine));
     ok(avsg_pool_destroy(pool));
-    result
+    (result.err().unwrap_or(AVSG_OK), reached)
 }
 
 /// Returns the address space of this process in MiB, and its open files.
@@ -177,9 +159,9 @@ fn a_child_runs_its_case() {
             assert_eq!(scenario(0).0, AVSG_OK);
             let (space, files) = in_use();
             for n in number.. {
-                let live = allocations::live();
+                let live = allocations::live_bytes();
                 let (status, reached) = scenario(n);
-                let leaked = allocations::live() - live;
+                let leaked = allocations::live_bytes() - live;
                 println!(
                     "allocation {n} reached {reached} status {} leaked {leaked}",
                     status as i32

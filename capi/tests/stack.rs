@@ -10,6 +10,7 @@ use std::ptr::{null, null_mut};
 
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
+use avsg_capi_testkit::caller_memory::{buffer, layout, memory, part, region};
 use avsg_capi_testkit::*;
 
 /// The most bytes that a call may use of its thread's stack, thread-local variables included.
@@ -64,9 +65,8 @@ fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
 
 #[test]
 fn calls_fit_the_smallest_stack_of_a_thread() {
-    let memory = vec![0u8; STACK + 4096].leak();
-    let first = memory.as_ptr().align_offset(4096);
-    let stack = &mut memory[first..][..STACK];
+    // SAFETY: the memory has that many bytes, and only the stack's threads use it.
+    let stack = unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) };
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     let (mut imported, mut workers, mut laid_out) = (null_mut(), null_mut(), null_mut());
     let of_pool = pool_config();
@@ -77,36 +77,13 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let chosen = cfg!(debug_assertions);
     let first_config =
         if chosen { config } else { avsg_engine_config { tuning: null(), ..config } };
-    let mut of_workers: avsg_workers_config = sized();
-    of_workers.threads = 2;
-    let region = avsg_region {
-        data: vec![0u8; 2 * ROWS * ROW].leak().as_mut_ptr().cast(),
-        bytes: 2 * ROWS * ROW,
-        device_address: 0,
-    };
-    let parts = [0, 1].map(|segment| avsg_pool_part {
-        region: 0,
-        offset: 24 * segment,
-        segment,
-        first_layer: 0,
-        layers: 2,
-        layer_stride: ROW,
-        first_row: 0,
-        rows: ROWS,
-    });
-    let mut layout: avsg_pool_layout = sized();
-    layout.row_stride = [2 * ROW, 2 * ROW, 0, 0];
-    (layout.regions, layout.region_count) = (&raw const region, 1);
-    (layout.parts, layout.part_count) = (parts.as_ptr(), 2);
+    let of_workers = avsg_workers_config { threads: 2, ..sized() };
+    let region = region(memory(2 * ROWS * ROW), 2 * ROWS * ROW);
+    let parts = [part(0, 0, ROW), part(1, 24, ROW)];
+    let layout = layout([2 * ROW; 2], &[region], &parts);
     let in_layout = avsg_pool_config { layout: &layout, ..of_pool };
-    let slots = vec![0u8; 4 * 128 * 24].leak().as_mut_ptr();
-    let bases = [0, 1, 2, 3].map(|n| slots.wrapping_add(n * 128 * 24).cast::<c_void>());
-    let buffer = avsg_caller_buffer {
-        bases: bases.as_ptr(),
-        base_count: 4,
-        slot_stride: [24, 16, 0, 0],
-        ..sized()
-    };
+    let slots = memory(4 * 128 * 24);
+    let buffer = buffer([0, 1, 2, 3].map(|n| slots.wrapping_add(n * 128 * 24)), [24, 16]);
     let own = avsg_engine_config { buffer: &buffer, ..config };
     let owned = Arrays::new(1);
     let (batch, fresh) = (owned.batch(), owned.fresh());

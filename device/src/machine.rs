@@ -12,6 +12,7 @@
 //! unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
+pub use cpu::Kernel;
 use links::Links;
 use phase::Phase;
 
@@ -40,17 +41,6 @@ mod cpuid;
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
 
-/// A kernel as a value that any CPU machine can run. It is a trait because a closure cannot be
-/// generic. The bound is [`cpu::Cpu`] and not [`Machine`], because a body makes columns from
-/// slices.
-pub trait Kernel {
-    /// The result of the kernel.
-    type Out;
-    /// Runs the kernel on a machine. Mark it `#[inline(always)]`, so that it is compiled with the
-    /// vector instructions of the machine.
-    fn run<M: cpu::Cpu>(self, m: M) -> Self::Out;
-}
-
 /// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
 /// repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +53,9 @@ pub enum Indices {
 
 /// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
 ///
-/// A back end must know the required methods, for the reason that stands at the head of each group.
-/// The other methods derive from them. A machine defines one of those itself where that is faster.
+/// A back end must know the required methods, for the reason that stands at the head of each group
+/// or at the method. The other methods derive from them. A machine defines one of those itself
+/// where that is faster.
 pub trait Machine: Copy {
     /// A vector of 32-bit lanes. `+`, `-` and `*` must not overflow (law 6). Arithmetic with a
     /// constant or a run-time scalar is a separate form, because a broadcast takes 8 KB of unified
@@ -111,7 +102,8 @@ pub trait Machine: Copy {
 
     // ---- run-time scalars: each is an instruction of the scalar unit -------------------------
 
-    /// Returns the constant `value` as a run-time scalar.
+    /// Returns the constant `value` as a run-time scalar: an immediate operand, which only a machine
+    /// can give this type.
     fn scalar(self, value: i32) -> Self::Scalar;
     /// Returns the larger scalar. One scalar instruction.
     fn max(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
@@ -127,10 +119,11 @@ pub trait Machine: Copy {
         self.scalar(1) - c
     }
 
-    // ---- control: a tile has the machine's width, and a recorder writes a body down once ------
+    // ---- control: a recorder writes a body down once ------------------------------------------
 
-    /// Runs `body` once per tile over the lanes `0..n`, in order; a negative `n` counts as 0. The
-    /// kernels here call it by `sweep!` (`control`). A loop of the scalar unit.
+    /// Runs `body` once per tile over the lanes `0..n`, in order; a negative `n` counts as 0. A tile
+    /// has the machine's width. The kernels here call it by `sweep!` (`control`). A loop of the
+    /// scalar unit.
     fn sweep(self, n: Self::Scalar, body: impl FnMut(Self::Tile));
     /// Runs `body` for r = 0, 1, … below min(n, max). `max` is known when the kernel is recorded. A
     /// loop of the scalar unit.
@@ -178,8 +171,8 @@ pub trait Machine: Copy {
 
     // ---- lanes: each is an instruction of some machine ----------------------------------------
 
-    /// Returns the lane numbers 0, 1, 2, …, counted from the start of the sweep. Made from a vector
-    /// that stays resident.
+    /// Returns the lane numbers 0, 1, 2, …, counted from the start of the sweep, which only a
+    /// machine can tell of its tile. Made from a vector that stays resident.
     fn iota(self, t: Self::Tile) -> Self::V;
     /// Returns a vector with `value` in every lane. One instruction.
     fn splat(self, value: i32) -> Self::V;
@@ -205,11 +198,7 @@ pub trait Machine: Copy {
     /// Returns (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q for constants `p` and `q` in 0..2^15:
     /// the sum of products of a hash. No x overflows. Six or seven instructions; two on a CPU with
     /// a multiply-add of 16-bit halves.
-    #[inline(always)]
-    fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
-        let (low, high) = (self.low_bits(x, 16), self.low_bits(self.shr(x, 16), 6));
-        low * p + -32768 * p + high * q
-    }
+    fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V;
     /// Returns, in each lane, `yes` where `mask` is set and `no` elsewhere. One Select on float
     /// views.
     fn select(self, mask: Self::Mask, yes: Self::V, no: Self::V) -> Self::V;
@@ -222,7 +211,7 @@ pub trait Machine: Copy {
         self.eq(a, self.splat(b))
     }
     /// Returns the lanes that are < 0. Two instructions: an arithmetic shift and a comparison with
-    /// -1. It is required because x86 has it as one, and because the checker learns ranges from it.
+    /// -1; it is one on x86, and the checker learns ranges from it.
     fn is_negative(self, v: Self::V) -> Self::Mask;
 
     // ---- columns: only a machine knows where its memory is ------------------------------------
@@ -257,16 +246,16 @@ pub trait Machine: Copy {
     fn len<const W: usize>(self, list: &Self::List<'_, W>) -> Self::Scalar;
     /// Empties a list. A scalar assignment.
     fn clear<const W: usize>(self, list: &mut Self::List<'_, W>);
-    /// Reads the lanes of the tile from one column of a list, 0 to W - 1. Lanes past the length of
-    /// the list are undefined. No instruction, as for [`Machine::load`].
+    /// Reads the lanes of the tile from one column of a list, 0 to W - 1. It is no
+    /// [`Machine::load`], because the length of the list bounds what is defined. No instruction.
     fn item<const W: usize>(
         self,
         t: Self::Tile,
         list: &Self::List<'_, W>,
         column: usize,
     ) -> Self::V;
-    /// Appends the live lanes where `mask` is set to a list, in lane order. One GatherMask per
-    /// column, and a wait for the count.
+    /// Appends the live lanes where `mask` is set to a list, in lane order. No other operation moves
+    /// a word to another lane. One GatherMask per column, and a wait for the count.
     fn append<const W: usize>(
         self,
         t: Self::Tile,
@@ -280,9 +269,9 @@ pub trait Machine: Copy {
 
     // ---- all links at once: a vector core examines them in one pass ---------------------------
 
-    /// Runs [`search::find`] on `n` entries. `queries` are probe sequences and ids, `table` the
-    /// links and the ids of slots. About 40 instructions on all links of some ids at once, two of
-    /// them gathers.
+    /// Runs its definition [`search::find`] on `n` entries. `queries` are probe sequences and ids,
+    /// `table` the links and the ids of slots. About 40 instructions on all links of some ids at
+    /// once, two of them gathers.
     fn find(
         self,
         links: &Links,
@@ -291,7 +280,8 @@ pub trait Machine: Copy {
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
     );
-    /// Runs [`search::find_free`] on `n` probe sequences. The cost is that of [`Self::find`].
+    /// Runs its definition [`search::find_free`] on `n` probe sequences. The cost is that of
+    /// [`Self::find`].
     fn find_free(
         self,
         links: &Links,
@@ -331,8 +321,9 @@ pub trait Machine: Copy {
     /// Returns life\[slot mod S\] in each lane, sign-extended. About one cycle per lane, as for
     /// [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
-    /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. A scalar loop,
-    /// as for [`Self::scatter`].
+    /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. It is no
+    /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as for
+    /// [`Self::scatter`].
     fn set_life(
         self,
         t: Self::Tile,
@@ -354,7 +345,7 @@ pub trait Machine: Copy {
         mask: Self::Mask,
     );
 
-    // ---- global memory: a transfer, or a word of it -------------------------------------------
+    // ---- global memory: only a machine reaches it ---------------------------------------------
 
     /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
     /// there when it started. A scalar load.
@@ -384,7 +375,8 @@ pub trait Machine: Copy {
     /// fetched. Cores that do not own the request stop here. A CPU machine has no other cores and
     /// does not wait. SyncAll.
     fn synchronise(self) {}
-    /// Copies one column of a list to global memory at `at`. One DMA.
+    /// Copies one column of a list to global memory at `at`: as many words as the list is long,
+    /// which no column knows. One DMA.
     fn publish_list<const W: usize>(
         self,
         to: &mut Self::Output<'_>,

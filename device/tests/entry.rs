@@ -9,50 +9,10 @@ use avsg_device::hash;
 use avsg_device::machine::emu::Emu;
 use avsg_device::machine::{Kernel, cpu::Cpu};
 use avsg_device::params::{MAX_SLOTS, MIN_SLOTS, Params};
-use avsg_device::state::{DEAD, EMPTY, Entry, INVALID};
-
-/// Splits link words as the kernels do: the slot is the low m bits, and the fingerprint the rest
-/// below INVALID.
-struct Split<'a>(&'a [i32; 64], u32);
-
-impl Kernel for Split<'_> {
-    type Out = ([i32; 64], [i32; 64]);
-    fn run<C: Cpu>(self, m: C) -> Self::Out {
-        use avsg_device::machine::Machine;
-        let (mut slot, mut fingerprint) = ([0; 64], [0; 64]);
-        for at in (0..64).step_by(C::LANES) {
-            let all = m.first_lanes(C::LANES);
-            let link = Cpu::load(m, self.0, at, all);
-            Cpu::store(m, &mut slot, at, m.low_bits(link, self.1), all);
-            let shifted = m.low_bits(Machine::shr(m, link, self.1), 23 - self.1);
-            Cpu::store(m, &mut fingerprint, at, shifted, all);
-        }
-        (slot, fingerprint)
-    }
-}
+use avsg_device::state::{EMPTY, Entry, INVALID};
 
 fn every_m() -> impl Iterator<Item = u32> {
     MIN_SLOTS.ilog2()..=MAX_SLOTS.ilog2()
-}
-
-#[test]
-fn entry_and_kernels_split_every_link_alike() {
-    // All words of fingerprint and slot are tested, 64 at a time.
-    for m in every_m() {
-        for from in (0..1 << 23).step_by(64) {
-            let links: [i32; 64] = core::array::from_fn(|i| (from + i as i32) & (INVALID - 1));
-            let (slot, fingerprint) = Emu::<16>.run(Split(&links, m));
-            for i in 0..64 {
-                let entry = Entry::pack(EMPTY, DEAD, links[i]);
-                assert_eq!(
-                    (entry.slot(m) as i32, entry.fingerprint(m) as i32),
-                    (slot[i], fingerprint[i])
-                );
-                assert_eq!(entry.link(), links[i]);
-                assert!(!entry.invalid());
-            }
-        }
-    }
 }
 
 #[test]

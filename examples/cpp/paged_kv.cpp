@@ -3,42 +3,14 @@
 // read is compared.
 //
 //   c++ -std=c++17 paged_kv.cpp $(pkg-config --cflags --libs avsg) -o paged_kv && ./paged_kv
-#include <avsg.h>
+#include <avsg.hpp>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
+#include <optional>
 #include <stdexcept>
-#include <string>
 #include <vector>
-
-namespace avsg {
-
-// Throws the library's message if a call failed.
-inline void check(avsg_status status) {
-    if (status != AVSG_OK) throw std::runtime_error(std::string(avsg_status_name(status)) + ": " + avsg_last_error());
-}
-
-// Owns a handle. Destroy cannot fail, because no other thread uses the handle.
-template <class T, avsg_status (*Destroy)(T *)>
-struct Destroyer {
-    void operator()(T *handle) const { Destroy(handle); }
-};
-using Pool = std::unique_ptr<avsg_pool, Destroyer<avsg_pool, avsg_pool_destroy>>;
-using Engine = std::unique_ptr<avsg_engine, Destroyer<avsg_engine, avsg_engine_destroy>>;
-using Plan = std::unique_ptr<avsg_plan, Destroyer<avsg_plan, avsg_plan_destroy>>;
-
-// Returns a zeroed struct with its size set.
-template <class T>
-T sized() {
-    T value;
-    std::memset(&value, 0, sizeof value);
-    value.size = sizeof value;
-    return value;
-}
-
-}  // namespace avsg
 
 namespace {
 
@@ -63,39 +35,36 @@ struct Request {
     std::vector<std::int32_t> blocks;
 };
 
+avsg_pool_config pool_config() {
+    auto config = avsg::init<avsg_pool_config>();
+    config.layers = kLayers;
+    config.rows = kPoolBlocks * kPage;
+    config.segments = 2;
+    config.segment_bytes[0] = kSegments[0];
+    config.segment_bytes[1] = kSegments[1];
+    return config;
+}
+
+avsg_engine_config engine_config() {
+    auto config = avsg::init<avsg_engine_config>();
+    config.k = kK;
+    config.tokens = kTokens;
+    config.slots = kSlots;
+    config.page = kPage;
+    config.states = kStates;
+    config.cores = 2;
+    return config;
+}
+
 class Cache {
    public:
-    Cache() {
-        auto pool_config = avsg::sized<avsg_pool_config>();
-        pool_config.layers = kLayers;
-        pool_config.rows = kPoolBlocks * kPage;
-        pool_config.segments = 2;
-        pool_config.segment_bytes[0] = kSegments[0];
-        pool_config.segment_bytes[1] = kSegments[1];
-        avsg_pool *pool;
-        avsg::check(avsg_pool_create(&pool_config, &pool));
-        pool_.reset(pool);
-
-        auto config = avsg::sized<avsg_engine_config>();
-        config.k = kK;
-        config.tokens = kTokens;
-        config.slots = kSlots;
-        config.page = kPage;
-        config.states = kStates;
-        config.cores = 2;
-        avsg_engine *engine;
-        avsg::check(avsg_engine_create(&config, pool_.get(), &engine));
-        engine_.reset(engine);
-        avsg_plan *plan;
-        avsg::check(avsg_plan_create(engine, kStates * kTokens, kStates, &plan));
-        plan_.reset(plan);
-        out_ = avsg::sized<avsg_plan_arrays>();
-        avsg::check(avsg_plan_get_arrays(plan, AVSG_MEMORY_HOST, &out_));
+    Cache()
+        : pool_(pool_config()),
+          engine_(engine_config(), pool_),
+          plan_(engine_, kStates * kTokens, kStates),
+          out_(plan_.arrays()) {
         for (int layer = 0; layer < kLayers; layer++)
-            for (int segment = 0; segment < 2; segment++) {
-                auto &buffer = buffers_[layer][segment] = avsg::sized<avsg_buffer>();
-                avsg::check(avsg_engine_get_buffer(engine, layer, segment, &buffer));
-            }
+            for (int segment = 0; segment < 2; segment++) buffers_[layer][segment] = engine_.buffer(layer, segment);
         for (std::int32_t block = kPoolBlocks; block-- > 0;) free_.push_back(block);
     }
 
@@ -111,14 +80,14 @@ class Cache {
             if (requests_[state]) continue;
             std::vector<std::int32_t> blocks(free_.end() - kRequestBlocks, free_.end());
             free_.resize(free_.size() - kRequestBlocks);
-            requests_[state].reset(new Request{number, prompt, max_length, blocks});
+            requests_[state] = Request{number, prompt, max_length, blocks};
             generation_[state]++;
             std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
             for (int layer = 0; layer < kLayers; layer++)
                 for (std::int32_t id = 0; id < prompt; id++) {
                     make_row(number, layer, id, row);
                     const std::size_t at = static_cast<std::size_t>(blocks[id / kPage]) * kPage + id % kPage;
-                    avsg::check(avsg_pool_write_row(pool_.get(), layer, at, row.data(), row.size()));
+                    pool_.write_row(layer, at, row);
                 }
             return state;
         }
@@ -132,7 +101,7 @@ class Cache {
             if (!requests_[from]) continue;
             const Request &request = *requests_[from];
             const int to = join(request.number, request.length, request.max_length);
-            avsg::check(avsg_engine_fork(engine_.get(), from, generation_[from], to, generation_[to]));
+            engine_.fork(from, generation_[from], to, generation_[to]);
             forks_++;
             return true;
         }
@@ -153,33 +122,26 @@ class Cache {
             seq.push_back(request.length + kTokens);
             blocks.insert(blocks.end(), request.blocks.begin(), request.blocks.end());
         }
-        auto array = [](const std::vector<std::int32_t> &v) { return avsg_i32s{v.data(), v.size()}; };
-        auto batch = avsg::sized<avsg_batch>();
-        batch.ids = array(ids);
+        auto batch = avsg::init<avsg_batch>();
+        batch.ids = avsg::ints(ids);
         batch.ids_stride = batch.k = kK;
-        batch.cu_q = array(cu_q);
-        batch.state = array(state);
-        batch.generation = array(generation);
-        batch.stable_len = array(stable);
-        batch.seq_len = array(seq);
-        batch.block_table = array(blocks);
+        batch.cu_q = avsg::ints(cu_q);
+        batch.state = avsg::ints(state);
+        batch.generation = avsg::ints(generation);
+        batch.stable_len = avsg::ints(stable);
+        batch.seq_len = avsg::ints(seq);
+        batch.block_table = avsg::ints(blocks);
         batch.block_stride = kRequestBlocks;
 
-        avsg::check(avsg_engine_plan(engine_.get(), &batch, plan_.get(), nullptr));
+        engine_.plan(batch, plan_);
         for (int layer = 0; layer < kLayers; layer++) {
             const auto rows = fresh_rows(state, layer);
-            auto fresh = avsg::sized<avsg_fresh>();
-            fresh.segments = 2;
-            for (int i = 0; i < 2; i++) {
-                fresh.data[i] = rows[i].data();
-                fresh.bytes[i] = rows[i].size();
-            }
-            avsg::check(avsg_engine_transfer(engine_.get(), plan_.get(), layer, &fresh, nullptr));
+            const auto fresh = avsg::fresh(rows[0], rows[1]);
+            engine_.transfer(plan_, layer, &fresh);
             attend(layer, ids, state);
-            avsg::check(avsg_engine_append(engine_.get(), &batch, layer, &fresh, nullptr));
+            engine_.append(batch, layer, fresh);
         }
-        auto counters = avsg::sized<avsg_plan_counters>();
-        avsg::check(avsg_plan_get_counters(plan_.get(), &counters));
+        const auto counters = plan_.counters();
         selected_ += counters.selected;
         hits_ += counters.hits;
         for (int s = 0; s < kStates; s++) {
@@ -227,8 +189,7 @@ class Cache {
     void attend(int layer, const std::vector<std::int32_t> &ids, const std::vector<std::int32_t> &state) {
         const std::size_t pages = kSlots / kPage;
         std::vector<std::int32_t> table(state.size() * pages), lengths(state.size());
-        avsg::check(avsg_engine_get_block_table(engine_.get(), state.data(), state.size(), kPage, table.data(), pages,
-                                            lengths.data()));
+        engine_.block_table(state, kPage, table, pages, lengths);
         std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
         for (std::size_t q = 0; q < state.size() * kTokens; q++)
             for (int i = 0; i < kK; i++) {
@@ -257,7 +218,7 @@ class Cache {
     avsg::Plan plan_;
     avsg_plan_arrays out_;
     avsg_buffer buffers_[kLayers][2];
-    std::unique_ptr<Request> requests_[kStates];
+    std::optional<Request> requests_[kStates];
     std::int32_t generation_[kStates] = {};
     std::vector<std::int32_t> free_;
     std::size_t selected_ = 0, hits_ = 0, forks_ = 0, checked_ = 0, wrong_ = 0;

@@ -2,8 +2,8 @@
 //!
 //! There are two levels: [`sys`] has the types that are generated from `acl.h`, among them the
 //! table of functions; the types of this module own handles of the runtime, call its functions and
-//! release the handles on drop. Every method that calls the runtime returns the error of the call;
-//! `# Errors` lists further errors only. Nothing links against the runtime, so a build needs no
+//! release the handles on drop. Every method that calls the runtime returns the error of the call, for
+//! example of an allocation that is too large or of work that failed; `# Errors` lists further errors only. Nothing links against the runtime, so a build needs no
 //! CANN, and a machine without it gets an error that lists the libraries that were tried.
 //!
 //! A `Drop` cannot return an error, so it stores the error in the [`Context`], where
@@ -11,36 +11,27 @@
 //! do not, because they have not failed. A release that failed is tried once more, because a failed
 //! call of the runtime has changed nothing; both errors are stored.
 
-mod allocation;
 mod context;
-mod device_memory;
-mod event;
 mod functions;
 mod kernel;
-mod library;
-mod pinned_memory;
-mod private_file;
+mod memory;
+mod owned;
 mod registration;
 mod stream;
 #[expect(missing_docs, reason = "generated; acl.h has the comments")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
-#[expect(clippy::undocumented_unsafe_blocks, reason = "generated")]
 #[rustfmt::skip]
 pub mod sys;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 
-pub use allocation::MemorySource;
 pub use context::{Context, Current};
-pub use device_memory::DeviceMemory;
-pub use event::Event;
-pub use functions::{OPTIONAL, REQUIRED};
-pub use kernel::{Args, Binary, Function};
-pub use library::{Resolve, Source};
-pub use pinned_memory::PinnedMemory;
+pub use functions::{OPTIONAL, REQUIRED, Resolve, Source};
+pub use kernel::{Args, Binary};
+pub use memory::{DeviceMemory, MemorySource, PinnedMemory};
 pub use registration::Registration;
-pub use stream::{Graph, Stream};
+pub use stream::{Event, Graph, Stream};
 
 use crate::{Error, Result, invalid};
 use sys::Functions;
@@ -74,7 +65,7 @@ impl Acl {
     /// # Errors
     /// If no library is found, or the library is the link stub or older than CANN 8.1.
     pub fn open(source: &Source) -> Result<Self> {
-        let acl = library::open(source)?;
+        let acl = functions::open(source)?;
         // SAFETY: null selects the default configuration.
         match unsafe { call!(acl, aclInit(core::ptr::null())) } {
             Ok(()) | Err(Error::Acl { code: sys::ACL_ERROR_REPEAT_INITIALIZE, .. }) => Ok(acl),

@@ -1,7 +1,7 @@
-//! A batch's arrays and a plan's outputs in device memory, and the pinned memory that they are
-//! copied through.
+//! A batch's arrays and a plan's outputs in device memory, the pinned memory that they are copied
+//! through, and those of all plans of an engine.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use avsg_device::request::record;
 
@@ -131,7 +131,7 @@ impl Arrays {
             (p.ids, rows * k),
         ] {
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
-            unsafe { self.device.upload(4 * at, &pinned, 4 * at, 4 * n, stream)? };
+            unsafe { self.device.upload(4 * at, &pinned, 4 * n, stream)? };
         }
         let arrays = self.batch(batch.k, requests, rows, batch.indexer);
         Ok(QueuedBatch { arrays: DeviceBatch { block_table, block_stride, ..arrays }, rows })
@@ -176,20 +176,10 @@ impl Arrays {
     /// # Safety
     /// The arrays are not dropped before this work is done.
     pub unsafe fn download(&self, plan: &Plan, stream: RawStream) -> Result<()> {
-        let (p, pinned) = (&self.offsets, self.pinned());
-        let (rows, selected) = (plan.rows(), plan.rows() * self.k);
-        let [a, b, c, d] = p.miss;
-        for (at, n) in [
-            (p.record, plan.requests * record::WORDS),
-            (p.valid, rows),
-            (p.slot, selected),
-            (a, selected),
-            (b, selected),
-            (c, selected),
-            (d, selected),
-        ] {
+        let pinned = self.pinned();
+        for (at, n) in self.written(plan) {
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
-            unsafe { self.device.download(4 * at, &pinned, 4 * at, 4 * n, stream)? };
+            unsafe { self.device.download(4 * at, &pinned, 4 * n, stream)? };
         }
         Ok(())
     }
@@ -199,17 +189,59 @@ impl Arrays {
     /// # Safety
     /// The stream of the download has been synchronized.
     pub unsafe fn copy_to_plan(&self, plan: &mut Plan) {
-        let (p, pinned) = (&self.offsets, self.pinned());
+        let (written, pinned) = (self.written(plan), self.pinned());
         // SAFETY: the download is done by the contract (`# Safety`).
         let words = unsafe { pinned.words() };
-        let (rows, requests) = (plan.rows(), plan.requests);
-        let selected = rows * self.k;
-        plan.record[..requests * record::WORDS]
-            .copy_from_slice(&words[p.record..][..requests * record::WORDS]);
-        plan.valid[..rows].copy_from_slice(&words[p.valid..][..rows]);
-        plan.slot[..selected].copy_from_slice(&words[p.slot..][..selected]);
-        for (list, at) in plan.miss.iter_mut().zip(p.miss) {
-            list[..selected].copy_from_slice(&words[at..][..selected]);
+        let Plan { record, valid, slot, miss: [position, id, miss_slot, row], .. } = plan;
+        let arrays = [record, valid, slot, position, id, miss_slot, row];
+        for (array, (at, n)) in arrays.into_iter().zip(written) {
+            array[..n].copy_from_slice(&words[at..][..n]);
         }
+    }
+
+    /// Returns the place and the number of the words that the kernels write for a plan's batch: record,
+    /// valid, slot, and the columns of the miss list.
+    fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
+        let (p, rows) = (&self.offsets, plan.rows());
+        let records = plan.requests * record::WORDS;
+        let [slot, a, b, c, d] =
+            [p.slot, p.miss[0], p.miss[1], p.miss[2], p.miss[3]].map(|at| (at, rows * self.k));
+        [(p.record, records), (p.valid, rows), slot, a, b, c, d]
+    }
+}
+
+/// The device memory of a plan. It is released after the plan is dropped.
+struct PlanArrays {
+    plan: Weak<()>,
+    arrays: Arc<Arrays>,
+}
+
+/// The arrays of plans, including dropped ones that the stream may still write.
+#[derive(Default)]
+pub(super) struct Plans(Mutex<Vec<PlanArrays>>);
+
+impl Plans {
+    /// Allocates the arrays of a new plan. `idle` tells that no work uses the arrays of dropped
+    /// plans, which are released then.
+    pub fn prepare(&self, source: MemorySource<'_>, plan: &mut Plan, idle: bool) -> Result<()> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle {
+            plans.retain(|known| known.plan.strong_count() > 0);
+        }
+        let (k, rows, requests) = (plan.k, plan.max_tokens, plan.max_requests);
+        let arrays = Arrays::new(source, k, rows, requests)?;
+        plan.device = Some(arrays.outputs());
+        plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
+        Ok(())
+    }
+
+    /// Returns the arrays of a plan, or an error if it was made elsewhere.
+    pub fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
+        let plans = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
+        known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
+            invalid!("plan" is "foreign", but "it was made for another device";
+                "make it with this engine's new_plan")
+        })
     }
 }

@@ -14,11 +14,11 @@ use std::time::Duration;
 use avsg_device::memory::table_words;
 
 use super::acl::{Context, DeviceMemory, MemorySource, Stream};
+use super::arrays::Plans;
 use super::health::{Health, is_refused_in_capture, lost};
 use super::kernels::Kernels;
 use super::launch::Launcher;
 use super::options::AscendOptions;
-use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
@@ -88,7 +88,7 @@ impl Ascend {
             staging,
             plans: Plans::default(),
             table,
-            pool_use: PoolUse::new(registered),
+            pool_use: PoolUse { pool: registered, second_wait: None },
             options: options.clone(),
             timeout,
             health: Health::NeedsReset,
@@ -172,12 +172,12 @@ impl Device for Ascend {
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let kind = match step {
-            Step::Plan(_) => CallKind::Plan,
-            Step::Transfer(_) => CallKind::Transfer,
-            Step::PlanAndTransfer(..) => CallKind::PlanAndTransfer,
+        let kind = match (step.batch, step.layer) {
+            (Some(_), None) => CallKind::Plan,
+            (Some(_), Some(_)) => CallKind::PlanAndTransfer,
+            (None, _) => CallKind::Transfer,
         };
-        match step.batch() {
+        match step.batch {
             Some(batch) => {
                 self.refuse_uncountable(resources, batch)?;
                 self.reset_if_needed(resources)?;
@@ -185,10 +185,10 @@ impl Device for Ascend {
             None => self.refuse_stale(plan)?,
         }
         // The last call synchronized the stream, so no work uses the staging memory.
-        let fresh = step.layer().and_then(|layer| layer.fresh);
-        let rows = step.batch().map_or(plan.rows(), Batch::tokens);
-        self.staging.reserve(step.batch(), fresh.map(|_| rows))?;
-        if let Some(batch) = step.batch() {
+        let fresh = step.layer.and_then(|layer| layer.fresh);
+        let rows = step.batch.map_or(plan.rows(), Batch::tokens);
+        self.staging.reserve(step.batch, fresh.map(|_| rows))?;
+        if let Some(batch) = step.batch {
             plan.begin(batch);
         }
         let one_launch = self.options.one_launch.unwrap_or(true);
@@ -196,7 +196,7 @@ impl Device for Ascend {
             // SAFETY: the last call synchronized the stream. `plans` keeps the arrays of this
             // engine until this work is synchronized.
             unsafe {
-                let batch = match step.batch() {
+                let batch = match step.batch {
                     Some(batch) => {
                         let table = this.staging.upload_table(batch, stream)?;
                         arrays.upload(batch, table, stream)?
@@ -204,13 +204,13 @@ impl Device for Ascend {
                     None => arrays.planned_batch(plan),
                 };
                 let fresh = this.staging.upload_fresh(fresh, rows, stream)?;
-                let layer = step.layer().map_or(0, |layer| layer.number);
+                let layer = step.layer.map_or(0, |layer| layer.number);
                 let step = QueuedStep { kind, batch, out: arrays.outputs(), layer, fresh };
                 this.launcher.run(resources, &step, one_launch, stream)?;
                 if kind == CallKind::Transfer { Ok(()) } else { arrays.download(plan, stream) }
             }
         });
-        if step.batch().is_none() {
+        if step.batch.is_none() {
             return done.map(|()| None);
         }
         done.inspect_err(|_| plan.clear())?;
@@ -366,7 +366,7 @@ impl Drop for Ascend {
         if let Err(error) = self.options.context.synchronize(self.timeout) {
             self.options.context.record(error);
             // The pool waits again, after the engine's stream was destroyed by force.
-            self.pool_use.wait_again_on_drop(self.timeout);
+            self.pool_use.second_wait = Some(self.timeout);
         }
     }
 }

@@ -47,7 +47,7 @@ fn slot_table(config: &Config) -> Option<BlockTable> {
 
 /// Returns the entries of a state in the table of the caller's buffer; `None` without a table.
 pub(super) fn slot_blocks(config: &Config) -> Option<u32> {
-    slot_table(config).map(|_| config.params.slots >> slot_steps(config, 0, 0).shift)
+    slot_table(config).map(|table| table.entries(config.params.slots as usize) as u32)
 }
 
 fn tiling(
@@ -65,7 +65,7 @@ fn tiling(
                 "a device kernel takes at most 2 GiB between two blocks"; "pass smaller blocks")
         })
     };
-    let kv_blocks = slot_table(config).map_or(0, |table| table.blocks());
+    let kv_blocks = slot_table(config).map_or(0, |table| table.blocks);
     ensure!(kv_blocks <= i32::MAX as usize, "blocks of the buffer" is kv_blocks, but
         "entries of the table are at most {}", i32::MAX; "pass larger blocks of slots");
     // All segments have the same rows per block.

@@ -117,20 +117,10 @@ impl WeakRegisteredPool {
 /// its context. Counting uses per stream would not be enough, because the engine is not told about
 /// replays of a captured graph.
 pub(super) struct PoolUse {
-    pool: RegisteredPool,
-    /// Timeout in milliseconds of a second wait on drop; set after the first wait failed.
-    second_wait: Option<i32>,
-}
-
-impl PoolUse {
-    pub fn new(pool: RegisteredPool) -> Self {
-        Self { pool, second_wait: None }
-    }
-
-    /// Makes the drop wait once more, because work may still run.
-    pub fn wait_again_on_drop(&mut self, timeout_ms: i32) {
-        self.second_wait = Some(timeout_ms);
-    }
+    pub pool: RegisteredPool,
+    /// Timeout in milliseconds of a second wait on drop, because work may still run; set after the
+    /// first wait failed.
+    pub second_wait: Option<i32>,
 }
 
 impl Drop for PoolUse {

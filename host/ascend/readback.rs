@@ -19,16 +19,25 @@ fn wrong(what: &'static str, value: i32, limit: String) -> Error {
     Error::Device { what, value: value.to_string(), limit, remedy }
 }
 
-/// Returns an error for the first word outside of `range`.
-fn within(what: &'static str, words: &[i32], range: Range<i32>) -> Result<()> {
+/// Returns an error for the first word that is not good.
+fn each(
+    what: &'static str,
+    words: &[i32],
+    limit: impl FnOnce() -> String,
+    good: impl Fn(i32) -> bool,
+) -> Result<()> {
     // The fold has no branch, so it is vectorised; the search runs only after a fault.
-    if words.iter().fold(true, |all, word| all & range.contains(word)) {
+    if words.iter().fold(true, |all, &word| all & good(word)) {
         return Ok(());
     }
-    let first = words.iter().find(|word| !range.contains(word));
-    first.map_or(Ok(()), |&word| {
-        Err(wrong(what, word, format!("it must be {}..={}", range.start, range.end - 1)))
-    })
+    let first = words.iter().find(|&&word| !good(word));
+    first.map_or(Ok(()), |&word| Err(wrong(what, word, limit())))
+}
+
+/// Returns an error for the first word outside of `range`.
+fn within(what: &'static str, words: &[i32], range: Range<i32>) -> Result<()> {
+    let limit = || format!("it must be {}..={}", range.start, range.end - 1);
+    each(what, words, limit, |word| range.contains(&word))
 }
 
 /// Checks all words of a plan that a device wrote.
@@ -40,9 +49,10 @@ pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
         // The sum fits, because `Resources::check` has compared it.
         Some(base) => base..base + config.slot_indices() as i32,
     };
-    for row in 0..plan.rows() {
-        check_slots(plan.slots(row), &slots)?;
-    }
+    let limit = || format!("it must be -1 or {}..={}", slots.start, slots.end - 1);
+    each("a slot", &plan.slot[..plan.rows() * plan.k], limit, |word| {
+        (word == -1) | slots.contains(&word)
+    })?;
     let pool_rows = i32::try_from(resources.pool.rows()).unwrap_or(i32::MAX);
     for request in 0..plan.requests() {
         check_status(plan.status(request), slot_blocks(config))?;
@@ -63,18 +73,6 @@ fn check_status(bits: i32, blocks: Option<u32>) -> Result<()> {
         }
         _ => within("the status of a request", &[bits], 0..known + 1),
     }
-}
-
-/// Returns an error for the first word that is neither -1 nor in `range`.
-fn check_slots(words: &[i32], range: &Range<i32>) -> Result<()> {
-    let good = |&word: &i32| (word == -1) | range.contains(&word);
-    if words.iter().fold(true, |all, word| all & good(word)) {
-        return Ok(());
-    }
-    words.iter().find(|word| !good(word)).map_or(Ok(()), |&word| {
-        let limit = format!("it must be -1 or {}..={}", range.start, range.end - 1);
-        Err(wrong("a slot", word, limit))
-    })
 }
 
 fn check_request(plan: &Plan, request: usize, params: &Params, pool_rows: i32) -> Result<()> {

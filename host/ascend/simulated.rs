@@ -60,9 +60,9 @@ pub(super) fn text(params: &Params) -> Result<Arc<str>> {
 /// If a file cannot be read.
 pub fn compile(files: &[&Path]) -> Result<()> {
     let read = |file: &&Path| {
-        let what = file.display().to_string();
-        let remedy = "pass files of kernels";
-        fs::read(file).map_err(|source| Error::Os { call: "read", what, source, remedy })
+        let refused =
+            |error| Error::os("read", file.to_string_lossy(), error, "pass files of kernels");
+        fs::read(file).map_err(refused)
     };
     avsg_sim::compile_ahead(&files.iter().map(read).collect::<Result<Vec<_>>>()?);
     Ok(())
@@ -92,11 +92,9 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(&fresh, &*text))
         .and_then(|()| fs::rename(&fresh, &file))
-        .map_err(|source| Error::Os {
-            call: "write",
-            what: format!("kernels in {}", folder.display()),
-            source,
-            remedy: "set AVSG_SIM_CACHE to a folder that can be written",
+        .map_err(|error| {
+            let what = format!("kernels in {}", folder.display());
+            Error::os("write", what, error, "set AVSG_SIM_CACHE to a folder that can be written")
         })?;
     Ok(file)
 }

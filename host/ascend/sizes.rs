@@ -12,7 +12,7 @@ use avsg_device::stage_two::Strategy;
 
 use super::{arrays::Arrays, launch, staging};
 use crate::allocator::MemoryBytes;
-use crate::buffer::{BufferConfig, DeviceBuffer};
+use crate::buffer::BufferConfig;
 use crate::overlap::Grids;
 use crate::pool::{Geometry, PoolConfig};
 use crate::resources::{Config, Resources};
@@ -41,11 +41,7 @@ pub fn engine_bytes(config: &Config, pool: &PoolConfig) -> Result<MemoryBytes> {
 /// As for [`engine_bytes`].
 pub fn slots_and_tables(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
     let shape = check(config, &Geometry::new(pool)?, iter::empty())?;
-    let slots = match &config.buffer {
-        Some(_) => 0,
-        None => DeviceBuffer::bytes_needed(&shape)?,
-    };
-    Ok((slots, tables(config)?))
+    Ok((config.slot_bytes(&shape)?, tables(config)?))
 }
 
 /// Checks a configuration for a pool, whose rows are in `rows` if there is a pool. Returns the shape of

@@ -8,14 +8,6 @@ use crate::buffer::{BufferConfig, DeviceBuffer, SlotMemory};
 use crate::resources::Config;
 
 impl SlotMemory for DeviceMemory {
-    fn address(&self) -> u64 {
-        self.address()
-    }
-
-    fn bytes(&self) -> usize {
-        self.len()
-    }
-
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
         self.read((from - self.address()) as usize, into)
     }
@@ -25,14 +17,6 @@ impl SlotMemory for DeviceMemory {
 struct CallerMemory(Arc<Context>);
 
 impl SlotMemory for CallerMemory {
-    fn address(&self) -> u64 {
-        0
-    }
-
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
         let from = core::ptr::without_provenance(from as usize);
         // SAFETY: the address is that of a slot or of entries of the caller's buffer, which are valid
@@ -49,8 +33,10 @@ pub(super) fn allocate(
 ) -> Result<DeviceBuffer> {
     let Some(caller) = &config.buffer else {
         let allocator = config.allocator.as_ref();
-        let zeroed = |n| DeviceMemory::zeroed(MemorySource { context, allocator }, n);
-        return DeviceBuffer::on_device(shape, zeroed);
+        return DeviceBuffer::on_device(shape, |bytes| {
+            let memory = DeviceMemory::zeroed(MemorySource { context, allocator }, bytes)?;
+            Ok((memory.address(), Box::new(memory)))
+        });
     };
     let reader = Box::new(CallerMemory(Arc::clone(context)));
     DeviceBuffer::from_caller(shape, caller, Some(reader))

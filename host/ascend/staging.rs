@@ -152,7 +152,7 @@ impl Staging {
             words[request * entries..][..entries].copy_from_slice(from);
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { device.upload(0, pinned, 0, 4 * n, stream)? };
+        unsafe { device.upload(0, pinned, 4 * n, stream)? };
         Ok((DeviceArray { address: device.address(), len: n }, entries))
     }
 
@@ -184,7 +184,7 @@ impl Staging {
             at += (rows * segment.stride).next_multiple_of(ALIGN);
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { device.upload(0, pinned, 0, at, stream)? };
+        unsafe { device.upload(0, pinned, at, stream)? };
         Ok(addresses)
     }
 }

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use super::layout::BufferConfig;
+use super::table::BlockTable;
+use crate::address::Address;
 use crate::overlap::{Content, Grid, Grids};
-use crate::rows::{self, RowFormat, Strides};
+use crate::rows::{RowFormat, Strides};
 use crate::{Result, ensure, invalid, reserve};
 
 const WHAT: &str = "caller's device buffer";
@@ -14,24 +16,9 @@ const WHAT: &str = "caller's device buffer";
 /// device memory for one on an Ascend device.
 #[derive(Debug, Clone)]
 pub struct CallerBuffer {
-    bases: Arc<Vec<*mut u8>>,
+    bases: Arc<Vec<Address<u8>>>,
     strides: Arc<Vec<Strides>>,
     table: Option<BlockTable>,
-}
-
-// SAFETY: the addresses are those of memory of the process or of a device, not of a thread, and are
-// dereferenced only by the engine that `new` promises them to.
-unsafe impl Send for CallerBuffer {}
-// SAFETY: the fact above holds for shared references, too.
-unsafe impl Sync for CallerBuffer {}
-
-/// A table of the blocks of each state.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BlockTable {
-    entries: *const i32,
-    len: usize,
-    blocks: usize,
-    shift: u32,
 }
 
 impl CallerBuffer {
@@ -50,10 +37,10 @@ impl CallerBuffer {
     /// If there is no memory for a copy of the arguments, which are checked when an engine is made:
     /// neither slots nor the table may overlap each other or a row of the pool.
     pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
-        let bases = reserve::copied(WHAT, bases)?;
-        #[expect(clippy::arc_with_non_send_sync, reason = "`CallerBuffer` is Send and Sync")]
-        let bases = Arc::new(bases);
-        Ok(Self { bases, strides: Arc::new(reserve::copied(WHAT, strides)?), table: None })
+        let mut copy = reserve::with_capacity(WHAT, bases.len())?;
+        copy.extend(bases.iter().map(|&base| Address(base)));
+        let strides = Arc::new(reserve::copied(WHAT, strides)?);
+        Ok(Self { bases: Arc::new(copy), strides, table: None })
     }
 
     /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the
@@ -76,10 +63,11 @@ impl CallerBuffer {
     pub unsafe fn with_block_table(self, entries: *const i32, len: usize, blocks: usize) -> Self {
         let block_slots = self.strides.first().map_or(0, |strides| strides.block_rows);
         let shift = block_slots.max(1).ilog2();
+        let entries = Address(entries.cast_mut());
         Self { table: Some(BlockTable { entries, len, blocks, shift }), ..self }
     }
 
-    pub(crate) fn bases(&self) -> &[*mut u8] {
+    pub(crate) fn bases(&self) -> &[Address<u8>] {
         &self.bases
     }
 
@@ -108,7 +96,7 @@ impl CallerBuffer {
     pub(crate) fn check(&self, shape: &BufferConfig) -> Result<()> {
         let (slots, segments) = (shape.slots, shape.format.as_slice());
         Self::check_base_count(self.bases.len(), shape.layers, &shape.format)?;
-        if let Some(at) = self.bases.iter().position(|base| base.is_null()) {
+        if let Some(at) = self.bases.iter().position(|base| base.0.is_null()) {
             return Err(invalid!(
                 "buffer base" is format!("null in layer {}", at / segments.len()), but
                 "it must be memory"; "pass its address"));
@@ -132,7 +120,7 @@ impl CallerBuffer {
     pub(crate) fn grids(&self, shape: &BufferConfig) -> impl Iterator<Item = Result<Grids>> {
         let table = self.table.map(|table| {
             let bytes = 4 * shape.states * table.entries(shape.slots);
-            let (at, whole) = (table.entries.addr(), [1, bytes]);
+            let (at, whole) = (table.entries.0.addr(), [1, bytes]);
             Grid::of(Content::BlockTable, at, Strides::rows(0), whole)
         });
         self.slots(shape).chain(table)
@@ -149,67 +137,7 @@ impl CallerBuffer {
             let (layer, segment) = (at / segments.len(), at % segments.len());
             let content = Content::Slots { layer, segment };
             let rows = [count, segments[segment].bytes];
-            Grid::of(content, base.addr(), self.strides[segment], rows)
+            Grid::of(content, base.0.addr(), self.strides[segment], rows)
         })
-    }
-}
-
-impl BlockTable {
-    fn check(&self, block_slots: usize, states: usize, slots: usize) -> Result<()> {
-        ensure!(block_slots != 0, "block slots" is 0, but "a table has blocks";
-            "set the strides' block_rows");
-        let need = states.saturating_mul(slots / block_slots);
-        // As many words as memory cannot have are more than the table has.
-        ensure!(self.len >= need && need <= isize::MAX as usize / 4 && !self.entries.is_null()
-            && self.entries.is_aligned(), "block table" is self.len, but
-            "{states} states of {} blocks need {need} words", slots / block_slots;
-            "pass an array of int32");
-        rows::at_least_one("blocks of the buffer", self.blocks)
-    }
-
-    /// Returns the number of blocks of the buffer.
-    pub fn blocks(&self) -> usize {
-        self.blocks
-    }
-
-    /// Returns the number of entries of a state.
-    pub fn entries(&self, slots: usize) -> usize {
-        slots >> self.shift
-    }
-
-    /// Returns the entries of a state below the number of states.
-    pub fn of(&self, state: usize, slots: usize) -> *const i32 {
-        self.entries.wrapping_add(state * self.entries(slots))
-    }
-
-    /// Returns the index of a slot below S; `None` if its block is not in the buffer. `entries` is
-    /// `of` a state, in process memory, or a copy of its entries.
-    #[inline]
-    pub fn index(&self, entries: *const i32, slot: usize) -> Option<usize> {
-        // SAFETY: the table has the entries of every slot of a state (`check`), and its memory is
-        // valid by the contract of `with_block_table`. A copy has as many.
-        let block = unsafe { *entries.add(slot >> self.shift) };
-        let block = usize::try_from(block).ok().filter(|&block| block < self.blocks)?;
-        Some((block << self.shift) + (slot & ((1 << self.shift) - 1)))
-    }
-
-    /// Returns the number of indices that slots may have.
-    pub fn indices(&self) -> usize {
-        self.blocks << self.shift
-    }
-
-    /// Returns an error if some block of a state is not in the buffer. `entries` are as for
-    /// [`Self::index`].
-    pub fn check_state(&self, entries: *const i32, state: usize, slots: usize) -> Result<()> {
-        for block in 0..self.entries(slots) {
-            if self.index(entries, block << self.shift).is_none() {
-                // SAFETY: as in `index`.
-                let value = unsafe { *entries.add(block) };
-                return Err(invalid!("block" is value, but
-                    "entry {block} of state {state}: the buffer has {} blocks", self.blocks;
-                    "correct the table of blocks"));
-            }
-        }
-        Ok(())
     }
 }

@@ -26,13 +26,13 @@ mod x86_64 {
     /// Returns the widest loop that this CPU can run.
     pub(in super::super) fn row_copier(stream: bool) -> RowCopier {
         if is_x86_feature_detected!("avx512f") {
-            if stream { avx512::stream } else { avx512::prefetch }
+            if stream { avx512::copy::<true> } else { avx512::copy::<false> }
         } else if is_x86_feature_detected!("avx2") {
-            if stream { avx2::stream } else { avx2::prefetch }
+            if stream { avx2::copy::<true> } else { avx2::copy::<false> }
         } else if stream {
-            sse2::stream
+            sse2::copy::<true>
         } else {
-            sse2::prefetch
+            sse2::copy::<false>
         }
     }
 
@@ -48,7 +48,7 @@ mod x86_64 {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(at).cast()) };
     }
 
-    /// Defines the two loops for one register type. It is a macro, because an intrinsic is inlined
+    /// Defines the loops for one register type. It is a macro, because an intrinsic is inlined
     /// only into a function that names its feature.
     macro_rules! loops {
         ($name:ident, $feature:literal, $reg:ident, $load:ident, $store:ident, $stream:ident) => {
@@ -58,62 +58,49 @@ mod x86_64 {
 
                 use super::{LINE, prefetch_line};
 
+                /// With `STREAM` the stores are non-temporal.
+                ///
                 /// # Safety
                 /// As for [`RowCopier`](super::RowCopier).
                 #[target_feature(enable = $feature)]
-                pub(super) unsafe fn prefetch(
+                pub(super) unsafe fn copy<const STREAM: bool>(
                     from: *const u8,
                     to: *mut u8,
                     bytes: usize,
                     next: (*const u8, *const u8),
                 ) {
-                    let mut at = 0;
-                    while at + LINE <= bytes {
+                    let prefetch = |at: usize| {
                         prefetch_line(next.0, at);
-                        prefetch_line(next.1, at);
+                        if !STREAM {
+                            prefetch_line(next.1, at);
+                        }
+                    };
+                    let mut at = 0;
+                    if STREAM {
+                        at = (to.addr().wrapping_neg() % LINE).min(bytes);
+                        prefetch(0);
+                        // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
+                        // contract.
+                        unsafe { copy_nonoverlapping(from, to, at) };
+                    }
+                    while at + LINE <= bytes {
+                        prefetch(at);
                         for part in (at..at + LINE).step_by(size_of::<$reg>()) {
                             // SAFETY: a line is a multiple of the register, so this one ends at or
                             // before `at + LINE <= bytes`, up to which both ends are valid by the
-                            // function's contract.
-                            unsafe { $store(to.add(part).cast(), $load(from.add(part).cast())) };
+                            // function's contract. Streamed stores are aligned, because `to + at`
+                            // begins a line and `part - at` is a multiple of the register.
+                            unsafe {
+                                let (to, register) =
+                                    (to.add(part).cast(), $load(from.add(part).cast()));
+                                if STREAM { $stream(to, register) } else { $store(to, register) }
+                            }
                         }
                         at += LINE;
                     }
                     // The last line of `next` is prefetched separately, because `next` may be
                     // aligned otherwise than this row.
-                    prefetch_line(next.0, bytes.saturating_sub(1));
-                    prefetch_line(next.1, bytes.saturating_sub(1));
-                    // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
-                    // contract.
-                    unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
-                }
-
-                /// # Safety
-                /// As for [`RowCopier`](super::RowCopier).
-                #[target_feature(enable = $feature)]
-                pub(super) unsafe fn stream(
-                    from: *const u8,
-                    to: *mut u8,
-                    bytes: usize,
-                    next: (*const u8, *const u8),
-                ) {
-                    let head = (to.addr().wrapping_neg() % LINE).min(bytes);
-                    prefetch_line(next.0, 0);
-                    // SAFETY: `head <= bytes`, and both ends are valid and disjoint by the
-                    // function's contract.
-                    unsafe { copy_nonoverlapping(from, to, head) };
-                    let mut at = head;
-                    while at + LINE <= bytes {
-                        prefetch_line(next.0, at);
-                        for part in (at..at + LINE).step_by(size_of::<$reg>()) {
-                            // SAFETY: as in `prefetch`; `to + at` begins a line after `head` bytes,
-                            // and `part - at` is a multiple of the register, so the store is
-                            // aligned.
-                            unsafe { $stream(to.add(part).cast(), $load(from.add(part).cast())) };
-                        }
-                        at += LINE;
-                    }
-                    prefetch_line(next.0, bytes.saturating_sub(1));
+                    prefetch(bytes.saturating_sub(1));
                     // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
                     // contract.
                     unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
@@ -141,12 +128,12 @@ mod x86_64 {
         /// The tests of `Copier` run the widest loop only; this one runs every loop of this CPU.
         #[test]
         fn every_width_copies_every_size() {
-            let mut loops: Vec<RowCopier> = vec![sse2::prefetch, sse2::stream];
+            let mut loops: Vec<RowCopier> = vec![sse2::copy::<false>, sse2::copy::<true>];
             if is_x86_feature_detected!("avx2") {
-                loops.extend([avx2::prefetch as RowCopier, avx2::stream]);
+                loops.extend([avx2::copy::<false> as RowCopier, avx2::copy::<true>]);
             }
             if is_x86_feature_detected!("avx512f") {
-                loops.extend([avx512::prefetch as RowCopier, avx512::stream]);
+                loops.extend([avx512::copy::<false> as RowCopier, avx512::copy::<true>]);
             }
             let from: Vec<u8> = (0..700u32).map(|i| (i * 7 + 1) as u8).collect();
             for copy in loops {

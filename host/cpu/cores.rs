@@ -1,8 +1,6 @@
 //! What the workers of the CPU device share: the tables, the working columns, and the chosen machine
 //! and copier.
 
-use std::sync::Arc;
-
 use avsg_device::memory::table_words;
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
@@ -11,43 +9,16 @@ use avsg_device::work::work_words;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::stage_one::StageOne;
-use crate::allocator::Allocator;
+use crate::array::ProcessMemory;
 use crate::batch::Batch;
 use crate::copy::Copier;
-use crate::mapping::MIB2;
-use crate::process_memory::ProcessMemory;
 use crate::resources::Resources;
-use crate::{Result, invalid};
 
 /// Words in a 64-byte cache line; columns of different workers share none.
 const LINE_WORDS: usize = 16;
 
 pub(super) fn worker_words(params: &Params) -> usize {
     work_words::<Sequential>(params).next_multiple_of(LINE_WORDS)
-}
-
-/// Returns the bytes that `words` words take: whole 2 MiB pages, so that a table's random accesses
-/// miss no TLB entry where the kernel grants hugepages, but from an allocator no more than the words;
-/// `None` on overflow.
-pub(super) fn bytes_of_words(
-    words: usize,
-    allocator: Option<&Arc<dyn Allocator>>,
-) -> Option<usize> {
-    let bytes = words.checked_mul(4)?;
-    if allocator.is_some() { Some(bytes) } else { bytes.checked_next_multiple_of(MIB2) }
-}
-
-/// Allocates `words` words of zero.
-pub(super) fn zeroed_words(
-    what: &'static str,
-    words: usize,
-    allocator: Option<&Arc<dyn Allocator>>,
-) -> Result<ProcessMemory> {
-    let bytes = bytes_of_words(words, allocator).ok_or_else(|| {
-        invalid!("words of an engine" is words, but "it must fit the address space";
-            "ask for fewer states")
-    })?;
-    ProcessMemory::zeroed(what, bytes, allocator)
 }
 
 /// The memory and the choices that the workers share.
@@ -78,7 +49,7 @@ impl Cores {
         &self,
         resources: &Resources,
         batch: &Batch<'_>,
-        out: &Outputs,
+        out: &Outputs<'_>,
         request: usize,
         worker: usize,
     ) {
@@ -93,7 +64,7 @@ impl Cores {
         let tokens = batch.cu_q[request + 1] as usize - first;
         // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
         // parts of requests are disjoint and in range; each request is taken by one worker.
-        let (slot, valid, miss, record) = unsafe { out.parts(request, first, tokens, k) };
+        let (slot, valid, miss, record) = unsafe { out.parts(request, first, tokens) };
         if batch.k < k {
             slot.fill(-1);
         }

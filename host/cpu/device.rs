@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
 
-use super::cores::{Cores, bytes_of_words, worker_words, zeroed_words};
+use super::cores::{Cores, worker_words};
 use super::dispatch;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
+use crate::array::ProcessMemory;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
+use crate::mapping::MIB2;
 use crate::overlap::Grids;
 use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool};
@@ -29,30 +31,38 @@ pub(crate) struct Cpu {
     broken: bool,
 }
 
+/// The shape of a buffer, and the bytes of the slots, of the tables and of the working columns.
+pub(crate) struct Sizes {
+    shape: BufferConfig,
+    pub slots: usize,
+    pub tables: usize,
+    pub work: usize,
+}
+
 impl Cpu {
-    /// Checks a configuration for a pool, whose rows are in `rows` if there is a pool. Returns the shape of
-    /// the buffer, and the bytes of the slots and of the tables and working columns.
+    /// Checks a configuration for a pool, whose rows are in `rows` if there is a pool.
     pub fn sizes(
         config: &Config,
         pool: &Geometry,
         rows: impl Iterator<Item = Result<Grids>>,
         threads: usize,
-    ) -> Result<(BufferConfig, usize, usize)> {
-        let buffer = Resources::check(config, pool, rows)?;
+    ) -> Result<Sizes> {
+        let shape = Resources::check(config, pool, rows)?;
         Machine::candidates(config.machine)?;
-        let tables = table_words(&config.params).checked_mul(config.tables());
-        let work = worker_words(&config.params).checked_mul(threads);
-        let bytes = |words: usize| bytes_of_words(words, config.allocator.as_ref());
-        let bytes = tables.and_then(bytes).zip(work.and_then(bytes));
-        let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
+        // Whole 2 MiB pages, so that a table's random accesses miss no TLB entry where the kernel grants
+        // hugepages; an allocator is asked for no more than the words.
+        let page = if config.allocator.is_some() { 1 } else { MIB2 };
+        let bytes = |words: usize, count: usize| {
+            words.checked_mul(4)?.checked_mul(count)?.checked_next_multiple_of(page)
+        };
+        let tables = bytes(table_words(&config.params), config.tables());
+        let both = tables.zip(bytes(worker_words(&config.params), threads));
+        let both = both.filter(|(tables, work)| tables.checked_add(*work).is_some());
+        let (tables, work) = both.ok_or_else(|| {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        let slots = match &config.buffer {
-            Some(_) => 0,
-            None => DeviceBuffer::bytes_needed(&buffer)?,
-        };
-        Ok((buffer, slots, bytes))
+        Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work })
     }
 
     /// Makes the slots and the device of a configuration.
@@ -61,27 +71,28 @@ impl Cpu {
         pool: &HostPool,
         workers: &WorkerPool,
     ) -> Result<(DeviceBuffer, Box<Self>)> {
-        let (params, threads) = (&config.params, workers.threads());
-        let rows = pool.grids(pool.starts().iter().map(|start| start.ptr.addr()));
-        let (buffer, slots, words) = Self::sizes(config, pool.geometry(), rows, threads)?;
+        let params = &config.params;
+        let rows = pool.grids(pool.starts().iter().map(|start| start.at.0.addr()));
+        let sizes = Self::sizes(config, pool.geometry(), rows, workers.threads())?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
-            available_memory::check("device memory", slots.saturating_add(words))?;
+            let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work);
+            available_memory::check("device memory", bytes)?;
         }
         let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
             machine,
             copier,
-            tables: zeroed_words("tables", table_words(params) * config.tables(), allocator)?,
-            work: zeroed_words("working columns", worker_words(params) * threads, allocator)?,
+            tables: ProcessMemory::zeroed("tables", sizes.tables, allocator)?,
+            work: ProcessMemory::zeroed("working columns", sizes.work, allocator)?,
         };
         for table in 0..config.tables() {
             // SAFETY: `table` is in range, and no other thread has access to the new device.
             clear_state(params, unsafe { cores.table(params, table) });
         }
         let buffer = match &config.buffer {
-            Some(caller) => DeviceBuffer::from_caller(&buffer, caller, None)?,
-            None => DeviceBuffer::in_process(&buffer, allocator)?,
+            Some(caller) => DeviceBuffer::from_caller(&sizes.shape, caller, None)?,
+            None => DeviceBuffer::in_process(&sizes.shape, allocator)?,
         };
         Ok((buffer, Box::new(Self { cores, workers: workers.clone(), broken: false })))
     }
@@ -116,21 +127,18 @@ impl Device for Cpu {
         if self.broken {
             return Err(Error::broken_device());
         }
-        if let Some(batch) = step.batch() {
+        if let Some(batch) = step.batch {
             plan.begin(batch);
         }
+        let rows = step.batch.map_or(plan.misses, dispatch::expected_misses);
         let (outputs, cores) = (Outputs::of(plan), &self.cores);
         let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
-        let transfer = step.layer().map(transfer).transpose()?;
-        let rows = match step.batch() {
-            Some(batch) => dispatch::expected_misses(batch),
-            None => plan.misses,
-        };
+        let transfer = step.layer.map(transfer).transpose()?;
         let copy = match transfer {
             Some(_) => dispatch::copy_nanoseconds(rows, resources.pool.format().bytes()),
             None => 0,
         };
-        let one = step.batch().map(|batch| {
+        let one = step.batch.map(|batch| {
             let outputs = &outputs;
             let run = move |request: usize, worker: usize| {
                 cores.plan_request(resources, batch, outputs, request, worker);
@@ -139,7 +147,7 @@ impl Device for Cpu {
         });
         let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
         let launched = self.workers.launch(
-            step.batch().map_or(0, dispatch::match_nanoseconds) + copy,
+            step.batch.map_or(0, dispatch::match_nanoseconds) + copy,
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
@@ -147,7 +155,7 @@ impl Device for Cpu {
         self.broken = matches!(launched, Err(Error::Broken { .. })) || copied.is_err();
         let plan_time = launched?;
         copied?;
-        if step.batch().is_some() {
+        if step.batch.is_some() {
             plan.finish();
         }
         Ok(Some(plan_time))
@@ -251,8 +259,8 @@ mod tests {
             block_stride: 0,
             indexer: 0,
         };
-        cpu.run(&resources, &Step::Plan(&batch), &mut plan).unwrap();
-        let transfer = Step::Transfer(Layer { number: 0, fresh: None });
+        cpu.run(&resources, &Step { batch: Some(&batch), layer: None }, &mut plan).unwrap();
+        let transfer = Step { batch: None, layer: Some(Layer { number: 0, fresh: None }) };
         cpu.run(&resources, &transfer, &mut plan).unwrap();
         plan.state[0] = 1;
         let text = cpu.run(&resources, &transfer, &mut plan).unwrap_err().to_string();

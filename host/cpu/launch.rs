@@ -4,11 +4,11 @@
 //! core, and whichever thread is free runs the next one. A thread that the system has descheduled
 //! before it claimed a piece delays nobody. SyncAll waits for pieces, not for threads.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::stage::Stage;
 use super::wait::Event;
 use crate::{Error, Result};
 
@@ -18,6 +18,38 @@ pub trait Executor: Send + Sync {
     /// it can, and returns when all calls have returned. It is called by one thread at a time. A
     /// call that it leaves out costs only speed.
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
+}
+
+/// A stage of a launch.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// The number of pieces.
+    pub pieces: usize,
+    /// Runs a piece; it is called once for each, with (piece, worker). No two calls at a time have
+    /// the same worker.
+    pub run: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+thread_local! {
+    static IN_PIECE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether this thread runs a piece of a launch, for a panic hook that keeps quiet about
+/// panics that become errors.
+pub fn in_piece() -> bool {
+    IN_PIECE.get()
+}
+
+impl Stage<'_> {
+    /// Runs a piece and returns whether it ended. It catches a panic, so that the other threads do
+    /// not wait for ever.
+    fn run_piece(&self, piece: usize, worker: usize) -> bool {
+        let outer = IN_PIECE.replace(true);
+        let ran = catch_unwind(AssertUnwindSafe(|| (self.run)(piece, worker)));
+        IN_PIECE.set(outer);
+        // The payload's destructor may panic, too.
+        ran.map_err(core::mem::forget).is_ok()
+    }
 }
 
 /// A launch in progress: it lies on the stack of the thread that launches.

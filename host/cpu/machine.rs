@@ -53,23 +53,18 @@ impl Machine {
 
     /// Returns every machine that this CPU has, the widest last.
     pub fn all() -> heapless::Vec<Self, 5> {
-        let mut all = heapless::Vec::new();
-        let mut add = |m: Option<Self>| {
-            if let Some(m) = m {
-                // This cannot fail: the vector has room for all variants.
-                let _ = all.push(m);
-            }
-        };
-        add(Some(Self::Emu(Emu)));
-        #[cfg(target_arch = "aarch64")]
-        add(Neon::detect().map(Self::Neon));
-        #[cfg(target_arch = "x86_64")]
-        {
-            add(Avx2::detect().map(Self::Avx2));
-            add(Avx512::detect().map(Self::Avx512));
-            add(Avx512::detect().map(Self::Avx512Gather));
-        }
-        all
+        let all = [
+            Some(Self::Emu(Emu)),
+            #[cfg(target_arch = "aarch64")]
+            Neon::detect().map(Self::Neon),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::detect().map(Self::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::detect().map(Self::Avx512Gather),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// Runs a kernel on this machine.

@@ -107,11 +107,10 @@ impl Helpers {
                 .name(format!("avsg-core-{worker}"))
                 .stack_size(STACK)
                 .spawn(move || help(&shared, worker, &cpus))
-                .map_err(|source| Error::Os {
-                    call: "clone",
-                    what: format!("worker thread {worker} of {count}"),
-                    source,
-                    remedy: "ask for fewer cores, raise ulimit -u, or pass an executor",
+                .map_err(|error| {
+                    let what = format!("worker thread {worker} of {count}");
+                    let remedy = "ask for fewer cores, raise ulimit -u, or pass an executor";
+                    Error::os("clone", what, error, remedy)
                 })?;
             helpers.joins.push(join);
         }

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) struct Transfer<'a> {
     resources: &'a Resources,
     copier: Copier,
-    out: &'a Outputs,
+    out: &'a Outputs<'a>,
     layer: Layer<'a>,
     rows: heapless::Vec<RowView<'a>, MAX_SEGMENTS>,
     /// The reason why some rows were not copied.
@@ -28,7 +28,7 @@ impl<'a> Transfer<'a> {
     pub fn new(
         resources: &'a Resources,
         copier: Copier,
-        out: &'a Outputs,
+        out: &'a Outputs<'a>,
         layer: Layer<'a>,
     ) -> Result<Self> {
         let segments = resources.pool.format().as_slice().len();
@@ -47,7 +47,7 @@ impl<'a> Transfer<'a> {
         let (resources, out) = (self.resources, self.out);
         let share = |r: usize| RequestMisses {
             positions: out.misses(r, POSITION),
-            selected: (Outputs::word(out.cu_q, r + 1) - Outputs::word(out.cu_q, r)) * out.k,
+            selected: (out.cu_q[r + 1] - out.cu_q[r]) as usize * out.k,
         };
         let config = &resources.config;
         for_each_range(
@@ -59,8 +59,7 @@ impl<'a> Transfer<'a> {
             |request, range| {
                 let slots = &out.misses(request, SLOT)[range.clone()];
                 let rows = &out.misses(request, ROW)[range];
-                let first = Outputs::word(out.cu_q, request);
-                let state = Outputs::word(out.state, request);
+                let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
                 for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
                     let to = match resources.buffer.view(state, self.layer.number, i) {
                         Ok(to) => to,

@@ -72,15 +72,6 @@ impl Event {
 
 /// Polls for as long as `limit` and returns whether `ready` was true.
 fn poll(limit: Duration, ready: impl Fn() -> bool) -> bool {
-    let polls = || {
-        (0..POLLS).any(|_| {
-            let done = ready();
-            if !done {
-                core::hint::spin_loop();
-            }
-            done
-        })
-    };
     if ready() {
         return true;
     }
@@ -89,8 +80,11 @@ fn poll(limit: Duration, ready: impl Fn() -> bool) -> bool {
     }
     let start = Instant::now();
     loop {
-        if polls() {
-            return true;
+        for _ in 0..POLLS {
+            if ready() {
+                return true;
+            }
+            core::hint::spin_loop();
         }
         if start.elapsed() >= limit {
             return false;

@@ -12,9 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::dispatch;
-pub use super::launch::Executor;
 use super::launch::Launch;
-pub use super::stage::{Stage, in_piece};
+pub use super::launch::{Executor, Stage, in_piece};
 use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
 use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};
@@ -142,9 +141,6 @@ fn check_threads(config: &WorkerConfig) -> Result<()> {
 
 impl fmt::Debug for WorkerPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerPool")
-            .field("threads", &self.threads())
-            .field("executor", &self.has_executor())
-            .finish()
+        f.debug_struct("WorkerPool").field("threads", &self.threads()).finish_non_exhaustive()
     }
 }

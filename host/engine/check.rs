@@ -6,7 +6,7 @@
 
 use avsg_device::params::ID_LIMIT;
 
-use crate::batch::{Batch, BatchArray, BatchOf, MAX_REQUESTS};
+use crate::batch::{Batch, BatchArray, BatchOf, MAX_REQUESTS, named};
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
@@ -15,7 +15,7 @@ use crate::{Result, ensure, rows};
 /// Checks a batch and the plan that will hold its results.
 pub(super) fn batch(
     resources: &Resources,
-    named: &mut [bool],
+    seen: &mut [bool],
     batch: &Batch<'_>,
     plan: &Plan,
 ) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn batch(
     // The number of requests is compared before an array of that length is read.
     let requests = batch.requests();
     capacity("requests", requests, plan.max_requests)?;
-    shape(resources, named, batch, resources.config.params.tokens)?;
+    shape(resources, seen, batch, resources.config.params.tokens)?;
     ids(resources, batch)?;
     let tokens = batch.tokens();
     let need = match tokens {
@@ -49,7 +49,7 @@ pub(super) fn capacity(what: &'static str, n: usize, most: usize) -> Result<()> 
 /// request has at most `most` tokens.
 pub(super) fn shape(
     resources: &Resources,
-    named: &mut [bool],
+    seen: &mut [bool],
     batch: &Batch<'_>,
     most: u32,
 ) -> Result<()> {
@@ -63,7 +63,7 @@ pub(super) fn shape(
             "request {request} may have 0..={most} tokens";
             "let cu_q ascend by at most N_q, or make an engine with a larger N_q");
     }
-    named.fill(false);
+    seen.fill(false);
     for request in 0..requests {
         let (state, stable, seq) =
             (batch.state[request], batch.stable_len[request], batch.seq_len[request]);
@@ -73,7 +73,7 @@ pub(super) fn shape(
         if state < 0 {
             continue;
         }
-        ensure!(!core::mem::replace(&mut named[state as usize], true), "state" is state, but
+        ensure!(!core::mem::replace(&mut seen[state as usize], true), "state" is state, but
             "request {request} is the second to name it";
             "give every request of a batch its own state");
         ensure!((0..=ID_LIMIT).contains(&seq), "seq_len" is seq, but
@@ -138,8 +138,7 @@ pub(super) fn blocks(resources: &Resources, states: &[i32]) -> Result<()> {
     if resources.buffer.has_device_table() {
         return Ok(());
     }
-    let mut named = states.iter().filter_map(|&state| usize::try_from(state).ok());
-    named.try_for_each(|state| resources.buffer.check_blocks(state))
+    named(states).try_for_each(|(_, state)| resources.buffer.check_blocks(state))
 }
 
 /// Checks that an existing layer belongs to the indexer of a plan.

@@ -11,7 +11,7 @@
 //! The host does not see the states that a caller's stream plans, so that order is up to the
 //! caller.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::Plan;
 use crate::{Error, Result, invalid, reserve};
@@ -65,16 +65,9 @@ impl Order {
         self.epoch = u64::MAX;
     }
 
-    /// Returns the number of the plan whose rows a layer must hold before this request's next plan
-    /// is transferred; 0 if the state starts cold.
-    fn required(&self, batch: &Batch<'_>, request: usize) -> u64 {
-        let Ok(state) = usize::try_from(batch.state[request]) else { return 0 };
-        self.required_in(batch.indexer, state, batch.generation[request])
-    }
-
-    /// Returns the number of the last plan of a state in a generation that missed a row; 0 if there
-    /// is none.
-    fn required_in(&self, indexer: usize, state: usize, generation: i32) -> u64 {
+    /// Returns the number of the last plan of a state in a generation that missed a row, which a layer
+    /// must hold before the next plan is transferred; 0 if the state starts cold.
+    fn required(&self, indexer: usize, state: usize, generation: i32) -> u64 {
         let latest = self.latest[indexer * self.states + state];
         if latest.generation == generation { latest.number } else { 0 }
     }
@@ -85,9 +78,8 @@ impl Order {
 
     /// Checks that a batch may be transferred to a layer as soon as it is planned.
     pub fn check_next(&self, batch: &Batch<'_>, layer: usize) -> Result<()> {
-        for (request, &state) in batch.state.iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
-            let required = self.required(batch, request);
+        for (request, state) in named(batch.state) {
+            let required = self.required(batch.indexer, state, batch.generation[request]);
             if self.holds(layer, state) < required {
                 return Err(missing(self.plans + 1, layer, state, required));
             }
@@ -99,20 +91,19 @@ impl Order {
     pub fn planned(&mut self, batch: &Batch<'_>, plan: &mut Plan) {
         self.plans += 1;
         plan.number = self.plans;
-        for (request, &state) in batch.state.iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
-            plan.required[request] = self.required(batch, request);
+        for (request, state) in named(batch.state) {
+            let generation = batch.generation[request];
+            plan.required[request] = self.required(batch.indexer, state, generation);
             let number = if plan.missed(request) { plan.number } else { plan.required[request] };
             let latest = &mut self.latest[batch.indexer * self.states + state];
             plan.previous[request] = latest.last;
-            *latest = Latest { number, last: plan.number, generation: batch.generation[request] };
+            *latest = Latest { number, last: plan.number, generation };
         }
     }
 
     /// Checks that a plan is the last one of every state that it missed a row of.
     pub fn check_last(&self, plan: &Plan) -> Result<()> {
-        for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
+        for (request, state) in named(&plan.state[..plan.requests]) {
             let last = self.latest[plan.indexer * self.states + state].last;
             if plan.missed(request) && last != plan.number {
                 let limit = match last {
@@ -129,8 +120,7 @@ impl Order {
     /// Forgets a plan that `check_last` accepted: the plans before it are the last ones of its
     /// states.
     pub fn discarded(&mut self, plan: &Plan) {
-        for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
+        for (request, state) in named(&plan.state[..plan.requests]) {
             let latest = &mut self.latest[plan.indexer * self.states + state];
             if latest.last == plan.number {
                 // The number may be lower already, if a newer plan that was discarded started cold.
@@ -143,7 +133,7 @@ impl Order {
     /// Checks that every layer holds the rows of a state's last plans in a generation.
     pub fn check_complete(&self, state: usize, generation: i32, indexers: &Indexers) -> Result<()> {
         for layer in 0..self.holds.len() / self.states {
-            let required = self.required_in(indexers.of(layer), state, generation);
+            let required = self.required(indexers.of(layer), state, generation);
             if self.holds(layer, state) < required {
                 return Err(missing(self.plans + 1, layer, state, required));
             }
@@ -164,8 +154,7 @@ impl Order {
 
     /// Checks that a plan may be transferred to a layer.
     pub fn check(&self, plan: &Plan, layer: usize) -> Result<()> {
-        for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
+        for (request, state) in named(&plan.state[..plan.requests]) {
             let (holds, required) = (self.holds(layer, state), plan.required[request]);
             if holds > plan.number {
                 return Err(too_old(plan.number, layer, state, holds));
@@ -179,8 +168,7 @@ impl Order {
 
     /// Notes that a plan was transferred to a layer.
     pub fn transferred(&mut self, plan: &Plan, layer: usize) {
-        for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
+        for (request, state) in named(&plan.state[..plan.requests]) {
             if plan.missed(request) {
                 self.holds[layer * self.states + state] = plan.number;
             }

@@ -35,9 +35,8 @@ impl Engine {
         plan: &mut Plan,
         stream: RawStream,
     ) -> Result<()> {
-        let step = self.queued(CallKind::Plan, batch, plan, 0, None)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.enqueue_planning(step, plan, stream) }
+        unsafe { self.enqueue_planning(CallKind::Plan, batch, plan, 0, None, stream) }
     }
 
     /// Puts Stage Two of one layer into a stream, after the plan's Stage One.
@@ -88,9 +87,9 @@ impl Engine {
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        let step = self.queued(CallKind::PlanAndTransfer, batch, plan, layer, fresh)?;
+        let kind = CallKind::PlanAndTransfer;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.enqueue_planning(step, plan, stream) }
+        unsafe { self.enqueue_planning(kind, batch, plan, layer, fresh, stream) }
     }
 
     /// Puts an append into a stream, after the layer's transfer. Later work of that stream reads
@@ -131,14 +130,17 @@ impl Engine {
         Ok(())
     }
 
-    fn queued(
-        &self,
+    /// # Safety
+    /// As for [`Self::enqueue_plan`].
+    unsafe fn enqueue_planning(
+        &mut self,
         kind: CallKind,
         batch: &DeviceBatch,
-        plan: &Plan,
+        plan: &mut Plan,
         layer: usize,
         fresh: Option<&DeviceFresh<'_>>,
-    ) -> Result<QueuedStep> {
+        stream: RawStream,
+    ) -> Result<()> {
         let indexer = batch.indexer;
         let batch = with_ids(&self.resources, batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
@@ -147,17 +149,7 @@ impl Engine {
             check::indexer(&self.resources, layer, indexer)?;
         }
         let out = outputs(&self.resources, plan, &batch)?;
-        Ok(QueuedStep { kind, batch, out, layer, fresh })
-    }
-
-    /// # Safety
-    /// As for [`Self::enqueue_plan`].
-    unsafe fn enqueue_planning(
-        &mut self,
-        step: QueuedStep,
-        plan: &mut Plan,
-        stream: RawStream,
-    ) -> Result<()> {
+        let step = QueuedStep { kind, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let queued = unsafe { self.enqueue(&step, stream) };
         // A refused call has queued nothing, while a part of a failed one may be in the stream.

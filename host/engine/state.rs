@@ -8,6 +8,7 @@ use avsg_device::params::ID_LIMIT;
 use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
+use crate::batch::named;
 use crate::plan::Plan;
 use crate::{Result, ensure, reserve, rows};
 
@@ -211,8 +212,8 @@ impl Engine {
             self.device.wait_for_tables()?;
         }
         let config = &self.resources.config;
-        for request in (0..plan.requests()).filter(|&request| plan.missed(request)) {
-            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
+        let named = named(&plan.state[..plan.requests]);
+        for (request, state) in named.filter(|&(request, _)| plan.missed(request)) {
             let misses = plan.misses(request);
             let table = config.table(plan.indexer, state);
             self.device.edit_table(&self.resources, table, &mut |words| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, named};
 use crate::plan::Plan;
 use crate::{Result, reserve};
 
@@ -105,8 +105,7 @@ impl Counters {
         self.total.hits += selected - misses;
         self.total.evictions += misses;
         let words = self.slots.div_ceil(64);
-        for (request, &state) in batch.state.iter().enumerate() {
-            let Ok(state) = usize::try_from(state) else { continue };
+        for (request, state) in named(batch.state) {
             let index = batch.indexer * self.states + state;
             let (table, generation) = (&mut self.tables[index], batch.generation[request]);
             let bits = &mut self.unused[index * words..][..words];
@@ -134,7 +133,6 @@ impl Counters {
         self.total.transferred_bytes += (rows * bytes) as u64;
     }
 
-    /// Counts a call in a caller's stream.
     pub fn queued(&mut self) {
         self.total.queued += 1;
     }

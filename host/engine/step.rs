@@ -18,7 +18,7 @@ impl Engine {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         self.begin();
         let start = Instant::now();
-        self.device.run(&self.resources, &Step::Plan(batch), plan)?;
+        self.device.run(&self.resources, &Step { batch: Some(batch), layer: None }, plan)?;
         self.counters.total.plan_time += start.elapsed();
         self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
@@ -47,7 +47,7 @@ impl Engine {
         check::indexer(&self.resources, layer, plan.indexer)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.check(plan, layer)?;
-        let step = Step::Transfer(Layer { number: layer, fresh });
+        let step = Step { batch: None, layer: Some(Layer { number: layer, fresh }) };
         let start = Instant::now();
         self.device.run(&self.resources, &step, plan)?;
         self.counters.total.transfer_time += start.elapsed();
@@ -80,7 +80,7 @@ impl Engine {
         check::indexer(&self.resources, layer, batch.indexer)?;
         self.begin();
         self.order.check_next(batch, layer)?;
-        let step = Step::PlanAndTransfer(batch, Layer { number: layer, fresh });
+        let step = Step { batch: Some(batch), layer: Some(Layer { number: layer, fresh }) };
         let start = Instant::now();
         let plan_time = self.device.run(&self.resources, &step, plan)?;
         self.counters.stepped(start.elapsed(), plan_time);

@@ -1,8 +1,8 @@
-//! The layout of a pool: rows in chunks, and chunks in the pool's file.
+//! The configuration of a pool, and its layout: rows in chunks, and chunks in the pool's file.
 
+use std::fmt;
 use std::sync::Arc;
 
-use super::pages::Pages;
 use crate::allocator::Allocator;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
@@ -13,6 +13,33 @@ use crate::{Result, ensure, invalid};
 pub const DEFAULT_CHUNK_BYTES: usize = 64 << 20;
 /// The page size in bytes that chunks are aligned to, because a device registers whole pages.
 pub(super) const PAGE: usize = 4096;
+
+/// The kind of pages that a pool has, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Explicit hugetlb pages of 1 GiB, which are tried only if the configuration names them.
+    Huge1G,
+    /// Explicit hugetlb pages of 2 MiB.
+    Huge2M,
+    /// Transparent hugepages over at least half of the pool.
+    Thp,
+    /// Pages of the base size, 4 KiB on x86.
+    Plain,
+    /// Memory of the caller, whose pages are not known.
+    Caller,
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Huge1G => "1 GiB hugepages",
+            Self::Huge2M => "2 MiB hugepages",
+            Self::Thp => "transparent hugepages",
+            Self::Plain => "plain pages",
+            Self::Caller => "the caller's memory",
+        })
+    }
+}
 
 /// The size and layout of a pool.
 #[derive(Debug, Clone)]

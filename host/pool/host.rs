@@ -5,17 +5,16 @@ use std::os::fd::OwnedFd;
 use std::ptr;
 use std::sync::Arc;
 
-use super::chunk::Chunk;
-use super::geometry::{Geometry, PAGE, PoolConfig, SegmentLayout};
-use super::layout::{DeviceStart, Start};
-use super::pages::Pages;
-use super::view::RowView;
-use super::write_lock::WriteLock;
-use super::{atomic_copy, ladder};
+use super::atomic_copy;
+use super::chunk::{Chunk, DeviceStart, RowView, Start};
+use super::file::{self, WriteLock};
+use super::geometry::{Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
+use super::layout::HostLayout;
 
 use crate::allocator::{Allocated, Allocator};
 use crate::fork::Birth;
 use crate::mapping::Mapping;
+use crate::overlap::{self, Content, Grid, Grids};
 use crate::rows::{self, RowFormat};
 use crate::{Result, ensure, reserve};
 
@@ -44,7 +43,8 @@ pub(super) enum Backing {
 /// The host pool. The [module](super) describes its layout and when a row may be read or written.
 pub struct HostPool {
     pub(super) geometry: Geometry,
-    // The pointers of both arrays are valid while `backing` is.
+    // The chunks stay mapped as long as the pool: `backing` owns them, or the caller of `from_layout`
+    // guarantees it. The methods of `&HostPool` access them only through `atomic_copy`.
     /// The ranges that a device registers.
     pub(super) chunks: Box<[Chunk]>,
     /// The first row of each chunk of rows, layer by layer and segment by segment.
@@ -57,13 +57,6 @@ pub struct HostPool {
     pub(super) birth: Birth,
 }
 
-// SAFETY: the chunks are memory of the process, not of a thread, and stay mapped as long as the
-// pool: `backing` owns them, or the caller of `from_layout` guarantees it.
-unsafe impl Send for HostPool {}
-// SAFETY: the methods of `&HostPool` access the chunks only through `atomic_copy`. Code that
-// dereferences the raw pointers keeps the rules in the module's documentation.
-unsafe impl Sync for HostPool {}
-
 impl HostPool {
     /// Returns the most bytes that [`Self::new`] allocates; with an allocator, what it is asked for.
     ///
@@ -74,7 +67,7 @@ impl HostPool {
         if config.allocator.is_some() {
             return Ok(total);
         }
-        ladder::mapped_len(total, config.pages)
+        file::mapped_len(total, config.pages)
     }
 
     /// Allocates a zeroed and populated pool and makes this process its writer.
@@ -87,7 +80,7 @@ impl HostPool {
         if let Some(allocator) = &config.allocator {
             return Self::from_allocator(geometry, allocator);
         }
-        let allocation = ladder::allocate(geometry.total(), config.pages)?;
+        let allocation = file::allocate(geometry.total(), config.pages)?;
         let lock = Some(WriteLock::acquire(&allocation.fd)?);
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
         let pages = (allocation.pages, allocation.huge_bytes);
@@ -118,7 +111,7 @@ impl HostPool {
         (pages, huge_bytes): (Pages, usize),
     ) -> Result<Self> {
         let start = |(index, chunk): (usize, &Chunk)| Start {
-            ptr: chunk.ptr(),
+            at: chunk.at(),
             device: DeviceStart::Registered(index, 0),
         };
         let mut starts = reserve::with_capacity("chunk table", chunks.len())?;
@@ -126,6 +119,52 @@ impl HostPool {
         let (starts, birth) = (starts.into(), Birth::now());
         let bytes = chunks.iter().map(Chunk::len).sum();
         Ok(Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth })
+    }
+
+    /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
+    /// the strides of `config.format` are ignored, except that the fresh rows keep the latter. Such
+    /// a pool cannot be exported.
+    ///
+    /// # Safety
+    /// - Each region is valid for reads and writes of its length until the pool is dropped, and a
+    ///   device address is that of registered memory as long.
+    /// - No two rows overlap.
+    /// - Other accesses to the rows keep the rules of the [module](super) for raw pointers.
+    ///
+    /// # Errors
+    /// If a number is out of range, a region is not in the address space, a part does not fit its
+    /// region, two rows overlap, or a row is in no part or in two.
+    pub unsafe fn from_layout(config: &PoolConfig, layout: &HostLayout<'_>) -> Result<Self> {
+        let (geometry, starts, chunks) = layout.resolve(config)?;
+        let lens = layout.regions.iter().map(|region| region.memory.len());
+        // Regions may overlap.
+        let bytes = lens.fold(0, usize::saturating_add);
+        let (backing, role, pages) = (Backing::Caller, Role::Writer, Pages::Caller);
+        let (huge_bytes, birth) = (0, Birth::now());
+        let pool =
+            Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth };
+        overlap::check(pool.grids(pool.starts.iter().map(|start| start.at.0.addr())))?;
+        if layout.regions.iter().any(|region| region.device_address.is_some()) {
+            overlap::check(pool.grids(pool.starts.iter().map(|start| match start.device {
+                DeviceStart::Address(address) => address as usize,
+                DeviceStart::Registered(..) => start.at.0.addr(),
+            })))?;
+        }
+        Ok(pool)
+    }
+
+    /// Returns the memory of the rows if the chunks begin at these addresses.
+    pub(crate) fn grids(
+        &self,
+        starts: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = Result<Grids>> {
+        let geometry = &self.geometry;
+        starts.enumerate().map(|(at, start)| {
+            let (layer, segment, first) = geometry.of_chunk(at);
+            let layout = &geometry.segments[segment];
+            let rows = (geometry.rows - first).min(1 << layout.shift);
+            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, layout.bytes])
+        })
     }
 
     /// Returns the format of a row.
@@ -285,14 +324,7 @@ impl HostPool {
 
 impl fmt::Debug for HostPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostPool")
-            .field("layers", &self.layers())
-            .field("rows", &self.rows())
-            .field("bytes", &self.bytes())
-            .field("chunks", &self.chunks.len())
-            .field("role", &self.role)
-            .field("pages", &self.pages)
-            .finish()
+        f.debug_struct("HostPool").field("geometry", &self.geometry).finish_non_exhaustive()
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, DeviceStart, Start};
 use super::geometry::{Geometry, PoolConfig};
+use crate::address::Address;
 use crate::overlap::{Content, Grid};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
 use crate::{Result, ensure, invalid, reserve};
@@ -50,22 +51,6 @@ pub struct HostLayout<'a> {
     pub strides: &'a [Strides],
     /// The parts, in any order, of rows that do not overlap.
     pub parts: &'a [Part],
-}
-
-/// The first row of a chunk.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Start {
-    pub ptr: *mut u8,
-    pub device: DeviceStart,
-}
-
-/// How a device addresses the first row of a chunk.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum DeviceStart {
-    /// The index of a registered range, and the bytes from its start.
-    Registered(usize, usize),
-    /// An address that the caller gave.
-    Address(u64),
 }
 
 /// A geometry, the first row of every chunk in the order of the chunk table, and the ranges that a
@@ -205,7 +190,7 @@ impl HostLayout<'_> {
                 + segment.first
                 + (part.rows.start >> segment.shift);
             let Some(start) = starts.get_mut(at) else { continue };
-            if start.replace(Start { ptr, device }).is_some() {
+            if start.replace(Start { at: Address(ptr), device }).is_some() {
                 let value = format!("{layer}, segment {}, row {}", part.segment, part.rows.start);
                 return Err(invalid!("layer" is value, but "two parts hold it";
                     "put each row into one part"));

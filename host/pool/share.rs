@@ -17,10 +17,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::geometry::{Geometry, PoolConfig};
+use super::file::WriteLock;
+use super::geometry::{Geometry, Pages, PoolConfig};
 use super::host::{Backing, HostPool, Role, chunks_in};
-use super::pages::Pages;
-use super::write_lock::{WriteLock, os};
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result, available_memory, ensure, invalid};
@@ -140,7 +139,7 @@ impl PoolExport {
                     count
                 }
                 Err(Errno::INTR) => 0,
-                Err(error) => return Err(socket_error("sendmsg", error.into())),
+                Err(error) => return Err(socket_error("sendmsg", error)),
             };
         }
         Ok(())
@@ -152,14 +151,14 @@ impl PoolExport {
     /// If no whole descriptor with a file arrives, or it is invalid.
     pub fn recv(socket: &UnixStream) -> Result<Self> {
         let (mut bytes, mut received, mut fd) = ([0; DESC_BYTES], 0, None);
-        let lost = || socket_error("recvmsg", io::ErrorKind::UnexpectedEof.into());
+        let lost = || socket_error("recvmsg", io::ErrorKind::UnexpectedEof);
         while received < DESC_BYTES {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let mut rest = [IoSliceMut::new(&mut bytes[received..])];
             let got = match recvmsg(socket, &mut rest, &mut control, RecvFlags::CMSG_CLOEXEC) {
                 Err(Errno::INTR) => continue,
-                got => got.map_err(|error| socket_error("recvmsg", error.into()))?,
+                got => got.map_err(|error| socket_error("recvmsg", error))?,
             };
             // The file is taken out before any check, so that it is closed if a check fails.
             fd = control.drain().fold(fd, |fd, message| match message {
@@ -188,17 +187,15 @@ impl HostPool {
                 "only a pool in memory of the system has a file to share";
                 "share that memory yourself and make a pool over it by a layout on both sides"));
         };
-        let dup = fd.try_clone().map_err(|source| Error::Os {
-            call: "fcntl(F_DUPFD_CLOEXEC)",
-            what: "the host pool's file".to_owned(),
-            source,
-            remedy: "raise ulimit -n",
-        })?;
+        let refused = |error| {
+            Error::os("fcntl(F_DUPFD_CLOEXEC)", "the host pool's file", error, "raise ulimit -n")
+        };
+        let fd = fd.try_clone().map_err(refused)?;
         let geometry = &self.geometry;
         let (layers, rows, chunk_bytes) = (geometry.layers, geometry.rows, geometry.chunk_bytes);
         let format = geometry.format.clone();
         let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) };
-        Ok(PoolExport { desc: PoolDesc { config }, fd: dup })
+        Ok(PoolExport { desc: PoolDesc { config }, fd })
     }
 
     /// Maps a pool that another process exported. A reader's mapping is read-only.
@@ -211,7 +208,8 @@ impl HostPool {
         let len = checked_len(&geometry, &fd)?;
         let lock = (role == Role::Writer).then(|| WriteLock::acquire(&fd)).transpose()?;
         let mapping = Mapping::shared(WHAT, fd.as_fd(), len, role == Role::Writer)?;
-        let kind = fs::fstatfs(&fd).map_err(|error| os("fstatfs", WHAT, error, FROM_EXPORT))?;
+        let kind =
+            fs::fstatfs(&fd).map_err(|error| Error::os("fstatfs", WHAT, error, FROM_EXPORT))?;
         let hugetlb = kind.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
         if !hugetlb {
             mapping.advise_huge();
@@ -270,7 +268,7 @@ const FROM_EXPORT: &str = "pass the file of a pool's export";
 /// Returns the length of the file in bytes, which must cover the geometry and be sealed against
 /// shrinking.
 fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
-    let stat = fs::fstat(fd).map_err(|error| os("fstat", WHAT, error, FROM_EXPORT))?;
+    let stat = fs::fstat(fd).map_err(|error| Error::os("fstat", WHAT, error, FROM_EXPORT))?;
     let need = geometry.total();
     // A pool's file is longer than the geometry by less than the largest page, 1 GiB.
     let len = usize::try_from(stat.st_size).unwrap_or(0);
@@ -289,12 +287,7 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
     }
 }
 
-fn socket_error(call: &'static str, source: io::Error) -> Error {
-    let what = "a pool descriptor and its file".to_owned();
-    Error::Os {
-        call,
-        what,
-        source,
-        remedy: "use a blocking unix socket that carries nothing else during the transfer",
-    }
+fn socket_error(call: &'static str, error: impl Into<io::Error>) -> Error {
+    let remedy = "use a blocking unix socket that carries nothing else during the transfer";
+    Error::os(call, "a pool descriptor and its file", error, remedy)
 }

@@ -16,6 +16,7 @@ pub mod distinct;
 pub mod ranges;
 pub mod roles;
 
+use avsg_device::machine::links::Links;
 use avsg_device::params::MAX_RETRIES;
 
 use crate::tape::code::{Need, Operand, Role};
@@ -223,6 +224,19 @@ impl Scope<'_> {
         }
     }
 
+    /// Checks the constants of a search, whose last columns are the links and the ids of slots.
+    fn links(&self, op: &Op, links: Links) -> Result<(), Why> {
+        let (planes, bits) = (op.columns.iter().rev(), [links.slot_bits, links.position_bits]);
+        for (&id, bits) in planes.zip(bits) {
+            let column = self.tape.column(id);
+            power(column)?;
+            if column.len.ilog2() != bits {
+                return Err(Why::Operands);
+            }
+        }
+        if links.retries > MAX_RETRIES { Err(Why::Operands) } else { Ok(()) }
+    }
+
     fn constants(&self, op: &Op) -> Result<(), Why> {
         let column = || self.tape.column(op.columns[0]);
         match op.code {
@@ -238,13 +252,7 @@ impl Scope<'_> {
             OpCode::Gather | OpCode::Scatter(_) | OpCode::GatherLife | OpCode::SetLife(_) => {
                 power(column())
             }
-            OpCode::Find(retries) | OpCode::FindFree(retries) if retries > MAX_RETRIES => {
-                Err(Why::Operands)
-            }
-            OpCode::Find(_) => power(self.tape.column(op.columns[3]))
-                .and_then(|()| power(self.tape.column(op.columns[4]))),
-            OpCode::FindFree(_) => power(self.tape.column(op.columns[2]))
-                .and_then(|()| power(self.tape.column(op.columns[3]))),
+            OpCode::Find(links) | OpCode::FindFree(links) => self.links(op, links),
             OpCode::StepLife(rule) => {
                 power(column())?;
                 idempotent(&rule)

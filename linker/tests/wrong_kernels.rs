@@ -3,6 +3,7 @@
 
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
+use avsg_device::machine::links::Links;
 use avsg_device::machine::{Indices, Machine};
 use avsg_device::params::Params;
 use avsg_linker::check::{Refused, Why, check};
@@ -297,6 +298,33 @@ fn overflow_is_refused_and_is_a_fault() {
     assert_eq!(sum.what, "a scalar overflows");
 }
 
+/// The links of a search in columns of 64 words.
+const LINKS: Links = Links {
+    retries: 3,
+    position_bits: 6,
+    slot_bits: 6,
+    multipliers: (5, 3),
+    fingerprint_shift: 3,
+    fingerprint_bits: 17,
+};
+
+#[test]
+fn a_search_must_fit_its_table() {
+    for links in [
+        Links { retries: 16, ..LINKS },
+        Links { position_bits: 5, ..LINKS },
+        Links { slot_bits: 7, ..LINKS },
+    ] {
+        let find_free = |m: Recorder<'_>, mut d: Memory<'_>| {
+            m.find_free(&links, &mut d.y, &d.x, d.n, [&d.x, &d.x]);
+        };
+        assert_eq!(refused(find_free), Why::Operands, "{links:?}");
+    }
+    let long =
+        faults(|m, mut d| m.find_free(&LINKS, &mut d.odd, &d.x, d.n * m.scalar(4), [&d.x; 2]));
+    assert!(long.what.contains("lane 63 is past the end of the column"), "{long}");
+}
+
 #[test]
 fn reading_poison_is_a_fault() {
     let unwritten = faults(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
@@ -311,6 +339,9 @@ fn reading_poison_is_a_fault() {
         m.sweep(d.n, |t| m.append(t, &mut d.more, m.eq_to(m.item(t, &d.list, 0), 1), [m.iota(t)]));
     });
     assert!(past_the_list.what.contains("poison"), "{past_the_list}");
+    // A search runs its definition, which gathers links that nothing wrote.
+    let links = faults(|m, mut d| m.find_free(&LINKS, &mut d.odd, &d.x, d.n, [&d.y, &d.x]));
+    assert!(links.op.starts_with("find odd <- free by x, ") && links.what.contains("poison"));
     // Lanes that the mask excludes may be poison.
     let harmless = record(|m, mut d| {
         m.sweep(d.n, |t| {

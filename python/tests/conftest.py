@@ -1,6 +1,7 @@
-"""What the tests of avsg share: a small deployment, and the tier."""
+"""What the tests of avsg share: a small deployment, arrays of other frameworks, and the tier."""
 
 import os
+import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +42,48 @@ class Deployment:
         picked = ids >= 0
         gathered = self.engine.buffer(layer)[state, slots[picked]]
         return int((gathered != self.rows[layer, ids[picked]]).any(axis=1).sum())
+
+
+class OnlyDlpack:
+    """An array that other code sees through DLPack alone."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __dlpack__(self, **options):
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+
+class Tensor:
+    """A torch tensor as this package sees it, of any type and on any device."""
+
+    def __init__(self, data, dtype, device):
+        self.data, self.shape, self.dtype = data, data.shape, f"torch.{dtype}"
+        self.device = types.SimpleNamespace(type=device, index=0)
+
+    def data_ptr(self):
+        return self.data.ctypes.data
+
+    def element_size(self):
+        return self.data.itemsize
+
+    def stride(self):
+        return tuple(step // self.data.itemsize for step in self.data.strides)
+
+
+def device_ints(*values):
+    """Returns a tensor of int32 on a device that only these tests know."""
+    return Tensor(np.array(values, np.int32), "int32", "npu")
+
+
+def device_batch():
+    """Returns a batch of one request on that device."""
+    per_request = {"state": 0, "generation": 1, "stable_len": -1, "seq_len": 100}
+    arrays = {name: device_ints(value) for name, value in per_request.items()}
+    return avsg.Batch(device_ints([0] * 16), cu_q=device_ints(0, 1), **arrays)
 
 
 @pytest.fixture

@@ -5,22 +5,10 @@ import gc
 
 import numpy as np
 import pytest
+from conftest import OnlyDlpack
 
 import avsg
 from avsg.memory import span
-
-
-class OnlyDlpack:
-    """An array that other code sees through DLPack alone."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def __dlpack__(self, **options):
-        return self.data.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.data.__dlpack_device__()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float32", "float64"])

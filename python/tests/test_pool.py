@@ -3,10 +3,10 @@
 import socket
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
+from conftest import Tensor
 
 import avsg
 
@@ -40,21 +40,9 @@ def test_blocks_cover_every_row_of_every_segment(rows, chunk_bytes):
         assert (pool.read_row(layer, rows - 1) == 7).all()
 
 
-class Bfloat16:
-    """A torch tensor of bfloat16 as this package sees it, which NumPy has no type for."""
-
-    def __init__(self, bits, device="cpu"):
-        self.bits, self.shape, self.dtype = bits, bits.shape, "torch.bfloat16"
-        self.device = types.SimpleNamespace(type=device)
-
-    def data_ptr(self):
-        return self.bits.ctypes.data
-
-    def element_size(self):
-        return 2
-
-    def stride(self):
-        return tuple(step // 2 for step in self.bits.strides)
+def bfloat16(bits, device="cpu"):
+    """Returns a tensor of a type that NumPy does not have."""
+    return Tensor(bits, "bfloat16", device)
 
 
 @pytest.mark.parametrize("chunk_bytes", [0, 64 * 48])
@@ -64,9 +52,9 @@ def test_rows_of_any_type_are_written(chunk_bytes):
     halves = bits[:, :24]
     for array, rows in [
         (halves.copy().view(np.float16), halves),
-        (Bfloat16(halves.copy()), halves),
-        (Bfloat16(halves), halves),
-        (Bfloat16(bits[:, ::-1][:, :24]), bits[:, ::-1][:, :24]),
+        (bfloat16(halves.copy()), halves),
+        (bfloat16(halves), halves),
+        (bfloat16(bits[:, ::-1][:, :24]), bits[:, ::-1][:, :24]),
         (halves.copy().view(np.float32).reshape(150, 2, 6), halves),
         (halves.copy().view(np.uint8), halves),
         (memoryview(halves.copy()), halves),
@@ -76,7 +64,7 @@ def test_rows_of_any_type_are_written(chunk_bytes):
         written = np.concatenate(pool.blocks(0))
         assert (written[37:187] == np.ascontiguousarray(rows).view(np.uint8)).all()
         assert not written[:37].any() and not written[187:].any()
-    pool.write_row(0, 5, Bfloat16(bits[3, :24]))
+    pool.write_row(0, 5, bfloat16(bits[3, :24]))
     assert (pool.read_row(0, 5) == bits[3, :24].view(np.uint8)).all()
     pool.write(0, 200, np.zeros((0, 48), np.uint8))
 
@@ -90,14 +78,14 @@ def test_refused_rows_change_nothing():
         (0, [ones[0], ones[1].astype(np.uint16)], "segment 1 has .* of uint16"),
         (0, [ones[0], np.uint8(1)], "segment 1 has .* but needs 8 bytes"),
         (0, [ones[0], ones[1][:4]], "segment 1 has 4 rows, but segment 0 has 8"),
-        (0, [ones[0], Bfloat16(np.ones((8, 4), np.uint16), "npu")], "segment 1 is on the device npu"),
+        (0, [ones[0], bfloat16(np.ones((8, 4), np.uint16), "npu")], "segment 1 is on the device npu"),
     ]:
         with pytest.raises(avsg.InvalidError, match=words):
             pool.write(0, first, *segments)
         assert not any(block.any() for segment in range(2) for block in pool.blocks(0, segment))
     for call in (pool.write_row, avsg.Pool.over):
         with pytest.raises(avsg.InvalidError, match="is on the device npu, but needs to be in host memory"):
-            on_device = Bfloat16(np.ones(12, np.uint16), "npu")
+            on_device = bfloat16(np.ones(12, np.uint16), "npu")
             call(0, 0, on_device) if call == pool.write_row else call(avsg.PoolShape(1, 1, 24), [on_device])
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from test_arrays import OnlyDlpack
-from test_streams import device_batch
+from conftest import OnlyDlpack, device_batch
 
 import avsg
 import avsg.engine

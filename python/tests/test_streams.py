@@ -3,8 +3,8 @@
 import sys
 import types
 
-import numpy as np
 import pytest
+from conftest import device_batch, device_ints
 
 import avsg
 from avsg.streams import current_stream, stream_address
@@ -13,31 +13,6 @@ from avsg.streams import current_stream, stream_address
 class Stream:
     def __init__(self, address):
         self.npu_stream = address
-
-
-class Tensor:
-    """A tensor of torch on a device that only this test knows."""
-
-    def __init__(self, data):
-        self.data, self.shape, self.dtype = data, data.shape, "torch.int32"
-        self.device = types.SimpleNamespace(type="npu", index=0)
-
-    def data_ptr(self):
-        return self.data.ctypes.data
-
-    def element_size(self):
-        return 4
-
-    def stride(self):
-        return tuple(step // 4 for step in self.data.strides)
-
-
-def device_batch():
-    def of(*values):
-        return Tensor(np.array(values, np.int32))
-
-    ids = Tensor(np.zeros((1, 16), np.int32))
-    return avsg.Batch(ids, cu_q=of(0, 1), state=of(0), generation=of(1), stable_len=of(-1), seq_len=of(100))
 
 
 def test_addresses_and_stream_objects_are_taken():
@@ -65,7 +40,7 @@ def test_device_arrays_are_refused_by_the_cpu_engine(deployment):
 
 
 def test_fresh_rows_are_where_the_batch_is(deployment):
-    fresh = avsg.Fresh(Tensor(np.zeros((1, 48), np.int32)))
+    fresh = avsg.Fresh(device_ints([0] * 48))
     for call in (deployment.engine.step, deployment.engine.append):
         with pytest.raises(avsg.InvalidError, match="the batch is on cpu and the fresh rows on npu"):
             call(deployment.batch, *([deployment.plan] if call == deployment.engine.step else []), 0, fresh)

@@ -10,7 +10,7 @@ pub mod points;
 mod ranges;
 mod report;
 mod show;
-mod stage_two;
+pub mod stage_two;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,6 @@ mod reuse;
 mod serving;
 #[cfg(test)]
 mod tests;
-mod transfer;
 
 use std::process::ExitCode;
 

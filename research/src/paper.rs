@@ -14,11 +14,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use avsg_cli::command::output;
 use avsg_cli::command::trace_options::PartOptions;
-use avsg_cli::{output_file, terminal};
+use avsg_cli::terminal;
 use clap::{Args, ValueEnum};
 
 use rates::Workload;
-use render::Page;
 use section::Section;
 
 /// A section of the report.
@@ -68,10 +67,10 @@ const MISSING: [(&str, &str); 7] = [
 /// Options of `avsg-research paper`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Markdown goes to standard output, unless an HTML file is named, which needs no other file. Each section \
-                  says which of its figures are replayed and which are modelled. Examples:\n  \
+    after_help = "Markdown goes to standard output. Each section says which of its figures are replayed and which are \
+                  modelled. Examples:\n  \
                   avsg-research paper\n  \
-                  avsg-research paper tests/data/nomicon-4k-k256.npz --html paper.html\n  \
+                  avsg-research paper tests/data/nomicon-4k-k256.npz\n  \
                   avsg-research paper --sections reuse,transfer"
 )]
 pub struct Options {
@@ -83,9 +82,6 @@ pub struct Options {
     /// Sections to compute [default: all]
     #[arg(long, value_enum, value_name = "NAME,..", value_delimiter = ',')]
     sections: Vec<Part>,
-    /// Write the report as one HTML file, with a bar for each figure
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
 }
 
 impl Options {
@@ -112,14 +108,8 @@ impl Options {
 
 /// Computes the report and writes it.
 pub fn run(options: &Options) -> Result<()> {
-    output_file::check(options.html.as_deref(), options.trace.as_deref())?;
     let sections = compute(options)?;
-    match &options.html {
-        Some(path) => {
-            Ok(output_file::write(path, text(options, &sections, render::html).as_bytes())?)
-        }
-        None => Ok(terminal::write(text(options, &sections, render::markdown).as_bytes())?),
-    }
+    Ok(terminal::write(text(options, &sections).as_bytes())?)
 }
 
 /// Computes the sections.
@@ -149,8 +139,8 @@ pub fn compute(options: &Options) -> Result<Vec<Section>> {
     sections
 }
 
-/// Returns the report in the form of `render`.
-fn text(options: &Options, sections: &[Section], render: fn(&Page<'_>) -> String) -> String {
+/// Returns the report as Markdown.
+fn text(options: &Options, sections: &[Section]) -> String {
     let lead = [
         format!(
             "Every figure of the paper that can be computed here stands beside the paper's. `{}` wrote this page.",
@@ -162,5 +152,5 @@ fn text(options: &Options, sections: &[Section], render: fn(&Page<'_>) -> String
          figure is a percentage."
             .to_owned(),
     ];
-    render(&Page { lead: &lead, sections, missing: &MISSING })
+    render::markdown(&lead, sections, &MISSING)
 }

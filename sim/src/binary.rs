@@ -1,16 +1,14 @@
 //! Kernel binaries: C++ for the shim, a library compiled from it, or the closures of the session.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, c_void};
+use std::path::Path;
 use std::sync::Arc;
-use std::{env, fmt, fs, thread};
-
-use libloading::Library;
+use std::{fs, thread};
 
 use crate::compile::{compile, store_source};
-use crate::cycles::Cycles;
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{Kernel, KernelFault};
+use crate::shim::{Kernels, Kind, Launch, Mode};
 
 /// Contents of a kernel file that selects the closures registered in the session.
 pub(crate) const CLOSURE_FILE: &[u8] = b"avsg-sim: kernels of the session\n";
@@ -64,7 +62,7 @@ impl Binary {
         let library = if path.extension().is_some_and(|e| e == "so") {
             Ok(path.to_owned())
         } else {
-            compile(path, &shim_folder())
+            compile(path, &[])
         };
         Self::shim(library.and_then(|library| Shim::load(&library, path)))
     }
@@ -75,7 +73,7 @@ impl Binary {
             return Ok(Self::Closure);
         }
         let source = store_source(text);
-        let library = source.and_then(|source| Ok((compile(&source, &shim_folder())?, source)));
+        let library = source.and_then(|source| Ok((compile(&source, &[])?, source)));
         Self::shim(library.and_then(|(library, source)| Shim::load(&library, &source)))
     }
 
@@ -89,62 +87,16 @@ impl Binary {
 pub fn compile_ahead(texts: &[impl AsRef<[u8]> + Sync]) {
     thread::scope(|scope| {
         for text in texts {
-            scope.spawn(|| {
-                store_source(text.as_ref()).and_then(|source| compile(&source, &shim_folder()))
-            });
+            scope.spawn(|| store_source(text.as_ref()).and_then(|source| compile(&source, &[])));
         }
     });
 }
 
-/// Returns the folder of the shim's headers: `AVSG_SHIM`, or the one in the source tree of this
-/// crate.
-fn shim_folder() -> PathBuf {
-    env::var_os("AVSG_SHIM")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../linker/shim"), PathBuf::from)
-}
-
-#[repr(C)]
-struct Region {
-    base: *const c_void,
-    len: u64,
-    kind: u32,
-}
-
-#[repr(C)]
-struct ShimOptions {
-    size: u32,
-    cores: u32,
-    seed: u64,
-    mode: u32,
-    regions: u32,
-    region: *const Region,
-    fault_block: i32,
-    peak_ub: *mut u32,
-    cycles: *const Cycles,
-}
-
-type LaunchFn = unsafe extern "C" fn(
-    kernel: *const c_char,
-    blocks: u32,
-    args: *const *mut c_void,
-    count: u32,
-    options: *const ShimOptions,
-    error: *mut c_char,
-    error_len: usize,
-) -> c_int;
-
-/// A library of kernels compiled against the shim.
+/// A library of kernels, and the text that was compiled; it is empty if the library was given.
+#[derive(Debug)]
 pub(crate) struct Shim {
-    library: Library,
-    launch: LaunchFn,
-    /// The text that was compiled; empty if the library was given.
+    kernels: Kernels,
     text: String,
-}
-
-impl fmt::Debug for Shim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shim").finish_non_exhaustive()
-    }
 }
 
 /// Parameters of a launch.
@@ -155,79 +107,41 @@ pub(crate) struct LaunchConfig<'a> {
     pub adversarial: bool,
     pub seed: u64,
     pub fault_block: Option<u32>,
-    pub cycles: *const Cycles,
 }
 
 impl Shim {
     fn load(library: &Path, source: &Path) -> Result<Self, String> {
-        // SAFETY: the file was compiled from a kernel and the shim, whose initialisers access only
-        // their own variables. For a `.so` the caller of `aclrtBinaryLoadFromFile` guarantees the
-        // same.
-        let library = unsafe { Library::new(library) }.map_err(|e| format!("{e}"))?;
-        // SAFETY: the shim defines the launcher with this signature.
-        let launch = unsafe { library.get::<LaunchFn>(c"avsg_shim_launch".to_bytes_with_nul()) };
-        let launch = *launch.map_err(|_| {
-            "the file has no function avsg_shim_launch; compile it against linker/shim".to_owned()
-        })?;
-        Ok(Self { library, launch, text: fs::read_to_string(source).unwrap_or_default() })
+        let text = fs::read_to_string(source).unwrap_or_default();
+        Ok(Self { kernels: Kernels::load(library)?, text })
     }
 
     /// Returns a kernel of the library; `None` if there is none of that name.
     pub fn kernel(self: &Arc<Self>, name: &CStr) -> Option<Code> {
+        let library = self.kernels.library();
         // SAFETY: the symbol is not used; only its presence is tested.
-        let symbol = unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) };
+        let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
         let sync_all = || waits_for_all(&self.text, &name.to_string_lossy());
         symbol.is_ok().then(|| Code::Shim(Arc::clone(self), sync_all()))
     }
 
-    pub fn launch(
+    /// Launches a kernel. The pages of all regions are accessible during the call.
+    fn launch(
         &self,
         config: &LaunchConfig<'_>,
         args: &[u64],
         regions: &[(u64, usize, bool)],
     ) -> Result<(), KernelFault> {
-        let regions: Vec<Region> = regions
-            .iter()
-            .map(|&(at, len, host)| Region {
-                base: at as *const c_void,
-                len: len as u64,
-                kind: u32::from(host),
-            })
-            .collect();
-        let options = ShimOptions {
-            size: size_of::<ShimOptions>() as u32,
-            cores: config.cores,
-            seed: config.seed,
-            mode: u32::from(config.adversarial),
-            regions: regions.len() as u32,
-            region: regions.as_ptr(),
-            fault_block: config.fault_block.map_or(-1, |block| block as i32),
-            peak_ub: core::ptr::null_mut(),
-            cycles: config.cycles,
-        };
-        let args: Vec<*mut c_void> = args.iter().map(|&arg| arg as *mut c_void).collect();
-        let name = CString::new(config.name).unwrap_or_default();
-        let mut error = [0u8; 2048];
-        // SAFETY: every pointer is valid during the call, and the pages of all regions are
-        // accessible. The shim refuses accesses of the kernel outside of the regions.
-        let code = unsafe {
-            (self.launch)(
-                name.as_ptr(),
-                config.blocks,
-                args.as_ptr(),
-                args.len() as u32,
-                &options,
-                error.as_mut_ptr().cast(),
-                error.len(),
-            )
-        };
-        let text = CStr::from_bytes_until_nul(&error).unwrap_or_default();
-        let text = text.to_string_lossy().into_owned();
-        match code {
-            0 => Ok(()),
-            3 => Err(KernelFault::Hang(text)),
-            _ => Err(KernelFault::Exception(text)),
-        }
+        let mode = if config.adversarial { Mode::Adversarial } else { Mode::InOrder };
+        let launch = Launch::new(config.name).blocks(config.blocks).cores(config.cores);
+        let launch = launch.mode(mode, config.seed).fault(config.fault_block);
+        let launch = args.iter().fold(launch, |launch, &arg| launch.raw(arg as *mut c_void));
+        let launch = regions.iter().fold(launch, |launch, &(at, len, host)| {
+            launch.register(at as *mut c_void, len, if host { Kind::Host } else { Kind::Device })
+        });
+        launch.run(&self.kernels).map(drop).map_err(|failure| match failure.code {
+            3 => KernelFault::Hang(failure.text),
+            _ => KernelFault::Exception(failure.text),
+        })
     }
 }
 

@@ -8,14 +8,15 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fs, io, iter, process};
+use std::{env, fs, io, iter, process};
 
 use crate::cache::cache_folder;
 use crate::compiler;
 
-/// Compiles `source` unless its library exists, and returns the library. `shim` is the folder of
-/// `kernel_operator.h`.
-pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
+/// Compiles `source` against the shim with some flags more, unless its library exists, and returns the
+/// library.
+pub(crate) fn compile(source: &Path, flags: &[&str]) -> Result<PathBuf, String> {
+    let shim = &shim_folder();
     let text = fs::read(source).map_err(|e| format!("{}: {e}", source.display()))?;
     let mut compiler = compiler::cpp().ok_or(
         "a C++ compiler is needed to run kernels in the simulator, and neither CXX nor the system's \
@@ -24,7 +25,7 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     // The command also has this process's environment, which does not change what is compiled.
     let words: Vec<_> = iter::once(compiler.get_program()).chain(compiler.get_args()).collect();
-    (&text, FLAGS, words, compiler::cpp_version()).hash(&mut hasher);
+    (&text, FLAGS, flags, words, compiler::cpp_version()).hash(&mut hasher);
     // A kernel file may include headers from its own folder.
     for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -39,6 +40,7 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
     let temporary = library.with_extension(format!("{}.tmp", process::id()));
     let done = compiler
         .args(FLAGS)
+        .args(flags)
         .arg("-I")
         .arg(shim)
         .args(["-x", "c++"])
@@ -72,6 +74,13 @@ pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
 /// Compiler flags. -g is left out because it takes a third of the compile time and the shim's
 /// messages name the lines. -O1 takes a third more time than -Og, and its kernels are not faster.
 const FLAGS: [&str; 5] = ["-std=c++17", "-Og", "-fPIC", "-shared", "-pthread"];
+
+/// Returns the folder of the shim's headers: `AVSG_SHIM`, or the one in the source tree of this
+/// crate.
+fn shim_folder() -> PathBuf {
+    env::var_os("AVSG_SHIM")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../linker/shim"), PathBuf::from)
+}
 
 /// A lock for each file of the cache that this process used.
 static LOCKS: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());

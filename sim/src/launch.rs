@@ -88,7 +88,6 @@ fn execute(
             Some(LaunchFault::Exception(block)) => Some(block),
             _ => None,
         },
-        cycles: std::ptr::null(),
     };
     let ended = launch.code.launch(&config, &args, &regions);
     let written = match fault {

@@ -32,14 +32,13 @@ mod options;
 mod registry;
 mod schedule;
 mod session;
+pub mod shim;
 mod stream;
 mod task;
-pub mod timed;
 
 /// The types and constants of the runtime: the bindings that the host uses.
 #[expect(missing_docs, reason = "generated from acl.h, which has the comments")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
-#[expect(clippy::undocumented_unsafe_blocks, reason = "generated")]
 #[rustfmt::skip]
 #[path = "../../host/ascend/acl/sys.rs"]
 pub mod sys;

@@ -39,7 +39,7 @@ fn prepare(session: &Session, address: Handle) -> Prepared {
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     let mut binary = null_mut();
     // The runtime refuses options without an entry.
-    let mut none = sys::aclrtBinaryLoadOptions::default();
+    let mut none = sys::aclrtBinaryLoadOptions { options: null_mut(), numOpt: 0 };
     assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), &mut none, &mut binary)), INVALID);
     assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), null_mut(), &mut binary)), OK);
     let (mut function, mut args) = (null_mut(), null_mut());
@@ -128,7 +128,8 @@ fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
     assert_eq!(code!(aclrtBinaryLoadFromData(data, len, null(), &mut binary)), 100_000);
     assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &good, null_mut())), 100_000);
     assert_eq!(code!(aclrtBinaryLoadFromData(data, 0, &good, &mut binary)), INVALID);
-    for bad in [options(&mut cube), options(&mut lazy), sys::aclrtBinaryLoadOptions::default()] {
+    let none = sys::aclrtBinaryLoadOptions { options: null_mut(), numOpt: 0 };
+    for bad in [options(&mut cube), options(&mut lazy), none] {
         assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &bad, &mut binary)), INVALID);
     }
     assert!(binary.is_null(), "a call that failed gives nothing");

@@ -9,9 +9,7 @@ struct Counting;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// Blocks that are allocated at the moment.
-static LIVE: AtomicIsize = AtomicIsize::new(0);
-/// Their bytes.
+/// Bytes that are allocated at the moment.
 static LIVE_BYTES: AtomicIsize = AtomicIsize::new(0);
 /// Allocations until one fails; 0 if none shall.
 static UNTIL_FAILURE: AtomicUsize = AtomicUsize::new(0);
@@ -37,14 +35,12 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
         let block = unsafe { System.alloc(layout) };
         if !block.is_null() {
-            LIVE.fetch_add(1, Ordering::Relaxed);
             LIVE_BYTES.fetch_add(layout.size() as isize, Ordering::Relaxed);
         }
         block
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count();
-        LIVE.fetch_sub(1, Ordering::Relaxed);
         LIVE_BYTES.fetch_sub(layout.size() as isize, Ordering::Relaxed);
         // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.dealloc(ptr, layout) }
@@ -72,11 +68,6 @@ pub fn calls(run: impl FnOnce()) -> usize {
     run();
     ARMED.store(false, Ordering::SeqCst);
     CALLS.load(Ordering::SeqCst)
-}
-
-/// Returns the number of blocks that are allocated at the moment.
-pub fn live() -> isize {
-    LIVE.load(Ordering::SeqCst)
 }
 
 /// Returns the bytes that are allocated at the moment.

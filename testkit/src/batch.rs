@@ -3,7 +3,7 @@
 use avsg::engine::Batch;
 
 /// The arrays of a [`Batch`]. The words of `ids` between rows must not be read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OwnedBatch {
     /// K, the number of ids per row.
     pub k: usize,
@@ -32,43 +32,22 @@ pub struct OwnedBatch {
 impl OwnedBatch {
     /// Returns a batch without requests, with `gap` unused words between rows of `k` ids.
     pub fn new(k: usize, gap: usize) -> Self {
-        let (ids, cu_q, blocks) = (Vec::new(), vec![0], Vec::new());
-        let [state, generation, stable, seq] = [(); 4].map(|()| Vec::new());
-        let stride = k + gap;
-        Self {
-            k,
-            stride,
-            ids,
-            cu_q,
-            state,
-            generation,
-            stable,
-            seq,
-            blocks,
-            block_stride: 0,
-            indexer: 0,
-        }
+        Self { k, stride: k + gap, cu_q: vec![0], ..Self::default() }
     }
 
     /// Returns zeroed arrays for a batch of `requests` requests with `blocks` blocks each and
     /// `rows` rows.
     pub fn zeroed(k: usize, requests: usize, rows: usize, blocks: usize) -> Self {
-        let [state, generation, stable, seq] = [(); 4].map(|()| vec![0; requests]);
-        let (ids, cu_q, table) =
-            (vec![0; rows * k], vec![0; requests + 1], vec![0; requests * blocks]);
-        let (stride, blocks, block_stride) = (k, table, blocks);
         Self {
-            k,
-            stride,
-            ids,
-            cu_q,
-            state,
-            generation,
-            stable,
-            seq,
-            blocks,
-            block_stride,
-            indexer: 0,
+            ids: vec![0; rows * k],
+            cu_q: vec![0; requests + 1],
+            state: vec![0; requests],
+            generation: vec![0; requests],
+            stable: vec![0; requests],
+            seq: vec![0; requests],
+            blocks: vec![0; requests * blocks],
+            block_stride: blocks,
+            ..Self::new(k, 0)
         }
     }
 

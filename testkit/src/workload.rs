@@ -8,8 +8,6 @@ mod pool_model;
 mod run;
 mod setting;
 mod shape;
-#[cfg(feature = "strategies")]
-pub mod strategies;
 mod verify;
 
 pub use draw::{DEVICE_SHAPES, FIXED_SIZE_FORM, MIXED_ACTIONS, long_workload, random_step};
@@ -17,7 +15,6 @@ pub use driver::{StepInput, WorkloadDriver};
 pub use run::{append, run, transfer};
 pub use setting::EngineSetting;
 pub use shape::{ROWS_PER_REQUEST, Shape};
-pub use verify::check_shares;
 
 /// One request in one step. Fields are read modulo their ranges.
 #[derive(Clone, Debug)]

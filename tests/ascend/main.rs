@@ -25,6 +25,7 @@ mod shared_context;
 mod slot_shapes;
 mod small;
 mod smallest_runtime;
+mod strategies;
 mod streams;
 mod workloads;
 mod wrong_words;

@@ -1,12 +1,12 @@
-//! Geometries, configurations and row formats out of range are refused when an engine or a pool is made.
+//! Geometries and configurations out of range are refused when an engine is made.
 
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Config, Engine};
-use avsg::pool::{Chunk, HostLayout, HostPool, Pages, Part, PoolConfig, Region};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
 use avsg_testkit::fixture;
 
-use crate::{TestEngine, expect_error, format, params};
+use crate::{expect_error, format, params};
 
 #[test]
 fn geometries_out_of_range_are_refused() {
@@ -66,24 +66,6 @@ fn engine_configurations_out_of_range_are_refused() {
         let parts = [&format!("cores is {cores}")[..], "1..=1024"];
         expect_error(Engine::new(config(1, cores), pool()), &parts);
     }
-}
-
-#[test]
-fn row_formats_pools_and_block_tables_out_of_range_are_refused() {
-    expect_error(RowFormat::single(0), &["segment bytes is 0", "at least 1"]);
-    expect_error(RowFormat::segments(&[]), &["segment count is 0", "1 to 4"]);
-    expect_error(RowFormat::segments(&[1; 5]), &["segment count is 5", "1 to 4"]);
-    let config = |rows| PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, rows, format()) };
-    expect_error(HostPool::new(&config(1 << 50)), &["host pool is", "memory", "fewer rows"]);
-    expect_error(HostPool::new(&config(usize::MAX)), &["pool geometry is", "address space"]);
-    expect_error(HostPool::new(&config(0)), &["rows is 0", "at least 1"]);
-    let b = TestEngine::new();
-    for page in [3, 48, 128, usize::MAX] {
-        let parts = [&format!("page is {page}")[..], "divide the 64 slots", "power of two"];
-        expect_error(b.engine.buffer().block_table(0, page), &parts);
-    }
-    expect_error(b.engine.buffer().block_table(2, 16), &["state is 2", "there are 2"]);
-    assert_eq!(b.engine.buffer().block_table(1, 16).unwrap(), 4..8);
 }
 
 /// Kernels address host rows with 32-bit words.

@@ -6,57 +6,26 @@
 
 namespace {
 
-void check(avsg_status status, const char *call) {
-    if (status == AVSG_OK) return;
-    throw std::runtime_error(std::string(call) + ": " + avsg_status_name(status) + ": " + avsg_last_error());
-}
-#define CHECK(call) check((call), #call)
-
-// Returns a zeroed struct of the C interface with its size set.
-template <class T>
-T sized() {
-    T value;
-    std::memset(&value, 0, sizeof value);
-    value.size = sizeof value;
-    return value;
-}
-
-avsg_i32s array(const std::vector<int32_t> &values) { return {values.data(), values.size()}; }
-
 // The arrays of a batch with one request.
 struct OneRequest {
     std::vector<int32_t> cu_q, state{0}, generation, stable_len, seq_len;
-    avsg_batch batch = sized<avsg_batch>();
+    avsg_batch batch = avsg::init<avsg_batch>();
 
     OneRequest(const std::vector<int32_t> &ids, int32_t rows, int32_t number, int32_t stable, int32_t length)
         : cu_q{0, rows}, generation{number}, stable_len{stable}, seq_len{length} {
-        batch.ids = array(ids);
+        batch.ids = avsg::ints(ids);
         batch.k = batch.ids_stride = ids.size() / static_cast<size_t>(rows);
-        batch.cu_q = array(cu_q);
-        batch.state = array(state);
-        batch.generation = array(generation);
-        batch.stable_len = array(stable_len);
-        batch.seq_len = array(seq_len);
+        batch.cu_q = avsg::ints(cu_q);
+        batch.state = avsg::ints(state);
+        batch.generation = avsg::ints(generation);
+        batch.stable_len = avsg::ints(stable_len);
+        batch.seq_len = avsg::ints(seq_len);
     }
 };
-
-avsg_fresh fresh_of(const std::vector<uint8_t> &rows) {
-    auto fresh = sized<avsg_fresh>();
-    fresh.segments = 1;
-    fresh.data[0] = rows.data();
-    fresh.bytes[0] = rows.size();
-    return fresh;
-}
 
 uint8_t *row_of(ggml_tensor *cache, size_t cell) { return static_cast<uint8_t *>(cache->data) + cell * cache->nb[1]; }
 
 }  // namespace
-
-Group::~Group() {
-    avsg_plan_destroy(plan_);
-    avsg_engine_destroy(engine_);
-    avsg_pool_destroy(pool_);
-}
 
 bool Group::has(int layer) const { return std::find(layers_.begin(), layers_.end(), layer) != layers_.end(); }
 
@@ -68,27 +37,26 @@ void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_t
     settings_ = settings;
     for (int layer : layers_) caches_.push_back(caches[static_cast<size_t>(layer)]);
     row_bytes_ = caches_[0]->nb[1];
-    auto pool = sized<avsg_pool_config>();
+    auto pool = avsg::init<avsg_pool_config>();
     pool.layers = layers_.size();
     pool.rows = settings.context;
     pool.segments = 1;
     pool.segment_bytes[0] = row_bytes_;
-    CHECK(avsg_pool_create(&pool, &pool_));
-    auto engine = sized<avsg_engine_config>();
+    pool_.emplace(pool);
+    auto engine = avsg::init<avsg_engine_config>();
     engine.k = k;
     engine.tokens = settings.tokens;
     engine.slots = settings.slots;
     engine.states = engine.cores = 1;
-    CHECK(avsg_engine_create(&engine, pool_, &engine_));
-    CHECK(avsg_plan_create(engine_, settings.tokens, 1, &plan_));
-    out_ = sized<avsg_plan_arrays>();
-    CHECK(avsg_plan_get_arrays(plan_, AVSG_MEMORY_HOST, &out_));
+    engine_.emplace(engine, *pool_);
+    plan_.emplace(*engine_, settings.tokens, 1);
+    out_ = plan_->arrays();
     fresh_.resize(layers_.size());
     attended_.assign(layers_.size(), true);
     occupant_.assign(settings.slots, -1);
     for (size_t layer = 0; layer < layers_.size(); layer++) {
         for (size_t id = 0; id < static_cast<size_t>(length); id++) {
-            CHECK(avsg_pool_write_row(pool_, layer, id, row_of(caches_[layer], id), row_bytes_));
+            pool_->write_row(layer, id, {row_of(caches_[layer], id), row_bytes_});
         }
     }
 }
@@ -138,15 +106,14 @@ void Group::plan() {
     OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, missed ? -1 : stable_, stable_ + drawn_);
     {
         Lap lap(times.plan);
-        CHECK(avsg_engine_plan(engine_, &request.batch, plan_, nullptr));
+        engine_->plan(request.batch, *plan_);
     }
     Lap lap(times.harness);
     count();
 }
 
 void Group::count() {
-    auto counters = sized<avsg_plan_counters>();
-    CHECK(avsg_plan_get_counters(plan_, &counters));
+    const auto counters = plan_->counters();
     size_t layers = layers_.size();
     step_bytes_ = counters.misses * row_bytes_;
     counts.bytes += step_bytes_ * layers;
@@ -171,13 +138,13 @@ void Group::count() {
 void Group::attend(size_t layer) {
     if (settings_.fault == Fault::MissedInvalidation) {
         for (size_t g = 0; g < static_cast<size_t>(drawn_); g++) {
-            CHECK(avsg_pool_write_row(pool_, layer, static_cast<size_t>(stable_) + g, &fresh_[layer][g * row_bytes_], row_bytes_));
+            pool_->write_row(layer, static_cast<size_t>(stable_) + g, {&fresh_[layer][g * row_bytes_], row_bytes_});
         }
     }
-    avsg_fresh fresh = fresh_of(fresh_[layer]);
+    const auto fresh = avsg::fresh(fresh_[layer]);
     {
         Lap lap(times.copy);
-        CHECK(avsg_engine_transfer(engine_, plan_, layer, &fresh, nullptr));
+        engine_->transfer(*plan_, layer, &fresh);
     }
     put_back(layer);
     append(layer);
@@ -189,8 +156,7 @@ void Group::put_back(size_t layer) {
     ggml_tensor *cache = caches_[layer];
     // Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
     std::memset(cache->data, 0xFF, ggml_nbytes(cache));
-    auto buffer = sized<avsg_buffer>();
-    CHECK(avsg_engine_get_buffer(engine_, layer, 0, &buffer));
+    const auto buffer = engine_->buffer(layer, 0);
     size_t k = ids_.size() / static_cast<size_t>(drawn_);
     for (size_t at = 0; at < ids_.size(); at++) {
         if (ids_[at] < 0) continue;
@@ -208,8 +174,7 @@ void Group::append(size_t layer) {
     if (settings_.fault == Fault::StaleRow && step_ == settings_.fault_step) return;
     Lap lap(times.copy);
     OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, stable_, stable_ + drawn_);
-    avsg_fresh fresh = fresh_of(fresh_[layer]);
-    CHECK(avsg_engine_append(engine_, &request.batch, layer, &fresh, nullptr));
+    engine_->append(request.batch, layer, avsg::fresh(fresh_[layer]));
 }
 
 void Group::finish() const {

@@ -4,8 +4,9 @@
 #include "hook.hpp"
 #include "times.hpp"
 
-#include <avsg.h>
+#include <avsg.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,6 @@ struct Counts {
 class Group {
   public:
     explicit Group(int first) : layers_{first} {}
-    ~Group();
-    Group(const Group &) = delete;
-    Group &operator=(const Group &) = delete;
 
     void add(int layer) { layers_.push_back(layer); }
     bool has(int layer) const;
@@ -83,9 +81,9 @@ class Group {
     int32_t stable_ = 0, drawn_ = 0;
     int step_ = 0;  // counts from 1
     std::vector<bool> attended_;
-    avsg_pool *pool_ = nullptr;
-    avsg_engine *engine_ = nullptr;
-    avsg_plan *plan_ = nullptr;
+    std::optional<avsg::Pool> pool_;
+    std::optional<avsg::Engine> engine_;
+    std::optional<avsg::Plan> plan_;
     avsg_plan_arrays out_{};
     std::vector<int32_t> ids_;
     std::vector<std::vector<uint8_t>> fresh_;  // of each layer

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use avsg::ascend::acl::{Context, sys};
 use avsg_capi::avsg_allocator;
 
-use crate::device_arrays::context_of;
+use crate::device::context_of;
 use crate::sized;
 
 /// What each byte of new memory has.

@@ -1,92 +1,31 @@
-//! A step's arrays in device memory, and handles on a device whose runtime library is found by
-//! path.
+//! A step's arrays in device memory.
 
-use std::ffi::{CStr, CString, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::ffi::c_void;
 use std::ptr::without_provenance;
 use std::sync::Arc;
 
-use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::ascend::simulated;
+use avsg::ascend::acl::Context;
 use avsg::engine::DeviceArray;
 use avsg_capi::*;
-use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
-use avsg_testkit::fresh::FreshRows;
 
-use crate::workload::{self, SLOTS, params};
 use crate::*;
-
-/// Creates handles on "cpu", "ascend-sim", or "ascend", with the geometry of [`params`]. "ascend"
-/// runs the code of a real device over a runtime library found by path, which is the simulator's.
-pub fn handles_on(device: &'static CStr) -> Handles {
-    handles_with(device, |_| ())
-}
-
-/// Does the same after `set` has changed the configuration.
-pub fn handles_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config)) -> Handles {
-    let mut config = config_on(device);
-    (config.cores, config.slots) = (3, SLOTS);
-    set(&mut config);
-    let (runtime, kernels, mut ascend): (CString, CString, avsg_ascend);
-    if device == c"ascend" {
-        let emitted = simulated::emit(&params()).unwrap();
-        (runtime, kernels) = (c_path(&simulator_library()), c_path(&emitted));
-        ascend = sized();
-        (ascend.runtime, ascend.kernels) = (runtime.as_ptr(), kernels.as_ptr());
-        config.ascend = &ascend;
-    }
-    Handles::with_rows(workload::POOL_ROWS, &config, context_of(device))
-}
-
-/// Returns the context of "ascend-sim", or of "ascend" over the simulator's library; None for "cpu".
-pub fn context_of(device: &CStr) -> Option<Arc<Context>> {
-    match device.to_bytes() {
-        b"cpu" => None,
-        b"ascend" => {
-            let acl = Acl::open(&Source::Path(simulator_library())).unwrap();
-            Some(Context::for_device(Arc::new(acl), 0).unwrap())
-        }
-        _ => Some(simulated::context().unwrap()),
-    }
-}
-
-/// Returns a path as a C string.
-pub fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).unwrap()
-}
-
-/// Returns the path of the simulator's shared library, which cargo builds as a dependency of the
-/// test.
-pub fn simulator_library() -> PathBuf {
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let name = "libavsg_ascendcl_sim.so";
-    let candidates = [deps.join(name), deps.parent().unwrap().join(name)];
-    candidates.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
-}
 
 /// The structs that a C program passes with a stream, and the device memory that they point to.
 pub struct DeviceStep {
     /// The batch.
     pub batch: avsg_batch,
-    /// The fresh rows of each layer.
-    pub fresh: [avsg_fresh; 2],
-    memory: DeviceArrays,
+    /// The fresh rows, which both layers share.
+    pub fresh: avsg_fresh,
+    _memory: DeviceArrays,
 }
 
 impl DeviceStep {
     /// Allocates device memory for a step and copies the step to it.
-    pub fn new(context: &Arc<Context>, arrays: &Arrays) -> Self {
-        let rows = [arrays.rows.clone(), arrays.rows.clone()];
-        let device = Self::allocate(context, arrays, &rows);
-        device.write(arrays, &rows);
-        device
-    }
-
-    /// Allocates device memory for the arrays of one step, with the lengths of `like` and `rows`.
-    pub fn allocate(context: &Arc<Context>, like: &OwnedBatch, rows: &[FreshRows; 2]) -> Self {
-        let memory = DeviceArrays::new(context, like, rows).unwrap();
+    pub fn new(context: &Arc<Context>, step: &Arrays) -> Self {
+        let rows = std::slice::from_ref(&step.rows);
+        let memory = DeviceArrays::new(context, step, rows).unwrap();
+        memory.write(step, rows).unwrap();
         let on_device = memory.batch();
         let array =
             |a: DeviceArray| avsg_i32s { data: without_provenance(a.address as usize), len: a.len };
@@ -98,20 +37,12 @@ impl DeviceStep {
             stable_len: array(on_device.stable_len),
             seq_len: array(on_device.seq_len),
             block_table: array(on_device.block_table),
-            ..c_batch(like)
+            ..step.batch()
         };
-        let fresh = [0, 1].map(|layer| {
-            let mut fresh = c_fresh(&rows[layer]);
-            for (data, rows) in fresh.data.iter_mut().zip(memory.fresh(layer)) {
-                *data = without_provenance::<c_void>(rows.address as usize);
-            }
-            fresh
-        });
-        Self { batch, fresh, memory }
-    }
-
-    /// Copies a step to the device memory.
-    pub fn write(&self, step: &OwnedBatch, rows: &[FreshRows]) {
-        self.memory.write(step, rows).unwrap();
+        let mut fresh = step.fresh();
+        for (data, rows) in fresh.data.iter_mut().zip(memory.fresh(0)) {
+            *data = without_provenance::<c_void>(rows.address as usize);
+        }
+        Self { batch, fresh, _memory: memory }
     }
 }

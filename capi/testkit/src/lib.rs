@@ -1,11 +1,12 @@
 //! What tests of the C ABI share: structs as a C program fills them ([`sized`], [`pool_config`],
-//! [`Arrays`]), a pool, an engine and a plan ([`Handles`]), steps in device memory
-//! ([`device_arrays`]), random steps ([`workload`]), an [`allocator`], and assertions on the status and
-//! message of a call ([`ok`], [`expect_error`]).
+//! [`Arrays`]), a pool, an engine and a plan ([`Handles`]), rows and slots in a caller's memory
+//! ([`caller_memory`]), devices by name ([`device`]), steps in device memory ([`device_arrays`]), an
+//! [`allocator`], and assertions on the status and message of a call ([`ok`], [`expect_error`]).
 
 pub mod allocator;
+pub mod caller_memory;
+pub mod device;
 pub mod device_arrays;
-pub mod workload;
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
@@ -14,7 +15,6 @@ use std::ptr::{null, null_mut};
 use std::sync::{Arc, LazyLock};
 
 use avsg::ascend::acl::Context;
-use avsg::ascend::simulated;
 use avsg::rows::RowFormat;
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
@@ -24,6 +24,8 @@ use avsg_testkit::content::fill_row;
 use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory;
+
+use device::context_of;
 
 /// Returns a struct of the header, zeroed, with its `size` set.
 pub fn sized<T>() -> T {
@@ -161,29 +163,33 @@ impl Handles {
 
     /// Creates handles on "cpu" or "ascend-sim" with [`config_on`].
     pub fn on(device: &'static CStr) -> Self {
-        let context = (device != c"cpu").then(|| simulated::context().unwrap());
-        Self::with_rows(ROWS, &config_on(device), context)
+        Self::create(&pool_config(), &config_on(device))
     }
 
-    /// Creates handles with a pool of `rows` rows per layer and with this configuration; `context`
-    /// is a context of the engine's device, or None on "cpu".
-    pub fn with_rows(
-        rows: usize,
-        config: &avsg_engine_config,
-        context: Option<Arc<Context>>,
-    ) -> Self {
-        let mut handles = Self { context, ..Self::from_raw(null_mut(), null_mut(), null_mut()) };
-        let pool = avsg_pool_config { rows, ..pool_config() };
-        // SAFETY: the structs have their `size` set, and the out-pointers are fields of `handles`.
+    /// Creates handles with these configurations.
+    pub fn create(pool: &avsg_pool_config, config: &avsg_engine_config) -> Self {
+        let mut handles = Self::from_raw(null_mut(), null_mut(), null_mut());
+        // SAFETY: the structs have their `size` set, the name of a device is NULL or a string, and the
+        // out-pointers are fields of `handles`.
         unsafe {
-            ok(avsg_pool_create(&pool, &mut handles.pool));
+            if !config.device.is_null() {
+                handles.context = context_of(CStr::from_ptr(config.device));
+            }
+            ok(avsg_pool_create(pool, &mut handles.pool));
             for layer in 0..2 {
-                (0..rows).for_each(|i| handles.write_row(layer, i, &row(layer, i)));
+                (0..pool.rows).for_each(|i| handles.write_row(layer, i, &row(layer, i)));
             }
             ok(avsg_engine_create(config, handles.pool, &mut handles.engine));
             ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
         }
         handles
+    }
+
+    /// Calls `avsg_engine_append` with host arrays and returns its status.
+    pub fn append(&self, owned: &OwnedBatch, rows: &FreshRows, layer: usize) -> avsg_status {
+        let (batch, fresh) = (c_batch(owned), c_fresh(rows));
+        // SAFETY: `owned` and `rows` own the arrays of the batch and the fresh rows.
+        unsafe { avsg_engine_append(self.engine, &batch, layer, &fresh, null_mut()) }
     }
 
     /// Writes row `index` of a layer of the pool.

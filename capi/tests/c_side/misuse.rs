@@ -39,9 +39,7 @@ const NO_STREAM: *mut c_void = null_mut();
 unsafe extern "C" fn ignore(_: *mut c_void, _: i32, _: *const c_char) {}
 
 fn workers_config() -> avsg_workers_config {
-    let mut config: avsg_workers_config = sized();
-    config.threads = 1;
-    config
+    avsg_workers_config { threads: 1, ..sized() }
 }
 
 fn on_workers(workers: *mut avsg_workers) -> avsg_engine_config {

@@ -4,67 +4,29 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use avsg_capi::*;
+use avsg_capi_testkit::caller_memory::{part, region};
 use avsg_capi_testkit::*;
 
 use super::models::{Memory, PoolModel, SEGMENTS};
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
 
-/// Where the rows of a region are.
-struct RegionShape {
-    block_rows: usize,
-    block_stride: usize,
-    row_stride: [usize; 2],
-    layer_stride: usize,
-    offset: [usize; 2],
-    bytes: usize,
-}
+/// Rows of a block, and bytes from one row of a segment to the next.
+const BLOCK_ROWS: usize = 16;
+const ROW_STRIDE: [usize; 2] = [32, 17];
+/// Bytes of a layer in a block, the rows of its first segment and those of its second one; and of a block.
+const LAYER: usize = BLOCK_ROWS * (32 + 17);
+const BLOCK: usize = 2 * LAYER + 100;
+/// Bytes from the start of a region to the first row of each segment.
+const OFFSET: [usize; 2] = [0, BLOCK_ROWS * 32];
 
-impl RegionShape {
-    fn new(kind: usize, rows: usize) -> Self {
-        match kind {
-            // Layer-major, with padded rows.
-            0 => Self {
-                block_rows: 0,
-                block_stride: 0,
-                row_stride: [31, 17],
-                layer_stride: rows * 48 + 5,
-                offset: [0, rows * 31],
-                bytes: 2 * (rows * 48 + 5),
-            },
-            // Token-major: both layers of a row, and padding.
-            1 => Self {
-                block_rows: 0,
-                block_stride: 0,
-                row_stride: [86; 2],
-                layer_stride: ROW,
-                offset: [0, SEGMENTS[0]],
-                bytes: rows * 86,
-            },
-            // Block-major: the rows of both segments in both layers, and padding.
-            _ => Self {
-                block_rows: 16,
-                block_stride: 2 * 16 * 49 + 100,
-                row_stride: [32, 17],
-                layer_stride: 16 * 49,
-                offset: [0, 16 * 32],
-                bytes: rows / 16 * (2 * 16 * 49 + 100),
-            },
-        }
-    }
-
-    /// Returns the start and length of each segment of each row.
-    fn rows(&self, rows: usize) -> impl Iterator<Item = (usize, usize)> {
-        let block = if self.block_rows == 0 { usize::MAX } else { self.block_rows };
-        let indices = (0..rows * 4).map(|n| (n / 4, n / 2 % 2, n % 2));
-        indices.map(move |(row, layer, segment)| {
-            let at = self.offset[segment]
-                + layer * self.layer_stride
-                + row / block * self.block_stride
-                + row % block * self.row_stride[segment];
-            (at, SEGMENTS[segment])
-        })
-    }
+/// Returns the start and length of each segment of each row of a region.
+fn segments_of(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+    let indices = (0..rows * 4).map(|n| (n / 4, n / 2 % 2, n % 2));
+    indices.map(|(row, layer, segment)| {
+        let in_block = OFFSET[segment] + row % BLOCK_ROWS * ROW_STRIDE[segment];
+        (row / BLOCK_ROWS * BLOCK + layer * LAYER + in_block, SEGMENTS[segment])
+    })
 }
 
 impl RandomCaller<'_> {
@@ -111,33 +73,26 @@ impl RandomCaller<'_> {
         to: *mut *mut avsg_pool,
     ) -> (avsg_status, Option<Memory>) {
         let count = 1 + self.below(2);
-        let (rows, kind) = (ROWS / count, self.below(3));
-        let shape = RegionShape::new(kind, rows);
-        let start = |region: usize| 3 + region * (shape.bytes + 13);
-        let used = (0..count).flat_map(|r| shape.rows(rows).map(move |(at, n)| (start(r) + at, n)));
+        let rows = ROWS / count;
+        let bytes = rows / BLOCK_ROWS * BLOCK;
+        let start = |region: usize| 3 + region * (bytes + 13);
+        let used =
+            (0..count).flat_map(|r| segments_of(rows).map(move |(at, n)| (start(r) + at, n)));
         let memory = Memory::new(start(count), used);
-        let mut regions: Vec<avsg_region> = (0..count)
-            .map(|r| {
-                let data = memory.address(start(r)).cast();
-                avsg_region { data, bytes: shape.bytes, device_address: 0 }
-            })
-            .collect();
+        let mut regions: Vec<avsg_region> =
+            (0..count).map(|r| region(memory.address(start(r)), bytes)).collect();
         let mut parts: Vec<avsg_pool_part> = (0..2 * count)
             .map(|n| avsg_pool_part {
                 region: n / 2,
-                offset: shape.offset[n % 2],
-                segment: n % 2,
-                first_layer: 0,
-                layers: 2,
-                layer_stride: shape.layer_stride,
                 first_row: n / 2 * rows,
                 rows,
+                ..part(n % 2, OFFSET[n % 2], LAYER)
             })
             .collect();
         let mut layout = avsg_pool_layout {
-            block_rows: shape.block_rows,
-            block_stride: [shape.block_stride, shape.block_stride, 0, 0],
-            row_stride: [shape.row_stride[0], shape.row_stride[1], 0, 0],
+            block_rows: BLOCK_ROWS,
+            block_stride: [BLOCK, BLOCK, 0, 0],
+            row_stride: [ROW_STRIDE[0], ROW_STRIDE[1], 0, 0],
             region_count: self.mostly(count),
             part_count: self.mostly(2 * count),
             ..sized()
@@ -145,11 +100,11 @@ impl RandomCaller<'_> {
         if self.mistake(3) {
             let odd = [0, 1, 3, 64, usize::MAX, usize::MAX / 2, self.word() as usize];
             let (odd, n) = (odd[self.below(7)], self.below(count));
-            let part = self.below(parts.len());
-            let part = &mut parts[part];
+            let at = self.below(parts.len());
+            let part = &mut parts[at];
             match self.below(14) {
                 0 => regions[n].data = null_mut(),
-                1 => regions[n].bytes = odd.min(shape.bytes - 1),
+                1 => regions[n].bytes = odd.min(bytes - 1),
                 2 => part.region = odd,
                 3 => part.offset = odd,
                 4 => part.segment = odd,

@@ -1,17 +1,14 @@
-//! Random changes of a state between steps: loads, forks before and after a request's first plan,
-//! dropped plans, and rows that are rewritten.
+//! Random changes of a state between steps: loads, forks, dropped plans, and rows that are rewritten.
 
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::batch::OwnedBatch;
 
 use super::models::{EngineModel, PoolModel};
 use super::random_caller::RandomCaller;
-use super::random_steps::stored_ids;
 use super::shared_handles::Kind;
 
 impl RandomCaller<'_> {
@@ -103,59 +100,10 @@ impl RandomCaller<'_> {
         let engine = self.handle(Kind::Engine);
         let known = self.engine_model(engine).is_some();
         let (from, to) = (self.index(2), self.index(2));
-        let done = self.fork_state(engine, from, to);
+        let [expected, generation] = [from, to].map(|state| self.generation(state));
+        let done = self.record(avsg_engine_fork(engine, from, expected, to, generation));
         if known && self.mistakes == 0 && from != to && self.verify {
             assert!(done, "a fork without a mistake: {}", last_error());
-        }
-    }
-
-    fn fork_state(&mut self, engine: *mut avsg_engine, from: usize, to: usize) -> bool {
-        let [expected, generation] = [from, to].map(|state| self.generation(state));
-        self.record(avsg_engine_fork(engine, from, expected, to, generation))
-    }
-
-    /// A new request takes a state, writes its rows by an append, and is forked before its first
-    /// plan. The copy must have no row of the earlier request.
-    pub(super) fn fork_after_append(&mut self) {
-        let engine = self.handle(Kind::Engine);
-        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
-        let Some(model) = model.filter(|_| self.mistakes == 0 && self.verify) else { return };
-        // Requests that share the pool's rows are new as well.
-        self.epoch += 1;
-        let (from, rows) = (self.below(2), 1 + self.below(60));
-        let (first, to) = (self.below(ROWS - rows + 1), 1 - from);
-        let (end, blocks) = ((first + rows) as i32, EngineModel::blocks(model.paged));
-        let request = |caller: &Self, state: usize, stable: i32, ids: &[Vec<i32>]| {
-            let block_stride = blocks.len();
-            let mut owned = OwnedBatch { block_stride, ..OwnedBatch::new(K, 0) };
-            owned.push([state as i32, caller.generation(state), stable, end], ids);
-            owned.blocks.extend(&blocks);
-            owned
-        };
-        let prefill = request(self, from, first as i32, &vec![vec![-1; K]; rows]);
-        stored_ids(&prefill).for_each(|(_, id)| model.pool.0.rewrite(model.host_row(id)));
-        for layer in 0..2 {
-            let rows = Self::fresh_rows(Some(&model), &prefill, layer);
-            let (batch, fresh) = (c_batch(&prefill), c_fresh(&rows));
-            // SAFETY: `prefill` and `rows` own the arrays.
-            self.expect(unsafe { avsg_engine_append(engine, &batch, layer, &fresh, null_mut()) });
-        }
-        assert!(self.fork_state(engine, from, to), "a fork of a new request: {}", last_error());
-        let ids = (0..K).map(|i| (first + 3 * i % rows) as i32).collect();
-        let mut owned = request(self, to, -1, &[ids]);
-        for indexer in 0..model.indexers {
-            owned.indexer = indexer;
-            let batch = c_batch(&owned);
-            let layers: Vec<usize> = (0..2).filter(|&at| model.indexer(at) == indexer).collect();
-            // SAFETY: `owned` owns the arrays.
-            self.expect(unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) });
-            for &layer in &layers {
-                // SAFETY: no row is fresh.
-                let status =
-                    unsafe { avsg_engine_transfer(engine, plan, layer, null(), null_mut()) };
-                self.expect(status);
-            }
-            self.check_step(&model, plan, &owned, &layers);
         }
     }
 

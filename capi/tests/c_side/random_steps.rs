@@ -185,8 +185,6 @@ impl RandomCaller<'_> {
             self.move_blocks(model);
             self.epoch += 1;
         }
-        let spoiled =
-            if self.verify { model.and_then(|model| self.spoil_block(model)) } else { None };
         let first = self.index(2);
         let mut owned = self.batch(model, 2);
         owned.indexer = model.map_or(0, |model| model.indexer(first));
@@ -219,9 +217,6 @@ impl RandomCaller<'_> {
                 unsafe { avsg_engine_transfer(engine, plan, layer, &fresh[1], null_mut()) };
             moved &= self.record(status);
         }
-        if let (Some(model), Some((at, block))) = (model, spoiled) {
-            model.slots.table[at].store(block, Ordering::Relaxed);
-        }
         match model {
             Some(model) if self.mistakes == 0 && self.verify => {
                 assert!(planned && moved, "a step without a mistake: {}", last_error());
@@ -234,19 +229,8 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Replaces an entry of the caller's table of blocks now and then. Returns its index and value.
-    fn spoil_block(&mut self, model: &EngineModel) -> Option<(usize, i32)> {
-        let table = &model.slots.table;
-        if table.is_empty() || !self.mistake(60) {
-            return None;
-        }
-        let at = self.below(table.len());
-        let bad = [-1, model.slots.blocks as i32, i32::MIN, i32::MAX][self.below(4)];
-        Some((at, table[at].swap(bad, Ordering::Relaxed)))
-    }
-
     /// Checks the outputs and the slots of a step.
-    pub(super) fn check_step(
+    fn check_step(
         &mut self,
         model: &EngineModel,
         plan: *mut avsg_plan,
@@ -356,7 +340,7 @@ impl RandomCaller<'_> {
 }
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
-pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
+fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
     let requests = (0..owned.state.len()).filter(|&n| owned.state[n] >= 0 && owned.stable[n] >= 0);
     requests.flat_map(|n| {
         let (first, end) = (owned.cu_q[n] as usize, owned.cu_q[n + 1] as usize);

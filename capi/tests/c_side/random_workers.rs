@@ -9,13 +9,6 @@ use avsg_capi_testkit::sized;
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
 
-/// An executor that runs the tasks in order.
-unsafe extern "C" fn in_order(_: *mut c_void, task: avsg_task, data: *mut c_void, count: usize) {
-    let Some(task) = task else { return };
-    // SAFETY: this function has not returned, and each index is passed once.
-    (0..count).for_each(|index| unsafe { task(data, index) });
-}
-
 /// An executor that runs the tasks from the last to the first and leaves the first one out, as
 /// executors may.
 unsafe extern "C" fn backwards(_: *mut c_void, task: avsg_task, data: *mut c_void, count: usize) {
@@ -58,8 +51,7 @@ impl RandomCaller<'_> {
         config.pin = if self.rarely(6) { self.below(3) as u32 } else { 0 };
         config.spin_us = if self.rarely(6) { self.word() as i32 % 200 } else { -1 };
         config.executor = match self.below(8) {
-            0 | 1 => Some(in_order),
-            2 => Some(backwards),
+            0..=2 => Some(backwards),
             3 if self.rarely(4) => Some(threads),
             _ => None,
         };

@@ -5,8 +5,7 @@
 //! AVX2 has no compression instruction: a table of 256 permutations, 2 KB, replaces it. A gather is
 //! eight scalar loads; `vpgatherdd` is no faster on any CPU that has AVX2 but not AVX-512.
 
-use super::Kernel;
-use super::cpu::{Column, Cpu, Life};
+use super::cpu::{Column, Cpu, Kernel, Life};
 use core::arch::x86_64::*;
 use core::array::from_fn;
 use core::ops::{BitAnd, BitOr, Not};

@@ -3,8 +3,7 @@
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and sixteen
 //! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts.
 
-use super::Kernel;
-use super::cpu::{Column, Cpu, Life};
+use super::cpu::{Column, Cpu, Kernel, Life};
 use core::arch::x86_64::*;
 pub use registers::{Mask, V};
 

@@ -9,6 +9,17 @@ use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
 pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile};
 
+/// A kernel as a value that any CPU machine can run. It is a trait because a closure cannot be
+/// generic. The bound is [`Cpu`] and not [`Machine`](super::Machine), because a body makes columns
+/// from slices.
+pub trait Kernel {
+    /// The result of the kernel.
+    type Out;
+    /// Runs the kernel on a machine. Mark it `#[inline(always)]`, so that it is compiled with the
+    /// vector instructions of the machine.
+    fn run<M: Cpu>(self, m: M) -> Self::Out;
+}
+
 /// The register operations of a CPU machine.
 pub trait Cpu: Copy {
     /// The number of lanes of a register.

@@ -2,8 +2,7 @@
 //! panics on overflow. `Emu<1>` is the scalar machine that runs on any CPU. `Emu<3>` finds kernels
 //! whose result depends on the width.
 
-use super::Kernel;
-use super::cpu::{Column, Cpu, Life};
+use super::cpu::{Column, Cpu, Kernel, Life};
 use core::ops::{BitAnd, BitOr, Not};
 
 /// The emulated machine of `N` lanes, where N is in 1..=64.

@@ -4,8 +4,7 @@
 //! compression is a byte shuffle by a table of 16 orders; gathers and scatters are four scalar
 //! accesses.
 
-use super::Kernel;
-use super::cpu::{Column, Cpu, Life};
+use super::cpu::{Column, Cpu, Kernel, Life};
 use core::arch::aarch64::*;
 use core::array::from_fn;
 use core::ops::{BitAnd, BitOr, Not};

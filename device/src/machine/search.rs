@@ -1,8 +1,8 @@
-//! Searches over whole columns, in the kernel language.
+//! Searches for links, in the kernel language.
 //!
-//! These are the bodies of [`Machine::find`] and [`Machine::find_free`]. They define what the two
-//! operations mean, and a CPU runs them as they are. On a vector core an operation costs much and
-//! an additional lane costs little, so it examines all links of many ids at once.
+//! [`find`] and [`find_free`] are what [`Machine::find`] and [`Machine::find_free`] mean: a CPU runs
+//! them, and so does the replay of a tape. A schedule that divides the work in another way calls the
+//! steps of a search: [`passes`], [`position`], [`candidate`] and [`left_behind`].
 
 use super::Machine;
 use super::control::{repeat, sweep};
@@ -18,34 +18,99 @@ pub fn find<M: Machine>(
     slot: &mut M::Column<'_>,
     [sequence, id]: [&M::Column<'_>; 2],
     n: M::Scalar,
-    [link, held]: [&M::Column<'_>; 2],
+    table: [&M::Column<'_>; 2],
 ) {
-    first_match(m, links, slot, sequence, n, |t, position| {
-        let named = m.low_bits(m.gather(link, position), links.slot_bits);
-        (named, m.eq(m.gather(held, named), m.load(t, id)))
+    passes(m, links, slot, n, |slot, r| {
+        sweep!(m, n, |t| {
+            let at = position(m, links.position_bits, m.load(t, sequence), r);
+            let (named, hit) = candidate(m, links.slot_bits, table, at, m.load(t, id));
+            let later = m.load(t, slot);
+            m.store(t, slot, m.select(hit, named, later));
+        });
     });
 }
 
-/// Writes, for each of the first `n` probe sequences, the position of its first reusable link to
-/// `position`, or -1 if it has none. A link is reusable if its fingerprint is not that of the id in
-/// its slot.
+/// Writes, for each of the first `n` probe sequences, the position of its first link that was
+/// [`left_behind`] to `free`, or -1 if it has none.
 #[inline(always)]
 pub fn find_free<M: Machine>(
     m: M,
     links: &Links,
-    position: &mut M::Column<'_>,
+    free: &mut M::Column<'_>,
     sequence: &M::Column<'_>,
     n: M::Scalar,
-    [link, held]: [&M::Column<'_>; 2],
+    table: [&M::Column<'_>; 2],
 ) {
-    let (p, q) = links.multipliers;
-    first_match(m, links, position, sequence, n, |_, position| {
-        let word = m.gather(link, position);
-        let owner = m.gather(held, m.low_bits(word, links.slot_bits));
-        let fingerprint =
-            m.low_bits(m.shr(m.madd(owner, p, q), links.fingerprint_shift), links.fingerprint_bits);
-        (position, !m.eq(m.shr(word, links.slot_bits), fingerprint))
+    let ((p, q), shift, bits) =
+        (links.multipliers, links.fingerprint_shift, links.fingerprint_bits);
+    let fingerprint = |id| m.low_bits(m.shr(m.madd(id, p, q), shift), bits);
+    passes(m, links, free, n, |free, r| {
+        sweep!(m, n, |t| {
+            let at = position(m, links.position_bits, m.load(t, sequence), r);
+            let (_, left) = left_behind(m, links.slot_bits, table, at, fingerprint);
+            let later = m.load(t, free);
+            m.store(t, free, m.select(left, at, later));
+        });
     });
+}
+
+/// Runs `pass` on link r of all probe sequences for r = R, …, 1, 0, after it has set the first `n`
+/// words of `result` to -1. A pass replaces what those over later links have found, so what the
+/// first link that matches gives remains.
+#[inline(always)]
+pub fn passes<M: Machine>(
+    m: M,
+    links: &Links,
+    result: &mut M::Column<'_>,
+    n: M::Scalar,
+    mut pass: impl FnMut(&mut M::Column<'_>, M::Scalar),
+) {
+    let retries = links.retries;
+    sweep!(m, n, |t| m.store(t, result, m.splat(-1)));
+    repeat!(m, retries + 1, m.scalar(retries as i32 + 1), |done| {
+        pass(result, m.scalar(retries as i32) - done);
+    });
+}
+
+/// Returns the slot that the link at position `at` names, and whether it holds the id.
+#[inline(always)]
+pub fn candidate<M: Machine>(
+    m: M,
+    slot_bits: u32,
+    [link, held]: [&M::Column<'_>; 2],
+    at: M::V,
+    id: M::V,
+) -> (M::V, M::Mask) {
+    let slot = m.name_vector("candidate", named_slot(m, slot_bits, link, at));
+    (slot, holds(m, held, slot, id))
+}
+
+/// Returns the slot that the link at position `at` names.
+#[inline(always)]
+pub fn named_slot<M: Machine>(m: M, slot_bits: u32, link: &M::Column<'_>, at: M::V) -> M::V {
+    m.low_bits(m.gather(link, at), slot_bits)
+}
+
+/// Returns whether a slot holds the id.
+#[inline(always)]
+pub fn holds<M: Machine>(m: M, held: &M::Column<'_>, slot: M::V, id: M::V) -> M::Mask {
+    m.name_mask("hit", m.eq(m.gather(held, slot), id))
+}
+
+/// Returns the slot that the link at position `at` names, and whether an earlier occupant of the
+/// slot left the link behind (Eq. 4): its fingerprint is not that of the id in the slot. A link that was never used
+/// has the invalid bit above its fingerprint, so it equals the fingerprint of no id.
+#[inline(always)]
+pub fn left_behind<M: Machine>(
+    m: M,
+    slot_bits: u32,
+    [link, held]: [&M::Column<'_>; 2],
+    at: M::V,
+    fingerprint: impl Fn(M::V) -> M::V,
+) -> (M::V, M::Mask) {
+    let word = m.gather(link, at);
+    let (slot, known) = (m.low_bits(word, slot_bits), m.shr(word, slot_bits));
+    (slot, !m.eq(known, fingerprint(m.gather(held, slot))))
 }
 
 /// Returns the position of link r of a probe sequence.
@@ -56,26 +121,4 @@ pub fn position<M: Machine>(m: M, position_bits: u32, sequence: M::V, r: M::Scal
     let step = named(m.mul_scalar(named(m.shr(sequence, position_bits)), r));
     let first = m.name_vector("firstLink", m.low_bits(sequence, position_bits));
     named(m.low_bits(named(first + step), position_bits))
-}
-
-/// Writes, for each of the first `n` probe sequences, the word that `examine` returns for its first
-/// link with a set mask lane to `result`, or -1 if there is none.
-#[inline(always)]
-fn first_match<M: Machine>(
-    m: M,
-    links: &Links,
-    result: &mut M::Column<'_>,
-    sequence: &M::Column<'_>,
-    n: M::Scalar,
-    examine: impl Fn(M::Tile, M::V) -> (M::V, M::Mask),
-) {
-    sweep!(m, n, |t| m.store(t, result, m.splat(-1)));
-    repeat!(m, links.retries + 1, m.scalar(links.retries as i32 + 1), |r| {
-        sweep!(m, n, |t| {
-            let known = m.load(t, result);
-            let at = position(m, links.position_bits, m.load(t, sequence), r);
-            let (word, matches) = examine(t, at);
-            m.store(t, result, m.select(matches & m.is_negative(known), word, known));
-        });
-    });
 }

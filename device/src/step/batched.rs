@@ -3,8 +3,7 @@
 //!
 //! **Probe.** A pass examines one link of every id, also of those that are found already: on these
 //! machines additional lanes cost little, and a list of the ids that are still sought would need a
-//! scattered write, which is a scalar one, for each id that it finds. The passes begin with the last
-//! link of the probe sequences, so the first link that hits is what remains.
+//! scattered write, which is a scalar one, for each id that it finds.
 //!
 //! **Sharing.** Probe only reads the table, and its lanes are independent. So where requests are
 //! few, each core of a request probes a share of its first token, all links of an id at once, and
@@ -24,17 +23,16 @@
 //! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
 //! act on lifetimes that were refreshed before.
 
-use super::probe::slot_of;
 use super::refresh::{refresh, refresh_listed};
 use super::request::{INVALID_ID, Request};
 use super::schedule::{Schedule, Work, sequences};
-use crate::machine::Machine;
-use crate::machine::control::{repeat, sweep, when, when_else};
+use crate::machine::control::{sweep, when, when_else};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
+use crate::machine::{Machine, search};
 use crate::table::hash;
 use crate::table::params::{ID_LIMIT, Lifetime, Params, Table};
-use crate::table::state::{EMPTY, State, header};
+use crate::table::state::{State, header};
 
 /// The largest number of hits up to b that may be refreshed early while the others are deferred.
 /// Real traces have a handful.
@@ -236,8 +234,8 @@ fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>,
     });
 }
 
-/// Finds the slots of `n` ids, -1 for one that is not found. A pass that finds an id replaces what
-/// the passes before it, over later links, have found.
+/// Does what [`search::find`] does, and divides each pass into two sweeps with so few vectors that a
+/// vector core takes a whole column at once.
 #[inline(always)]
 fn find_by_passes<M: Machine>(
     m: M,
@@ -246,21 +244,17 @@ fn find_by_passes<M: Machine>(
     work: &mut Work<'_, M, Batched>,
     n: M::Scalar,
 ) {
-    sweep!(m, n, |t| m.store(t, &mut work.slot, m.splat(EMPTY)));
-    let links = p.retries + 1;
-    repeat!(m, links, m.scalar(links as i32), |pass| {
-        let link = m.scalar(p.retries as i32) - pass;
+    let extra = &mut work.extra;
+    search::passes(m, &hash::links(p), &mut work.slot, n, |slot, r| {
         sweep!(m, n, |t| {
-            let sequence = m.load(t, &work.extra.share_sequence);
-            let at = hash::nth_in_sequence(m, p, sequence, link);
-            m.store(t, &mut work.extra.candidate, slot_of(m, p, state, at));
+            let at = hash::nth_in_sequence(m, p, m.load(t, &extra.share_sequence), r);
+            m.store(t, &mut extra.candidate, search::named_slot(m, p.slot_bits(), &state.link, at));
         });
         sweep!(m, n, |t| {
-            let candidate = m.load(t, &work.extra.candidate);
-            let sought = m.load(t, &work.extra.share_id);
-            let hit = m.name_mask("hit", m.eq(m.gather(&state.id, candidate), sought));
-            let slot = m.load(t, &work.slot);
-            m.store(t, &mut work.slot, m.select(hit, candidate, slot));
+            let (candidate, id) = (m.load(t, &extra.candidate), m.load(t, &extra.share_id));
+            let hit = search::holds(m, &state.id, candidate, id);
+            let later = m.load(t, slot);
+            m.store(t, slot, m.select(hit, candidate, later));
         });
     });
 }

@@ -15,7 +15,7 @@
 use super::schedule::{Schedule, Work};
 use crate::machine::control::{repeat, sweep};
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine};
+use crate::machine::{Indices, Machine, search};
 use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::{EMPTY, State};
@@ -35,26 +35,50 @@ pub fn probe<M: Machine, S: Schedule>(
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
     m.clear(&mut work.invalid);
+    let table = [&state.link, &state.id];
     sweep!(m, k, |t| {
         let (id, x, valid) = selected(m, t, &work.ids, limit);
         let mixed = hash::mixed(m, p, x);
-        let (slot, found) = find(m, p, state, x, hash::first_link(m, p, mixed));
+        let at = hash::first_link(m, p, mixed);
+        let (slot, found) = search::candidate(m, p.slot_bits(), table, at, x);
         let hit = m.name_mask("hit", found & valid);
         m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
         m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
         m.append(t, &mut work.invalid, !valid, [id]);
     });
     m.phase(Phase::ProbePending, "the other links of the ids that are not found yet");
-    repeat!(m, p.retries, m.scalar(p.retries as i32), |round| {
-        sweep!(m, m.len(&work.pending), |t| {
-            let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-            let mixed = hash::mixed(m, p, x);
-            let at = hash::nth_link(m, p, mixed, round + 1);
-            let (slot, hit) = find(m, p, state, x, at);
-            m.scatter(t, &mut work.slot, lane, slot, hit, Indices::Distinct);
-            m.append(t, &mut work.next, !hit, [x, lane]);
+    other_links(
+        m,
+        p.retries,
+        &mut work.slot,
+        [&mut work.pending, &mut work.next],
+        #[inline(always)]
+        |x, r| {
+            let at = hash::nth_link(m, p, hash::mixed(m, p, x), r);
+            search::candidate(m, p.slot_bits(), table, at, x)
+        },
+    );
+}
+
+/// Examines the links after the first one, one link of each entry of `pending` per round. An entry
+/// is a key and a lane. The word that `examine` returns for the first link of the key that matches
+/// goes to the lane of `result`; entries without such a link remain in `pending`.
+#[inline(always)]
+pub fn other_links<'a, M: Machine>(
+    m: M,
+    retries: u32,
+    result: &mut M::Column<'_>,
+    [pending, next]: [&mut M::List<'a, 2>; 2],
+    examine: impl Fn(M::V, M::Scalar) -> (M::V, M::Mask),
+) {
+    repeat!(m, retries, m.scalar(retries as i32), |round| {
+        sweep!(m, m.len(pending), |t| {
+            let (key, lane) = (m.item(t, pending, 0), m.item(t, pending, 1));
+            let (word, matches) = examine(key, round + 1);
+            m.scatter(t, result, lane, word, matches, Indices::Distinct);
+            m.append(t, next, !matches, [key, lane]);
         });
-        m.take(&mut work.pending, &mut work.next);
+        m.take(pending, next);
     });
 }
 
@@ -72,17 +96,4 @@ fn selected<M: Machine>(
     let x = m.name_vector("x", m.select(padding, m.splat(0), id));
     let over = m.name_vector("overLimit", x - limit);
     (id, x, m.name_mask("valid", m.is_negative(over) & !padding))
-}
-
-/// Returns the slot of the link at position `at`, and whether the slot holds the id.
-#[inline(always)]
-fn find<M: Machine>(m: M, p: &Params, state: &State<'_, M>, x: M::V, at: M::V) -> (M::V, M::Mask) {
-    let slot = m.name_vector("candidate", slot_of(m, p, state, at));
-    (slot, m.name_mask("hit", m.eq(m.gather(&state.id, slot), x)))
-}
-
-/// Returns the slot of the link at position `h`.
-#[inline(always)]
-pub fn slot_of<M: Machine>(m: M, p: &Params, state: &State<'_, M>, h: M::V) -> M::V {
-    m.low_bits(m.gather(&state.link, h), p.slot_bits())
 }

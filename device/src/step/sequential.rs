@@ -1,15 +1,15 @@
 //! The schedule of CPUs: hits are refreshed before victims are chosen, and the links of an id are
 //! examined one by one, because every lane that is left out saves time.
 
-use super::probe::probe;
+use super::probe::{other_links, probe};
 use super::refresh::refresh;
 use super::request::Request;
 use super::schedule::{Schedule, Work, lanes, sequences};
 use super::update_state::{reusable, unlinked_life};
-use crate::machine::control::{repeat, sweep};
+use crate::machine::Machine;
+use crate::machine::control::sweep;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine};
 use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::State;
@@ -102,20 +102,21 @@ impl Schedule for Sequential {
         sweep!(m, m.len(&work.dead), |t| {
             let sequence = m.load(t, &work.sequence);
             let at = hash::first_in_sequence(m, p, sequence);
-            let free = reusable(m, p, state, m.gather(&state.link, at));
+            let free = reusable(m, p, state, at);
             m.store(t, &mut work.link_position, m.select(free, at, m.splat(-1)));
             m.append(t, &mut work.extra.unlinked, !free, [sequence, m.iota(t)]);
         });
-        repeat!(m, p.retries, m.scalar(p.retries as i32), |r| {
-            sweep!(m, m.len(&work.extra.unlinked), |t| {
-                let sequence = m.item(t, &work.extra.unlinked, 0);
-                let entry = m.item(t, &work.extra.unlinked, 1);
-                let at = hash::nth_in_sequence(m, p, sequence, r + 1);
-                let free = reusable(m, p, state, m.gather(&state.link, at));
-                m.scatter(t, &mut work.link_position, entry, at, free, Indices::Distinct);
-                m.append(t, &mut work.extra.next_unlinked, !free, [sequence, entry]);
-            });
-            m.take(&mut work.extra.unlinked, &mut work.extra.next_unlinked);
-        });
+        let Extra { unlinked, next_unlinked } = &mut work.extra;
+        other_links(
+            m,
+            p.retries,
+            &mut work.link_position,
+            [unlinked, next_unlinked],
+            #[inline(always)]
+            |sequence, r| {
+                let at = hash::nth_in_sequence(m, p, sequence, r);
+                (at, reusable(m, p, state, at))
+            },
+        );
     }
 }

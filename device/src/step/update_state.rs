@@ -21,7 +21,7 @@ use super::request::Request;
 use super::schedule::{Schedule, Work};
 use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine};
+use crate::machine::{Indices, Machine, search};
 use crate::table::hash;
 use crate::table::params::{Params, Table};
 use crate::table::state::{DEAD, State};
@@ -91,14 +91,18 @@ pub fn unlinked_life(p: &Params) -> i8 {
     if is_wide(p) { p.new_life() } else { DEAD }
 }
 
-/// Returns the links that may be replaced (Eq. 4). A link that was never used has the invalid bit
-/// above its fingerprint, so it equals the fingerprint of no id.
+/// Returns whether the links at positions `at` may be replaced: those that were left behind, and
+/// for `paper` those to dead slots.
 #[inline(always)]
-pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M::Mask {
-    let slot = m.low_bits(link, p.slot_bits());
-    let fingerprint = m.shr(link, p.slot_bits());
-    let owner = hash::fingerprint(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
-    let free = !m.eq(fingerprint, owner);
+pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, at: M::V) -> M::Mask {
+    let (slot, free) = search::left_behind(
+        m,
+        p.slot_bits(),
+        [&state.link, &state.id],
+        at,
+        #[inline(always)]
+        |id| hash::fingerprint(m, p, hash::mixed(m, p, id)),
+    );
     if is_wide(p) { free } else { free | m.is_negative(m.gather_life(&state.life, slot)) }
 }
 

@@ -21,7 +21,6 @@
 //! collide more often on it: Stage One takes 4 to 14 % longer.
 
 use super::params::{Params, Table};
-use super::state::FINGERPRINT_AND_SLOT_BITS;
 use crate::machine::links::Links;
 use crate::machine::{Machine, search};
 
@@ -160,14 +159,6 @@ pub fn fingerprint<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
         Table::Wide => top(m, mixed, p.fingerprint_bits()),
     };
     m.name_vector("fingerprint", fingerprint)
-}
-
-/// Returns the fingerprint that a `wide` table with S = 2^`slot_bits` has for one id, for code that
-/// is not a kernel.
-pub fn fingerprint_of(slot_bits: u32, x: i32) -> i32 {
-    let bits = FINGERPRINT_AND_SLOT_BITS - slot_bits;
-    let ((low, high), (p, q)) = (((x & 0xFFFF) - 0x8000, (x >> 16) & 0x3F), MULTIPLIERS[0]);
-    ((low * p + high * q) >> (MIX_BITS - bits)) & ((1 << bits) - 1)
 }
 
 /// Returns the word of a valid link from an id to a slot.

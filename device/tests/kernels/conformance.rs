@@ -2,7 +2,7 @@
 //! with `Emu<1>`, step by step. A machine that this CPU does not have is reported and skipped.
 
 use super::one_request::{OneRequest, Runner};
-use super::register_ops;
+use super::register_ops::{LifeOps, RegisterOps};
 use super::sequences;
 use avsg_device::machine::emu::Emu;
 use proptest::prelude::*;
@@ -23,30 +23,14 @@ fn steps_equal_the_scalar_machine(m: impl Runner) {
 
 macro_rules! conform {
     ($name:ident, $machine:expr) => {
-        mod $name {
-            use super::*;
-
-            #[test]
-            fn register_ops() {
-                match $machine {
-                    Some(m) => m.run(register_ops::RegisterOps),
-                    None => println!("skipped: this CPU is no {}", stringify!($name)),
-                }
-            }
-            #[test]
-            fn life_ops() {
-                match $machine {
-                    Some(m) => m.run(register_ops::LifeOps),
-                    None => println!("skipped: this CPU is no {}", stringify!($name)),
-                }
-            }
-            #[test]
-            fn whole_steps() {
-                match $machine {
-                    Some(m) => steps_equal_the_scalar_machine(m),
-                    None => println!("skipped: this CPU is no {}", stringify!($name)),
-                }
-            }
+        #[test]
+        fn $name() {
+            let Some(m) = $machine else {
+                return println!("skipped: this CPU is no {}", stringify!($name));
+            };
+            m.run(RegisterOps);
+            m.run(LifeOps);
+            steps_equal_the_scalar_machine(m);
         }
     };
 }

@@ -27,22 +27,16 @@ fn changes_nothing(m: impl Runner) {
 }
 
 #[test]
-fn deferral_changes_nothing_on_the_scalar_machine() {
+fn deferral_changes_nothing() {
     changes_nothing(Emu::<1>);
-}
-
-#[test]
-fn deferral_changes_nothing_with_sixteen_lanes() {
     changes_nothing(Emu::<16>);
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[test]
-fn deferral_changes_nothing_on_this_x86() {
-    use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
-    Avx2::detect().map_or_else(|| println!("skipped: no AVX2"), changes_nothing);
-    Avx512::<false>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
-    Avx512::<true>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
+    #[cfg(target_arch = "x86_64")]
+    {
+        use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
+        Avx2::detect().map_or_else(|| println!("skipped: no AVX2"), changes_nothing);
+        Avx512::<false>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
+        Avx512::<true>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
+    }
 }
 
 #[test]

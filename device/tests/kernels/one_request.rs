@@ -77,7 +77,7 @@ pub struct Outcome {
     pub slots: Vec<Vec<i32>>,
     pub valid: Vec<i32>,
     pub misses: Vec<Miss>,
-    /// n_g, the number of misses, of each token.
+    /// The number n_g of misses of each token.
     pub counts: Vec<i32>,
     pub status: i32,
     pub header: Vec<i32>,

@@ -57,18 +57,6 @@ fn a_lifetime_saturates_within_its_field() {
 }
 
 #[test]
-fn padding_has_no_slot_and_never_matches_an_empty_one() {
-    for p in [Params::paper(8, 1, 64), Params::wide(8, 1, 64)] {
-        let mut r = OneRequest::new(p);
-        let o = r.tokens(vec![vec![-1, -2, i32::MIN, EMPTY, -1, 7, -1, -3]]);
-        let slot = o.slots[0][5];
-        assert!(slot >= 0);
-        assert_eq!(o.slots[0], [-1, -1, -1, -1, -1, slot, -1, -1]);
-        assert_eq!((&o.valid[..], &o.counts[..], o.status), (&[1][..], &[1][..], 0));
-    }
-}
-
-#[test]
 fn a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
     let mut r = OneRequest::new(wide(32, 1, 64));
     let o = r.tokens(vec![vec![5, 5, 9, 5]]);
@@ -88,20 +76,6 @@ fn a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
     let o = r.tokens(vec![[ids(160..162), vec![5, 9]].concat()]);
     assert_eq!(o.id.iter().filter(|&&c| c == 5).count(), 1, "an orphan remains");
     assert_eq!(o.slots[0][2], kept);
-}
-
-#[test]
-fn the_link_of_a_refreshed_hit_is_not_reusable() {
-    let mut r = OneRequest::new(Params::paper(64, 1, 64));
-    let _ = r.tokens(vec![ids(0..64)]);
-    let _ = r.idle(40);
-    // All slots are dead. Those that are hit are alive again before the misses search for links.
-    let old: Vec<i32> = ids(0..32);
-    let o = r.tokens(vec![[old.clone(), ids(100..132)].concat()]);
-    let hit: Vec<i32> = old.into_iter().filter(|x| !missed(&o).contains(x)).collect();
-    assert!(hit.len() > 8, "{} of 32", hit.len());
-    let o = r.tokens(vec![hit.clone()]);
-    assert_eq!(o.counts[0], 0, "a miss took the link of a hit of its own token: {:?}", o.misses);
 }
 
 #[test]
@@ -176,18 +150,6 @@ fn the_victims_of_wide_have_the_smallest_lifetimes() {
 }
 
 #[test]
-fn a_dead_slot_that_was_not_reused_is_hit_and_revived() {
-    let mut r = OneRequest::new(Params::paper(16, 1, 64));
-    let first = r.tokens(vec![ids(0..16)]);
-    let idle = r.idle(40);
-    assert!(idle.life.iter().all(|&l| l < 0));
-    let o = r.tokens(vec![ids(0..16)]);
-    let kept = (0..16).filter(|&i| first.slots[0][i] == o.slots[0][i]).collect::<Vec<_>>();
-    assert_eq!(16 - kept.len(), o.counts[0] as usize);
-    assert!(kept.len() > 12 && kept.iter().all(|&i| o.life[o.slots[0][i] as usize] == 16));
-}
-
-#[test]
 fn probe_ignores_the_invalid_bit() {
     for p in [Params::paper(4, 1, 64), wide(4, 1, 64)] {
         let mut r = OneRequest::new(p);
@@ -197,17 +159,6 @@ fn probe_ignores_the_invalid_bit() {
         let again = r.tokens(vec![vec![3]]);
         assert_eq!((again.counts[0], &again.slots), (0, &o.slots));
     }
-}
-
-#[test]
-fn one_whole_word_remains_of_misses_with_one_link() {
-    // Ids that are equal mod S have the same links and different fingerprints.
-    let p = Params { retries: 0, ..Params::paper(5, 1, 64) };
-    let o = OneRequest::new(p).tokens(vec![vec![7, 71, 135, 199, 263]]);
-    assert_eq!(o.slots[0], [0, 1, 2, 3, 4], "misses without a link keep their slots");
-    assert_eq!(o.id[..5], [7, 71, 135, 199, 263]);
-    let words: Vec<i32> = o.link.iter().copied().filter(|l| l & INVALID == 0).collect();
-    assert_eq!(words, [(263 << 6) | 4], "the fingerprint and the slot of the last lane");
 }
 
 /// In `wide`, a miss whose link a later miss of its token overwrites searches for another link, by

@@ -1,9 +1,11 @@
 //! A device's context, and the errors of drops that were not returned yet.
 
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, mem};
 
 use super::{Acl, call, sys};
+use crate::address::Address;
 use crate::{Error, Result, ensure, invalid};
 
 /// A context of a device: its default context, which frameworks use, or one that the caller made.
@@ -13,25 +15,20 @@ use crate::{Error, Result, ensure, invalid};
 /// call that depends on it goes through [`Self::bind`].
 pub struct Context {
     acl: Arc<Acl>,
-    handle: sys::aclrtContext,
+    /// Every thread may use it that makes it its current one, which [`Self::bind`] does.
+    handle: Address<c_void>,
     device: i32,
     /// Whether `aclrtSetDevice` was called, which the drop must undo.
     set: bool,
     errors: Mutex<Vec<Error>>,
 }
 
-// SAFETY: every thread may use a context that it makes its current one, which `bind` does; the
-// handle is never dereferenced.
-unsafe impl Send for Context {}
-// SAFETY: as for Send; a lock protects the errors.
-unsafe impl Sync for Context {}
-
 impl Context {
     /// Opens the default context of a device (`aclrtSetDevice`). If this thread has a current
     /// context, it stays the current one.
     ///
     /// # Errors
-    /// If there is no such device, or a call of the runtime fails.
+    /// If there is no such device.
     pub fn for_device(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
         let mut count = 0;
         // SAFETY: the function writes a number to `count`.
@@ -43,12 +40,12 @@ impl Context {
         // SAFETY: the function takes a number.
         unsafe { call!(acl, aclrtSetDevice(device))? };
         // From here on the drop of `context` undoes the call.
-        let handle = core::ptr::null_mut();
+        let handle = Address(core::ptr::null_mut());
         let mut context = Self { acl, handle, device, set: true, errors: Mutex::default() };
-        context.handle = current(&context.acl)?.ok_or_else(|| {
+        context.handle.0 = current(&context.acl)?.ok_or_else(|| {
             invalid!("context" is "none", but "aclrtSetDevice must make one current"; "update CANN")
         })?;
-        if let Some(before) = before.filter(|&before| before != context.handle) {
+        if let Some(before) = before.filter(|&before| before != context.handle.0) {
             // SAFETY: `before` was this thread's current context at the start of this function.
             unsafe { call!(context.acl, aclrtSetCurrentContext(before))? };
         }
@@ -65,6 +62,7 @@ impl Context {
             invalid!("context" is "none", but "this thread has no current context";
                 "call aclrtSetCurrentContext first")
         })?;
+        let handle = Address(handle);
         Ok(Arc::new(Self { acl, handle, device, set: false, errors: Mutex::default() }))
     }
 
@@ -78,17 +76,15 @@ impl Context {
         self.device
     }
 
-    /// Makes this the current context of the thread until the guard is dropped.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails. Stored errors of drops stay stored.
+    /// Makes this the current context of the thread until the guard is dropped. Stored errors of drops
+    /// stay stored.
     pub fn bind(&self) -> Result<Current<'_>> {
         let before = current(&self.acl)?;
-        if before != Some(self.handle) {
+        if before != Some(self.handle.0) {
             // SAFETY: the context exists as long as this value.
-            unsafe { call!(self.acl, aclrtSetCurrentContext(self.handle))? };
+            unsafe { call!(self.acl, aclrtSetCurrentContext(self.handle.0))? };
         }
-        Ok(Current { context: self, before: before.filter(|&b| b != self.handle) })
+        Ok(Current { context: self, before: before.filter(|&b| b != self.handle.0) })
     }
 
     /// Removes and returns the oldest stored error of a drop.
@@ -138,9 +134,6 @@ impl Context {
 
     /// Waits for every stream of the context, at most `timeout_ms` milliseconds if the runtime has
     /// `aclrtSynchronizeDeviceWithTimeout`.
-    ///
-    /// # Errors
-    /// If work failed or the time is over.
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
         let _current = self.bind()?;
         if self.acl.functions.aclrtSynchronizeDeviceWithTimeout.is_some() {

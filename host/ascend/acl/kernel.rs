@@ -1,27 +1,24 @@
 //! Kernels and their argument lists.
 
-use std::ffi::{CStr, CString};
-use std::path::Path;
+use std::ffi::{CStr, CString, c_void};
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{env, process};
 
-use super::private_file::PrivateFile;
-use super::{Context, call, sys};
+use super::owned::Owned;
+use super::{Acl, Context, call, sys};
+use crate::address::Address;
 use crate::device_arrays::RawStream;
-use crate::{Result, ensure, invalid};
+use crate::{Error, Result, ensure, invalid};
 
 /// A loaded kernel binary.
 #[derive(Debug)]
-pub struct Binary {
-    context: Arc<Context>,
-    handle: sys::aclrtBinHandle,
-}
-
-// SAFETY: the handle belongs to the context, not to a thread; threads that use it make the context
-// current.
-unsafe impl Send for Binary {}
-// SAFETY: as for Send; looking up a function does not change the binary.
-unsafe impl Sync for Binary {}
+pub struct Binary(Owned);
 
 impl Binary {
     /// Loads a kernel binary from a file.
@@ -43,7 +40,7 @@ impl Binary {
         unsafe {
             call!(context.acl(), aclrtBinaryLoadFromFile(text.as_ptr(), options, &mut handle))?
         };
-        Ok(Arc::new(Self { context: Arc::clone(context), handle }))
+        Ok(Self::owned(context, handle))
     }
 
     /// Loads a kernel binary for vector cores from memory. Runtimes older than CANN 8.5 load only
@@ -54,7 +51,7 @@ impl Binary {
     pub fn from_data(context: &Arc<Context>, code: &[u8]) -> Result<Arc<Self>> {
         if context.acl().functions.aclrtBinaryLoadFromData.is_none() {
             let file = PrivateFile::new(code)?;
-            return Self::load(context, file.path());
+            return Self::load(context, &file.file);
         }
         let _current = context.bind()?;
         // Data has no file beside it that tells the kind of cores, so the magic option does.
@@ -66,90 +63,77 @@ impl Binary {
         // SAFETY: the function reads `code` and the options during the call only, and writes a
         // handle to `handle`.
         unsafe { call!(context.acl(), aclrtBinaryLoadFromData(at, bytes, &options, &mut handle))? };
-        Ok(Arc::new(Self { context: Arc::clone(context), handle }))
+        Ok(Self::owned(context, handle))
     }
 
-    /// Returns the kernel with this name.
-    ///
-    /// # Errors
-    /// If the binary has no such kernel.
-    pub fn function(self: &Arc<Self>, name: &CStr) -> Result<Function> {
-        let (_current, acl) = (self.context.bind()?, self.context.acl());
-        let (name, mut handle) = (name.as_ptr(), null_mut());
-        // SAFETY: this value owns the binary, `name` ends with NUL, and the function writes a
-        // handle to `handle`.
-        unsafe { call!(acl, aclrtBinaryGetFunction(self.handle, name, &mut handle))? };
-        Ok(Function { binary: Arc::clone(self), handle })
+    fn owned(context: &Arc<Context>, handle: sys::aclrtBinHandle) -> Arc<Self> {
+        // SAFETY: the runtime has loaded the binary, and `Owned` releases it. Argument lists hold
+        // references to it, so none is left; a caller that launched a kernel has waited for it
+        // (`Args::launch`).
+        let unload = |acl: &Acl, binary| unsafe { call!(acl, aclrtBinaryUnLoad(binary)) };
+        Arc::new(Self(Owned::new(context, handle, unload)))
     }
 }
-
-impl Drop for Binary {
-    fn drop(&mut self) {
-        // SAFETY: functions hold references to the binary, so none is left; a caller that launched
-        // a kernel has waited for it (`Args::launch`).
-        self.context.release(|acl| unsafe { call!(acl, aclrtBinaryUnLoad(self.handle)) });
-    }
-}
-
-/// A kernel function of a binary.
-#[derive(Debug)]
-pub struct Function {
-    binary: Arc<Binary>,
-    handle: sys::aclrtFuncHandle,
-}
-
-// SAFETY: the handle is used under the same rules as that of its binary.
-unsafe impl Send for Function {}
-// SAFETY: the handle is used under the same rules as that of its binary.
-unsafe impl Sync for Function {}
 
 /// A kernel with its argument list: addresses, then one small buffer that is copied with them. The
 /// list is made once. A launch changes the addresses, and the runtime copies the list.
 #[derive(Debug)]
 pub struct Args {
-    function: Function,
-    handle: sys::aclrtArgsHandle,
-    params: Box<[sys::aclrtParamHandle]>,
+    binary: Arc<Binary>,
+    function: Address<c_void>,
+    list: Address<c_void>,
+    params: Box<[Address<c_void>]>,
     values: Box<[u64]>,
-    buffer: *mut u8,
+    /// The runtime's buffer, which only this value uses.
+    buffer: Address<u8>,
     bytes: usize,
 }
 
-// SAFETY: the handles belong to the context, not to a thread, and only this value uses the
-// runtime's buffer.
-unsafe impl Send for Args {}
-// SAFETY: no method of `&Args` uses the handles or the buffer.
-unsafe impl Sync for Args {}
-
 impl Args {
-    /// Creates an argument list of `addresses` addresses and a buffer of `bytes` bytes, all zero.
-    pub fn new(function: Function, addresses: usize, bytes: usize) -> Result<Self> {
-        let context = Arc::clone(&function.binary.context);
+    /// Creates an argument list of `addresses` addresses and a buffer of `bytes` bytes, all zero, for
+    /// the kernel with this name.
+    ///
+    /// # Errors
+    /// If the binary has no such kernel.
+    pub fn new(binary: Arc<Binary>, name: &CStr, addresses: usize, bytes: usize) -> Result<Self> {
+        let context = Arc::clone(&binary.0.context);
         let (_current, acl) = (context.bind()?, context.acl());
-        let mut handle = null_mut();
-        // SAFETY: the function holds its binary, so it is loaded; a handle is written to `handle`.
-        unsafe { call!(acl, aclrtKernelArgsInit(function.handle, &mut handle))? };
+        let (mut function, mut list) = (null_mut(), null_mut());
+        // SAFETY: `binary` owns the binary, `name` ends with NUL, and the functions write handles to
+        // `function` and `list`.
+        unsafe {
+            call!(acl, aclrtBinaryGetFunction(binary.0.at(), name.as_ptr(), &mut function))?;
+            call!(acl, aclrtKernelArgsInit(function, &mut list))?;
+        }
         let append = |_| {
             let (mut param, mut address) = (null_mut(), 0u64);
             let at = (&raw mut address).cast();
             // SAFETY: the list was created above; the function reads `address` and writes a handle
             // to `param`.
-            unsafe { call!(acl, aclrtKernelArgsAppend(handle, at, size_of::<u64>(), &mut param))? };
-            Ok(param)
+            unsafe { call!(acl, aclrtKernelArgsAppend(list, at, size_of::<u64>(), &mut param))? };
+            Ok(Address(param))
         };
         let params = (0..addresses).map(append).collect::<Result<Box<[_]>>>()?;
         let (mut placeholder, mut buffer) = (null_mut(), null_mut());
         // SAFETY: the list was created above, `placeholder` is its last parameter, and the functions
         // write to `placeholder` and `buffer`. The runtime returns a buffer of `bytes` bytes.
         unsafe {
-            call!(acl, aclrtKernelArgsAppendPlaceHolder(handle, &mut placeholder))?;
+            call!(acl, aclrtKernelArgsAppendPlaceHolder(list, &mut placeholder))?;
             let to = &mut buffer;
-            call!(acl, aclrtKernelArgsGetPlaceHolderBuffer(handle, placeholder, bytes, to))?;
+            call!(acl, aclrtKernelArgsGetPlaceHolderBuffer(list, placeholder, bytes, to))?;
             buffer.write_bytes(0, bytes);
-            call!(acl, aclrtKernelArgsFinalize(handle))?;
+            call!(acl, aclrtKernelArgsFinalize(list))?;
         }
-        let values = vec![0; addresses].into();
-        Ok(Self { function, handle, params, values, buffer: buffer.cast(), bytes })
+        let (function, list, buffer) = (Address(function), Address(list), Address(buffer.cast()));
+        Ok(Self {
+            binary,
+            function,
+            list,
+            params,
+            values: vec![0; addresses].into(),
+            buffer,
+            bytes,
+        })
     }
 
     /// Puts the kernel into a stream with these arguments, on `blocks` vector cores. With `batch`
@@ -174,26 +158,26 @@ impl Args {
         ensure!(addresses.len() == self.params.len() && buffer.len() == self.bytes,
             "kernel arguments" is format!("{} addresses, {} bytes", addresses.len(), buffer.len()),
             but "the list has {} and {}", self.params.len(), self.bytes; "report this defect");
-        let acl = self.function.binary.context.acl();
+        let acl = self.binary.0.context.acl();
         for ((&address, &param), old) in addresses.iter().zip(&self.params).zip(&mut self.values) {
             if address != *old {
                 let from = core::ptr::from_ref(&address).cast_mut().cast();
-                let (list, bytes) = (self.handle, size_of::<u64>());
-                // SAFETY: the list and its parameters are live as long as the function, and
+                let (list, bytes) = (self.list.0, size_of::<u64>());
+                // SAFETY: the list and its parameters are live as long as the binary, and
                 // `address` is only read.
-                unsafe { call!(acl, aclrtKernelArgsParaUpdate(list, param, from, bytes))? };
+                unsafe { call!(acl, aclrtKernelArgsParaUpdate(list, param.0, from, bytes))? };
                 *old = address;
             }
         }
         // SAFETY: the runtime's buffer and `buffer` both have `self.bytes` bytes, as checked above.
-        unsafe { core::ptr::copy_nonoverlapping(buffer.as_ptr(), self.buffer, self.bytes) };
-        let (function, list, stream) = (self.function.handle, self.handle, stream.handle());
+        unsafe { core::ptr::copy_nonoverlapping(buffer.as_ptr(), self.buffer.0, self.bytes) };
+        let (function, list, stream) = (self.function.0, self.list.0, stream.handle());
         let (blocks, reserved) = (u32::try_from(blocks).unwrap_or(u32::MAX), null_mut());
         let id = sys::ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE.unsigned_abs();
         let mut mode = sys::aclrtLaunchKernelAttr { id, value: [u32::from(batch), 0, 0, 0] };
         let mut config = sys::aclrtLaunchKernelCfg { attrs: &mut mode, numAttrs: 1 };
         let config = &mut config;
-        // SAFETY: this value owns the list and the function; the stream and the addresses are valid
+        // SAFETY: this value owns the list, and the binary has the function; the stream and the addresses are valid
         // by the contract (`# Safety`). The configuration is read, and the list copied, during the
         // call.
         unsafe {
@@ -202,6 +186,49 @@ impl Args {
                 acl,
                 aclrtLaunchKernelWithConfig(function, blocks, stream, config, list, reserved)
             )
+        }
+    }
+}
+
+/// A file that no other user can write, in a new folder below the system's temporary folder. Both are
+/// removed on drop.
+#[derive(Debug)]
+struct PrivateFile {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+impl PrivateFile {
+    fn new(bytes: &[u8]) -> Result<Self> {
+        let parent = env::temp_dir();
+        let refused = |error: io::Error| {
+            let what = format!("a kernel of {} bytes in {}", bytes.len(), parent.display());
+            Error::os("write", what, error, "set TMPDIR to a folder that can be written")
+        };
+        let folder = std::path::absolute(&parent).and_then(|at| folder_in(&at)).map_err(refused)?;
+        let made = Self { file: folder.join("kernel.o"), folder };
+        fs::write(&made.file, bytes).map_err(refused)?;
+        Ok(made)
+    }
+}
+
+impl Drop for PrivateFile {
+    fn drop(&mut self) {
+        // An error is ignored: it leaves only a small file behind.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Makes a new folder that only this user may enter. An existing folder is never used, because it
+/// may belong to another user.
+fn folder_in(parent: &Path) -> io::Result<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = parent.join(format!("avsg-kernel-{}-{n}", process::id()));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
         }
     }
 }

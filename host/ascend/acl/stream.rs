@@ -1,8 +1,11 @@
-//! Streams and captured graphs.
+//! Streams, the events that they record, and captured graphs.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{Context, Event, call, sys};
+use super::owned::Owned;
+use super::{Acl, Context, call, sys};
 use crate::device_arrays::RawStream;
 use crate::{Error, Result};
 
@@ -31,9 +34,6 @@ impl Stream {
     }
 
     /// Waits for all work of the stream, at most `timeout_ms` milliseconds.
-    ///
-    /// # Errors
-    /// If work failed, or the time is over.
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         // SAFETY: this value owns the stream.
@@ -44,7 +44,7 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         // SAFETY: stream and event are owned by their values.
-        unsafe { call!(acl, aclrtStreamWaitEvent(self.raw.handle(), event.handle())) }
+        unsafe { call!(acl, aclrtStreamWaitEvent(self.raw.handle(), event.0.at())) }
     }
 
     /// Captures what `work` puts into the stream, instead of running it. Until it returns, the
@@ -64,7 +64,9 @@ impl Stream {
             let mut handle = core::ptr::null_mut();
             // SAFETY: this value owns the stream, and the function writes a handle to `handle`.
             unsafe { call!(acl, aclmdlRICaptureEnd(stream, &mut handle))? };
-            Ok(Graph { context: Arc::clone(&self.context), handle })
+            // SAFETY: the capture returned the graph, and `Owned` releases it.
+            let destroy = |acl: &Acl, graph| unsafe { call!(acl, aclmdlRIDestroy(graph)) };
+            Ok(Graph(Owned::new(&self.context, handle, destroy), PhantomData))
         };
         // Like every release, it is tried once more; a graph that it returns is dropped.
         let graph = end().inspect_err(|_| drop(end()));
@@ -76,7 +78,7 @@ impl Stream {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         // SAFETY: stream and graph are owned by their values. The contracts of the captured
         // `enqueue_*` calls keep the memory of their work valid for replays.
-        unsafe { call!(acl, aclmdlRIExecuteAsync(graph.handle, self.raw.handle())) }
+        unsafe { call!(acl, aclmdlRIExecuteAsync(graph.handle(), self.raw.handle())) }
     }
 }
 
@@ -145,27 +147,58 @@ impl Context {
     }
 }
 
-/// A graph of captured work.
+/// An event, which streams record and wait for.
 #[derive(Debug)]
-pub struct Graph {
-    context: Arc<Context>,
-    handle: sys::aclmdlRI,
+pub struct Event(Owned);
+
+impl Event {
+    /// Creates an event that streams can wait for.
+    pub fn sync(context: &Arc<Context>) -> Result<Self> {
+        Self::new(context, sys::ACL_EVENT_SYNC)
+    }
+
+    /// Creates an event that measures time.
+    pub fn timing(context: &Arc<Context>) -> Result<Self> {
+        Self::new(context, sys::ACL_EVENT_TIME_LINE)
+    }
+
+    fn new(context: &Arc<Context>, uses: i32) -> Result<Self> {
+        let _current = context.bind()?;
+        let (mut handle, uses) = (core::ptr::null_mut(), uses.unsigned_abs());
+        // SAFETY: the function writes a handle to `handle`.
+        unsafe { call!(context.acl(), aclrtCreateEventExWithFlag(&mut handle, uses))? };
+        // SAFETY: the event was created above, and `Owned` releases it.
+        let destroy = |acl: &Acl, event| unsafe { call!(acl, aclrtDestroyEvent(event)) };
+        Ok(Self(Owned::new(context, handle, destroy)))
+    }
+
+    /// Records the event after the stream's work so far.
+    pub fn record(&self, stream: RawStream) -> Result<()> {
+        let _current = self.0.context.bind()?;
+        // SAFETY: this value owns the event; the stream is alive by the contract of
+        // `RawStream::new`.
+        unsafe { call!(self.0.context.acl(), aclrtRecordEvent(self.0.at(), stream.handle())) }
+    }
+
+    /// Returns the milliseconds from `start` to this event.
+    ///
+    /// # Errors
+    /// If an event does not measure time, or its record has not completed.
+    pub fn since(&self, start: &Self) -> Result<f32> {
+        let (_current, acl, mut ms) = (self.0.context.bind()?, self.0.context.acl(), 0.0);
+        // SAFETY: both values own their events, and the function writes a number to `ms`.
+        unsafe { call!(acl, aclrtEventElapsedTime(&mut ms, start.0.at(), self.0.at()))? };
+        Ok(ms)
+    }
 }
 
-// SAFETY: the handle belongs to the context, not to a thread; threads that use it make the context
-// current.
-unsafe impl Send for Graph {}
+/// A graph of captured work. Any thread may have it, but only one at a time.
+#[derive(Debug)]
+pub struct Graph(Owned, PhantomData<Cell<()>>);
 
 impl Graph {
     /// Returns the handle, which `aclmdlRIExecuteAsync` takes.
     pub fn handle(&self) -> *mut core::ffi::c_void {
-        self.handle
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the graph, and it is not used after a release that succeeds.
-        self.context.release(|acl| unsafe { call!(acl, aclmdlRIDestroy(self.handle)) });
+        self.0.at()
     }
 }

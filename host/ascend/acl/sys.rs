@@ -1,7 +1,6 @@
 // Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.
 //
 // SAFETY. What is unsafe here rests on these facts:
-// - `Default` writes zeros over structs of integers and pointers, of which all zeros are a value.
 // - A function type is a promise about a library that no compiler checks. Names, arguments and their order
 //   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
 //   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
@@ -64,7 +63,7 @@ pub const ACL_MODEL_RI_CAPTURE_MODE_RELAXED: ::core::ffi::c_int = 2;
 pub const ACL_MODEL_RI_CAPTURE_STATUS_NONE: ::core::ffi::c_int = 0;
 pub const ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE: ::core::ffi::c_int = 1;
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
+#[derive(Debug, Copy, Clone)]
 pub struct aclrtLaunchKernelAttr {
     pub id: u32,
     pub value: [u32; 4usize],
@@ -75,17 +74,8 @@ pub struct aclrtLaunchKernelCfg {
     pub attrs: *mut aclrtLaunchKernelAttr,
     pub numAttrs: usize,
 }
-impl Default for aclrtLaunchKernelCfg {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
+#[derive(Debug, Copy, Clone)]
 pub struct aclrtBinaryLoadOption {
     pub type_: i32,
     pub value: [u32; 4usize],
@@ -96,17 +86,8 @@ pub struct aclrtBinaryLoadOptions {
     pub options: *mut aclrtBinaryLoadOption,
     pub numOpt: usize,
 }
-impl Default for aclrtBinaryLoadOptions {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
 #[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
+#[derive(Debug, Copy, Clone)]
 pub struct Functions {
     pub aclInit: ::core::option::Option<
         unsafe extern "C" fn(configPath: *const ::core::ffi::c_char) -> aclError,

@@ -1,4 +1,4 @@
-// Add, Sub, Mul, Max and Min, their scalar forms, and Relu. An undefined bit in an operand makes
+// Add, Sub, Mul and Max, and the forms of three of them with a scalar. An undefined bit in an operand makes
 // the whole lane of the result undefined. An integer result that does not fit its type is an error,
 // because no document says whether the device wraps it.
 #pragma once
@@ -21,7 +21,6 @@ template <class T> struct Number<T, true> {
     static T sub(T a, T b, bool &over) { return narrowed<T>(int64_t(a) - int64_t(b), over); }
     static T mul(T a, T b, bool &over) { return narrowed<T>(int64_t(a) * int64_t(b), over); }
     static T max(T a, T b, bool &) { return a > b ? a : b; }
-    static T min(T a, T b, bool &) { return a < b ? a : b; }
 };
 
 template <class T> struct Number<T, false> {
@@ -29,7 +28,6 @@ template <class T> struct Number<T, false> {
     static T sub(T a, T b, bool &) { return T(float(a) - float(b)); }
     static T mul(T a, T b, bool &) { return T(float(a) * float(b)); }
     static T max(T a, T b, bool &) { return float(a) > float(b) ? a : b; }
-    static T min(T a, T b, bool &) { return float(a) < float(b) ? a : b; }
 };
 
 struct AddOp {
@@ -43,9 +41,6 @@ struct MulOp {
 };
 struct MaxOp {
     template <class T> static T of(T a, T b, bool &o) { return Number<T>::max(a, b, o); }
-};
-struct MinOp {
-    template <class T> static T of(T a, T b, bool &o) { return Number<T>::min(a, b, o); }
 };
 
 [[noreturn]] inline void overflowed(const CallSite &x, uint32_t lane) {
@@ -143,7 +138,6 @@ AVSG_SHIM_BINARY(Add, shim::binary<shim::AddOp>)
 AVSG_SHIM_BINARY(Sub, shim::binary<shim::SubOp>)
 AVSG_SHIM_BINARY(Mul, shim::binary<shim::MulOp>)
 AVSG_SHIM_BINARY(Max, shim::binary<shim::MaxOp>)
-AVSG_SHIM_BINARY(Min, shim::binary<shim::MinOp>)
 
 // Defines the forms of an instruction with a tensor and a scalar. The type of the scalar is deduced
 // as well, so that a scalar of any type but T does not compile.
@@ -167,15 +161,5 @@ AVSG_SHIM_BINARY(Min, shim::binary<shim::MinOp>)
 AVSG_SHIM_SCALAR(Adds, shim::with_scalar<shim::AddOp>)
 AVSG_SHIM_SCALAR(Muls, shim::with_scalar<shim::MulOp>)
 AVSG_SHIM_SCALAR(Maxs, shim::with_scalar<shim::MaxOp>)
-AVSG_SHIM_SCALAR(Mins, shim::with_scalar<shim::MinOp>)
-
-template <typename T>
-__aicore__ inline void Relu(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count,
-                            AVSG_SHIM_SITE) {
-    static_assert(shim::one_of<T, half, float, int32_t>(), "Relu takes half, float or int32_t");
-    shim::CallSite x{"Relu", at};
-    shim::with_scalar<shim::MaxOp>(x, dst, src, T(0), shim::count_of(x, count), shim::contiguous(dst),
-                                   shim::contiguous(src));
-}
 
 } // namespace AscendC

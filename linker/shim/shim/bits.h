@@ -109,15 +109,6 @@ __aicore__ inline void Not(const LocalTensor<T> &dst, const LocalTensor<T> &src,
     shim::invert(x, dst, src, shim::count_of(x, count), shim::contiguous(dst), shim::contiguous(src));
 }
 
-template <typename T, typename M>
-__aicore__ inline void Not(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask, const uint8_t repeatTime,
-                           const UnaryRepeatParams &p, AVSG_SHIM_SITE) {
-    shim::CallSite x{"Not", at};
-    if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");
-    shim::invert(x, dst, src, shim::mask_of<T>(x, mask, repeatTime), shim::strided(dst, p.dstBlkStride, p.dstRepStride),
-                 shim::strided(src, p.srcBlkStride, p.srcRepStride));
-}
-
 template <typename T>
 __aicore__ inline void ShiftLeft(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &k,
                                  const int32_t &count, AVSG_SHIM_SITE) {

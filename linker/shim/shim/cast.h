@@ -13,56 +13,30 @@ namespace shim {
 constexpr uint32_t mode_bit(RoundMode m) { return 1u << uint32_t(m); }
 
 // CAST_NONE is allowed for exact conversions, and for inexact ones where it is documented to mean
-// CAST_RINT.
-constexpr uint32_t EXACT = mode_bit(RoundMode::CAST_NONE);
-constexpr uint32_t TO_INTEGER = mode_bit(RoundMode::CAST_RINT) | mode_bit(RoundMode::CAST_FLOOR) |
-                                mode_bit(RoundMode::CAST_CEIL) | mode_bit(RoundMode::CAST_ROUND) |
-                                mode_bit(RoundMode::CAST_TRUNC);
+// CAST_RINT. The directed modes are not modelled.
+constexpr uint32_t EXACT = mode_bit(RoundMode::CAST_NONE), NEAREST = mode_bit(RoundMode::CAST_RINT);
 
 template <class D, class S> constexpr uint32_t cast_modes() {
     if (std::is_same<D, half>::value && one_of<S, int8_t, uint8_t>()) return EXACT;
-    if (one_of<D, int8_t, uint8_t>() && std::is_same<S, half>::value) return EXACT | TO_INTEGER;
+    if (one_of<D, int8_t, uint8_t>() && std::is_same<S, half>::value) return EXACT | NEAREST;
     if (std::is_same<D, float>::value && std::is_same<S, half>::value) return EXACT;
-    if (std::is_same<D, half>::value && std::is_same<S, float>::value) return EXACT | TO_INTEGER;
-    if (std::is_same<D, int32_t>::value && std::is_same<S, half>::value) return TO_INTEGER;
-    if (std::is_same<D, int16_t>::value && std::is_same<S, half>::value) return TO_INTEGER;
-    if (std::is_same<D, half>::value && std::is_same<S, int16_t>::value) return EXACT | TO_INTEGER;
-    if (std::is_same<D, int32_t>::value && std::is_same<S, float>::value) return TO_INTEGER;
-    if (std::is_same<D, float>::value && std::is_same<S, int32_t>::value) return EXACT | TO_INTEGER;
+    if (std::is_same<D, half>::value && std::is_same<S, float>::value) return EXACT | NEAREST;
+    if (std::is_same<D, int32_t>::value && std::is_same<S, half>::value) return NEAREST;
+    if (std::is_same<D, int16_t>::value && std::is_same<S, half>::value) return NEAREST;
+    if (std::is_same<D, half>::value && std::is_same<S, int16_t>::value) return EXACT | NEAREST;
+    if (std::is_same<D, int32_t>::value && std::is_same<S, float>::value) return NEAREST;
+    if (std::is_same<D, float>::value && std::is_same<S, int32_t>::value) return EXACT | NEAREST;
     if (std::is_same<D, int16_t>::value && std::is_same<S, int32_t>::value) return EXACT;
     if (std::is_same<D, float>::value && std::is_same<S, int16_t>::value) return EXACT;
     return 0;
 }
 
-inline double round_as(double v, RoundMode m) {
-    switch (m) {
-    case RoundMode::CAST_FLOOR: return std::floor(v);
-    case RoundMode::CAST_CEIL: return std::ceil(v);
-    case RoundMode::CAST_ROUND: return std::round(v);
-    case RoundMode::CAST_TRUNC: return std::trunc(v);
-    default: return std::nearbyint(v);
-    }
-}
-
-template <class D, class S> D cast_one(S v, RoundMode m, bool &lost) {
-    if (std::is_integral<D>::value) {
-        double r = round_as(double(float(v)), m);
-        if (std::is_integral<S>::value) r = double(v);
-        lost |= !(r >= double(std::numeric_limits<D>::min()) && r <= double(std::numeric_limits<D>::max()));
-        return lost ? D(0) : D(int64_t(r));
-    }
-    if (std::is_same<S, int32_t>::value) {
-        // Integers of a magnitude above 2^24 may be inexact in binary32 and round according to the
-        // mode.
-        float f = float(double(v));
-        double wide = double(v);
-        if ((m == RoundMode::CAST_FLOOR && double(f) > wide) ||
-            (m == RoundMode::CAST_TRUNC && std::fabs(double(f)) > std::fabs(wide)))
-            f = std::nextafter(f, m == RoundMode::CAST_FLOOR ? -INFINITY : 0.0f);
-        if (m == RoundMode::CAST_CEIL && double(f) < wide) f = std::nextafter(f, INFINITY);
-        return D(f);
-    }
-    return D(float(v));
+// Integers of a magnitude above 2^24 may be inexact in binary32, and become the nearest one.
+template <class D, class S> D cast_one(S v, bool &lost) {
+    if (!std::is_integral<D>::value) return D(float(v));
+    double r = std::is_integral<S>::value ? double(v) : std::nearbyint(double(float(v)));
+    lost = !(r >= double(std::numeric_limits<D>::min()) && r <= double(std::numeric_limits<D>::max()));
+    return lost ? D(0) : D(int64_t(r));
 }
 
 } // namespace shim
@@ -75,10 +49,6 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
     shim::CallSite x{"Cast", at};
     shim::Core &c = shim::core(x);
     if (!(modes & shim::mode_bit(mode))) shim::fail("dtype", x, "this pair of types has no rounding mode ", int(mode));
-    // Conversions to half are modelled with rounding to nearest only: no generated kernel uses the
-    // directed modes there.
-    if (std::is_same<D, half>::value && !(shim::mode_bit(mode) & (shim::EXACT | shim::mode_bit(RoundMode::CAST_RINT))))
-        shim::fail("dtype", x, "to half only CAST_NONE and CAST_RINT are modelled");
     shim::Lanes l = shim::count_of(x, count);
     shim::OperandLayout wd = shim::contiguous(dst), ws = shim::contiguous(src);
     shim::declare_operand<sizeof(S)>(c, x, "src", src, l, ws, false);
@@ -87,13 +57,13 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
         shim::check_disjoint(x, "src", wd.addr, wd.addr + count * uint32_t(sizeof(D)), ws.addr,
                              ws.addr + count * uint32_t(sizeof(S)));
     shim::takes_repeats<(sizeof(D) > sizeof(S) ? sizeof(D) : sizeof(S))>(c, l);
-    c.issue(shim::V, x, [&c, x, wd, ws, mode, count] {
+    c.issue(shim::V, x, [&c, x, wd, ws, count] {
         bool clean = !c.any_undefined(ws.addr, count * uint32_t(sizeof(S)));
         for (uint32_t i = 0; i < count; ++i) {
             uint32_t from = ws.addr + i * uint32_t(sizeof(S)), to = wd.addr + i * uint32_t(sizeof(D));
             bool lost = false, bad = !clean && c.any_undefined(from, sizeof(S));
             S v = shim::load<S>(c.ub + from);
-            shim::store<D>(c.ub + to, shim::cast_one<D, S>(v, mode, lost));
+            shim::store<D>(c.ub + to, shim::cast_one<D, S>(v, lost));
             if (lost && !bad && c.checks)
                 shim::fail("overflow", x, "lane ", i, ": ", double(float(v)), " does not fit the destination type");
             if (!clean) bad ? c.undefine(to, sizeof(D)) : c.define(to, sizeof(D));

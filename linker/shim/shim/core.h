@@ -74,7 +74,6 @@ class Core {
     LaunchState &launch_state;
     const uint32_t block;
     uint8_t *const ub, *const undefined;
-    DataCache cache;
     CoreTime time;
     Event events[size_t(HardEvent::MAX)][8];
     uint32_t peak = 0;
@@ -98,21 +97,17 @@ class Core {
         soc.counter_mode = x & 1;
         soc.atomic_add = x & 6;
         counts.push_back(GatherCount{0, x % UB_BYTES, CallSite{"an earlier kernel"}});
-        w.caches[b] = &cache;
     }
 
-    std::unique_ptr<CoreMemory> release() {
-        launch_state.caches[block] = nullptr;
-        return std::move(memory);
-    }
+    std::unique_ptr<CoreMemory> release() { return std::move(memory); }
 
     // These declare what the next instruction accesses, before it is issued. `clobbers` does not
-    // issue_count for the peak of UB.
+    // count for the peak of UB.
     void reads(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, false, true); }
     void writes(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, true, true); }
     void clobbers(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, true, false); }
-    void gm_reads(uint64_t lo, uint64_t hi) { add_gm_access(lo, hi, false); }
-    void gm_writes(uint64_t lo, uint64_t hi) { add_gm_access(lo, hi, true); }
+    void gm_reads(uint64_t lo, uint64_t hi) { gm_accesses.push_back(GmRange{lo, hi, false}); }
+    void gm_writes(uint64_t lo, uint64_t hi) { gm_accesses.push_back(GmRange{lo, hi, true}); }
 
     // Issues an instruction. It runs after the instructions that its pipe is ordered after, and
     // before any instruction that is ordered after it.
@@ -210,17 +205,10 @@ class Core {
         time.wait_flag(edge.to, ev.time);
     }
 
-    // Checks that no scalar store is unpublished, and with `end` that no event is still set and no
-    // instruction may still run. It runs at each SyncAll and at the end of the kernel. Instructions
-    // that wait at the end are lost.
-    void check_settled(const CallSite &x, bool end) {
+    // Checks at the end of the kernel that no event is still set and no instruction may still run.
+    // Instructions that wait at the end are lost.
+    void check_ended(const CallSite &x) {
         if (!checks) return;
-        cache.for_each([&](uint64_t line, CachedLine &l) {
-            if (l.dirty)
-                fail("cache", l.by, "the scalar store to line ", hex(line), " was never published: call ",
-                     "DataCacheCleanAndInvalid before ", end ? "the kernel ends" : where(x));
-        });
-        if (!end) return;
         for (size_t e = 0; e < size_t(HardEvent::MAX); ++e)
             for (int id = 0; id < 8; ++id)
                 if (events[e][id].set)
@@ -259,18 +247,6 @@ class Core {
         ub_accesses.push_back(UbAccess{lo, hi, write});
     }
 
-    void add_gm_access(uint64_t lo, uint64_t hi, bool write) {
-        if (lo >= hi) return;
-        if (!gm_accesses.empty()) {
-            GmRange &last = gm_accesses.back();
-            if (last.write == write && last.hi == lo) {
-                last.hi = hi;
-                return;
-            }
-        }
-        gm_accesses.push_back(GmRange{lo, hi, write});
-    }
-
     Event &event(HardEvent e, int32_t id, const CallSite &x) {
         if (id < 0 || id > 5)
             fail("sync", x, "event id ", id, " is not free: a kernel without TPipe has 0..5 (6 and 7 are reserved)");
@@ -300,8 +276,7 @@ class Core {
         for (const GmRange &a : gm_accesses) {
             gm.record(a.lo, a.hi, a.write, p, seq);
             auto &log = launch_state.log[block];
-            if (launch_state.blocks > 1) log.push_back(GmAccess{a.lo, a.hi, block, p, a.write, x});
-            if (p != S) check_cache(a, x);
+            if (launch_state.blocks > 1) log.push_back(GmAccess{a.lo, a.hi, block, a.write, x});
         }
         ub_accesses.clear();
         gm_accesses.clear();
@@ -330,18 +305,6 @@ class Core {
                                  : cat("SetFlag/WaitFlag<HardEvent::", pipe_name(h->pipe), "_", pipe_name(p), ">");
         fail("hazard", x, write ? "writes " : "reads ", what, hex(h->at), ", which ", where(issue_record(*h).x),
              h->wrote ? " writes" : " reads", ", and nothing orders the two: missing ", remedy);
-    }
-
-    // DMA bypasses the scalar cache. A DMA write to a line with unpublished bytes is overwritten
-    // when the whole line is written back; a DMA read misses the unpublished bytes only.
-    void check_cache(const GmRange &a, const CallSite &x) {
-        cache.for_each_overlapping(a.lo, a.hi, [&](uint64_t line, CachedLine &l) {
-            uint64_t bytes = line_bits(line, a.lo, a.hi);
-            if (checks && (a.write ? l.dirty : l.dirty & bytes))
-                fail("cache", x, a.write ? "writes" : "reads", " line ", hex(line), " while ", where(l.by),
-                     " is still only in the scalar cache: missing DataCacheCleanAndInvalid");
-            if (a.write) l.stale |= bytes;
-        });
     }
 };
 

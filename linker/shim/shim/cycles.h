@@ -14,7 +14,7 @@ extern "C" {
 // Cycles of one unit of work each.
 struct avsg_shim_prices {
     double issue;     // The scalar unit issues an instruction, a flag or a barrier.
-    double scalar;    // An access of the scalar unit to UB, or to a line in its cache.
+    double scalar;    // An access of the scalar unit to UB.
     double head;      // The start of a vector instruction.
     double repeat;    // 256 bytes of a vector instruction.
     double compact;   // 256 bytes of a GatherMask.

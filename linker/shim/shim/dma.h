@@ -1,5 +1,5 @@
-// DMA between GM and UB. Each block of a move from GM to UB occupies whole 32-byte blocks of UB,
-// and the bytes that it does not fill are undefined. A move from UB to GM must not store undefined
+// DMA of one run of bytes between GM and UB. A move from GM to UB occupies whole blocks of 32 bytes of
+// UB, and the bytes that it does not fill are undefined. A move from UB to GM must not store undefined
 // bytes.
 #pragma once
 
@@ -9,62 +9,32 @@
 namespace AscendC {
 namespace shim {
 
-// The blocks of one move: `count` blocks of `len` bytes, `gm_step` bytes apart in GM and `ub_step`
-// bytes apart in UB.
-struct DmaBlocks {
-    uint32_t count;
-    uint64_t len, gm_step, ub_step;
-    uint32_t left, right; // Padding bytes in UB before and after each block.
-};
-
-inline uint64_t round_up_to_block(uint64_t bytes) { return (bytes + BLOCK - 1) / BLOCK * BLOCK; }
-
-inline void check_blocks(const CallSite &x, const DmaBlocks &m, uint32_t size) {
-    if (m.count > 4095) fail("count", x, "blockCount ", m.count, " is above 4095");
-    if (m.len > 2097151) fail("count", x, "blockLen ", m.len, " is above 2097151 bytes");
-    if (m.len % size) fail("count", x, "blockLen ", m.len, " is no multiple of the element's ", size, " bytes");
+// Checks the length of a move, and returns the global address of its first byte.
+template <class T> uint64_t dma_start(const CallSite &x, const GlobalTensor<T> &t, uint64_t bytes) {
+    if (bytes > 2097151) fail("count", x, "blockLen ", bytes, " is above 2097151 bytes");
+    if (bytes % sizeof(T)) fail("count", x, "blockLen ", bytes, " is no multiple of the element's ", sizeof(T), " bytes");
+    uint64_t gm = t.dma_address(x, bytes);
+    if (gm % sizeof(T)) fail("alignment", x, "GM address ", hex(gm), " is no multiple of ", sizeof(T));
+    return gm;
 }
 
-// The element that fills the padding; without `filled` the padding is undefined.
-struct Padding {
-    bool filled;
-    uint8_t value[8];
-};
-
 template <class T>
-void copy_gm_to_ub(const CallSite &x, const LocalTensor<T> &d, const GlobalTensor<T> &s, const DmaBlocks &m,
-                   const Padding &pad) {
-    check_blocks(x, m, sizeof(T));
-    if (!m.count || !m.len) return;
+void copy_gm_to_ub(const CallSite &x, const LocalTensor<T> &d, const GlobalTensor<T> &s, uint64_t bytes) {
+    uint64_t gm = dma_start(x, s, bytes);
+    if (!bytes) return;
     Core &c = core(x);
-    uint64_t gm = s.dma_address(x, (m.count - 1) * m.gm_step + m.len);
     check_aligned(x, "dst", d.addr);
-    if (gm % sizeof(T)) fail("alignment", x, "GM address ", hex(gm), " is no multiple of ", sizeof(T));
-    uint64_t used = round_up_to_block(m.left + m.len + m.right);
-    uint64_t end = d.addr + (m.count - 1) * m.ub_step + used;
-    check_bounds(x, "dst", d.addr, end > UINT32_MAX ? UINT32_MAX : uint32_t(end), d.lo, d.hi);
-    for (uint32_t r = 0; r < m.count; ++r) {
-        uint64_t from = gm + r * m.gm_step;
-        uint32_t to = uint32_t(d.addr + r * m.ub_step);
-        c.launch_state.region(x, from, from + m.len, false, false);
-        c.gm_reads(from, from + m.len);
-        c.writes(to, to + uint32_t(used));
-    }
-    c.time.takes(&avsg_shim_prices::byte, double(m.count * m.len));
-    uint32_t ub = d.addr;
-    c.issue(MTE2, x, [&c, ub, gm, m, pad, used] {
-        for (uint32_t r = 0; r < m.count; ++r) {
-            uint32_t to = uint32_t(ub + r * m.ub_step), data = to + m.left, len = uint32_t(m.len);
-            std::memset(c.ub + to, 0xcd, used);
-            c.undefine(to, uint32_t(used));
-            std::memcpy(c.ub + data, reinterpret_cast<const void *>(gm + r * m.gm_step), len);
-            c.define(data, len);
-            if (!pad.filled) continue;
-            for (uint32_t i = 0; i < m.left; ++i) c.ub[to + i] = pad.value[i % sizeof(T)];
-            for (uint32_t i = 0; i < m.right; ++i) c.ub[data + len + i] = pad.value[i % sizeof(T)];
-            c.define(to, m.left);
-            c.define(data + len, m.right);
-        }
+    uint32_t ub = d.addr, len = uint32_t(bytes), used = (len + BLOCK - 1) / BLOCK * BLOCK;
+    check_bounds(x, "dst", ub, ub + used, d.lo, d.hi);
+    c.launch_state.check_region(x, gm, gm + len, false);
+    c.gm_reads(gm, gm + len);
+    c.writes(ub, ub + used);
+    c.time.takes(&avsg_shim_prices::byte, len);
+    c.issue(MTE2, x, [&c, ub, gm, len, used] {
+        std::memset(c.ub + ub, 0xcd, used);
+        c.undefine(ub, used);
+        std::memcpy(c.ub + ub, reinterpret_cast<const void *>(gm), len);
+        c.define(ub, len);
     });
 }
 
@@ -76,53 +46,37 @@ inline void store_bytes(uint8_t *to, const uint8_t *from, uint32_t n, bool add) 
 }
 
 template <class T>
-void copy_ub_to_gm(const CallSite &x, const GlobalTensor<T> &d, const LocalTensor<T> &s, const DmaBlocks &m) {
-    check_blocks(x, m, sizeof(T));
-    if (!m.count || !m.len) return;
+void copy_ub_to_gm(const CallSite &x, const GlobalTensor<T> &d, const LocalTensor<T> &s, uint64_t bytes) {
+    uint64_t gm = dma_start(x, d, bytes);
+    if (!bytes) return;
     Core &c = core(x);
-    uint64_t gm = d.dma_address(x, (m.count - 1) * m.gm_step + m.len);
     check_aligned(x, "src", s.addr);
-    if (gm % sizeof(T)) fail("alignment", x, "GM address ", hex(gm), " is no multiple of ", sizeof(T));
-    uint64_t end = s.addr + (m.count - 1) * m.ub_step + m.len;
-    check_bounds(x, "src", s.addr, end > UINT32_MAX ? UINT32_MAX : uint32_t(end), s.lo, s.hi);
-    for (uint32_t r = 0; r < m.count; ++r) {
-        uint64_t to = gm + r * m.gm_step;
-        uint32_t from = uint32_t(s.addr + r * m.ub_step);
-        c.launch_state.region(x, to, to + m.len, true, false);
-        c.gm_writes(to, to + m.len);
-        c.reads(from, from + uint32_t(m.len));
-    }
-    c.time.takes(&avsg_shim_prices::byte, double(m.count * m.len));
-    uint32_t ub = s.addr;
-    c.issue(MTE3, x, [&c, x, ub, gm, m] {
-        for (uint32_t r = 0; r < m.count; ++r) {
-            uint32_t from = uint32_t(ub + r * m.ub_step), len = uint32_t(m.len);
-            if (c.checks && c.any_undefined(from, len)) {
-                uint32_t i = 0;
-                while (!c.undefined[from + i]) ++i;
-                fail("undefined", x, "stores byte ", i, " of block ", r, " (UB ", hex(from + i),
-                     "), which no instruction has defined");
-            }
-            store_bytes(reinterpret_cast<uint8_t *>(gm + r * m.gm_step), c.ub + from, len, c.soc.atomic_add);
+    uint32_t ub = s.addr, len = uint32_t(bytes);
+    check_bounds(x, "src", ub, ub + len, s.lo, s.hi);
+    c.launch_state.check_region(x, gm, gm + len, true);
+    c.gm_writes(gm, gm + len);
+    c.reads(ub, ub + len);
+    c.time.takes(&avsg_shim_prices::byte, len);
+    c.issue(MTE3, x, [&c, x, ub, gm, len] {
+        if (c.checks && c.any_undefined(ub, len)) {
+            uint32_t i = 0;
+            while (!c.undefined[ub + i]) ++i;
+            fail("undefined", x, "stores byte ", i, " (UB ", hex(ub + i), "), which no instruction has defined");
         }
+        store_bytes(reinterpret_cast<uint8_t *>(gm), c.ub + ub, len, c.soc.atomic_add);
     });
 }
 
-inline DmaBlocks gm_to_ub_blocks(const DataCopyParams &p) {
-    uint64_t len = uint64_t(p.blockLen) * BLOCK;
-    return DmaBlocks{p.blockCount, len, len + uint64_t(p.srcGap) * BLOCK, len + uint64_t(p.dstGap) * BLOCK, 0, 0};
+// Returns the bytes of `count` elements, which are whole blocks.
+template <class T> uint64_t block_bytes(const CallSite &x, uint64_t count) {
+    uint64_t bytes = count * sizeof(T);
+    if (bytes % BLOCK) fail("count", x, count, " elements are ", bytes, " bytes, no multiple of 32: use DataCopyPad");
+    return bytes;
 }
 
-inline DmaBlocks ub_to_gm_blocks(const DataCopyParams &p) {
-    uint64_t len = uint64_t(p.blockLen) * BLOCK;
-    return DmaBlocks{p.blockCount, len, len + uint64_t(p.dstGap) * BLOCK, len + uint64_t(p.srcGap) * BLOCK, 0, 0};
-}
-
-inline void check_count(const CallSite &x, uint64_t count, uint64_t size) {
-    if (count * size % BLOCK)
-        fail("count", x, count, " elements are ", count * size, " bytes, no multiple of 32: use DataCopyPad");
-    // The length field has 16 bits and counts blocks of 32 bytes.
-    if (count * size / BLOCK > 65535) fail("count", x, count, " elements are more than 65535 blocks of 32 bytes");
+inline uint64_t pad_bytes(const CallSite &x, const DataCopyExtParams &p) {
+    if (p.blockCount != 1) fail("count", x, "blockCount ", p.blockCount, "; one run of bytes is modelled: {1, bytes, 0, 0, 0}");
+    return p.blockLen;
 }
 
 } // namespace shim
@@ -131,56 +85,29 @@ template <typename T>
 __aicore__ inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyExtParams &p,
                                    const DataCopyPadExtParams<T> &pad, AVSG_SHIM_SITE) {
     shim::CallSite x{"DataCopyPad(GM to UB)", at};
-    uint32_t left = pad.leftPadding * uint32_t(sizeof(T)), right = pad.rightPadding * uint32_t(sizeof(T));
-    if (left > shim::BLOCK || right > shim::BLOCK)
-        shim::fail("count", x, "padding of ", left, " and ", right, " bytes; each side may have at most 32");
-    shim::Padding fill{pad.isPad, {}};
-    shim::store<T>(fill.value, pad.paddingValue);
-    uint64_t used = shim::round_up_to_block(uint64_t(left) + p.blockLen + right);
-    shim::copy_gm_to_ub(x, dst, src,
-                        shim::DmaBlocks{p.blockCount, p.blockLen, uint64_t(p.blockLen) + p.srcStride,
-                                        used + uint64_t(p.dstStride) * shim::BLOCK, left, right},
-                        fill);
+    if (pad.isPad || pad.leftPadding || pad.rightPadding) shim::fail("count", x, "padding is not modelled: {false, 0, 0, 0}");
+    shim::copy_gm_to_ub(x, dst, src, shim::pad_bytes(x, p));
 }
 
 template <typename T>
 __aicore__ inline void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyExtParams &p,
                                    AVSG_SHIM_SITE) {
     shim::CallSite x{"DataCopyPad(UB to GM)", at};
-    shim::copy_ub_to_gm(x, dst, src,
-                        shim::DmaBlocks{p.blockCount, p.blockLen, uint64_t(p.blockLen) + p.dstStride,
-                                        shim::round_up_to_block(p.blockLen) + uint64_t(p.srcStride) * shim::BLOCK, 0,
-                                        0});
-}
-
-template <typename T>
-__aicore__ inline void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p,
-                                AVSG_SHIM_SITE) {
-    shim::copy_gm_to_ub(shim::CallSite{"DataCopy(GM to UB)", at}, dst, src, shim::gm_to_ub_blocks(p), shim::Padding{});
-}
-
-template <typename T>
-__aicore__ inline void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p,
-                                AVSG_SHIM_SITE) {
-    shim::copy_ub_to_gm(shim::CallSite{"DataCopy(UB to GM)", at}, dst, src, shim::ub_to_gm_blocks(p));
+    shim::copy_ub_to_gm(x, dst, src, shim::pad_bytes(x, p));
 }
 
 template <typename T>
 __aicore__ inline void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const uint32_t count,
                                 AVSG_SHIM_SITE) {
     shim::CallSite x{"DataCopy(GM to UB)", at};
-    shim::check_count(x, count, sizeof(T));
-    uint64_t len = uint64_t(count) * sizeof(T);
-    shim::copy_gm_to_ub(x, dst, src, shim::DmaBlocks{1, len, len, len, 0, 0}, shim::Padding{});
+    shim::copy_gm_to_ub(x, dst, src, shim::block_bytes<T>(x, count));
 }
 
 template <typename T>
 __aicore__ inline void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t count,
                                 AVSG_SHIM_SITE) {
     shim::CallSite x{"DataCopy(UB to GM)", at};
-    shim::check_count(x, count, sizeof(T));
-    uint64_t len = uint64_t(count) * sizeof(T);
-    shim::copy_ub_to_gm(x, dst, src, shim::DmaBlocks{1, len, len, len, 0, 0});
+    shim::copy_ub_to_gm(x, dst, src, shim::block_bytes<T>(x, count));
 }
 
 } // namespace AscendC

@@ -1,4 +1,4 @@
-// Duplicate, which makes a vector from a scalar; and CreateVecIndex, which is refused.
+// Duplicate, which makes a vector from a scalar; and CreateVecIndex and ReduceSum, which are refused.
 #pragma once
 
 #include "arithmetic.h"
@@ -30,20 +30,16 @@ __aicore__ inline void Duplicate(const LocalTensor<T> &dst, const T &value, cons
     shim::duplicate<T>(x, dst, value, shim::count_of(x, count), shim::contiguous(dst));
 }
 
-template <typename T, typename M>
-__aicore__ inline void Duplicate(const LocalTensor<T> &dst, const T &value, M mask, const uint8_t repeatTime,
-                                 const uint16_t dstBlkStride, const uint8_t dstRepStride, AVSG_SHIM_SITE) {
-    shim::CallSite x{"Duplicate", at};
-    if (!dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");
-    shim::duplicate<T>(x, dst, value, shim::mask_of<T>(x, mask, repeatTime),
-                       shim::strided(dst, dstBlkStride, dstRepStride));
-}
-
 // Calls that are missing from the list of calls for kernels without a TPipe, because they take an
 // event from it.
 template <typename T, typename... More> __aicore__ inline void CreateVecIndex(const LocalTensor<T> &, const More &...) {
     static_assert(shim::never<T>(), "CreateVecIndex takes an event from a TPipe, and these kernels have none: write the "
                                     "first block with SetValue and double it with Adds");
+}
+
+template <typename T, typename... More> __aicore__ inline void ReduceSum(const LocalTensor<T> &, const More &...) {
+    static_assert(shim::never<T>(), "ReduceSum takes an event from a TPipe, and these kernels have none: count a mask with "
+                                    "GatherMask");
 }
 
 } // namespace AscendC

@@ -54,44 +54,4 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     });
 }
 
-// Gatherb copies whole blocks: each repeat takes eight byte offsets, all multiples of 32.
-template <typename T>
-__aicore__ inline void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                               const LocalTensor<uint32_t> &offset, const uint8_t repeatTime,
-                               const GatherRepeatParams &p, AVSG_SHIM_SITE) {
-    static_assert(shim::one_of<T, uint16_t, uint32_t>(), "Gatherb takes uint16_t or uint32_t views");
-    shim::CallSite x{"Gatherb", at};
-    shim::Core &c = shim::core(x);
-    if (!repeatTime) return;
-    if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");
-    uint32_t n = repeatTime * 8u;
-    uint64_t all[2] = {~uint64_t(0), sizeof(T) == 2 ? ~uint64_t(0) : 0};
-    shim::Lanes l = shim::mask_of<T>(x, all, repeatTime);
-    shim::OperandLayout wd = shim::strided(dst, p.dstBlkStride, p.dstRepStride);
-    shim::check_aligned(x, "src", src.addr);
-    shim::declare_operand<4>(c, x, "offset", offset, shim::count_of(x, n), shim::contiguous(offset), false);
-    shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, wd, true);
-    c.reads(src.addr, src.hi);
-    for (const shim::Range &r : shim::ranges<sizeof(T)>(l, wd)) {
-        shim::check_disjoint(x, "src", r.lo, r.hi, src.addr, src.hi);
-        shim::check_disjoint(x, "offset", r.lo, r.hi, offset.addr, offset.addr + n * 4);
-    }
-    // 21 words per cycle, or 42 halves.
-    c.time.takes(&avsg_shim_prices::repeat, 64 * double(repeatTime) / 21);
-    uint32_t from = src.addr, end = src.hi, offs = offset.addr;
-    c.issue(shim::V, x, [&c, x, wd, from, end, offs, n] {
-        for (uint32_t i = 0; i < n; ++i) {
-            if (c.checks && c.any_undefined(offs + 4 * i, 4))
-                shim::fail("undefined", x, "offset ", i, " holds bits that no instruction has defined");
-            uint32_t o = shim::load<uint32_t>(c.ub + offs + 4 * i);
-            if (o % shim::BLOCK) shim::fail("alignment", x, "offset ", i, " is ", o, ", no multiple of 32");
-            if (o + uint64_t(shim::BLOCK) > end - from)
-                shim::fail("bounds", x, "offset ", i, " is ", o, ", outside the source's ", end - from, " bytes");
-            uint32_t to = wd.addr + i / 8 * wd.repeat + i % 8 * wd.block;
-            std::memcpy(c.ub + to, c.ub + from + o, shim::BLOCK);
-            std::memcpy(c.undefined + to, c.undefined + from + o, shim::BLOCK);
-        }
-    });
-}
-
 } // namespace AscendC

@@ -9,67 +9,37 @@
 namespace AscendC {
 namespace shim {
 
-// The elements that a call reads, and the places of their mask bits.
-struct Compaction {
-    bool counter;
-    uint32_t per_repeat, repeats;     // Elements per repeat, and the number of repeats.
-    uint32_t src, block, repeat;      // UB address, and strides in bytes.
-    uint32_t pattern, pattern_repeat; // UB address, and stride in bytes.
-    uint32_t builtin;                 // The built-in pattern, 1 to 7; 0 if the pattern is in UB.
-};
-
 inline bool builtin_bit(uint32_t pattern, uint32_t i) {
     if (pattern == 7) return true;
     return pattern < 3 ? i % 2 == pattern - 1 : i % 4 == pattern - 3;
 }
 
+// Compacts `total` contiguous elements. The mask bits are in UB from `pattern` on, or those of a built-in pattern,
+// 1 to 7, if `builtin` is not 0.
 template <class T>
-void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, bool counter, uint32_t mask,
+void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, bool counter, uint32_t total,
              const GatherMaskParams &p, uint64_t &rsvd, uint32_t builtin, uint32_t pattern, uint32_t pattern_lo,
              uint32_t pattern_hi) {
     static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
                   "GatherMask takes 16-bit and 32-bit elements");
-    constexpr uint32_t size = sizeof(T), lanes = 256 / size;
+    constexpr uint32_t size = sizeof(T);
     Core &c = core(x);
     c.soc.counter_mode = false; // It sets the mode of the mask, and sets it to normal at its end.
-    Compaction k{counter, lanes, p.repeatTimes, s.addr, p.src0BlockStride * BLOCK, p.src0RepeatStride * BLOCK,
-                 pattern, p.src1RepeatStride * BLOCK, builtin};
-    if (counter) {
-        if (mask == 0) fail("count", x, "mask 0 in counter mode: the number of elements is 1..2^32-1");
-        if (p.repeatTimes != 1 || p.src0BlockStride != 1)
-            fail("count", x, "counter mode is modelled for one repeat of contiguous elements: {1, 1, 8, 0}");
-        k.per_repeat = mask;
-    } else if (p.repeatTimes == 0) {
-        rsvd = c.read_count();
-        return;
-    }
-    uint64_t total = uint64_t(k.per_repeat) * k.repeats;
+    if (!counter || p.repeatTimes != 1 || p.src0BlockStride != 1)
+        fail("count", x, "is modelled in counter mode for one repeat of contiguous elements: true, n, {1, 1, 8, 0}");
+    if (total == 0) fail("count", x, "mask 0 in counter mode: the number of elements is 1..2^32-1");
     if (total > UB_BYTES) fail("bounds", x, total, " elements do not fit UB");
     check_aligned(x, "src0", s.addr);
     check_aligned(x, "dst", d.addr);
-    auto at = [=](uint32_t r, uint32_t i) {
-        if (k.counter) return k.src + i * size;
-        return k.src + r * k.repeat + i / (BLOCK / size) * k.block + i % (BLOCK / size) * size;
-    };
-    // The destination must not overlap the source, because a later repeat could read what an
-    // earlier repeat has written.
-    uint32_t capacity = (d.hi - d.addr) / size, max_kept = total < capacity ? uint32_t(total) : capacity;
-    auto source = [&](uint32_t lo, uint32_t hi) {
-        check_bounds(x, "src0", lo, hi, s.lo, s.hi);
-        c.reads(lo, hi);
-        check_disjoint(x, "src0", d.addr, d.addr + max_kept * size, lo, hi);
-    };
-    for (uint32_t r = 0; r < k.repeats; ++r) {
-        if (counter) {
-            source(s.addr, s.addr + mask * size);
-        } else {
-            for (uint32_t b = 0; b < 8; ++b) source(at(r, b * (BLOCK / size)), at(r, b * (BLOCK / size)) + BLOCK);
-        }
-        if (builtin) continue;
-        uint32_t lo = pattern + r * k.pattern_repeat, hi = lo + (k.per_repeat + 7) / 8;
-        check_bounds(x, "pattern", lo, hi, pattern_lo, pattern_hi);
-        c.reads(lo, hi);
-        check_disjoint(x, "pattern", d.addr, d.addr + max_kept * size, lo, hi);
+    uint32_t from = s.addr, from_end = from + total * size, pattern_end = pattern + (total + 7) / 8;
+    uint32_t capacity = (d.hi - d.addr) / size, max_kept = total < capacity ? total : capacity;
+    check_bounds(x, "src0", from, from_end, s.lo, s.hi);
+    c.reads(from, from_end);
+    check_disjoint(x, "src0", d.addr, d.addr + max_kept * size, from, from_end);
+    if (!builtin) {
+        check_bounds(x, "pattern", pattern, pattern_end, pattern_lo, pattern_hi);
+        c.reads(pattern, pattern_end);
+        check_disjoint(x, "pattern", d.addr, d.addr + max_kept * size, pattern, pattern_end);
     }
     c.writes(d.addr, d.addr + max_kept * size);
     c.time.takes(&avsg_shim_prices::compact, double((total * size + 255) / 256));
@@ -77,24 +47,16 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
     std::vector<uint8_t> data, undefined_bits;
     uint64_t kept = 0;
     uint32_t seq = c.issue_now(V, x, [&] {
-        for (uint32_t r = 0; r < k.repeats; ++r)
-            for (uint32_t i = 0; i < k.per_repeat; ++i) {
-                bool take;
-                if (builtin) {
-                    take = builtin_bit(builtin, i);
-                } else {
-                    uint32_t byte = k.pattern + r * k.pattern_repeat + i / 8;
-                    if (c.checks && (c.undefined[byte] >> (i % 8) & 1))
-                        fail("undefined", x, "pattern bit ", i, " of repeat ", r, " (UB byte ", hex(byte),
-                             ") was not defined by any instruction");
-                    take = c.ub[byte] >> (i % 8) & 1;
-                }
-                if (!take) continue;
-                uint32_t from = at(r, i);
-                data.insert(data.end(), c.ub + from, c.ub + from + size);
-                undefined_bits.insert(undefined_bits.end(), c.undefined + from, c.undefined + from + size);
-                ++kept;
-            }
+        for (uint32_t i = 0; i < total; ++i) {
+            uint32_t byte = pattern + i / 8;
+            if (!builtin && c.checks && (c.undefined[byte] >> (i % 8) & 1))
+                fail("undefined", x, "pattern bit ", i, " (UB byte ", hex(byte), ") was not defined by any instruction");
+            if (!(builtin ? builtin_bit(builtin, i) : c.ub[byte] >> (i % 8) & 1)) continue;
+            const uint32_t at = from + i * size;
+            data.insert(data.end(), c.ub + at, c.ub + at + size);
+            undefined_bits.insert(undefined_bits.end(), c.undefined + at, c.undefined + at + size);
+            ++kept;
+        }
         if (kept > capacity) fail("bounds", x, kept, " elements are kept and the destination has space for ", capacity);
     });
     c.set_count(seq, kept, x);

@@ -74,7 +74,7 @@ inline void run_block(LaunchState &w, uint32_t block, const char *kernel, void *
             throw Fault{"aicore-exception: raised because the launch options asked for it", false, false};
         core.kernel_type = file_kernel_type(kernel);
         call<MAX_ARGS>(f, args, nargs);
-        core.check_settled(end, true);
+        core.check_ended(end);
     } catch (const Fault &fault) {
         w.record_fault(block, fault);
     }
@@ -108,8 +108,8 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
     if (o->regions && !o->region) return report(error, len, 2, "launch: `region` is null and `regions` is not 0");
     if (o->cycles && !IS_TIMED)
         return report(error, len, 2, "launch: `cycles` is set, and the library was compiled without AVSG_SHIM_CYCLES");
-    if (o->cycles && (o->cycles->sets < 1 || o->cycles->sets > PRICE_SETS))
-        return report(error, len, 2, cat("launch: ", o->cycles->sets, " sets of prices; a launch takes 1..", PRICE_SETS));
+    if (o->cycles && o->cycles->sets > PRICE_SETS)
+        return report(error, len, 2, cat("launch: ", o->cycles->sets, " sets of prices; at most ", PRICE_SETS));
     void *f = find_kernel(kernel);
     if (!f) return report(error, len, 2, cat("launch: no kernel named ", kernel));
     if (o->peak_ub) *o->peak_ub = 0;

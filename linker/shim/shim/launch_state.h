@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "cache.h"
 #include "cycles.h"
+#include "fault.h"
 
 extern "C" {
 
@@ -42,7 +42,6 @@ struct Region {
 struct GmAccess {
     uint64_t lo, hi;
     uint32_t core;
-    Pipe pipe;
     bool write;
     CallSite x;
 };
@@ -64,11 +63,10 @@ class LaunchState {
     // One log per core. Each core writes its own; the core that closes a round reads all of them
     // while the other cores wait.
     std::vector<std::vector<GmAccess>> log;
-    std::vector<DataCache *> caches;
     bool stop = false;
 
     LaunchState(uint32_t n, const avsg_shim_options &o)
-        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), cycles(o.cycles), log(n), caches(n, nullptr) {
+        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), cycles(o.cycles), log(n) {
         for (uint32_t i = 0; i < o.regions; ++i) {
             uint64_t lo = reinterpret_cast<uint64_t>(o.region[i].base);
             if (o.region[i].len) regions.push_back(Region{lo, lo + o.region[i].len, o.region[i].kind});
@@ -80,20 +78,19 @@ class LaunchState {
     bool adversarial() const { return mode != 0; }
     bool checks() const { return mode != 2; }
 
-    const Region &region(const CallSite &x, uint64_t lo, uint64_t hi, bool write, bool scalar) const {
+    // Checks that a DMA move stays within one region.
+    void check_region(const CallSite &x, uint64_t lo, uint64_t hi, bool write) const {
         auto i = std::upper_bound(regions.begin(), regions.end(), lo,
                                   [](uint64_t a, const Region &r) { return a < r.lo; });
         const Region *r = i == regions.begin() ? nullptr : &*std::prev(i);
         if (!r || lo >= r->hi)
-            fail("gm-range", x, scalar ? "scalar access" : "DDR address of the MTE instruction",
-                 " is out of range: ", hex(lo), "..", hex(hi), " is in no registered region");
+            fail("gm-range", x, "DDR address of the MTE instruction is out of range: ", hex(lo), "..", hex(hi),
+                 " is in no registered region");
         if (hi > r->hi)
-            fail("gm-range", x, scalar ? "scalar access" : "DDR address of the MTE instruction",
-                 " is out of range: ", hex(lo), "..", hex(hi), " runs past its region, which ends at ",
-                 hex(r->hi), " (", hi - r->hi, " bytes too far)");
+            fail("gm-range", x, "DDR address of the MTE instruction is out of range: ", hex(lo), "..", hex(hi),
+                 " runs past its region, which ends at ", hex(r->hi), " (", hi - r->hi, " bytes too far)");
         if (write && r->kind == 2)
             fail("gm-range", x, "writes ", hex(lo), "..", hex(hi), " in a read-only region");
-        return *r;
     }
 
     void record_fault(uint32_t core, const Fault &f) {
@@ -165,8 +162,7 @@ class LaunchState {
     }
 
     void close_round();
-    void find_races(std::vector<GmAccess> &all, const char *unit);
-    void mark_stale(const std::vector<GmAccess> &writes);
+    void find_races(std::vector<GmAccess> &all);
 };
 
 } // namespace shim

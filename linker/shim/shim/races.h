@@ -31,7 +31,7 @@ struct HighestEnds {
     }
 };
 
-inline void LaunchState::find_races(std::vector<GmAccess> &all, const char *unit) {
+inline void LaunchState::find_races(std::vector<GmAccess> &all) {
     std::sort(all.begin(), all.end(), [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });
     HighestEnds reads, writes;
     for (const GmAccess &a : all) {
@@ -41,7 +41,7 @@ inline void LaunchState::find_races(std::vector<GmAccess> &all, const char *unit
             uint64_t at = a.lo > o->lo ? a.lo : o->lo;
             record_fault_locked(a.core < o->core ? a.core : o->core,
                                 Fault{cat("gm-race: core ", o->core, " ", o->write ? "writes" : "reads", " and core ",
-                                          a.core, " ", a.write ? "writes" : "reads", " the same ", unit, " at ",
+                                          a.core, " ", a.write ? "writes" : "reads", " the same bytes at ",
                                           hex(at), " with no SyncAll between: ", where(o->x), " and ", where(a.x)),
                                       false, false});
             return;
@@ -50,47 +50,11 @@ inline void LaunchState::find_races(std::vector<GmAccess> &all, const char *unit
     }
 }
 
-inline void LaunchState::mark_stale(const std::vector<GmAccess> &writes) {
-    // reach[i] is the highest end of writes 0 to i, so that a search can skip the writes below a
-    // line.
-    std::vector<uint64_t> reach(writes.size());
-    for (size_t i = 0; i < writes.size(); ++i)
-        reach[i] = i && reach[i - 1] > writes[i].hi ? reach[i - 1] : writes[i].hi;
-    for (uint32_t c = 0; c < blocks; ++c) {
-        if (!caches[c]) continue;
-        caches[c]->for_each([&](uint64_t line, CachedLine &l) {
-            size_t i = size_t(std::upper_bound(reach.begin(), reach.end(), line) - reach.begin());
-            for (; i < writes.size() && writes[i].lo < line + LINE; ++i)
-                if (writes[i].core != c) l.stale |= line_bits(line, writes[i].lo, writes[i].hi);
-        });
-    }
-}
-
 inline void LaunchState::close_round() {
-    if (blocks > 1) {
-        std::vector<GmAccess> all, writes;
-        bool scalar = false;
-        for (auto &l : log)
-            for (auto &a : l) {
-                if (checks()) all.push_back(a);
-                if (!a.write) continue;
-                writes.push_back(a);
-                scalar |= a.pipe == S;
-            }
-        find_races(all, "bytes");
-        if (!stop && scalar && checks()) {
-            // The scalar unit writes back whole lines, so two cores must not write to one line.
-            std::vector<GmAccess> lines = writes;
-            for (auto &a : lines)
-                if (a.pipe == S) {
-                    a.hi = DataCache::line_of(a.hi - 1) + LINE;
-                    a.lo = DataCache::line_of(a.lo);
-                }
-            find_races(lines, "64-byte line (a scalar store owns the whole line)");
-        }
-        std::sort(writes.begin(), writes.end(),
-                  [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });
-        mark_stale(writes);
+    if (blocks > 1 && checks()) {
+        std::vector<GmAccess> all;
+        for (auto &l : log) all.insert(all.end(), l.begin(), l.end());
+        find_races(all);
     }
     for (auto &l : log) l.clear();
 }

@@ -1,9 +1,8 @@
-// Select takes src0 where the mask bit is set and src1 where it is clear. Modes 1 and 2 use UB from
-// 184 KB on as scratch space, which is undefined afterwards. Mode 0 applies the mask of the first
-// repeat to every repeat. The table of calls for kernels without a TPipe lacks Select, but the text
+// Select takes src0 where the mask bit is set and src1 where it is clear. It uses UB from 184 KB on as
+// scratch space, which is undefined afterwards. The table of calls for kernels without a TPipe lacks Select, but the text
 // beside the table names it among those that use the end of UB, and it takes no event. Its public
-// implementation for modes 1 and 2 writes a block and loads it as the mask, with a barrier after each of its
-// instructions, the last one only without a scalar.
+// implementation writes a block and loads it as the mask, with a barrier after each of its instructions, the
+// last one only without a scalar.
 #pragma once
 
 #include "lanes.h"
@@ -12,11 +11,11 @@ namespace AscendC {
 namespace shim {
 
 template <class T, bool SCALAR>
-void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T scalar, uint32_t n, uint32_t period) {
+void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T scalar, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
-        uint32_t bit = i % period, at = i * uint32_t(sizeof(T));
-        bool is_undefined = c.undefined[m + bit / 8] >> (bit % 8) & 1;
-        bool take = c.ub[m + bit / 8] >> (bit % 8) & 1;
+        uint32_t at = i * uint32_t(sizeof(T));
+        bool is_undefined = c.undefined[m + i / 8] >> (i % 8) & 1;
+        bool take = c.ub[m + i / 8] >> (i % 8) & 1;
         if (take || !SCALAR) {
             uint32_t from = (take ? s0 : s1) + at;
             std::memmove(c.ub + d + at, c.ub + from, sizeof(T));
@@ -39,9 +38,7 @@ void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &ma
     Core &c = core(x);
     Lanes l = count_of(x, count);
     if (!count) return;
-    bool spr = mode == SELMODE::VSEL_CMPMASK_SPR;
-    uint32_t period = spr ? 256 / uint32_t(sizeof(T)) : UINT32_MAX;
-    uint32_t bits = count < period ? count : period, mask_end = mask.addr + (bits + 7) / 8;
+    uint32_t mask_end = mask.addr + (count + 7) / 8;
     uint32_t bytes = count * uint32_t(sizeof(T));
     declare_operand<sizeof(T)>(c, x, "src0", s0, l, contiguous(s0), false);
     if (!SCALAR) declare_operand<sizeof(T)>(c, x, "src1", s1, l, contiguous(s1), false);
@@ -52,23 +49,21 @@ void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &ma
     check_overlap<sizeof(T)>(x, "src0", l, contiguous(d), contiguous(s0));
     if (!SCALAR) check_overlap<sizeof(T)>(x, "src1", l, contiguous(d), contiguous(s1));
     check_disjoint(x, "mask", d.addr, d.addr + bytes, mask.addr, mask_end);
-    if (!spr) {
-        c.clobbers(UB_SCRATCH, UB_BYTES);
-        c.time.takes(&avsg_shim_prices::head, 1);
-        c.time.takes(&avsg_shim_prices::repeat, 1);
-        c.time.takes(&avsg_shim_prices::barrier, SCALAR ? 2 : 3);
-        check_disjoint(x, "Select's scratch space (UB from 184 KB)", d.addr, d.addr + bytes, UB_SCRATCH, UB_BYTES);
-        check_disjoint(x, "Select's scratch space (UB from 184 KB)", s0.addr, s0.addr + bytes, UB_SCRATCH, UB_BYTES);
-        check_disjoint(x, "Select's scratch space (UB from 184 KB)", mask.addr, mask_end, UB_SCRATCH, UB_BYTES);
-        if (!SCALAR)
-            check_disjoint(x, "Select's scratch space (UB from 184 KB)", s1.addr, s1.addr + bytes, UB_SCRATCH,
-                           UB_BYTES);
-    }
+    c.clobbers(UB_SCRATCH, UB_BYTES);
+    c.time.takes(&avsg_shim_prices::head, 1);
+    c.time.takes(&avsg_shim_prices::repeat, 1);
+    c.time.takes(&avsg_shim_prices::barrier, SCALAR ? 2 : 3);
+    auto check_scratch = [&](uint32_t lo, uint32_t hi) {
+        check_disjoint(x, "Select's scratch space (UB from 184 KB)", lo, hi, UB_SCRATCH, UB_BYTES);
+    };
+    check_scratch(d.addr, d.addr + bytes);
+    check_scratch(s0.addr, s0.addr + bytes);
+    check_scratch(mask.addr, mask_end);
+    if (!SCALAR) check_scratch(s1.addr, s1.addr + bytes);
     takes_repeats<sizeof(T)>(c, l);
     uint32_t to = d.addr, m = mask.addr, a = s0.addr, b = s1.addr;
-    c.issue(V, x, [&c, to, m, a, b, scalar, count, period, spr] {
-        select_lanes<T, SCALAR>(c, to, m, a, b, scalar, count, period);
-        if (spr) return;
+    c.issue(V, x, [&c, to, m, a, b, scalar, count] {
+        select_lanes<T, SCALAR>(c, to, m, a, b, scalar, count);
         std::memset(c.ub + UB_SCRATCH, 0xa5, UB_BYTES - UB_SCRATCH);
         c.undefine(UB_SCRATCH, UB_BYTES - UB_SCRATCH);
     });

@@ -42,7 +42,6 @@ template <bool isAIVOnly = true> __aicore__ inline void SyncAll(AVSG_SHIM_SITE) 
         shim::fail("sync", x, "needs KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0): ",
                    c.kernel_type < 0 ? "no kernel type is set" : "AIV_ONLY does not start the scheduler");
     c.barrier_all();
-    c.check_settled(x, false);
     c.launch_state.sync_all(x, c.time);
 }
 
@@ -60,7 +59,5 @@ __aicore__ inline int64_t GetBlockIdx(AVSG_SHIM_SITE) { return shim::core(shim::
 __aicore__ inline int64_t GetBlockNum(AVSG_SHIM_SITE) {
     return shim::core(shim::CallSite{"GetBlockNum", at}).launch_state.blocks;
 }
-__aicore__ inline int64_t GetSubBlockIdx() { return 0; }
-__aicore__ inline int64_t GetSubBlockNum() { return 1; }
 
 } // namespace AscendC

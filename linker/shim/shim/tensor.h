@@ -39,12 +39,11 @@ template <typename T> class LocalTensor {
     // Byte addresses in UB: the window starts at `addr`, and the tensor that it is a part of is
     // [lo, hi).
     uint32_t addr = 0, lo = 0, hi = 0;
-    TPosition position = TPosition::VECCALC;
 
     LocalTensor() = default;
 
     LocalTensor(TPosition p, uint32_t byte_addr, uint32_t elems, AVSG_SHIM_SITE)
-        : addr(byte_addr), lo(byte_addr), position(p) {
+        : addr(byte_addr), lo(byte_addr) {
         shim::CallSite x{"LocalTensor", at};
         if (p == TPosition::GM)
             shim::fail("bounds", x, "the position of a LocalTensor is VECIN, VECCALC or VECOUT, not GM");
@@ -57,7 +56,6 @@ template <typename T> class LocalTensor {
     }
 
     uint32_t GetSize() const { return (hi - addr) / uint32_t(sizeof(T)); }
-    TPosition GetPosition() const { return position; }
 
     LocalTensor operator[](uint32_t offset) const {
         uint64_t to = addr + uint64_t(offset) * sizeof(T);
@@ -72,7 +70,7 @@ template <typename T> class LocalTensor {
 
     template <typename U> LocalTensor<U> ReinterpretCast() const {
         LocalTensor<U> t;
-        t.addr = addr, t.lo = lo, t.hi = hi, t.position = position;
+        t.addr = addr, t.lo = lo, t.hi = hi;
         return t;
     }
 
@@ -102,8 +100,6 @@ template <typename T> class LocalTensor {
             c.define(a, sizeof(T));
         });
     }
-
-    T operator()(uint32_t index, AVSG_SHIM_SITE) const { return GetValue(index, at); }
 
   private:
     uint32_t element_address(const shim::CallSite &x, uint32_t index) const {

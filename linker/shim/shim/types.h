@@ -10,10 +10,6 @@
 #define __global__ __attribute__((visibility("default"), used))
 #define GM_ADDR __gm__ uint8_t *
 
-// Only vector cores are modelled.
-#define ASCEND_IS_AIV constexpr(true)
-#define ASCEND_IS_AIC constexpr(false)
-
 enum pipe_t : int32_t { PIPE_S = 0, PIPE_V = 1, PIPE_MTE2 = 4, PIPE_MTE3 = 5, PIPE_ALL = 6 };
 
 enum event_t : int32_t {
@@ -51,24 +47,9 @@ enum class HardEvent : uint8_t {
 
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
 
-enum class SELMODE : uint8_t {
-    VSEL_CMPMASK_SPR = 0,
-    VSEL_TENSOR_SCALAR_MODE,
-    VSEL_TENSOR_TENSOR_MODE,
-};
+enum class SELMODE : uint8_t { VSEL_TENSOR_SCALAR_MODE = 1, VSEL_TENSOR_TENSOR_MODE = 2 };
 
-enum class RoundMode : uint8_t {
-    CAST_NONE = 0,
-    CAST_RINT,
-    CAST_FLOOR,
-    CAST_CEIL,
-    CAST_ROUND,
-    CAST_TRUNC,
-    CAST_ODD,
-};
-
-enum class CacheLine : uint64_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE = 1 };
-enum class DcciDst : uint64_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT };
+enum class RoundMode : uint8_t { CAST_NONE = 0, CAST_RINT = 1 };
 
 // Strides of the repeat forms, in blocks of 32 bytes; the defaults describe contiguous memory.
 struct BinaryRepeatParams {
@@ -88,25 +69,6 @@ struct UnaryRepeatParams {
         : dstBlkStride(db), srcBlkStride(sb), dstRepStride(dr), srcRepStride(sr) {}
 };
 
-struct CopyRepeatParams {
-    uint16_t dstStride = 1, srcStride = 1, dstRepeatSize = 8, srcRepeatSize = 8;
-    CopyRepeatParams() = default;
-    CopyRepeatParams(uint16_t d, uint16_t s, uint16_t dr, uint16_t sr)
-        : dstStride(d), srcStride(s), dstRepeatSize(dr), srcRepeatSize(sr) {}
-};
-
-struct BrcbRepeatParams {
-    uint16_t dstBlkStride = 1, dstRepStride = 8;
-    BrcbRepeatParams() = default;
-    BrcbRepeatParams(uint16_t b, uint16_t r) : dstBlkStride(b), dstRepStride(r) {}
-};
-
-struct GatherRepeatParams {
-    uint8_t dstBlkStride = 1, dstRepStride = 8;
-    GatherRepeatParams() = default;
-    GatherRepeatParams(uint8_t b, uint8_t r) : dstBlkStride(b), dstRepStride(r) {}
-};
-
 struct GatherMaskParams {
     uint8_t src0BlockStride = 1;
     uint16_t repeatTimes = 0, src0RepeatStride = 0;
@@ -114,14 +76,6 @@ struct GatherMaskParams {
     GatherMaskParams() = default;
     GatherMaskParams(uint8_t b, uint16_t n, uint16_t r0, uint8_t r1)
         : src0BlockStride(b), repeatTimes(n), src0RepeatStride(r0), src1RepeatStride(r1) {}
-};
-
-// Parameters of DMA in whole blocks: lengths and gaps count blocks of 32 bytes.
-struct DataCopyParams {
-    uint16_t blockCount = 1, blockLen = 0, srcGap = 0, dstGap = 0;
-    DataCopyParams() = default;
-    DataCopyParams(uint16_t n, uint16_t len, uint16_t s, uint16_t d)
-        : blockCount(n), blockLen(len), srcGap(s), dstGap(d) {}
 };
 
 // Parameters of DMA in bytes: blockLen and the stride on the GM side count bytes, the stride on the

@@ -3,8 +3,8 @@
 //!
 //! A call states what its units read and write, so that `sync` can order the units and
 //! [`crate::ascend::ub`] can place the buffers. A call of an emitted function lists all that happens inside
-//! the function, including its own synchronisation. This module contains no C++ spelling; `print`
-//! prints the calls.
+//! the function, including its own synchronisation. An instruction has the name that it has in
+//! AscendC; all other C++ spelling is in `print`.
 
 mod act;
 mod build;

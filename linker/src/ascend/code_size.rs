@@ -1,105 +1,101 @@
 //! Estimates how many instructions a kernel has, because a vector core's instruction cache is small.
 //!
-//! The estimate counts calls in the text of a kernel. Every function is `inline`, so a call of one
-//! counts as its body, wherever it stands. A call of AscendC counts as the instructions that set its
-//! registers and start it. No compiler that makes these instructions is public, so the weights are
-//! assumptions.
+//! Stage One and the functions that it calls are counted as nodes. Every function is `inline`, so a call
+//! of one counts as its statements, wherever it stands. The hand-written files are the same for every
+//! geometry, and a number for each kernel stands for them. No compiler that makes these instructions is public, so
+//! the weights are assumptions.
 
-use std::collections::BTreeMap;
+use super::aiv::{
+    Buffer, Call, CountRead, FunctionCall, If, Loop, Node, Operation, Sync, Tensor, Vector,
+    VectorOp, View,
+};
+use super::sync::ordered;
+use avsg_device::kernels::KernelName;
 
 /// Bytes of a vector core's instruction cache, of which a line has 128.
 pub const INSTRUCTION_CACHE_BYTES: u32 = 16 * 1024;
 /// Bytes of an instruction.
 pub const INSTRUCTION_BYTES: u32 = 4;
 
-/// Calls of AscendC, with the instructions of each. A vector instruction over a count sets the mask
-/// and its mode, addresses, strides and repeats, starts, and resets the mask; Select also fills and
-/// loads a block for its mask. A loop compares, steps and jumps. Other calls have no instructions.
-const CALLS: [(&str, u32); 7] = [
-    (
-        "Add Sub Mul Max Adds Muls Maxs And Or Not ShiftLeft ShiftRight Cast Duplicate Gather Compare \
-         Compares",
-        14,
-    ),
-    ("GatherMask DataCopyPad", 18),
-    ("Select", 36),
-    ("InitSocState SyncAll", 6),
-    ("for while", 4),
-    ("if GetValue SetValue GetBlockIdx GetBlockNum GetGatherMaskRemainCount", 2),
-    ("PipeBarrier SetFlag WaitFlag LocalTensor SetGlobalBuffer", 1),
-];
-/// The instructions of a statement, beside those of its calls.
-const STATEMENT: u32 = 2;
+/// The instructions of a statement, beside those of what it starts.
+pub const STATEMENT: u32 = 2;
+/// A vector instruction over a count: it sets the mask and its mode, addresses, strides and repeats,
+/// starts, and resets the mask.
+pub const VECTOR: u32 = 14;
+/// A compaction, or a DMA.
+pub const LONG: u32 = 18;
+/// A Select, which also fills and loads a block for its mask.
+pub const SELECT: u32 = 36;
+/// A wait for all cores, or InitSocState.
+pub const ALL_CORES: u32 = 6;
+/// A loop, which compares, steps and jumps.
+pub const LOOP: u32 = 4;
+/// A branch, or an access of the scalar unit to one element or register.
+pub const SCALAR: u32 = 2;
+/// A barrier, and each half of a flag.
+pub const WAIT: u32 = 1;
 
-/// Returns the instructions of the entry point `name` in `text`, with every function inlined.
-pub fn instructions(text: &str, name: &str) -> u32 {
-    let code = without_comments(text);
-    let bodies = bodies(&code);
-    let weights = CALLS.iter().flat_map(|(names, n)| names.split(' ').map(|name| (name, *n)));
-    let mut known = weights.collect();
-    size_of(name, &bodies, &mut known)
+/// The instructions of each kernel, in the order of [`KernelName::ALL`], without those of Stage One.
+/// `linker/tests/code_size.rs` compares them with the files.
+const HAND_WRITTEN: [u32; KernelName::ALL.len()] = [1752, 1750, 3851, 1565, 499];
+
+/// Returns the instructions of the hand-written part of a kernel.
+pub fn hand_written(kernel: KernelName) -> u32 {
+    HAND_WRITTEN[kernel as usize]
 }
 
-fn without_comments(text: &str) -> String {
-    text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
-}
-
-/// Returns the bodies of the functions in some code, by name. Bodies of functions with the same
-/// name are together.
-fn bodies(code: &str) -> BTreeMap<&str, Vec<&str>> {
-    let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (at, _) in code.match_indices("__aicore__ inline").chain(code.match_indices("__global__")) {
-        let head = &code[at..];
-        let (Some(open), Some(start)) = (head.find('('), head.find('{')) else { continue };
-        all.entry(last_word(&head[..open])).or_default().push(block(&head[start..]));
-    }
-    all
-}
-
-/// Returns the identifier at the end of some code.
-fn last_word(code: &str) -> &str {
-    let code = code.trim_end();
-    let start = code.rfind(|c: char| !is_word(c)).map_or(0, |at| at + 1);
-    &code[start..]
-}
-
-fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
-}
-
-/// Returns the text from an opening brace to the brace that closes it.
-fn block(code: &str) -> &str {
-    let mut depth = 0;
-    for (at, c) in code.char_indices() {
-        depth += i32::from(c == '{') - i32::from(c == '}');
-        if depth == 0 {
-            return &code[..at];
+/// Returns the instructions of some statements, whose functions read counts by `count`.
+pub fn instructions(nodes: &[Node], count: CountRead) -> u32 {
+    let of_node = |node: &Node| match node {
+        Node::Note(_) => 0,
+        Node::Call(call) => waits(&call.sync) + STATEMENT + started(call, count),
+        Node::Loop(Loop { sync, body, .. }) => {
+            waits(sync) + LOOP + 2 * STATEMENT + instructions(body, count)
         }
-    }
-    code
-}
-
-fn size_of<'t>(
-    name: &'t str,
-    bodies: &BTreeMap<&'t str, Vec<&'t str>>,
-    known: &mut BTreeMap<&'t str, u32>,
-) -> u32 {
-    if let Some(&size) = known.get(name) {
-        return size;
-    }
-    // A name that is no function has no instructions.
-    let mut size = 0;
-    for body in bodies.get(name).into_iter().flatten() {
-        size += STATEMENT * body.matches(';').count() as u32;
-        for called in calls(body) {
-            size += size_of(called, bodies, known);
+        Node::If(If { body, otherwise, .. }) => {
+            SCALAR + instructions(body, count) + instructions(otherwise, count)
         }
-    }
-    known.insert(name, size);
-    size
+    };
+    nodes.iter().map(of_node).sum()
 }
 
-/// Returns the names that stand before a parenthesis or a template argument list in some code.
-fn calls(code: &str) -> impl Iterator<Item = &str> {
-    code.match_indices(['(', '<']).map(|(at, _)| last_word(&code[..at])).filter(|n| !n.is_empty())
+fn waits(sync: &[Sync]) -> u32 {
+    let one = |sync: &Sync| match sync {
+        Sync::Barrier(_) => STATEMENT + WAIT,
+        // SetWaitFlag calls two functions.
+        Sync::Flag(..) => STATEMENT + 2 * (STATEMENT + WAIT),
+    };
+    sync.iter().map(one).sum()
+}
+
+/// Returns the instructions that a statement starts, with the statements of the helpers in
+/// `instructions.h` and `avsg_kernel.h` that print it.
+fn started(call: &Call, count: CountRead) -> u32 {
+    let operation = match &call.operation {
+        Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => 0,
+        Operation::Return(_) | Operation::Leave => 0,
+        Operation::Read { .. } | Operation::Write { .. } => SCALAR,
+        Operation::Count(_) => STATEMENT + SCALAR,
+        Operation::WaitForAll => STATEMENT + ALL_CORES,
+        Operation::Copy(_) => 2 * STATEMENT + LONG,
+        Operation::Vector(Vector { op, .. }) => match op {
+            VectorOp::Compact => 2 * STATEMENT + LONG,
+            VectorOp::AndWord | VectorOp::OrWord => 4 * STATEMENT + VECTOR,
+            VectorOp::Select => SELECT,
+            _ => VECTOR,
+        },
+        Operation::Function(FunctionCall { function, .. }) => {
+            instructions(ordered(function, count), count)
+        }
+    };
+    operation + call.tensors().into_iter().map(operand).sum::<u32>()
+}
+
+/// Returns the instructions that make an operand from an address, or another view of a tensor.
+fn operand(tensor: &Tensor) -> u32 {
+    let made = match tensor.buffer {
+        Buffer::Placed { called: None, .. } | Buffer::Word(_) => 2 * STATEMENT + WAIT,
+        _ => 0,
+    };
+    made + if tensor.view == View::Own { 0 } else { STATEMENT }
 }

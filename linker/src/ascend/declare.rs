@@ -1,13 +1,13 @@
 //! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
 
-use super::functions::search::Shape;
-use super::functions::{mix, with_used};
+use super::functions::{mix, search, with_used};
 use super::print::address;
 use super::table;
 use crate::ascend::aiv::{Buffer, Call, Expr, Function, Node, Use, Width, word};
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::{self, Plan};
 use crate::names::camel;
+use avsg_device::hash;
 use avsg_device::params::Params;
 use avsg_device::share::PLANE_PIECES;
 use std::collections::BTreeSet;
@@ -147,19 +147,19 @@ fn search_constants(
     named: &BTreeSet<&'static str>,
     addresses: &BTreeSet<String>,
 ) -> String {
-    let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
+    let links = hash::links(p);
     let (signed, unsigned) = ("int32_t", "uint32_t");
     let numbers = [
-        (signed, "LINKS", shape.links, "links of a probe sequence"),
-        (unsigned, "LINK_BITS", shape.link_bits, "bits of the position of a link"),
-        (unsigned, "SLOT_BITS", shape.slot_bits, "bits of a slot"),
+        (signed, "LINKS", links.retries + 1, "links of a probe sequence"),
+        (unsigned, "LINK_BITS", links.position_bits, "bits of the position of a link"),
+        (unsigned, "SLOT_BITS", links.slot_bits, "bits of a slot"),
         (
             unsigned,
             "FINGERPRINT_SHIFT",
-            shape.fingerprint_shift(),
+            links.fingerprint_shift,
             "lowest bit of the fingerprint in a mixed word",
         ),
-        (signed, "SEARCH_IDS", plan.search_ids(shape.links), "ids per iteration of a search"),
+        (signed, "SEARCH_IDS", plan.search_ids(links.retries + 1), "ids per iteration of a search"),
         (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
         (signed, "PLANE_PIECES", PLANE_PIECES as u32, "pieces of a plane that is copied in"),
     ];
@@ -167,10 +167,11 @@ fn search_constants(
         .into_iter()
         .filter(|(_, name, ..)| named.contains(name))
         .map(|(ty, name, n, comment)| format!("constexpr {ty} {name} = {n};  // {comment}\n"));
-    let words = shape.words().into_iter().filter(|(name, _)| addresses.contains(*name)).map(
-        |(name, bits)| {
+    let words = search::words(&links)
+        .into_iter()
+        .filter(|(name, _)| addresses.contains(*name))
+        .map(|(name, bits)| {
             format!("constexpr uint32_t {} = {};\n", address(name), address(&word(bits)))
-        },
-    );
+        });
     numbers.chain(words).collect()
 }

@@ -32,6 +32,8 @@ pub struct Kernel {
     pub text: String,
     /// Bytes of unified buffer that it may access, from address 0.
     pub ub_bytes: u32,
+    /// Its estimated number of instructions. See [`code_size`].
+    pub instructions: u32,
 }
 
 /// The kernels of a geometry, and their headers.
@@ -70,11 +72,6 @@ impl Kernels {
     pub fn whole(&self, text: &str) -> String {
         one_file(text, &self.headers)
     }
-
-    /// Estimates the instructions of a kernel. See [`code_size`].
-    pub fn instructions(&self, kernel: &Kernel) -> u32 {
-        code_size::instructions(&self.whole(&kernel.text), kernel.name)
-    }
 }
 
 /// Writes the kernels of a geometry around its Stage One.
@@ -92,7 +89,11 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
         HEADERS.map(|(name, text)| (name, text.to_owned()));
     let kernel = |name: KernelName, ub_bytes| {
         let (_, text) = KERNELS[name as usize];
-        Kernel { name: name.entry().to_str().unwrap_or_default(), text: text.into(), ub_bytes }
+        let plans = matches!(name, KernelName::Plan | KernelName::Step);
+        let generated = if plans { stage_one.instructions } else { 0 };
+        let instructions = code_size::hand_written(name) + generated;
+        let name = name.entry().to_str().unwrap_or_default();
+        Kernel { name, text: text.into(), ub_bytes, instructions }
     };
     Ok(Kernels {
         headers: vec![

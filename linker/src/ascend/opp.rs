@@ -8,7 +8,7 @@ use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::record;
 use avsg_device::rules::rules;
 use avsg_device::share::{MIN_SHARE, MIN_SHARERS};
-use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
+use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS};
 
 use crate::ascend::kernels::Kernels;
 use avsg_device::memory::table_words;
@@ -24,39 +24,48 @@ pub struct File {
     pub executable: bool,
 }
 
-const TEXTS: [(&str, &str); 8] = [
-    ("CMakeLists.txt", include_str!("opp/CMakeLists.txt.in")),
-    ("CMakePresets.json", include_str!("opp/CMakePresets.json.in")),
-    ("README.md", include_str!("opp/README.md.in")),
-    ("build.sh", include_str!("opp/build.sh.in")),
-    ("example/avsg_step.cpp", include_str!("opp/example.cpp.in")),
-    ("op_host/CMakeLists.txt", include_str!("opp/op_host.txt.in")),
-    ("op_host/avsg_launch.h", include_str!("opp/launch.h.in")),
-    ("op_kernel/CMakeLists.txt", include_str!("opp/op_kernel.txt.in")),
+/// Returns the path and the text of a file of the project.
+macro_rules! file {
+    ($path:literal) => {
+        ($path, include_str!(concat!("opp/", $path)))
+    };
+    ($path:literal, $template:literal) => {
+        ($path, include_str!(concat!("opp/", $template)))
+    };
+}
+
+/// The files that are the same for every geometry.
+const WRITTEN: [(&str, &str); 6] = [
+    file!("CMakeLists.txt"),
+    file!("build.sh"),
+    file!("example/avsg_step.cpp"),
+    file!("op_host/CMakeLists.txt"),
+    file!("op_host/avsg_launch.h"),
+    file!("op_kernel/CMakeLists.txt"),
 ];
+/// The files with marks, because JSON and Markdown have no constants.
+const TEMPLATES: [(&str, &str); 2] =
+    [file!("CMakePresets.json", "CMakePresets.json.in"), file!("README.md", "README.md.in")];
+
+fn fill(text: &str, marks: &[(&str, String)]) -> String {
+    marks.iter().fold(text.to_string(), |text, (mark, value)| text.replace(mark, value))
+}
 
 /// Returns the files of the project for a geometry. `unit` is the name of the compute unit, such as
 /// `ascend910b`, and `kernels` are written for [`crate::ascend::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
-    let marks: [(&str, String); 13] = [
+    let marks = [
         ("@UNIT@", unit.into()),
         ("@GEOMETRY@", p.to_string()),
-        ("@FIELDS@", fields()),
         ("@K@", p.k.to_string()),
         ("@SLOTS@", p.slots.to_string()),
         ("@TABLE_WORDS@", table_words(p).to_string()),
-        ("@RECORD_WORDS@", record::WORDS.to_string()),
-        ("@HALF_BYTES@", HALF_BYTES.to_string()),
-        ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
-        ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
         ("@MAX_SLOT_BLOCKS@", MAX_SLOT_BLOCKS.to_string()),
-        ("@MIN_SHARE@", MIN_SHARE.to_string()),
-        ("@MIN_SHARERS@", MIN_SHARERS.to_string()),
     ];
     let file = |path: String, bytes| File { executable: path.ends_with(".sh"), path, bytes };
-    let fill = |text: &str| {
-        marks.iter().fold(text.to_string(), |text, (mark, value)| text.replace(mark, value))
-    };
+    let texts = WRITTEN.map(|(path, text)| file(path.into(), text.into()));
+    let filled = TEMPLATES.map(|(path, text)| file(path.into(), fill(text, &marks).into_bytes()));
+    // CANN's macros name the class of an operator, and its members follow from the kernel's parameters.
     let operators = KernelName::ALL.map(|kernel| {
         let marks = [
             ("@OP@", operator::name(kernel)),
@@ -65,15 +74,14 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
             ("@TYPES@", operator::types(kernel)),
             ("@PROTOTYPE@", operator::prototype(kernel)),
         ];
-        let text = include_str!("opp/op_host.cpp.in").to_string();
-        let text = marks.iter().fold(text, |text, (mark, value)| text.replace(mark, value));
-        let path = format!("op_host/{}.cpp", operator::entry(kernel));
-        file(path, fill(&text).into_bytes())
+        let text = fill(include_str!("opp/op_host/operator.cpp.in"), &marks);
+        file(format!("op_host/{}.cpp", operator::entry(kernel)), text.into_bytes())
     });
-    let texts = TEXTS.iter().map(|(path, text)| file((*path).into(), fill(text).into_bytes()));
+    let sizes = file("op_host/avsg_sizes.h".into(), sizes(p, unit).into_bytes());
     let kernels =
         kernels.files().map(|(name, text)| file(format!("op_kernel/{name}"), text.into()));
-    let mut files: Vec<_> = texts.chain(operators).chain(kernels).collect();
+    let all = texts.into_iter().chain(filled).chain(operators).chain([sizes]);
+    let mut files: Vec<_> = all.chain(kernels).collect();
     if let Lifetime::Frequency(rule) = &p.lifetime {
         let halves = rules(rule);
         files.push(file("rules.f16".into(), halves.iter().flat_map(|h| h.to_le_bytes()).collect()));
@@ -81,11 +89,25 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     files
 }
 
-/// Returns the declarations of the tiling data's fields with CANN's macros.
-fn fields() -> String {
-    let one = |field: &avsg_device::tiling::Field| match field.array {
-        0 => format!("    TILING_DATA_FIELD_DEF(int32_t, {});", field.name),
-        n => format!("    TILING_DATA_FIELD_DEF_ARR(int32_t, {n}, {});", field.name),
-    };
-    Tiling::FIELDS.iter().map(one).collect::<Vec<_>>().join("\n")
+/// Returns `avsg_sizes.h`.
+fn sizes(p: &Params, unit: &str) -> String {
+    let sizes = [
+        ("K", p.k as usize, "ids per row at most"),
+        ("SLOTS", p.slots as usize, "slots of a state"),
+        ("TABLE_WORDS", table_words(p), "words of a table"),
+        ("RECORD_WORDS", record::WORDS, "words of a request's record"),
+        ("HALF_BYTES", HALF_BYTES as usize, "bytes of one half of the staging area"),
+        ("HALF_ROWS", MAX_HALF_ROWS as usize, "rows at most in one half"),
+        ("MAX_CHUNKS", MAX_CHUNKS as usize, "chunks of the host pool per layer"),
+        ("MAX_SLOT_BLOCKS", MAX_SLOT_BLOCKS as usize, "entries of a state at most in slot_blocks"),
+        ("MIN_SHARE", MIN_SHARE, "ids per core at least, if cores share a request"),
+        ("MIN_SHARERS", MIN_SHARERS, "cores per request at least, if cores share it"),
+    ];
+    let sizes = sizes.map(|(name, n, doc)| format!("constexpr int64_t {name} = {n};  // {doc}\n"));
+    format!(
+        "// avsg_sizes.h: the sizes that the host code of the operators knows.\n// {p}\n\
+         // Written by AVSG's linker; do not edit. Apache-2.0.\n#pragma once\n\n#include <cstdint>\n\n\
+         namespace avsg {{\n\n{}constexpr const char *UNIT = \"{unit}\";  // compute unit\n\n}} // namespace avsg\n",
+        sizes.concat()
+    )
 }

@@ -124,32 +124,13 @@ fn argument(argument: &Argument) -> String {
 /// AscendC.
 fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
     let scalar = s.as_ref().map(scalar);
-    let (name, more) = match op {
-        VectorOp::Add => ("Add", vec![]),
-        VectorOp::Sub => ("Sub", vec![]),
-        VectorOp::Mul => ("Mul", vec![]),
-        VectorOp::Max => ("Max", vec![]),
-        VectorOp::Adds => ("Adds", vec![]),
-        VectorOp::Muls => ("Muls", vec![]),
-        VectorOp::Maxs => ("Maxs", vec![]),
-        VectorOp::And => ("And", vec![]),
-        VectorOp::Or => ("Or", vec![]),
-        VectorOp::Not => ("Not", vec![]),
-        VectorOp::ShiftLeft => ("ShiftLeft", vec![]),
-        VectorOp::ShiftRight => ("ShiftRight", vec![]),
-        VectorOp::Duplicate => ("Duplicate", vec![]),
-        VectorOp::Gather => ("Gather", vec![]),
-        VectorOp::AndWord => ("AndWord", vec![]),
-        VectorOp::OrWord => ("OrWord", vec![]),
-        VectorOp::Compact => ("Compact", vec![]),
-        VectorOp::Select if scalar.is_some() => {
-            ("Select", vec!["SELMODE::VSEL_TENSOR_SCALAR_MODE"])
-        }
-        VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
-        VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),
-        VectorOp::Compares(how) => ("Compares", vec![comparison(*how)]),
-        VectorOp::Cast(Rounding::Exact) => ("Cast", vec!["RoundMode::CAST_NONE"]),
-        VectorOp::Cast(Rounding::Nearest) => ("Cast", vec!["RoundMode::CAST_RINT"]),
+    let more = match op {
+        VectorOp::Select if scalar.is_some() => Some("SELMODE::VSEL_TENSOR_SCALAR_MODE"),
+        VectorOp::Select => Some("SELMODE::VSEL_TENSOR_TENSOR_MODE"),
+        VectorOp::Compare(how) | VectorOp::Compares(how) => Some(comparison(*how)),
+        VectorOp::Cast(Rounding::Exact) => Some("RoundMode::CAST_NONE"),
+        VectorOp::Cast(Rounding::Nearest) => Some("RoundMode::CAST_RINT"),
+        _ => None,
     };
     let by_address = matches!(op, VectorOp::AndWord | VectorOp::OrWord);
     let operand = |t: &Tensor| match t.buffer {
@@ -159,9 +140,9 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
     };
     let mut args: Vec<_> = [to].into_iter().chain(from).map(operand).collect();
     args.extend(scalar);
-    args.extend(more.into_iter().map(String::from));
+    args.extend(more.map(String::from));
     args.push(length(over));
-    format!("{name}({});", args.join(", "))
+    format!("{}({});", op.name(), args.join(", "))
 }
 
 fn comparison(how: Comparison) -> &'static str {

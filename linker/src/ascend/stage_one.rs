@@ -1,6 +1,7 @@
 //! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
 //! prints them.
 
+use super::code_size;
 use super::declare::{constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
@@ -15,7 +16,7 @@ use crate::tape::Tape;
 use avsg_device::params::Params;
 
 /// Spellings of instructions.
-const INSTRUCTIONS: &str = include_str!("instructions.h.in");
+const INSTRUCTIONS: &str = include_str!("instructions.h");
 
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct StageOneText {
     pub ub_bytes: u32,
     /// The address of each buffer, for a reader.
     pub plan: String,
+    /// The estimated number of instructions of both functions. See [`super::code_size`].
+    pub instructions: u32,
 }
 
 /// The reason why Stage One of a geometry cannot be written.
@@ -95,6 +98,7 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
         body,
         ub_bytes: plan.bytes,
         plan: plan.to_string(),
+        instructions: code_size::instructions(&all, count),
     })
 }
 

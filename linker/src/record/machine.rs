@@ -105,7 +105,7 @@ impl<'t> Machine for Recorder<'t> {
         [link, held]: [&Words; 2],
     ) {
         let columns = [slot.0, sequence.0, id.0, link.0, held.0];
-        self.op(OpCode::Find(links.retries), &[n.value], &columns)
+        self.op(OpCode::Find(*links), &[n.value], &columns)
     }
 
     fn find_free(
@@ -117,7 +117,7 @@ impl<'t> Machine for Recorder<'t> {
         [link, held]: [&Words; 2],
     ) {
         let columns = [position.0, sequence.0, link.0, held.0];
-        self.op(OpCode::FindFree(links.retries), &[n.value], &columns)
+        self.op(OpCode::FindFree(*links), &[n.value], &columns)
     }
 
     fn set_life(self, t: Tile, life: &mut Life, slot: Vector<'t>, value: i8, mask: Mask<'t>) {

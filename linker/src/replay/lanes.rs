@@ -120,7 +120,10 @@ impl Replay<'_> {
                     return Err(POISON.into());
                 }
                 memory.tile(id, at, live)?.copy_from_slice(lanes(1));
-                memory.words(id)?[n..].fill(None);
+                // A later tile of a sweep that is too long is a fault.
+                if let Some(rest) = memory.words(id)?.get_mut(n..) {
+                    rest.fill(None);
+                }
             }
             OpCode::Scatter(indices) => {
                 let words = memory.words(id)?;

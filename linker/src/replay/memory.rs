@@ -6,10 +6,11 @@ use crate::tape::{Column, ColumnId, Kind, Tape};
 /// The memory of a tape.
 pub(super) struct Memory<'t> {
     tape: &'t Tape,
-    contents: Vec<Contents>,
+    pub contents: Vec<Contents>,
 }
 
 /// The contents of one column.
+#[derive(Clone)]
 pub(super) enum Contents {
     Words(Vec<Lane>),
     Life(Vec<i8>),

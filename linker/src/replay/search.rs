@@ -1,37 +1,46 @@
-//! The searches over links, link by link.
+//! Searches for links: their definition in the kernel language, recorded and replayed.
 
-use super::Lane;
-use crate::tape::OpCode;
-use avsg_device::hash::fingerprint_of;
+use super::Replay;
+use crate::check::{Refused, Why};
+use crate::record::Recording;
+use crate::tape::{Op, Range, Tape};
+use avsg_device::machine::links::Links;
+use avsg_device::machine::search::{find, find_free};
 
-/// The planes of a table as a search reads them. The length of each is a power of two.
-pub(super) struct Planes {
-    pub link: Vec<Lane>,
-    pub id: Vec<Lane>,
+impl Replay<'_> {
+    /// Executes a search: replays its definition on copies of its columns, of which it changes the
+    /// first.
+    pub(super) fn search(&mut self, op: &Op, links: &Links) -> Result<(), String> {
+        let refused = |refused: Refused| refused.to_string();
+        let tape = definition(self.tape, op, links).map_err(refused)?;
+        let mut replay = Replay::new(&tape, self.width).map_err(refused)?;
+        for (copy, id) in replay.memory.contents.iter_mut().zip(&op.columns) {
+            copy.clone_from(&self.memory.contents[id.0 as usize]);
+        }
+        let found = replay.set("n", self.scalar(op.args[0])).and_then(|()| replay.run());
+        found.map_err(|fault| fault.to_string())?;
+        let result = op.columns[0].0 as usize;
+        self.memory.contents[result] = replay.memory.contents.swap_remove(0);
+        Ok(())
+    }
 }
 
-impl Planes {
-    /// Returns the result of `search` for one entry: that of the first link that matches, or -1 if
-    /// none does. Returns `None` if it depends on poison or overflows.
-    pub(super) fn first(&self, search: OpCode, sequence: i32, word: i32) -> Lane {
-        let low = |n: usize| i32::try_from(n - 1).unwrap_or(i32::MAX);
-        let (last, slots) = (low(self.link.len()), low(self.id.len()));
-        let (position, stride) = (sequence & last, sequence >> self.link.len().ilog2());
-        let (OpCode::Find(retries) | OpCode::FindFree(retries)) = search else { return None };
-        for r in 0..=retries.cast_signed() {
-            let at = r.checked_mul(stride)?.checked_add(position)? & last;
-            let link = self.link[at.cast_unsigned() as usize]?;
-            let slot = link & slots;
-            let held = self.id[slot.cast_unsigned() as usize]?;
-            let bits = self.id.len().ilog2();
-            match search {
-                OpCode::Find(_) if held == word => return Some(slot),
-                OpCode::FindFree(_) if link >> bits != fingerprint_of(bits, held) => {
-                    return Some(at);
-                }
-                _ => {}
-            }
+/// Records the definition of a search on columns of the same lengths.
+fn definition(tape: &Tape, op: &Op, links: &Links) -> Result<Tape, Refused> {
+    let recording = Recording::new("search");
+    let m = recording.recorder();
+    let lengths = op.columns.iter().map(|&id| tape.column(id).len).enumerate();
+    let mut columns: Vec<_> =
+        lengths.map(|(n, len)| m.plane(&format!("operand {n}"), "word", len, Range::ANY)).collect();
+    let n = m.param("n", "The number of probe sequences.", Range::ANY);
+    match &mut columns[..] {
+        [slot, sequence, id, link, held] => {
+            find(m, links, slot, [sequence, id], n, [link, held]);
         }
-        Some(-1)
+        [position, sequence, link, held] => {
+            find_free(m, links, position, sequence, n, [link, held]);
+        }
+        _ => return Err(Refused::new(tape, op, Why::Operands)),
     }
+    recording.finish()
 }

@@ -1,7 +1,6 @@
 //! Ops on scalars, and ops on whole columns.
 
 use super::Replay;
-use super::search::Planes;
 use crate::tape::{Op, OpCode};
 
 impl Replay<'_> {
@@ -51,23 +50,7 @@ impl Replay<'_> {
                 memory.list(op.columns[1])?.clear();
                 memory.check_len(op.columns[0])?;
             }
-            OpCode::Find(_) | OpCode::FindFree(_) => {
-                let n = usize::try_from(args[0]).unwrap_or(0);
-                let mut column = |c: usize| Ok::<_, String>(memory.words(op.columns[c])?.to_vec());
-                let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
-                let (sequences, ids, link, id) =
-                    (column(1)?, column(ids)?, column(ids + 1)?, column(ids + 2)?);
-                let planes = Planes { link, id };
-                let pairs = sequences.iter().zip(&ids).take(n);
-                let first = pairs.map(|(&sequence, &id)| planes.first(op.code, sequence?, id?));
-                let first: Option<Vec<i32>> = first.collect();
-                let first = first.ok_or("the search depends on poison, or overflows")?;
-                let to = memory.words(op.columns[0])?;
-                if first.len() < n || to.len() < n {
-                    return Err(format!("{n} ids are too many"));
-                }
-                to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
-            }
+            OpCode::Find(links) | OpCode::FindFree(links) => self.search(op, &links)?,
             OpCode::Age(settle) => {
                 if !(0..=128).contains(&args[0]) {
                     return Err(format!("lifetimes fall by 0..=128, not by {}", args[0]));

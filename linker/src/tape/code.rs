@@ -3,6 +3,7 @@
 use super::Type;
 use super::operations::operations;
 use avsg_device::machine::Indices;
+use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
 
 /// The kind of memory that an operand must be.

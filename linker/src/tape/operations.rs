@@ -103,11 +103,13 @@ macro_rules! operations {
         others {
             Find = (slot: (WholeWrite &mut Words), sequence: (WholeRead &Words),
                 id: (WholeRead &Words), n: Scalar, link: (WholeRead &Words),
-                held: (WholeRead &Words); retries: u32),
-                "find {slot} <- {id} by {sequence}, {n} ids, {retries} retries, in {link}, {held}";
+                held: (WholeRead &Words); links: Links),
+                "find {slot} <- {id} by {sequence}, {n} ids, {} retries, in {link}, {held}",
+                links.retries;
             FindFree = (position: (WholeWrite &mut Words), sequence: (WholeRead &Words), n: Scalar,
-                link: (WholeRead &Words), held: (WholeRead &Words); retries: u32),
-                "find {position} <- free by {sequence}, {n} ids, {retries} retries, in {link}, {held}";
+                link: (WholeRead &Words), held: (WholeRead &Words); links: Links),
+                "find {position} <- free by {sequence}, {n} ids, {} retries, in {link}, {held}",
+                links.retries;
             SetLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; value: i8),
                 "scatter {life}[{slot}] = {value} where {mask}";
             StepLife = (t: Tile, life: (Scattered &mut Life), slot: Vector, mask: Mask; rule: Rule),

@@ -36,8 +36,7 @@ pub fn file(p: &Params, text: &StageOneText) -> String {
     let text = if tier::thorough() { &step.text } else { "#include \"avsg_plan.h\"\n" };
     let fields =
         record_stage_one(p).expect("Stage One can be recorded").params.into_iter().enumerate();
-    let field =
-        |(n, param): (usize, Param)| format!("    q.{} = f.GetValue({n});", camel(&param.name));
+    let field = |(n, param): (usize, Param)| format!("    q.{} = f[{n}];", camel(&param.name));
     let fields: Vec<String> = fields.map(field).collect();
     all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
@@ -64,9 +63,8 @@ fn with_switches(text: &str) -> (String, Vec<String>) {
         }
     }
     let out = out.replacen("namespace avsg {", "static int32_t without = 0;\nnamespace avsg {", 1);
-    let entry = "    const GlobalTensor<int32_t> f = Global<int32_t>(fields)";
-    let set = "    without = Global<int32_t>(fields).GetValue(0);\n";
-    (out.replace(&format!("{entry};"), &format!("{set}{entry}[1];")), removed)
+    let entry = "    const int32_t *f = reinterpret_cast<const int32_t *>(fields);\n";
+    (out.replace(entry, &format!("{entry}    without = *f++;\n")), removed)
 }
 
 /// Returns two steps that fill a table, two that select some of its oldest ids beside new ones, so

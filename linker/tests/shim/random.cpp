@@ -36,16 +36,15 @@ static void flag(int32_t edge, int32_t action) {
 
 extern "C" __global__ __aicore__ void interpret(GM_ADDR program, GM_ADDR mem) {
     InitSocState();
-    GlobalTensor<int32_t> code, g;
-    code.SetGlobalBuffer((__gm__ int32_t *)program);
+    GlobalTensor<int32_t> g;
+    const auto *code = (const int32_t *)program;
     g.SetGlobalBuffer((__gm__ int32_t *)mem, 1024);
     DataCopy(at(0), g, UB);
     PipeBarrier<PIPE_ALL>();
     int32_t carried = 1;
-    int32_t length = code.GetValue(0);
+    int32_t length = code[0];
     for (int32_t i = 0; i < length; ++i) {
-        int32_t operation = code.GetValue(4 * i + 4), a = code.GetValue(4 * i + 5);
-        int32_t b = code.GetValue(4 * i + 6), n = code.GetValue(4 * i + 7);
+        int32_t operation = code[4 * i + 4], a = code[4 * i + 5], b = code[4 * i + 6], n = code[4 * i + 7];
         switch (operation) {
         case 0: DataCopy(at(a), g[b * 8], n); break;
         case 1: DataCopy(g[b * 8], at(a), n); break;

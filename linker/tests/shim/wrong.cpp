@@ -80,14 +80,14 @@ BARE(no_init) {
     all();
 }
 BARE(late_init) {
-    words(out).GetValue(0);
+    buffer(0).SetValue(0, 1);
     InitSocState();
     all();
 }
 BARE(no_init_repeats) {
     for (uint32_t i = 8; i < 16; ++i) buffer(0).SetValue(i, 3);
     all();
-    Duplicate(buffer(0), 1, (uint64_t)8, 1, 1, 8);
+    Adds(buffer(0), buffer(0), 1, (uint64_t)8, 1, UnaryRepeatParams{});
     all();
     DataCopy(words(out), buffer(0), 16);
     all();
@@ -133,8 +133,8 @@ WRONG(gather_alias) {
     Words x = loaded(in);
     Gather(x, x, buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
 }
-WRONG(mask_too_wide) { Duplicate(buffer(0), 1, (uint64_t)65, 1, 1, 8); }
-WRONG(no_lane) { Duplicate(buffer(0), 1, (uint64_t)0, 1, 1, 8); }
+WRONG(mask_too_wide) { Adds(buffer(1), loaded(in), 1, (uint64_t)65, 1, UnaryRepeatParams{}); }
+WRONG(no_lane) { Adds(buffer(1), loaded(in), 1, (uint64_t)0, 1, UnaryRepeatParams{}); }
 WRONG(negative_count) { Adds(buffer(1), loaded(in), 1, -1); }
 WRONG(shift_too_far) { ShiftRight(buffer(1), loaded(in), 33, N); }
 
@@ -205,8 +205,18 @@ WRONG(lifetime_too_long) {
 
 // These kernels break a rule on DMA.
 WRONG(odd_copy) { DataCopy(buffer(0), words(in), 7); }
-WRONG(too_many_blocks) {
-    DataCopyPad(buffer(0), words(in), DataCopyExtParams{4096, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
+WRONG(two_runs) {
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{2, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
+}
+WRONG(padded) {
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 20, 0, 0, 0}, DataCopyPadExtParams<int32_t>{true, 1, 1, 0});
+}
+WRONG(long_run) {
+    DataCopyPad(words(out), buffer(0), DataCopyExtParams{1, 1 << 21, 0, 0, 0});
+}
+WRONG(mask_by_repeats) {
+    uint64_t earlier = 0;
+    GatherMask(buffer(1), loaded(in), (uint8_t)1, false, 0, IN_A_ROW, earlier);
 }
 WRONG(odd_length) {
     DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 6, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
@@ -218,7 +228,6 @@ WRONG(read_only) {
     DataCopy(words(in), buffer(0), 64);
 }
 WRONG(unregistered) { DataCopy(buffer(0), words(in), 8); }
-WRONG(scalar_unregistered) { words(in).GetValue(0); }
 
 // These kernels break a rule on events.
 WRONG(reserved_event) { SetFlag<HardEvent::MTE2_V>(EVENT_ID6); }

@@ -18,17 +18,19 @@ is -1 for an id without a row, and `Plan.device_view("record")` has the status.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import weakref
-from collections.abc import Sequence
-from typing import Optional
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
 
 import torch
 
 from .batch import PER_REQUEST, Batch, Fresh
 from .engine import Engine
 from .errors import HandleError
+from .memory import View
 from .plan import Plan
 
 _objects: weakref.WeakValueDictionary[int, Engine | Plan] = weakref.WeakValueDictionary()
@@ -60,76 +62,59 @@ def _get(kind: type, index: int):
     return found
 
 
-def _same(kept: dict, name: str, tensors: Sequence[torch.Tensor]) -> bool:
-    """Returns whether these are the tensors of the last call, and keeps them for the next.
+def _made(plan: Plan, name: str, tensors: Sequence[torch.Tensor], make: Callable[[], Any]) -> Any:
+    """Returns what `make` makes of these tensors; those of the last call cost no conversion.
 
-    Tensors whose memory has moved are not.
+    A tensor whose memory has moved is another one.
     """
-    addresses = [tensor.data_ptr() for tensor in tensors]
-    last, last_addresses = kept.get(name, ((), ()))
-    if len(last) == len(tensors) and all(map(operator.is_, last, tensors)) and last_addresses == addresses:
-        return True
-    kept[name] = tuple(tensors), addresses
-    return False
+    kept, addresses = _last[plan], [tensor.data_ptr() for tensor in tensors]
+    last, last_addresses, made = kept.get(name, ((), (), None))
+    if len(last) != len(tensors) or not all(map(operator.is_, last, tensors)) or last_addresses != addresses:
+        made = make()
+        kept[name] = tuple(tensors), addresses, made
+    return made
 
 
 def _batch(plan: Plan, ids, block_table, per_request, indexer: int = 0) -> Batch:
-    """Returns the plan's batch, pointed at these tensors.
-
-    The tensors of the last call cost no conversion.
-    """
-    kept = _last[plan]
+    """Returns the plan's batch, pointed at these tensors."""
     tables = () if block_table is None else (block_table,)
-    if not _same(kept, "batch_of", (ids, *per_request, *tables)):
-        # A refused tensor must not pass as the last call's.
-        made_of = kept.pop("batch_of")
-        kept["batch"] = Batch(ids, **dict(zip(PER_REQUEST, per_request)), block_table=block_table)
-        kept["batch_of"] = made_of
-    kept["batch"].indexer = indexer
-    return kept["batch"]
+
+    def make() -> Batch:
+        return Batch(ids, **dict(zip(PER_REQUEST, per_request)), block_table=block_table)
+
+    batch = _made(plan, "batch", (ids, *per_request, *tables), make)
+    batch.indexer = indexer
+    return batch
 
 
 def _fresh(plan: Plan, tensors: Sequence[torch.Tensor]) -> Fresh | None:
     """Returns the fresh rows of these tensors, one for each segment; None if there are none."""
-    if not tensors:
-        return None
-    kept = _last[plan]
-    if not _same(kept, "fresh_of", tensors):
-        made_of = kept.pop("fresh_of")
-        kept["fresh"] = Fresh(*tensors)
-        kept["fresh_of"] = made_of
-    return kept["fresh"]
+    return _made(plan, "fresh", tensors, lambda: Fresh(*tensors)) if tensors else None
+
+
+def _deliver(owner: Engine | Plan, name: Any, view: Callable[[], View], tensor: torch.Tensor, what: str) -> None:
+    """Copies the library's memory into a tensor that is not that memory itself."""
+    kept = _last[owner]
+    if name not in kept:
+        found = view()
+        kept[name] = found.address, None if tensor.device.type != "cpu" else torch.from_dlpack(found)
+    address, own = kept[name]
+    if tensor.data_ptr() != address:
+        if own is None:
+            raise HandleError(f"{what}; capture the call in a graph instead of compiling it")
+        tensor.copy_(own[: tensor.shape[0]])
 
 
 def _deliver_slots(plan: Plan, slots: torch.Tensor) -> None:
     """Copies a plan's slots into a tensor that is not the plan's own memory."""
-    kept = _last[plan]
-    if "slots" not in kept:
-        view = plan.device_view("slot")
-        kept["slots"] = view.address, None if slots.device.type != "cpu" else torch.from_dlpack(view)
-    address, own = kept["slots"]
-    if slots.data_ptr() != address:
-        if own is None:
-            raise HandleError(
-                "slots is a copy of a plan's device memory; capture the call in a graph instead of compiling it"
-            )
-        slots.copy_(own[: slots.shape[0]])
+    _deliver(plan, "slots", lambda: plan.device_view("slot"), slots, "slots is a copy of a plan's device memory")
 
 
 def _deliver_buffers(engine: Engine, layer: int, buffers: Sequence[torch.Tensor]) -> None:
     """Copies a layer's slots into tensors that are not the engine's own memory."""
-    kept = _last[engine]
     for segment, tensor in enumerate(buffers):
-        if (layer, segment) not in kept:
-            view = engine.view(layer, segment)
-            kept[layer, segment] = view.address, None if tensor.device.type != "cpu" else torch.from_dlpack(view)
-        address, own = kept[layer, segment]
-        if tensor.data_ptr() != address:
-            if own is None:
-                raise HandleError(
-                    "a buffer is a copy of device memory; capture the call in a graph instead of compiling it"
-                )
-            tensor.copy_(own)
+        view = functools.partial(engine.view, layer, segment)
+        _deliver(engine, (layer, segment), view, tensor, "a buffer is a copy of device memory")
 
 
 @torch.library.custom_op("avsg::step", mutates_args=("slots", "buffers"))
@@ -194,7 +179,7 @@ def transfer(
     `slots` is read by nothing: it puts the call behind its plan.
     """
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
-    batch = _last[outputs].get("batch")
+    batch = _last[outputs].get("batch", (None,))[-1]
     stream = owner._stream(None, batch) if batch is not None and batch.device != "cpu" else None
     owner.transfer(outputs, layer, _fresh(outputs, fresh), stream)
     _deliver_buffers(owner, layer, buffers)

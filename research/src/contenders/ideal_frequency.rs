@@ -9,7 +9,7 @@
 use avsg_cli::baseline::Policy;
 use avsg_cli::baseline::residents::Residents;
 
-/// The buffer. Each token with misses visits all slots once to find its victims.
+/// The buffer. Each token with misses sorts all slots to find its victims.
 #[derive(Debug)]
 pub struct IdealFrequency {
     residents: Residents,
@@ -23,8 +23,6 @@ pub struct IdealFrequency {
     floor: i16,
     /// The score after a hit, indexed by the score before it minus `floor`.
     after_hit: Vec<i16>,
-    /// Slots that may be evicted, sorted by score: element i has the score `floor` - 1 + i.
-    by_score: Vec<Vec<u32>>,
 }
 
 impl IdealFrequency {
@@ -43,18 +41,17 @@ impl IdealFrequency {
             step: 0,
             floor,
             after_hit,
-            by_score: vec![Vec::new(); 129],
         }
     }
 
-    /// Sorts the slots that are not in use into `by_score`; equal scores stay in the order of slots.
-    fn sort_victims(&mut self) {
-        self.by_score.iter_mut().for_each(Vec::clear);
-        for slot in 0..self.score.len() {
-            if self.used_in[slot] != self.step || self.residents.is_empty(slot) {
-                self.by_score[(self.score[slot] - self.floor + 1) as usize].push(slot as u32);
-            }
-        }
+    /// Returns the slots that may be evicted, the smallest score first; equal scores stay in the order of
+    /// slots.
+    fn victims(&self) -> Vec<usize> {
+        let is_free =
+            |&slot: &usize| self.used_in[slot] != self.step || self.residents.is_empty(slot);
+        let mut victims: Vec<usize> = (0..self.score.len()).filter(is_free).collect();
+        victims.sort_by_key(|&slot| self.score[slot]);
+        victims
     }
 }
 
@@ -83,8 +80,7 @@ impl Policy for IdealFrequency {
         if misses.len() == first {
             return;
         }
-        self.sort_victims();
-        let mut victims = self.by_score.iter().flatten();
+        let mut victims = self.victims().into_iter();
         let mut kept = first;
         for at in first..misses.len() {
             let id = misses[at];
@@ -94,8 +90,7 @@ impl Policy for IdealFrequency {
             misses[kept] = id;
             kept += 1;
             // If N_q * K > S, every slot may be in use. The row is then not kept.
-            let Some(&slot) = victims.next() else { continue };
-            let slot = slot as usize;
+            let Some(slot) = victims.next() else { continue };
             self.residents.bind(id, slot);
             self.score[slot] = 0;
             self.used_in[slot] = self.step;

@@ -53,16 +53,7 @@ pub enum Name {
     DualPointer,
 }
 
-/// The cores that a kernel starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Start {
-    /// One core, as for a plan of one request or for the scalar merge.
-    OneCore,
-    /// All cores of the chip, as for a whole step.
-    #[default]
-    AllCores,
-}
-
+/// Returns a constant without a document.
 const fn constant(
     (name, unit): (&'static str, &'static str),
     [default, lo, hi]: [f64; 3],
@@ -71,10 +62,12 @@ const fn constant(
     Constant { name, unit, default, lo, hi, source, document: None }
 }
 
-/// Cites the document and section that state a constant or its bounds. All documents but the platform
-/// file are in the public repository asc-devkit.
-const fn cited(constant: Constant, document: &'static str) -> Constant {
-    Constant { document: Some(document), ..constant }
+impl Constant {
+    /// Cites the document and section that state the constant or its bounds. All documents but the platform
+    /// file are in the public repository asc-devkit.
+    const fn cited(self, document: &'static str) -> Self {
+        Self { document: Some(document), ..self }
+    }
 }
 
 /// All constants.
@@ -85,12 +78,12 @@ pub const CONSTANTS: [Constant; 18] = [
         "the scalar unit issues an instruction, a flag or a barrier; assumed, a call with a count sets the mask \
          and its mode before the instruction and restores them after it",
     ),
-    cited(
-        constant(
-            ("head", "cycles"),
-            [24.0, 20.0, 30.0],
-            "start of a vector op, before its repeats; measured, Add of 4096 floats",
-        ),
+    constant(
+        ("head", "cycles"),
+        [24.0, 20.0, 30.0],
+        "start of a vector op, before its repeats; measured, Add of 4096 floats",
+    )
+    .cited(
         "asc-devkit, examples, 05_best_practices/04_memory_access/bank_conflict_ub, README",
     ),
     constant(
@@ -98,40 +91,40 @@ pub const CONSTANTS: [Constant; 18] = [
         [20.0, 0.0, 60.0],
         "PipeBarrier, after its pipes are idle; assumed",
     ),
-    cited(
-        constant(
-            ("repeat", "cycles"),
-            [1.0, 1.0, 2.0],
-            "one repeat of a vector op, 64 words or 128 halves; documented as 1; 2 was measured where \
-             every repeat has a bank conflict, which the model does not look for",
-        ),
+    constant(
+        ("repeat", "cycles"),
+        [1.0, 1.0, 2.0],
+        "one repeat of a vector op, 64 words or 128 halves; documented as 1; 2 was measured where \
+         every repeat has a bank conflict, which the model does not look for",
+    )
+    .cited(
         "asc-devkit, docs/zh/api, appendix Vector指令理论性能汇总 (theoretical rates of vector instructions), \
-         tables 6 to 10 and 13; examples, bank_conflict_ub",
+     tables 6 to 10 and 13; examples, bank_conflict_ub",
     ),
-    cited(
-        constant(
-            ("compact", "words/cycle"),
-            [32.0, 32.0, 32.0],
-            "rate at which GatherMask reads words, and twice as many halves; documented",
-        ),
+    constant(
+        ("compact", "words/cycle"),
+        [32.0, 32.0, 32.0],
+        "rate at which GatherMask reads words, and twice as many halves; documented",
+    )
+    .cited(
         "asc-devkit, docs/zh/api, appendix Vector指令理论性能汇总 (theoretical rates of vector instructions), \
-         table 9 (compare and select)",
+     table 9 (compare and select)",
     ),
-    cited(
-        constant(
-            ("gather", "elements/cycle"),
-            [5.0, 5.0, 5.0],
-            "rate at which Gather reads elements of any type; documented",
-        ),
+    constant(
+        ("gather", "elements/cycle"),
+        [5.0, 5.0, 5.0],
+        "rate at which Gather reads elements of any type; documented",
+    )
+    .cited(
         "asc-devkit, docs/zh/api, appendix Vector指令理论性能汇总 (theoretical rates of vector instructions), \
-         table 15 (scatter and gather)",
+     table 15 (scatter and gather)",
     ),
-    cited(
-        constant(
-            ("scalar", "cycles"),
-            [9.5, 8.0, 11.0],
-            "one GetValue or SetValue in UB with its share of the loop; measured",
-        ),
+    constant(
+        ("scalar", "cycles"),
+        [9.5, 8.0, 11.0],
+        "one GetValue or SetValue in UB with its share of the loop; measured",
+    )
+    .cited(
         "asc-devkit, examples, 05_best_practices/00_vector_compute/add_high_performance, case 0",
     ),
     constant(
@@ -139,12 +132,12 @@ pub const CONSTANTS: [Constant; 18] = [
         [40.0, 10.0, 150.0],
         "from the end of the work before SetFlag to the start of the work after WaitFlag; assumed",
     ),
-    cited(
-        constant(
-            ("dma", "cycles"),
-            [21.0, 10.0, 30.0],
-            "start of one DataCopy on its pipe; measured as an upper bound, 11.1 ns",
-        ),
+    constant(
+        ("dma", "cycles"),
+        [21.0, 10.0, 30.0],
+        "start of one DataCopy on its pipe; measured as an upper bound, 11.1 ns",
+    )
+    .cited(
         "asc-devkit, examples, 05_best_practices/04_memory_access/data_copy, scenario 1",
     ),
     constant(
@@ -152,25 +145,25 @@ pub const CONSTANTS: [Constant; 18] = [
         [700.0, 300.0, 1500.0],
         "from the end of a DataCopy on its pipe to the flag behind it, in both directions; assumed",
     ),
-    cited(
-        constant(
-            ("bandwidth", "B/cycle"),
-            [32.0, 20.0, 64.0],
-            "bandwidth of one core between GM and UB; documented as 32 for HBM and 64 from UB, and 20 is \
-             a core's share if all cores copy; it is assumed which of them a table has",
-        ),
+    constant(
+        ("bandwidth", "B/cycle"),
+        [32.0, 20.0, 64.0],
+        "bandwidth of one core between GM and UB; documented as 32 for HBM and 64 from UB, and 20 is \
+         a core's share if all cores copy; it is assumed which of them a table has",
+    )
+    .cited(
         "CANN 8.1.RC1, platform_config/Ascend910B3.ini, section AICoreMemoryRates",
     ),
     constant(("syncall", "us"), [1.0, 0.5, 5.0], "one SyncAll over all cores; assumed"),
-    cited(
-        constant(
-            ("launch-all", "us"),
-            [20.5, 3.0, 21.0],
-            "start of a kernel on all cores; documented to grow with the cores to 20 or 21 us, while the paper's \
-             H2D table leaves 3 us on 40 cores",
-        ),
+    constant(
+        ("launch-all", "us"),
+        [20.5, 3.0, 21.0],
+        "start of a kernel on all cores; documented to grow with the cores to 20 or 21 us, while the paper's \
+         H2D table leaves 3 us on 40 cores",
+    )
+    .cited(
         "asc-devkit, docs/zh/guide, 分析性能数据 (analysis of performance data), method 4, and \
-         设置合适的核数和算子Kernel类型 (number of cores and kernel type), figure 1",
+     设置合适的核数和算子Kernel类型 (number of cores and kernel type), figure 1",
     ),
     constant(
         ("launch", "us"),
@@ -224,14 +217,6 @@ impl Constants {
     pub fn with_at(mut self, index: usize, value: f64) -> Self {
         self.0[index] = value;
         self
-    }
-
-    /// Returns the microseconds to start a kernel.
-    pub fn start_us(&self, start: Start) -> f64 {
-        match start {
-            Start::OneCore => self.get(Name::Launch),
-            Start::AllCores => self.get(Name::LaunchAll),
-        }
     }
 
     /// Replaces the value that a `--set NAME=VALUE` names.
@@ -304,17 +289,5 @@ mod tests {
         for bad in ["gather", "gather=", "gather=0", "gather=nan", "nothing=1", "=1"] {
             assert!(c.with(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_documented_constant_has_no_range_and_a_constant_without_a_document_has_one() {
-        for k in CONSTANTS {
-            let documented = k.source.ends_with("; documented");
-            assert_eq!(documented, k.lo == k.hi, "{}", k.name);
-            assert!(!documented || k.document.is_some(), "{}", k.name);
-        }
-        let c = Constants::default();
-        assert!((20.0..=21.0).contains(&c.start_us(Start::AllCores)));
-        assert!(c.start_us(Start::OneCore) < c.start_us(Start::AllCores));
     }
 }

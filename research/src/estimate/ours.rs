@@ -1,5 +1,7 @@
 //! The operator's emitted kernels on the clocks of the shim.
 
+use std::ptr::null_mut;
+
 use anyhow::{Context, Result, anyhow};
 use avsg::Error;
 use avsg::device::memory::{clear_state, table_words};
@@ -12,9 +14,9 @@ use avsg_linker::ascend::kernels::{Abi, kernels};
 use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::ascend::{Failed, stage_one};
 use avsg_sim::cycles::{Prices, Times};
-use avsg_sim::timed::{TimedKernels, TimedLaunch};
+use avsg_sim::shim::{self, Kind};
 
-use super::phase::{add, with_marks};
+use super::phase::{means, with_marks};
 
 /// A way to run Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +42,8 @@ struct Step {
 pub struct Ours {
     params: Params,
     segments: Vec<usize>,
-    step: TimedKernels,
-    plan: TimedKernels,
+    step: shim::Kernels,
+    plan: shim::Kernels,
     steps: Vec<Step>,
     /// Bytes of the unified buffer that Stage One uses.
     pub ub_bytes: u32,
@@ -71,7 +73,8 @@ impl Ours {
         let compile = |name: &str| {
             let kernel = all.kernels.iter().find(|kernel| kernel.name == name);
             let text = &kernel.with_context(|| format!("{name} is no kernel"))?.text;
-            TimedKernels::compile(&with_marks(&all.whole(text))).map_err(|e| anyhow!(e))
+            let text = format!("#define AVSG_SHIM_CYCLES\n{}", with_marks(&all.whole(text)));
+            shim::Kernels::compile(&text, &[]).map_err(|e| anyhow!(e))
         };
         let mut ours = Self {
             params: *params,
@@ -116,13 +119,7 @@ impl Ours {
         cores: u32,
         prices: &[Prices],
     ) -> Result<Vec<Times>> {
-        let mut sum = vec![Times::default(); prices.len()];
-        for step in &self.steps {
-            let ran = self.run(step, variant, requests, cores, prices)?;
-            let pairs = sum.iter_mut().zip(&ran.times);
-            pairs.for_each(|(sum, times)| add(sum, times, 1.0 / self.steps.len() as f64));
-        }
-        Ok(sum)
+        means(&self.steps, |step| Ok(self.run(step, variant, requests, cores, prices)?.times))
     }
 
     fn run(
@@ -199,7 +196,9 @@ impl Ours {
             Variant::Plan => ("avsg_plan", &self.plan),
             _ => ("avsg_step", &self.step),
         };
-        let mut launch = TimedLaunch::new(name, cores)
+        let mut launch = shim::Launch::new(name)
+            .blocks(cores)
+            .cores(cores)
             .device(&mut ids)
             .device(&mut cu_q)
             .device(&mut state)
@@ -210,15 +209,15 @@ impl Ours {
             .device(&mut tables)
             .device(&mut rule);
         if variant == Variant::Plan {
-            launch = launch.null();
+            launch = launch.raw(null_mut());
         } else {
             launch = launch.device(&mut chunks);
-            launch = kv.iter_mut().fold(launch, |launch, kv| launch.device(kv)).null();
+            launch = kv.iter_mut().fold(launch, |launch, kv| launch.device(kv)).raw(null_mut());
             launch = fresh.iter_mut().fold(launch, |launch, row| launch.device(row));
         }
         let times = rows
             .iter_mut()
-            .fold(launch, |launch, row| launch.host(row))
+            .fold(launch, |launch, row| launch.region(row, Kind::Host))
             .device(&mut slot)
             .device(&mut valid)
             .device(&mut pos)
@@ -226,10 +225,10 @@ impl Ours {
             .device(&mut victim)
             .device(&mut row)
             .device(&mut records)
-            .null()
+            .raw(null_mut())
             .device(&mut tiling)
-            .run(kernels, prices)
-            .map_err(|e| anyhow!(e))?;
+            .run_timed(kernels, prices)
+            .map_err(|e| anyhow!(e.text))?;
         tables.truncate(table_words(p));
         Ok(Ran { times, table: tables, misses: records[record::TOTAL as usize], valid: valid[0] })
     }

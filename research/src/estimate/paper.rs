@@ -1,5 +1,4 @@
-//! The paper's kernel on the clocks of the shim, the scalar merge that it replaces, and the figures that
-//! the paper states for them.
+//! The paper's kernel on the clocks of the shim, the scalar merge that it replaces, and the workload.
 
 use anyhow::{Result, anyhow};
 use avsg::Error;
@@ -9,49 +8,15 @@ use avsg_cli::trace::Trace;
 use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 use avsg_sim::cycles::{Prices, Times};
-use avsg_sim::timed::{TimedKernels, TimedLaunch};
+use avsg_sim::shim::{Kernels, Launch};
 
-use super::constants::{Constants, Name, Start};
-use super::phase::add;
+use super::constants::{Constants, Name};
+use super::phase::means;
 
 /// Share of a step's ids that the previous step selected too, in the paper's workload.
 const GAMMA: f64 = 0.8;
 /// Mean share of the other ids that an earlier step selected.
 const MU: f64 = 0.5;
-
-/// The quantity of a figure of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// The vectorised Stage One.
-    StageOne,
-    /// Both stages in one kernel, for one request.
-    Kernel,
-    /// The scalar match with two pointers.
-    DualPointer,
-}
-
-/// One figure of the paper.
-#[derive(Clone, Copy, Debug)]
-pub struct Point {
-    /// The quantity.
-    pub quantity: Quantity,
-    /// K, the number of ids per token.
-    pub k: usize,
-    /// S, the number of slots.
-    pub slots: u32,
-    /// The figure in microseconds.
-    pub us: f64,
-}
-
-/// The figures that the paper states.
-pub const POINTS: [Point; 6] = [
-    Point { quantity: Quantity::StageOne, k: 256, slots: 256, us: 38.2 },
-    Point { quantity: Quantity::StageOne, k: 2048, slots: 2048, us: 53.7 },
-    Point { quantity: Quantity::StageOne, k: 512, slots: 8192, us: 61.9 },
-    Point { quantity: Quantity::Kernel, k: 2048, slots: 8192, us: 101.27 },
-    Point { quantity: Quantity::DualPointer, k: 256, slots: 256, us: 20.8 },
-    Point { quantity: Quantity::DualPointer, k: 2048, slots: 2048, us: 150.0 },
-];
 
 /// Generates the paper's workload.
 pub fn workload(k: usize, steps: usize) -> Result<Trace> {
@@ -65,7 +30,7 @@ const EMPTY: i32 = (-1 << 24) | (1 << 23);
 /// The paper's kernel (`paper_kernel.cpp`), and the steps on which it is timed: the ids of each, and the table
 /// before it.
 pub struct Paper {
-    kernel: TimedKernels,
+    kernel: Kernels,
     k: usize,
     steps: Vec<(Vec<i32>, Vec<i32>)>,
     /// Misses per step.
@@ -108,14 +73,14 @@ impl Paper {
             );
         }
         let text = format!(
-            "#include <cstdint>\nconstexpr int32_t K = {k}, S = {slots}, SLOT_BITS = {}, R = {retries}, \
+            "#define AVSG_SHIM_CYCLES\n#include <cstdint>\nconstexpr int32_t K = {k}, S = {slots}, SLOT_BITS = {}, R = {retries}, \
              LIFETIME = {life}, A1 = {}, A2 = {};\n{}",
             slots.ilog2(),
             a1 as usize % slots,
             a2 as usize % slots,
             include_str!("paper_kernel.cpp")
         );
-        let kernel = TimedKernels::compile(&text).map_err(|e| anyhow!(e))?;
+        let kernel = Kernels::compile(&text, &[]).map_err(|e| anyhow!(e))?;
         let mut paper = Self { kernel, k, steps: Vec::new(), misses: 0.0 };
         let mut table = [-1, EMPTY].repeat(slots);
         let counted = trace.steps.saturating_sub(warm).max(1) as f64;
@@ -141,19 +106,13 @@ impl Paper {
     /// # Errors
     /// If the kernel breaks a rule of the shim.
     pub fn times(&self, prices: &[Prices]) -> Result<Vec<Times>> {
-        let mut sum = vec![Times::default(); prices.len()];
-        for (ids, table) in &self.steps {
-            let ran = self.run(ids, table.clone(), prices)?;
-            let pairs = sum.iter_mut().zip(&ran.times);
-            pairs.for_each(|(sum, times)| add(sum, times, 1.0 / self.steps.len() as f64));
-        }
-        Ok(sum)
+        means(&self.steps, |(ids, table)| Ok(self.run(ids, table.clone(), prices)?.times))
     }
 
     fn run(&self, ids: &[i32], mut table: Vec<i32>, prices: &[Prices]) -> Result<Ran> {
         let (mut ids, mut launch, mut count) = (ids.to_vec(), [0; 8], [0]);
         let [mut slots, mut id, mut pos, mut slot] = [(); 4].map(|()| vec![-1; self.k]);
-        let times = TimedLaunch::new("paper_stage_one", 1)
+        let times = Launch::new("paper_stage_one")
             .device(&mut launch)
             .device(&mut ids)
             .device(&mut table)
@@ -162,8 +121,8 @@ impl Paper {
             .device(&mut pos)
             .device(&mut slot)
             .device(&mut count)
-            .run(&self.kernel, prices)
-            .map_err(|e| anyhow!("the modelled paper kernel: {e}"))?;
+            .run_timed(&self.kernel, prices)
+            .map_err(|e| anyhow!("the modelled paper kernel: {}", e.text))?;
         Ok(Ran { times, table, slots, misses: count[0] })
     }
 }
@@ -174,7 +133,7 @@ pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
     // An id that is in both lists takes one step.
     let steps = k as f64 * (2.0 - GAMMA);
     let cycles = steps * c.get(Name::DualPointer) * c.get(Name::Scalar);
-    c.start_us(Start::OneCore) + OF_THE_PAPER.us(cycles)
+    c.get(Name::Launch) + OF_THE_PAPER.us(cycles)
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ template <typename T> __aicore__ inline void CopyIn(const LocalTensor<T> &to, GM
         DataCopyPadExtParams<T>{false, 0, 0, 0});
 }
 
-// lifetime -= 1 for every slot: the words q have odd numbers.
+// Subtracts 1 from the lifetime of every slot. The words q have odd numbers.
 __aicore__ inline void Decay(const LocalTensor<int32_t> &table)
 {
     const uint64_t odd[2] = {0xAAAAAAAAAAAAAAAA, 0};

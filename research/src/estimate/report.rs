@@ -5,7 +5,7 @@ use avsg::device::params::Table;
 use avsg_sim::cycles::{Phase, Prices, Times as Cycles};
 use serde::Serialize;
 
-use super::constants::{CONSTANTS, Constants, Name, Start};
+use super::constants::{CONSTANTS, Constants, Name};
 use super::options::{Inputs, Options};
 use super::ours::{Ours, Variant};
 use super::paper::Paper;
@@ -127,7 +127,7 @@ pub struct VariantRow {
 
 /// Runs the trace on both kernels and computes the estimate.
 pub fn run(options: &Options, inputs: &Inputs) -> Result<Report> {
-    let Inputs { constants: c, soc, trace, params, segments } = inputs;
+    let Inputs { soc, trace, params, segments, .. } = inputs;
     // If the trace is too short, its first half fills the buffer and its second half is timed.
     let fits = trace.steps >= options.warm + options.steps;
     let warm = if fits { options.warm } else { trace.steps / 2 };
@@ -136,7 +136,7 @@ pub fn run(options: &Options, inputs: &Inputs) -> Result<Report> {
     let paper = Paper::new(params.slots, trace, warm)?;
     bar.inc(1);
     let timed = Timed { ours, paper, requests: options.requests, soc };
-    let report = timed.report(options, inputs, || bar.inc(1), c)?;
+    let report = timed.report(options, inputs, || bar.inc(1))?;
     bar.finish_and_clear();
     Ok(report)
 }
@@ -149,19 +149,10 @@ struct Timed<'a> {
     soc: &'a Soc,
 }
 
-/// Stage One after the start of the kernel, in microseconds: the operator's and the paper's.
-struct Started([f64; 2]);
-
-impl Started {
-    /// Returns the times with the start of the kernel on all cores.
-    fn whole(&self, c: &Constants) -> Times {
-        let [ours, paper] = self.0.map(|us| c.start_us(Start::AllCores) + us);
-        Times::new(ours, paper)
-    }
-
-    fn times(&self) -> Times {
-        Times::new(self.0[0], self.0[1])
-    }
+/// Returns times after the start of the kernel together with its start on all cores.
+fn with_start(c: &Constants, after: &Times) -> Times {
+    let start = c.get(Name::LaunchAll);
+    Times::new(start + after.ours_us, start + after.paper_us)
 }
 
 impl Timed<'_> {
@@ -172,37 +163,30 @@ impl Timed<'_> {
         Ok([ours, self.paper.times(&prices)?])
     }
 
-    /// Returns Stage One of the whole batch. Requests above the number of cores take turns in the paper's
-    /// kernel, as they do in the operator's.
-    fn started(&self, all: &[Constants], [ours, paper]: &[Vec<Cycles>; 2]) -> Vec<Started> {
+    /// Returns Stage One of the whole batch after the start of the kernel, from the cycles under each set of
+    /// constants. Requests above the number of cores take turns in the paper's kernel, as they do in the
+    /// operator's.
+    fn after_start(&self, all: &[Constants], [ours, paper]: &[Vec<Cycles>; 2]) -> Vec<Times> {
         let turns = self.requests.div_ceil(self.soc.cores as usize) as f64;
         let one = |((c, ours), paper): ((&Constants, &Cycles), &Cycles)| {
             let ours = self.soc.us(stage_one(ours, c.prices(self.soc).sync_all));
-            Started([ours, turns * self.soc.us(paper.total)])
+            Times::new(ours, turns * self.soc.us(paper.total))
         };
         all.iter().zip(ours).zip(paper).map(one).collect()
     }
 
-    fn report(
-        &self,
-        options: &Options,
-        inputs: &Inputs,
-        tick: impl Fn(),
-        c: &Constants,
-    ) -> Result<Report> {
-        let Inputs { params, segments, .. } = inputs;
-        let soc = self.soc;
+    fn report(&self, options: &Options, inputs: &Inputs, tick: impl Fn()) -> Result<Report> {
+        let Inputs { constants: c, soc, params, segments, .. } = inputs;
         let all = ends(c);
         let cycles = self.cycles(&all)?;
-        let started = self.started(&all, &cycles);
-        let after: Vec<_> = started.iter().map(Started::times).collect();
-        let whole: Vec<_> = all.iter().zip(&started).map(|(c, us)| us.whole(c)).collect();
+        let after = self.after_start(&all, &cycles);
+        let whole: Vec<_> = all.iter().zip(&after).map(|(c, after)| with_start(c, after)).collect();
         tick();
         let [[least, most], [least_after, most_after]] = [&whole, &after].map(|t| corners(c, t));
         let at = [least, most, least_after, most_after];
-        let there = self.started(&at, &self.cycles(&at)?);
-        let with = |n: usize| (at[n], there[n].whole(&at[n]));
-        let without = |n: usize| (at[n], there[n].times());
+        let there = self.after_start(&at, &self.cycles(&at)?);
+        let with = |n: usize| (at[n], with_start(&at[n], &there[n]));
+        let without = |n: usize| (at[n], there[n]);
         tick();
         let variants = self.variants(c, after[0].ours_us)?;
         tick();
@@ -247,7 +231,7 @@ impl Timed<'_> {
                 total("ours", whole[0].ours_us, beside),
             ],
             points,
-            start_us: c.start_us(Start::AllCores),
+            start_us: c.get(Name::LaunchAll),
             ranges: rows(c, &whole),
             goals: [
                 goal("Stage One with the start of the kernel", c, whole[0], [with(0), with(1)]),
@@ -263,7 +247,7 @@ impl Timed<'_> {
         let times = |v| self.ours.times(v, self.requests, soc.cores, &prices);
         let unshared = soc.us(stage_one(&times(Variant::Unshared)?[0], prices[0].sync_all));
         let at_once = soc.us(times(Variant::Plan)?[0].total);
-        let start = c.start_us(Start::AllCores);
+        let start = c.get(Name::LaunchAll);
         let row =
             |variant, us: f64, saves_us| VariantRow { variant, stage_one_us: start + us, saves_us };
         Ok(vec![

@@ -49,9 +49,6 @@ fn bad_input_names_value_limit_and_remedy() {
 
 #[test]
 fn constants_are_listed_with_range_and_source() {
-    if left_out() || !has_cpp_compiler() {
-        return;
-    }
     let constants = super::constants::Constants::default().with("gather=0.25").unwrap();
     let list = serde_json::to_value(super::constants_used(&constants)).unwrap();
     let list = list.as_array().unwrap();

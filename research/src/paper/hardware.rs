@@ -1,22 +1,24 @@
 //! Figures that the paper measured on an Ascend 910B, beside models of it.
 
 use anyhow::{Context, Result};
+use avsg_linker::ascend::soc::OF_THE_PAPER;
 
 use super::section::{Quantity, Section, Table};
-use crate::estimate::constants::Constants;
+use crate::estimate::constants::{Constants, Name};
 use crate::estimate::points::points;
+use crate::estimate::stage_two::strategies_gbs;
 use crate::published::TRANSFERS;
-use crate::transfer::{self, CORES, LINK_GBS, ROW_US, START_US};
 
 /// Compares the model of a transfer with the paper's bandwidths and speedups.
 pub fn transfer() -> Section {
+    let c = Constants::default();
     let names = ["S1, GB/s", "S2, GB/s", "S3, GB/s"];
     let keys = ["B", "reuse, %"];
     let mut bandwidths = Table::new("Effective bandwidth, contiguous hits", &keys);
     let mut speedups = Table::new("Speedup of S3", &keys);
     for (requests, reuse, paper) in TRANSFERS {
         let key = || [requests.to_string(), reuse.to_string()];
-        let model = transfer::gbs(requests, reuse, false);
+        let model = strategies_gbs(&c, requests, reuse, false);
         let rate = |at: usize| Quantity::percent(names[at], 1).figure(paper[at], model[at]);
         bandwidths.row(key(), (0..3).map(rate).collect());
         let speedup = |name, at: usize| {
@@ -25,16 +27,20 @@ pub fn transfer() -> Section {
         speedups.row(key(), vec![speedup("S3 : S1", 0), speedup("S3 : S2", 1)]);
     }
     let [s1, s2, s3] = [0, 1, 2].map(|at| bandwidths.rms(at));
-    let scattered = transfer::gbs(8, 75, true);
+    let scattered = strategies_gbs(&c, 8, 75, true);
     let text = vec![
         "Figures \"H2D bandwidth gains\" and \"Effective H2D bandwidth\", and the table of appendix \"H2D Core-Binding \
          Strategies\". **The figures of here are from a model, not measured.** It takes the number of rows of each core from \
          the operator's own code for the three strategies. `avsg bench transfer` measures them on the cores of a machine."
             .into(),
         format!(
-            "Fitted to this table: {CORES} cores, {START_US} us per core and {ROW_US} us per row, a link of {LINK_GBS} GB/s. Root mean \
+            "Fitted to this table: {} cores, {} us per core and {} us per row, a link of {} GB/s. Root mean \
              square of the differences: S1 {s1:.1} %, S2 {s2:.1} %, S3 {s3:.1} %. The paper does not state where its hits are; \
              with scattered hits S2 would be nearly as fast as S3 (S3 : S2 is {:.2} at B = 8 and 75 % reuse).",
+            OF_THE_PAPER.cores,
+            c.get(Name::H2dStart),
+            c.get(Name::H2dRow),
+            c.get(Name::H2dLink),
             scattered[2] / scattered[1]
         ),
     ];

@@ -109,13 +109,6 @@ impl Table {
         let (n, sum) = all.fold((0.0, 0.0), |(n, sum), value| (n + 1.0, sum + value * value));
         (sum / f64::max(n, 1.0)).sqrt()
     }
-
-    /// Returns the largest of the paper's figures and the figures of here in the columns of figure
-    /// number `at`.
-    pub fn largest(&self, at: usize) -> f64 {
-        let figures = self.rows.iter().map(|row| &row.figures[at]);
-        figures.map(|figure| figure.paper.unwrap_or(0.0).max(figure.here)).fold(0.0, f64::max)
-    }
 }
 
 /// A section of the report.

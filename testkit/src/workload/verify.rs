@@ -2,6 +2,7 @@
 //! the slots according to earlier results, and by the current bytes of all rows.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 
 use avsg::device::request::status;
 use avsg::engine::Engine;
@@ -12,7 +13,7 @@ use super::setting::EngineSetting;
 use crate::batch::OwnedBatch;
 use crate::content::fill_row;
 use crate::exact::{assert_exact, for_each_id};
-use crate::step_result::StepResult;
+use crate::step_result::{RequestResult, StepResult};
 
 /// The input of one request, by which its results are verified.
 pub struct RequestInput {
@@ -99,11 +100,8 @@ fn check_padded(result: &StepResult, first: usize, r: usize, input: &RequestInpu
     for row in first..first + input.tokens {
         assert!(result.row(row).iter().all(|&s| s == -1) && result.valid[row] == 0, "row {row}");
     }
-    let request_result = &result.requests[r];
-    assert!(
-        request_result.misses[1].is_empty() && request_result.status == 0,
-        "request {r} is padded"
-    );
+    let RequestResult { misses, status, .. } = &result.requests[r];
+    assert!(misses[1].is_empty() && *status == 0, "request {r} is padded");
 }
 
 /// What an id selects in a step.
@@ -153,71 +151,49 @@ fn check_request(
         let before = held_ids.to_vec();
         let (from, mut valid) = (next, 0);
         for (lane, (&id, &slot)) in ids.iter().zip(slots).enumerate() {
-            let place = || format!("request {r}, token {g}, lane {lane}, id {id}, slot {slot}");
             let kind = kind(id, input, pool_model);
             let missed = positions.get(next) == Some(&((g * slots.len() + lane) as i32));
-            expected_status |= if kind == Kind::OutOfRange { status::ID_OUT_OF_RANGE } else { 0 };
+            let require = |right: bool, what: &dyn Debug| {
+                let place = || format!("token {g}, lane {lane}, id {id}, slot {slot}");
+                assert!(right, "request {r}, {}, {kind:?}: {what:?}", place());
+            };
+            expected_status |= match kind {
+                Kind::OutOfRange => status::ID_OUT_OF_RANGE,
+                Kind::OutOfPool if slot == -1 => status::ROW_OUT_OF_POOL,
+                _ => 0,
+            };
             if slot == -1 {
-                assert!(!matches!(kind, Kind::Row(_)) && !missed, "{}: {kind:?}", place());
-                expected_status |=
-                    if kind == Kind::OutOfPool { status::ROW_OUT_OF_POOL } else { 0 };
+                require(!matches!(kind, Kind::Row(_)) && !missed, &"the id has no slot");
                 continue;
             }
             valid += 1;
-            assert!((0..held_ids.len() as i32).contains(&slot), "{}: a slot is in [0, S)", place());
-            assert!(!matches!(kind, Kind::Padding | Kind::OutOfRange), "{}: {kind:?}", place());
+            require((0..held_ids.len() as i32).contains(&slot), &"a slot is in [0, S)");
+            require(!matches!(kind, Kind::Padding | Kind::OutOfRange), &"the id has a slot");
             if missed {
-                assert_eq!(
-                    (missed_ids[next], missed_slots[next]),
-                    (id, slot),
-                    "{}: miss list",
-                    place()
-                );
-                assert_eq!(Kind::Row(host_rows[next]), kind, "{}: host row", place());
-                assert_eq!(
-                    id_of_slot.insert(slot, id),
-                    None,
-                    "{}: the slot of a miss is in use",
-                    place()
-                );
+                let listed = (missed_ids[next], missed_slots[next], Kind::Row(host_rows[next]));
+                require(listed == (id, slot, kind), &("miss list", listed));
+                let other = id_of_slot.insert(slot, id);
+                require(other.is_none(), &("the slot of a miss is in use", other));
                 held_ids[slot as usize] = id;
                 next += 1;
             } else {
-                assert_eq!(
-                    before[slot as usize],
-                    id,
-                    "{}: the slot of a hit contained another id before the token",
-                    place()
-                );
+                let held = before[slot as usize];
+                require(held == id, &("the slot of a hit held another id before the token", held));
                 let other = id_of_slot.insert(slot, id);
-                assert!(
-                    other.is_none_or(|other| other == id),
-                    "{}: the slot belongs to {other:?}",
-                    place()
-                );
+                require(other.is_none_or(|other| other == id), &("the slot belongs to", other));
             }
         }
         assert!(slots[ids.len()..].iter().all(|&s| s == -1), "lanes from k on have no slot");
         assert_eq!(result.valid[first + g], valid, "request {r}, token {g}: valid ids");
-        assert_eq!(
-            request_result.token_misses[g] as usize,
-            next - from,
-            "request {r}, token {g}: number of misses"
-        );
+        let misses = request_result.token_misses[g] as usize;
+        assert_eq!(misses, next - from, "request {r}, token {g}: number of misses");
         for id in &missed_ids[from..next] {
             let count = |list: &[i32]| list.iter().filter(|x| *x == id).count();
-            assert_eq!(
-                count(&missed_ids[from..next]),
-                count(ids),
-                "each occurrence of the missed id {id} is a miss"
-            );
+            let listed = count(&missed_ids[from..next]);
+            assert_eq!(listed, count(ids), "each occurrence of the missed id {id} is a miss");
         }
     }
-    assert_eq!(
-        next,
-        missed_ids.len(),
-        "request {r}: the miss list contains each miss once, in order"
-    );
+    assert_eq!(next, missed_ids.len(), "request {r}: the miss list has each miss once, in order");
     assert_eq!(request_result.status, expected_status, "request {r}: status");
 }
 
@@ -262,10 +238,8 @@ fn check_contents(
         for (state, layers) in slot_model.bytes.iter().enumerate() {
             for (slot, expected) in layers[layer].iter().enumerate() {
                 read(state, layer, slot, &mut got);
-                assert!(
-                    got == *expected,
-                    "state {state}, layer {layer}, slot {slot}: not the last copied row"
-                );
+                let place = || format!("state {state}, layer {layer}, slot {slot}");
+                assert!(got == *expected, "{}: not the last copied row", place());
             }
         }
     }

@@ -44,7 +44,7 @@ impl Probe {
     ) -> Result<f64> {
         let batch = name == c"avsg_probe_sync";
         progress(&name.to_string_lossy());
-        let mut args = Args::new(self.binary.function(name)?, 2, 16)?;
+        let mut args = Args::new(Arc::clone(&self.binary), name, 2, 16)?;
         let mut words = [0; 16];
         for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(setting) {
             *bytes = word.to_ne_bytes();

@@ -52,7 +52,7 @@ impl Report {
             file: format!("{}.cpp", kernel.name),
             lines: kernel.text.lines().count(),
             unified_buffer_bytes: Some(kernel.ub_bytes),
-            code_bytes: Some(INSTRUCTION_BYTES * kernels.instructions(kernel)),
+            code_bytes: Some(INSTRUCTION_BYTES * kernel.instructions),
             // All blocks of a kernel that calls SyncAll must run at the same time.
             blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
         }));

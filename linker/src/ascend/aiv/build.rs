@@ -229,6 +229,11 @@ impl Var {
         Expr::Lane { of: self.0.into(), bits, n }
     }
 
+    /// Returns the condition that the number is above another one.
+    pub fn above(self, other: impl Into<Expr>) -> Expr {
+        Expr::test(Relation::Above, self, other)
+    }
+
     /// Returns the condition that the number is a multiple of `n`.
     pub fn is_multiple_of(self, n: i32) -> Expr {
         Expr::test(Relation::Equals, self % n, 0)

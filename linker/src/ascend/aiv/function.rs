@@ -95,38 +95,21 @@ impl Argument {
     }
 }
 
-impl From<Tensor> for Argument {
-    fn from(tensor: Tensor) -> Self {
-        Self::Tensor(tensor)
-    }
+macro_rules! arguments {
+    ($($ty:ty => |$value:ident| $argument:expr;)*) => {$(
+        impl From<$ty> for Argument {
+            fn from($value: $ty) -> Self {
+                $argument
+            }
+        }
+    )*};
 }
 
-impl From<&Tensor> for Argument {
-    fn from(tensor: &Tensor) -> Self {
-        Self::Tensor(tensor.clone())
-    }
-}
-
-impl From<Global> for Argument {
-    fn from(global: Global) -> Self {
-        Self::Global(global)
-    }
-}
-
-impl From<Scalar> for Argument {
-    fn from(scalar: Scalar) -> Self {
-        Self::Scalar(scalar)
-    }
-}
-
-impl From<Expr> for Argument {
-    fn from(value: Expr) -> Self {
-        Self::Scalar(value.into())
-    }
-}
-
-impl From<bool> for Argument {
-    fn from(value: bool) -> Self {
-        Self::Scalar(Scalar::new(i32::from(value), Type::Bool))
-    }
+arguments! {
+    Tensor => |tensor| Self::Tensor(tensor);
+    &Tensor => |tensor| Self::Tensor(tensor.clone());
+    Global => |global| Self::Global(global);
+    Scalar => |scalar| Self::Scalar(scalar);
+    Expr => |value| Self::Scalar(value.into());
+    bool => |value| Self::Scalar(Scalar::new(i32::from(value), Type::Bool));
 }

@@ -1,10 +1,39 @@
 //! Instructions of the vector unit in the body of an emitted function.
 
-use super::build::{Builder, Var};
+use super::build::Builder;
 use super::node::Operation;
 use super::tensor::{Tensor, View};
-use super::vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};
+use super::vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp, instructions};
 use crate::expr::Expr;
+
+/// Defines a method for each instruction of the first list.
+macro_rules! methods {
+    (
+        {$(
+            $(#[doc = $doc:literal])*
+            $place:ident $op:ident: $method:ident($($from:ident),+ $(; $scalar:ident $(: $ty:ident)?)?)
+                $(as $view:ident)?;
+        )*}
+        $others:tt
+    ) => {
+        impl Builder {
+            $($(#[doc = $doc])*
+            pub fn $method(
+                &mut self,
+                to: impl Into<Tensor>,
+                $($from: impl Into<Tensor>,)+
+                $($scalar: impl Into<Scalar>,)?
+                n: impl Into<Expr>,
+            ) {
+                let view = |tensor: Tensor| tensor$(.viewed_as(View::$view))?;
+                let from = [$(view($from.into())),+];
+                let mut scalars = [$(Scalar { $(ty: Type::$ty,)? ..$scalar.into() })?].into_iter();
+                self.vector(VectorOp::$op, view(to.into()), from, scalars.next(), n);
+            })*
+        }
+    };
+}
+instructions!(methods);
 
 impl Builder {
     fn vector<const N: usize>(
@@ -22,109 +51,6 @@ impl Builder {
     /// `to = scalar`.
     pub fn duplicate(&mut self, to: impl Into<Tensor>, scalar: Scalar, n: impl Into<Expr>) {
         self.vector(VectorOp::Duplicate, to, [], Some(scalar), n);
-    }
-
-    /// `to = from + scalar`.
-    pub fn adds(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: impl Into<Tensor>,
-        scalar: impl Into<Scalar>,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Adds, to, [from.into()], Some(scalar.into()), n);
-    }
-
-    /// `to = from * scalar`.
-    pub fn muls(&mut self, to: &Tensor, from: &Tensor, scalar: Var, n: impl Into<Expr>) {
-        self.vector(VectorOp::Muls, to, [from.clone()], Some(scalar.into()), n);
-    }
-
-    /// `to = max(from, scalar)`.
-    pub fn maxs(&mut self, to: &Tensor, from: &Tensor, scalar: Scalar, n: impl Into<Expr>) {
-        self.vector(VectorOp::Maxs, to, [from.clone()], Some(scalar), n);
-    }
-
-    /// `to = a + b`.
-    pub fn add(
-        &mut self,
-        to: impl Into<Tensor>,
-        a: impl Into<Tensor>,
-        b: impl Into<Tensor>,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Add, to, [a.into(), b.into()], None, n);
-    }
-
-    /// `to = a - b`.
-    pub fn sub(
-        &mut self,
-        to: impl Into<Tensor>,
-        a: impl Into<Tensor>,
-        b: impl Into<Tensor>,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Sub, to, [a.into(), b.into()], None, n);
-    }
-
-    /// `to = a * b`.
-    pub fn mul(&mut self, to: &Tensor, a: &Tensor, b: &Tensor, n: impl Into<Expr>) {
-        self.vector(VectorOp::Mul, to, [a.clone(), b.clone()], None, n);
-    }
-
-    /// `to = max(a, b)`.
-    pub fn max(&mut self, to: &Tensor, a: &Tensor, b: Tensor, n: impl Into<Expr>) {
-        self.vector(VectorOp::Max, to, [a.clone(), b], None, n);
-    }
-
-    /// `to = from & word` for 32-bit lanes, rounded up to 64, with a block that repeats the word.
-    pub fn and_word(&mut self, to: &Tensor, from: &Tensor, word: &Tensor, n: impl Into<Expr>) {
-        self.vector(VectorOp::AndWord, to, [from.clone(), word.clone()], None, n);
-    }
-
-    /// `to = a | b` for 16-bit lanes.
-    pub fn or(&mut self, to: Tensor, [a, b]: [&Tensor; 2], n: impl Into<Expr>) {
-        let [to, a, b] = [&to, a, b].map(|t| t.clone().viewed_as(View::U16));
-        self.vector(VectorOp::Or, to, [a, b], None, n);
-    }
-
-    /// `to = !from` for 16-bit lanes.
-    pub fn not(&mut self, to: &Tensor, from: &Tensor, n: impl Into<Expr>) {
-        let [to, from] = [to, from].map(|t| t.clone().viewed_as(View::U16));
-        self.vector(VectorOp::Not, to, [from], None, n);
-    }
-
-    /// `to = from << by` for unsigned 32-bit lanes.
-    pub fn shift_left(
-        &mut self,
-        to: &Tensor,
-        from: &Tensor,
-        by: impl Into<Expr>,
-        n: impl Into<Expr>,
-    ) {
-        self.shift(VectorOp::ShiftLeft, [to, from], by, n);
-    }
-
-    /// `to = from >> by` for unsigned 32-bit lanes.
-    pub fn shift_right(
-        &mut self,
-        to: &Tensor,
-        from: &Tensor,
-        by: impl Into<Expr>,
-        n: impl Into<Expr>,
-    ) {
-        self.shift(VectorOp::ShiftRight, [to, from], by, n);
-    }
-
-    fn shift(
-        &mut self,
-        op: VectorOp,
-        operands: [&Tensor; 2],
-        by: impl Into<Expr>,
-        n: impl Into<Expr>,
-    ) {
-        let [to, from] = operands.map(|t| t.clone().viewed_as(View::U32));
-        self.vector(op, to, [from], Some(Scalar::new(by, Type::U32)), n);
     }
 
     /// The sign of each 32-bit lane: -1 or 0.
@@ -188,16 +114,5 @@ impl Builder {
         n: impl Into<Expr>,
     ) {
         self.vector(VectorOp::Select, to, [mask.clone(), yes, no], None, n);
-    }
-
-    /// Copies the elements of `from` under a mask to the start of `to`, in order.
-    pub fn compact(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: &Tensor,
-        mask: &Tensor,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Compact, to, [from.clone(), mask.clone()], None, n);
     }
 }

@@ -28,48 +28,98 @@ pub enum Rounding {
     Nearest,
 }
 
-/// A kind of instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "each is the call of the same name, of AscendC or of instructions.h.in"
-)]
-pub enum VectorOp {
-    Add,
-    Sub,
-    Mul,
-    Max,
-    Adds,
-    Muls,
-    Maxs,
-    And,
-    Or,
-    Not,
-    ShiftLeft,
-    ShiftRight,
-    Select,
-    Compare(Comparison),
-    Compares(Comparison),
-    Duplicate,
-    Cast(Rounding),
-    Gather,
-    AndWord,
-    OrWord,
-    Compact,
-}
-
-impl VectorOp {
-    /// Returns whether the destination may be one of the sources.
-    pub fn in_place(self) -> bool {
-        match self {
-            Self::Add | Self::Sub | Self::Mul | Self::Max | Self::Adds | Self::Muls => true,
-            Self::Maxs | Self::And | Self::Or | Self::Not | Self::ShiftLeft => true,
-            Self::ShiftRight | Self::Select | Self::AndWord | Self::OrWord => true,
-            Self::Compare(_) | Self::Compares(_) | Self::Duplicate => false,
-            Self::Cast(_) | Self::Gather | Self::Compact => false,
+/// Calls a macro with the table of the vector unit's instructions: each is the call of the same name, of
+/// AscendC or of `instructions.h`. The destination of an instruction that is `in_place` may be one of its
+/// sources. The first list has those that [`Builder`](super::Builder) has a method for, with the method's
+/// operands: the sources, the scalar and its type, and the view of all tensors.
+macro_rules! instructions {
+    ($with:ident) => {
+        $with! {
+            {
+                /// `to = a + b`.
+                in_place Add: add(a, b);
+                /// `to = a - b`.
+                in_place Sub: sub(a, b);
+                /// `to = a * b`.
+                in_place Mul: mul(a, b);
+                /// `to = max(a, b)`.
+                in_place Max: max(a, b);
+                /// `to = from + scalar`.
+                in_place Adds: adds(from; scalar);
+                /// `to = from * scalar`.
+                in_place Muls: muls(from; scalar);
+                /// `to = max(from, scalar)`.
+                in_place Maxs: maxs(from; scalar);
+                /// `to = a | b` for 16-bit lanes.
+                in_place Or: or(a, b) as U16;
+                /// `to = !from` for 16-bit lanes.
+                in_place Not: not(from) as U16;
+                /// `to = from & word` for 32-bit lanes, rounded up to 64, with a block that repeats the
+                /// word.
+                in_place AndWord: and_word(from, word);
+                /// `to = from << by` for unsigned 32-bit lanes.
+                in_place ShiftLeft: shift_left(from; by: U32) as U32;
+                /// `to = from >> by`, here for unsigned 32-bit lanes.
+                in_place ShiftRight: shift_right(from; by: U32) as U32;
+                /// Copies the elements of `from` under a mask to the start of `to`, in order.
+                apart Compact: compact(from, mask);
+            }
+            {
+                /// `to = a & b` for 16-bit lanes.
+                in_place And;
+                /// `to = from | word`, as `AndWord`.
+                in_place OrWord;
+                /// `to = mask ? a : b`, of which `b` may be a scalar.
+                in_place Select;
+                /// Sets the bits of the mask `to` for the lanes of `a` that compare with those of `b`.
+                apart Compare(Comparison);
+                /// Sets the bits of the mask `to` for the lanes of `from` that compare with a scalar.
+                apart Compares(Comparison);
+                /// `to = scalar`.
+                apart Duplicate;
+                /// `to = from` in the element type of `to`.
+                apart Cast(Rounding);
+                /// `to[i] = from[offset[i]]` with offsets in bytes.
+                apart Gather;
+            }
         }
-    }
+    };
 }
+pub(super) use instructions;
+
+macro_rules! define {
+    (
+        {$($(#[doc = $doc:literal])* $place:ident $op:ident: $method:ident $operands:tt $(as $view:ident)?;)*}
+        {$($(#[doc = $more:literal])* $where:ident $other:ident $(($of:ty))?;)*}
+    ) => {
+        /// A kind of instruction.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum VectorOp {
+            $($(#[doc = $doc])* $op,)*
+            $($(#[doc = $more])* $other $(($of))?,)*
+        }
+
+        impl VectorOp {
+            /// Returns the name of the call.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$op => stringify!($op),)*
+                    $(Self::$other { .. } => stringify!($other),)*
+                }
+            }
+
+            /// Returns whether the destination may be one of the sources.
+            pub fn in_place(self) -> bool {
+                let place = match self {
+                    $(Self::$op => stringify!($place),)*
+                    $(Self::$other { .. } => stringify!($where),)*
+                };
+                place == "in_place"
+            }
+        }
+    };
+}
+instructions!(define);
 
 /// The number of elements that an instruction covers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ function! {
         f.when(first.expr(), |f| {
             let ones = Expr::power_of_two(len % 8) - 1;
             f.duplicate(&bits, Scalar::new(ones, Type::U16), 1);
-            f.or(bits.at(16), [&mask, &mask], TILE / 16);
+            f.or(bits.at(16), &mask, &mask, TILE / 16);
         });
         f.adds(&joined, list.at(len / 8 * 8), 0, 8);
         f.adds(joined.at(256), &value, 0, lanes);

@@ -2,7 +2,7 @@
 
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{
-    Argument, Call, Expr, Global, Length, Loop, Outcome, Relation, Step, TILE, Tensor, Type, View,
+    Argument, Call, Expr, Global, Length, Loop, Outcome, Step, TILE, Tensor, Type, View,
 };
 
 function! {
@@ -25,8 +25,8 @@ function! {
             f.duplicate(&blocks, (-1).into(), 64 * 8);
             f.repeat(Loop::over("i", count), |f, i| {
                 let entry = f.read(("entry", Type::I32), &entries, base + i);
-                f.when(Expr::test(Relation::Above, entry, -1), |f| {
-                    f.when(Expr::test(Relation::Above, n, entry), |f| {
+                f.when(entry.above(-1), |f| {
+                    f.when(n.above(entry), |f| {
                         f.copy_in(blocks.of_round(i * 8), &from, at + entry, 1);
                     });
                 });

@@ -1,7 +1,7 @@
 //! Hashes: sums of two products.
 
 use crate::ascend::aiv::Element::Word;
-use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Relation, Tensor, args};
+use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Tensor, args};
 use avsg_device::hash::MULTIPLIERS;
 
 /// The masks of the factors of the two products: the low 16 bits of a word, and the next 6 bits.
@@ -14,7 +14,7 @@ function! {
         let [dst, high] = f.tensors(Word, ["dst", "high"]);
         let [bits, p, q, lanes] = f.numbers(["bits", "p", "q", "lanes"]);
         f.adds(&dst, &dst, -32768, lanes);
-        f.when(Expr::test(Relation::Above, bits, 22), |f| {
+        f.when(bits.above(22), |f| {
             f.and_word(&high, &high, &Tensor::word(WORDS[1]), lanes);
         });
         f.muls(&dst, &dst, p, lanes);

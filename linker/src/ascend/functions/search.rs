@@ -1,4 +1,7 @@
 //! Searches that examine all links of several ids at once.
+//!
+//! They are translations of `avsg_device::machine::search`: the tests compare what they find on the
+//! shim with what the replay of these definitions finds.
 
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use crate::ascend::aiv::Element::{Mask, Word};
@@ -6,8 +9,7 @@ use crate::ascend::aiv::{
     Argument, Call, Comparison, Expr, Loop, Operation, Outcome, Relation, Scalar, Step, Tensor,
     args,
 };
-use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
-use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
+use avsg_device::machine::links::Links;
 
 /// Bits of the result of a search. The priority of the link is stored above them.
 const RESULT_BITS: u32 = 20;
@@ -159,59 +161,37 @@ function! {
             f.add(&held, &held, &mixed, count);
             f.sign(&print, &print, count);
             f.and_word(&held, &held, &position, count);
-            f.or(at.at(base), [&held, &print], count * 2);
+            f.or(at.at(base), &held, &print, count * 2);
         });
     }
 }
 
-/// The sizes of a table that its searches use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Links of a probe sequence: R + 1.
-    pub links: u32,
-    /// Bits of the position of a link.
-    pub link_bits: u32,
-    /// Bits of a slot: log2 S.
-    pub slot_bits: u32,
-}
-
-impl Shape {
-    /// Returns the lowest bit of the fingerprint in a mixed word.
-    pub fn fingerprint_shift(self) -> u32 {
-        MIX_BITS - self.fingerprint_bits()
-    }
-
-    fn fingerprint_bits(self) -> u32 {
-        FINGERPRINT_AND_SLOT_BITS - self.slot_bits
-    }
-
-    /// Returns the words that searches use, with the names of their blocks.
-    pub fn words(self) -> [(&'static str, u32); 4] {
-        let low = |bits: u32| (1 << bits) - 1;
-        [
-            ("position_word", low(self.link_bits)),
-            ("slot_word", low(self.slot_bits)),
-            ("fingerprint_word", low(self.fingerprint_bits())),
-            ("result_word", low(RESULT_BITS)),
-        ]
-    }
+/// Returns the words that searches use, with the names of their blocks.
+pub fn words(links: &Links) -> [(&'static str, u32); 4] {
+    let low = |bits: u32| (1 << bits) - 1;
+    [
+        ("position_word", low(links.position_bits)),
+        ("slot_word", low(links.slot_bits)),
+        ("fingerprint_word", low(links.fingerprint_bits)),
+        ("result_word", low(RESULT_BITS)),
+    ]
 }
 
 /// Calls [`FIND`] for `n` ids with the columns slot, sequence, id sought, link and id.
-pub fn find(columns: [String; 5], n: Expr, shape: Shape) -> Call {
+pub fn find(columns: [String; 5], n: Expr, links: &Links) -> Call {
     let [slot, sequence, sought, link, id] = columns.map(Tensor::named);
     let args = vec![slot.into(), sequence.into(), sought.into(), n.into(), link.into(), id.into()];
-    let words = shape.words().map(|(_, word)| word);
+    let words = words(links).map(|(_, word)| word);
     with_words(Call::of(&FIND, args, Outcome::None), words.into())
 }
 
 /// Calls [`FIND_FREE`] for `n` probe sequences with the columns position, sequence, link and id.
-pub fn find_free(columns: [String; 4], n: Expr, shape: Shape) -> Call {
+pub fn find_free(columns: [String; 4], n: Expr, links: &Links) -> Call {
     let [at, sequence, link, id] = columns.map(Tensor::named);
-    let (p, q) = MULTIPLIERS[0];
+    let (p, q) = links.multipliers;
     let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
     args.extend(multipliers([p, q]).map(Argument::from));
-    let words = shape.words().into_iter().map(|(_, word)| word).chain(WORDS).collect();
+    let words = words(links).into_iter().map(|(_, word)| word).chain(WORDS).collect();
     with_words(Call::of(&FIND_FREE, args, Outcome::None), words)
 }
 

@@ -33,22 +33,18 @@ function! {
     /// bisection that tries `hint` and its neighbour first.
     pub static FIND_THRESHOLD = "FindThreshold", |f| {
         let ([life], [hint, need]) = (f.tensors(Half, ["life"]), f.numbers(["hint", "need"]));
-        let above = |a: Expr, b: Expr| Expr::test(Relation::Above, a, b);
         let (low, high) = (f.variable("low", -128), f.variable("high", 127));
-        f.when(Expr::test(Relation::NotAbove, need, 0), |f| f.assign(high, -128));
+        f.when(need.above(0).opposite(), |f| f.assign(high, -128));
         let t = f.variable("t", Expr::max(Expr::min(hint, 126), -128));
-        let rounds = Loop::over("round", 256).only(above(high.into(), low.into()));
-        f.repeat(rounds, |f, round| {
+        f.repeat(Loop::over("round", 256).only(high.above(low)), |f, round| {
             let n = f.result("n", &COUNT_LE, args![life, t]);
-            let too_few = || above(need.into(), n.into());
+            let too_few = || need.above(n);
             f.choose(too_few(), |f| f.assign(low, t + 1), |f| f.assign(high, t));
             f.assign(t, low + (high - low) / 2);
+            // The second try is the neighbour of the hint in the half that remains.
+            let (least, most) = (low.expr(), Expr::max(high - 1, low));
             f.when(Expr::test(Relation::Equals, round, 0), |f| {
-                f.choose(
-                    too_few(),
-                    |f| f.assign(t, low),
-                    |f| f.assign(t, Expr::max(high - 1, low)),
-                );
+                f.choose(too_few(), |f| f.assign(t, least), |f| f.assign(t, most));
             });
         });
         f.give(low);
@@ -75,7 +71,7 @@ function! {
         });
         let size = f.variable("size", len);
         let tiles = Loop::over("base", SLOTS).step(Step::By(SLOT_TILE));
-        f.repeat(tiles.only(Expr::test(Relation::Above, limit, size)), |f, base| {
+        f.repeat(tiles.only(limit.above(size)), |f, base| {
             let tail = f.set("tail", size % 8);
             let last = list.at(size - tail);
             let floats = last.clone().viewed_as(View::F32);

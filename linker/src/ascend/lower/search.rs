@@ -1,22 +1,19 @@
-//! Lowers searches over whole columns.
+//! Lowers searches for links.
 
 use super::Lower;
-use crate::ascend::functions::search::{self, Shape};
+use crate::ascend::functions::search::{find, find_free};
 use crate::tape::{Op, OpCode};
+use avsg_device::machine::links::Links;
 
 impl Lower<'_> {
     /// Lowers `Find` and `FindFree` to emitted functions, which examine all links of several ids at once.
-    pub(super) fn search(&mut self, op: &Op, retries: u32) {
-        let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
-        let bits = |n: usize| self.tape.column(op.columns[n]).len.ilog2();
-        let shape =
-            Shape { links: retries + 1, link_bits: bits(ids + 1), slot_bits: bits(ids + 2) };
+    pub(super) fn search(&mut self, op: &Op, links: &Links) {
         let column = |n: usize| self.storage(op.columns[n], 0);
         let n = self.scalar(op.args[0]);
-        let call = if ids == 2 {
-            search::find([0, 1, 2, 3, 4].map(column), n, shape)
+        let call = if matches!(op.code, OpCode::Find(_)) {
+            find([0, 1, 2, 3, 4].map(column), n, links)
         } else {
-            search::find_free([0, 1, 2, 3].map(column), n, shape)
+            find_free([0, 1, 2, 3].map(column), n, links)
         };
         self.call(call);
     }

@@ -130,7 +130,7 @@ impl Lower<'_> {
                 self.assign(to, Expr::name(&from));
                 self.assign(from, 0.into());
             }
-            OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
+            OpCode::Find(links) | OpCode::FindFree(links) => self.search(op, &links),
             OpCode::Synchronise => {
                 self.call(Call::from(Operation::WaitForAll));
                 // Only the owner of the request continues.

@@ -11,11 +11,13 @@
 #include "aclnn/acl_meta.h"
 #include "aclnn_avsg_step.h"
 
+#include "../op_host/avsg_sizes.h"
+
 namespace {
 
-constexpr int64_t K = @K@;
-constexpr int64_t SLOTS = @SLOTS@;
-constexpr int64_t TABLE_WORDS = @TABLE_WORDS@;
+using avsg::K;
+using avsg::SLOTS;
+using avsg::TABLE_WORDS;
 constexpr int64_t REQUESTS = 4;
 constexpr int64_t STATES = 4;
 constexpr int64_t ROW_BYTES = 1152;

@@ -1,12 +1,14 @@
-//! The hugepage ladder: allocation with the best kind of pages that the system grants, in the order
-//! of [`Pages`]. Each kind is a rung; the pool reports the rung that it got.
+//! The file of a pool: its allocation by the hugepage ladder, and the lock of its writer.
+//!
+//! The ladder takes the best kind of pages that the system grants, in the order of [`Pages`]. Each kind
+//! is a rung; the pool reports the rung that it got.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{self, MemfdFlags, SealFlags};
+use rustix::fs::{self, FlockOperation, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::io::Errno;
 
-use super::pages::Pages;
+use super::geometry::Pages;
 use crate::mapping::{MIB2, Mapping};
 use crate::{Error, Result, available_memory, invalid};
 
@@ -15,10 +17,10 @@ const GIB1: usize = 1 << 30;
 
 /// Populated memory in a memfd that is sealed against shrinking.
 pub(super) struct Allocation {
-    pub(super) fd: OwnedFd,
-    pub(super) mapping: Mapping,
-    pub(super) pages: Pages,
-    pub(super) huge_bytes: usize,
+    pub fd: OwnedFd,
+    pub mapping: Mapping,
+    pub pages: Pages,
+    pub huge_bytes: usize,
 }
 
 /// Returns the most bytes that any rung from `first` down allocates for `total` bytes.
@@ -65,12 +67,8 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
 /// Makes a sealed memfd of `len` bytes, maps it and populates it.
 fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)> {
     let refused = |call| {
-        move |error: rustix::io::Errno| Error::Os {
-            call,
-            what: format!("{WHAT} of {len} bytes"),
-            source: io::Error::from(error),
-            remedy: "ask for fewer bytes, or raise the limits (ulimit -n, ulimit -f)",
-        }
+        let remedy = "ask for fewer bytes, or raise the limits (ulimit -n, ulimit -f)";
+        move |error: Errno| Error::os(call, format!("{WHAT} of {len} bytes"), error, remedy)
     };
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
     let fd = fs::memfd_create("avsg-pool", flags).map_err(refused("memfd_create"))?;
@@ -84,4 +82,26 @@ fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)>
     }
     mapping.populate(WHAT, true)?;
     Ok((fd, mapping))
+}
+
+/// The exclusive lock of a pool's writer, an `flock` on the pool's file. It is held through an open
+/// file description of its own, because sent or inherited descriptors share the description of the
+/// memfd. The kernel releases it when the process ends.
+pub(super) struct WriteLock {
+    _locked: OwnedFd,
+}
+
+impl WriteLock {
+    pub fn acquire(fd: &OwnedFd) -> Result<Self> {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let own = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| Error::os("open", &path, error, "mount /proc"))?;
+        match fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _locked: own }),
+            Err(Errno::WOULDBLOCK) => Err(invalid!("pool role" is "writer", but
+                "the pool has a writer and takes one at a time";
+                "import it as a reader, or demote the pool in the writer process")),
+            Err(error) => Err(Error::os("flock", path, error, "import the pool as a reader")),
+        }
+    }
 }

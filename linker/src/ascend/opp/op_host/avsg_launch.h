@@ -1,5 +1,6 @@
-// The part that the host code of all operators shares: it computes the launch scalars from shapes
-// and attributes. Written by AVSG's linker; do not edit. Apache-2.0.
+// avsg_launch.h: the part that the host code of all operators shares. It computes the launch scalars from
+// shapes and attributes.
+// From AVSG, and the same for every geometry: the sizes are in avsg_sizes.h. Apache-2.0.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +13,39 @@
 #include "register/tilingdata_base.h"
 #include "tiling/platform/platform_ascendc.h"
 
+#include "avsg_sizes.h"
+
 namespace optiling {
 BEGIN_TILING_DATA_DEF(AvsgTiling)
-@FIELDS@
+    TILING_DATA_FIELD_DEF(int32_t, requests);
+    TILING_DATA_FIELD_DEF(int32_t, k);
+    TILING_DATA_FIELD_DEF(int32_t, ids_stride);
+    TILING_DATA_FIELD_DEF(int32_t, block_stride);
+    TILING_DATA_FIELD_DEF(int32_t, pool_units);
+    TILING_DATA_FIELD_DEF(int32_t, states);
+    TILING_DATA_FIELD_DEF(int32_t, copy_cores);
+    TILING_DATA_FIELD_DEF(int32_t, sharers);
+    TILING_DATA_FIELD_DEF(int32_t, share_len);
+    TILING_DATA_FIELD_DEF(int32_t, segments);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, bytes);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, chunk_first);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, chunk_shift);
+    TILING_DATA_FIELD_DEF(int32_t, chunks);
+    TILING_DATA_FIELD_DEF(int32_t, half_rows);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, host_stride);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, kv_stride);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, fresh_stride);
+    TILING_DATA_FIELD_DEF(int32_t, host_block_shift);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, host_gap);
+    TILING_DATA_FIELD_DEF(int32_t, kv_block_shift);
+    TILING_DATA_FIELD_DEF_ARR(int32_t, 2, kv_gap);
+    TILING_DATA_FIELD_DEF(int32_t, kv_blocks);
+    TILING_DATA_FIELD_DEF(int32_t, slot_base);
 END_TILING_DATA_DEF;
 } // namespace optiling
 
 namespace avsg {
 
-constexpr int64_t K = @K@;
-constexpr int64_t SLOTS = @SLOTS@;
-constexpr int64_t RECORD_WORDS = @RECORD_WORDS@;
-constexpr int64_t HALF_BYTES = @HALF_BYTES@;
-constexpr int64_t HALF_ROWS = @HALF_ROWS@;
-constexpr int64_t MAX_CHUNKS = @MAX_CHUNKS@;
-constexpr int64_t MAX_SLOT_BLOCKS = @MAX_SLOT_BLOCKS@;
-constexpr int64_t MIN_SHARE = @MIN_SHARE@;    // ids per core at least, if cores share a request
-constexpr int64_t MIN_SHARERS = @MIN_SHARERS@;   // cores per request at least, if cores share it
 constexpr size_t SEGMENTS = 2;
 
 // Each list has one entry for each type that rows may have. The kernels copy bytes.

@@ -1,0 +1,63 @@
+//! Rows and slots in memory of a C caller, for pools of [`pool_config`](crate::pool_config) and engines
+//! of two states.
+
+use std::ffi::c_void;
+
+use avsg_capi::*;
+
+use crate::{ROWS, sized};
+
+/// Returns zeroed memory, which is never freed. It begins at a page, and nothing else is in its pages,
+/// which a device registers.
+pub fn memory(bytes: usize) -> *mut u8 {
+    let memory = vec![0u8; bytes.next_multiple_of(4096) + 4096].leak();
+    let at = memory.as_ptr().align_offset(4096);
+    memory[at..].as_mut_ptr()
+}
+
+/// Returns a region of memory.
+pub fn region(data: *mut u8, bytes: usize) -> avsg_region {
+    avsg_region { data: data.cast(), bytes, device_address: 0 }
+}
+
+/// Returns a part of region 0 with all rows of both layers of a segment.
+pub fn part(segment: usize, offset: usize, layer_stride: usize) -> avsg_pool_part {
+    avsg_pool_part {
+        region: 0,
+        offset,
+        segment,
+        first_layer: 0,
+        layers: 2,
+        layer_stride,
+        first_row: 0,
+        rows: ROWS,
+    }
+}
+
+/// Returns a layout without blocks, whose arrays are copies that are never freed.
+pub fn layout(
+    row_stride: [usize; 2],
+    regions: &[avsg_region],
+    parts: &[avsg_pool_part],
+) -> avsg_pool_layout {
+    avsg_pool_layout {
+        row_stride: [row_stride[0], row_stride[1], 0, 0],
+        regions: regions.to_vec().leak().as_ptr(),
+        region_count: regions.len(),
+        parts: parts.to_vec().leak().as_ptr(),
+        part_count: parts.len(),
+        ..sized()
+    }
+}
+
+/// Returns a buffer without blocks, whose slots of layers and segments begin at these addresses. The
+/// array of addresses is a copy that is never freed.
+pub fn buffer(bases: [*mut u8; 4], slot_stride: [usize; 2]) -> avsg_caller_buffer {
+    let bases = bases.map(|base| base.cast::<c_void>());
+    avsg_caller_buffer {
+        bases: bases.to_vec().leak().as_ptr(),
+        base_count: bases.len(),
+        slot_stride: [slot_stride[0], slot_stride[1], 0, 0],
+        ..sized()
+    }
+}

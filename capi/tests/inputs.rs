@@ -1,0 +1,262 @@
+//! Mistakes in the structs and arrays of a step, with host arrays on "cpu" and "ascend-sim" and with
+//! device arrays in a stream: each is refused with a status and a message and changes nothing, and no
+//! input is in memory that the call writes.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::{null, null_mut, without_provenance_mut};
+
+use avsg::ascend::acl::Stream;
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::device_arrays::DeviceStep;
+use avsg_capi_testkit::*;
+
+/// A caller of steps with valid structs, of which a test changes a copy.
+struct Caller<'a> {
+    device: &'static CStr,
+    handles: &'a Handles,
+    /// NULL for host arrays.
+    stream: *mut c_void,
+    batch: avsg_batch,
+    fresh: avsg_fresh,
+}
+
+impl Caller<'_> {
+    fn step(&self, batch: &avsg_batch, fresh: &avsg_fresh) -> avsg_status {
+        let Handles { engine, plan, .. } = *self.handles;
+        // SAFETY: the arrays are valid or refused before they are read.
+        unsafe { avsg_engine_step(engine, batch, plan, 0, fresh, self.stream) }
+    }
+
+    fn plan(&self, batch: &avsg_batch) -> avsg_status {
+        let Handles { engine, plan, .. } = *self.handles;
+        // SAFETY: as for `step`.
+        unsafe { avsg_engine_plan(engine, batch, plan, self.stream) }
+    }
+}
+
+/// Runs a test, none of whose steps succeeds, with host arrays on each device and in a stream. The engine
+/// has done nothing then, and its next step is exact.
+fn each_caller(test: impl Fn(&Caller<'_>)) {
+    let run = |caller: &Caller<'_>| {
+        let stats = || {
+            let mut stats: avsg_engine_stats = sized();
+            // SAFETY: the struct has its `size` set.
+            ok(unsafe { avsg_engine_get_stats(caller.handles.engine, &mut stats) });
+            format!("{stats:?}")
+        };
+        let before = stats();
+        test(caller);
+        assert_eq!(stats(), before, "a refused call has done something");
+    };
+    each_device(|device| {
+        let (handles, owned) = (Handles::on(device), Arrays::new(0));
+        let (batch, fresh) = (owned.batch(), owned.fresh());
+        run(&Caller { device, handles: &handles, stream: null_mut(), batch, fresh });
+        if let Some(context) = &handles.context {
+            let (arrays, stream) =
+                (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
+            let (batch, fresh) = (arrays.batch, arrays.fresh);
+            run(&Caller { device, handles: &handles, stream: stream.raw().handle(), batch, fresh });
+        }
+        ok(handles.step(&owned, 0));
+        assert_eq!(handles.expect_exact(&owned, 0), 32);
+        handles.destroy();
+    });
+}
+
+type Change = fn(&mut avsg_batch, &mut avsg_fresh);
+
+/// Mistakes in the structs of a step, with the status and with parts of the message that are the same
+/// for host arrays and in a stream.
+const MISTAKES: &[(Change, avsg_status, &[&str])] = &[
+    (|b, _| b.size = 8, AVSG_SIZE, &["avsg_batch.size is 8"]),
+    (|b, _| b.k = 0, AVSG_INVALID, &["k is 0"]),
+    (|b, _| b.k = 9, AVSG_INVALID, &["k is 9"]),
+    (|b, _| b.ids_stride = 7, AVSG_INVALID, &["ids_stride is 7"]),
+    (|b, _| b.ids.data = null(), AVSG_NULL, &["ids is NULL"]),
+    (
+        |b, _| b.ids.data = b.ids.data.wrapping_byte_add(2),
+        AVSG_INVALID,
+        &["ids is", "multiple of 4"],
+    ),
+    (|b, _| b.ids.len = usize::MAX / 4, AVSG_INVALID, &["ids "]),
+    (|b, _| b.cu_q.len = 2, AVSG_INVALID, &["cu_q length is 2"]),
+    (|b, _| b.cu_q.data = null(), AVSG_NULL, &["cu_q is NULL"]),
+    (|b, _| b.state.data = null(), AVSG_NULL, &["state is NULL"]),
+    (|b, _| b.generation.len = 1, AVSG_INVALID, &["generation length is 1"]),
+    (|b, _| b.generation.data = null(), AVSG_NULL, &["generation is NULL"]),
+    (|b, _| b.stable_len.len = 0, AVSG_INVALID, &["stable_len length is 0"]),
+    (|b, _| b.stable_len.data = null(), AVSG_NULL, &["stable_len is NULL"]),
+    (|b, _| b.seq_len.len = 1, AVSG_INVALID, &["seq_len length is 1"]),
+    (|b, _| b.seq_len.data = null(), AVSG_NULL, &["seq_len is NULL"]),
+    (|b, _| b.block_table.len = 15, AVSG_INVALID, &["block_table length is 15"]),
+    (|b, _| b.block_table.data = null(), AVSG_NULL, &["block_table is NULL"]),
+    (|b, _| b.block_stride = 0, AVSG_INVALID, &["block_stride is 0", "page is 16"]),
+    (|b, _| b.block_stride = usize::MAX, AVSG_INVALID, &["block_table length is 16"]),
+    (|b, _| b.indexer = 1, AVSG_INVALID, &["indexer is 1"]),
+    (|_, f| f.size = 8, AVSG_SIZE, &["avsg_fresh.size is 8"]),
+    (|_, f| f.segments = 1, AVSG_INVALID, &["fresh segments is 1", "a row has 2"]),
+    (|_, f| f.segments = 5, AVSG_INVALID, &["avsg_fresh.segments is 5", "1 to 4"]),
+    (|_, f| f.data[1] = null(), AVSG_NULL, &["fresh data is NULL"]),
+    (|_, f| f.bytes[0] = 4 * 24 - 1, AVSG_INVALID, &["fresh bytes is 95", "need 96"]),
+    (|_, f| f.bytes[1] = usize::MAX, AVSG_INVALID, &["fresh "]),
+];
+
+#[test]
+fn mistakes_in_the_structs_of_a_step_are_refused() {
+    each_caller(|caller| {
+        for (change, expected, parts) in MISTAKES {
+            let (mut batch, mut fresh) = (caller.batch, caller.fresh);
+            change(&mut batch, &mut fresh);
+            expect_error(caller.step(&batch, &fresh), *expected, parts);
+        }
+        // SAFETY: the arrays are valid.
+        unsafe {
+            let (engine, plan) = (caller.handles.engine, caller.handles.plan);
+            // In a stream the host does not see whether a row is fresh.
+            if caller.stream.is_null() {
+                let status = avsg_engine_step(engine, &caller.batch, plan, 0, null(), null_mut());
+                expect_error(status, AVSG_INVALID, &["fresh rows is none"]);
+            }
+            let status = avsg_engine_append(engine, &caller.batch, 0, null(), caller.stream);
+            expect_error(status, AVSG_NULL, &["fresh is NULL", "append"]);
+        }
+    });
+}
+
+type Array = fn(&mut avsg_batch) -> &mut avsg_i32s;
+
+const INPUTS: [(&str, Array); 7] = [
+    ("ids", |b| &mut b.ids),
+    ("cu_q", |b| &mut b.cu_q),
+    ("state", |b| &mut b.state),
+    ("generation", |b| &mut b.generation),
+    ("stable_len", |b| &mut b.stable_len),
+    ("seq_len", |b| &mut b.seq_len),
+    ("block_table", |b| &mut b.block_table),
+];
+
+/// Returns arrays that share bytes with what a step writes, and how messages name that.
+fn written(caller: &Caller<'_>) -> Vec<(&'static str, avsg_i32s)> {
+    let Handles { engine, plan, .. } = *caller.handles;
+    let (mut slots, mut out) = (sized::<avsg_buffer>(), sized::<avsg_plan_arrays>());
+    let (mut table, mut words) = (null(), 0);
+    let memory = if caller.stream.is_null() { HOST } else { DEVICE };
+    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
+    unsafe {
+        ok(avsg_engine_get_table(engine, 0, 1, &mut table, &mut words));
+        ok(avsg_engine_get_buffer(engine, 1, 1, &mut slots));
+        ok(avsg_plan_get_arrays(plan, memory, &mut out));
+    }
+    // The last slot of the last state.
+    let last = config_on(caller.device).slots as usize - 1;
+    let slot = slots.base.wrapping_byte_add(slots.state_stride + last * slots.slot_stride);
+    // On a device the table is the engine's copy of the one that was read last.
+    let of_table =
+        if caller.device == c"cpu" { "the engine's tables there" } else { "copy of a table" };
+    // The first or the last element of an output, or an array that ends in its first one. On a device the
+    // lists of misses follow one another.
+    let before = usize::from(memory == HOST);
+    let mut all = vec![
+        ("the engine's device buffer there", slot.cast_const().cast(), 1),
+        (of_table, table.wrapping_sub(1), 2),
+        ("the plan's slot there", out.slot.wrapping_add(31), 1),
+        ("the plan's valid there", out.valid, 1),
+        ("the plan's record there", out.record.wrapping_add(31), 1),
+        ("the plan's miss_position there", out.miss_position, 1),
+        ("the plan's miss_id there", out.miss_id.wrapping_sub(before), 1 + before),
+        ("the plan's miss_slot there", out.miss_slot.wrapping_add(31), 1),
+        ("the plan's miss_row there", out.miss_row, 1),
+    ];
+    if memory == HOST {
+        all.push(("the plan's cu_q there", out.cu_q.wrapping_add(2), 1));
+    }
+    all.into_iter().map(|(name, data, len)| (name, avsg_i32s { data, len })).collect()
+}
+
+#[test]
+fn inputs_in_memory_that_the_call_writes_are_refused() {
+    each_caller(|caller| {
+        let Handles { engine, plan, .. } = *caller.handles;
+        for (output, place) in written(caller) {
+            let has = |input: &str| format!("{input} has {}", place.len);
+            for (input, array) in INPUTS {
+                let mut batch = caller.batch;
+                *array(&mut batch) = place;
+                expect_error(caller.plan(&batch), AVSG_INVALID, &[&has(input), output]);
+                let status = caller.step(&batch, &caller.fresh);
+                expect_error(status, AVSG_INVALID, &[&has(input), output]);
+            }
+            let mut fresh = caller.fresh;
+            fresh.data[1] = place.data.cast();
+            expect_error(caller.step(&caller.batch, &fresh), AVSG_INVALID, &["fresh data", output]);
+            let empty: avsg_load = sized();
+            for (input, load) in [
+                ("ids", avsg_load { ids: place, ..empty }),
+                ("block_table", avsg_load { block_table: place, ..empty }),
+            ] {
+                // SAFETY: the overlap is refused before any array is read.
+                let status = unsafe { avsg_engine_load(engine, &load, plan) };
+                expect_error(status, AVSG_INVALID, &[&has(input), output]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_transfer_from_slots_and_block_tables_over_each_other_are_refused() {
+    let (handles, owned, mut slots) = (Handles::on_cpu(), Arrays::new(0), sized::<avsg_buffer>());
+    let (engine, mut fresh) = (handles.engine, owned.fresh());
+    ok(handles.step(&owned, 0));
+    let mut states = [0, 1, 0, 0];
+    let at = states.as_mut_ptr();
+    // SAFETY: the arrays are valid or refused before they are read.
+    unsafe {
+        ok(avsg_engine_get_buffer(engine, 1, 1, &mut slots));
+        fresh.data[1] = slots.base;
+        let status = avsg_engine_transfer(engine, handles.plan, 1, &fresh, null_mut());
+        expect_error(status, AVSG_INVALID, &["fresh data has 64 bytes", "device buffer"]);
+        let status = avsg_engine_get_block_table(engine, at, 2, 0, at.add(1), 1, at.add(3));
+        expect_error(status, AVSG_INVALID, &["table has 2 elements", "states has the same memory"]);
+        ok(avsg_engine_get_block_table(engine, at, 1, 0, at.add(1), 1, at.add(2)));
+    }
+    handles.destroy();
+}
+
+#[test]
+fn a_stream_that_does_not_exist_is_refused_or_an_error_of_the_device() {
+    each_device(|device| {
+        let (handles, owned) = (Handles::on(device), Arrays::new(0));
+        let (batch, fresh, stream) = (owned.batch(), owned.fresh(), without_provenance_mut(16));
+        // SAFETY: `owned` owns the arrays, and the stream is refused without a use of it.
+        let status =
+            unsafe { avsg_engine_step(handles.engine, &batch, handles.plan, 0, &fresh, stream) };
+        if device == c"cpu" {
+            expect_error(status, AVSG_UNSUPPORTED, &["stream is 0x10", "pass NULL"]);
+        } else {
+            // Every state starts cold after that.
+            expect_error(status, AVSG_DEVICE, &["failed with code 107"]);
+        }
+        ok(handles.step(&owned, 0));
+        assert_eq!(handles.expect_exact(&owned, 0), 32);
+        handles.destroy();
+    });
+}
+
+#[test]
+fn an_id_out_of_range_is_padding_and_sets_a_bit_of_its_request() {
+    let (handles, mut owned) = (Handles::on_cpu(), Arrays::new(7));
+    owned.ids[2] = 128;
+    ok(handles.step(&owned, 0));
+    let (mut one, mut counters) = (sized::<avsg_plan_request>(), sized::<avsg_plan_counters>());
+    // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch.
+    unsafe {
+        ok(avsg_plan_get_request(handles.plan, 0, &mut one));
+        ok(avsg_plan_get_counters(handles.plan, &mut counters));
+        assert_eq!((one.first_token, one.tokens, *one.valid, *one.slot.add(2)), (0, 2, 7, -1));
+    }
+    let bit = avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32;
+    assert_eq!((one.status, counters.status, counters.number), (bit, bit, 1));
+    handles.destroy();
+}

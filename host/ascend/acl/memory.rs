@@ -1,0 +1,292 @@
+//! Memory of a device and pinned memory of the host, from the runtime or from the caller's allocator,
+//! and copies between them.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::{Context, Current, call, sys};
+use crate::address::Address;
+use crate::allocator::{Allocated, Allocator, MemoryKind};
+use crate::device_arrays::RawStream;
+use crate::{Result, ensure};
+
+/// Where memory comes from: the runtime of a context, or the caller's allocator if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct MemorySource<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) allocator: Option<&'a Arc<dyn Allocator>>,
+}
+
+impl<'a> From<&'a Arc<Context>> for MemorySource<'a> {
+    fn from(context: &'a Arc<Context>) -> Self {
+        Self { context, allocator: None }
+    }
+}
+
+/// Memory of a device or pinned memory of the host, which is released on drop.
+#[derive(Debug)]
+struct Allocation {
+    context: Arc<Context>,
+    kind: MemoryKind,
+    at: Address<c_void>,
+    bytes: usize,
+    /// The memory, if it is not the runtime's.
+    allocated: Option<Allocated>,
+}
+
+impl Allocation {
+    /// Allocates `bytes` bytes, at least one, which are not zeroed. The kind is `Device` or `Pinned`.
+    fn new<'a>(
+        source: impl Into<MemorySource<'a>>,
+        kind: MemoryKind,
+        bytes: usize,
+    ) -> Result<Self> {
+        let MemorySource { context, allocator } = source.into();
+        let _current = context.bind()?;
+        // The runtime refuses allocations of 0 bytes.
+        let (acl, bytes) = (context.acl(), bytes.max(1));
+        let allocate = |from| Allocated::new(from, kind, what(kind), bytes, Allocated::LINE);
+        let allocated = allocator.map(allocate).transpose()?;
+        let (mut at, policy) = (core::ptr::null_mut(), sys::ACL_MEM_MALLOC_HUGE_FIRST);
+        match (&allocated, kind) {
+            (Some(memory), _) => at = memory.ptr().cast(),
+            // SAFETY: the function writes an address to `at`.
+            (None, MemoryKind::Device) => unsafe {
+                call!(acl, aclrtMalloc(&mut at, bytes, policy))?
+            },
+            // SAFETY: the function writes an address to `at`.
+            (None, _) => unsafe { call!(acl, aclrtMallocHost(&mut at, bytes))? },
+        }
+        Ok(Self { context: Arc::clone(context), kind, at: Address(at), bytes, allocated })
+    }
+
+    /// Returns the address of the range of `bytes` bytes that begins at byte `from`.
+    ///
+    /// # Errors
+    /// If the range is out of bounds.
+    fn part(&self, from: usize, bytes: usize) -> Result<*mut c_void> {
+        ensure!(from.checked_add(bytes).is_some_and(|end| end <= self.bytes),
+            (what(self.kind)) is format!("{bytes} bytes at {from}"), but "it has {}", self.bytes;
+            "pass a range inside it");
+        Ok(self.at.0.wrapping_byte_add(from))
+    }
+}
+
+fn what(kind: MemoryKind) -> &'static str {
+    if kind == MemoryKind::Device { "device memory" } else { "pinned memory" }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if self.allocated.is_some() {
+            // The caller's allocator is called in the context that the memory was allocated in.
+            let current = self.context.bind();
+            self.allocated = None;
+            if let Err(error) = current {
+                self.context.record(error);
+            }
+            return;
+        }
+        self.context.release(|acl| match self.kind {
+            // SAFETY: `aclrtMalloc` returned the memory; a caller that queued work on it has waited
+            // for the work.
+            MemoryKind::Device => unsafe { call!(acl, aclrtFree(self.at.0)) },
+            // SAFETY: `aclrtMallocHost` returned the memory; a caller that queued copies has waited
+            // for them.
+            _ => unsafe { call!(acl, aclrtFreeHost(self.at.0)) },
+        });
+    }
+}
+
+/// Device memory, which the host cannot access by its address.
+#[derive(Debug)]
+pub struct DeviceMemory(Allocation);
+
+impl DeviceMemory {
+    /// Allocates `bytes` bytes, which are not zeroed.
+    pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
+        Allocation::new(source, MemoryKind::Device, bytes).map(Self)
+    }
+
+    /// Allocates `bytes` bytes of zero.
+    pub fn zeroed<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
+        let source = source.into();
+        let (memory, _current) = (Self::new(source, bytes)?, source.context.bind()?);
+        let (at, bytes) = (memory.0.at.0, memory.0.bytes);
+        // SAFETY: the memory has `bytes` bytes and is new, so no work uses it.
+        unsafe { call!(source.context.acl(), aclrtMemset(at, bytes, 0, bytes))? };
+        Ok(memory)
+    }
+
+    /// Returns the device address.
+    pub fn address(&self) -> u64 {
+        self.0.at.0 as u64
+    }
+
+    /// Returns the length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Copies the range that begins at byte `from` to the host and waits. Work that writes the
+    /// range must be done.
+    ///
+    /// # Errors
+    /// If the range is out of bounds.
+    pub fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
+        let at = self.0.part(from, into.len())?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: `part` checked the range.
+        unsafe { self.0.context.bind()?.read(at, into) }
+    }
+
+    /// Copies `bytes` to the range that begins at byte `from` and waits. No work may use the range
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// If the range is out of bounds.
+    pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
+        let at = self.0.part(from, bytes.len())?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (source, kind) = (bytes.as_ptr().cast(), sys::ACL_MEMCPY_HOST_TO_DEVICE);
+        // SAFETY: `part` checked the range, and `bytes` is host memory of the same length.
+        unsafe { self.0.context.bind()?.copy(at, source, bytes.len(), kind) }
+    }
+
+    /// Puts a copy of `bytes` bytes from pinned memory into a stream. Both ranges begin at byte `at`.
+    ///
+    /// # Safety
+    /// Until the stream has done the copy, neither memory is dropped and the pinned range is not
+    /// written.
+    ///
+    /// # Errors
+    /// If a range is out of bounds.
+    pub unsafe fn upload(
+        &self,
+        at: usize,
+        from: &PinnedMemory,
+        bytes: usize,
+        stream: RawStream,
+    ) -> Result<()> {
+        let (to, from) = (self.0.part(at, bytes)?, from.0.part(at, bytes)?);
+        // SAFETY: `part` checked both ranges, which stay valid by the contract (`# Safety`).
+        unsafe { self.queue(to, from, bytes, sys::ACL_MEMCPY_HOST_TO_DEVICE, stream) }
+    }
+
+    /// Puts a copy of `bytes` bytes to pinned memory into a stream. Both ranges begin at byte `at`.
+    ///
+    /// # Safety
+    /// Until the stream has done the copy, neither memory is dropped and the pinned range is
+    /// neither read nor written.
+    ///
+    /// # Errors
+    /// As for [`Self::upload`].
+    pub unsafe fn download(
+        &self,
+        at: usize,
+        to: &PinnedMemory,
+        bytes: usize,
+        stream: RawStream,
+    ) -> Result<()> {
+        let (from, to) = (self.0.part(at, bytes)?, to.0.part(at, bytes)?);
+        // SAFETY: `part` checked both ranges, which stay valid by the contract (`# Safety`).
+        unsafe { self.queue(to, from, bytes, sys::ACL_MEMCPY_DEVICE_TO_HOST, stream) }
+    }
+
+    /// # Safety
+    /// Both ranges have `bytes` bytes, of which one is in device memory and one in pinned memory,
+    /// until the stream has done the copy.
+    unsafe fn queue(
+        &self,
+        to: *mut c_void,
+        from: *mut c_void,
+        bytes: usize,
+        kind: i32,
+        stream: RawStream,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (acl, stream) = (self.0.context.acl(), stream.handle());
+        // SAFETY: the ranges are valid by the contract (`# Safety`), and the stream is alive by that
+        // of `RawStream::new`.
+        unsafe { call!(acl, aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream)) }
+    }
+}
+
+/// Copies between addresses, which return when the copy is done and do not wait for streams.
+impl Current<'_> {
+    /// Copies from device memory to the host.
+    ///
+    /// # Safety
+    /// `from` is the address of device memory of `into.len()` bytes.
+    pub unsafe fn read(&self, from: *const c_void, into: &mut [u8]) -> Result<()> {
+        let kind = sys::ACL_MEMCPY_DEVICE_TO_HOST;
+        // SAFETY: `from` is valid (`# Safety`), and `into` is exclusive host memory.
+        unsafe { self.copy(into.as_mut_ptr().cast(), from, into.len(), kind) }
+    }
+
+    /// Copies `bytes` bytes. `kind` is one of the constants `ACL_MEMCPY_*` of [`sys`].
+    ///
+    /// # Safety
+    /// Both ranges are valid for `bytes` bytes and do not overlap, and no work writes them
+    /// meanwhile.
+    pub(crate) unsafe fn copy(
+        &self,
+        to: *mut c_void,
+        from: *const c_void,
+        bytes: usize,
+        kind: i32,
+    ) -> Result<()> {
+        // SAFETY: the ranges are valid by the contract (`# Safety`).
+        unsafe { call!(self.context.acl(), aclrtMemcpy(to, bytes, from, bytes, kind)) }
+    }
+}
+
+/// Pinned host memory, which is zeroed at first.
+#[derive(Debug)]
+pub struct PinnedMemory(Allocation);
+
+impl PinnedMemory {
+    /// Allocates `bytes` bytes.
+    pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
+        let memory = Allocation::new(source, MemoryKind::Pinned, bytes)?;
+        // SAFETY: the runtime or the allocator returned that many bytes of host memory, which no
+        // other code uses.
+        unsafe { memory.at.0.write_bytes(0, memory.bytes) };
+        Ok(Self(memory))
+    }
+
+    /// Returns the words.
+    ///
+    /// # Safety
+    /// No copy into the memory is in progress while the result is in use.
+    pub unsafe fn words(&self) -> &[i32] {
+        // SAFETY: this value owns the memory, which is 64-byte aligned and initialised; all bit
+        // patterns are valid words. Nothing writes them by the contract (`# Safety`).
+        unsafe { core::slice::from_raw_parts(self.0.at.0.cast(), self.0.bytes / 4) }
+    }
+
+    /// Returns the bytes to write.
+    ///
+    /// # Safety
+    /// No copy from or into the memory is in progress while the result is in use.
+    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `words`; `&mut self` and the contract make the access exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes) }
+    }
+
+    /// Returns the words to write.
+    ///
+    /// # Safety
+    /// As for [`Self::bytes_mut`].
+    pub unsafe fn words_mut(&mut self) -> &mut [i32] {
+        // SAFETY: as for `words`; `&mut self` and the contract make the access exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes / 4) }
+    }
+}

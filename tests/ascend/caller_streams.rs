@@ -33,7 +33,7 @@ fn steps_in_a_limited_stream_match_the_cpu() {
         in_a_stream(seeded(6), 14, one_launch, |mut at| {
             for cores in [1, 2, 3, 40] {
                 limit_cores(at.context, &at.stream, cores);
-                (0..4).for_each(|_| at.step(None));
+                (0..10).for_each(|_| at.step(None));
             }
             // A replay uses the limit of its capture, and `other` has no limit.
             let other = Stream::new(at.context).unwrap();

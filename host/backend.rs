@@ -10,6 +10,15 @@ use crate::resources::Resources;
 use crate::written::Written;
 use crate::{Result, invalid};
 
+/// How an engine's calls run on a CPU.
+pub(crate) struct CpuChoices {
+    /// The name of the vector machine.
+    pub machine: &'static str,
+    /// The number of threads that run a launch.
+    pub threads: usize,
+    pub copier: Copier,
+}
+
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
     /// Runs the stages of a step, writes the results into `plan`, and waits. Returns how long Stage
@@ -76,18 +85,8 @@ pub(crate) trait Device: Send + Sync {
     /// Returns "cpu", "ascend" or "ascend-sim".
     fn name(&self) -> &'static str;
 
-    /// Returns the name of the vector machine, on a CPU.
-    fn machine(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Returns the number of threads that run a launch, on a CPU.
-    fn threads(&self) -> Option<usize> {
-        None
-    }
-
-    /// Returns how rows are copied, on a CPU.
-    fn copier(&self) -> Option<Copier> {
+    /// Returns how a CPU runs and copies; `None` on a device that does both itself.
+    fn cpu(&self) -> Option<CpuChoices> {
         None
     }
 

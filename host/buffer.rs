@@ -252,8 +252,7 @@ impl DeviceBuffer {
     }
 
     /// Returns the address of one segment of a slot as [`Self::index`] finds it; null if there is no
-    /// such slot.
-    /// [`DeviceBuffer`] says when it may be written.
+    /// such slot. [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
         let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };
         let view = self.view_by(&blocks, state, layer, segment);
@@ -308,16 +307,16 @@ impl DeviceBuffer {
             let (part, after) = rest.split_at_mut(segment.bytes);
             ensure!(!from.is_null(), "slot" is slot, but "its block is not in the buffer";
                 "correct the table of blocks");
-            if let Some(device) = self.memory.device() {
-                device.read(from.addr() as u64, part)?;
-                rest = after;
-                continue;
+            match self.memory.device() {
+                Some(device) => device.read(from.addr() as u64, part)?,
+                // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
+                // `segment.bytes` bytes are initialised, because the memory is zeroed or the caller's
+                // memory is by the contract of `CallerBuffer::new`. `part` has the same length and is
+                // not in the buffer, and code that writes a slot ensures that nothing else accesses it.
+                None => unsafe {
+                    ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes);
+                },
             }
-            // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
-            // `segment.bytes` bytes are initialised, because the memory is zeroed or the caller's
-            // memory is by the contract of `CallerBuffer::new`. `part` has the same length and is not
-            // in the buffer, and code that writes a slot ensures that nothing else accesses it.
-            unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };
             rest = after;
         }
         Ok(())

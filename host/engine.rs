@@ -156,18 +156,18 @@ impl Engine {
     /// Returns the name of the vector machine that runs the kernels on the CPU; `None` on Ascend
     /// devices.
     pub fn machine(&self) -> Option<&'static str> {
-        self.device.machine()
+        self.device.cpu().map(|cpu| cpu.machine)
     }
 
     /// Returns the number of threads that run a step on the CPU, the caller's included; `None` on
     /// Ascend devices.
     pub fn threads(&self) -> Option<usize> {
-        self.device.threads()
+        self.device.cpu().map(|cpu| cpu.threads)
     }
 
     /// Returns how the CPU copies rows; `None` on Ascend devices, whose kernels copy.
     pub fn copier(&self) -> Option<Copier> {
-        self.device.copier()
+        self.device.cpu().map(|cpu| cpu.copier)
     }
 
     /// Returns the host pool.

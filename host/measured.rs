@@ -18,9 +18,6 @@ impl<K: Eq, V: Copy, const N: usize> Measured<K, V, N> {
     ///
     /// The call never waits for the lock. While another thread has it, and for ever in a child that was
     /// forked meanwhile, the call measures again and returns its own result.
-    ///
-    /// # Errors
-    /// Those of `measure`.
     pub fn get_or_measure(&self, key: K, measure: impl FnOnce() -> Result<V>) -> Result<V> {
         let known = self.0.try_lock().and_then(|results| results.get(&key).copied());
         if let Some(known) = known {

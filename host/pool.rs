@@ -26,8 +26,8 @@ mod share;
 
 pub(crate) use chunk::DeviceStart;
 pub use chunk::{Chunk, RowView};
-pub(crate) use geometry::Geometry;
 pub use geometry::{DEFAULT_CHUNK_BYTES, Pages, PoolConfig};
+pub(crate) use geometry::{Geometry, SegmentLayout};
 pub use host::{HostPool, Role};
 pub use layout::{HostLayout, Part, Region};
 pub use share::{DESC_BYTES, PoolDesc, PoolExport};

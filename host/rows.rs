@@ -3,7 +3,7 @@
 //! The library does not interpret rows. A BF16 MLA row, for example, is one segment of 1152 bytes,
 //! or two of 1024 and 128 bytes if the latent part and the rotary part are in tensors of their own.
 
-use crate::{Error, Result, ensure, invalid};
+use crate::{Result, ensure, invalid};
 
 /// The largest number of segments that a row may have.
 pub const MAX_SEGMENTS: usize = 4;
@@ -37,7 +37,7 @@ impl RowFormat {
     /// # Errors
     /// As for [`Self::strided`].
     pub fn segments(bytes: &[usize]) -> Result<Self> {
-        Self::collect(bytes.iter().map(|&bytes| Segment { bytes, stride: bytes }), bytes.len())
+        Self::collect(bytes.iter().map(|&bytes| Segment { bytes, stride: bytes }))
     }
 
     /// Returns a format with these segments, for padded rows.
@@ -46,13 +46,15 @@ impl RowFormat {
     /// If there are not 1 to [`MAX_SEGMENTS`] segments, a segment has no bytes, or a stride is
     /// below its segment's bytes.
     pub fn strided(segments: &[Segment]) -> Result<Self> {
-        Self::collect(segments.iter().copied(), segments.len())
+        Self::collect(segments.iter().copied())
     }
 
-    fn collect(from: impl Iterator<Item = Segment>, count: usize) -> Result<Self> {
-        let mut segments = heapless::Vec::new();
+    fn collect(from: impl ExactSizeIterator<Item = Segment> + Clone) -> Result<Self> {
+        ensure!((1..=MAX_SEGMENTS).contains(&from.len()), "segment count" is from.len(), but
+            "a row has 1 to {MAX_SEGMENTS} segments";
+            "merge segments that are adjacent in memory");
         let mut total = 0usize;
-        for segment in from {
+        for segment in from.clone() {
             let Segment { bytes, stride } = segment;
             ensure!(bytes != 0, "segment bytes" is bytes, but "a segment holds at least 1 byte";
                 "leave empty segments out");
@@ -61,14 +63,8 @@ impl RowFormat {
             total = total.checked_add(stride).ok_or_else(
                 || invalid!("row bytes" is stride, but "a row must fit memory"; "pass fewer bytes"),
             )?;
-            segments.push(segment).map_err(|_| Self::bad_count(count))?;
         }
-        if segments.is_empty() { Err(Self::bad_count(count)) } else { Ok(Self { segments }) }
-    }
-
-    fn bad_count(count: usize) -> Error {
-        invalid!("segment count" is count, but "a row has 1 to {MAX_SEGMENTS} segments";
-            "merge segments that are adjacent in memory")
+        Ok(Self { segments: from.collect() })
     }
 
     /// Returns the segments, in the order of the bytes of a whole row.
@@ -91,7 +87,7 @@ impl RowFormat {
 /// The distances between the rows of a segment: row n is (n / block_rows) * block +
 /// (n % block_rows) * row bytes behind row 0. Pages with padding of their own, rows of several
 /// layers side by side, and rows back to back differ only in these numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strides {
     /// Rows of a block; a power of two, or 0 for rows without blocks.
     pub block_rows: usize,
@@ -138,7 +134,7 @@ impl Steps {
 /// Returns an error if `value` is not below `count`.
 ///
 /// # Errors
-/// An [`Error::Invalid`] about `what`.
+/// An [`Error::Invalid`](crate::Error::Invalid) about `what`.
 pub fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
     ensure!(value < count, what is value, but "there are {count}"; "pass an index below the count");
     Ok(())

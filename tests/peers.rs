@@ -213,32 +213,6 @@ fn ids_across_powers_of_two_hit_on_the_second_call() {
 }
 
 #[test]
-fn a_plan_that_held_another_batch_has_the_entries_of_a_new_one() {
-    on_both(|engine| {
-        let mut used = engine.new_plan(8, 4).unwrap();
-        let full: Vec<_> = (0..4).map(|r| (r, vec![ids(40 * r), ids(40 * r + 20)])).collect();
-        step(engine, &mut used, &batch(1, &full));
-        // Generations restart the states, so that both plans are made from empty tables.
-        let mut padded = ids(9);
-        padded[2..5].fill(-1);
-        padded[7] = 512;
-        let requests = [(1, vec![padded]), (-1, vec![ids(3)]), (3, vec![ids(4), ids(77)])];
-        let mut new = engine.new_plan(8, 4).unwrap();
-        step(engine, &mut used, &batch(2, &requests));
-        step(engine, &mut new, &batch(3, &requests));
-        assert_eq!((used.valid(), used.total_misses()), (new.valid(), new.total_misses()));
-        assert!((0..4).all(|row| used.slots(row) == new.slots(row)));
-        for request in 0..3 {
-            let (a, b) = (used.misses(request), new.misses(request));
-            assert_eq!((a.position, a.id, a.slot, a.row), (b.position, b.id, b.slot, b.row));
-            assert_eq!(used.status(request), new.status(request));
-        }
-        assert_eq!(used.slots(0)[2..5], [-1; 3]);
-        assert_eq!(used.slots(0)[7], -1);
-    });
-}
-
-#[test]
 fn a_row_that_was_rewritten_is_loaded_again_and_no_other() {
     on_both(|engine| {
         let mut plan = engine.new_plan(2, 1).unwrap();

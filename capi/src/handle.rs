@@ -225,50 +225,37 @@ impl Drop for Guard {
     }
 }
 
-/// An object that other calls may use at the same time.
-pub(crate) struct Shared<T> {
+/// An object in use by a call, together with other calls or by this one only.
+pub(crate) struct InUse<T, const EXCLUSIVE: bool> {
     guard: Guard,
     object: PhantomData<T>,
 }
 
-/// An object that no other call may use at the same time.
-pub(crate) struct Exclusive<T> {
-    shared: Shared<T>,
-}
-
 /// Acquires an object together with other calls.
-pub(crate) fn shared<T: Object>(handle: *const T::C) -> Result<Shared<T>> {
-    Guard::new::<T>(handle, false, false).map(|guard| Shared { guard, object: PhantomData })
+pub(crate) fn shared<T: Object>(handle: *const T::C) -> Result<InUse<T, false>> {
+    Guard::new::<T>(handle, false, false).map(|guard| InUse { guard, object: PhantomData })
 }
 
 /// Acquires an object for one call.
-pub(crate) fn exclusive<T: Object>(handle: *mut T::C) -> Result<Exclusive<T>> {
-    let guard = Guard::new::<T>(handle, true, false)?;
-    Ok(Exclusive { shared: Shared { guard, object: PhantomData } })
+pub(crate) fn exclusive<T: Object>(handle: *mut T::C) -> Result<InUse<T, true>> {
+    Guard::new::<T>(handle, true, false).map(|guard| InUse { guard, object: PhantomData })
 }
 
-impl<T> Deref for Shared<T> {
+impl<T, const EXCLUSIVE: bool> Deref for InUse<T, EXCLUSIVE> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: `create` stored a T in an entry whose tag has T's kind, and the guard keeps the
-        // object allocated (`destroy` needs an exclusive guard) and unchanged (only `Exclusive`
+        // object allocated (`destroy` needs an exclusive guard) and unchanged (only an exclusive use
         // gives a `&mut`).
         unsafe { &*self.guard.entry.object.load(Ordering::Relaxed).cast() }
     }
 }
 
-impl<T> Deref for Exclusive<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.shared
-    }
-}
-
-impl<T> DerefMut for Exclusive<T> {
+impl<T> DerefMut for InUse<T, true> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the object is an allocated T as in `Shared::deref`, and an exclusive guard admits
-        // no other reference.
-        unsafe { &mut *self.shared.guard.entry.object.load(Ordering::Relaxed).cast() }
+        // SAFETY: the object is an allocated T as in `deref`, and an exclusive guard admits no other
+        // reference.
+        unsafe { &mut *self.guard.entry.object.load(Ordering::Relaxed).cast() }
     }
 }
 

@@ -43,7 +43,8 @@ fn a_block_major_pool_is_described_measured_and_exact() {
     each_device(|device| {
         let (region, counting) = (whole_region(), Counting::on(device));
         let (layout, allocator) = (block_major(region, &parts()), counting.c());
-        let of_pool = avsg_pool_config { layout: &layout, ..pool_config() };
+        // A layout has no use for the bytes of a chunk.
+        let of_pool = avsg_pool_config { layout: &layout, chunk_bytes: 1024, ..pool_config() };
         let config = avsg_engine_config { allocator: &allocator, ..config_on(device) };
         let handles = Handles::create(&of_pool, &config);
         let (mut info, mut sizes) = (sized::<avsg_pool_info>(), sized::<avsg_memory>());

@@ -146,11 +146,11 @@ fn invalid_descriptors_files_sockets_and_roles_are_refused() {
         assert_eq!(fd, -1);
         let status = avsg_pool_export(handles.pool, null_mut(), 112, &mut fd);
         expect_error(status, AVSG_NULL, &["desc is NULL"]);
-        expect_error(
-            avsg_pool_import(desc.as_ptr(), 112, 0, READER, &mut pool),
-            AVSG_INVALID,
-            &["pool descriptor", "version"],
-        );
+        for (bytes, part) in [(112, "pool descriptor"), (111, "is 111"), (113, "desc_bytes is 113")]
+        {
+            let status = avsg_pool_import(desc.as_ptr(), bytes, 0, READER, &mut pool);
+            expect_error(status, AVSG_INVALID, &[part]);
+        }
         ok(avsg_pool_export(handles.pool, desc.as_mut_ptr(), 112, &mut fd));
         let file = OwnedFd::from_raw_fd(fd);
         for (fd, status, part) in [

@@ -132,9 +132,6 @@ static EMBEDDED: &[Embedded] = &[];
 
 /// Returns the kernels of a geometry: AscendC for the simulator, the same text for each kernel, and
 /// objects for a device.
-///
-/// # Errors
-/// If the kernels are not in this library, or a vector core cannot run the geometry.
 fn embedded_code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'static, [u8]>>> {
     let embedded = EMBEDDED.iter().find(|embedded| is_compatible(params, &embedded.params));
     match embedded {

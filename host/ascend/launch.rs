@@ -16,9 +16,9 @@ use crate::buffer::{BlockTable, CallerBuffer};
 use crate::device_arrays::{
     CallKind, DeviceArray, DeviceBatch, QueuedBatch, QueuedStep, RawStream,
 };
-use crate::pool::Geometry;
+use crate::pool::{Geometry, SegmentLayout};
 use crate::resources::{Config, Resources};
-use crate::rows::{Steps, Strides};
+use crate::rows::{self, Steps, Strides};
 use crate::{Error, Result, ensure, invalid};
 
 /// Returns an error if no batch of this geometry can be launched.
@@ -70,12 +70,9 @@ fn tiling(
         "entries of the table are at most {}", i32::MAX; "pass larger blocks of slots");
     // All segments have the same rows per block.
     let block_shift = pool.segments.first().map_or(0, |rows| rows.strides.steps().shift);
-    let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
-    for (i, (segment, rows)) in pool.format.as_slice().iter().zip(&pool.segments).enumerate() {
-        let steps = rows.strides.steps();
-        let slots = slot_steps(config, i, segment.stride);
-        // This cannot fail: the vector has room for the most segments that a format may have.
-        let _ = segments.push(Segment {
+    let segment = |(i, (segment, rows)): (usize, (&rows::Segment, &SegmentLayout))| {
+        let (steps, slots) = (rows.strides.steps(), slot_steps(config, i, segment.stride));
+        Ok(Segment {
             bytes: word(segment.bytes),
             host_stride: word(steps.row),
             host_gap: gap(steps.gap)?,
@@ -84,8 +81,11 @@ fn tiling(
             fresh_stride: word(segment.stride),
             chunk_shift: rows.shift,
             chunks: word(rows.chunks),
-        });
-    }
+        })
+    };
+    let segments = pool.format.as_slice().iter().zip(&pool.segments).enumerate();
+    let segments: heapless::Vec<Segment, { rows::MAX_SEGMENTS }> =
+        segments.map(segment).collect::<Result<_>>()?;
     let shape = Launch {
         requests: word(batch.arrays.requests()),
         rows: word(batch.rows),
@@ -199,13 +199,9 @@ impl Launcher {
         let config = &resources.config;
         let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
         let tiling = tiling(config, resources.pool.geometry(), &step.batch, cores, states)?;
-        let mut addresses = heapless::Vec::<u64, MAX_ARGS>::new();
-        for &arg in kernel.args() {
-            // This cannot fail: the vector has room for the most arguments of a kernel, the
-            // workspace included.
-            let _ = addresses.push(self.address(resources, step, arg));
-        }
-        let _ = addresses.push(0);
+        let args = kernel.args().iter().map(|&arg| self.address(resources, step, arg));
+        // The most arguments of a kernel include the workspace.
+        let addresses: heapless::Vec<u64, MAX_ARGS> = args.chain([0]).collect();
         // One core plans a request.
         let requests = step.batch.arrays.requests().max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };

@@ -32,9 +32,6 @@ pub fn context() -> Result<Arc<Context>> {
 static TEXTS: Mutex<Vec<(Params, Arc<str>)>> = Mutex::new(Vec::new());
 
 /// Returns all kernels of a geometry as one text of AscendC.
-///
-/// # Errors
-/// If the geometry does not fit a vector core's memory.
 pub(super) fn text(params: &Params) -> Result<Arc<str>> {
     let known = |texts: &Vec<(Params, Arc<str>)>| {
         texts.iter().find(|(known, _)| known == params).map(|(_, text)| Arc::clone(text))

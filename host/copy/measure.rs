@@ -52,15 +52,14 @@ impl Copier {
         let start = Instant::now();
         let row_bytes = row_bytes.clamp(1, MAX_ROW_BYTES);
         let rows = MEASURED_BYTES.div_ceil(row_bytes).min(1 << 14);
-        let mut benchmarks = heapless::Vec::<CopyBenchmark, MAX_THREADS>::new();
-        for seed in 1..=threads.clamp(1, MAX_THREADS) as u64 {
-            let Ok(mut benchmark) = CopyBenchmark::new(rows, row_bytes, seed) else {
-                return Self::Plain;
-            };
+        let benchmark = |seed| {
+            let mut benchmark = CopyBenchmark::new(rows, row_bytes, seed)?;
             benchmark.moves.truncate(rows / ROWS_DIVISOR);
-            // This cannot fail: there are at most MAX_THREADS.
-            let _ = benchmarks.push(benchmark);
-        }
+            Ok(benchmark)
+        };
+        let benchmarks = (1..=threads.clamp(1, MAX_THREADS) as u64).map(benchmark);
+        let benchmarks = benchmarks.collect::<Result<heapless::Vec<_, MAX_THREADS>>>();
+        let Ok(benchmarks) = benchmarks else { return Self::Plain };
         let (mut best, mut best_time) = (Self::Plain, f64::INFINITY);
         for copier in CANDIDATES {
             // The least time of three counts, because disturbances only make a run slower.

@@ -32,10 +32,7 @@ impl Machine {
         }
     }
 
-    /// Returns the machines of a choice, as indices in [`Self::all`]. There is at least one.
-    ///
-    /// # Errors
-    /// If this CPU does not have the machine.
+    /// Returns the machines of a choice, as indices in [`Self::all`]: at least one, or an error.
     pub(super) fn candidates(choice: MachineChoice) -> Result<heapless::Vec<usize, MACHINES>> {
         let all = Self::all();
         let matches = |name: &str| match choice {

@@ -11,7 +11,7 @@ use super::outputs::Outputs;
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::array::ProcessMemory;
-use crate::backend::Device;
+use crate::backend::{CpuChoices, Device};
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
@@ -26,8 +26,7 @@ use crate::{Error, Result, available_memory, invalid};
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,
-    /// Whether a piece of a launch has panicked or has not copied its rows, so that the tables or the
-    /// slots are invalid.
+    /// Whether a piece of a launch has panicked, so that the tables or the slots are invalid.
     broken: bool,
 }
 
@@ -151,10 +150,9 @@ impl Device for Cpu {
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
-        let copied = transfer.map_or(Ok(()), Transfer::result);
-        self.broken = matches!(launched, Err(Error::Broken { .. })) || copied.is_err();
+        drop(transfer);
+        self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;
-        copied?;
         if step.batch.is_some() {
             plan.finish();
         }
@@ -212,60 +210,8 @@ impl Device for Cpu {
         "cpu"
     }
 
-    fn threads(&self) -> Option<usize> {
-        Some(self.workers.threads())
-    }
-
-    fn machine(&self) -> Option<&'static str> {
-        Some(self.cores.machine.name())
-    }
-
-    fn copier(&self) -> Option<Copier> {
-        Some(self.cores.copier)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use avsg_device::params::Params;
-
-    use super::*;
-    use crate::pool::PoolConfig;
-    use crate::rows::RowFormat;
-
-    /// The engine checks the states of a plan; a state that is wrong nevertheless must not lose rows.
-    #[test]
-    fn rows_that_cannot_be_copied_are_an_error() {
-        let params = Params::wide(4, 1, 64);
-        let pool = PoolConfig::new(1, 64, RowFormat::single(16).unwrap());
-        let pool = Arc::new(HostPool::new(&pool).unwrap());
-        let workers = WorkerPool::for_cores(1).unwrap();
-        let config = Config::new(params, 1);
-        let (buffer, mut cpu) = Cpu::new(&config, &pool, &workers).unwrap();
-        let resources = Resources::new(config, pool, buffer);
-        let mut plan = Plan::with_capacity(1, &params, 1, 1, None).unwrap();
-        let batch = Batch {
-            ids: &[3, 5, 7, 9],
-            ids_stride: 4,
-            k: 4,
-            cu_q: &[0, 1],
-            state: &[0],
-            generation: &[1],
-            stable_len: &[-1],
-            seq_len: &[64],
-            block_table: &[],
-            block_stride: 0,
-            indexer: 0,
-        };
-        cpu.run(&resources, &Step { batch: Some(&batch), layer: None }, &mut plan).unwrap();
-        let transfer = Step { batch: None, layer: Some(Layer { number: 0, fresh: None }) };
-        cpu.run(&resources, &transfer, &mut plan).unwrap();
-        plan.state[0] = 1;
-        let text = cpu.run(&resources, &transfer, &mut plan).unwrap_err().to_string();
-        assert!(text.contains("state is 1"), "{text}");
-        let text = cpu.run(&resources, &transfer, &mut plan).unwrap_err().to_string();
-        assert!(text.contains("unusable"), "{text}");
+    fn cpu(&self) -> Option<CpuChoices> {
+        let Cores { machine, copier, .. } = self.cores;
+        Some(CpuChoices { machine: machine.name(), threads: self.workers.threads(), copier })
     }
 }

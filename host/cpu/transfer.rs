@@ -1,17 +1,15 @@
 //! Stage Two on the CPU: each core copies its share of the misses of one layer.
 
-use std::sync::OnceLock;
-
 use avsg_device::stage_two::{RequestMisses, for_each_range};
 
 use super::outputs::Outputs;
 use super::stage_one::{POSITION, ROW, SLOT};
+use crate::Result;
 use crate::batch::Layer;
 use crate::copy::Copier;
 use crate::pool::RowView;
 use crate::resources::Resources;
 use crate::rows::MAX_SEGMENTS;
-use crate::{Error, Result};
 
 /// One launch of Stage Two, for one layer.
 pub(super) struct Transfer<'a> {
@@ -20,8 +18,6 @@ pub(super) struct Transfer<'a> {
     out: &'a Outputs<'a>,
     layer: Layer<'a>,
     rows: heapless::Vec<RowView<'a>, MAX_SEGMENTS>,
-    /// The reason why some rows were not copied.
-    failure: OnceLock<Error>,
 }
 
 impl<'a> Transfer<'a> {
@@ -33,16 +29,14 @@ impl<'a> Transfer<'a> {
     ) -> Result<Self> {
         let segments = resources.pool.format().as_slice().len();
         let rows = (0..segments).map(|s| resources.pool.view(layer.number, s));
-        let (rows, failure) = (rows.collect::<Result<_>>()?, OnceLock::new());
-        Ok(Self { resources, copier, out, layer, rows, failure })
+        Ok(Self { resources, copier, out, layer, rows: rows.collect::<Result<_>>()? })
     }
 
-    /// Returns the first error of any core, after all of them have run.
-    pub fn result(self) -> Result<()> {
-        self.failure.into_inner().map_or(Ok(()), Err)
-    }
-
-    /// Copies the share of one core. An error is kept for [`Self::result`].
+    /// Copies the share of one core.
+    ///
+    /// # Panics
+    /// If the plan names a state that does not exist, which the engine has refused. The panic breaks the
+    /// device, so that no row is lost in silence.
     pub fn run(&self, core: usize) {
         let (resources, out) = (self.resources, self.out);
         let share = |r: usize| RequestMisses {
@@ -61,14 +55,8 @@ impl<'a> Transfer<'a> {
                 let rows = &out.misses(request, ROW)[range];
                 let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
                 for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                    let to = match resources.buffer.view(state, self.layer.number, i) {
-                        Ok(to) => to,
-                        Err(error) => {
-                            // Another core may have kept its error before.
-                            let _ = self.failure.set(error);
-                            return;
-                        }
-                    };
+                    let to = resources.buffer.view(state, self.layer.number, i);
+                    let to = to.unwrap_or_else(|error| panic!("{error}"));
                     let source = |n: usize| match rows[n] {
                         row @ 0.. => self.rows[i].ptr(row as usize),
                         fresh => {

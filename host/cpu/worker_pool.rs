@@ -93,11 +93,6 @@ impl WorkerPool {
         pinned.iter().map(|pinned| pinned.cpu())
     }
 
-    /// Returns whether the threads are the caller's ([`Self::on_executor`]).
-    pub fn has_executor(&self) -> bool {
-        matches!(self.0.kind, Kind::Callers(_))
-    }
-
     /// Runs every piece of stage one, then (SyncAll) every piece of stage two, and returns when all
     /// are done. `nanoseconds` estimates the work of all pieces together; if waking the workers
     /// would take longer, or another launch uses them, the caller's thread runs every piece, with

@@ -126,7 +126,7 @@ impl Engine {
     unsafe fn enqueue(&mut self, step: &QueuedStep, stream: RawStream) -> Result<()> {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, step, stream)? };
-        self.counters.queued();
+        self.counters.total.queued += 1;
         Ok(())
     }
 

@@ -127,16 +127,6 @@ impl Counters {
         }
     }
 
-    /// Counts a transfer of `rows` rows of `bytes` bytes.
-    pub fn transferred(&mut self, rows: usize, bytes: usize) {
-        self.total.transfers += 1;
-        self.total.transferred_bytes += (rows * bytes) as u64;
-    }
-
-    pub fn queued(&mut self) {
-        self.total.queued += 1;
-    }
-
     /// Counts an append of `bytes` bytes.
     pub fn appended(&mut self, time: Duration, bytes: usize) {
         self.total.appends += 1;

@@ -99,7 +99,9 @@ impl Engine {
 
     /// Notes that a layer holds the rows of a plan.
     fn transferred(&mut self, plan: &Plan, layer: usize) {
-        self.counters.transferred(plan.total_misses(), self.resources.pool.format().bytes());
+        let bytes = plan.total_misses() * self.resources.pool.format().bytes();
+        self.counters.total.transfers += 1;
+        self.counters.total.transferred_bytes += bytes as u64;
         self.order.transferred(plan, layer);
     }
 

@@ -23,10 +23,6 @@ impl Chunk {
         self.at.0
     }
 
-    pub(super) fn at(&self) -> Address<u8> {
-        self.at
-    }
-
     /// Returns the address behind the last byte.
     pub(super) fn end(&self) -> *mut u8 {
         self.ptr().wrapping_add(self.len)

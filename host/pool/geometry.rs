@@ -76,7 +76,7 @@ impl PoolConfig {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SegmentLayout {
     /// A chunk holds `1 << shift` rows.
     pub shift: u32,
@@ -148,9 +148,7 @@ impl Geometry {
                 strides,
                 first,
                 chunks,
-                offset: 0,
-                chunk_len: 0,
-                last_len: 0,
+                ..SegmentLayout::default()
             });
             // Segments are few, so that a sum that saturates is refused below.
             first = first.saturating_add(chunks);

@@ -11,6 +11,7 @@ use super::file::{self, WriteLock};
 use super::geometry::{Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
 use super::layout::HostLayout;
 
+use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
 use crate::fork::Birth;
 use crate::mapping::Mapping;
@@ -111,7 +112,7 @@ impl HostPool {
         (pages, huge_bytes): (Pages, usize),
     ) -> Result<Self> {
         let start = |(index, chunk): (usize, &Chunk)| Start {
-            at: chunk.at(),
+            at: Address(chunk.ptr()),
             device: DeviceStart::Registered(index, 0),
         };
         let mut starts = reserve::with_capacity("chunk table", chunks.len())?;

@@ -4,10 +4,10 @@
 //! shared library exports them, and [`symbol`] finds them by name.
 //!
 //! # Safety
-//! For every unsafe function in the modules below, each pointer is null or valid for what the real
-//! function reads and writes through it. Handles and device addresses may have any value, because
-//! they are looked up.
+//! Each pointer that a function gets is null or valid for what the real function reads and writes through
+//! it. Handles and device addresses may have any value, because they are looked up.
 
+mod argument;
 mod context;
 mod event;
 mod kernel;
@@ -98,6 +98,7 @@ macro_rules! define {
         pub mod functions {
             use std::ffi::{c_char, c_int, c_void};
 
+            use super::argument::Argument;
             use crate::call::{call, message};
             use crate::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg};
 
@@ -109,7 +110,8 @@ macro_rules! define {
                 /// through it.
                 pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                     // SAFETY: the caller keeps the contract of this function (`# Safety`).
-                    call(stringify!($name), |machine| unsafe { super::$group::$name(machine, $($arg),*) })
+                    $(let $arg = unsafe { Argument::received($arg) };)*
+                    call(stringify!($name), |machine| super::$group::$name(machine, $($arg),*))
                 }
             )*)*
 
@@ -142,31 +144,4 @@ for_each_function!(define);
 /// Returns the address of a function by its name, or null if there is none.
 pub fn resolve(name: &CStr) -> *mut c_void {
     name.to_str().ok().and_then(symbol).map_or(core::ptr::null_mut(), <*const c_void>::cast_mut)
-}
-
-/// Writes a result through an out-pointer.
-///
-/// # Safety
-/// `to` is null or valid for a write.
-unsafe fn write_result<T>(to: *mut T, value: T) -> crate::fault::Outcome {
-    if to.is_null() {
-        return crate::fault::fail(
-            crate::sys::ACL_ERROR_INVALID_PARAM,
-            "a pointer argument is null",
-        );
-    }
-    // SAFETY: the pointer is not null, hence valid by the contract of this function (`# Safety`).
-    unsafe { to.write(value) };
-    Ok(())
-}
-
-/// Refuses a null pointer, before the call has any effect.
-fn not_null<T>(pointer: *const T) -> crate::fault::Outcome {
-    if pointer.is_null() {
-        return crate::fault::fail(
-            crate::sys::ACL_ERROR_INVALID_PARAM,
-            "a pointer argument is null",
-        );
-    }
-    Ok(())
 }

@@ -1,7 +1,6 @@
 //! Handles: numbers that are never valid pointers.
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 
 use crate::fault::{Outcome, fail, invalid};
 use crate::sys;
@@ -72,9 +71,4 @@ impl<T> Registry<T> {
     pub fn leaks(&self) -> impl Iterator<Item = String> + '_ {
         self.objects.keys().map(|handle| format!("{} {handle:#x}", self.what))
     }
-}
-
-/// Returns a handle as a number.
-pub(crate) fn handle_value(handle: *const c_void) -> u64 {
-    handle as u64
 }

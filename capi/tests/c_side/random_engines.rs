@@ -1,7 +1,7 @@
 //! Random engines and plans: with slots of the library and of the caller, with one indexer and two.
 
 use std::ffi::c_void;
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -67,8 +67,7 @@ impl RandomCaller<'_> {
         let ((mut config, parts), mut created) = (self.engine_config(), null_mut());
         let slots_per_state = if config.slots == 128 { 128 } else { 64 };
         let own = self.rarely(2).then(|| self.own_slots(slots_per_state));
-        let mut bases: Vec<*mut c_void> = own.iter().flat_map(base_pointers).collect();
-        let overlaps = self.spoil_bases(&mut bases);
+        let bases: Vec<*mut c_void> = own.iter().flat_map(base_pointers).collect();
         let buffer = own.as_ref().map(|slots| self.caller_buffer(slots, &bases));
         config.buffer = buffer.as_ref().map_or(null(), |buffer| buffer);
         let mut allocator = sized();
@@ -81,7 +80,6 @@ impl RandomCaller<'_> {
         let status = unsafe { avsg_engine_create(&config, pool, to) };
         self.shared.allocator.state().until_null = 0;
         let made = self.record(status);
-        assert!(!made || !overlaps, "slots of two layers or segments have one address");
         if made && self.verify {
             // SAFETY: as above; a pool that exists was made of this configuration.
             let sizes = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
@@ -153,20 +151,6 @@ impl RandomCaller<'_> {
         let bases = [[base(0), base(1)], [base(2), base(3)]];
         let _memory = Some(memory);
         Slots { bases, block_slots, block_stride, slot_stride, table, blocks, _memory }
-    }
-
-    /// Moves the slots of a layer and segment now and then. Returns whether they are on others then.
-    fn spoil_bases(&mut self, bases: &mut [*mut c_void]) -> bool {
-        if bases.is_empty() || !self.mistake(12) {
-            return false;
-        }
-        let (at, other) = (self.below(4), self.below(4));
-        bases[at] = match self.below(3) {
-            0 => bases[other],
-            1 => bases[other].wrapping_byte_add(self.below(SEGMENTS[other % 2])),
-            _ => without_provenance_mut(usize::MAX - self.below(9000)),
-        };
-        at != other && bases[at] == bases[other]
     }
 
     /// Returns the description of slots in the caller's memory, which may have a mistake.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
-use std::ptr::{null, null_mut, without_provenance, without_provenance_mut};
+use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
 
 use avsg_capi::*;
@@ -129,23 +129,6 @@ impl RandomCaller<'_> {
         self.corrupt_size(batch);
     }
 
-    /// Moves an array of a batch to the slots now and then. Returns whether it has.
-    fn spoil_place(&mut self, model: &EngineModel, batch: &mut avsg_batch) -> bool {
-        // Another thread may destroy the engine.
-        if !self.verify || !self.mistake(60) {
-            return false;
-        }
-        let slot = model.slots.bases[self.below(2)][self.below(2)].next_multiple_of(4);
-        let array = match self.below(4) {
-            0 => &mut batch.ids,
-            1 => &mut batch.cu_q,
-            2 => &mut batch.state,
-            _ => &mut batch.seq_len,
-        };
-        array.data = without_provenance(slot);
-        array.len > 0
-    }
-
     /// Returns the struct of fresh rows, which may have a mistake.
     fn fresh(&mut self, rows: &FreshRows) -> avsg_fresh {
         let mut fresh = c_fresh(rows);
@@ -190,8 +173,7 @@ impl RandomCaller<'_> {
         owned.indexer = model.map_or(0, |model| model.indexer(first));
         let rows = [0, 1].map(|layer| Self::fresh_rows(model, &owned, layer));
         let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
-        let (mut batch, stream) = (self.c_batch(&mut owned), self.stream());
-        let written = model.is_some_and(|model| self.spoil_place(model, &mut batch));
+        let (batch, stream) = (self.c_batch(&mut owned), self.stream());
         let fresh_pointer = if self.mistake(60) { null() } else { &fresh[0] };
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
@@ -207,7 +189,6 @@ impl RandomCaller<'_> {
                 (done, done)
             }
         };
-        assert!(!planned || !written, "an array of a batch is among the slots");
         let some = planned || moved;
         let both = some && model.is_some_and(|model| model.indexers == 1);
         if both {

@@ -21,20 +21,6 @@ fn the_header_in_the_repository_is_up_to_date() {
 }
 
 #[test]
-fn every_exported_function_is_declared_once() {
-    let text = header();
-    for (_, source) in sources() {
-        for part in source.split("#[unsafe(no_mangle)]").skip(1) {
-            let part = part.split("extern \"C\" fn ").nth(1).unwrap();
-            let function = part.split('(').next().unwrap();
-            let declared = text.matches(&format!("{function}(")).count();
-            assert_eq!(declared, 1, "{function}");
-            assert!(function.starts_with("avsg_"), "{function}");
-        }
-    }
-}
-
-#[test]
 fn a_first_step_is_on_the_first_two_pages_after_the_rules() {
     let text = header();
     let line = |part: &str| text.lines().position(|line| line.contains(part)).unwrap();

@@ -60,10 +60,7 @@ impl Allocation {
         Ok(Self { context: Arc::clone(context), kind, at: Address(at), bytes, allocated })
     }
 
-    /// Returns the address of the range of `bytes` bytes that begins at byte `from`.
-    ///
-    /// # Errors
-    /// If the range is out of bounds.
+    /// Returns the address of the range of `bytes` bytes that begins at byte `from`, if it is in bounds.
     fn part(&self, from: usize, bytes: usize) -> Result<*mut c_void> {
         ensure!(from.checked_add(bytes).is_some_and(|end| end <= self.bytes),
             (what(self.kind)) is format!("{bytes} bytes at {from}"), but "it has {}", self.bytes;

@@ -12,7 +12,7 @@ use crate::address::Address;
 /// the kernels that use it are done.
 #[derive(Debug)]
 pub struct Registration {
-    host: Owned,
+    _host: Owned,
     device: Address<c_void>,
 }
 
@@ -30,12 +30,7 @@ impl Registration {
         // SAFETY: the range was registered above, and `Owned` unregisters it. The owner has waited for
         // the kernels that use it.
         let unregister = |acl: &Acl, host| unsafe { call!(acl, aclrtHostUnregister(host)) };
-        Ok(Self { host: Owned::new(context, host, unregister), device: Address(device) })
-    }
-
-    /// Returns the context that the range is registered in.
-    pub fn context(&self) -> &Arc<Context> {
-        &self.host.context
+        Ok(Self { _host: Owned::new(context, host, unregister), device: Address(device) })
     }
 
     /// Returns the device address of the range. Only kernels can use it; the runtime's copies

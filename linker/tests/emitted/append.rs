@@ -6,7 +6,8 @@ use super::harness::{
 };
 use super::layer_memory::{LayerMemory, SplitMix64, host_offset, tiling, with_chunks};
 use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode, has_cpp_compiler};
+use super::shim::{Failure, Mode};
+use super::test_engine::Batch;
 use avsg_device::memory::clear_state;
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;
@@ -28,7 +29,7 @@ fn reset_mutants() -> Mutants {
 }
 
 /// Returns the compiled kernels of a text of this file.
-fn compiled(text: &str) -> &'static Compiled {
+fn compiled(text: &str) -> Option<&'static Compiled> {
     static ALL: AllTexts = AllTexts::new();
     ALL.compiled(text, || {
         let append = [0, 16].map(|page| kernel(&small_geometry(page), "avsg_append").text);
@@ -37,27 +38,11 @@ fn compiled(text: &str) -> &'static Compiled {
     })
 }
 
-/// A batch of fresh rows.
-struct AppendBatch {
-    cu_q: Vec<i32>,
-    state: Vec<i32>,
-    stable: Vec<i32>,
-    seq: Vec<i32>,
-    blocks: Vec<i32>,
-    block_stride: usize,
-}
-
 /// Returns a random batch with lengths and block table entries at and beyond their limits.
-fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usize) -> AppendBatch {
+fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usize) -> Batch {
     let page = p.page as usize;
-    let mut a = AppendBatch {
-        cu_q: vec![0],
-        state: vec![],
-        stable: vec![],
-        seq: vec![],
-        blocks: vec![],
-        block_stride: if page == 0 { 0 } else { 5 },
-    };
+    let block_stride = if page == 0 { 0 } else { 5 };
+    let mut a = Batch { cu_q: vec![0], block_stride, ..Batch::default() };
     // Requests must not write to the same pool rows, so each has ids or blocks of its own.
     let ids_per_request =
         if page == 0 { units / requests.max(1) } else { units / requests.max(1) * page };
@@ -144,13 +129,12 @@ fn check_append(
     let null = std::ptr::null_mut();
     let run = if p.page == 0 { run.raw(null) } else { run.input(&a.blocks) };
     let mut run = run.input(&layer.pointers);
-    let (mut chunks, segments) = (vec![], layer.segments.len());
+    let segments = layer.segments.len();
     for segment in &mut layer.segments {
-        run = run.input(&segment.fresh);
-        chunks.extend(&mut segment.chunks);
+        run = with_chunks(run.input(&segment.fresh), &mut segment.chunks);
     }
     run = if segments == 1 { run.raw(null) } else { run };
-    with_chunks(run.raw(null).input(&scalars), chunks.into_iter()).run(&kernels.kernels)?;
+    run.raw(null).input(&scalars).run(&kernels.kernels)?;
     let same =
         layer.segments.iter().zip(&expected).all(|(segment, expected)| segment.chunks == *expected);
     if same { Ok(()) } else { Err(differs("the host pool")) }
@@ -158,12 +142,9 @@ fn check_append(
 
 #[test]
 fn append_writes_exactly_the_rows_that_have_a_pool_row() {
-    if !has_cpp_compiler() {
-        return;
-    }
     for page in [0, 16] {
         let p = small_geometry(page);
-        let kernels = compiled(&kernel(&p, "avsg_append").text);
+        let Some(kernels) = compiled(&kernel(&p, "avsg_append").text) else { return };
         for (seed, requests) in [(1, 1), (2, 5), (3, 40), (4, 200), (5, 300), (6, 0)] {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
@@ -206,11 +187,8 @@ fn check_reset(
 
 #[test]
 fn reset_writes_the_same_empty_tables_as_the_cpu() {
-    if !has_cpp_compiler() {
-        return;
-    }
     for p in &reset_geometries() {
-        let kernels = compiled(&kernel(p, "avsg_reset").text);
+        let Some(kernels) = compiled(&kernel(p, "avsg_reset").text) else { return };
         for (states, cores) in [(1, 1), (1, 40), (3, 2), (7, 20), (50, 40)] {
             for mode in EVERY_ORDER {
                 let result = check_reset(p, kernels, states, RunOptions { cores, mode, seed: 3 });
@@ -223,20 +201,19 @@ fn reset_writes_the_same_empty_tables_as_the_cpu() {
 /// Without any single barrier or flag, some run breaks a rule or gives other bytes.
 #[test]
 fn every_barrier_and_flag_is_needed() {
-    if !has_cpp_compiler() {
-        return;
-    }
     let (p, paged) = (small_geometry(0), small_geometry(16));
     let mode = Mode::Adversarial;
     let mutants = append_mutants();
-    mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+    let Some(kernels) = compiled(&mutants.text) else { return };
+    mutants.assert_each_fails(kernels, |kernels| {
         (0..12).any(|seed| {
             let options = RunOptions { cores: 1 + seed as u32 % 2, mode, seed };
             check_append(&paged, kernels, seed, 300, options).is_err()
         })
     });
     let mutants = reset_mutants();
-    mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+    let Some(kernels) = compiled(&mutants.text) else { return };
+    mutants.assert_each_fails(kernels, |kernels| {
         (0..4).any(|seed| check_reset(&p, kernels, 3, RunOptions { cores: 1, mode, seed }).is_err())
     });
 }

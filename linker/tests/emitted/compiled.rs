@@ -18,9 +18,10 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles one text with the names that it has.
-    pub fn single(text: &str) -> Self {
-        Self { kernels: compile(text), number: None }
+    /// Compiles one text with the names that it has. Without a C++ compiler it returns `None`, and
+    /// prints that the test is skipped; so do the functions below.
+    pub fn single(text: &str) -> Option<Self> {
+        Some(Self { kernels: compile(text)?, number: None })
     }
 
     /// Returns the name of a kernel in the compiled file.
@@ -30,7 +31,7 @@ impl Compiled {
 }
 
 /// The kernels of the texts of one file of tests, which are compiled when a test needs the first.
-pub struct AllTexts(OnceLock<Vec<(String, Compiled)>>);
+pub struct AllTexts(OnceLock<Option<Vec<(String, Compiled)>>>);
 
 impl AllTexts {
     pub const fn new() -> Self {
@@ -38,18 +39,19 @@ impl AllTexts {
     }
 
     /// Returns the kernels of one of `texts`, which are the same in every call.
-    pub fn compiled(&self, text: &str, texts: impl FnOnce() -> Vec<String>) -> &Compiled {
+    pub fn compiled(&self, text: &str, texts: impl FnOnce() -> Vec<String>) -> Option<&Compiled> {
         let all = self.0.get_or_init(|| {
             let texts = texts();
-            let compiled = compile_all(&texts);
-            texts.into_iter().zip(compiled).collect()
+            let compiled = compile_all(&texts)?;
+            Some(texts.into_iter().zip(compiled).collect())
         });
-        &all.iter().find(|(other, _)| other == text).expect("one of the texts").1
+        let of_text = all.as_ref()?.iter().find(|(other, _)| other == text);
+        Some(&of_text.expect("one of the texts").1)
     }
 }
 
 /// Compiles texts as one file, or each as a file of its own in the thorough tier.
-pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
+pub fn compile_all(texts: &[String]) -> Option<Vec<Compiled>> {
     let n = texts.len();
     if tier::thorough() {
         println!("{}: {n} files for the compiler, {n} of {n} compiled separately", tier::name());
@@ -59,7 +61,8 @@ pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
     let all: String =
         texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n)).collect();
     let all = format!("#define AVSG_SHIM_SEVERAL_FILES\n{all}");
-    (0..texts.len()).map(|n| Compiled { kernels: compile(&all), number: Some(n) }).collect()
+    let kernels = compile(&all)?;
+    Some((0..n).map(|n| Compiled { kernels: kernels.clone(), number: Some(n) }).collect())
 }
 
 /// Returns a text whose namespace, kernels, switches, and macro with the namespace carry a number in

@@ -1,6 +1,8 @@
 //! The memory of a layer: host chunks, device buffer and fresh rows, on which Stage Two and append
 //! work.
 
+use std::ptr::null_mut;
+
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 
@@ -87,7 +89,7 @@ impl Places {
     /// Passes the table to a kernel.
     pub fn pass<'a>(&'a self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
         match self.table.is_empty() {
-            true => launch.raw(std::ptr::null_mut()),
+            true => launch.raw(null_mut()),
             false => launch.input(&self.table),
         }
     }
@@ -159,6 +161,20 @@ impl LayerMemory {
         self.segments.iter().map(|segment| segment.layout).collect()
     }
 
+    /// Passes the arguments hostChunks, kv0, kv1, slotBlocks, fresh0 and fresh1, of which those of a
+    /// missing second segment are null, and registers the chunks.
+    pub fn pass<'a>(&'a mut self, launch: ShimLaunch<'a>, places: &'a Places) -> ShimLaunch<'a> {
+        let single = self.segments.len() == 1;
+        let (mut launch, mut fresh) = (launch.input(&self.pointers), vec![]);
+        for segment in &mut self.segments {
+            launch = with_chunks(launch.device(&mut segment.kv), &mut segment.chunks);
+            fresh.push(&segment.fresh);
+        }
+        launch = places.pass(if single { launch.raw(null_mut()) } else { launch });
+        launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
+        if single { launch.raw(null_mut()) } else { launch }
+    }
+
     /// Returns the bytes of a segment of a host row.
     pub fn host_row(&self, s: usize, row: usize) -> &[u8] {
         let Segment { bytes, host_stride, chunk_shift, .. } = self.segments[s].layout;
@@ -188,9 +204,6 @@ pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {
 }
 
 /// Registers the chunks, which kernels reach by their addresses in memory.
-pub fn with_chunks<'a>(
-    launch: ShimLaunch<'a>,
-    chunks: impl Iterator<Item = &'a mut Vec<u8>>,
-) -> ShimLaunch<'a> {
-    chunks.fold(launch, |launch, chunk| launch.region(chunk, Kind::Host))
+pub fn with_chunks<'a>(launch: ShimLaunch<'a>, chunks: &'a mut [Vec<u8>]) -> ShimLaunch<'a> {
+    chunks.iter_mut().fold(launch, |launch, chunk| launch.region(chunk, Kind::Host))
 }

@@ -4,9 +4,10 @@ use super::compiled::{AllTexts, Compiled};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel_around, launch, shim_launch, small_geometry,
 };
-use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling, with_chunks};
+use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling};
 use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode, has_cpp_compiler};
+use super::shim::{Failure, Mode};
+use super::test_engine::Batch;
 use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{split_state, state_words, table_words};
@@ -49,7 +50,7 @@ fn mutants(step: bool, p: &Params) -> Mutants {
 }
 
 /// Returns the compiled kernels of a text of this file.
-fn compiled(text: &str) -> &'static Compiled {
+fn compiled(text: &str) -> Option<&'static Compiled> {
     static ALL: AllTexts = AllTexts::new();
     ALL.compiled(text, || {
         let both = |p: &Params| [false, true].map(|step| emitted(p, kernel_name(step)).text);
@@ -58,33 +59,13 @@ fn compiled(text: &str) -> &'static Compiled {
     })
 }
 
-struct Batch {
-    k: usize,
-    stride: usize,
-    ids: Vec<i32>,
-    cu_q: Vec<i32>,
-    state: Vec<i32>,
-    generation: Vec<i32>,
-    stable: Vec<i32>,
-    seq: Vec<i32>,
-}
-
 const POOL_ROWS: usize = 256;
 
 /// Returns a random batch, some of whose states and lengths are out of range.
 fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize) -> Batch {
     let k = [64, 1, 37][random.below(3)];
     let stride = k + random.below(9);
-    let mut b = Batch {
-        k,
-        stride,
-        ids: vec![],
-        cu_q: vec![0],
-        state: vec![],
-        generation: vec![],
-        stable: vec![],
-        seq: vec![],
-    };
+    let mut b = Batch { k, ids_stride: stride, cu_q: vec![0], ..Batch::default() };
     for request in 0..requests {
         let tokens = random.below(p.tokens as usize + 1);
         b.cu_q.push(b.cu_q[request] + tokens as i32);
@@ -159,8 +140,8 @@ fn expected_outputs(p: &Params, b: &Batch, step: bool, refused: bool) -> Outputs
             if stable < 0 { NO_STABLE_LEN } else { stable.min(NO_STABLE_LEN) },
             b.seq[request].clamp(0, ID_LIMIT),
             POOL_ROWS as i32,
-            (first * b.stride) as i32,
-            b.stride as i32,
+            (first * b.ids_stride) as i32,
+            b.ids_stride as i32,
             0,
             0,
             (first * full) as i32,
@@ -179,7 +160,7 @@ fn expected_outputs(p: &Params, b: &Batch, step: bool, refused: bool) -> Outputs
             out.miss[0][first * full..][..18].copy_from_slice(&fields);
         }
         for g in 0..tokens {
-            let ids = &b.ids[(first + g) * b.stride..][..b.k];
+            let ids = &b.ids[(first + g) * b.ids_stride..][..b.k];
             out.slot[(first + g) * full..][..b.k].copy_from_slice(ids);
             out.valid[first + g] = b.k as i32;
             for miss in &mut out.miss[1..] {
@@ -217,7 +198,7 @@ fn run_and_compare(
         p,
         places.scalars(Launch {
             k: b.k as u32,
-            ids_stride: b.stride as u32,
+            ids_stride: b.ids_stride as u32,
             pool_units: POOL_ROWS as u32,
             ..launch(requests, options.cores, &segments)
         }),
@@ -240,7 +221,7 @@ fn run_and_compare(
             continue;
         }
         for row in first..end {
-            for &id in &b.ids[row * b.stride..][..b.k] {
+            for &id in &b.ids[row * b.ids_stride..][..b.k] {
                 for (s, segment) in layer.segments.iter().enumerate() {
                     let slot = places.index(p, b.state[request] as usize, id as usize);
                     let Some(slot) = slot else { continue };
@@ -259,19 +240,11 @@ fn run_and_compare(
         .input(&b.state)
         .input(&b.generation);
     let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).raw(null);
-    let mut chunks = vec![];
-    let mut run = if step { run.input(&layer.pointers) } else { places.pass(run) };
-    if step {
-        for segment in &mut layer.segments {
-            run = run.device(&mut segment.kv);
-            chunks.extend(&mut segment.chunks);
-        }
-        run = places.pass(run).raw(null).raw(null);
-    }
+    let mut run = if step { layer.pass(run, &places) } else { places.pass(run) };
     run = run.device(&mut out.slot).device(&mut out.valid);
     run = out.miss.iter_mut().fold(run, |run, miss| run.device(miss));
     run = run.device(&mut out.record).raw(null).input(&scalars);
-    let peak = with_chunks(run, chunks.into_iter()).run(&kernels.kernels)?;
+    let peak = run.run(&kernels.kernels)?;
     let mut slot = expected.slot.clone();
     for (request, &state) in b.state.iter().enumerate() {
         if (0..requests as i32).contains(&state) {
@@ -303,13 +276,10 @@ fn run_and_compare(
 /// If a state has more blocks than a core has memory for, a status bit says so and nothing is copied.
 #[test]
 fn a_table_of_too_many_blocks_sets_a_status_bit_in_every_record() {
-    if !has_cpp_compiler() {
-        return;
-    }
     let p = many_blocks();
     for step in [false, true] {
         let kernel = emitted(&p, kernel_name(step));
-        let kernels = compiled(&kernel.text);
+        let Some(kernels) = compiled(&kernel.text) else { return };
         for (seed, requests) in [(2, 1), (6, 9), (10, 41)] {
             for mode in EVERY_ORDER {
                 let options = RunOptions { cores: 5, mode, seed };
@@ -322,13 +292,10 @@ fn a_table_of_too_many_blocks_sets_a_status_bit_in_every_record() {
 
 #[test]
 fn each_request_is_planned_once_on_any_number_of_cores() {
-    if !has_cpp_compiler() {
-        return;
-    }
     let p = small_geometry(0);
     for step in [false, true] {
         let kernel = emitted(&p, kernel_name(step));
-        let kernels = compiled(&kernel.text);
+        let Some(kernels) = compiled(&kernel.text) else { return };
         for (seed, requests) in
             [(1, 1), (2, 2), (3, 7), (4, 40), (5, 41), (6, 130), (7, 0), (8, 90)]
         {
@@ -355,12 +322,10 @@ fn each_request_is_planned_once_on_any_number_of_cores() {
 /// tested here.
 #[test]
 fn every_barrier_and_flag_is_needed() {
-    if !has_cpp_compiler() {
-        return;
-    }
     for (step, p) in [(false, many_blocks()), (true, small_geometry(0))] {
         let mutants = mutants(step, &p);
-        mutants.assert_each_fails(compiled(&mutants.text), |kernels| {
+        let Some(kernels) = compiled(&mutants.text) else { return };
+        mutants.assert_each_fails(kernels, |kernels| {
             (0..16).any(|seed| {
                 let cores = 1 + seed as u32 % 3;
                 let options = RunOptions { cores, mode: Mode::Adversarial, seed };

@@ -19,7 +19,7 @@ use avsg_device::work::{split_work, work_words};
 use super::compiled::Compiled;
 use super::harness::{RunOptions, shim_launch};
 use super::layer_memory::{
-    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, kv_offset, tiling, with_chunks,
+    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, kv_offset, tiling,
 };
 use super::shim::{Failure, Launch as ShimLaunch};
 
@@ -269,47 +269,24 @@ impl TestEngine {
         let launch = if p.page == 0 { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
         let launch = launch.device(&mut self.tables);
         let launch = if rule.is_empty() { launch.raw(null_mut()) } else { launch.input(&rule) };
-        let mut chunks = vec![];
         let launch = match step {
-            true => add_row_arguments(launch, &mut self.layer, &self.places, &mut chunks),
+            true => self.layer.pass(launch, &self.places),
             false => self.places.pass(launch),
         };
         let launch = launch.device(&mut slot).device(&mut valid);
         let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
         let updated = if step { &step_updates } else { &step_updates[..1] };
         let launch = self.caller.finish(launch.device(&mut record), updated, &scalars);
-        peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[0].kernels)?);
+        peaks.push(launch.run(&kernels[0].kernels)?);
 
         if !step {
             let name = kernels[1].name("avsg_transfer");
             let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
             let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
-            let mut chunks = vec![];
-            let launch = add_row_arguments(launch, &mut self.layer, &self.places, &mut chunks);
+            let launch = self.layer.pass(launch, &self.places);
             let launch = self.caller.finish(launch, &kv, &scalars);
-            peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[1].kernels)?);
+            peaks.push(launch.run(&kernels[1].kernels)?);
         }
         Ok((self.cut_lists(b, [slot, valid, record], lists), peaks))
     }
-}
-
-/// Adds the arguments hostChunks, kv0, kv1, slotBlocks, fresh0 and fresh1. Those of a missing second segment
-/// are null.
-fn add_row_arguments<'a>(
-    launch: ShimLaunch<'a>,
-    layer: &'a mut LayerMemory,
-    places: &'a Places,
-    chunks: &mut Vec<&'a mut Vec<u8>>,
-) -> ShimLaunch<'a> {
-    let single = layer.segments.len() == 1;
-    let mut launch = launch.input(&layer.pointers);
-    let mut fresh = vec![];
-    for segment in &mut layer.segments {
-        launch = launch.device(&mut segment.kv);
-        fresh.push(&segment.fresh);
-        chunks.extend(&mut segment.chunks);
-    }
-    launch = places.pass(if single { launch.raw(null_mut()) } else { launch });
-    launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
-    if single { launch.raw(null_mut()) } else { launch }
 }

@@ -1,22 +1,25 @@
 //! Kernels on several cores: the barrier, races, waves, and launches that fail.
 
-use super::harness::{Failure, Launch, Mode, compile, has_cpp_compiler};
+use super::harness::{Failure, Kernels, Launch, Mode, compile};
 
 fn input() -> Vec<i32> {
     (0..4096).map(|i| i * 31 % 977).collect()
 }
 
-fn run(name: &str, blocks: u32, mode: Mode) -> (Result<u32, Failure>, Vec<i32>) {
-    let k = compile(include_str!("cores.cpp"));
+fn kernels() -> Option<Kernels> {
+    compile(include_str!("cores.cpp"))
+}
+
+fn run(k: &Kernels, name: &str, blocks: u32, mode: Mode) -> (Result<u32, Failure>, Vec<i32>) {
     let (input, mut out) = (input(), vec![1; 4096]);
     let launch = Launch::new(name).blocks(blocks).input(&input).device(&mut out);
-    (launch.mode(mode, 5).run(&k), out)
+    (launch.mode(mode, 5).run(k), out)
 }
 
 /// Checks that a kernel fails with a code and with `pieces` in its message.
-fn expect_refusal(name: &str, blocks: u32, code: i32, pieces: &[&str]) {
+fn expect_refusal(k: &Kernels, name: &str, blocks: u32, code: i32, pieces: &[&str]) {
     for mode in [Mode::InOrder, Mode::Adversarial] {
-        let failure = run(name, blocks, mode).0.expect_err(name);
+        let failure = run(k, name, blocks, mode).0.expect_err(name);
         assert_eq!(failure.code, code, "{name}: {failure:?}");
         for piece in pieces {
             assert!(failure.text.contains(piece), "{name}: {failure:?}");
@@ -26,13 +29,11 @@ fn expect_refusal(name: &str, blocks: u32, code: i32, pieces: &[&str]) {
 
 #[test]
 fn cores_exchange_data_at_the_barrier() {
-    if !has_cpp_compiler() {
-        return;
-    }
+    let Some(k) = kernels() else { return };
     let x = input();
     for mode in [Mode::InOrder, Mode::Adversarial, Mode::Unchecked] {
         for blocks in [1, 2, 7, 32] {
-            let (result, out) = run("passed", blocks, mode);
+            let (result, out) = run(&k, "passed", blocks, mode);
             assert_eq!(result, Ok(256), "{mode:?}");
             for core in 0..blocks as usize {
                 let next = (core + 1) % blocks as usize;
@@ -45,27 +46,28 @@ fn cores_exchange_data_at_the_barrier() {
 
 #[test]
 fn races_between_cores_are_found() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    expect_refusal("race", 2, 1, &["gm-race", "DataCopy(UB to GM) at", "DataCopy(GM to UB) at"]);
-    expect_refusal("race", 8, 1, &["gm-race", "no SyncAll between"]);
-    expect_refusal("both_write", 2, 1, &["gm-race", "core 0 writes and core 1 writes"]);
-    expect_refusal("edge_race", 3, 1, &["gm-race", "writes"]);
+    let Some(k) = kernels() else { return };
+    expect_refusal(
+        &k,
+        "race",
+        2,
+        1,
+        &["gm-race", "DataCopy(UB to GM) at", "DataCopy(GM to UB) at"],
+    );
+    expect_refusal(&k, "race", 8, 1, &["gm-race", "no SyncAll between"]);
+    expect_refusal(&k, "both_write", 2, 1, &["gm-race", "core 0 writes and core 1 writes"]);
+    expect_refusal(&k, "edge_race", 3, 1, &["gm-race", "writes"]);
     // A single core races with no other.
-    assert!(run("both_write", 1, Mode::InOrder).0.is_ok());
-    assert!(run("edge_race", 1, Mode::InOrder).0.is_ok());
+    assert!(run(&k, "both_write", 1, Mode::InOrder).0.is_ok());
+    assert!(run(&k, "edge_race", 1, Mode::InOrder).0.is_ok());
 }
 
 #[test]
 fn a_barrier_that_some_cores_never_reach_is_a_hang() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    expect_refusal("early_return", 4, 3, &["hang"]);
-    expect_refusal("unequal", 4, 3, &["hang"]);
-    assert!(run("early_return", 1, Mode::InOrder).0.is_ok());
-    let k = compile(include_str!("cores.cpp"));
+    let Some(k) = kernels() else { return };
+    expect_refusal(&k, "early_return", 4, 3, &["hang"]);
+    expect_refusal(&k, "unequal", 4, 3, &["hang"]);
+    assert!(run(&k, "early_return", 1, Mode::InOrder).0.is_ok());
     let (input, mut out) = (input(), vec![0; 4096]);
     let failure = Launch::new("passed")
         .blocks(5)
@@ -80,10 +82,7 @@ fn a_barrier_that_some_cores_never_reach_is_a_hang() {
 
 #[test]
 fn without_a_barrier_blocks_run_in_waves() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    let k = compile(include_str!("cores.cpp"));
+    let Some(k) = kernels() else { return };
     let (input, mut out) = (input(), vec![0; 4096]);
     Launch::new("waves")
         .blocks(100)
@@ -97,11 +96,8 @@ fn without_a_barrier_blocks_run_in_waves() {
 
 #[test]
 fn a_failing_core_ends_the_launch() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    expect_refusal("one_fails", 8, 1, &["undefined", "[core 2]"]);
-    let k = compile(include_str!("cores.cpp"));
+    let Some(k) = kernels() else { return };
+    expect_refusal(&k, "one_fails", 8, 1, &["undefined", "[core 2]"]);
     let (input, mut out) = (input(), vec![0; 4096]);
     let failure = Launch::new("passed")
         .blocks(6)
@@ -119,10 +115,7 @@ fn a_failing_core_ends_the_launch() {
 
 #[test]
 fn invalid_launches_are_refused_with_their_values() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    let k = compile(include_str!("cores.cpp"));
+    let Some(k) = kernels() else { return };
     for (launch, piece) in [
         (Launch::new("nothing"), "no kernel named nothing"),
         (Launch::new("waves").blocks(0), "0 blocks"),

@@ -2,7 +2,7 @@
 
 use avsg_sim::cycles::{Prices, Times};
 
-use super::harness::{Failure, Launch, compile, has_cpp_compiler};
+use super::harness::{Failure, Kernels, Launch, compile};
 
 /// No sum of a few of these numbers is a sum of others.
 const PRICES: Prices = Prices {
@@ -24,22 +24,28 @@ const S: usize = 0;
 const V: usize = 1;
 const MTE2: usize = 2;
 
-fn try_timed(name: &str, blocks: u32, prices: &[Prices]) -> Result<Vec<Times>, Failure> {
-    let kernels = compile(include_str!("cycles.cpp"));
-    let mut input = vec![0; 1024];
-    Launch::new(name).blocks(blocks).device(&mut input).run_timed(&kernels, prices)
+fn kernels() -> Option<Kernels> {
+    compile(include_str!("cycles.cpp"))
 }
 
-fn timed(name: &str, blocks: u32) -> Times {
-    try_timed(name, blocks, &[PRICES]).unwrap()[0]
+fn try_timed(
+    k: &Kernels,
+    name: &str,
+    blocks: u32,
+    prices: &[Prices],
+) -> Result<Vec<Times>, Failure> {
+    let mut input = vec![0; 1024];
+    Launch::new(name).blocks(blocks).device(&mut input).run_timed(k, prices)
+}
+
+fn timed(k: &Kernels, name: &str, blocks: u32) -> Times {
+    try_timed(k, name, blocks, &[PRICES]).unwrap()[0]
 }
 
 #[test]
 fn dependent_instructions_follow_each_other() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    let time = timed("chain", 1);
+    let Some(k) = kernels() else { return };
+    let time = timed(&k, "chain", 1);
     // One cycle of issue, three heads, one repeat twice and two once, and a barrier after each.
     assert_eq!(time.total, 1.0 + 3.0 * 1100.0 + 12.0);
     // The work, the barriers, no flag, and the wait for the first instruction's issue.
@@ -49,12 +55,10 @@ fn dependent_instructions_follow_each_other() {
 
 #[test]
 fn a_copy_runs_while_the_vector_unit_works() {
-    if !has_cpp_compiler() {
-        return;
-    }
+    let Some(k) = kernels() else { return };
     let fast = Prices { latency: 0.0, flag: 0.0, ..PRICES };
     let idle = Prices { latency: 0.0, flag: 0.0, dma: 0.0, byte: 0.0, ..PRICES };
-    let times = try_timed("overlap", 1, &[PRICES, fast, idle]).unwrap();
+    let times = try_timed(&k, "overlap", 1, &[PRICES, fast, idle]).unwrap();
     // The copy is issued in cycle 1 and completes after its start, 256 bytes and the latency. The
     // vector unit fills the other buffer meanwhile, waits, adds, and there is a barrier.
     let copied = 1.0 + 300.0 + 128.0 + 40_000.0;
@@ -68,10 +72,8 @@ fn a_copy_runs_while_the_vector_unit_works() {
 
 #[test]
 fn copies_queue_on_their_pipe_and_their_latencies_overlap() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    let time = timed("copies", 1);
+    let Some(k) = kernels() else { return };
+    let time = timed(&k, "copies", 1);
     let first = 1.0 + 2.0 * 300.0 + 128.0 + 256.0 + 40_000.0 + 1000.0;
     assert_eq!(time.phases[0].elapsed, first);
     assert_eq!(time.phases[1].elapsed, 1.0 + 300.0 + 128.0 + 40_000.0 + 1000.0);
@@ -80,10 +82,8 @@ fn copies_queue_on_their_pipe_and_their_latencies_overlap() {
 
 #[test]
 fn flags_carry_times_between_units() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    let time = timed("scalars", 1);
+    let Some(k) = kernels() else { return };
+    let time = timed(&k, "scalars", 1);
     // Eight accesses and a flag's issue; a flag, an instruction, a flag; two accesses, and a barrier.
     // The waits are issued meanwhile.
     let set = 80.0 + 1.0;
@@ -94,16 +94,14 @@ fn flags_carry_times_between_units() {
     let waited = 5000.0 + 103.0 + 5000.0 - 4.0;
     assert_eq!(time.phases[0].spent[S][2], waited);
     // A flag that was set in cycle 104 delays nothing in cycle 6002.
-    assert_eq!(timed("early_flag", 1).total, 2.0 + 6000.0 + 1.0 + 10.0 + 1.0 + 1000.0);
+    assert_eq!(timed(&k, "early_flag", 1).total, 2.0 + 6000.0 + 1.0 + 10.0 + 1.0 + 1000.0);
 }
 
 #[test]
 fn cores_leave_sync_all_together() {
-    if !has_cpp_compiler() {
-        return;
-    }
+    let Some(k) = kernels() else { return };
     for blocks in [1, 2, 5] {
-        let time = timed("meet", blocks);
+        let time = timed(&k, "meet", blocks);
         // The slowest core accesses UB 5 times per block, then issues the barrier over all pipes.
         let round = 50.0 * f64::from(blocks) + 1.0 + 1000.0 + 20_000.0;
         assert_eq!(time.phases[0].elapsed, round, "{blocks}");
@@ -116,10 +114,8 @@ fn cores_leave_sync_all_together() {
 
 #[test]
 fn instructions_take_the_time_of_their_rates() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    let time = timed("rates", 1);
+    let Some(k) = kernels() else { return };
+    let time = timed(&k, "rates", 1);
     for (phase, work) in [
         // A compare of 256 words, a gather of 100 elements, a compaction of 200 words.
         (1, 100.0 + 4.0 * 3.0),
@@ -141,17 +137,16 @@ fn instructions_take_the_time_of_their_rates() {
 
 #[test]
 fn wrong_launches_are_refused() {
-    if !has_cpp_compiler() {
-        return;
-    }
+    let Some(k) = kernels() else { return };
     let refused = |failure: Failure, pieces: &[&str]| {
         assert!(pieces.iter().all(|piece| failure.text.contains(piece)), "{failure:?}");
     };
-    refused(try_timed("phase_16", 1, &[PRICES]).unwrap_err(), &["phase 16", "0..15"]);
-    refused(try_timed("chain", 1, &[PRICES; 33]).unwrap_err(), &["33 sets", "at most 32"]);
-    assert_eq!(try_timed("chain", 1, &[]).unwrap(), [], "a launch without prices runs");
-    assert_eq!(try_timed("chain", 1, &[PRICES; 32]).unwrap().len(), 32);
-    let untimed = compile(&include_str!("cycles.cpp").replace("#define AVSG_SHIM_CYCLES\n", ""));
+    refused(try_timed(&k, "phase_16", 1, &[PRICES]).unwrap_err(), &["phase 16", "0..15"]);
+    refused(try_timed(&k, "chain", 1, &[PRICES; 33]).unwrap_err(), &["33 sets", "at most 32"]);
+    assert_eq!(try_timed(&k, "chain", 1, &[]).unwrap(), [], "a launch without prices runs");
+    assert_eq!(try_timed(&k, "chain", 1, &[PRICES; 32]).unwrap().len(), 32);
+    let untimed = include_str!("cycles.cpp").replace("#define AVSG_SHIM_CYCLES\n", "");
+    let untimed = compile(&untimed).expect("the compiler was found above");
     let mut input = [0; 8];
     let launch = Launch::new("chain").device(&mut input);
     let failure = launch.run_timed(&untimed, &[PRICES]).unwrap_err();

@@ -174,23 +174,6 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::left_out;
-
-    #[test]
-    fn the_committed_trace_has_a_table_of_each_kind() {
-        if left_out() {
-            return;
-        }
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
-        let workload = Workload::recorded(path.as_ref(), &Trace::read(path).unwrap());
-        let section = requests(&[workload]).unwrap();
-        let here = |table: &Table| table.rows.iter().map(|r| r.figures[0].here).collect::<Vec<_>>();
-        let [rates, ablation, start] = [0, 1, 2].map(|table| here(&section.tables[table]));
-        assert!(rates[0] < rates[1] && rates[1] < rates[2] && rates[2] < 100.0, "{rates:?}");
-        assert_eq!((ablation.len(), ablation[3]), (6, rates[2]), "L = 8 is in both tables");
-        assert!(ablation[0] < ablation[3], "{ablation:?}");
-        assert!(start[0] == 0.0 && start.is_sorted(), "{start:?}");
-    }
 
     #[test]
     fn a_trace_whose_buffer_would_be_too_large_is_refused() {

@@ -34,6 +34,15 @@ fn a_recorded_trace_stands_beside_the_synthetic_requests() {
     let adjacent = &sections[1].tables[0].rows[0].figures[0];
     assert!((adjacent.here - adjacent.paper.unwrap()).abs() < 0.05, "{adjacent:?}");
     assert!(sections[0].tables[0].rms(0) < 0.6, "{sections:?}");
+    let here = |table: usize| {
+        let rows = sections[1].tables[table].rows.iter();
+        rows.map(|row| row.figures[0].here).collect::<Vec<f64>>()
+    };
+    let [rates, ablation, start] = [3, 4, 5].map(here);
+    assert!(rates[0] < rates[1] && rates[1] < rates[2] && rates[2] < 100.0, "{rates:?}");
+    assert_eq!((ablation.len(), ablation[3]), (6, rates[2]), "L = 8 is in both tables");
+    assert!(ablation[0] < ablation[3], "{ablation:?}");
+    assert!(start[0] == 0.0 && start.is_sorted(), "{start:?}");
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! The functions for events.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
-use std::ffi::c_void;
-
-use super::{not_null, write_result};
+use super::argument::{Handle, Out};
 use crate::capture::{enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Machine;
-use crate::registry::handle_value;
 use crate::schedule::{WaitGoal, run_until};
 use crate::stream::Event;
 use crate::sys;
@@ -15,46 +12,41 @@ use crate::task::Task;
 
 const KNOWN_FLAGS: u32 = (sys::ACL_EVENT_SYNC | sys::ACL_EVENT_TIME_LINE).unsigned_abs();
 
-pub(super) unsafe fn aclrtCreateEventExWithFlag(
+pub(super) fn aclrtCreateEventExWithFlag(
     machine: &mut Machine,
-    event: *mut *mut c_void,
+    event: Out<Handle>,
     flag: u32,
 ) -> Outcome {
-    not_null(event)?;
+    event.check()?;
     machine.current()?;
     if flag == 0 || flag & !KNOWN_FLAGS != 0 {
         return invalid(format!("event flag {flag:#x} is 0 or has unknown bits"));
     }
     let handle = machine.events.add(Event { flags: flag, ..Event::default() });
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(event, handle as *mut c_void) }
+    event.handle(handle)
 }
 
-pub(super) unsafe fn aclrtDestroyEvent(machine: &mut Machine, event: *mut c_void) -> Outcome {
-    machine.events.remove(handle_value(event)).map(drop)
+pub(super) fn aclrtDestroyEvent(machine: &mut Machine, event: u64) -> Outcome {
+    machine.events.remove(event).map(drop)
 }
 
-pub(super) unsafe fn aclrtRecordEvent(
-    machine: &mut Machine,
-    event: *mut c_void,
-    stream: *mut c_void,
-) -> Outcome {
-    let captured = machine.own_stream(handle_value(stream))?.capture.is_some();
-    let entry = machine.events.get_mut(handle_value(event))?;
+pub(super) fn aclrtRecordEvent(machine: &mut Machine, event: u64, stream: u64) -> Outcome {
+    let captured = machine.own_stream(stream)?.capture.is_some();
+    let entry = machine.events.get_mut(event)?;
     // A captured record counts when the graph is executed.
     let nth = entry.recorded + 1;
     if !captured {
         entry.recorded = nth;
     }
-    enqueue(machine, handle_value(stream), Task::Record { event: handle_value(event), nth })
+    enqueue(machine, stream, Task::Record { event, nth })
 }
 
-pub(super) unsafe fn aclrtSynchronizeEvent(machine: &mut Machine, event: *mut c_void) -> Outcome {
+pub(super) fn aclrtSynchronizeEvent(machine: &mut Machine, event: u64) -> Outcome {
     refuse_blocking(machine, None)?;
-    let nth = machine.events.get(handle_value(event))?.recorded;
-    let goal = WaitGoal::Event(handle_value(event), nth);
+    let nth = machine.events.get(event)?.recorded;
+    let goal = WaitGoal::Event(event, nth);
     run_until(machine, goal, -1, sys::ACL_ERROR_RT_EVENT_SYNC_TIMEOUT)?;
-    let recorded = machine.events.get(handle_value(event))?;
+    let recorded = machine.events.get(event)?;
     // The call reports a failure of the work before the event.
     let stream = recorded.stream;
     match machine.streams.get(stream).ok().and_then(|s| s.failed.clone()) {
@@ -63,14 +55,13 @@ pub(super) unsafe fn aclrtSynchronizeEvent(machine: &mut Machine, event: *mut c_
     }
 }
 
-pub(super) unsafe fn aclrtEventElapsedTime(
+pub(super) fn aclrtEventElapsedTime(
     machine: &mut Machine,
-    ms: *mut f32,
-    start: *mut c_void,
-    end: *mut c_void,
+    ms: Out<f32>,
+    start: u64,
+    end: u64,
 ) -> Outcome {
-    let (start, end) =
-        (machine.events.get(handle_value(start))?, machine.events.get(handle_value(end))?);
+    let (start, end) = (machine.events.get(start)?, machine.events.get(end)?);
     let has_timeline = |e: &Event| e.flags & sys::ACL_EVENT_TIME_LINE.unsigned_abs() != 0;
     let is_complete = |e: &Event| e.recorded > 0 && e.done >= e.recorded;
     if !has_timeline(start) || !has_timeline(end) || !is_complete(start) || !is_complete(end) {
@@ -82,6 +73,5 @@ pub(super) unsafe fn aclrtEventElapsedTime(
         return fail(sys::ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, text);
     }
     let elapsed = end.at.saturating_sub(start.at) as f32 / 1e6;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(ms, elapsed) }
+    ms.write(elapsed)
 }

@@ -1,57 +1,48 @@
 //! The functions for memory, copies and the registration of host memory.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
-use std::ffi::c_void;
-
-use super::{not_null, write_result};
+use super::argument::{Handle, Out};
 use crate::capture::{enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Machine;
-use crate::registry::handle_value;
 use crate::schedule::{self, WaitGoal, run_until};
 use crate::sys;
 use crate::task::Task;
 
-pub(super) unsafe fn aclrtMalloc(
+pub(super) fn aclrtMalloc(
     machine: &mut Machine,
-    at: *mut *mut c_void,
+    at: Out<Handle>,
     bytes: usize,
     policy: i32,
 ) -> Outcome {
-    not_null(at)?;
+    at.check()?;
     let device = machine.device()?;
     if !(0..=7).contains(&policy) {
         return invalid(format!("allocation policy {policy} is not in 0..=7"));
     }
     let address = machine.memory.malloc(bytes, device, machine.options.device_bytes)?;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(at, address as *mut c_void) }
+    at.handle(address)
 }
 
-pub(super) unsafe fn aclrtFree(machine: &mut Machine, at: *mut c_void) -> Outcome {
+pub(super) fn aclrtFree(machine: &mut Machine, at: u64) -> Outcome {
     machine.current()?;
-    let bytes = machine.memory.range_bytes(handle_value(at)).unwrap_or(0);
-    machine.refuse_in_flight(handle_value(at), bytes, false)?;
-    machine.memory.free(handle_value(at))
+    let bytes = machine.memory.range_bytes(at).unwrap_or(0);
+    machine.refuse_in_flight(at, bytes, false)?;
+    machine.memory.free(at)
 }
 
-pub(super) unsafe fn aclrtMallocHost(
-    machine: &mut Machine,
-    at: *mut *mut c_void,
-    bytes: usize,
-) -> Outcome {
-    not_null(at)?;
+pub(super) fn aclrtMallocHost(machine: &mut Machine, at: Out<Handle>, bytes: usize) -> Outcome {
+    at.check()?;
     machine.current()?;
     let address = machine.memory.malloc_host(bytes)?;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(at, address as *mut c_void) }
+    at.handle(address)
 }
 
-pub(super) unsafe fn aclrtFreeHost(machine: &mut Machine, at: *mut c_void) -> Outcome {
+pub(super) fn aclrtFreeHost(machine: &mut Machine, at: u64) -> Outcome {
     machine.current()?;
-    let bytes = machine.memory.pinned_bytes(handle_value(at)).unwrap_or(0);
-    machine.refuse_in_flight(handle_value(at), bytes, false)?;
-    machine.memory.free_host(handle_value(at))
+    let bytes = machine.memory.pinned_bytes(at).unwrap_or(0);
+    machine.refuse_in_flight(at, bytes, false)?;
+    machine.memory.free_host(at)
 }
 
 /// Checks the addresses, the size and the direction of a copy.
@@ -96,11 +87,11 @@ fn check_copy(
     Ok(())
 }
 
-pub(super) unsafe fn aclrtMemcpy(
+pub(super) fn aclrtMemcpy(
     machine: &mut Machine,
-    to: *mut c_void,
+    to: u64,
     max: usize,
-    from: *const c_void,
+    from: u64,
     bytes: usize,
     _kind: i32,
 ) -> Outcome {
@@ -110,43 +101,42 @@ pub(super) unsafe fn aclrtMemcpy(
     }
     // The runtime ignores the kind, as the addresses determine it. The call does not wait for
     // streams.
-    check_copy(machine, handle_value(to), max, handle_value(from), bytes, None)?;
+    check_copy(machine, to, max, from, bytes, None)?;
     refuse_blocking(machine, None)?;
-    schedule::copy(machine, handle_value(to), handle_value(from), bytes)
+    schedule::copy(machine, to, from, bytes)
 }
 
-pub(super) unsafe fn aclrtMemcpyAsync(
+pub(super) fn aclrtMemcpyAsync(
     machine: &mut Machine,
-    to: *mut c_void,
+    to: u64,
     max: usize,
-    from: *const c_void,
+    from: u64,
     bytes: usize,
     kind: i32,
-    stream: *mut c_void,
+    stream: u64,
 ) -> Outcome {
-    machine.own_stream(handle_value(stream))?;
+    machine.own_stream(stream)?;
     if bytes == 0 {
         return Ok(());
     }
-    let (to, from) = (handle_value(to), handle_value(from));
     check_copy(machine, to, max, from, bytes, Some(kind))?;
     let pageable = |at: u64| !machine.memory.is_device(at) && !machine.memory.is_pinned(at, bytes);
     let waits = pageable(to) || pageable(from);
     if waits {
-        refuse_blocking(machine, Some(handle_value(stream)))?;
+        refuse_blocking(machine, Some(stream))?;
     }
-    enqueue(machine, handle_value(stream), Task::Copy { to, from, bytes })?;
+    enqueue(machine, stream, Task::Copy { to, from, bytes })?;
     if waits {
         // A copy of pageable memory returns after the copy is complete.
-        let goal = WaitGoal::Stream(handle_value(stream));
+        let goal = WaitGoal::Stream(stream);
         run_until(machine, goal, -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)?;
     }
     Ok(())
 }
 
-pub(super) unsafe fn aclrtMemset(
+pub(super) fn aclrtMemset(
     machine: &mut Machine,
-    at: *mut c_void,
+    at: u64,
     max: usize,
     value: i32,
     bytes: usize,
@@ -156,37 +146,33 @@ pub(super) unsafe fn aclrtMemset(
         return invalid(format!("{bytes} bytes exceed the destination of {max} bytes"));
     }
     refuse_blocking(machine, None)?;
-    schedule::set(machine, handle_value(at), value as u8, bytes)
+    schedule::set(machine, at, value as u8, bytes)
 }
 
-pub(super) unsafe fn aclrtMemsetAsync(
+pub(super) fn aclrtMemsetAsync(
     machine: &mut Machine,
-    at: *mut c_void,
+    at: u64,
     max: usize,
     value: i32,
     bytes: usize,
-    stream: *mut c_void,
+    stream: u64,
 ) -> Outcome {
-    machine.own_stream(handle_value(stream))?;
+    machine.own_stream(stream)?;
     if bytes > max {
         return invalid(format!("{bytes} bytes exceed the destination of {max} bytes"));
     }
-    machine.memory.device_range(handle_value(at), bytes)?;
-    enqueue(
-        machine,
-        handle_value(stream),
-        Task::Set { at: handle_value(at), value: value as u8, bytes },
-    )
+    machine.memory.device_range(at, bytes)?;
+    enqueue(machine, stream, Task::Set { at, value: value as u8, bytes })
 }
 
-pub(super) unsafe fn aclrtHostRegister(
+pub(super) fn aclrtHostRegister(
     machine: &mut Machine,
-    at: *mut c_void,
+    at: u64,
     bytes: u64,
     kind: i32,
-    device: *mut *mut c_void,
+    device: Out<Handle>,
 ) -> Outcome {
-    not_null(device)?;
+    device.check()?;
     if kind != sys::ACL_HOST_REGISTER_MAPPED {
         return fail(
             sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
@@ -194,16 +180,14 @@ pub(super) unsafe fn aclrtHostRegister(
         );
     }
     let (device_number, cap) = (machine.device()?, machine.options.registration_bytes);
-    let (at, bytes) = (handle_value(at), bytes as usize);
-    let mapped = machine.memory.register(at, bytes, device_number, cap)?;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(device, mapped as *mut c_void) }
+    let mapped = machine.memory.register(at, bytes as usize, device_number, cap)?;
+    device.handle(mapped)
 }
 
-pub(super) unsafe fn aclrtHostUnregister(machine: &mut Machine, at: *mut c_void) -> Outcome {
+pub(super) fn aclrtHostUnregister(machine: &mut Machine, at: u64) -> Outcome {
     machine.current()?;
-    let bytes = machine.memory.registered(handle_value(at)).map_or(0, |r| r.bytes);
+    let bytes = machine.memory.registered(at).map_or(0, |r| r.bytes);
     // Any queued kernel may access registered memory.
-    machine.refuse_in_flight(handle_value(at), bytes, bytes != 0)?;
-    machine.memory.unregister(handle_value(at))
+    machine.refuse_in_flight(at, bytes, bytes != 0)?;
+    machine.memory.unregister(at)
 }

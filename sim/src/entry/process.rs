@@ -1,9 +1,7 @@
 //! The functions for the process and its devices.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
-use std::ffi::c_char;
-
-use super::{not_null, write_result};
+use super::argument::{Out, Text};
 use crate::capture::refuse_blocking;
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Machine;
@@ -11,7 +9,7 @@ use crate::schedule::{WaitGoal, run_until};
 use crate::stream::Context;
 use crate::sys;
 
-pub(super) unsafe fn aclInit(machine: &mut Machine, _config: *const c_char) -> Outcome {
+pub(super) fn aclInit(machine: &mut Machine, _config: Text) -> Outcome {
     if let Some(pair) = machine.unknown_options.first() {
         return invalid(format!(
             "AVSG_SIM contains {pair}, which is not an option of the simulator; see avsg_sim::Options"
@@ -24,12 +22,12 @@ pub(super) unsafe fn aclInit(machine: &mut Machine, _config: *const c_char) -> O
     Ok(())
 }
 
-pub(super) unsafe fn aclrtGetDeviceCount(machine: &mut Machine, count: *mut u32) -> Outcome {
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(count, machine.options.devices) }
+pub(super) fn aclrtGetDeviceCount(machine: &mut Machine, count: Out<u32>) -> Outcome {
+    count.write(machine.options.devices)
 }
 
-fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
+/// Returns the number of a device that exists.
+pub(super) fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
     match u32::try_from(device) {
         Ok(device) if device < machine.options.devices => Ok(device),
         _ => {
@@ -42,7 +40,7 @@ fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
     }
 }
 
-pub(super) unsafe fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outcome {
+pub(super) fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outcome {
     let device = existing_device(machine, device)?;
     if !machine.initialised {
         return invalid("call aclInit first");
@@ -56,7 +54,7 @@ pub(super) unsafe fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outco
     Ok(())
 }
 
-pub(super) unsafe fn aclrtResetDevice(machine: &mut Machine, device: i32) -> Outcome {
+pub(super) fn aclrtResetDevice(machine: &mut Machine, device: i32) -> Outcome {
     let device = existing_device(machine, device)?;
     let Some(&(count, context)) = machine.set.get(&device) else {
         return invalid(format!("device {device} is not set; call aclrtSetDevice first"));
@@ -96,11 +94,11 @@ fn release(machine: &mut Machine, device: u32) {
     }
 }
 
-pub(super) unsafe fn aclGetDeviceCapability(
+pub(super) fn aclGetDeviceCapability(
     machine: &mut Machine,
     device: u32,
     info: i32,
-    value: *mut i64,
+    value: Out<i64>,
 ) -> Outcome {
     existing_device(machine, device as i32)?;
     let result = match info {
@@ -109,35 +107,27 @@ pub(super) unsafe fn aclGetDeviceCapability(
         sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM => i64::from(machine.options.cores),
         _ => return invalid(format!("device capability {info} is not supported")),
     };
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(value, result) }
+    value.write(result)
 }
 
-pub(super) unsafe fn aclrtGetMemInfo(
+pub(super) fn aclrtGetMemInfo(
     machine: &mut Machine,
     _attr: i32,
-    free: *mut usize,
-    total: *mut usize,
+    free: Out<usize>,
+    total: Out<usize>,
 ) -> Outcome {
     machine.current()?;
-    not_null(total)?;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`), here and below.
-    unsafe {
-        write_result(free, machine.options.device_bytes.saturating_sub(machine.memory.used()))?
-    };
-    // SAFETY: the pointer is not null, hence valid by the contract of `entry` (`# Safety`).
-    unsafe { write_result(total, machine.options.device_bytes) }
+    total.check()?;
+    let left = machine.options.device_bytes.saturating_sub(machine.memory.used());
+    free.write(left)?;
+    total.write(machine.options.device_bytes)
 }
 
-pub(super) unsafe fn aclrtSynchronizeDevice(machine: &mut Machine) -> Outcome {
-    // SAFETY: the function takes no pointers.
-    unsafe { aclrtSynchronizeDeviceWithTimeout(machine, -1) }
+pub(super) fn aclrtSynchronizeDevice(machine: &mut Machine) -> Outcome {
+    aclrtSynchronizeDeviceWithTimeout(machine, -1)
 }
 
-pub(super) unsafe fn aclrtSynchronizeDeviceWithTimeout(
-    machine: &mut Machine,
-    timeout: i32,
-) -> Outcome {
+pub(super) fn aclrtSynchronizeDeviceWithTimeout(machine: &mut Machine, timeout: i32) -> Outcome {
     refuse_blocking(machine, None)?;
     let device = machine.device()?;
     run_until(machine, WaitGoal::Device(device), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)

@@ -2,20 +2,18 @@
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
 use std::collections::VecDeque;
-use std::ffi::c_void;
 
-use super::{not_null, write_result};
+use super::argument::{Handle, Out};
 use crate::capture::{self, enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Machine;
-use crate::registry::handle_value;
 use crate::schedule::{WaitGoal, run_until};
 use crate::stream::Stream;
 use crate::sys;
 use crate::task::Task;
 
-pub(super) unsafe fn aclrtCreateStream(machine: &mut Machine, stream: *mut *mut c_void) -> Outcome {
-    not_null(stream)?;
+pub(super) fn aclrtCreateStream(machine: &mut Machine, stream: Out<Handle>) -> Outcome {
+    stream.check()?;
     let context = machine.current()?;
     // One chip has 1984 streams.
     if machine.streams.iter().count() >= 1984 {
@@ -32,66 +30,55 @@ pub(super) unsafe fn aclrtCreateStream(machine: &mut Machine, stream: *mut *mut 
         capture: None,
         cores: None,
     });
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(stream, handle as *mut c_void) }
+    stream.handle(handle)
 }
 
-pub(super) unsafe fn aclrtDestroyStream(machine: &mut Machine, stream: *mut c_void) -> Outcome {
-    let handle = handle_value(stream);
-    if machine.own_stream(handle)?.capture.is_some() {
+pub(super) fn aclrtDestroyStream(machine: &mut Machine, stream: u64) -> Outcome {
+    if machine.own_stream(stream)?.capture.is_some() {
         return fail(sys::ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured");
     }
     // The call waits for the work of the stream and does not report its failure.
     let waited =
-        run_until(machine, WaitGoal::Stream(handle), -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
-    if machine.streams.get(handle)?.queue.is_empty() {
-        return machine.streams.remove(handle).map(drop);
+        run_until(machine, WaitGoal::Stream(stream), -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+    if machine.streams.get(stream)?.queue.is_empty() {
+        return machine.streams.remove(stream).map(drop);
     }
     waited
 }
 
-pub(super) unsafe fn aclrtDestroyStreamForce(
-    machine: &mut Machine,
-    stream: *mut c_void,
-) -> Outcome {
-    machine.own_stream(handle_value(stream))?;
-    machine.streams.remove(handle_value(stream)).map(drop)
+pub(super) fn aclrtDestroyStreamForce(machine: &mut Machine, stream: u64) -> Outcome {
+    machine.own_stream(stream)?;
+    machine.streams.remove(stream).map(drop)
 }
 
-pub(super) unsafe fn aclrtSynchronizeStream(machine: &mut Machine, stream: *mut c_void) -> Outcome {
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { aclrtSynchronizeStreamWithTimeout(machine, stream, -1) }
+pub(super) fn aclrtSynchronizeStream(machine: &mut Machine, stream: u64) -> Outcome {
+    aclrtSynchronizeStreamWithTimeout(machine, stream, -1)
 }
 
-pub(super) unsafe fn aclrtSynchronizeStreamWithTimeout(
+pub(super) fn aclrtSynchronizeStreamWithTimeout(
     machine: &mut Machine,
-    stream: *mut c_void,
+    stream: u64,
     timeout: i32,
 ) -> Outcome {
     // This is the only call that takes a stream of another context.
-    let handle = handle_value(stream);
     machine.current()?;
-    machine.streams.get(handle)?;
+    machine.streams.get(stream)?;
     if timeout == 0 || timeout < -1 {
         return invalid(format!("a timeout of {timeout} ms; pass -1 or at least 1"));
     }
-    refuse_blocking(machine, Some(handle))?;
-    run_until(machine, WaitGoal::Stream(handle), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
+    refuse_blocking(machine, Some(stream))?;
+    run_until(machine, WaitGoal::Stream(stream), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
 }
 
-pub(super) unsafe fn aclrtStreamWaitEvent(
-    machine: &mut Machine,
-    stream: *mut c_void,
-    event: *mut c_void,
-) -> Outcome {
-    machine.own_stream(handle_value(stream))?;
-    let entry = machine.events.get(handle_value(event))?;
+pub(super) fn aclrtStreamWaitEvent(machine: &mut Machine, stream: u64, event: u64) -> Outcome {
+    machine.own_stream(stream)?;
+    let entry = machine.events.get(event)?;
     if entry.flags & sys::ACL_EVENT_SYNC.unsigned_abs() == 0 {
         return invalid("a stream can wait only for an event with the flag ACL_EVENT_SYNC");
     }
     // An event without a record counts as complete.
-    let task = Task::Wait { event: handle_value(event), nth: entry.recorded };
-    enqueue(machine, handle_value(stream), task)
+    let task = Task::Wait { event, nth: entry.recorded };
+    enqueue(machine, stream, task)
 }
 
 /// Refuses all resources except vector cores.
@@ -102,21 +89,20 @@ fn vector_cores(kind: i32) -> Outcome {
     invalid(format!("resource {kind} is not supported; only vector cores have a limit"))
 }
 
-pub(super) unsafe fn aclrtGetStreamResLimit(
+pub(super) fn aclrtGetStreamResLimit(
     machine: &mut Machine,
-    stream: *mut c_void,
+    stream: u64,
     kind: i32,
-    value: *mut u32,
+    value: Out<u32>,
 ) -> Outcome {
     vector_cores(kind)?;
-    let limit = machine.own_stream(handle_value(stream))?.cores;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(value, limit.unwrap_or(machine.options.cores)) }
+    let limit = machine.own_stream(stream)?.cores;
+    value.write(limit.unwrap_or(machine.options.cores))
 }
 
-pub(super) unsafe fn aclrtSetStreamResLimit(
+pub(super) fn aclrtSetStreamResLimit(
     machine: &mut Machine,
-    stream: *mut c_void,
+    stream: u64,
     kind: i32,
     value: u32,
 ) -> Outcome {
@@ -127,50 +113,40 @@ pub(super) unsafe fn aclrtSetStreamResLimit(
             machine.options.cores
         ));
     }
-    machine.own_stream(handle_value(stream))?.cores = Some(value);
+    machine.own_stream(stream)?.cores = Some(value);
     Ok(())
 }
 
-pub(super) unsafe fn aclmdlRICaptureBegin(
-    machine: &mut Machine,
-    stream: *mut c_void,
-    mode: i32,
-) -> Outcome {
-    capture::begin(machine, handle_value(stream), mode)
+pub(super) fn aclmdlRICaptureBegin(machine: &mut Machine, stream: u64, mode: i32) -> Outcome {
+    capture::begin(machine, stream, mode)
 }
 
-pub(super) unsafe fn aclmdlRICaptureEnd(
+pub(super) fn aclmdlRICaptureEnd(
     machine: &mut Machine,
-    stream: *mut c_void,
-    graph: *mut *mut c_void,
+    stream: u64,
+    graph: Out<Handle>,
 ) -> Outcome {
-    not_null(graph)?;
-    let graph_handle = capture::end(machine, handle_value(stream))?;
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(graph, graph_handle as *mut c_void) }
+    graph.check()?;
+    let graph_handle = capture::end(machine, stream)?;
+    graph.handle(graph_handle)
 }
 
-pub(super) unsafe fn aclmdlRICaptureGetInfo(
+pub(super) fn aclmdlRICaptureGetInfo(
     machine: &mut Machine,
-    stream: *mut c_void,
-    status: *mut i32,
-    _graph: *mut *mut c_void,
+    stream: u64,
+    status: Out<i32>,
+    _graph: Out<Handle>,
 ) -> Outcome {
-    let captured = machine.own_stream(handle_value(stream))?.capture.is_some();
+    let captured = machine.own_stream(stream)?.capture.is_some();
     let (active, none) =
         (sys::ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE, sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE);
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(status, if captured { active } else { none }) }
+    status.write(if captured { active } else { none })
 }
 
-pub(super) unsafe fn aclmdlRIExecuteAsync(
-    machine: &mut Machine,
-    graph: *mut c_void,
-    stream: *mut c_void,
-) -> Outcome {
-    capture::replay(machine, handle_value(graph), handle_value(stream))
+pub(super) fn aclmdlRIExecuteAsync(machine: &mut Machine, graph: u64, stream: u64) -> Outcome {
+    capture::replay(machine, graph, stream)
 }
 
-pub(super) unsafe fn aclmdlRIDestroy(machine: &mut Machine, graph: *mut c_void) -> Outcome {
-    machine.graphs.remove(handle_value(graph)).map(drop)
+pub(super) fn aclmdlRIDestroy(machine: &mut Machine, graph: u64) -> Outcome {
+    machine.graphs.remove(graph).map(drop)
 }

@@ -42,16 +42,10 @@ pub enum Place {
 
 /// One effect of a call; a call has a list of them, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Act {
     /// One unit reads and writes memory.
-    Use {
-        /// The unit.
-        pipe: Pipe,
-        /// The places that it reads.
-        reads: Vec<Place>,
-        /// The places that it writes.
-        writes: Vec<Place>,
-    },
+    Use { pipe: Pipe, reads: Vec<Place>, writes: Vec<Place> },
     /// A synchronisation inside of the function.
     Sync(Sync),
     /// Effects that depend on the data: either the first ones happen or the second ones.

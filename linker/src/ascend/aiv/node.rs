@@ -47,51 +47,44 @@ pub enum Step {
 
 /// A loop over a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Loop {
-    /// The name of the loop variable.
     pub variable: &'static str,
-    /// The first value.
     pub from: Expr,
-    /// The end of the loop, exclusive.
     pub bound: Expr,
     /// A condition under which each round starts, if there is one besides the bound.
     pub only: Option<Expr>,
-    /// The change of the variable.
     pub step: Step,
     /// Whether the loop runs at least once for all data.
     pub always: bool,
-    /// The synchronisation before the node.
     pub sync: Vec<Sync>,
-    /// The body.
     pub body: Vec<Node>,
 }
 
 /// A branch on a condition of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct If {
     /// The condition, which reads no memory.
     pub condition: Expr,
-    /// The nodes that run if the condition holds.
     pub body: Vec<Node>,
-    /// The nodes that run if it does not hold.
     pub otherwise: Vec<Node>,
 }
 
 /// A transfer between global memory and UB.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Copy {
     /// Whether the direction is from UB to global memory.
     pub out: bool,
-    /// The operand in UB.
     pub ub: Tensor,
-    /// The operand in global memory.
     pub gm: Global,
-    /// The number of elements.
     pub n: Expr,
 }
 
 /// The operation of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Operation {
     /// Defines a variable.
     Let(String, Expr),
@@ -100,25 +93,9 @@ pub enum Operation {
     /// Assigns a value to a variable.
     Assign(String, Expr),
     /// Defines a variable as an element of a tensor.
-    Read {
-        /// The name of the variable.
-        name: String,
-        /// The type of the variable.
-        ty: Type,
-        /// The tensor.
-        from: Tensor,
-        /// The index of the element.
-        at: Expr,
-    },
+    Read { name: String, ty: Type, from: Tensor, at: Expr },
     /// Assigns a value to an element of a tensor.
-    Write {
-        /// The tensor.
-        to: Tensor,
-        /// The index of the element.
-        at: Expr,
-        /// The value.
-        value: Expr,
-    },
+    Write { to: Tensor, at: Expr, value: Expr },
     /// Defines a variable as the number of elements that the last `Compact` kept.
     Count(String),
     /// Returns a value from a function. Only statements without effects may follow.
@@ -138,8 +115,8 @@ pub enum Operation {
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Call {
-    /// The operation.
     pub operation: Operation,
     /// The synchronisation before the statement.
     pub sync: Vec<Sync>,
@@ -160,12 +137,10 @@ pub enum Outcome {
 
 /// A call of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct FunctionCall {
-    /// The function.
     pub function: &'static Function,
-    /// The arguments.
     pub args: Vec<Argument>,
-    /// The use of the result.
     pub outcome: Outcome,
     /// The words whose blocks it reads by the names of constants.
     pub words: Vec<u32>,
@@ -215,8 +190,8 @@ pub struct Function {
 
 /// The parameters and the statements of a function.
 #[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Definition {
-    /// The parameters, in order.
     pub params: Vec<Param>,
     /// The statements, without synchronisation.
     pub nodes: Vec<Node>,
@@ -224,10 +199,9 @@ pub struct Definition {
 
 /// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Param {
-    /// The name.
     pub name: &'static str,
-    /// The type.
     pub ty: ParamType,
 }
 

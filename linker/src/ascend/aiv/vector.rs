@@ -6,14 +6,11 @@ use crate::expr::Expr;
 
 /// A comparison of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Comparison {
-    /// The lanes are equal.
     Equal,
-    /// The first lane is smaller.
     Less,
-    /// The first lane is not larger.
     LessOrEqual,
-    /// The first lane is not smaller.
     GreaterOrEqual,
     /// The comparison that a parameter of a function names.
     Param(&'static str),
@@ -154,20 +151,14 @@ impl Length {
 
 /// The type of a scalar operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Type {
-    /// A signed 32-bit number.
     I32,
-    /// An unsigned 32-bit number.
     U32,
-    /// An unsigned 16-bit number.
     U16,
-    /// A 16-bit float.
     F16,
-    /// A 32-bit float.
     F32,
-    /// A signed 16-bit number.
     I16,
-    /// An unsigned 64-bit number.
     U64,
     /// A condition.
     Bool,
@@ -175,8 +166,8 @@ pub enum Type {
 
 /// A scalar operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Scalar {
-    /// The value.
     pub value: Expr,
     /// The type that the operand is passed as.
     pub ty: Type,
@@ -191,16 +182,12 @@ impl Scalar {
 
 /// An instruction with its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Vector {
-    /// The kind of instruction.
     pub op: VectorOp,
-    /// The destination.
     pub to: Tensor,
-    /// The sources.
     pub from: Vec<Tensor>,
-    /// The scalar operand.
     pub scalar: Option<Scalar>,
-    /// The number of elements.
     pub over: Length,
 }
 

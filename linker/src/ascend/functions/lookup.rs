@@ -17,7 +17,7 @@ function! {
         let blocks = Tensor::local("blocks", "entry_blocks", Word, 64 * 8);
         let floats = |t: &Tensor| t.clone().viewed_as(View::F32);
         f.duplicate(&entries, (-1).into(), lanes);
-        f.shift_left(&offset, &Tensor::placed("iota", Word, 64), 5, 64);
+        f.shift_left(&offset, Tensor::placed("iota", Word, 64), 5, 64);
         f.select(floats(&entries), &mask, [&index, &entries].map(floats), lanes);
         let groups = Loop::over("base", lanes).step(Step::By(64.into()));
         f.repeat(Loop { always: true, ..groups }, |f, base| {

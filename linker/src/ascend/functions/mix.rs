@@ -15,7 +15,7 @@ function! {
         let [bits, p, q, lanes] = f.numbers(["bits", "p", "q", "lanes"]);
         f.adds(&dst, &dst, -32768, lanes);
         f.when(bits.above(22), |f| {
-            f.and_word(&high, &high, &Tensor::word(WORDS[1]), lanes);
+            f.and_word(&high, &high, Tensor::word(WORDS[1]), lanes);
         });
         f.muls(&dst, &dst, p, lanes);
         f.muls(&high, &high, q, lanes);
@@ -31,7 +31,7 @@ function! {
         let [dst, x] = f.tensors(Word, ["dst", "x"]);
         let [bits, p, q] = f.numbers(["bits", "p", "q"]);
         let (high, lanes) = (f.words("high"), f.number("lanes"));
-        f.and_word(&dst, &x, &Tensor::word(WORDS[0]), lanes);
+        f.and_word(&dst, &x, Tensor::word(WORDS[0]), lanes);
         f.shift_right(&high, &x, 16, lanes);
         f.call(&SUM_OF_PRODUCTS, args![dst, high, bits, p, q, lanes]);
     }

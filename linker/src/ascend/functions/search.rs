@@ -82,7 +82,7 @@ function! {
             f.max(&result, &result, result.at((n - n / 2) * lanes), n / 2 * lanes);
             f.assign(n, n - n / 2);
         });
-        f.and_word(&result, &result, &word("result_word"), count);
+        f.and_word(&result, &result, word("result_word"), count);
         f.adds(&dst, &result, -1, count);
     }
 }
@@ -102,7 +102,7 @@ function! {
             let lanes = f.set("lanes", (count + 7) / 8 * 8);
             let all = f.set("all", LINKS * lanes);
             f.call(&GATHER_LINKS, args![sequence.at(base), link, count, lanes]);
-            f.and_word(&link_slot, &link_slot, &word("slot_word"), all);
+            f.and_word(&link_slot, &link_slot, word("slot_word"), all);
             f.shift_left(&offset, &link_slot, 2, all);
             f.gather(&held, &id, &offset, all);
             f.repeat(Loop::over("nth", LINKS), |f, nth| {
@@ -136,17 +136,17 @@ function! {
             let all = f.set("all", LINKS * lanes);
             let repeats = f.set("repeats", whole_repeats(all.expr()));
             f.call(&GATHER_LINKS, args![sequence.at(base), link, count, lanes]);
-            f.and_word(&mixed, &print, &word("slot_word"), all);
+            f.and_word(&mixed, &print, word("slot_word"), all);
             f.shift_left(&mixed, &mixed, 2, all);
             f.shift_right(&print, &print, Expr::Constant("SLOT_BITS"), all);
             f.gather(&held, &id, &mixed, all);
-            f.and_word(&mixed, &held, &Tensor::word(WORDS[0]), all);
+            f.and_word(&mixed, &held, Tensor::word(WORDS[0]), all);
             f.shift_right(&held, &held, 16, all);
             f.call(&SUM_OF_PRODUCTS, args![mixed, held, Expr::from(32), p, q, all]);
             f.shift_right(&mixed, &mixed, Expr::Constant("FINGERPRINT_SHIFT"), all);
-            f.and_word(&mixed, &mixed, &word("fingerprint_word"), all);
+            f.and_word(&mixed, &mixed, word("fingerprint_word"), all);
             f.compare_equal(&link_mask(), &print, &mixed, repeats);
-            f.not(&link_mask(), &link_mask(), repeats / 16);
+            f.not(link_mask(), link_mask(), repeats / 16);
             f.note("The number of the first such link in its sequence.");
             f.repeat(Loop::over("nth", LINKS), |f, nth| {
                 let number = Scalar::from(link_priority(nth) + nth);
@@ -154,7 +154,7 @@ function! {
             });
             f.call(&SELECT_FIRST_LINK, args![print, print, count, lanes]);
             f.note("The position of that link: first position + number * stride, modulo the links.");
-            f.shift_right(&held, &sequence.at(base), LINK_BITS, count);
+            f.shift_right(&held, sequence.at(base), LINK_BITS, count);
             f.adds(&mixed, sequence.at(base), 0, count);
             f.mul(&held, &held, &print, count);
             f.and_word(&mixed, &mixed, &position, count);

@@ -20,7 +20,7 @@ function! {
         f.repeat(Loop::over("base", SLOTS).step(Step::By(LIFE_TILE)), |f, base| {
             let at_most = (Comparison::LessOrEqual, half(t));
             f.compares(&mask, life.at(base), at_most, LIFE_TILE);
-            f.compact(&below, &life.at(base), &mask, LIFE_TILE);
+            f.compact(&below, life.at(base), &mask, LIFE_TILE);
             let kept = f.kept();
             f.assign(n, n + kept);
         });

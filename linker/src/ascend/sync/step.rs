@@ -7,7 +7,6 @@ use crate::ascend::aiv::{Pipe, Sync};
 pub enum NumberedAct {
     /// One unit touches places. Each is a number, and whether the unit writes there.
     Use {
-        /// The unit.
         pipe: Pipe,
         /// The places that it touches.
         touched: Vec<(usize, bool)>,
@@ -21,14 +20,11 @@ pub enum NumberedAct {
 /// A statement, a loop or a branch.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A statement.
     Call {
-        /// The effects.
         acts: Vec<NumberedAct>,
         /// The synchronisation before it.
         sync: Vec<Sync>,
     },
-    /// A loop.
     Loop {
         /// Whether the loop runs at least once for all data.
         always: bool,
@@ -36,10 +32,8 @@ pub enum Step {
         short: bool,
         /// The synchronisation before it.
         sync: Vec<Sync>,
-        /// The body.
         body: Vec<Step>,
     },
-    /// A branch.
     If {
         /// The steps that run if the condition holds.
         body: Vec<Step>,

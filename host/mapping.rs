@@ -179,6 +179,10 @@ impl Mapping {
     /// Returns the bytes that the kernel maps by transparent hugepages at the moment, as `smaps`
     /// counts them.
     pub(crate) fn huge_bytes(&self) -> usize {
+        // `smaps` of a process with many mappings takes milliseconds.
+        if self.len < MIB2 {
+            return 0;
+        }
         let start = self.ptr().addr();
         let smaps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
         huge_bytes_in(&smaps, start, start + self.len).min(self.len)

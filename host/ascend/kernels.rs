@@ -139,7 +139,7 @@ fn embedded_code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'stat
         _ if simulated => {
             // An embedded geometry runs the kernels for its most tokens, as on a device.
             let text = simulated::text(embedded.map_or(params, |embedded| &embedded.params))?;
-            Ok(std::array::from_fn(|_| text.clone().into_bytes().into()))
+            Ok(std::array::from_fn(|_| text.as_bytes().to_vec().into()))
         }
         Some(Embedded { objects: Some(objects), .. }) if !simulated => {
             Ok(objects.map(Cow::Borrowed))

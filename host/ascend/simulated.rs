@@ -8,6 +8,7 @@ use std::sync::Arc;
 use avsg_device::params::Params;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
+use spin::Mutex;
 
 use super::acl::{Acl, Context, Source};
 use crate::{Error, Result, invalid};
@@ -26,13 +27,27 @@ pub fn context() -> Result<Arc<Context>> {
     Context::for_device(Arc::new(Acl::open(&source())?), 0)
 }
 
+/// The texts that were made, because the linker takes longer than the rest of an engine's creation. No
+/// call waits for the lock, which another thread may have had when this process was forked.
+static TEXTS: Mutex<Vec<(Params, Arc<str>)>> = Mutex::new(Vec::new());
+
 /// Returns all kernels of a geometry as one text of AscendC.
-pub(super) fn text(params: &Params) -> Result<String> {
+pub(super) fn text(params: &Params) -> Result<Arc<str>> {
+    let known = |texts: &Vec<(Params, Arc<str>)>| {
+        texts.iter().find(|(known, _)| known == params).map(|(_, text)| Arc::clone(text))
+    };
+    if let Some(text) = TEXTS.try_lock().and_then(|texts| known(&texts)) {
+        return Ok(text);
+    }
     let kernels = ascendc(params, Abi::Direct).map_err(|error| {
         invalid!("geometry" is params, but "a vector core cannot run it: {error}";
             "choose fewer slots, a smaller spread or a smaller K")
     })?;
-    Ok(kernels.together())
+    let text: Arc<str> = kernels.together().into();
+    if let Some(mut texts) = TEXTS.try_lock() {
+        texts.push((*params, Arc::clone(&text)));
+    }
+    Ok(text)
 }
 
 /// Compiles files of kernels at once, so that loading them takes no time. Compile errors are reported when
@@ -66,13 +81,13 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     })?;
     let folder = cache.join(format!("kernels-{:016x}", hasher.finish()));
     let file = folder.join("avsg_kernels.cpp");
-    if fs::read_to_string(&file).is_ok_and(|present| present == text) {
+    if fs::read_to_string(&file).is_ok_and(|present| *present == *text) {
         return Ok(file);
     }
     // The file is replaced as a whole, because another process may be reading it.
     let fresh = folder.join(format!("avsg_kernels.cpp.{}", std::process::id()));
     fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&fresh, text))
+        .and_then(|()| fs::write(&fresh, &*text))
         .and_then(|()| fs::rename(&fresh, &file))
         .map_err(|error| {
             let what = format!("kernels in {}", folder.display());

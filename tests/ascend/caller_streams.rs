@@ -13,8 +13,8 @@ use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
 
-use crate::harness;
-use crate::random_workload;
+use crate::harness::{self, fail_next, in_session, seeded};
+use crate::random_workload::{RandomWorkload, in_a_stream, pair_config};
 
 /// Limits the vector cores of a stream, as frameworks do that share the device between streams.
 fn limit_cores(context: &Context, stream: &Stream, cores: u32) {
@@ -30,35 +30,24 @@ fn limit_cores(context: &Context, stream: &Stream, cores: u32) {
 #[test]
 fn steps_in_a_limited_stream_match_the_cpu() {
     for one_launch in [false, true] {
-        let session = Session::new(Options { seed: 6, ..Options::default() });
-        let context = simulated::context().unwrap();
-        let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-        let mut workload = random_workload::with_rust_kernels(&session, &context, 14, one_launch);
-        for cores in [1, 2, 3, 40] {
-            limit_cores(&context, &stream, cores);
-            for _ in 0..4 {
-                workload.next_step();
-                workload.pair.enqueue(stream.raw()).unwrap();
-                stream.synchronize(1000).unwrap();
-                workload.compare();
+        in_a_stream(seeded(6), 14, one_launch, |mut at| {
+            for cores in [1, 2, 3, 40] {
+                limit_cores(at.context, &at.stream, cores);
+                (0..10).for_each(|_| at.step(None));
             }
-        }
-        // A replay uses the limit of its capture, and `other` has no limit.
-        limit_cores(&context, &stream, 2);
-        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
-        for cores in [1, 40] {
-            limit_cores(&context, &stream, cores);
-            workload.next_step();
-            stream.replay(&graph).unwrap();
-            stream.synchronize(1000).unwrap();
-            workload.compare();
-            workload.next_step();
-            workload.pair.enqueue(other.raw()).unwrap();
-            other.synchronize(1000).unwrap();
-            workload.compare();
-        }
-        drop((graph, workload, stream, other, context));
-        assert_eq!(session.leaks(), Vec::<String>::new());
+            // A replay uses the limit of its capture, and `other` has no limit.
+            let other = Stream::new(at.context).unwrap();
+            limit_cores(at.context, &at.stream, 2);
+            let graph = at.capture();
+            for cores in [1, 40] {
+                limit_cores(at.context, &at.stream, cores);
+                at.step(Some(&graph));
+                at.workload.next_step();
+                at.workload.pair.enqueue(other.raw()).unwrap();
+                other.synchronize(1000).unwrap();
+                at.workload.compare();
+            }
+        });
     }
 }
 
@@ -88,34 +77,30 @@ fn an_engine_uses_the_least_of_three_core_limits() {
     for (asked, device, stream_limit, want) in
         [(5, 40, None, 5), (100, 12, None, 12), (100, 12, Some(7), 7), (5, 12, Some(7), 5)]
     {
-        let session = Session::new(Options { cores: device, ..Options::default() });
-        let config = Config { cores: asked, ..Config::new(Params::wide(16, 1, 128), 1) };
-        let kernels = session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
-        let launches = record_launches(&session);
-        let engine = harness::engine(config, &pool(), kernels, false).unwrap();
-        let context = simulated::context().unwrap();
-        let stream = Stream::new(&context).unwrap();
-        if let Some(cores) = stream_limit {
-            limit_cores(&context, &stream, cores);
-        }
-        assert_eq!(engine.config().cores, asked.min(device as usize));
-        let launched = run_queued_step(engine, &context, &stream);
-        let launches = launches.lock().unwrap();
-        let after: Vec<_> = launches[launches.len() - launched..].to_vec();
-        // One core plans a request, so a batch of one request has one block.
-        assert_eq!(after, [("avsg_plan", 1, want as i32), ("avsg_transfer", want, want as i32)]);
-        drop((stream, context));
-        assert_eq!(session.leaks(), Vec::<String>::new());
+        in_session(Options { cores: device, ..Options::default() }, |session, context| {
+            let config = Config { cores: asked, ..Config::new(Params::wide(16, 1, 128), 1) };
+            let kernels = session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+            let launches = record_launches(session);
+            let format = RowFormat::single(64).unwrap();
+            let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 256, format) };
+            let engine = harness::engine(config, &pool, kernels, false).unwrap();
+            let stream = Stream::new(context).unwrap();
+            if let Some(cores) = stream_limit {
+                limit_cores(context, &stream, cores);
+            }
+            assert_eq!(engine.config().cores, asked.min(device as usize));
+            let before = launches.lock().unwrap().len();
+            run_queued_step(engine, context, &stream);
+            let after = launches.lock().unwrap()[before..].to_vec();
+            // One core plans a request, so a batch of one request has one block.
+            let cores = want as i32;
+            assert_eq!(after, [("avsg_plan", 1, cores), ("avsg_transfer", want, cores)]);
+        });
     }
 }
 
-fn pool() -> PoolConfig {
-    let format = RowFormat::single(64).unwrap();
-    PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 256, format) }
-}
-
-/// Queues one step, waits for it, closes the engine, and returns the number of kernels of the step.
-fn run_queued_step(mut engine: Engine, context: &Arc<Context>, stream: &Stream) -> usize {
+/// Queues one step, waits for it, and closes the engine.
+fn run_queued_step(mut engine: Engine, context: &Arc<Context>, stream: &Stream) {
     let memory = DeviceMemory::zeroed(context, 4096).unwrap();
     let at = DeviceArray { address: memory.address(), len: 16 };
     let batch = DeviceBatch {
@@ -136,7 +121,6 @@ fn run_queued_step(mut engine: Engine, context: &Arc<Context>, stream: &Stream) 
     stream.synchronize(1000).unwrap();
     drop((plan, memory));
     engine.close().unwrap();
-    2
 }
 
 /// Work in a stream of the caller that has not run when the engine is dropped.
@@ -154,44 +138,45 @@ enum PendingWork {
 fn a_pool_stays_registered_while_work_is_queued() {
     for pending in [PendingWork::Queued, PendingWork::Replayed, PendingWork::QueuedAfterFailedDrop]
     {
-        let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
-        let context = simulated::context().unwrap();
-        let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-        let mut workload = random_workload::with_rust_kernels(&session, &context, 15, false);
-        workload.next_step();
-        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
-        let launched = session.launches();
-        match pending {
-            PendingWork::Replayed => other.replay(&graph).unwrap(),
-            _ => workload.pair.enqueue(other.raw()).unwrap(),
-        }
-        if pending == PendingWork::QueuedAfterFailedDrop {
-            let frees = session.calls().iter().filter(|call| **call == "aclrtFree").count();
-            let memory = DeviceMemory::new(&context, 64).unwrap();
-            session.fail("aclrtFree", frees + 1, 507_899);
-            drop(memory);
-        }
-        assert_eq!(session.launches(), launched, "no kernel has run");
-        let before = session.calls().len();
-        drop(workload);
-        let calls = session.calls()[before..].to_vec();
-        let first = |part: &str| calls.iter().position(|call| call.starts_with(part)).unwrap();
-        assert!(first("aclrtSynchronizeDevice") < first("aclrtHostUnregister"), "{calls:?}");
-        assert_eq!(session.launches(), launched + 5, "the drop has waited for the five kernels");
-        assert_eq!(context.take_error().is_err(), pending == PendingWork::QueuedAfterFailedDrop);
-        context.take_error().unwrap();
-        drop((graph, stream, other, context));
-        assert_eq!(session.leaks(), Vec::<String>::new());
+        let options = Options { seed: 3, jitter: 0, ..Options::default() };
+        in_a_stream(options, 15, false, |mut at| {
+            at.workload.next_step();
+            let graph = at.capture();
+            let launched = at.session.launches();
+            match pending {
+                PendingWork::Replayed => at.stream.replay(&graph).unwrap(),
+                _ => at.enqueue(),
+            }
+            if pending == PendingWork::QueuedAfterFailedDrop {
+                let memory = DeviceMemory::new(at.context, 64).unwrap();
+                fail_next(at.session, "aclrtFree", 1);
+                drop(memory);
+            }
+            assert_eq!(at.session.launches(), launched, "no kernel has run");
+            let before = at.session.calls().len();
+            drop(at.workload);
+            let calls = at.session.calls()[before..].to_vec();
+            let first = |part: &str| calls.iter().position(|call| call.starts_with(part)).unwrap();
+            assert!(first("aclrtSynchronizeDevice") < first("aclrtHostUnregister"), "{calls:?}");
+            let waited = at.session.launches() - launched;
+            assert_eq!(waited, 5, "the drop has waited for the five kernels");
+            let failed = at.context.take_error().is_err();
+            assert_eq!(failed, pending == PendingWork::QueuedAfterFailedDrop);
+            at.context.take_error().unwrap();
+        });
     }
 }
 
 /// If queued work never ends, the pool stays registered and mapped, and an error says so.
 #[test]
 fn a_pool_in_use_by_a_hanging_kernel_is_never_unmapped() {
+    // The registration that stays counts as a leak.
     let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
     let context = simulated::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut workload = random_workload::with_rust_kernels(&session, &context, 15, false);
+    let config = pair_config(5, false);
+    let kernels = harness::install_kernels(&session, &config.engine_config());
+    let mut workload = RandomWorkload::new(&config, &context, kernels, 15);
     workload.next_step();
     session.hang(session.launches() + 2);
     workload.pair.enqueue(stream.raw()).unwrap();

@@ -3,39 +3,24 @@
 
 use std::time::Duration;
 
-use avsg::ascend::acl::Stream;
-use avsg::device::params::Params;
 use avsg::device::state::header;
-use avsg::engine::{Config, Engine, Fresh, Indexers, Load, MachineChoice, Stats};
+use avsg::engine::{Config, Engine, Fresh, Indexers, Load, Stats};
 use avsg::plan::Plan;
-use avsg::pool::HostPool;
-use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::{exact, fixture};
 
-use crate::harness::on_both_devices;
+use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
+use crate::small::{self, K, ROW, SLOTS, check, one_request, pool};
 
-const K: usize = 24;
-const SLOTS: usize = 128;
-const ROW: usize = 64;
-
-/// Returns a configuration of two layers with an indexer each.
+/// Returns a configuration of two layers with one indexer.
 fn config() -> Config {
-    let indexers = Indexers::per_layer(2).unwrap();
-    let params = Params::wide(K as u32, 2, SLOTS as u32);
-    Config { cores: 3, machine: MachineChoice::Emu, indexers, ..Config::new(params, 2) }
+    small::config(2)
 }
 
-/// Returns the same with one indexer for both layers.
-fn one_indexer() -> Config {
-    Config { indexers: Indexers::default(), ..config() }
-}
-
-fn pool() -> HostPool {
-    fixture::pool(2, 600, RowFormat::single(ROW).unwrap())
+/// Returns the same with an indexer for each layer.
+fn two_indexers() -> Config {
+    Config { indexers: Indexers::per_layer(2).unwrap(), ..config() }
 }
 
 /// Returns a batch of both states with one row each, of every third id from `first` on.
@@ -48,19 +33,13 @@ fn batch(indexer: usize, first: [i32; 2]) -> OwnedBatch {
     owned
 }
 
-/// Checks the slots of a batch in one layer.
-fn check(engine: &Engine, plan: &Plan, owned: &OwnedBatch, layer: usize) {
-    let checked = exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
-    assert_eq!(checked, owned.rows() * K);
-}
-
 fn missed(plan: &Plan) -> [Vec<i32>; 2] {
     [0, 1].map(|request| plan.misses(request).id.to_vec())
 }
 
 #[test]
 fn a_discarded_plan_is_missed_again_and_earlier_ids_are_not() {
-    on_both_devices(&config(), pool, |engine, _, _| {
+    on_both_devices(&two_indexers(), pool, |engine| {
         let mut plan = engine.new_plan(2, 2).unwrap();
         engine.step(&batch(0, [0, 0]).batch(), &mut plan, 0, None).unwrap();
         // State 0 keeps half of its ids, and state 1 all of them.
@@ -70,10 +49,8 @@ fn a_discarded_plan_is_missed_again_and_earlier_ids_are_not() {
         assert_eq!([first[0].len(), first[1].len()], [K / 2, 0]);
         engine.discard(&mut plan).unwrap();
         assert_eq!((plan.requests(), plan.number()), (0, 0));
-        let text = engine.transfer(&mut plan, 0, None).unwrap_err().to_string();
-        assert!(text.contains("plan is empty"), "{text}");
-        let text = engine.discard(&mut plan).unwrap_err().to_string();
-        assert!(text.contains("plan is empty"), "{text}");
+        expect_refusal(engine.transfer(&mut plan, 0, None), &["plan is empty"]);
+        expect_refusal(engine.discard(&mut plan), &["plan is empty"]);
         engine.step(&next.batch(), &mut plan, 0, None).unwrap();
         assert_eq!(missed(&plan), first);
         check(engine, &plan, &next, 0);
@@ -87,7 +64,7 @@ fn a_discarded_plan_is_missed_again_and_earlier_ids_are_not() {
 
 #[test]
 fn a_plan_that_some_layers_have_taken_can_be_discarded() {
-    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+    on_both_devices(&config(), pool, |engine| {
         let mut plan = engine.new_plan(2, 2).unwrap();
         let start = batch(0, [0, 0]);
         engine.step(&start.batch(), &mut plan, 0, None).unwrap();
@@ -106,7 +83,7 @@ fn a_plan_that_some_layers_have_taken_can_be_discarded() {
 
 #[test]
 fn plans_are_discarded_from_the_newest_on() {
-    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+    on_both_devices(&config(), pool, |engine| {
         let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
         let firsts = [[0, 0], [90, 0], [90, 0], [200, 0]];
         for (plan, first) in plans.iter_mut().zip(firsts) {
@@ -114,8 +91,7 @@ fn plans_are_discarded_from_the_newest_on() {
         }
         let tables = [0, 1].map(|state| engine.table(state).to_vec());
         // Plan 2 missed nothing, but it may rely on the rows of plan 1.
-        let text = engine.discard(&mut plans[1]).unwrap_err().to_string();
-        assert!(text.contains("plan number is 2") && text.contains("plan 4 of state 0"), "{text}");
+        expect_refusal(engine.discard(&mut plans[1]), &["plan number is 2", "plan 4 of state 0"]);
         assert!((0..2).all(|state| engine.table(state) == tables[state]));
         assert_eq!(plans[1].requests(), 2, "a refused plan is kept");
         for at in [3, 2, 1] {
@@ -132,21 +108,19 @@ fn plans_are_discarded_from_the_newest_on() {
         // After a plan of the state that missed nothing, the older plan stays.
         let [_, plan, later, _] = &mut plans;
         engine.plan(&owned.batch(), later).unwrap();
-        let text = engine.discard(plan).unwrap_err().to_string();
-        assert!(text.contains("newest plan first"), "{text}");
+        expect_refusal(engine.discard(plan), &["newest plan first"]);
         engine.discard(later).unwrap();
         engine.discard(plan).unwrap();
-        let other = Engine::new(one_indexer(), pool()).unwrap();
+        let other = Engine::new(config(), pool()).unwrap();
         let mut foreign = other.new_plan(2, 2).unwrap();
-        let text = engine.discard(&mut foreign).unwrap_err().to_string();
-        assert!(text.contains("plan is foreign"), "{text}");
+        expect_refusal(engine.discard(&mut foreign), &["plan is foreign"]);
     });
 }
 
 /// The table of the newest plan was cold, so it relies on none of the plans before.
 #[test]
 fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
-    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+    on_both_devices(&config(), pool, |engine| {
         let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
         for (plan, (first, generation)) in plans.iter_mut().zip([(0, 1), (90, 1), (200, 2)]) {
             let mut owned = batch(0, [first, first]);
@@ -166,38 +140,13 @@ fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
 }
 
 #[test]
-fn random_discards_leave_every_later_step_exact() {
-    on_both_devices(&one_indexer(), pool, |engine, _, _| {
-        let mut random = SplitMix64::new(15);
-        let mut plan = engine.new_plan(4, 2).unwrap();
-        for step in 0..if engine.device() == "cpu" { 400 } else { 60 } {
-            let first = [0, 1].map(|_| random.word() as i32 & 255);
-            let mut owned = batch(0, first);
-            owned.generation = vec![1 + step / 50, 1];
-            engine.plan(&owned.batch(), &mut plan).unwrap();
-            let layers = random.word() % 3;
-            let due = if random.word().is_multiple_of(3) { layers } else { 2 };
-            (0..due).for_each(|layer| engine.transfer(&mut plan, layer as usize, None).unwrap());
-            if due < 2 {
-                engine.discard(&mut plan).unwrap();
-            }
-            (0..if due < 2 { 0 } else { 2 }).for_each(|layer| check(engine, &plan, &owned, layer));
-        }
-    });
-}
-
-#[test]
 fn a_write_that_fails_while_discarding_starts_every_table_cold() {
-    on_both_devices(&config(), pool, |engine, session, _| {
-        if engine.device() == "cpu" {
-            return;
-        }
+    on_ascend(&two_indexers(), pool, |engine, session, _| {
         let mut plan = engine.new_plan(2, 2).unwrap();
         let owned = batch(0, [0, 0]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        let copies = session.calls().iter().filter(|call| **call == "aclrtMemcpy").count();
-        session.fail("aclrtMemcpy", copies + 2, 507_899);
-        assert!(engine.discard(&mut plan).unwrap_err().to_string().contains("aclrtMemcpy"));
+        fail_next(session, "aclrtMemcpy", 2);
+        expect_refusal(engine.discard(&mut plan), &["aclrtMemcpy"]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         assert_eq!(plan.total_misses(), 2 * K);
         check(engine, &plan, &owned, 0);
@@ -206,7 +155,7 @@ fn a_write_that_fails_while_discarding_starts_every_table_cold() {
 
 #[test]
 fn counters_agree_with_the_plans_and_the_tables() {
-    on_both_devices(&config(), pool, |engine, _, _| {
+    on_both_devices(&two_indexers(), pool, |engine| {
         let mut random = SplitMix64::new(7);
         let mut plan = engine.new_plan(2, 2).unwrap();
         let (mut hits, mut misses, mut evictions, mut bytes) = (0, 0, 0, 0);
@@ -247,16 +196,12 @@ fn counters_agree_with_the_plans_and_the_tables() {
 
 #[test]
 fn counters_follow_forks_and_invalidations() {
-    let mut engine = Engine::new(one_indexer(), pool()).unwrap();
+    let mut engine = Engine::new(config(), pool()).unwrap();
     assert_eq!(engine.stats(), Stats::default());
     let mut plan = engine.new_plan(2, 2).unwrap();
     let step = |engine: &mut Engine, plan: &mut Plan, state: i32, generation: i32, first: i32| {
         let before = engine.stats();
-        let mut owned = OwnedBatch::new(K, 0);
-        owned.push(
-            [state, generation, -1, 600],
-            &[(0..K as i32).map(|lane| first + lane).collect()],
-        );
+        let owned = one_request(state, generation, (first..first + K as i32).collect());
         engine.plan(&owned.batch(), plan).unwrap();
         (0..2).for_each(|layer| engine.transfer(plan, layer, None).unwrap());
         let after = engine.stats();
@@ -280,14 +225,13 @@ fn counters_follow_forks_and_invalidations() {
 
 #[test]
 fn appends_and_loads_are_counted() {
-    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+    on_both_devices(&config(), pool, |engine| {
         let mut plan = engine.new_plan(2, 1).unwrap();
         let mut owned = OwnedBatch::new(K, 0);
         owned.push([0, 1, 100, 102], &vec![vec![-1; K]; 2]);
-        let mut rows = FreshRows::new(&RowFormat::single(ROW).unwrap(), 2);
+        let mut rows = FreshRows::new(engine.pool().format(), 2);
         (0..2).for_each(|at| rows.put(at, 100 + at as i32, 9));
-        let parts: Vec<&[u8]> = rows.parts().iter().map(|part| &part[..]).collect();
-        engine.append(&owned.batch(), 1, &Fresh { segments: &parts }).unwrap();
+        engine.append(&owned.batch(), 1, &Fresh { segments: &rows.segments() }).unwrap();
         let stats = engine.stats();
         assert_eq!((stats.appends, stats.appended_bytes), (1, 2 * ROW as u64));
         assert!(stats.append_time > Duration::ZERO);
@@ -304,29 +248,19 @@ fn appends_and_loads_are_counted() {
 
 #[test]
 fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
-    on_both_devices(&one_indexer(), pool, |engine, _, context| {
-        let Some(context) = context else { return };
+    on_ascend(&config(), pool, |engine, _, context| {
         let [mut host, mut queued] = [(); 2].map(|()| engine.new_plan(2, 2).unwrap());
         let owned = batch(0, [0, 0]);
         engine.plan(&owned.batch(), &mut host).unwrap();
         let before = engine.stats();
-        let stream = Stream::new(context).unwrap();
-        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
-        arrays.write(&owned, &[]).unwrap();
-        // SAFETY: the arrays outlive the work, which is waited for below.
-        unsafe {
-            engine.enqueue_plan(&arrays.batch(), &mut queued, stream.raw()).unwrap();
-            engine.enqueue_transfer(&queued, 0, None, stream.raw()).unwrap();
-        }
-        stream.synchronize(10_000).unwrap();
+        plan_in_a_stream(engine, &mut queued, &owned, &[0], context, |_| ());
         let stats = engine.stats();
         assert_eq!((stats.queued, before.queued), (2, 0));
         let counted = |stats: &Stats| (stats.plans, stats.transfers, stats.misses, stats.plan_time);
         assert_eq!(counted(&stats), counted(&before));
-        let text = engine.discard(&mut queued).unwrap_err().to_string();
-        assert!(text.contains("planned in a stream"), "{text}");
+        expect_refusal(engine.discard(&mut queued), &["planned in a stream"]);
         // The queued plan hits what this one missed.
-        let text = engine.discard(&mut host).unwrap_err().to_string();
-        assert!(text.contains("was emptied, or planned in a stream, after it"), "{text}");
+        let parts = ["was emptied, or planned in a stream, after it"];
+        expect_refusal(engine.discard(&mut host), &parts);
     });
 }

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_linker::ascend::toolchain::Toolchain;
 use avsg_linker::bridge::geometries;
-use avsg_sim::{Options, Session, resolve};
+use avsg_sim::{Session, resolve};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 
 use super::engine_pair::{EnginePair, PairConfig};
-use super::harness;
+use super::harness::{count, expect_refusal, in_session, install_kernels, seeded};
 use super::prerequisites;
 use super::random_workload::{self, RandomWorkload};
 
@@ -28,17 +28,11 @@ fn embedded_geometry() -> Params {
     Params { tokens: 1, ..geometries().find(without_pages).expect("S = 4096 fits a vector core") }
 }
 
-fn count(session: &Session, name: &str) -> usize {
-    session.calls().iter().filter(|call| **call == name).count()
-}
-
 #[test]
 fn embedded_kernels_match_the_cpu() {
     if !prerequisites::has_cpp_compiler() {
         return;
     }
-    let session = Session::new(Options { seed: 6, ..Options::default() });
-    let context = simulated::context().unwrap();
     let params = embedded_geometry();
     let (k, rows) = (params.k as usize, 8192);
     let config = PairConfig {
@@ -52,22 +46,22 @@ fn embedded_kernels_match_the_cpu() {
         layers: 1,
         segments: &[64],
         pool_rows: rows,
-        initial_rows: rows,
     };
-    let mut pair = EnginePair::new(&config, &context, None);
-    assert_eq!(count(&session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
-    assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 0);
-    for step in 0..3 {
-        // A third of each step's ids is new, and the last step evicts rows.
-        let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
-        let mut owned = OwnedBatch { blocks: vec![0], block_stride: 1, ..OwnedBatch::new(k, 0) };
-        owned.push([0, 1, -1, rows as i32], &[ids]);
-        pair.upload_step(owned, vec![FreshRows::new(&config.format(), 1)]);
-        pair.step_from_host();
-    }
-    assert!(pair.compared_slots >= 3 * k, "only {} slots were compared", pair.compared_slots);
-    drop((pair, context));
-    assert_eq!(session.leaks(), Vec::<String>::new());
+    in_session(seeded(6), |session, context| {
+        let mut pair = EnginePair::new(&config, context, None);
+        assert_eq!(count(session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
+        assert_eq!(count(session, "aclrtBinaryLoadFromFile"), 0);
+        for step in 0..3 {
+            // A third of each step's ids is new, and the last step evicts rows.
+            let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
+            let mut owned =
+                OwnedBatch { blocks: vec![0], block_stride: 1, ..OwnedBatch::new(k, 0) };
+            owned.push([0, 1, -1, rows as i32], &[ids]);
+            pair.upload_step(owned, vec![FreshRows::new(&config.format(), 1)]);
+            pair.step_from_host();
+        }
+        assert!(pair.compared_slots >= 3 * k, "only {} slots were compared", pair.compared_slots);
+    });
 }
 
 /// Resolves the functions of an older runtime, which loads kernels from files only.
@@ -87,7 +81,7 @@ fn an_older_runtime_loads_files_that_are_then_deleted() {
     if !prerequisites::has_cpp_compiler() {
         return;
     }
-    let session = Session::new(Options { seed: 7, ..Options::default() });
+    let session = Session::new(seeded(7));
     // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
     let source = unsafe { Source::process("an older simulator", resolve_older_runtime) };
     let context = Context::for_device(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
@@ -116,36 +110,31 @@ fn create_engine(
     Engine::on_ascend(Config { cores: 2, ..Config::new(params, 1) }, pool, &options)
 }
 
-/// Returns the error with which an engine is refused.
-fn refusal(context: &Arc<Context>, params: Params, kernels: Option<PathBuf>) -> String {
-    create_engine(context, params, kernels).err().expect("an error").to_string()
-}
-
 #[test]
 fn a_failed_load_names_the_call_and_leaks_nothing() {
     if !prerequisites::has_cpp_compiler() {
         return;
     }
     for nth in 1..=5 {
-        let session = Session::new(Options::default());
-        let context = simulated::context().unwrap();
-        session.fail("aclrtBinaryLoadFromData", nth, 507_899);
-        let text = refusal(&context, random_workload::pair_config(2, true).params, None);
-        assert!(text.contains("aclrtBinaryLoadFromData failed with code 507899"), "{text}");
-        drop(context);
-        assert_eq!(session.leaks(), Vec::<String>::new());
+        in_session(seeded(0), |session, context| {
+            session.fail("aclrtBinaryLoadFromData", nth, 507_899);
+            let params = random_workload::pair_config(2, true).params;
+            let parts = ["aclrtBinaryLoadFromData failed with code 507899"];
+            expect_refusal(create_engine(context, params, None), &parts);
+        });
     }
 }
 
 #[test]
 fn a_folder_of_kernels_replaces_the_embedded_ones() {
-    let session = Session::new(Options::default());
-    let context = simulated::context().unwrap();
-    let text = refusal(&context, embedded_geometry(), Some("/nowhere".into()));
-    assert!(text.contains("/nowhere/avsg_plan.o"), "{text}");
-    let kernels = harness::install_kernels(&session, &Config::new(embedded_geometry(), 1));
-    drop(create_engine(&context, embedded_geometry(), Some(kernels)).unwrap());
-    assert_eq!(count(&session, "aclrtBinaryLoadFromData"), 0);
+    in_session(seeded(0), |session, context| {
+        let params = embedded_geometry();
+        let nowhere = create_engine(context, params, Some("/nowhere".into()));
+        expect_refusal(nowhere, &["/nowhere/avsg_plan.o"]);
+        let kernels = install_kernels(session, &Config::new(params, 1));
+        drop(create_engine(context, params, Some(kernels)).unwrap());
+        assert_eq!(count(session, "aclrtBinaryLoadFromData"), 0);
+    });
 }
 
 /// A runtime that is opened by its path counts as a real device, which needs compiled objects.
@@ -154,18 +143,14 @@ fn a_device_without_objects_is_refused_with_a_remedy() {
     let acl = Acl::open(&Source::Path(prerequisites::simulator_library())).unwrap();
     let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let other = Params::wide(12, 1, 128);
-    let text = refusal(&context, other, None);
-    assert!(text.starts_with(&format!("geometry is {other}, but this library has only")), "{text}");
-    for known in geometries() {
-        assert!(text.contains(&known.to_string()), "{known} in {text}");
-    }
-    assert!(text.contains("avsg emit") && text.contains("folder"), "{text}");
+    let remedy = format!("geometry is {other}, but this library has only");
+    let known: Vec<String> = geometries().map(|known| known.to_string()).collect();
+    let mut parts = vec![&remedy[..], "avsg emit", "folder"];
+    parts.extend(known.iter().map(String::as_str));
+    expect_refusal(create_engine(&context, other, None), &parts);
     if Toolchain::find().is_err() {
-        let text = refusal(&context, embedded_geometry(), None);
-        for part in
-            [&embedded_geometry().to_string(), "CANN was not found", "[Wide table", "avsg emit"]
-        {
-            assert!(text.contains(part), "{text}");
-        }
+        let geometry = embedded_geometry().to_string();
+        let parts = [&geometry[..], "CANN was not found", "[Wide table", "avsg emit"];
+        expect_refusal(create_engine(&context, embedded_geometry(), None), &parts);
     }
 }

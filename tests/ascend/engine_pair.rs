@@ -21,9 +21,6 @@ use avsg_testkit::{fixture, memory};
 
 use super::harness::without_scratch;
 
-/// Version of a row that no step has written yet.
-const UNWRITTEN: u32 = 9_999;
-
 /// Configuration of both engines.
 #[derive(Clone, Debug)]
 pub struct PairConfig {
@@ -39,9 +36,8 @@ pub struct PairConfig {
     pub blocks_per_request: usize,
     pub layers: usize,
     pub segments: &'static [usize],
+    /// Rows of each layer, with the layer as their version before the first step.
     pub pool_rows: usize,
-    /// Rows that the pool holds before the first step, with the layer as their version.
-    pub initial_rows: usize,
 }
 
 impl PairConfig {
@@ -68,16 +64,7 @@ impl PairConfig {
     }
 
     fn fill(&self, pool: &HostPool) {
-        fixture::fill(pool, self.pool_rows, |layer, row| {
-            (row as i32, if row < self.initial_rows { layer as u32 } else { UNWRITTEN })
-        });
-    }
-
-    /// Returns a registered pool with the initial rows, which several engines may share.
-    pub fn pool(&self, context: &Arc<Context>) -> RegisteredPool {
-        let pool = RegisteredPool::create(context, &self.pool_config()).unwrap();
-        self.fill(pool.pool());
-        pool
+        fixture::fill(pool, self.pool_rows, |layer, row| (row as i32, layer as u32));
     }
 }
 
@@ -97,30 +84,19 @@ pub struct EnginePair {
     fresh: Vec<FreshRows>,
     pub ascend_result: StepResult,
     pub cpu_result: StepResult,
-    /// Whether no other engine writes to the pool, so that it is compared after each step.
-    pool_is_private: bool,
     /// Slots that were compared so far.
     pub compared_slots: usize,
 }
 
 impl EnginePair {
-    /// Creates a pair with a pool of its own. Without `kernels` the device runs the emitted ones.
+    /// Creates a pair. Without `kernels` the device runs the emitted ones.
     pub fn new(
         config: &PairConfig,
         context: &Arc<Context>,
         kernels: impl Into<Option<PathBuf>>,
     ) -> Self {
-        let pool = config.pool(context);
-        Self { pool_is_private: true, ..Self::with_pool(config, context, kernels, pool) }
-    }
-
-    /// Creates a pair on a pool from [`PairConfig::pool`] that other engines write to as well.
-    pub fn with_pool(
-        config: &PairConfig,
-        context: &Arc<Context>,
-        kernels: impl Into<Option<PathBuf>>,
-        pool: RegisteredPool,
-    ) -> Self {
+        let pool = RegisteredPool::create(context, &config.pool_config()).unwrap();
+        config.fill(pool.pool());
         let options = AscendOptions {
             one_launch: Some(config.one_launch),
             kernels: kernels.into(),
@@ -149,7 +125,6 @@ impl EnginePair {
             fresh: Vec::new(),
             ascend_result: StepResult::default(),
             cpu_result: StepResult::default(),
-            pool_is_private: false,
             compared_slots: 0,
         }
     }
@@ -258,14 +233,11 @@ impl EnginePair {
             let (ascend, cpu) = (parts(self.ascend.table(state)), parts(self.cpu.table(state)));
             assert!(ascend == cpu, "table {state}");
         }
-        if self.pool_is_private {
-            self.compare_pools();
-        }
+        self.compare_pools();
     }
 
-    /// Compares every row of the pools. If other engines write to the pool, they must have
-    /// finished.
-    pub fn compare_pools(&self) {
+    /// Compares every row of the pools.
+    fn compare_pools(&self) {
         let bytes: usize = self.config.segments.iter().sum();
         let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);
         for layer in 0..self.config.layers {

@@ -1,34 +1,24 @@
 //! Failures of the runtime: each call in turn, kernels that hang or raise exceptions, and the loss
 //! of the device.
 
-use avsg::ascend::{RegisteredPool, simulated};
+use avsg::ascend::RegisteredPool;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_sim::{Options, Session};
+use avsg_sim::Session;
 use avsg_testkit::tier;
 
-use crate::harness;
+use crate::harness::{expect_refusal, fail_next, in_session, install_kernels, seeded};
 use crate::scenario::{self, Outcome, run};
 
-fn session() -> Session {
-    Session::new(Options { seed: 5, ..Options::default() })
-}
-
-/// Runs the scenario in one launch per step with the faults that `inject` orders. Returns the
-/// outcome and the calls of the runtime.
-fn run_with_faults(retries: usize, inject: impl FnOnce(&Session)) -> (Outcome, Vec<&'static str>) {
-    run_launches_with_faults(retries, true, inject)
-}
-
 /// Runs the scenario in one or two launches per step with the faults that `inject` orders, and
-/// checks that no resource leaks.
-fn run_launches_with_faults(
+/// checks that no resource leaks. Returns the outcome and the calls of the runtime.
+fn run_with_faults(
     retries: usize,
     one_launch: bool,
     inject: impl FnOnce(&Session),
 ) -> (Outcome, Vec<&'static str>) {
-    let session = session();
-    let kernels = harness::install_kernels(&session, &scenario::config());
+    let session = Session::new(seeded(5));
+    let kernels = install_kernels(&session, &scenario::config());
     inject(&session);
     let outcome = run(kernels, retries, one_launch);
     assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", outcome.errors);
@@ -37,7 +27,7 @@ fn run_launches_with_faults(
 
 #[test]
 fn the_scenario_succeeds_without_faults() {
-    let (outcome, calls) = run_with_faults(0, |_| ());
+    let (outcome, calls) = run_with_faults(0, true, |_| ());
     assert!(outcome.finished && outcome.errors.is_empty(), "{:?}", outcome.errors);
     assert!(outcome.rows >= 2 * 3 * 4 * 6, "{} rows were compared", outcome.rows);
     assert!(calls.len() >= 200, "{} calls", calls.len());
@@ -48,7 +38,7 @@ fn the_scenario_succeeds_without_faults() {
 #[test]
 fn the_engine_recovers_from_each_failed_call() {
     let [one_launch_calls, two_launch_calls] =
-        [true, false].map(|one_launch| run_launches_with_faults(0, one_launch, |_| ()).1);
+        [true, false].map(|one_launch| run_with_faults(0, one_launch, |_| ()).1);
     // The calls before the first launch of a step are the same.
     let differ = one_launch_calls.iter().zip(&two_launch_calls).position(|(a, b)| a != b).unwrap();
     for (one_launch, calls, from) in
@@ -86,8 +76,7 @@ pub fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usiz
 /// created and did all its steps.
 fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
     let code = error_code(at);
-    let (outcome, after) =
-        run_launches_with_faults(6, one_launch, |session| session.fail_any(at + 1, code));
+    let (outcome, after) = run_with_faults(6, one_launch, |session| session.fail_any(at + 1, code));
     assert_eq!(after[at], name, "the calls up to the failure differ");
     let errors = outcome.errors.join("\n");
     let expected = format!("{name} failed with code {code}");
@@ -101,46 +90,39 @@ fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
     outcome.finished
 }
 
-/// If a kernel never ends, the wait times out, the engine reports the loss, and all resources are
-/// released.
+/// If a kernel never ends or raises an exception, the wait fails, the engine reports the loss, and all
+/// resources are released.
 #[test]
-fn a_hanging_kernel_is_reported_and_leaks_nothing() {
-    for (one_launch, nth) in [true, false].into_iter().flat_map(|one_launch| {
-        let session = session();
-        let kernels = harness::install_kernels(&session, &scenario::config());
-        let outcome = run(kernels, 0, one_launch);
+fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
+    for (one_launch, hangs) in [(true, true), (false, true), (true, false), (false, false)] {
+        let session = Session::new(seeded(5));
+        let outcome = run(install_kernels(&session, &scenario::config()), 0, one_launch);
         let launches = session.launches();
+        drop(session);
         assert!(outcome.finished && launches >= 10, "{launches} kernels");
-        (1..=launches).map(move |nth| (one_launch, nth))
-    }) {
-        let (outcome, _) = run_launches_with_faults(2, one_launch, |session| session.hang(nth));
-        let errors = outcome.errors.join("\n");
-        let expected = "aclrtSynchronizeStreamWithTimeout failed with code 507046";
-        assert!(errors.contains(expected) && !outcome.finished, "kernel {nth}: {errors}");
-        // Kernel 1 runs while the engine is created, so no engine can report the loss.
-        assert!(nth == 1 || errors.contains("device state is lost"), "kernel {nth}: {errors}");
-    }
-}
-
-#[test]
-fn an_exception_in_a_kernel_is_reported_and_leaks_nothing() {
-    for nth in 1..=10 {
-        let (outcome, _) =
-            run_with_faults(2, |session| session.raise_exception(nth, nth as u32 % 4));
-        let errors = outcome.errors.join("\n");
-        assert!(
-            errors.contains("code 507035") && errors.contains("block"),
-            "kernel {nth}: {errors}"
-        );
-        assert!(nth == 1 || errors.contains("device state is lost"), "kernel {nth}: {errors}");
+        let parts = match hangs {
+            true => ["aclrtSynchronizeStreamWithTimeout failed with code 507046", ""],
+            false => ["code 507035", "block"],
+        };
+        for nth in 1..=launches {
+            let (outcome, _) = run_with_faults(2, one_launch, |session| match hangs {
+                true => session.hang(nth),
+                false => session.raise_exception(nth, nth as u32 % 4),
+            });
+            let errors = outcome.errors.join("\n");
+            let reported = parts.iter().all(|part| errors.contains(part));
+            assert!(reported && !outcome.finished, "kernel {nth}: {errors}");
+            // Kernel 1 runs while the engine is created, so no engine can report the loss.
+            assert!(nth == 1 || errors.contains("device state is lost"), "kernel {nth}: {errors}");
+        }
     }
 }
 
 #[test]
 fn the_loss_of_the_device_is_reported_at_any_call() {
-    let calls = run_with_faults(0, |_| ()).1.len();
+    let calls = run_with_faults(0, true, |_| ()).1.len();
     for at in (1..calls).step_by(7) {
-        let (outcome, _) = run_with_faults(2, |session| session.lose_device(at));
+        let (outcome, _) = run_with_faults(2, true, |session| session.lose_device(at));
         let errors = outcome.errors.join("\n");
         assert!(errors.contains("code 507899"), "call {at}: {errors}");
     }
@@ -150,26 +132,20 @@ fn the_loss_of_the_device_is_reported_at_any_call() {
 /// kind.
 #[test]
 fn a_pool_uses_pages_that_the_device_registers() {
-    let session = session();
-    let context = simulated::context().unwrap();
-    let format = RowFormat::single(1152).unwrap();
-    let config = PoolConfig { chunk_bytes: 2 << 20, ..PoolConfig::new(1, 8192, format) };
-    let first = RegisteredPool::create(&context, &config).unwrap();
-    let best = first.pool().pages();
-    drop(first);
-    let nth = session.calls().iter().filter(|c| **c == "aclrtHostRegister").count() + 3;
-    session.fail("aclrtHostRegister", nth, 507_899);
-    let second = RegisteredPool::create(&context, &config);
-    match best {
-        Pages::Plain => {
-            let text = second.unwrap_err().to_string();
-            assert!(text.contains("aclrtHostRegister failed with code 507899"), "{text}");
+    in_session(seeded(5), |session, context| {
+        let format = RowFormat::single(1152).unwrap();
+        let config = PoolConfig { chunk_bytes: 2 << 20, ..PoolConfig::new(1, 8192, format) };
+        let best = RegisteredPool::create(context, &config).unwrap().pool().pages();
+        fail_next(session, "aclrtHostRegister", 3);
+        let second = RegisteredPool::create(context, &config);
+        match best {
+            Pages::Plain => {
+                expect_refusal(second, &["aclrtHostRegister failed with code 507899"]);
+            }
+            _ => assert!(
+                second.unwrap().pool().pages() != best,
+                "the pool must use smaller pages than {best}"
+            ),
         }
-        _ => assert!(
-            second.unwrap().pool().pages() != best,
-            "the pool must use smaller pages than {best}"
-        ),
-    }
-    drop(context);
-    assert_eq!(session.leaks(), Vec::<String>::new(), "all registrations are undone");
+    });
 }

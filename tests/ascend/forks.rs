@@ -1,21 +1,21 @@
 //! Copies of states, on the CPU and on the simulated device: a copy hits what the original hits in the
 //! generation that is forked, and has nothing of another one.
 
-use avsg::ascend::acl::Stream;
 use avsg::device::state::header;
 use avsg::engine::Engine;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::device_arrays::DeviceArrays;
 
-use crate::harness::{on_both_devices, without_scratch};
-use crate::restore::{
-    K, SLOTS, config, empty_pool, ids, prefill, rows_of, select, select_of, selection, tokens,
-    with_fresh,
+use crate::harness::{
+    expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream, without_scratch,
 };
+use crate::restore::{
+    append, config, empty_pool, ids, prefill, select, select_of, selection, tokens,
+};
+use crate::small::{K, SLOTS};
 
 #[test]
 fn a_forked_state_hits_what_the_original_hits() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
+    on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);
         let mut plan = engine.new_plan(2, 1).unwrap();
         for (step, indexer) in [(0, 0), (5, 1), (30, 0), (41, 1), (60, 0)] {
@@ -34,8 +34,7 @@ fn a_forked_state_hits_what_the_original_hits() {
             assert_eq!((original[at], copy[at]), (1, 9));
             assert!(original[at + 1..] == copy[at + 1..], "indexer {indexer}");
         }
-        let text = engine.transfer(&mut old, 0, None).unwrap_err().to_string();
-        assert!(text.contains("has the rows of plan"), "{text}");
+        expect_refusal(engine.transfer(&mut old, 0, None), &["has the rows of plan"]);
         // Both go on by themselves: the original's next misses do not reach the copy.
         assert_eq!(select(engine, &mut plan, 1, [2, 9], &ids(41)), Vec::<i32>::new());
         let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -52,18 +51,16 @@ fn a_forked_state_hits_what_the_original_hits() {
 
 #[test]
 fn forks_that_cannot_be_exact_are_refused() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
+    on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);
         let mut plan = engine.new_plan(2, 1).unwrap();
         for (from, to, part) in [(3, 0, "state is 3"), (0, 3, "state is 3"), (1, 1, "state is 1")] {
-            let text = engine.fork(from, 1, to, 1).unwrap_err().to_string();
-            assert!(text.contains(part), "{text}");
+            expect_refusal(engine.fork(from, 1, to, 1), &[part]);
         }
         let owned = selection(0, 1, [0, 1], &ids(3));
         engine.plan(&owned.batch(), &mut plan).unwrap();
         engine.transfer(&mut plan, 1, None).unwrap();
-        let text = engine.fork(0, 1, 2, 1).unwrap_err().to_string();
-        assert!(text.contains("layer 2 lacks the rows of plan 1 for state 0"), "{text}");
+        expect_refusal(engine.fork(0, 1, 2, 1), &["layer 2 lacks the rows of plan 1 for state 0"]);
         // In a generation that has no plan nothing is due.
         engine.fork(0, 2, 2, 3).unwrap();
         engine.transfer(&mut plan, 2, None).unwrap();
@@ -75,15 +72,12 @@ fn forks_that_cannot_be_exact_are_refused() {
 /// Another request takes state 0 in generation 2 and writes its rows, which are those of request 1.
 fn append_before_the_first_plan(engine: &mut Engine) {
     let owned = OwnedBatch { state: vec![-1, 0], generation: vec![1, 2], ..tokens(0, [0, 100]) };
-    for layer in 0..3 {
-        let rows = rows_of(&owned, layer);
-        with_fresh(&rows, |fresh| engine.append(&owned.batch(), layer, fresh).unwrap());
-    }
+    (0..3).for_each(|layer| append(engine, &owned, layer).unwrap());
 }
 
 #[test]
 fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
+    on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);
         let mut plan = engine.new_plan(2, 1).unwrap();
         for indexer in 0..2 {
@@ -111,22 +105,15 @@ fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
 /// The host does not see what a stream plans, but the tables have their generations.
 #[test]
 fn a_fork_after_a_plan_in_a_stream_knows_the_generation() {
-    on_both_devices(&config(), empty_pool, |engine, _, context| {
-        let Some(context) = context else { return };
+    on_ascend(&config(), empty_pool, |engine, _, context| {
         prefill(engine);
         let mut plan = engine.new_plan(2, 1).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [0, 1], &ids(0)).len(), K);
-        let stream = Stream::new(context).unwrap();
-        let owned = selection(1, 1, [0, 2], &ids(9));
-        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
-        arrays.write(&owned, &[]).unwrap();
         let mut queued = engine.new_plan(2, 1).unwrap();
-        // SAFETY: the arrays outlive the work, for which each fork waits.
-        unsafe {
-            engine.enqueue_step(&arrays.batch(), &mut queued, 1, None, stream.raw()).unwrap();
-            engine.enqueue_transfer(&queued, 2, None, stream.raw()).unwrap();
-        }
-        engine.fork(0, 2, 2, 5).unwrap();
+        let owned = selection(1, 1, [0, 2], &ids(9));
+        // The fork waits for the work.
+        let fork = |engine: &mut Engine| engine.fork(0, 2, 2, 5).unwrap();
+        plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, fork);
         assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 5], &ids(9)), Vec::<i32>::new());
         engine.fork(0, 1, 2, 6).unwrap();
         assert_eq!(select_of(engine, &mut plan, 0, 1, [2, 6], &ids(0)), ids(0));
@@ -136,10 +123,7 @@ fn a_fork_after_a_plan_in_a_stream_knows_the_generation() {
 /// Each copy of the runtime that a fork makes fails in turn.
 #[test]
 fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
-    on_both_devices(&config(), empty_pool, |engine, session, _| {
-        if engine.device() == "cpu" {
-            return;
-        }
+    on_ascend(&config(), empty_pool, |engine, session, _| {
         prefill(engine);
         let [mut plan, mut old] = [(); 2].map(|()| engine.new_plan(2, 1).unwrap());
         let mut failed = 0;
@@ -149,12 +133,10 @@ fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
             }
             // State 2 has a plan that layer 0 lacks.
             engine.plan(&selection(0, 0, [2, generation], &ids(77)).batch(), &mut old).unwrap();
-            let copies = session.calls().iter().filter(|call| **call == "aclrtMemcpy").count();
-            session.fail("aclrtMemcpy", copies + generation as usize, 507_899);
+            fail_next(session, "aclrtMemcpy", generation as usize);
             let Err(error) = engine.fork(0, generation, 2, generation + 1000) else { break };
             assert!(error.to_string().contains("aclrtMemcpy"), "{error}");
-            let text = engine.transfer(&mut old, 0, None).unwrap_err().to_string();
-            assert!(text.contains("plan is stale"), "{text}");
+            expect_refusal(engine.transfer(&mut old, 0, None), &["plan is stale"]);
             for indexer in 0..2 {
                 let missed = select(engine, &mut plan, indexer, [2, generation + 1000], &ids(0));
                 assert_eq!(missed, ids(0));

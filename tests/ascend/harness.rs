@@ -1,14 +1,17 @@
-//! Engines on the simulated device.
+//! Sessions of the simulator, engines in them, and what tests expect of calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::Result;
-use avsg::ascend::acl::Context;
+use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::engine::{Config, Engine};
+use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_sim::{Options, Session};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
 
 use super::rust_kernels;
 
@@ -18,33 +21,42 @@ pub fn install_kernels(session: &Session, config: &Config) -> PathBuf {
     session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
-/// Runs a test on an engine on the CPU and on one on the simulated device, which runs the Rust
-/// kernels and must not leak a resource. The test gets the device's context; there is none on the
-/// CPU.
-pub fn on_both_devices(
-    config: &Config,
-    pool: impl Fn() -> HostPool,
-    test: impl Fn(&mut Engine, &Session, Option<&Arc<Context>>),
-) {
-    let session = Session::new(Options { seed: 5, ..Options::default() });
-    test(&mut Engine::new(config.clone(), pool()).unwrap(), &session, None);
-    let kernels = install_kernels(&session, config);
+/// Runs a test in a session of the simulator, in which it must not leak a resource.
+pub fn in_session<T>(options: Options, test: impl FnOnce(&Session, &Arc<Context>) -> T) -> T {
+    let session = Session::new(options);
     let context = simulated::context().unwrap();
-    let pool = RegisteredPool::new(&context, pool()).unwrap();
-    let options = AscendOptions::new(Arc::clone(&context)).with_kernels(kernels);
-    let mut engine = Engine::on_ascend(config.clone(), pool, &options).unwrap();
-    drop(options);
-    test(&mut engine, &session, Some(&context));
+    let result = test(&session, &context);
     drop(context);
-    engine.close().unwrap();
     assert_eq!(session.leaks(), Vec::<String>::new());
+    result
 }
 
-/// Returns a table without the 64 bytes between lifetimes and links, which are scratch space of a
-/// machine.
-pub fn without_scratch(table: &[i32], slots: usize) -> Vec<i32> {
-    let pad = 16 + slots + slots / 4;
-    [&table[..pad], &table[pad + 16..]].concat()
+/// Returns the options of a session with a seed.
+pub fn seeded(seed: u64) -> Options {
+    Options { seed, ..Options::default() }
+}
+
+/// Runs a test on an engine on the CPU and on one on the simulated device, which runs the Rust
+/// kernels.
+pub fn on_both_devices(config: &Config, pool: impl Fn() -> HostPool, test: impl Fn(&mut Engine)) {
+    test(&mut Engine::new(config.clone(), pool()).unwrap());
+    on_ascend(config, pool, |engine, _, _| test(engine));
+}
+
+/// Runs a test on an engine on the simulated device, which runs the Rust kernels.
+pub fn on_ascend(
+    config: &Config,
+    pool: impl FnOnce() -> HostPool,
+    test: impl FnOnce(&mut Engine, &Session, &Arc<Context>),
+) {
+    in_session(seeded(5), |session, context| {
+        let kernels = install_kernels(session, config);
+        let pool = RegisteredPool::new(context, pool()).unwrap();
+        let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
+        let mut engine = Engine::on_ascend(config.clone(), pool, &options).unwrap();
+        test(&mut engine, session, context);
+        engine.close().unwrap();
+    });
 }
 
 /// Creates an engine with a pool of its own. Without `kernels` it loads the kernels that the
@@ -64,4 +76,54 @@ pub fn engine(
         ..AscendOptions::new(context)
     };
     Engine::on_ascend(config, pool, &options)
+}
+
+/// Queues a plan of a batch and its transfers to `layers` in a stream, calls `before_the_wait`, and
+/// waits for the stream.
+pub fn plan_in_a_stream(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    owned: &OwnedBatch,
+    layers: &[usize],
+    context: &Arc<Context>,
+    before_the_wait: impl FnOnce(&mut Engine),
+) {
+    let stream = Stream::new(context).unwrap();
+    let arrays = DeviceArrays::new(context, owned, &[]).unwrap();
+    arrays.write(owned, &[]).unwrap();
+    // SAFETY: the arrays outlive the work, which is waited for below.
+    unsafe {
+        engine.enqueue_plan(&arrays.batch(), plan, stream.raw()).unwrap();
+        for &layer in layers {
+            engine.enqueue_transfer(plan, layer, None, stream.raw()).unwrap();
+        }
+    }
+    before_the_wait(engine);
+    stream.synchronize(60_000).unwrap();
+}
+
+/// Asserts that a call was refused with an error that contains each of `parts`.
+#[track_caller]
+pub fn expect_refusal<T>(result: Result<T>, parts: &[&str]) {
+    let text = result.err().expect("a refusal").to_string();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} in {text:?}");
+    }
+}
+
+/// Returns the number of calls of a function so far.
+pub fn count(session: &Session, call: &str) -> usize {
+    session.calls().iter().filter(|name| **name == call).count()
+}
+
+/// Fails the n-th call of a function from now on, where 1 is the next one.
+pub fn fail_next(session: &Session, call: &str, nth: usize) {
+    session.fail(call, count(session, call) + nth, 507_899);
+}
+
+/// Returns a table without the 64 bytes between lifetimes and links, which are scratch space of a
+/// machine.
+pub fn without_scratch(table: &[i32], slots: usize) -> Vec<i32> {
+    let pad = 16 + slots + slots / 4;
+    [&table[..pad], &table[pad + 16..]].concat()
 }

@@ -2,42 +2,42 @@
 //! those of an engine of its own, every row of every layer is exact, and a plan of one indexer is
 //! refused by the layers of another.
 
-use std::sync::Arc;
-
-use avsg::ascend::acl::{Context, Stream};
-use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, Indexers, MachineChoice};
+use avsg::ascend::acl::Stream;
+use avsg::engine::{Config, Engine, Indexers};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::memory;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::{exact, fixture};
 
-use crate::harness::{on_both_devices, without_scratch};
+use crate::harness::{expect_refusal, on_ascend, on_both_devices, without_scratch};
+use crate::small::{self, K, SLOTS, check};
 
-const K: usize = 24;
 const STATES: usize = 3;
 /// The indexer of each layer: the layers of one indexer need not be adjacent.
 const OF_LAYER: [usize; 4] = [0, 1, 0, 2];
 
 fn config(indexers: Indexers) -> Config {
-    let params = Params::wide(K as u32, 2, 128);
-    Config { cores: 3, machine: MachineChoice::Emu, indexers, ..Config::new(params, STATES) }
+    Config { indexers, ..small::config(STATES) }
 }
 
 fn pool() -> HostPool {
-    fixture::pool(OF_LAYER.len(), 600, RowFormat::single(64).unwrap())
+    small::pool_of(OF_LAYER.len())
 }
 
 fn several() -> Config {
     config(Indexers::of_layers(&OF_LAYER).unwrap())
 }
 
+/// Returns the layers of an indexer.
+fn layers_of(indexer: usize) -> impl Iterator<Item = usize> {
+    (0..OF_LAYER.len()).filter(move |&layer| OF_LAYER[layer] == indexer)
+}
+
 /// Returns a batch of two requests whose ids are those of one indexer in one step.
 fn batch(rng: &mut SplitMix64, step: usize, indexer: usize) -> OwnedBatch {
-    let mut owned = OwnedBatch::new(K, 0);
-    owned.indexer = indexer;
+    let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(K, 0) };
     for request in 0..2 {
         // A state changes its request every seventh step.
         let (state, generation) = ((step + request) % STATES, 1 + step / 7);
@@ -49,17 +49,13 @@ fn batch(rng: &mut SplitMix64, step: usize, indexer: usize) -> OwnedBatch {
     owned
 }
 
-fn check_exact(engine: &Engine, plan: &avsg::plan::Plan, owned: &OwnedBatch, layer: usize) {
-    exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
-}
-
 fn table(engine: &mut Engine, indexer: usize, state: usize) -> Vec<i32> {
-    without_scratch(engine.read_indexer_table(indexer, state).unwrap(), 128)
+    without_scratch(engine.read_indexer_table(indexer, state).unwrap(), SLOTS)
 }
 
 #[test]
 fn each_indexer_has_the_tables_of_an_engine_of_its_own() {
-    on_both_devices(&several(), pool, |engine, _, _| {
+    on_both_devices(&several(), pool, |engine| {
         let mut rng = SplitMix64::new(21);
         let alone = || Engine::new(config(Indexers::default()), pool()).unwrap();
         let mut others = [alone(), alone(), alone()];
@@ -70,17 +66,17 @@ fn each_indexer_has_the_tables_of_an_engine_of_its_own() {
                 others.iter_mut().zip(&mut other_plans).enumerate()
             {
                 let mut owned = batch(&mut rng, step, indexer);
-                let mut layers = (0..OF_LAYER.len()).filter(|&layer| OF_LAYER[layer] == indexer);
+                let mut layers = layers_of(indexer);
                 if step % 2 == 0 {
                     engine.plan(&owned.batch(), &mut plan).unwrap();
                 } else {
                     let first = layers.next().unwrap();
                     engine.step(&owned.batch(), &mut plan, first, None).unwrap();
-                    check_exact(engine, &plan, &owned, first);
+                    check(engine, &plan, &owned, first);
                 }
                 for layer in layers {
                     engine.transfer(&mut plan, layer, None).unwrap();
-                    check_exact(engine, &plan, &owned, layer);
+                    check(engine, &plan, &owned, layer);
                 }
                 assert_eq!(plan.indexer(), indexer);
                 owned.indexer = 0;
@@ -96,16 +92,10 @@ fn each_indexer_has_the_tables_of_an_engine_of_its_own() {
     });
 }
 
-#[track_caller]
-fn expect_refusal<T>(result: avsg::Result<T>, parts: &[&str]) {
-    let text = result.err().expect("a refusal").to_string();
-    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
-}
-
 #[test]
 fn a_plan_of_one_indexer_is_refused_by_the_layers_of_another() {
     const RULE: &str = "plan once per indexer, transfer per layer";
-    on_both_devices(&several(), pool, |engine, _, _| {
+    on_both_devices(&several(), pool, |engine| {
         let mut rng = SplitMix64::new(4);
         let owned = batch(&mut rng, 0, 2);
         let mut plan = engine.new_plan(4, 2).unwrap();
@@ -118,14 +108,14 @@ fn a_plan_of_one_indexer_is_refused_by_the_layers_of_another() {
             assert!(engine.read_indexer_table(2, 0).unwrap() == table, "nothing has changed");
         }
         engine.transfer(&mut plan, 3, None).unwrap();
-        check_exact(engine, &plan, &owned, 3);
+        check(engine, &plan, &owned, 3);
         let mut unknown = owned.clone();
         unknown.indexer = 3;
         expect_refusal(engine.plan(&unknown.batch(), &mut plan), &["indexer is 3", "there are 3"]);
         expect_refusal(engine.read_indexer_table(3, 0), &["indexer is 3"]);
     });
     // An engine with one table for all layers is stepped once per layer, as if each had its own.
-    on_both_devices(&config(Indexers::default()), pool, |engine, _, _| {
+    on_both_devices(&config(Indexers::default()), pool, |engine| {
         let owned = batch(&mut SplitMix64::new(4), 0, 0);
         let mut plan = engine.new_plan(4, 2).unwrap();
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
@@ -136,19 +126,13 @@ fn a_plan_of_one_indexer_is_refused_by_the_layers_of_another() {
 
 #[test]
 fn indexers_are_planned_in_a_stream() {
-    on_both_devices(&several(), pool, |engine, _, context| {
-        let Some(context) = context else { return };
-        stream_steps(engine, context);
-    });
-}
-
-fn stream_steps(engine: &mut Engine, context: &Arc<Context>) {
-    let mut rng = SplitMix64::new(8);
-    let mut cpu = Engine::new(several(), pool()).unwrap();
-    let stream = Stream::new(context).unwrap();
-    let (mut plan, mut cpu_plan) = (engine.new_plan(4, 2).unwrap(), cpu.new_plan(4, 2).unwrap());
-    for step in 0..8 {
-        for indexer in 0..3 {
+    on_ascend(&several(), pool, |engine, _, context| {
+        let mut rng = SplitMix64::new(8);
+        let mut cpu = Engine::new(several(), pool()).unwrap();
+        let stream = Stream::new(context).unwrap();
+        let [mut plan, mut cpu_plan] =
+            [&*engine, &cpu].map(|engine| engine.new_plan(4, 2).unwrap());
+        for (step, indexer) in (0..8).flat_map(|step| (0..3).map(move |indexer| (step, indexer))) {
             let owned = batch(&mut rng, step, indexer);
             let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
             arrays.write(&owned, &[]).unwrap();
@@ -162,20 +146,16 @@ fn stream_steps(engine: &mut Engine, context: &Arc<Context>) {
             }
             stream.synchronize(10_000).unwrap();
             cpu.plan(&owned.batch(), &mut cpu_plan).unwrap();
-            for layer in (0..OF_LAYER.len()).filter(|&layer| OF_LAYER[layer] == indexer) {
+            for layer in layers_of(indexer) {
                 cpu.transfer(&mut cpu_plan, layer, None).unwrap();
-                let (mut ours, mut theirs) = ([0; 64], [0; 64]);
-                for at in 0..STATES * 128 {
-                    engine.buffer().slot_bytes(at / 128, layer, at % 128, &mut ours).unwrap();
-                    cpu.buffer().slot_bytes(at / 128, layer, at % 128, &mut theirs).unwrap();
-                    assert!(ours == theirs, "layer {layer}, slot {at}");
-                }
+                let ours = memory::read_slots(engine, Some(context), layer);
+                assert!(ours == memory::read_slots(&cpu, None, layer), "layer {layer}");
             }
             for state in 0..STATES {
                 assert!(table(engine, indexer, state) == table(&mut cpu, indexer, state));
             }
         }
-    }
+    });
 }
 
 #[test]

@@ -3,17 +3,15 @@
 
 use avsg::ascend::acl::Stream;
 use avsg::device::params::{Params, Table};
-use avsg::engine::{Config, Engine, Indexers, MachineChoice};
+use avsg::engine::{Config, Engine, Indexers};
 use avsg::plan::Plan;
-use avsg::pool::HostPool;
-use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::exact;
 
-use crate::harness::on_both_devices;
+use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices};
+use crate::small::{self, K, ROW, SLOTS, pool};
 
-const K: usize = 24;
 /// Version of a row that was rewritten.
 const REWRITTEN: u32 = 70;
 /// No miss of either state.
@@ -21,17 +19,7 @@ const NONE: [Vec<i32>; 2] = [Vec::new(), Vec::new()];
 
 /// Returns a configuration of two layers with an indexer each.
 fn config() -> Config {
-    let indexers = Indexers::per_layer(2).unwrap();
-    Config {
-        cores: 3,
-        machine: MachineChoice::Emu,
-        indexers,
-        ..Config::new(Params::wide(K as u32, 2, 128), 2)
-    }
-}
-
-fn pool() -> HostPool {
-    fixture::pool(2, 600, RowFormat::single(64).unwrap())
+    Config { indexers: Indexers::per_layer(2).unwrap(), ..small::config(2) }
 }
 
 /// Returns a batch of both states, whose ids are 10, 13, 16 and so on.
@@ -55,7 +43,7 @@ fn step(engine: &mut Engine, plan: &mut Plan, version: impl Fn(i32) -> u32) -> [
 }
 
 fn rewrite(engine: &Engine, ids: impl Iterator<Item = i32>) {
-    let mut row = [0; 64];
+    let mut row = [0; ROW];
     for (id, layer) in ids.flat_map(|id| [(id, 0), (id, 1)]) {
         fill_row(id, layer + REWRITTEN, &mut row);
         engine.pool().write_row(layer as usize, id as usize, &row).unwrap();
@@ -64,7 +52,7 @@ fn rewrite(engine: &Engine, ids: impl Iterator<Item = i32>) {
 
 #[test]
 fn a_rewritten_row_is_copied_again_and_no_other() {
-    on_both_devices(&config(), pool, |engine, _, _| {
+    on_both_devices(&config(), pool, |engine| {
         let mut plan = engine.new_plan(4, 2).unwrap();
         assert_eq!(step(engine, &mut plan, |_| 0).map(|misses| misses.len()), [K, K]);
         assert_eq!(step(engine, &mut plan, |_| 0), NONE);
@@ -105,7 +93,7 @@ fn a_stale_row_shows_without_invalidation() {
 
 #[test]
 fn both_tables_and_both_lifetimes_can_be_invalidated() {
-    let paper = Params::paper(K as u32, 2, 128);
+    let paper = Params::paper(K as u32, 2, SLOTS as u32);
     assert!(matches!(paper.table, Table::Paper { .. }));
     let lifetime = avsg::geometry::frequency(0.9).unwrap();
     for params in [paper, Params { lifetime, ..config().params }] {
@@ -124,7 +112,7 @@ fn both_tables_and_both_lifetimes_can_be_invalidated() {
 
 #[test]
 fn states_and_ids_out_of_range_are_refused() {
-    on_both_devices(&config(), pool, |engine, _, _| {
+    on_both_devices(&config(), pool, |engine| {
         let mut plan = engine.new_plan(4, 2).unwrap();
         step(engine, &mut plan, |_| 0);
         #[expect(clippy::reversed_empty_ranges, reason = "these ranges must be refused")]
@@ -136,8 +124,7 @@ fn states_and_ids_out_of_range_are_refused() {
             (1, 0..(1 << 22) + 1, "0..4194305"),
         ];
         for (state, ids, part) in cases {
-            let text = engine.invalidate(state, ids).unwrap_err().to_string();
-            assert!(text.contains(part), "{part:?} in {text:?}");
+            expect_refusal(engine.invalidate(state, ids), &[part]);
         }
         assert_eq!(step(engine, &mut plan, |_| 0), NONE);
     });
@@ -146,34 +133,28 @@ fn states_and_ids_out_of_range_are_refused() {
 /// The wait reports work of a stream that failed. A wait that is refused in a capture reports none.
 #[test]
 fn a_wait_that_fails_starts_every_table_cold() {
-    on_both_devices(&config(), pool, |engine, session, context| {
-        let Some(context) = context else { return };
+    on_ascend(&config(), pool, |engine, session, context| {
         let mut plan = engine.new_plan(4, 2).unwrap();
         step(engine, &mut plan, |_| 0);
         let stream = Stream::new(context).unwrap();
-        let refused = stream.capture(|| engine.invalidate(0, 19..20).map(drop)).unwrap_err();
-        assert!(refused.to_string().contains("aclrtSynchronizeDevice"), "{refused}");
+        let refused = stream.capture(|| engine.invalidate(0, 19..20).map(drop));
+        expect_refusal(refused, &["aclrtSynchronizeDevice"]);
         assert_eq!(step(engine, &mut plan, |_| 0), NONE);
         let wait = "aclrtSynchronizeDeviceWithTimeout";
-        let waits = session.calls().iter().filter(|call| **call == wait).count();
-        session.fail(wait, waits + 1, 507_899);
-        assert!(engine.invalidate(0, 19..20).unwrap_err().to_string().contains(wait));
+        fail_next(session, wait, 1);
+        expect_refusal(engine.invalidate(0, 19..20), &[wait]);
         assert_eq!(step(engine, &mut plan, |_| 0).map(|misses| misses.len()), [K, K]);
     });
 }
 
 #[test]
 fn a_write_that_fails_starts_every_table_cold() {
-    on_both_devices(&config(), pool, |engine, session, _| {
-        if engine.device() == "cpu" {
-            return;
-        }
+    on_ascend(&config(), pool, |engine, session, _| {
         let mut plan = engine.new_plan(4, 2).unwrap();
         step(engine, &mut plan, |_| 0);
-        let copies = session.calls().iter().filter(|call| **call == "aclrtMemcpy").count();
         // The first copy reads the table, and the second one writes it.
-        session.fail("aclrtMemcpy", copies + 2, 507_899);
-        assert!(engine.invalidate(0, 19..20).unwrap_err().to_string().contains("aclrtMemcpy"));
+        fail_next(session, "aclrtMemcpy", 2);
+        expect_refusal(engine.invalidate(0, 19..20), &["aclrtMemcpy"]);
         assert_eq!(engine.invalidate(0, 19..20).unwrap(), 0, "no table lists an id");
         assert_eq!(step(engine, &mut plan, |_| 0).map(|misses| misses.len()), [K, K]);
     });

@@ -4,21 +4,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use avsg::Result;
 use avsg::ascend::acl::Registration;
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
-use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, MachineChoice};
+use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::engine::{Engine, Fresh};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
-use avsg_sim::{Options, Session};
+use avsg_sim::Options;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::check_row;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-use crate::harness;
+use crate::harness::{self, expect_refusal, in_session, seeded};
+use crate::small::{self, K};
 
-const K: usize = 24;
 const LAYERS: usize = 3;
 const ROWS: usize = 600;
 /// Bytes of the two segments of a row.
@@ -61,11 +61,15 @@ impl Memory {
         self.pages.iter_mut().zip(&self.lens).map(region).collect()
     }
 
-    fn pool(&mut self) -> HostPool {
-        let (regions, config) = (self.regions(), config());
-        let layout = HostLayout { regions: &regions, strides: &self.strides, parts: &self.parts };
+    fn pool(&mut self) -> Result<HostPool> {
+        let regions = self.regions();
+        self.pool_in(&regions)
+    }
+
+    fn pool_in(&self, regions: &[Region]) -> Result<HostPool> {
+        let layout = HostLayout { regions, strides: &self.strides, parts: &self.parts };
         // SAFETY: the memory is never freed, and the test accesses rows only between steps.
-        unsafe { HostPool::from_layout(&config, &layout) }.unwrap()
+        unsafe { HostPool::from_layout(&config(), &layout) }
     }
 }
 
@@ -162,7 +166,7 @@ fn offset(strides: Strides, part: &Part, layer: usize, row: usize) -> usize {
 #[test]
 fn rows_are_where_the_layout_says() {
     for (name, mut memory) in memories() {
-        let pool = memory.pool();
+        let pool = memory.pool().unwrap();
         let regions = memory.regions();
         fixture::fill(&pool, ROWS, |layer, row| (row as i32, layer as u32));
         let mut bytes = [0; 69];
@@ -196,22 +200,17 @@ fn run(engine: &mut Engine) {
     let mut plan = engine.new_plan(4, 2).unwrap();
     let format = RowFormat::segments(&BYTES).unwrap();
     for step in 0..12 {
-        let stable = 500 + 2 * step as i32;
+        let stable = 500 + 2 * step;
         let mut owned = OwnedBatch::new(K, 0);
-        let ids = |first: usize| -> Vec<i32> {
-            let id = |lane| (first * 31 + lane * 23) as i32 % (stable + 2);
-            (0..K).map(id).collect()
+        let ids = |first: i32, below: i32| -> Vec<i32> {
+            (0..K as i32).map(|lane| (first * 31 + lane * 23) % below).collect()
         };
-        owned.push(
-            [1, 1, -1, stable],
-            &[(0..K as i32).map(|lane| (lane * 19 + step as i32) % stable).collect()],
-        );
-        owned.push([0, 1, stable, stable + 2], &[ids(step), ids(step + 3)]);
+        owned.push([1, 1, -1, stable], &[ids(step, stable)]);
+        owned.push([0, 1, stable, stable + 2], &[ids(step, stable + 2), ids(step + 3, stable + 2)]);
         let mut fresh = FreshRows::new(&format, 3);
         for layer in 0..LAYERS {
             (0..2).for_each(|g| fresh.put(1 + g, stable + g as i32, layer as u32));
-            let parts: Vec<&[u8]> = fresh.parts().iter().map(|part| &part[..]).collect();
-            let rows = avsg::engine::Fresh { segments: &parts };
+            let rows = Fresh { segments: &fresh.segments() };
             if layer == 0 {
                 engine.step(&owned.batch(), &mut plan, 0, Some(&rows)).unwrap();
             } else {
@@ -229,17 +228,9 @@ fn run(engine: &mut Engine) {
     }
 }
 
-fn engine_config() -> Config {
-    Config {
-        cores: 3,
-        machine: MachineChoice::Emu,
-        ..Config::new(Params::wide(K as u32, 2, 128), 2)
-    }
-}
-
 /// Returns the pool of a layout, in which rows from 500 on are not written yet.
 fn filled(memory: &mut Memory) -> HostPool {
-    let pool = memory.pool();
+    let pool = memory.pool().unwrap();
     fixture::fill(&pool, 500, |layer, row| (row as i32, layer as u32));
     pool
 }
@@ -248,55 +239,52 @@ fn filled(memory: &mut Memory) -> HostPool {
 fn every_layout_is_exact_on_both_devices() {
     for at in 0..memories().len() {
         let pool = || filled(&mut memories().swap_remove(at).1);
-        harness::on_both_devices(&engine_config(), pool, |engine, _, _| run(engine));
+        harness::on_both_devices(&small::config(2), pool, run);
     }
 }
 
 #[test]
 fn memory_that_the_caller_registered_is_not_registered_again() {
     for (name, mut memory) in memories() {
-        let session = Session::new(Options { seed: 5, ..Options::default() });
-        let kernels = harness::install_kernels(&session, &engine_config());
-        let context = simulated::context().unwrap();
-        let register = |(pages, _): &mut (&'static mut [u8], usize)| {
-            // SAFETY: the memory is never freed.
-            unsafe { Registration::new(&context, pages.as_mut_ptr(), pages.len()) }.unwrap()
-        };
-        let registrations: Vec<Registration> = memory.pages.iter_mut().map(register).collect();
-        let mut regions = memory.regions();
-        for ((region, registration), (_, before)) in
-            regions.iter_mut().zip(&registrations).zip(&memory.pages)
-        {
-            region.device_address = Some(registration.address() + *before as u64);
-        }
-        let layout =
-            HostLayout { regions: &regions, strides: &memory.strides, parts: &memory.parts };
-        // SAFETY: the memory is never freed and stays registered until the engine is closed.
-        let pool = unsafe { HostPool::from_layout(&config(), &layout) }.unwrap();
-        fixture::fill(&pool, 500, |layer, row| (row as i32, layer as u32));
-        assert_eq!(pool.chunks().len(), 0, "{name}: nothing is left to register");
-        let pool = RegisteredPool::new(&context, pool).unwrap();
-        let options = AscendOptions::new(Arc::clone(&context)).with_kernels(kernels);
-        let mut engine = Engine::on_ascend(engine_config(), pool, &options).unwrap();
-        run(&mut engine);
-        engine.close().unwrap();
-        drop((registrations, options, context));
-        assert_eq!(session.leaks(), Vec::<String>::new(), "{name}");
+        in_session(seeded(5), |session, context| {
+            let register = |(pages, _): &mut (&'static mut [u8], usize)| {
+                // SAFETY: the memory is never freed.
+                unsafe { Registration::new(context, pages.as_mut_ptr(), pages.len()) }.unwrap()
+            };
+            let registrations: Vec<Registration> = memory.pages.iter_mut().map(register).collect();
+            let mut regions = memory.regions();
+            for ((region, registration), (_, before)) in
+                regions.iter_mut().zip(&registrations).zip(&memory.pages)
+            {
+                region.device_address = Some(registration.address() + *before as u64);
+            }
+            // The memory stays registered until the engine is closed.
+            let pool = memory.pool_in(&regions).unwrap();
+            fixture::fill(&pool, 500, |layer, row| (row as i32, layer as u32));
+            assert_eq!(pool.chunks().len(), 0, "{name}: nothing is left to register");
+            let pool = RegisteredPool::new(context, pool).unwrap();
+            let config = small::config(2);
+            let kernels = harness::install_kernels(session, &config);
+            let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
+            let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+            run(&mut engine);
+            engine.close().unwrap();
+        });
     }
 }
 
 #[test]
 fn a_weak_registration_is_that_of_one_pool() {
-    let _session = Session::new(Options::default());
-    let context = simulated::context().unwrap();
-    let pool = || Arc::new(fixture::pool(1, 8, RowFormat::single(64).unwrap()));
-    let (first, second) = (pool(), pool());
-    let registered = RegisteredPool::new(&context, first.clone()).unwrap();
-    let weak = registered.downgrade();
-    assert!(weak.upgrade(&second).is_none(), "another pool has other chunks");
-    assert!(weak.upgrade(&first).is_some());
-    drop(registered);
-    assert!(weak.upgrade(&first).is_none() && !weak.is_alive());
+    in_session(Options::default(), |_, context| {
+        let pool = || Arc::new(fixture::pool(1, 8, RowFormat::single(64).unwrap()));
+        let (first, second) = (pool(), pool());
+        let registered = RegisteredPool::new(context, first.clone()).unwrap();
+        let weak = registered.downgrade();
+        assert!(weak.upgrade(&second).is_none(), "another pool has other chunks");
+        assert!(weak.upgrade(&first).is_some());
+        drop(registered);
+        assert!(weak.upgrade(&first).is_none() && !weak.is_alive());
+    });
 }
 
 #[test]
@@ -304,13 +292,7 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
     let refuse = |change: &dyn Fn(&mut Memory), parts: &[&str]| {
         let mut memory = memories().swap_remove(2).1;
         change(&mut memory);
-        let (regions, config) = (memory.regions(), config());
-        let layout =
-            HostLayout { regions: &regions, strides: &memory.strides, parts: &memory.parts };
-        // SAFETY: the memory is never freed, and the pool is refused.
-        let result = unsafe { HostPool::from_layout(&config, &layout) };
-        let text = result.expect_err("a refusal").to_string();
-        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
+        expect_refusal(memory.pool(), parts);
     };
     refuse(&|m| m.parts.truncate(1), &["rows of a part is 0"]);
     refuse(&|m| m.parts[0].layers.end = 2, &["layer is 2, segment 0, row 0", "no part holds it"]);
@@ -357,8 +339,7 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
         // SAFETY: the memory is never freed, and the pool is refused.
         let result =
             unsafe { HostPool::from_layout(&PoolConfig { rows, ..huge.clone() }, &layout) };
-        let message = result.expect_err("a refusal").to_string();
-        assert!(message.contains(text), "{message}");
+        expect_refusal(result, &[text]);
     }
     refuse(
         &|m| {

@@ -2,38 +2,22 @@
 //! transfer gives exact rows. A transfer that would overwrite newer rows, or that relies on slots
 //! that were never filled, is refused.
 
-use avsg::device::params::Params;
-use avsg::engine::{Config, Engine};
+use avsg::engine::Engine;
 use avsg::plan::Plan;
-use avsg::rows::RowFormat;
-use avsg_sim::Session;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::{exact, fixture};
 
-use crate::harness;
+use crate::harness::{self, expect_refusal, fail_next, on_ascend};
+use crate::small::{self, K, check, ids};
 
-const K: usize = 24;
-const LAYERS: usize = 2;
 const STATES: usize = 3;
 
-/// Runs a test on both devices.
-fn on_both_devices(test: impl Fn(&mut Engine, &Session)) {
-    let config = Config { cores: 3, ..Config::new(Params::wide(K as u32, 2, 128), STATES) };
-    let pool = || fixture::pool(LAYERS, 600, RowFormat::single(64).unwrap());
-    harness::on_both_devices(&config, pool, |engine, session, _| test(engine, session));
+fn on_both_devices(test: impl Fn(&mut Engine)) {
+    harness::on_both_devices(&small::config(STATES), small::pool, test);
 }
 
-/// Returns K distinct ids from `first` on, in steps of 17.
-fn ids(first: usize) -> Vec<i32> {
-    (0..K).map(|i| ((first + i * 17) % 500) as i32).collect()
-}
-
-/// Returns a batch of one request with one token.
+/// Returns a batch of one request with one token, of the ids from `first` on.
 fn one_request(state: i32, generation: i32, first: usize) -> OwnedBatch {
-    let mut owned = OwnedBatch::new(K, 0);
-    owned.push([state, generation, -1, 600], &[ids(first)]);
-    owned
+    small::one_request(state, generation, ids(first))
 }
 
 fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
@@ -45,23 +29,12 @@ fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
 /// Transfers a layer of a plan and checks its rows.
 fn transfer_exactly(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, layer: usize) {
     engine.transfer(plan, layer, None).unwrap();
-    check_exact(engine, owned, plan, layer);
-}
-
-/// Checks that a layer holds the rows of a plan.
-fn check_exact(engine: &Engine, owned: &OwnedBatch, plan: &Plan, layer: usize) {
-    exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
-}
-
-#[track_caller]
-fn expect_refusal<T>(result: avsg::Result<T>, parts: &[&str]) {
-    let text = result.err().expect("a refusal").to_string();
-    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
+    check(engine, plan, owned, layer);
 }
 
 #[test]
 fn an_older_plan_after_a_newer_one_is_refused() {
-    on_both_devices(|engine, _| {
+    on_both_devices(|engine| {
         let (a, b) = (one_request(2, 1, 0), one_request(2, 1, 200));
         let (mut old, mut new) = (planned(engine, &a), planned(engine, &b));
         assert_eq!((old.number(), new.number()), (1, 2));
@@ -69,7 +42,7 @@ fn an_older_plan_after_a_newer_one_is_refused() {
         transfer_exactly(engine, &b, &mut new, 0);
         let parts = ["plan number is 1", "layer 0", "plan 2", "state 2", "order in which"];
         expect_refusal(engine.transfer(&mut old, 0, None), &parts);
-        check_exact(engine, &b, &new, 0);
+        check(engine, &new, &b, 0);
         // Each layer has an order of its own: on layer 1 the older plan is still due.
         transfer_exactly(engine, &a, &mut old, 1);
         transfer_exactly(engine, &a, &mut old, 1);
@@ -89,7 +62,7 @@ fn an_older_plan_after_a_newer_one_is_refused() {
 
 #[test]
 fn a_plan_that_relies_on_an_untransferred_plan_is_refused() {
-    on_both_devices(|engine, _| {
+    on_both_devices(|engine| {
         let (a, b) = (one_request(0, 1, 0), one_request(0, 1, 17));
         let (mut old, mut new) = (planned(engine, &a), planned(engine, &b));
         assert!(new.total_misses() < K, "the second plan hits rows that the first one misses");
@@ -104,7 +77,7 @@ fn a_plan_that_relies_on_an_untransferred_plan_is_refused() {
         transfer_exactly(engine, &a, &mut old, 1);
         transfer_exactly(engine, &b, &mut new, 1);
         engine.step(&b.batch(), &mut step, 1, None).unwrap();
-        check_exact(engine, &b, &step, 1);
+        check(engine, &step, &b, 1);
         // Layer 0 received neither plan. A cold start relies on none.
         expect_refusal(
             engine.step(&b.batch(), &mut step, 0, None),
@@ -112,20 +85,20 @@ fn a_plan_that_relies_on_an_untransferred_plan_is_refused() {
         );
         let cold = one_request(0, 2, 17);
         engine.step(&cold.batch(), &mut step, 0, None).unwrap();
-        check_exact(engine, &cold, &step, 0);
+        check(engine, &step, &cold, 0);
     });
 }
 
 #[test]
 fn independent_plans_may_be_transferred_in_any_order() {
-    on_both_devices(|engine, _| {
+    on_both_devices(|engine| {
         // Plans of different states are independent.
         let (a, b) = (one_request(0, 1, 0), one_request(1, 1, 50));
         let (mut first, mut second) = (planned(engine, &a), planned(engine, &b));
         for layer in [1, 0] {
             transfer_exactly(engine, &b, &mut second, layer);
             transfer_exactly(engine, &a, &mut first, layer);
-            check_exact(engine, &b, &second, layer);
+            check(engine, &second, &b, layer);
         }
         // Layer 1 is transferred two steps after layer 0.
         let mut plans: Vec<Plan> = (0..3).map(|_| engine.new_plan(2, 2).unwrap()).collect();
@@ -163,67 +136,15 @@ fn independent_plans_may_be_transferred_in_any_order() {
 /// After a failure every state starts cold, so the next plan relies on no earlier one.
 #[test]
 fn a_failure_starts_a_new_order() {
-    on_both_devices(|engine, session| {
-        if engine.device() == "cpu" {
-            return;
-        }
+    on_ascend(&small::config(STATES), small::pool, |engine, session, _| {
         let (a, b) = (one_request(0, 1, 0), one_request(0, 1, 17));
         let mut old = planned(engine, &a);
-        let launches =
-            session.calls().iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count();
-        session.fail("aclrtLaunchKernelWithConfig", launches + 1, 507_899);
+        fail_next(session, "aclrtLaunchKernelWithConfig", 1);
         assert!(engine.transfer(&mut old, 0, None).is_err());
         expect_refusal(engine.transfer(&mut old, 0, None), &["stale"]);
         let mut plan = engine.new_plan(2, 2).unwrap();
         engine.step(&b.batch(), &mut plan, 1, None).unwrap();
-        check_exact(engine, &b, &plan, 1);
+        check(engine, &plan, &b, 1);
         transfer_exactly(engine, &b, &mut plan, 0);
-    });
-}
-
-/// Runs random plans, transfers and steps. The rows of every permitted one must be exact.
-#[test]
-fn every_permitted_transfer_is_exact() {
-    on_both_devices(|engine, _| {
-        let mut rng = SplitMix64::new(77);
-        let new_plan = |_| (OwnedBatch::new(K, 0), engine.new_plan(2, 2).unwrap());
-        let mut plans: Vec<(OwnedBatch, Plan)> = (0..4).map(new_plan).collect();
-        let (mut permitted, mut refused) = (0, 0);
-        for _ in 0..3000 {
-            let (index, layer) = (rng.below(4), rng.below(LAYERS));
-            let mut owned = OwnedBatch::new(K, 0);
-            let first = rng.below(STATES) as i32;
-            for state in [first, (first + 1) % STATES as i32] {
-                let state = if rng.below(4) == 0 { -1 } else { state };
-                let generation = if rng.below(8) == 0 { rng.below(1 << 20) } else { 1 };
-                let rows = [ids(rng.below(8) * 17), ids(rng.below(500))];
-                owned.push([state, generation as i32, -1, 600], &rows[..rng.below(2)]);
-            }
-            let (planned_batch, plan) = &mut plans[index];
-            let result = match rng.below(8) {
-                0..2 => {
-                    engine.plan(&owned.batch(), plan).unwrap();
-                    *planned_batch = owned;
-                    continue;
-                }
-                2..4 => {
-                    engine.step(&owned.batch(), plan, layer, None).map(|()| *planned_batch = owned)
-                }
-                _ => engine.transfer(plan, layer, None),
-            };
-            match result {
-                Ok(()) => {
-                    let (planned_batch, plan) = &plans[index];
-                    check_exact(engine, planned_batch, plan, layer);
-                    permitted += 1;
-                }
-                Err(error) => {
-                    let text = error.to_string();
-                    assert!(text.contains("plan number is") || text.contains("plan is empty"));
-                    refused += 1;
-                }
-            }
-        }
-        assert!(permitted > 300 && refused > 300, "{permitted} permitted, {refused} refused");
     });
 }

@@ -2,25 +2,30 @@
 //! replayed: each call in turn, and kernels that hang or raise exceptions.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use avsg::Result;
-use avsg::ascend::acl::Stream;
+use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::simulated;
-use avsg::device::params::Params;
-use avsg::engine::{Config, DeviceBatch};
-use avsg::rows::RowFormat;
-use avsg_sim::{Options, Session};
-use avsg_testkit::batch::OwnedBatch;
+use avsg::engine::DeviceBatch;
+use avsg_sim::Session;
 use avsg_testkit::device_arrays::DeviceArrays;
-use avsg_testkit::{exact, fixture};
 
 use crate::faults::{error_code, points_of_failure};
-use crate::harness;
+use crate::harness::{expect_refusal, fail_next, in_session, install_kernels, on_ascend, seeded};
 use crate::random_workload::{RandomWorkload, pair_config};
+use crate::small::{self, K};
 
 /// Milliseconds that a wait for a stream may take.
 const TIMEOUT_MS: i32 = 20;
 const STEPS: usize = 3;
+
+/// Returns a workload on one core.
+fn workload(session: &Session, context: &Arc<Context>, one_launch: bool) -> RandomWorkload {
+    let config = pair_config(1, one_launch);
+    let kernels = install_kernels(session, &config.engine_config());
+    RandomWorkload::new(&config, context, kernels, 17)
+}
 
 /// Errors and calls of a workload.
 struct Outcome {
@@ -59,15 +64,9 @@ impl Retrier<'_> {
 /// Runs three steps, captured once and replayed or queued, with the faults that `inject` orders,
 /// and drops everything. Checks every row and that no resource leaks.
 fn run(one_launch: bool, captured: bool, inject: impl FnOnce(&Session)) -> Outcome {
-    let session = Session::new(Options { seed: 5, ..Options::default() });
+    let session = Session::new(seeded(5));
     let context = simulated::context().unwrap();
-    let config = pair_config(1, one_launch);
-    let mut workload = RandomWorkload::new(
-        &config,
-        &context,
-        harness::install_kernels(&session, &config.engine_config()),
-        17,
-    );
+    let mut workload = workload(&session, &context, one_launch);
     let stream = Stream::new(&context).unwrap();
     let outcome = Outcome { errors: Vec::new(), calls: Vec::new(), spans: Vec::new() };
     let mut retrier = Retrier { session: &session, outcome };
@@ -139,35 +138,27 @@ fn the_engine_recovers_from_each_failed_queued_call() {
 /// do it again, and a discarded capture would never do it although the engine counts it as done.
 #[test]
 fn a_capture_that_would_contain_a_reset_is_refused() {
-    let session = Session::new(Options { seed: 7, ..Options::default() });
-    let context = simulated::context().unwrap();
-    let config = pair_config(1, false);
-    let mut workload = RandomWorkload::new(
-        &config,
-        &context,
-        harness::install_kernels(&session, &config.engine_config()),
-        19,
-    );
-    let stream = Stream::new(&context).unwrap();
-    workload.next_step();
-    let launch = "aclrtLaunchKernelWithConfig";
-    let launches = session.calls().iter().filter(|call| **call == launch).count();
-    // The launch of the plan succeeds and that of the transfer fails.
-    session.fail(launch, launches + 2, 507_899);
-    workload.pair.enqueue(stream.raw()).unwrap_err();
-    stream.synchronize(TIMEOUT_MS).unwrap();
-    let refused = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap_err().to_string();
-    assert!(refused.contains("not reset") && refused.contains("outside of a capture"), "{refused}");
-    workload.pair.enqueue(stream.raw()).unwrap();
-    stream.synchronize(TIMEOUT_MS).unwrap();
-    workload.compare_rows();
-    let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
-    for _ in 0..STEPS {
+    in_session(seeded(7), |session, context| {
+        let mut workload = workload(session, context, false);
+        let stream = Stream::new(context).unwrap();
         workload.next_step();
-        stream.replay(&graph).unwrap();
+        // The launch of the plan succeeds and that of the transfer fails.
+        fail_next(session, "aclrtLaunchKernelWithConfig", 2);
+        workload.pair.enqueue(stream.raw()).unwrap_err();
+        stream.synchronize(TIMEOUT_MS).unwrap();
+        let refused = stream.capture(|| workload.pair.enqueue(stream.raw()));
+        expect_refusal(refused, &["not reset", "outside of a capture"]);
+        workload.pair.enqueue(stream.raw()).unwrap();
         stream.synchronize(TIMEOUT_MS).unwrap();
         workload.compare_rows();
-    }
+        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
+        for _ in 0..STEPS {
+            workload.next_step();
+            stream.replay(&graph).unwrap();
+            stream.synchronize(TIMEOUT_MS).unwrap();
+            workload.compare_rows();
+        }
+    });
 }
 
 /// If a kernel of a captured step raises an exception or never ends, the wait reports it. With new
@@ -177,11 +168,9 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
     for (one_launch, hang) in [(false, true), (true, true), (false, false), (true, false)] {
         let kernels = if one_launch { 4 } else { 5 };
         for nth in 1..=2 * kernels {
-            let session = Session::new(Options { seed: 6, ..Options::default() });
+            let session = Session::new(seeded(6));
             let context = simulated::context().unwrap();
-            let config = pair_config(1, one_launch);
-            let kernels = harness::install_kernels(&session, &config.engine_config());
-            let mut workload = RandomWorkload::new(&config, &context, kernels, 18);
+            let mut workload = workload(&session, &context, one_launch);
             let mut stream = Stream::new(&context).unwrap();
             let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
             let at = session.launches() + nth;
@@ -221,14 +210,9 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
 /// are refused: the plan that was to be overwritten keeps its batch, and every hit stays a hit.
 #[test]
 fn a_call_that_is_refused_in_a_stream_changes_nothing() {
-    const K: usize = 24;
-    let config = Config { cores: 3, ..Config::new(Params::wide(K as u32, 2, 128), 1) };
-    let pool = || fixture::pool(2, 600, RowFormat::single(64).unwrap());
-    harness::on_both_devices(&config, pool, |engine, session, context| {
-        let Some(context) = context else { return };
+    on_ascend(&small::config(1), small::pool, |engine, session, context| {
         let stream = Stream::new(context).unwrap();
-        let mut owned = OwnedBatch::new(K, 0);
-        owned.push([0, 1, -1, 600], &[(0..K as i32).collect()]);
+        let owned = small::one_request(0, 1, small::ids(0));
         let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
         arrays.write(&owned, &[]).unwrap();
         let mut plan = engine.new_plan(2, 1).unwrap();
@@ -236,26 +220,19 @@ fn a_call_that_is_refused_in_a_stream_changes_nothing() {
         let wide = DeviceBatch { ids_stride: 1 << 31, ..arrays.batch() };
         // SAFETY: the call is refused.
         let refused = unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) };
-        let text = refused.unwrap_err().to_string();
-        assert!(text.contains("words of an array is 2147483648"), "{text}");
+        expect_refusal(refused, &["words of an array is 2147483648"]);
         // Layer 1 still takes the plan, and another one hits it.
         engine.transfer(&mut plan, 1, None).unwrap();
         let mut next = engine.new_plan(2, 1).unwrap();
         engine.step(&owned.batch(), &mut next, 0, None).unwrap();
         assert_eq!((plan.total_misses(), next.total_misses()), (K, 0));
-        for layer in 0..2 {
-            let content = |_, id| (id, layer as u32);
-            assert_eq!(exact::check_step(engine, &next, &owned, layer, content), K);
-        }
+        (0..2).for_each(|layer| small::check(engine, &next, &owned, layer));
 
-        let launch = "aclrtLaunchKernelWithConfig";
-        let launches = session.calls().iter().filter(|call| **call == launch).count();
-        session.fail(launch, launches + 1, 507_899);
+        fail_next(session, "aclrtLaunchKernelWithConfig", 1);
         engine.transfer(&mut next, 0, None).unwrap_err();
         // SAFETY: the call is refused.
         let call = || unsafe { engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()) };
-        let text = stream.capture(call).unwrap_err().to_string();
-        assert!(text.contains("not reset"), "{text}");
+        expect_refusal(stream.capture(call), &["not reset"]);
         assert_eq!((plan.requests(), plan.number(), plan.misses(0).id.len()), (1, 1, K));
     });
 }

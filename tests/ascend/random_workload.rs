@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::ascend::acl::Context;
-use avsg_sim::Session;
+use avsg::ascend::acl::{Context, Graph, Stream};
+use avsg_sim::{Options, Session};
 use avsg_testkit::exact::for_each_id;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::workload::{
@@ -13,7 +13,7 @@ use avsg_testkit::workload::{
 };
 
 use super::engine_pair::{EnginePair, PairConfig};
-use super::harness;
+use super::harness::{in_session, install_kernels};
 
 const REQUESTS: usize = 4;
 const STATES: usize = 3;
@@ -37,20 +37,57 @@ pub fn pair_config(cores: usize, one_launch: bool) -> PairConfig {
         layers: LAYERS,
         segments: &[40, 8],
         pool_rows,
-        initial_rows: pool_rows,
     }
 }
 
-/// Returns a workload on five cores with the Rust kernels.
-pub fn with_rust_kernels(
-    session: &Session,
-    context: &Arc<Context>,
+/// A random workload with the Rust kernels and a stream of the caller, in a session of the simulator.
+pub struct StreamWorkload<'a> {
+    pub session: &'a Session,
+    pub context: &'a Arc<Context>,
+    pub workload: RandomWorkload,
+    pub stream: Stream,
+}
+
+/// Runs a test on a random workload on five cores, which must not leak a resource.
+pub fn in_a_stream<T>(
+    options: Options,
     seed: u64,
     one_launch: bool,
-) -> RandomWorkload {
-    let config = pair_config(5, one_launch);
-    let kernels = harness::install_kernels(session, &config.engine_config());
-    RandomWorkload::new(&config, context, kernels, seed)
+    test: impl FnOnce(StreamWorkload<'_>) -> T,
+) -> T {
+    in_session(options, |session, context| {
+        let config = pair_config(5, one_launch);
+        let kernels = install_kernels(session, &config.engine_config());
+        let workload = RandomWorkload::new(&config, context, kernels, seed);
+        test(StreamWorkload { session, context, workload, stream: Stream::new(context).unwrap() })
+    })
+}
+
+impl StreamWorkload<'_> {
+    /// Queues the current step.
+    pub fn enqueue(&mut self) {
+        self.workload.pair.enqueue(self.stream.raw()).unwrap();
+    }
+
+    /// Captures a step.
+    pub fn capture(&mut self) -> Graph {
+        self.stream.capture(|| self.workload.pair.enqueue(self.stream.raw())).unwrap()
+    }
+
+    pub fn wait(&self) {
+        self.stream.synchronize(1000).unwrap();
+    }
+
+    /// Queues the next step, or replays it, and compares it with the CPU's.
+    pub fn step(&mut self, graph: Option<&Graph>) {
+        self.workload.next_step();
+        match graph {
+            Some(graph) => self.stream.replay(graph).unwrap(),
+            None => self.enqueue(),
+        }
+        self.wait();
+        self.workload.compare();
+    }
 }
 
 /// A random workload on a pair of engines.

@@ -1,13 +1,10 @@
 //! Prefill and restore, on the CPU and on the simulated device: many rows of a request are written by
 //! one append, and chosen ids are loaded before they are selected.
 
-use std::sync::Arc;
-
-use avsg::ascend::acl::{Context, Stream};
+use avsg::Result;
+use avsg::ascend::acl::Stream;
 use avsg::device::params::Params;
-use avsg::engine::{
-    Config, DeviceBatch, DeviceFresh, Engine, Fresh, Indexers, Load, MachineChoice,
-};
+use avsg::engine::{Config, DeviceBatch, DeviceFresh, Engine, Fresh, Indexers, Load};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
@@ -17,22 +14,17 @@ use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-use crate::harness::on_both_devices;
+use crate::harness::{expect_refusal, on_ascend, on_both_devices};
+use crate::small::{self, K, SLOTS};
 
-pub const K: usize = 24;
-pub const SLOTS: usize = 128;
-const PAGE: u32 = 16;
 /// The blocks of two requests, in any order.
 const BLOCKS: [[i32; 8]; 2] = [[9, 2, 14, 5, 0, 11, 7, 3], [8, 1, 15, 4, 10, 6, 13, 12]];
 
+/// Returns a configuration of three layers, of which two share an indexer, with pages of 16 rows.
 pub fn config() -> Config {
-    let params = Params { page: PAGE, ..Params::wide(K as u32, 2, SLOTS as u32) };
-    Config {
-        cores: 3,
-        machine: MachineChoice::Emu,
-        indexers: Indexers::of_layers(&[0, 1, 1]).unwrap(),
-        ..Config::new(params, 3)
-    }
+    let config = small::config(3);
+    let indexers = Indexers::of_layers(&[0, 1, 1]).unwrap();
+    Config { params: Params { page: 16, ..config.params }, indexers, ..config }
 }
 
 fn format() -> RowFormat {
@@ -70,18 +62,16 @@ pub fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
     fresh
 }
 
-pub fn with_fresh<T>(rows: &FreshRows, run: impl FnOnce(&Fresh<'_>) -> T) -> T {
-    let parts: Vec<&[u8]> = rows.parts().iter().map(|part| &part[..]).collect();
-    run(&Fresh { segments: &parts })
+/// Appends the rows of a batch of [`tokens`] to a layer.
+pub fn append(engine: &mut Engine, owned: &OwnedBatch, layer: usize) -> Result<()> {
+    let rows = rows_of(owned, layer);
+    engine.append(&owned.batch(), layer, &Fresh { segments: &rows.segments() })
 }
 
 /// Writes all rows of both requests with one append per layer.
 pub fn prefill(engine: &mut Engine) {
     let owned = tokens(0, [128, 100]);
-    for layer in 0..3 {
-        let rows = rows_of(&owned, layer);
-        with_fresh(&rows, |fresh| engine.append(&owned.batch(), layer, fresh).unwrap());
-    }
+    (0..3).for_each(|layer| append(engine, &owned, layer).unwrap());
 }
 
 /// Checks that the pool holds exactly the rows of [`prefill`].
@@ -145,56 +135,48 @@ pub fn ids(first: i32) -> Vec<i32> {
 
 #[test]
 fn one_append_writes_the_rows_of_a_prefill() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
+    on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);
         check_pool(engine);
         let mut plan = engine.new_plan(4, 2).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [1, 1], &ids(0)).len(), K);
         // A plan still takes N_q rows per request.
-        let text = engine.plan(&tokens(0, [3, 1]).batch(), &mut plan).unwrap_err().to_string();
-        assert!(text.contains("tokens of a request is 3") && text.contains("0..=2"), "{text}");
+        let refused = engine.plan(&tokens(0, [3, 1]).batch(), &mut plan);
+        expect_refusal(refused, &["tokens of a request is 3", "0..=2"]);
         // Rows outside of the block table are refused before anything is written.
-        let long = tokens(120, [9, 1]);
-        let rows = rows_of(&long, 0);
-        let text = with_fresh(&rows, |fresh| engine.append(&long.batch(), 0, fresh)).unwrap_err();
-        assert!(text.to_string().contains("appended id is 128"), "{text}");
+        expect_refusal(append(engine, &tokens(120, [9, 1]), 0), &["appended id is 128"]);
         check_pool(engine);
     });
 }
 
 #[test]
 fn one_append_in_a_stream_writes_the_rows_of_a_prefill_from_device_memory() {
-    on_both_devices(&config(), empty_pool, |engine, _, context| {
-        let Some(context) = context else { return };
-        prefill_in_a_stream(engine, context);
+    on_ascend(&config(), empty_pool, |engine, _, context| {
+        let stream = Stream::new(context).unwrap();
+        let owned = tokens(0, [128, 100]);
+        let rows: Vec<FreshRows> = (0..3).map(|layer| rows_of(&owned, layer)).collect();
+        let arrays = DeviceArrays::new(context, &owned, &rows).unwrap();
+        arrays.write(&owned, &rows).unwrap();
+        let batch = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
+        let most = owned.rows();
+        for layer in 0..3 {
+            let segments = arrays.fresh(layer);
+            let fresh = DeviceFresh { segments: &segments };
+            // SAFETY: the arrays outlive the work, which is waited for below.
+            unsafe { engine.enqueue_append(&batch, most, layer, &fresh, stream.raw()).unwrap() };
+            // SAFETY: the call is refused.
+            let refused =
+                unsafe { engine.enqueue_append(&batch, most + 1, layer, &fresh, stream.raw()) };
+            expect_refusal(refused, &["229 rows"]);
+        }
+        stream.synchronize(10_000).unwrap();
         check_pool(engine);
     });
 }
 
-fn prefill_in_a_stream(engine: &mut Engine, context: &Arc<Context>) {
-    let stream = Stream::new(context).unwrap();
-    let owned = tokens(0, [128, 100]);
-    let rows: Vec<FreshRows> = (0..3).map(|layer| rows_of(&owned, layer)).collect();
-    let arrays = DeviceArrays::new(context, &owned, &rows).unwrap();
-    arrays.write(&owned, &rows).unwrap();
-    let batch = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
-    let most = owned.rows();
-    for layer in 0..3 {
-        let segments = arrays.fresh(layer);
-        let fresh = DeviceFresh { segments: &segments };
-        // SAFETY: the arrays outlive the work, which is waited for below.
-        unsafe { engine.enqueue_append(&batch, most, layer, &fresh, stream.raw()).unwrap() };
-        // SAFETY: the call is refused.
-        let refused =
-            unsafe { engine.enqueue_append(&batch, most + 1, layer, &fresh, stream.raw()) };
-        assert!(refused.unwrap_err().to_string().contains("229 rows"), "the rows are counted");
-    }
-    stream.synchronize(10_000).unwrap();
-}
-
 #[test]
 fn loaded_ids_are_hits_of_the_first_selection() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
+    on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);
         let mut plan = engine.new_plan(2, 1).unwrap();
         // More ids than K, among them padding and one twice.
@@ -220,15 +202,14 @@ fn loaded_ids_are_hits_of_the_first_selection() {
         for (bad, part) in
             [(load(1, &many), "ids to load is 129"), (load(3, &chosen), "state is 3")]
         {
-            let text = engine.load(&bad, &mut plan).unwrap_err().to_string();
-            assert!(text.contains(part), "{part:?} in {text:?}");
+            expect_refusal(engine.load(&bad, &mut plan), &[part]);
         }
     });
 }
 
 #[test]
 fn a_refused_load_changes_nothing() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
+    on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);
         let mut plans = [(); 2].map(|()| engine.new_plan(2, 1).unwrap());
         let owned = selection(0, 1, [0, 1], &ids(3));
@@ -254,8 +235,7 @@ fn a_refused_load_changes_nothing() {
             (Load { block_table: &[], ..good }, 1, "block_stride is 0"),
             (Load { state: 3, ids: &[], ..good }, 1, "state is 3"),
         ] {
-            let text = engine.load(&bad, &mut plans[into]).unwrap_err().to_string();
-            assert!(text.contains(part), "{part:?} in {text:?}");
+            expect_refusal(engine.load(&bad, &mut plans[into]), &[part]);
         }
         assert!(engine.read_indexer_table(1, 0).unwrap() == table && engine.stats() == stats);
         // The plan is still the last one, and due on layer 2.
@@ -264,12 +244,9 @@ fn a_refused_load_changes_nothing() {
             let content = |_, id| (id, layer as u32);
             assert_eq!(exact::check_step(engine, &plans[0], &owned, layer, content), K);
         }
-        assert_eq!(engine.load(&good, &mut plans[1]).unwrap(), 50 - plan_hits(&chosen));
+        // The selection of the plan has put some of these ids into slots.
+        let held = ids(3).iter().filter(|id| chosen.contains(id)).count();
+        assert_eq!(engine.load(&good, &mut plans[1]).unwrap(), 50 - held);
         assert_eq!(select(engine, &mut plans[0], 1, [0, 1], &chosen[..K]), Vec::<i32>::new());
     });
-}
-
-/// Returns how many ids of a load the selection `ids(3)` has put into slots.
-fn plan_hits(chosen: &[i32]) -> usize {
-    ids(3).iter().filter(|id| chosen.contains(id)).count()
 }

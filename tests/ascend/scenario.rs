@@ -1,7 +1,7 @@
 //! A scenario for injected faults: create an engine, run three steps on two layers, and close it.
 //! All errors are recorded, and failed calls are retried as a serving runtime would do.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
@@ -23,7 +23,7 @@ const INITIAL_ROWS: usize = 100;
 /// Version of the rows that a step writes, without the layer, which is added.
 const STEP_VERSION: u32 = 50;
 const LAYERS: usize = 2;
-pub const STEPS: usize = 3;
+const STEPS: usize = 3;
 
 pub fn config() -> Config {
     let lifetime = geometry::frequency(0.9).unwrap();
@@ -37,6 +37,7 @@ fn format() -> RowFormat {
 }
 
 /// Result of a run of the scenario.
+#[derive(Default)]
 pub struct Outcome {
     /// The text of every error.
     pub errors: Vec<String>,
@@ -46,36 +47,32 @@ pub struct Outcome {
     pub finished: bool,
     /// Number of rows that were compared.
     pub rows: usize,
+    retries_left: usize,
+}
+
+impl Outcome {
+    /// Repeats a call until it succeeds. Returns none if no retries are left.
+    fn retry<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> Option<T> {
+        loop {
+            match call() {
+                Ok(value) => return Some(value),
+                Err(error) => self.errors.push(error.to_string()),
+            }
+            self.retries_left = self.retries_left.checked_sub(1)?;
+        }
+    }
 }
 
 /// Runs the scenario with one or two launches per step. `retries` limits the number of repeated
 /// calls.
 pub fn run(kernels: PathBuf, retries: usize, one_launch: bool) -> Outcome {
-    let mut outcome = Outcome { errors: Vec::new(), created: false, finished: false, rows: 0 };
-    let mut engine = match create(kernels, one_launch) {
-        Ok(engine) => engine,
-        Err(error) => {
-            outcome.errors.push(error.to_string());
-            return outcome;
-        }
-    };
-    outcome.created = true;
-    let mut retries_left = retries;
-    let plan = loop {
-        match engine.new_plan(4, 2) {
-            Ok(plan) => break Some(plan),
-            Err(error) => outcome.errors.push(error.to_string()),
-        }
-        if retries_left == 0 {
-            break None;
-        }
-        retries_left -= 1;
-    };
-    if let Some(mut plan) = plan {
-        outcome.finished = (0..STEPS)
-            .all(|step| run_step(&mut engine, &mut plan, step, &mut retries_left, &mut outcome));
-    }
-    if let Err(error) = engine.close() {
+    let mut outcome = Outcome { retries_left: retries, ..Outcome::default() };
+    let closed = create(kernels, one_launch).and_then(|mut engine| {
+        outcome.created = true;
+        outcome.finished = run_steps(&mut engine, &mut outcome).is_some();
+        engine.close()
+    });
+    if let Err(error) = closed {
         outcome.errors.push(error.to_string());
     }
     outcome
@@ -99,32 +96,19 @@ fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
     Engine::on_ascend(config(), pool, &options)
 }
 
-/// Repeats a call until it succeeds. Returns false if no retries are left.
-fn retry(
-    retries_left: &mut usize,
-    errors: &mut Vec<String>,
-    mut call: impl FnMut() -> Result<()>,
-) -> bool {
-    loop {
-        match call() {
-            Ok(()) => return true,
-            Err(error) => errors.push(error.to_string()),
-        }
-        if *retries_left == 0 {
-            return false;
-        }
-        *retries_left -= 1;
-    }
+/// Runs all steps. Returns none if no retries are left.
+fn run_steps(engine: &mut Engine, outcome: &mut Outcome) -> Option<()> {
+    let mut plan = outcome.retry(|| engine.new_plan(4, 2))?;
+    (0..STEPS).try_for_each(|step| run_step(engine, &mut plan, step, outcome))
 }
 
-/// Runs and verifies one step. Returns false if no retries are left.
+/// Runs and verifies one step. Returns none if no retries are left.
 fn run_step(
     engine: &mut Engine,
     plan: &mut Plan,
     step: usize,
-    retries_left: &mut usize,
     outcome: &mut Outcome,
-) -> bool {
+) -> Option<()> {
     // Two requests of two tokens select the same pool rows, among them a fresh row of this step.
     let stable = (INITIAL_ROWS + 2 * step) as i32;
     let id = |i: usize| match i % K {
@@ -146,63 +130,37 @@ fn run_step(
     });
     let parts = [0, 1].map(|l: usize| rows[l].segments());
     let fresh = [0, 1].map(|l: usize| Fresh { segments: &parts[l] });
-    loop {
-        let stepped = retry(retries_left, &mut outcome.errors, || {
-            engine.step(&batch, plan, 0, Some(&fresh[0]))
-        });
-        if !stepped {
-            return false;
-        }
-        // A failure makes the plan stale, so the step is repeated.
-        match engine.transfer(plan, 1, Some(&fresh[1])) {
-            Ok(()) => break,
-            Err(error) => outcome.errors.push(error.to_string()),
-        }
-        if *retries_left == 0 {
-            return false;
-        }
-        *retries_left -= 1;
-    }
+    // A failure makes the plan stale, so the whole step is repeated.
+    outcome.retry(|| {
+        engine.step(&batch, plan, 0, Some(&fresh[0]))?;
+        engine.transfer(plan, 1, Some(&fresh[1]))
+    })?;
     for layer in 0..LAYERS {
-        if !verify(engine, plan, &owned, layer, retries_left, outcome) {
-            return false;
-        }
+        outcome.rows += outcome.retry(|| verify(engine, plan, &owned, layer))?;
     }
-    (0..LAYERS).all(|layer| {
-        retry(retries_left, &mut outcome.errors, || engine.append(&batch, layer, &fresh[layer]))
-    })
+    (0..LAYERS).try_for_each(|layer| outcome.retry(|| engine.append(&batch, layer, &fresh[layer])))
 }
 
-/// Checks every returned row. Returns false if no retries are left.
-fn verify(
-    engine: &mut Engine,
-    plan: &Plan,
-    owned: &OwnedBatch,
-    layer: usize,
-    retries_left: &mut usize,
-    outcome: &mut Outcome,
-) -> bool {
-    let read_all = Cell::new(true);
+/// Checks every returned row and returns their number.
+///
+/// # Errors
+/// If a row cannot be read.
+fn verify(engine: &Engine, plan: &Plan, owned: &OwnedBatch, layer: usize) -> Result<usize> {
+    let (failure, mut rows) = (RefCell::new(None), 0);
     for_each_id(
         &owned.batch(),
         40,
         |row| plan.slots(row),
         |state, slot, bytes| {
-            if !read_all.get() {
-                return false;
-            }
-            let read = retry(retries_left, &mut outcome.errors, || {
-                engine.buffer().slot_bytes(state, layer, slot, bytes)
-            });
-            read_all.set(read);
-            read
+            let read = engine.buffer().slot_bytes(state, layer, slot, bytes);
+            read.map_err(|error| *failure.borrow_mut() = Some(error)).is_ok()
         },
         |_, id| (id, if id < INITIAL_ROWS as i32 { 0 } else { STEP_VERSION } + layer as u32),
         |selected| {
-            if read_all.get() {
-                outcome.rows += assert_exact(selected, layer);
+            if failure.borrow().is_none() {
+                rows += assert_exact(selected, layer);
             }
         },
     );
-    read_all.get()
+    failure.into_inner().map_or(Ok(rows), Err)
 }

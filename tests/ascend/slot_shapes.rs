@@ -4,25 +4,26 @@
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Context, DeviceMemory, Stream};
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::buffer::CallerBuffer;
-use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::{RowFormat, Strides};
-use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::step_result::StepResult;
+use avsg_testkit::workload::{DEVICE_SHAPES, Shape as Geometry};
 use avsg_testkit::{exact, fixture, memory};
 
-use crate::harness;
+use crate::harness::{self, expect_refusal, in_session, seeded};
 
-pub const K: usize = 24;
+pub const K: usize = 8;
 pub const SLOTS: usize = 128;
 pub const LAYERS: usize = 2;
+/// Rows of a layer.
+pub const ROWS: usize = 608;
 const STATES: usize = 2;
 const STEPS: usize = 20;
 /// Bytes of the two segments of a row.
@@ -130,27 +131,26 @@ impl Shape {
 }
 
 pub fn config(buffer: Option<CallerBuffer>, slot_base: Option<i32>) -> Config {
-    let params = Params::wide(K as u32, 2, SLOTS as u32);
-    Config {
-        cores: 3,
-        machine: MachineChoice::Emu,
-        buffer,
-        slot_base,
-        ..Config::new(params, STATES)
-    }
+    let params = Geometry::from(DEVICE_SHAPES[1]).params();
+    assert_eq!((params.k as usize, params.slots as usize, params.page), (K, SLOTS, 16));
+    let machine = MachineChoice::Emu;
+    Config { cores: 3, machine, buffer, slot_base, ..Config::new(params, STATES) }
 }
 
 pub fn pool() -> HostPool {
-    fixture::pool(LAYERS, 600, RowFormat::segments(&BYTES).unwrap())
+    fixture::pool(LAYERS, ROWS, RowFormat::segments(&BYTES).unwrap())
 }
 
-/// Returns a batch in which rows 0 and 1 are of state 1, row 2 is padded, and row 3 is of state 0.
+/// Returns a batch in which rows 0 and 1 are of state 1, row 2 is padded, and row 3 is of state 0. Block
+/// tables list the blocks of the pool in order.
 pub fn batch(step: usize) -> OwnedBatch {
-    let mut owned = OwnedBatch::new(K, 0);
+    let block_stride = ROWS / 16;
+    let mut owned = OwnedBatch { block_stride, ..OwnedBatch::new(K, 0) };
     let ids = |first: usize| (0..K).map(|lane| ((first + lane * 17) % 500) as i32).collect();
     owned.push([1, 1, -1, 600], &[ids(step * 11), ids(step * 11 + 34)]);
     owned.push([-1, 1, -1, 600], &[ids(step)]);
     owned.push([0, 1 + step as i32 / 9, -1, 600], &[ids(step * 29)]);
+    owned.blocks = (0..block_stride as i32).collect::<Vec<_>>().repeat(3);
     owned
 }
 
@@ -216,13 +216,13 @@ fn with_host_arrays(engine: &mut Engine, shape: &Shape, log: &mut Log) {
 fn check_fork(engine: &mut Engine, shape: &Shape) {
     let forked = engine.fork(1, 1, 0, 99);
     if !shape.is_complete() {
-        let text = forked.unwrap_err().to_string();
-        assert!(text.contains("entry 4 of state 1"), "{text}");
-        return;
+        return expect_refusal(forked, &["entry 4 of state 1"]);
     }
     forked.unwrap();
-    let (last, mut owned) = (batch(STEPS - 1), OwnedBatch::new(K, 0));
-    owned.push([0, 99, -1, 600], &[0, 1].map(|row| last.ids[row * K..][..K].to_vec()));
+    let last = batch(STEPS - 1);
+    let (block_stride, blocks) = (last.block_stride, last.blocks[..last.block_stride].to_vec());
+    let mut owned = OwnedBatch { block_stride, blocks, ..OwnedBatch::new(K, 0) };
+    owned.push([0, 99, -1, 600], &[0, 1].map(|row| last.row(row).to_vec()));
     let mut plan = engine.new_plan(2, 1).unwrap();
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 0, "{}", shape.name);
@@ -275,7 +275,7 @@ pub fn on_cpu(shape: &Shape, slot_base: Option<i32>) -> Vec<i32> {
     let base = memory.as_mut_ptr();
     let mut engine = Engine::new(config(Some(shape.on_host(base)), slot_base), pool()).unwrap();
     assert_eq!((engine.buffer().bytes(), engine.buffer().huge_bytes()), (0, 0));
-    let of_pool = PoolConfig::new(LAYERS, 600, engine.pool().format().clone());
+    let of_pool = PoolConfig::new(LAYERS, ROWS, engine.pool().format().clone());
     assert_eq!(Engine::bytes_needed(engine.config(), &of_pool).unwrap().0, 0);
     let mut log = Log::new();
     with_host_arrays(&mut engine, shape, &mut log);
@@ -304,33 +304,31 @@ pub struct Run {
 
 /// Runs a shape on the simulated device. Returns the slots of every step.
 pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
-    let session = Session::new(Options { seed: 5, ..Options::default() });
-    let context = simulated::context().unwrap();
-    let memory = DeviceMemory::new(&context, LAYERS * 2 * ROOM).unwrap();
-    memory.write(0, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
-    let entries = shape.table.as_deref().unwrap_or(&[0]);
-    let table = DeviceMemory::new(&context, 4 * entries.len()).unwrap();
-    table.write(0, &entries.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<_>>()).unwrap();
-    let base = memory.address() as *mut u8;
-    let config = config(Some(shape.caller(base, table.address() as *const i32)), slot_base);
-    let options = AscendOptions {
-        kernels: (!run.emitted).then(|| harness::install_kernels(&session, &config)),
-        one_launch: Some(run.one_launch),
-        ..AscendOptions::new(Arc::clone(&context))
-    };
-    let pool = RegisteredPool::new(&context, pool()).unwrap();
-    let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
-    let mut log = Log::new();
-    match run.arrays {
-        Arrays::Host => with_host_arrays(&mut engine, shape, &mut log),
-        _ => in_a_stream(&mut engine, shape, &mut log, run, &context),
-    }
-    let slots = log.check(shape, Some(&context), base);
-    if run.arrays == Arrays::Host {
-        check_fork(&mut engine, shape);
-    }
-    engine.close().unwrap();
-    drop((memory, table, options, context));
-    assert_eq!(session.leaks(), Vec::<String>::new(), "{}", shape.name);
-    slots
+    in_session(seeded(5), |session, context| {
+        let memory = DeviceMemory::new(context, LAYERS * 2 * ROOM).unwrap();
+        memory.write(0, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
+        let entries = shape.table.as_deref().unwrap_or(&[0]);
+        let table = DeviceMemory::new(context, 4 * entries.len()).unwrap();
+        table.write(0, &entries.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<_>>()).unwrap();
+        let base = memory.address() as *mut u8;
+        let config = config(Some(shape.caller(base, table.address() as *const i32)), slot_base);
+        let options = AscendOptions {
+            kernels: (!run.emitted).then(|| harness::install_kernels(session, &config)),
+            one_launch: Some(run.one_launch),
+            ..AscendOptions::new(Arc::clone(context))
+        };
+        let pool = RegisteredPool::new(context, pool()).unwrap();
+        let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+        let mut log = Log::new();
+        match run.arrays {
+            Arrays::Host => with_host_arrays(&mut engine, shape, &mut log),
+            _ => in_a_stream(&mut engine, shape, &mut log, run, context),
+        }
+        let slots = log.check(shape, Some(context), base);
+        if run.arrays == Arrays::Host {
+            check_fork(&mut engine, shape);
+        }
+        engine.close().unwrap();
+        slots
+    })
 }

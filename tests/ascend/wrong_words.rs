@@ -6,9 +6,9 @@ use avsg::device::params::Params;
 use avsg::engine::{Batch, Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_sim::{Options, Session};
+use avsg_sim::Session;
 
-use crate::harness;
+use crate::harness::{self, expect_refusal, in_session, seeded};
 
 const K: usize = 8;
 const SLOTS: i32 = 64;
@@ -38,6 +38,12 @@ fn batch<'a>(ids: &'a [i32], generation: &'a [i32]) -> Batch<'a> {
         block_stride: 0,
         indexer: 0,
     }
+}
+
+/// Sets a word of an array of the next kernel, which is `kernel`, to a value.
+pub fn corrupt_next(session: &Session, kernel: KernelName, arg: Arg, word: usize, value: i32) {
+    let number = kernel.args().iter().position(|&a| a == arg).unwrap();
+    session.corrupt(session.launches() + 1, number, word, value);
 }
 
 /// A word of a plan that the device writes wrongly: the array, the word's number, its value, and a
@@ -72,30 +78,29 @@ fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
     let ids: Vec<i32> = (0..3 * K as i32).collect();
     for (arg, word, value, expected) in WRONG {
         for kernel in [KernelName::Plan, KernelName::Step] {
-            let session = Session::new(Options { seed: 9, ..Options::default() });
-            let mut engine = engine(&session, None);
-            let mut plans = [engine.new_plan(3, 2).unwrap(), engine.new_plan(3, 2).unwrap()];
-            let [good, bad] = &mut plans;
-            engine.plan(&batch(&ids, &[1, 1]), good).unwrap();
-            let number = kernel.args().iter().position(|&a| a == arg).unwrap();
-            session.corrupt(session.launches() + 1, number, word, value);
-            // A new generation, so that the earlier plan need not be transferred.
-            let next = batch(&ids, &[2, 2]);
-            let mut run = |engine: &mut Engine| match kernel {
-                KernelName::Plan => engine.plan(&next, bad),
-                _ => engine.step(&next, bad, 0, None),
-            };
-            let error = run(&mut engine).unwrap_err();
-            assert!(matches!(error, Error::Device { .. }), "{error}");
-            let text = error.to_string();
-            assert!(text.contains(expected) && text.contains("avsg doctor"), "{arg:?}: {text}");
-            // The tables may be wrong, too: the earlier plan is refused, and the next plan starts cold.
-            let stale = engine.transfer(good, 0, None).unwrap_err().to_string();
-            assert!(stale.contains("plan is stale"), "{stale}");
-            run(&mut engine).unwrap();
-            assert_eq!(bad.total_misses(), 3 * K, "the tables were emptied");
-            engine.close().unwrap();
-            assert_eq!(session.leaks(), Vec::<String>::new());
+            in_session(seeded(9), |session, _| {
+                let mut engine = engine(session, None);
+                let mut plans = [engine.new_plan(3, 2).unwrap(), engine.new_plan(3, 2).unwrap()];
+                let [good, bad] = &mut plans;
+                engine.plan(&batch(&ids, &[1, 1]), good).unwrap();
+                corrupt_next(session, kernel, arg, word, value);
+                // A new generation, so that the earlier plan need not be transferred.
+                let next = batch(&ids, &[2, 2]);
+                let mut run = |engine: &mut Engine| match kernel {
+                    KernelName::Plan => engine.plan(&next, bad),
+                    _ => engine.step(&next, bad, 0, None),
+                };
+                let error = run(&mut engine).unwrap_err();
+                assert!(matches!(error, Error::Device { .. }), "{error}");
+                let text = error.to_string();
+                assert!(text.contains(expected) && text.contains("avsg doctor"), "{arg:?}: {text}");
+                // The tables may be wrong, too: the earlier plan is refused, and the next plan starts cold.
+                expect_refusal(engine.transfer(good, 0, None), &["plan is stale"]);
+                run(&mut engine).unwrap();
+                assert_eq!(bad.total_misses(), 3 * K, "the tables were emptied");
+                drop(plans);
+                engine.close().unwrap();
+            });
         }
     }
 }
@@ -105,17 +110,16 @@ fn the_host_refuses_a_slot_outside_of_the_indices_of_all_states() {
     let ids: Vec<i32> = (0..3 * K as i32).collect();
     let last = 99 + 2 * SLOTS;
     for (value, refused) in [(0, true), (99, true), (100, false), (last, false), (last + 1, true)] {
-        let session = Session::new(Options { seed: 9, ..Options::default() });
-        let mut engine = engine(&session, Some(100));
-        let mut plan = engine.new_plan(3, 2).unwrap();
-        let number = KernelName::Plan.args().iter().position(|&a| a == Arg::Slot).unwrap();
-        session.corrupt(session.launches() + 1, number, 3, value);
-        let result = engine.plan(&batch(&ids, &[1, 1]), &mut plan);
-        let text = result.err().map(|error| error.to_string());
-        let expected = format!("{value} as a slot, but it must be -1 or 100..={last}");
-        assert_eq!(text.is_some_and(|text| text.contains(&expected)), refused, "{value}");
-        drop(plan);
-        engine.close().unwrap();
-        assert_eq!(session.leaks(), Vec::<String>::new());
+        in_session(seeded(9), |session, _| {
+            let mut engine = engine(session, Some(100));
+            let mut plan = engine.new_plan(3, 2).unwrap();
+            corrupt_next(session, KernelName::Plan, Arg::Slot, 3, value);
+            let result = engine.plan(&batch(&ids, &[1, 1]), &mut plan);
+            let text = result.err().map(|error| error.to_string());
+            let expected = format!("{value} as a slot, but it must be -1 or 100..={last}");
+            assert_eq!(text.is_some_and(|text| text.contains(&expected)), refused, "{value}");
+            drop(plan);
+            engine.close().unwrap();
+        });
     }
 }

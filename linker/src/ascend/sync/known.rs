@@ -126,6 +126,11 @@ impl<'s> PlaceMap<'s> {
         };
         for &(place, write) in touched {
             for &other in &self.overlap[place] {
+                // Nearly always there is no access of the place that this unit would have to wait for.
+                let accesses = &known[key(other, false, PIPES[0])..][..2 * PIPES.len()];
+                if accesses.iter().all(|units| units & bit(pipe) != 0) {
+                    continue;
+                }
                 for (wrote, q) in [false, true].into_iter().flat_map(|w| PIPES.map(|q| (w, q))) {
                     // The vector unit sets the register of counts in order, and reads take no time.
                     let orders = if Some(place) == self.register {

@@ -1,0 +1,48 @@
+//! The engine of directed cases, whose geometry the Rust kernels run: K = 24, N_q = 2, S = 128.
+
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, MachineChoice};
+use avsg::plan::Plan;
+use avsg::pool::HostPool;
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{exact, fixture};
+
+pub const K: usize = 24;
+pub const SLOTS: usize = 128;
+/// Bytes of a row.
+pub const ROW: usize = 64;
+
+pub fn config(states: usize) -> Config {
+    let params = Params::wide(K as u32, 2, SLOTS as u32);
+    // `Emu` is the only machine that an engine does not measure first.
+    Config { cores: 3, machine: MachineChoice::Emu, ..Config::new(params, states) }
+}
+
+/// Returns a pool of two layers with 600 rows each, in which row x of layer l has id x and version l.
+pub fn pool() -> HostPool {
+    pool_of(2)
+}
+
+/// Returns such a pool with another number of layers.
+pub fn pool_of(layers: usize) -> HostPool {
+    fixture::pool(layers, 600, RowFormat::single(ROW).unwrap())
+}
+
+/// Returns K distinct ids below 500 from `first` on, in steps of 17.
+pub fn ids(first: usize) -> Vec<i32> {
+    (0..K).map(|lane| ((first + lane * 17) % 500) as i32).collect()
+}
+
+/// Returns a batch of one request with one token.
+pub fn one_request(state: i32, generation: i32, ids: Vec<i32>) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    owned.push([state, generation, -1, 600], &[ids]);
+    owned
+}
+
+/// Checks that a layer holds the rows that a plan of a batch selects.
+#[track_caller]
+pub fn check(engine: &Engine, plan: &Plan, owned: &OwnedBatch, layer: usize) {
+    exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
+}

@@ -93,6 +93,8 @@ pub enum Why {
     TooLong(String, i32, u32),
     #[error("the moved list cannot share the storage of its destination")]
     Storage,
+    #[error("the text has another variable or buffer `{0}`: rename the column")]
+    TextName(String),
     #[error("a second rule: a vector core has memory for one")]
     SecondRule,
     #[error("a vector core has no call for this op")]
@@ -100,6 +102,10 @@ pub enum Why {
 }
 
 impl Refused {
+    pub(crate) fn declarations(tape: &Tape, why: Why) -> Self {
+        Self { tape: tape.name.clone(), op: "its declarations".into(), why }
+    }
+
     pub(crate) fn new(tape: &Tape, op: &Op, why: Why) -> Self {
         Self { tape: tape.name.clone(), op: tape.line(op), why }
     }
@@ -125,13 +131,9 @@ pub fn structure(tape: &Tape) -> Result<(), Refused> {
     let mut scope = Scope { tape, defined: vec![false; tape.types.len()] };
     for p in &tape.params {
         let bound = scope.bind(Some(p.value)).and_then(|()| scope.used(p.value, Type::Scalar));
-        bound.map_err(|why| declarations(tape, why))?;
+        bound.map_err(|why| Refused::declarations(tape, why))?;
     }
     scope.block(&tape.body, false)
-}
-
-fn declarations(tape: &Tape, why: Why) -> Refused {
-    Refused { tape: tape.name.clone(), op: "its declarations".into(), why }
 }
 
 fn names(tape: &Tape) -> Result<(), Refused> {
@@ -139,7 +141,7 @@ fn names(tape: &Tape) -> Result<(), Refused> {
     let mut names: Vec<&String> = columns.chain(tape.params.iter().map(|p| &p.name)).collect();
     names.sort();
     let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
-    twice.map_or(Ok(()), |pair| Err(declarations(tape, Why::Name(pair[0].clone()))))
+    twice.map_or(Ok(()), |pair| Err(Refused::declarations(tape, Why::Name(pair[0].clone()))))
 }
 
 struct Scope<'t> {

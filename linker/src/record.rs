@@ -156,6 +156,7 @@ impl<'t> Recorder<'t> {
             ranges,
             items,
             resident: false,
+            at: None,
         });
         ColumnId(number(g.tape.columns.len() - 1))
     }

@@ -6,9 +6,9 @@
 //! are a [`Fault`], which names the op.
 //!
 //! Lanes past the length of a sweep are not represented: a vector has as many lanes as its tile has
-//! live ones. No op combines different lanes, so nothing could read the others. The words after the
-//! last lane of a stored column are poison to the end of the column, because a machine may leave
-//! anything there.
+//! live ones. No op combines different lanes, so nothing could read the others. The words behind
+//! those that a sweep stores, or that a fetch or a search writes, are poison to the end of the
+//! column, because a machine may leave anything there.
 
 mod bind;
 mod fault;
@@ -32,8 +32,6 @@ struct Tile {
     at: usize,
     /// Live lanes.
     live: usize,
-    /// The sweep's length.
-    n: usize,
 }
 
 /// A tape with its memory, ready to run.
@@ -117,8 +115,11 @@ impl<'t> Replay<'t> {
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
         self.scattered.clear();
+        for op in body.ops.iter().filter(|op| op.code == OpCode::Store) {
+            self.memory.forget(op.columns[0], n);
+        }
         for at in (0..n).step_by(self.width) {
-            self.tile = Tile { at, live: self.width.min(n - at), n };
+            self.tile = Tile { at, live: self.width.min(n - at) };
             self.block(body)?;
         }
         Ok(())

@@ -21,7 +21,7 @@ impl Arguments {
         let _request = Request::declare(p, &mut recording.recorder());
         let tape = recording.finish().unwrap_or_default();
         let global = tape.columns.iter().filter(|c| matches!(c.kind, Kind::Input | Kind::Output));
-        let arrays = global.map(|c| c.name.trim_start_matches("gm_").into()).collect();
+        let arrays = global.map(|c| c.array().into()).collect();
         Self { scalars: tape.params, arrays }
     }
 }

@@ -28,7 +28,7 @@
 //! of sweeps, ops on lanes inside.
 //!
 //! **Undefined words.** Words that nothing wrote, lanes past the length of a list, and words of a
-//! column past the length of the last sweep that stored it are poison. Arithmetic on poison gives
+//! column past those that the last sweep stored, or that the last fetch or search wrote, are poison. Arithmetic on poison gives
 //! poison; an effect on a live lane must not depend on it. [`crate::replay`] defines what each op
 //! does to a defined lane; [`code`] defines its operands.
 
@@ -122,6 +122,16 @@ pub struct Column {
     /// Whether the column stays in fast memory while a request runs, as the planes of a table do.
     /// An output has it if it is one line of 16 words that is kept in fast memory.
     pub resident: bool,
+    /// The parameter with the first word of such a line, if it is not the first word of the output.
+    pub at: Option<Value>,
+}
+
+impl Column {
+    /// Returns the name of an array in global memory without its prefix `gm_`, which tells it from a
+    /// column in fast memory.
+    pub fn array(&self) -> &str {
+        self.name.trim_start_matches("gm_")
+    }
 }
 
 /// A scalar that the caller passes.

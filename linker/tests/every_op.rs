@@ -123,9 +123,10 @@ struct Global;
 impl Kernel for Global {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
         let at = m.scalar(11);
-        m.fetch(&mut d.x, &d.input, at, d.n);
+        m.fetch(&mut d.z, &d.input, at, d.n);
+        m.publish(&mut d.out, m.scalar(0), &d.z, d.n);
         m.sweep(d.n, |t| {
-            let x = m.load(t, &d.x);
+            let x = m.load(t, &d.z);
             // Some indices are negative or past the window.
             let found =
                 m.lookup(t, &d.input, at, d.n, m.low_bits(x, 8) + m.splat(-9), m.is_negative(x));

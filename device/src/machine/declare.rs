@@ -35,6 +35,6 @@ pub trait Arguments<'a, M: Machine> {
     /// writes are in `range`.
     fn output(&mut self, name: &'static str, range: RangeInclusive<i32>) -> M::Output<'a>;
     /// Returns an array in global memory of which a kernel writes and reads back one line of 64
-    /// bytes.
-    fn line(&mut self, name: &'static str) -> M::Output<'a>;
+    /// bytes, from word `at` on.
+    fn line(&mut self, name: &'static str, at: M::Scalar) -> M::Output<'a>;
 }

@@ -116,9 +116,7 @@ pub fn left_behind<M: Machine>(
 /// Returns the position of link r of a probe sequence.
 #[inline(always)]
 pub fn position<M: Machine>(m: M, position_bits: u32, sequence: M::V, r: M::Scalar) -> M::V {
-    // Values of one name may take one register: a sweep with few registers has more lanes.
-    let named = |v| m.name_vector("position", v);
-    let step = named(m.mul_scalar(named(m.shr(sequence, position_bits)), r));
+    let step = m.name_vector("step", m.mul_scalar(m.shr(sequence, position_bits), r));
     let first = m.name_vector("firstLink", m.low_bits(sequence, position_bits));
-    named(m.low_bits(named(first + step), position_bits))
+    m.name_vector("position", m.low_bits(first + step, position_bits))
 }

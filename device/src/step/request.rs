@@ -171,13 +171,10 @@ impl<'a, M: Machine> Request<'a, M> {
                 row: a.output("gm_miss_row", any.clone()),
                 at: at(a, "miss_at", "The first entry of the miss list."),
             },
-            record: Span {
-                words: a.line("gm_record"),
-                at: a.scalar(
-                    "record_at",
-                    "The first word of the record.",
-                    0..=i32::MAX - record::WORDS as i32,
-                ),
+            record: {
+                let last = i32::MAX - record::WORDS as i32;
+                let at = a.scalar("record_at", "The first word of the record.", 0..=last);
+                Span { words: a.line("gm_record", at), at }
             },
             share: Share {
                 shared: a.scalar(

@@ -26,6 +26,6 @@ pub use node::{
     Argument, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation, Outcome,
     Param, ParamType, Step, Use, Width,
 };
-pub use tensor::{Buffer, Element, Global, Tensor, View};
+pub use tensor::{Buffer, Element, Global, Temp, Tensor, View};
 pub use vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};
 pub use walk::syncs;

@@ -22,11 +22,10 @@ use crate::ascend::aiv::{
     Call, Expr, If, Length, Loop, Node, Operation, Place, Step, Tensor, Width,
 };
 use crate::check::{Refused, Why, ranges};
-use crate::names::camel;
+use crate::names::{camel, fresh};
 use crate::simplify::simplify;
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 pub use registers::Register;
-use registers::Temp;
 use std::collections::{BTreeMap, BTreeSet};
 pub use widths::{WIDE_VECTORS, count};
 
@@ -50,36 +49,28 @@ pub struct Lowered {
     pub overlays: Vec<[String; 2]>,
 }
 
-/// Names in the text besides those of columns: buffers of functions, and variables.
-const FIXED: [&str; 28] = [
-    "header",
-    "record",
-    "word",
-    "mask_scratch",
+/// Variables and buffers of every kernel.
+const KERNEL_NAMES: [&str; 20] = [
+    "again",
+    "alignedLanes",
+    "base",
+    "bytes",
+    "cores",
+    "gm",
     "iota",
-    "lane_scratch",
-    "packed",
-    "scratch",
-    "rule",
+    "lanes",
     "lifetimes",
-    "entry_blocks",
-    "life_mask",
-    "link_mask",
-    "slot_numbers",
-    "packed_slots",
+    "packed",
+    "probe",
+    "q",
+    "round",
+    "rule",
+    "scratch",
     "search0",
     "search1",
     "search2",
-    "bytes",
-    "lanes",
-    "alignedLanes",
-    "base",
     "token",
-    "round",
-    "probe",
-    "again",
-    "gm",
-    "q",
+    "word",
 ];
 
 struct Lower<'t> {
@@ -98,10 +89,8 @@ struct Lower<'t> {
     signs: BTreeMap<Value, Tensor>,
     /// Names for the tile's values.
     called: BTreeMap<Value, String>,
-    temps: Vec<Temp>,
-    registers: registers::Names,
-    /// The registers of wide sweeps.
-    wide: registers::Names,
+    /// The number of temporaries.
+    temps: usize,
     /// Lists that are empty before the next operation.
     empty: BTreeSet<ColumnId>,
     /// Names that are in use.
@@ -135,21 +124,19 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         all: BTreeSet::new(),
         signs: BTreeMap::new(),
         called: BTreeMap::new(),
-        temps: Vec::new(),
-        registers: registers::Names::default(),
-        wide: registers::Names::default(),
+        temps: 0,
         empty: BTreeSet::new(),
-        taken: FIXED.iter().map(|name| (*name).into()).collect(),
+        taken: KERNEL_NAMES.map(String::from).into(),
         alias,
         overlays: Vec::new(),
         out: Vec::new(),
         depth: 0,
         tape: &tape,
     };
-    for c in &tape.columns {
-        let width = if let Kind::List { width } = c.kind { width } else { 1 };
-        l.taken.extend((0..width).map(|n| buffer_name(c, n)));
-        l.taken.insert(format!("{}Len", camel(&c.name)));
+    for name in tape.columns.iter().flat_map(text_names) {
+        if !l.taken.insert(name.clone()) {
+            return Err(Refused::declarations(&tape, Why::TextName(name)));
+        }
     }
     let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
@@ -157,9 +144,9 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     registers::drop_unused(&mut l.out);
     let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
     let words = calls.flat_map(Call::words).collect();
-    let Lower { registers, wide, alias, overlays, out, .. } = l;
-    let (registers, wide) = (registers.registers(), wide.registers());
-    Ok(Lowered { body: out, registers, wide, words, alias, overlays, tape })
+    let Lower { mut taken, alias, overlays, out: mut body, .. } = l;
+    let [registers, wide] = registers::assign(&mut body, &mut taken);
+    Ok(Lowered { body, registers, wide, words, alias, overlays, tape })
 }
 
 /// Checks that all steps of lifetimes have one rule, which has one buffer.
@@ -168,6 +155,19 @@ fn one_rule(tape: &Tape) -> Result<(), Refused> {
     let first = steps.next();
     let other = steps.find(|op| Some(op.code) != first.map(|op| op.code));
     other.map_or(Ok(()), |op| Err(Refused::new(tape, op, Why::SecondRule)))
+}
+
+/// Returns the names of a column's buffers and variables.
+fn text_names(c: &Column) -> Vec<String> {
+    match c.kind {
+        Kind::List { width } => {
+            let length = format!("{}Len", camel(&c.name));
+            (0..width).map(|n| buffer_name(c, n)).chain([length]).collect()
+        }
+        Kind::Words | Kind::Life => vec![buffer_name(c, 0)],
+        Kind::Output if c.resident => vec![camel(c.array())],
+        Kind::Input | Kind::Output => Vec::new(),
+    }
 }
 
 /// Returns the name of a column's buffer, or of the buffer of one column of a list.
@@ -207,7 +207,6 @@ impl Lower<'_> {
         // A later iteration starts with the lists of the one before.
         self.empty.clear();
         let body = self.branch(body)?;
-        self.empty.clear();
         self.depth -= 1;
         self.push_loop(op, variable, (bound, None), body);
         Ok(())
@@ -240,7 +239,6 @@ impl Lower<'_> {
         }
         let outer = std::mem::take(&mut self.out);
         self.called = names::of(self.tape, &self.defs, body);
-        self.temps.clear();
         self.signs.clear();
         let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
         self.call(Call::from(Operation::Let("lanes".into(), lanes)));
@@ -296,10 +294,7 @@ impl Lower<'_> {
 
     /// Gives a scalar a name that is not in use, and returns it.
     fn fresh_name(&mut self, value: Value, name: &str) -> String {
-        let numbered = (2..).map(|n| format!("{name}{n}"));
-        let mut all = std::iter::once(name.to_string()).chain(numbered);
-        let name = all.find(|name| !self.taken.contains(name)).unwrap_or_default();
-        self.taken.insert(name.clone());
+        let name = fresh(&mut self.taken, name);
         self.scalars.insert(value, Expr::name(&name));
         name
     }

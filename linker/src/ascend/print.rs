@@ -6,8 +6,8 @@ pub use definition::definition;
 
 use crate::ascend::aiv::{
     Argument, Buffer, Call, Comparison, Copy, Element, Expr, FunctionCall, Global, Length, Loop,
-    Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Step, Sync, Tensor, Type, Vector,
-    VectorOp, View, word,
+    Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Step, Sync, Temp, Tensor, Type,
+    Vector, VectorOp, View, word,
 };
 use avsg_device::request::record;
 use avsg_device::state::header;
@@ -194,8 +194,7 @@ fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
         format!("Local<{element}>({}, {})", address(name), expr(len))
     };
     let text = match buffer {
-        Buffer::Named(name) => name.clone(),
-        Buffer::Temp(n) => unreachable!("temporary {n} has no register; assign registers first"),
+        Buffer::Named(name) | Buffer::Temp(Temp { name, .. }) => name.clone(),
         Buffer::Placed { called: Some(name), .. } => (*name).into(),
         Buffer::Placed { name, element, len, called: None } => local(*element, name, len),
         Buffer::Word(bits) => local(Element::Word, &word(*bits), &8.into()),

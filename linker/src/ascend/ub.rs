@@ -1,14 +1,16 @@
 //! Places the buffers of a kernel in the unified buffer.
 //!
 //! A buffer that is live while a request runs has memory of its own. A working column is live from
-//! the first to the last operation of a token that accesses it; columns that are not live at the
-//! same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
+//! the first to the last operation of a token that accesses it, or during all tokens if it carries
+//! words from one to the next; columns that are not live at the same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
 
 use crate::ascend::aiv::{Element, Part, Place, word};
 use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::ascend::sync::Overlap;
-use crate::tape::{Block, Kind, Op, OpCode};
-use std::collections::BTreeMap;
+use crate::names::camel;
+use crate::tape::{Block, ColumnId, Kind, Op, OpCode};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 
 /// One buffer.
@@ -24,7 +26,7 @@ pub struct Buffer {
     pub at: u32,
     /// Length in bytes; a multiple of 32.
     pub bytes: u32,
-    /// The first and the last operation of a token that access it; `None`: it is always live.
+    /// The first and the last operation between which it keeps its contents; `None`: all of them.
     pub live: Option<(usize, usize)>,
 }
 
@@ -69,7 +71,7 @@ impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "tile of {} lanes; {} bytes", self.tile, self.bytes)?;
         for Buffer { name, element, len, at, bytes, live } in &self.buffers {
-            let live = live.map_or("always".into(), |(a, b)| format!("ops {a}..={b} of a token"));
+            let live = live.map_or("always".into(), |(a, b)| format!("ops {a}..={b}"));
             writeln!(f, "{at:>7} {bytes:>6} B  {name:<14} {element} x {len}, {live}")?;
         }
         Ok(())
@@ -127,8 +129,9 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
     let life_tile = (2 * slot_tile).min(slots);
     let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
-    plan.append("header", Element::Word, 16);
-    plan.append("record", Element::Word, 16);
+    for line in kernel.tape.columns.iter().filter(|c| c.resident && c.kind == Kind::Output) {
+        plan.append(&camel(line.array()), Element::Word, 16);
+    }
     plan.append("word", Element::Word, 8);
     for bits in &kernel.words {
         plan.append(&word(*bits), Element::Word, 8);
@@ -173,8 +176,8 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     }
     let work = plan.bytes;
     plan.bytes += slots;
-    place_columns(&mut plan, work, columns(kernel), &kernel.overlays);
-    // The bytes are used before and after the tokens, and so they lie over the columns of a token.
+    place_columns(&mut plan, work, kernel);
+    // The bytes are used before and after the kernel, and so they lie over its columns.
     plan.insert("bytes", Element::Byte, slots, (plan.bytes - slots) / 32 * 32);
     plan
 }
@@ -219,26 +222,23 @@ impl Plan {
     }
 }
 
-/// Places columns from the address `start` on, in the order of their first operations. A column
+/// Places columns from the address `start` on, in the order of their first operations, and of two with
+/// one such operation the longer one first, or the one that is declared later. A column
 /// that may be written while another one is read for the last time gets that one's address; any
 /// other column gets the smallest address that is free while it is live.
-fn place_columns(
-    plan: &mut Plan,
-    start: u32,
-    columns: BTreeMap<String, (u32, (usize, usize))>,
-    overlays: &[[String; 2]],
-) {
+fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
     let mut placed: Vec<Buffer> = Vec::new();
-    let mut order: Vec<_> = columns.into_iter().collect();
-    order.sort_by_key(|(name, (len, live))| (live.0, std::cmp::Reverse(*len), name.clone()));
-    for (name, (len, live)) in order {
+    let mut order: Vec<_> = columns(kernel).into_iter().collect();
+    order.sort_by_key(|((id, column), (len, live))| (live.0, Reverse(*len), Reverse(*id), *column));
+    for ((id, column), (len, live)) in order {
+        let name = buffer_name(kernel.tape.column(id), column);
         let bytes = (len * 4).next_multiple_of(32);
         let overlaps = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
         let replaceable = |b: &&Buffer| {
             let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
             // The last operation of `b` is the first one of this column.
             let ends = b.live.is_some_and(|l| l.0 < live.0 && l.1 == live.0);
-            b.bytes >= bytes && ends && overlays.iter().any(may)
+            b.bytes >= bytes && ends && kernel.overlays.iter().any(may)
         };
         let free = |at: u32, except: &str| {
             let others = placed.iter().filter(overlaps).filter(|b| b.name != except);
@@ -256,27 +256,38 @@ fn place_columns(
     plan.buffers.extend(placed);
 }
 
-/// Collects the operations of a block in execution order. The body of a branch counts operation by
-/// operation, because it runs at most once; a loop counts as one operation.
-fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
-    for op in &block.ops {
+/// Collects operations in execution order. The body of a branch counts operation by operation, because
+/// it runs at most once; a loop counts as one operation.
+fn flatten<'t>(block: &'t [Op], ops: &mut Vec<&'t Op>) {
+    for op in block {
         match op.code {
-            OpCode::When => op.blocks.iter().for_each(|block| flatten(block, ops)),
+            OpCode::When => op.blocks.iter().for_each(|block| flatten(&block.ops, ops)),
             _ => ops.push(op),
         }
     }
 }
 
-/// Returns each working column with its length and the first and last operation of a token that
-/// accesses it.
-fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
+/// Returns each column of a working column, with its length and the first and last operation between
+/// which it keeps its words. The body of the loop over tokens counts operation by operation.
+fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), (u32, (usize, usize))> {
+    let (mut ops, mut loops) = (Vec::new(), Vec::new());
+    for op in &kernel.tape.body.ops {
+        let first = ops.len();
+        match &op.blocks[..] {
+            [body] if op.code != OpCode::Sweep => {
+                flatten(&body.ops, &mut ops);
+                let mut carried = BTreeSet::new();
+                find_carried(body, &mut BTreeSet::new(), &mut carried);
+                loops.push((first..ops.len(), carried));
+            }
+            _ => flatten(std::slice::from_ref(op), &mut ops),
+        }
+    }
+    let storage = |id: &ColumnId| *kernel.alias.get(id).unwrap_or(id);
     let mut columns = BTreeMap::new();
-    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat(_)));
-    let mut ops = Vec::new();
-    tokens.iter().flat_map(|op| &op.blocks).for_each(|body| flatten(body, &mut ops));
     for (n, op) in ops.into_iter().enumerate() {
-        for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
-            let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
+        for (op, id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, storage(id)))) {
+            let column = kernel.tape.column(id);
             let accessed = match (column.kind, op.code) {
                 (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
                 (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
@@ -286,10 +297,56 @@ fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
             };
             for at in accessed {
                 let len = column.len.next_multiple_of(128);
-                let (_, live) = columns.entry(buffer_name(column, at)).or_insert((len, (n, n)));
+                let (_, live) = columns.entry((id, at)).or_insert((len, (n, n)));
                 live.1 = n;
             }
         }
     }
+    for (all, carried) in loops {
+        let carried: BTreeSet<_> = carried.iter().map(storage).collect();
+        for ((id, _), (_, live)) in &mut columns {
+            let inside = live.0 < all.end && all.start <= live.1;
+            let outside = live.0 < all.start || all.end <= live.1;
+            if inside && (outside || carried.contains(id)) {
+                *live = (live.0.min(all.start), live.1.max(all.end - 1));
+            }
+        }
+    }
     columns
+}
+
+/// Finds the columns from which a block may read a word that it has not written before, because it is
+/// not among `written`. A loop over the block carries such words from round to round.
+fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut BTreeSet<ColumnId>) {
+    for op in &block.ops {
+        match (&op.blocks[..], op.code) {
+            ([body], OpCode::Sweep) => find_carried(body, written, carried),
+            // A loop may run no round.
+            ([body], _) => find_carried(body, &mut written.clone(), carried),
+            ([yes, no], _) => {
+                let mut other = written.clone();
+                find_carried(yes, written, carried);
+                find_carried(no, &mut other, carried);
+                written.retain(|id| other.contains(id));
+            }
+            // The list takes the words of the other one.
+            (_, OpCode::Take) => {
+                let known = written.contains(&op.columns[1]);
+                written.remove(&op.columns[0]);
+                written.extend(op.columns.iter().skip(usize::from(!known)));
+            }
+            (_, code) => {
+                let starts = match code {
+                    // What these do not write of their first column is undefined afterwards.
+                    OpCode::Store | OpCode::Fetch | OpCode::Find(_) | OpCode::FindFree(_) => true,
+                    OpCode::Clear => true,
+                    _ => false,
+                };
+                let keeps = matches!(code, OpCode::Len | OpCode::Append | OpCode::AppendLife(_));
+                let read = op.columns.iter().skip(usize::from(starts || keeps));
+                carried.extend(read.filter(|id| !written.contains(id)));
+                written.extend(op.columns.first().filter(|_| starts));
+            }
+        }
+    }
 }

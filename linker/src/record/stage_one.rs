@@ -103,7 +103,9 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     fn output(&mut self, name: &'static str, words: RangeInclusive<i32>) -> Output {
         Recorder::output(*self, name, range(words))
     }
-    fn line(&mut self, name: &'static str) -> Output {
-        Recorder::line(*self, name, Range::ANY)
+    fn line(&mut self, name: &'static str, at: Scalar<'t>) -> Output {
+        let line = Recorder::line(*self, name, Range::ANY);
+        self.builder().tape.columns[line.0.0 as usize].at = Some(at.value);
+        line
     }
 }

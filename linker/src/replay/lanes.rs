@@ -29,7 +29,7 @@ impl Replay<'_> {
     }
 
     fn arithmetic(&self, op: &Op, out: &mut Vec<Lane>) -> Result<(), String> {
-        let Tile { at, live, .. } = self.tile;
+        let Tile { at, live } = self.tile;
         let (add, sub, mul) = (i32::checked_add, i32::checked_sub, i32::checked_mul);
         let a = || self.vector(op.args[0]);
         let b = || self.vector(op.args[1]).iter().copied();
@@ -78,7 +78,7 @@ impl Replay<'_> {
     /// Reads a column. Words past the length of a list are poison, and words past a column are a
     /// fault.
     fn read(&mut self, op: &Op, out: &mut Vec<Lane>) -> Result<(), String> {
-        let Tile { at, live, .. } = self.tile;
+        let Tile { at, live } = self.tile;
         let Self { memory, vectors, scalars, .. } = self;
         let vector = |n: usize| vectors[op.args[n].0 as usize].iter();
         let scalar = |n: usize| scalars[op.args[n].0 as usize].unwrap_or_default();
@@ -109,7 +109,7 @@ impl Replay<'_> {
     }
 
     fn effect(&mut self, op: &Op) -> Result<(), String> {
-        let Tile { at, live, n } = self.tile;
+        let Tile { at, live } = self.tile;
         let Self { memory, vectors, scattered, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
         let mask = |n: usize| set_lanes(lanes(n));
@@ -120,10 +120,6 @@ impl Replay<'_> {
                     return Err(POISON.into());
                 }
                 memory.tile(id, at, live)?.copy_from_slice(lanes(1));
-                // A later tile of a sweep that is too long is a fault.
-                if let Some(rest) = memory.words(id)?.get_mut(n..) {
-                    rest.fill(None);
-                }
             }
             OpCode::Scatter(indices) => {
                 let words = memory.words(id)?;

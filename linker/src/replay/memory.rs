@@ -104,23 +104,31 @@ impl<'t> Memory<'t> {
         })
     }
 
+    /// Makes the words of a column from `first` on poison.
+    pub(super) fn forget(&mut self, id: ColumnId, first: usize) {
+        if let Ok(rest) = self.words(id) {
+            rest.iter_mut().skip(first).for_each(|word| *word = None);
+        }
+    }
+
     /// Copies `n` words of global memory at `at` to the front of a column. They must be in its
     /// range.
     pub(super) fn fetch(
         &mut self,
-        to: ColumnId,
+        column: ColumnId,
         from: ColumnId,
         at: i32,
         n: i32,
     ) -> Result<(), String> {
         let words = self.window(from, at, n.into())?.to_vec();
-        let range = self.tape.column(to).ranges[0];
+        let range = self.tape.column(column).ranges[0];
         if let Some(bad) = words.iter().find(|&&w| !range.holds(w)) {
             return Err(format!("the word {bad} is not in the range {range} of the column"));
         }
-        let to = self.words(to)?.get_mut(..words.len());
+        let to = self.words(column)?.get_mut(..words.len());
         let to = to.ok_or_else(|| format!("{n} words are too many"))?;
-        to.iter_mut().zip(words).for_each(|(to, word)| *to = Some(word));
+        to.iter_mut().zip(&words).for_each(|(to, word)| *to = Some(*word));
+        self.forget(column, words.len());
         Ok(())
     }
 

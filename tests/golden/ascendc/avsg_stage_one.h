@@ -65,37 +65,36 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1472, 64), isFresh = notNegative,
-        isOutOfPool = notNegative, isOutOfRange = notNegative;
-    const LocalTensor<uint8_t> negative = Local<uint8_t>(1536, 64), equal = negative, isDead = negative;
-    const LocalTensor<uint8_t> isMiss = Local<uint8_t>(1600, 64), notEqual = isMiss;
-    const LocalTensor<uint8_t> wideNegative = Local<uint8_t>(1664, 256), wideIsInvalid = wideNegative,
-        wideHit = wideNegative;
-    const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(1920, 256), wideIsPending = wideNotNegative;
-    const LocalTensor<uint8_t> wideIsDead = Local<uint8_t>(2176, 256);
-    const LocalTensor<int32_t> sign = Local<int32_t>(10624, 512), mixed = sign;
-    const LocalTensor<int32_t> position = Local<int32_t>(12672, 512), victim = position, held = position,
-        fingerprint = position, lane = position;
-    const LocalTensor<int32_t> freshRow = Local<int32_t>(14720, 512), offset = freshRow, beyond = freshRow,
-        fill = freshRow, linkIndex = freshRow;
-    const LocalTensor<int32_t> sign2 = Local<int32_t>(16768, 512), entry = sign2, fill2 = sign2, high = sign2;
-    const LocalTensor<int32_t> row = Local<int32_t>(18816, 512), fresh = row, stride = row;
-    const LocalTensor<int32_t> wideOffset = Local<int32_t>(10624, 2048), wideLane = wideOffset, wideFill = wideOffset,
-        wideHigh = wideOffset, wideFirstLink = wideOffset, wideLinkIndex = wideOffset;
-    const LocalTensor<int32_t> wideSign = Local<int32_t>(18816, 2048), wideLived = wideSign, wideX = wideSign,
-        wideHeld = wideSign, widePosition = wideSign, wideStride = wideSign, wideEntry = wideSign,
-        wideMixed = wideSign;
-    const LocalTensor<int32_t> id = Local<int32_t>(27008, 8192);
-    const LocalTensor<half> life = Local<half>(59776, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(76160, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(141696, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> shareId = Local<int32_t>(149888, 2048), invalid = shareId, linkPosition = shareId;
-    const LocalTensor<int32_t> hash = Local<int32_t>(158080, 2048), slot = hash;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(166272, 2048), pending0 = shareSequence,
+    const LocalTensor<uint8_t> isDead = Local<uint8_t>(1472, 64), isFresh = isDead, isOutOfPool = isDead,
+        isOutOfRange = isDead, notNegative = isDead;
+    const LocalTensor<uint8_t> equal = Local<uint8_t>(1536, 64), isMiss = equal, negative = equal, notEqual = equal;
+    const LocalTensor<uint8_t> wideHit = Local<uint8_t>(1600, 256), wideIsDead = wideHit, wideIsPending = wideHit,
+        wideNegative = wideHit, wideNotNegative = wideHit;
+    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1856, 256), wideNegative2 = wideIsInvalid;
+    const LocalTensor<int32_t> fresh = Local<int32_t>(10304, 512), freshRow = fresh, held = fresh, lane = fresh,
+        linkIndex = fresh, offset2 = fresh, row = fresh, sign = fresh, stride2 = fresh, victim = fresh;
+    const LocalTensor<int32_t> beyond = Local<int32_t>(12352, 512), fill = beyond, fingerprint = beyond,
+        held2 = beyond, high3 = beyond, mixed = beyond, offset = beyond, sign3 = beyond;
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(14400, 512), fingerprint2 = fill2, high = fill2, mixed2 = fill2,
+        position = fill2, sign4 = fill2;
+    const LocalTensor<int32_t> entry = Local<int32_t>(16448, 512), high2 = entry, linkIndex2 = entry, sign2 = entry,
+        stride = entry;
+    const LocalTensor<int32_t> wideEntry = Local<int32_t>(10304, 2048), wideMixed = wideEntry, wideOffset2 = wideEntry,
+        wideSign = wideEntry, wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
+    const LocalTensor<int32_t> wideFill = Local<int32_t>(18496, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
+        wideHigh = wideFill, wideLane = wideFill, wideLinkIndex = wideFill, wideLived = wideFill,
+        wideOffset = wideFill, widePosition = wideFill, wideSign2 = wideFill;
+    const LocalTensor<int32_t> id = Local<int32_t>(26688, 8192);
+    const LocalTensor<half> life = Local<half>(59456, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(75840, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(141376, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> shareId = Local<int32_t>(149568, 2048), invalid = shareId, linkPosition = shareId;
+    const LocalTensor<int32_t> hash = Local<int32_t>(157760, 2048), slot = hash;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(165952, 2048), pending0 = shareSequence,
         miss0 = shareSequence, newLink = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(174464, 2048), pending1 = candidate, miss1 = candidate,
+    const LocalTensor<int32_t> candidate = Local<int32_t>(174144, 2048), pending1 = candidate, miss1 = candidate,
         sequence = candidate;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(174464, 8192);
+    const LocalTensor<int8_t> bytes = Local<int8_t>(174144, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
@@ -201,12 +200,12 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < sought; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought - base, WIDE);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(widePosition), U32(shareSequence[base]), 14u, lanes);
+                    ShiftRight(U32(wideStep), U32(shareSequence[base]), 14u, lanes);
                     AndWord(wideFirstLink, shareSequence[base], WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(widePosition, widePosition, 7 - round, lanes);
+                    Muls(wideStep, wideStep, 7 - round, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(widePosition, wideFirstLink, widePosition, lanes);
+                    Add(widePosition, wideFirstLink, wideStep, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(widePosition, widePosition, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
@@ -220,9 +219,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     const int32_t lanes = ScalarMin(sought - base, WIDE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(wideOffset), U32(candidate[base]), 2u, lanes);
+                    ShiftLeft(U32(wideOffset2), U32(candidate[base]), 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(wideHeld, id, U32(wideOffset), 0, lanes);
+                    Gather(wideHeld, id, U32(wideOffset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     Compare(wideHit, wideHeld, shareId[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
@@ -302,12 +301,12 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             Adds(beyond, pending0[base], -q.rows, lanes);
             Adds(position, pending1[base], first, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(sign, fresh, 31, lanes);
-            ShiftRight(sign2, beyond, 31, lanes);
+            ShiftRight(sign2, fresh, 31, lanes);
+            ShiftRight(sign3, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
             Muls(freshRow, fresh, -1, lanes);
-            Compares(isFresh, sign, 0, CMPMODE::EQ, alignedLanes);
-            Compares(negative, sign2, -1, CMPMODE::EQ, alignedLanes);
+            Compares(isFresh, sign2, 0, CMPMODE::EQ, alignedLanes);
+            Compares(negative, sign3, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             Adds(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
@@ -342,17 +341,17 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < q.k; base += WIDE) {
                     const int32_t lanes = ScalarMin(q.k - base, WIDE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-                    AndWord(wideOffset, slot[base], WORD_1FFF_AT, lanes);
-                    ShiftRight(wideSign, slot[base], 31, lanes);
+                    AndWord(wideOffset2, slot[base], WORD_1FFF_AT, lanes);
+                    ShiftRight(wideSign2, slot[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(wideOffset), U32(wideOffset), 1u, lanes);
-                    Compares(wideNotNegative, wideSign, 0, CMPMODE::EQ, alignedLanes);
+                    ShiftLeft(U32(wideOffset2), U32(wideOffset2), 1u, lanes);
+                    Compares(wideNotNegative, wideSign2, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
+                    Gather(F16(wideLived), life, U32(wideOffset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compares(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
+                    Compares(wideNegative2, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), alignedLanes / 16);
+                    And(U16(wideIsDead), U16(wideNegative2), U16(wideNotNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
                     deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, true, true);
                 }
@@ -396,20 +395,20 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-            ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
             SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-            ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
+            ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
             PipeBarrier<PIPE_V>();
+            ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
             ShiftRight(U32(stride), U32(stride), 6u, lanes);
             AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
             AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
-            PipeBarrier<PIPE_V>();
             AndWord(stride, stride, WORD_3FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
             Muls(fingerprint, fingerprint, 8192, lanes);
-            PipeBarrier<PIPE_V>();
             OrWord(stride, stride, WORD_1_AT, lanes);
-            Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
             PipeBarrier<PIPE_V>();
+            Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
             Muls(stride, stride, 16384, lanes);
             PipeBarrier<PIPE_V>();
             Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
@@ -451,10 +450,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
-                    ShiftRight(sign, linkPosition[base], 31, lanes);
+                    ShiftRight(sign4, linkPosition[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(offset), U32(offset), 2u, lanes);
-                    Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                    Compares(notNegative, sign4, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
@@ -469,29 +468,29 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
+                    ShiftLeft(U32(offset2), U32(dead[base]), 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(held, id, U32(offset), 0, lanes);
+                    Gather(held2, id, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(mixed, held, 32, MIX_P, MIX_Q, high, lanes);
+                    Mix(mixed2, held2, 32, MIX_P, MIX_Q, high2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-                    ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                    ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
+                    Mix(stride2, mixed2, 32, STRIDE_P, STRIDE_Q, high3, lanes);
+                    ShiftRight(U32(linkIndex2), U32(mixed2), 6u, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                    AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
+                    ShiftRight(U32(fingerprint2), U32(mixed2), 10u, lanes);
+                    ShiftRight(U32(stride2), U32(stride2), 6u, lanes);
+                    AndWord(linkIndex2, linkIndex2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                    Muls(fingerprint, fingerprint, 8192, lanes);
+                    AndWord(fingerprint2, fingerprint2, WORD_3FF_AT, lanes);
+                    AndWord(stride2, stride2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    OrWord(stride, stride, WORD_1_AT, lanes);
-                    Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
+                    Muls(fingerprint2, fingerprint2, 8192, lanes);
+                    OrWord(stride2, stride2, WORD_1_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(stride, stride, 16384, lanes);
+                    Or(U16(newLink[base]), U16(fingerprint2), U16(dead[base]), 2 * lanes);
+                    Muls(stride2, stride2, 16384, lanes);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
+                    Or(U16(sequence[base]), U16(stride2), U16(linkIndex2), 2 * lanes);
                 }
             }
         }

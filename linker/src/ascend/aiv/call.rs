@@ -57,20 +57,6 @@ impl Call {
         }
     }
 
-    /// Returns whether the statement is an instruction whose result is this temporary.
-    pub fn defines(&self, temp: usize) -> bool {
-        matches!(&self.operation, Operation::Vector(vector) if vector.to.as_temp() == Some(temp))
-    }
-
-    /// Replaces a temporary by a tensor, with the view of the temporary.
-    pub fn substitute(&mut self, temp: usize, tensor: &Tensor) {
-        for operand in self.tensors_mut() {
-            if operand.as_temp() == Some(temp) {
-                *operand = tensor.clone().viewed_as(operand.view);
-            }
-        }
-    }
-
     /// Returns the lengths among the operands.
     pub fn lengths(&self) -> Vec<&Length> {
         match &self.operation {

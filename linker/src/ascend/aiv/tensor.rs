@@ -36,8 +36,8 @@ impl Element {
 pub enum Buffer {
     /// A buffer that the kernel declares.
     Named(String),
-    /// A temporary of a tile that has no register yet.
-    Temp(usize),
+    /// A temporary of a sweep that has no register yet.
+    Temp(Temp),
     /// The start of a buffer that the kernel does not declare, given by its address.
     Placed {
         /// The name of the buffer.
@@ -51,6 +51,17 @@ pub enum Buffer {
     },
     /// The block that repeats one word.
     Word(u32),
+}
+
+/// A temporary of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Temp {
+    /// Its number, which no other temporary of the sweep has.
+    pub number: usize,
+    /// Whether it is a mask and not a vector.
+    pub mask: bool,
+    /// What the text calls it, with a number where another value has the name.
+    pub name: String,
 }
 
 /// The type as which the bits of a tensor are interpreted.
@@ -103,8 +114,8 @@ impl Tensor {
     }
 
     /// Returns a temporary.
-    pub fn temp(number: usize) -> Self {
-        Self::whole(Buffer::Temp(number))
+    pub fn temporary(temp: Temp) -> Self {
+        Self::whole(Buffer::Temp(temp))
     }
 
     /// Returns a buffer that the text does not declare.
@@ -156,7 +167,7 @@ impl Tensor {
                 Place::Ub((*name).into(), Part::Bytes(from, to))
             }
             Buffer::Word(bits) => ub(&word(*bits)),
-            Buffer::Temp(n) => Place::Temp(*n),
+            Buffer::Temp(temp) => Place::Temp(temp.number),
         }
     }
 
@@ -168,9 +179,9 @@ impl Tensor {
         }
     }
 
-    /// Returns the number of the temporary, if the operand is one.
-    pub fn as_temp(&self) -> Option<usize> {
-        if let Buffer::Temp(n) = self.buffer { Some(n) } else { None }
+    /// Returns the temporary, if the operand is one.
+    pub fn temp(&self) -> Option<&Temp> {
+        if let Buffer::Temp(temp) = &self.buffer { Some(temp) } else { None }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Lowers operations on the lanes of a tile.
 
 use super::Lower;
-use super::registers::Temp;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
+    Call, Comparison, Expr, Length, Node, Operation, Scalar, Temp, Tensor, Type, Vector, VectorOp,
+    View,
 };
 use crate::ascend::functions::{append, lookup};
 use crate::check::Why;
@@ -51,10 +51,10 @@ fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
 }
 
 impl Lower<'_> {
-    /// Returns a new temporary, with a name that it gets if the name is free.
+    /// Returns a new temporary, with the name that the text gives it.
     pub(super) fn temp(&mut self, mask: bool, name: &str) -> Tensor {
-        self.temps.push(Temp { mask, name: name.into() });
-        Tensor::temp(self.temps.len() - 1)
+        self.temps += 1;
+        Tensor::temporary(Temp { number: self.temps, mask, name: name.into() })
     }
 
     /// Returns a new temporary for a value.
@@ -288,10 +288,13 @@ impl Lower<'_> {
         }
         let from = self.operand(value);
         if self.uses[&value] == 1
-            && let (Some(temp), Some(Node::Call(last))) = (from.as_temp(), self.out.last_mut())
-            && last.defines(temp)
+            && from.temp().is_some()
+            && let Some(Node::Call(Call { operation: Operation::Vector(last), .. })) =
+                self.out.last_mut()
+            && last.to.buffer == from.buffer
         {
-            return last.substitute(temp, &view);
+            last.to = view.viewed_as(last.to.view);
+            return;
         }
         self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));
     }

@@ -1,138 +1,147 @@
-//! Assigns registers to the temporaries of a tile. Names that are live at the same time get
-//! different registers.
+//! Gives the temporaries of sweeps registers, by their lifetimes alone, and then names in the text.
+//!
+//! No temporary lives longer than a round of its sweep, so all sweeps of one width share the same
+//! registers.
 
 use crate::ascend::aiv::{
-    Act, Buffer, Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor,
+    Act, Buffer, Call, Expr, If, Length, Loop, Node, Operation, Place, Temp, Tensor, Width,
 };
+use crate::names::fresh;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A temporary of a tile.
-#[derive(Clone, Debug)]
-pub struct Temp {
-    /// Whether it is a mask.
-    pub mask: bool,
-    /// The name that it gets if the name is free, and else with a number.
-    pub name: String,
-}
-
-/// A named register.
+/// A register under one of the names of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Its name, which is unique in the kernel.
+    /// The name, which is unique in the kernel.
     pub name: String,
     /// Whether it holds masks.
     pub mask: bool,
-    /// Its number among the masks or vectors. Names that are never live at the same time may share
-    /// a register.
+    /// Its number among the masks or vectors.
     pub number: usize,
 }
 
-/// The names of the temporaries of a kernel.
-#[derive(Clone, Debug, Default)]
-pub struct Names(BTreeMap<String, Name>);
-
-#[derive(Clone, Debug, Default)]
-struct Name {
+/// A temporary, and the calls of a body that access it, in order. The first one defines it.
+struct Life {
+    temp: usize,
     mask: bool,
-    /// The names that are live at the same time.
-    with: BTreeSet<String>,
-    /// The names of the same sweeps that are live at other times.
-    beside: BTreeSet<String>,
+    calls: Vec<usize>,
+    /// Whether the first call may write where it reads.
+    in_place: bool,
 }
 
-impl Names {
-    /// Names every temporary in the calls of a sweep's body. A temporary may reuse the name of one
-    /// that the same call reads for the last time, if that call may write where it reads. `taken`
-    /// are the other names of the kernel.
-    pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
-        let mut live: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-        for (n, t) in body.iter().enumerate().flat_map(|(n, node)| temps(node).map(move |t| (n, t)))
+impl Life {
+    /// Returns the time from which on it occupies a register. Call n reads at 2n and writes at
+    /// 2n + 1, or already at 2n if it must not write where it reads.
+    fn from(&self) -> usize {
+        2 * self.calls[0] + usize::from(self.in_place)
+    }
+
+    /// Returns the last time at which it occupies a register.
+    fn to(&self) -> usize {
+        self.from().max(2 * self.calls[self.calls.len() - 1])
+    }
+}
+
+/// Returns the lives of the temporaries of a sweep's body, in the order in which they begin.
+fn lives(body: &[Node]) -> Vec<Life> {
+    let mut lives: BTreeMap<usize, Life> = BTreeMap::new();
+    for (n, call) in body.iter().enumerate().filter_map(|(n, node)| Some((n, node.call()?))) {
+        for &Temp { number: temp, mask, .. } in call.tensors().into_iter().filter_map(Tensor::temp)
         {
-            live.entry(t).or_insert((n, n)).1 = n;
+            let new = || Life { temp, mask, calls: Vec::new(), in_place: call.in_place() };
+            lives.entry(temp).or_insert_with(new).calls.push(n);
         }
-        let place = |n: usize| body[n].call().is_some_and(Call::in_place);
-        let mut order: Vec<_> = live.into_iter().map(|(t, (a, z))| (a, z, t)).collect();
-        order.sort_unstable();
-        let mut named: Vec<(usize, String)> = Vec::new();
-        let mut names = vec![String::new(); all.len()];
-        for (a, z, t) in order {
-            let Temp { mask, name } = &all[t];
-            let free = |name: &String| {
-                let conflicts = |end: usize| end > a || end == a && !place(a);
-                self.0.get(name).map_or(!taken.contains(name), |n| n.mask == *mask)
-                    && !named.iter().any(|(end, other)| other == name && conflicts(*end))
-            };
-            let numbered = (2..).map(|n| format!("{name}{n}"));
-            let name = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default();
-            taken.insert(name.clone());
-            self.0.entry(name.clone()).or_default().mask = *mask;
-            for (end, other) in named.iter().filter(|(_, other)| *other != name) {
-                for (one, two) in [(&name, other), (other, &name)] {
-                    let one = self.0.entry(one.clone()).or_default();
-                    let set = if *end >= a { &mut one.with } else { &mut one.beside };
-                    set.insert(two.clone());
-                }
-            }
-            names[t].clone_from(&name);
-            named.push((z, name));
-        }
-        body.iter_mut().for_each(|node| rename(node, &names));
     }
+    let mut lives: Vec<_> = lives.into_values().collect();
+    lives.sort_by_key(|life| (life.from(), life.temp));
+    lives
+}
 
-    /// Assigns a register to every name by graph coloring, names with the most conflicts first.
-    /// Among the free registers a name gets the one with the fewest names of its own sweeps,
-    /// because calls on one register wait for each other.
-    pub fn registers(&self) -> Vec<Register> {
-        let mut order: Vec<_> = self.0.iter().collect();
-        let width = |name: &Name| std::cmp::Reverse(name.with.len());
-        order.sort_by_key(|(text, name)| (name.mask, width(name), *text));
-        let color = |counts: [usize; 2]| {
-            let mut registers: Vec<Register> = Vec::new();
-            for (text, name) in &order {
-                let of = |number: usize, set: &BTreeSet<String>| {
-                    let same = |r: &&Register| r.mask == name.mask && r.number == number;
-                    registers.iter().filter(same).filter(|r| set.contains(&r.name)).count()
-                };
-                let free = |&number: &usize| of(number, &name.with) == 0;
-                let known = (0..counts[usize::from(name.mask)]).filter(free);
-                let best = known.min_by_key(|&number| (of(number, &name.beside), number));
-                let number = best.or_else(|| (0..).find(free)).unwrap_or_default();
-                registers.push(Register { name: (*text).clone(), mask: name.mask, number });
+/// Returns the least numbers of vector and mask registers for a sweep's body: as many as are live
+/// at once.
+pub fn needed(body: &[Node]) -> [usize; 2] {
+    let lives = lives(body);
+    [false, true].map(|mask| {
+        let at = |time| {
+            let live = |l: &&Life| l.mask == mask && l.from() <= time && time <= l.to();
+            lives.iter().filter(live).count()
+        };
+        lives.iter().map(|life| at(life.from())).max().unwrap_or(0)
+    })
+}
+
+/// Returns the register of each temporary of a body.
+fn assigned(body: &[Node], counts: [usize; 2]) -> BTreeMap<usize, usize> {
+    let lives = lives(body);
+    let mut last: [Vec<Option<&Life>>; 2] = counts.map(|count| vec![None; count]);
+    let mut numbers = BTreeMap::new();
+    for life in &lives {
+        let n = life.calls[0];
+        // The call waits for the definitions of its operands, and so for all calls before them.
+        let operands = lives.iter().filter(|l| l.calls[0] < n && l.calls.contains(&n));
+        let done = operands.map(|l| l.calls[0]).max();
+        let last = &mut last[usize::from(life.mask)];
+        // It writes where it reads if it waits for no other call there, and else where no call has
+        // been for longest.
+        let wait = |number: &usize| {
+            let accesses = last[*number].map(|l| &l.calls[..]).unwrap_or_default();
+            let before = accesses.iter().rev().find(|&&call| call < n).copied();
+            (before > done, accesses.last() != Some(&n), before)
+        };
+        let free = |number: &usize| last[*number].is_none_or(|l| l.to() < life.from());
+        let best = (0..last.len()).filter(free).min_by_key(wait);
+        let best = best.expect("there are as many registers as temporaries live at once");
+        last[best] = Some(life);
+        numbers.insert(life.temp, best);
+    }
+    numbers
+}
+
+/// Replaces the temporaries of all sweeps by registers, whose names are not among `taken`. Returns
+/// the registers of sweeps that take a tile, and those of wide ones.
+pub fn assign(nodes: &mut [Node], taken: &mut BTreeSet<String>) -> [Vec<Register>; 2] {
+    let is_wide = |sweep: &Loop| usize::from(sweep.width() != Some(Width::Tile));
+    let mut counts = [[0; 2]; 2];
+    each_sweep(nodes, &mut |sweep| {
+        let counts = &mut counts[is_wide(sweep)];
+        *counts = [0, 1].map(|mask| counts[mask].max(needed(&sweep.body)[mask]));
+    });
+    let mut names = [BTreeMap::new(), BTreeMap::new()];
+    each_sweep(nodes, &mut |sweep| {
+        let wide = is_wide(sweep);
+        let numbers = assigned(&sweep.body, counts[wide]);
+        for tensor in sweep.body.iter_mut().filter_map(call_mut).flat_map(Call::tensors_mut) {
+            let Some(Temp { number, mask, name }) = tensor.temp() else { continue };
+            let name = if wide == 1 { format!("wide_{name}") } else { name.clone() };
+            let key = (*mask, numbers[number], name);
+            let name = names[wide].entry(key).or_insert_with_key(|(.., name)| fresh(taken, name));
+            tensor.buffer = Buffer::Named(name.clone());
+        }
+    });
+    names.map(|names: BTreeMap<_, String>| {
+        let register = |((mask, number, _), name)| Register { name, mask, number };
+        names.into_iter().map(register).collect()
+    })
+}
+
+/// Calls `f` for every sweep.
+pub fn each_sweep(nodes: &mut [Node], f: &mut impl FnMut(&mut Loop)) {
+    for node in nodes {
+        match node {
+            Node::Loop(sweep) if sweep.width().is_some() => f(sweep),
+            Node::Loop(Loop { body, .. }) => each_sweep(body, f),
+            Node::If(If { body, otherwise, .. }) => {
+                each_sweep(body, f);
+                each_sweep(otherwise, f);
             }
-            registers
-        };
-        let count = |all: &[Register], mask| {
-            let numbers = all.iter().filter(|r| r.mask == mask).map(|r| r.number + 1);
-            numbers.max().unwrap_or(0)
-        };
-        // The number of registers is that of a coloring in which each name gets the first free
-        // register.
-        let first_fit = color([0, 0]);
-        let counts = [false, true].map(|mask| count(&first_fit, mask));
-        let spread = color(counts);
-        let mut registers = if [false, true].map(|mask| count(&spread, mask)) == counts {
-            spread
-        } else {
-            first_fit
-        };
-        registers.sort_by_key(|r| (r.mask, r.number));
-        registers
+            Node::Call(_) | Node::Note(_) => {}
+        }
     }
 }
 
-/// Replaces the numbers of temporaries in a call by names.
-fn rename(node: &mut Node, names: &[String]) {
-    let Node::Call(call) = node else { return };
-    for tensor in call.tensors_mut() {
-        if let Buffer::Temp(t) = tensor.buffer {
-            tensor.buffer = Buffer::Named(names[t].clone());
-        }
-    }
-}
-
-/// Returns the temporaries of a node.
-fn temps(node: &Node) -> impl Iterator<Item = usize> {
-    node.call().into_iter().flat_map(Call::tensors).filter_map(Tensor::as_temp)
+/// Returns the statement for changing it, if the node is one.
+pub fn call_mut(node: &mut Node) -> Option<&mut Call> {
+    if let Node::Call(call) = node { Some(call) } else { None }
 }
 
 /// Removes calls whose result no later call reads.

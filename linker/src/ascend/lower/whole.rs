@@ -12,7 +12,7 @@ use crate::tape::{ColumnId, Op, OpCode, Value};
 impl Lower<'_> {
     /// Returns the name of an array in `Gm`.
     pub(super) fn gm(&self, id: ColumnId) -> String {
-        camel(self.tape.column(id).name.trim_start_matches("gm_"))
+        camel(self.tape.column(id).array())
     }
 
     /// Defines the result of an operation: as the expression itself if `inline` is set, else as a
@@ -75,19 +75,17 @@ impl Lower<'_> {
     }
 
     /// Returns the index of a word in a line from its offset in global memory.
-    fn line_word(&self, line: &str, at: Value) -> Expr {
-        let Some(line) = line.strip_prefix("gm_") else { return self.scalar(at) };
-        let base = Expr::field(format!("{line}At"));
+    fn line_word(&self, line: ColumnId, at: Value) -> Expr {
+        let Some(first) = self.tape.column(line).at else { return self.scalar(at) };
         match self.defs.get(&at).map(|d| (d.code, &d.args)) {
-            Some((OpCode::ScalarAddTo(n), args)) if self.scalar(args[0]) == base => n.into(),
-            Some((OpCode::ScalarAdd, args)) if self.scalar(args[0]) == base => self.scalar(args[1]),
-            _ => self.scalar(at) - base,
+            Some((OpCode::ScalarAddTo(n), args)) if args[0] == first => n.into(),
+            Some((OpCode::ScalarAdd, args)) if args[0] == first => self.scalar(args[1]),
+            _ => self.scalar(at) - self.scalar(first),
         }
     }
 
     fn memory(&mut self, op: &Op) -> Result<(), Why> {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
-        let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
         let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
         let copy = |out: bool, ub: String, gm: Global, n: Expr| {
             Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
@@ -95,7 +93,7 @@ impl Lower<'_> {
         match op.code {
             OpCode::ReadOutput if line => {
                 let line = self.gm(op.columns[0]);
-                let word = self.line_word(&name(0), op.args[0]);
+                let word = self.line_word(op.columns[0], op.args[0]);
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 let (from, ty) = (Tensor::named(line), Type::I32);
@@ -103,7 +101,7 @@ impl Lower<'_> {
             }
             OpCode::WriteOutput if line => {
                 let line = self.gm(op.columns[0]);
-                let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
+                let (at, value) = (self.line_word(op.columns[0], op.args[0]), a[1].clone());
                 let to = Tensor::named(line);
                 self.call(Call::from(Operation::Write { to, at, value }));
             }

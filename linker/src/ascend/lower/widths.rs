@@ -5,7 +5,7 @@
 //! iteration instead of `TILE`.
 
 use super::lanes::iota;
-use super::registers::{Register, Temp};
+use super::registers::{Register, call_mut, each_sweep, needed};
 use super::{Lower, Lowered};
 use crate::ascend::aiv::{
     Call, Expr, Function, FunctionCall, Loop, Node, Operation, Step, Tensor, Use, Vector, VectorOp,
@@ -22,43 +22,26 @@ pub const WIDE_VECTORS: usize = 2;
 const WIDE_MASKS: usize = 3;
 
 impl Lower<'_> {
-    /// Names the temporaries of a sweep's body and returns its width: wide if the body's registers
-    /// allow it, else a tile.
-    pub(super) fn fit_width(&mut self, op: &Op, body: &mut Vec<Node>) -> Width {
-        if let Some(width) = self.widen(op, body) {
-            return width;
-        }
-        self.registers.name(body, &self.temps, &mut self.taken);
-        Width::Tile
-    }
-
-    fn widen(&mut self, op: &Op, body: &mut Vec<Node>) -> Option<Width> {
-        let appends = appended(op).next().is_some();
-        if !appended(op).all(|list| self.empty.contains(&list)) {
-            return None;
-        }
-        let limit = u32::try_from(self.ranges[op.args[0].0 as usize].hi).ok()?;
-        let width = Width::Wide { in_one_round: appends.then_some(limit) };
-        let mut wide_body = body.clone();
-        for call in wide_body.iter_mut().filter_map(call_mut) {
-            if call.function().is_some_and(|c| *c.function != append::APPEND && by_tile(c.function))
-            {
-                return None;
-            }
-            widen_call(call, width);
-        }
-        let (mut names, mut taken) = (self.wide.clone(), self.taken.clone());
-        names.name(
-            &mut wide_body,
-            &self.temps.iter().map(wide_name).collect::<Vec<_>>(),
-            &mut taken,
-        );
-        let registers = |mask: bool| if mask { WIDE_MASKS } else { WIDE_VECTORS };
-        if names.registers().iter().any(|r| r.number >= registers(r.mask)) {
-            return None;
-        }
-        (self.wide, self.taken, *body) = (names, taken, wide_body);
-        Some(width)
+    /// Returns the width of a sweep, and changes its body to that width: wide if the body's
+    /// registers allow it, else a tile.
+    pub(super) fn fit_width(&self, op: &Op, body: &mut [Node]) -> Width {
+        let [vectors, masks] = needed(body);
+        let long = |call: &Call| {
+            call.function().is_none_or(|c| *c.function == append::APPEND || !by_tile(c.function))
+        };
+        let may_be_wide = vectors <= WIDE_VECTORS
+            && masks <= WIDE_MASKS
+            && appended(op).all(|list| self.empty.contains(&list))
+            && body.iter().filter_map(Node::call).all(long);
+        let Some(limit) =
+            self.ranges[op.args[0].0 as usize].hi.try_into().ok().filter(|_| may_be_wide)
+        else {
+            return Width::Tile;
+        };
+        let in_one_round = appended(op).next().map(|_| limit);
+        let width = Width::Wide { in_one_round };
+        body.iter_mut().filter_map(call_mut).for_each(|call| widen_call(call, width));
+        width
     }
 
     /// Updates the set of empty lists after `op`.
@@ -77,35 +60,13 @@ impl Lowered {
     /// Turns wide sweeps that must finish in one iteration, but would take several of `wide` lanes,
     /// into sweeps over tiles. They keep their registers, which are long enough for a tile.
     pub fn narrow(&mut self, wide: u32) {
-        narrow(&mut self.body, wide);
-    }
-}
-
-fn narrow(nodes: &mut [Node], wide: u32) {
-    for node in nodes {
-        match node {
-            Node::Loop(Loop { step, body, .. }) => {
-                if let Step::Sweep(Width::Wide { in_one_round: Some(limit) }) = *step
-                    && limit > wide
-                {
-                    *step = Step::Sweep(Width::Tile);
-                    body.iter_mut()
-                        .filter_map(call_mut)
-                        .for_each(|call| widen_call(call, Width::Tile));
-                }
-                narrow(body, wide);
+        each_sweep(&mut self.body, &mut |Loop { step, body, .. }| {
+            if matches!(*step, Step::Sweep(Width::Wide { in_one_round: Some(n) }) if n > wide) {
+                *step = Step::Sweep(Width::Tile);
+                body.iter_mut().filter_map(call_mut).for_each(|call| widen_call(call, Width::Tile));
             }
-            Node::If(branch) => {
-                narrow(&mut branch.body, wide);
-                narrow(&mut branch.otherwise, wide);
-            }
-            Node::Call(_) | Node::Note(_) => {}
-        }
+        });
     }
-}
-
-fn call_mut(node: &mut Node) -> Option<&mut Call> {
-    if let Node::Call(call) = node { Some(call) } else { None }
 }
 
 /// Changes a call to a width: the definition of `lanes`, and the numbers of the lanes.
@@ -126,17 +87,6 @@ fn widen_call(call: &mut Call, width: Width) {
             call.operation = iota(to.clone()).operation;
         }
         _ => {}
-    }
-}
-
-/// Returns the temporary under the name of a wide register, which differs from the names of a
-/// tile's registers.
-fn wide_name(temp: &Temp) -> Temp {
-    let mut letters = temp.name.chars();
-    let first = letters.next().map(|c| c.to_ascii_uppercase());
-    Temp {
-        mask: temp.mask,
-        name: format!("wide{}", first.into_iter().chain(letters).collect::<String>()),
     }
 }
 

@@ -1,0 +1,327 @@
+//! Kernels on the memory and the arguments of Stage One. They reach what Stage One does not: operands
+//! at the ends of their ranges, values that are read once more, lists that only might be empty,
+//! columns that keep their words, and names that the text has.
+
+use avsg_device::machine::{Indices, Machine};
+use avsg_device::params::{ID_LIMIT, Params};
+use avsg_device::request::Request;
+use avsg_device::schedule::Work;
+use avsg_device::sequential::Sequential;
+use avsg_device::state::State;
+use avsg_linker::record::{List, Recorder, Scalar, Words, record_with};
+use avsg_linker::tape::{Range, Tape};
+
+/// The memory of a kernel while it runs for a token. Each kernel writes `result`, `k` words.
+pub struct Memory<'m, 'a, 't> {
+    state: &'m mut State<'a, Recorder<'t>>,
+    pub work: &'m mut Work<'a, Recorder<'t>, Sequential>,
+    request: &'m mut Request<'a, Recorder<'t>>,
+    pub k: Scalar<'t>,
+    token: Scalar<'t>,
+    /// Words in 0..=256.
+    over: Words,
+    /// Words in 0..=2^22.
+    hashed: Words,
+    /// Words in -1..=10.
+    small: Words,
+    other: Words,
+    pub result: Words,
+    /// Pairs of ids.
+    pub pairs: List<2>,
+    pub more: List<2>,
+}
+
+pub type Kernel = for<'t> fn(Recorder<'t>, &mut Memory<'_, '_, 't>);
+
+pub fn geometry() -> Params {
+    Params::paper(300, 2, 1024)
+}
+
+pub fn record(kernel: Kernel) -> Tape {
+    record_around(|_, _| {}, kernel, |_, _| {})
+}
+
+/// Records a kernel that runs for each token, and others that run before and after all tokens.
+fn record_around(before: Kernel, kernel: Kernel, after: Kernel) -> Tape {
+    let p = geometry();
+    let tape = record_with::<Sequential>(&p, |m, state, work, request| {
+        let column = |name, lo, hi| m.column(name, p.k, Range::new(lo, hi));
+        let ids = Range::new(0, ID_LIMIT - 1);
+        let list = |name| m.list(name, p.k, [("a", ids), ("b", ids)]);
+        let (k, tokens) = (request.k, request.tokens);
+        let mut d = Memory {
+            state,
+            work,
+            request,
+            k,
+            token: k,
+            over: column("over", 0, 256),
+            hashed: column("hashed", 0, 1 << 22),
+            small: column("small", -1, 10),
+            // A word of C++.
+            other: column("switch", i32::MIN, i32::MAX),
+            result: column("result", i32::MIN, i32::MAX),
+            pairs: list("pairs"),
+            more: list("more"),
+        };
+        before(m, &mut d);
+        m.repeat(p.tokens, tokens, |token| {
+            d.token = token;
+            let from = d.request.ids.at + d.request.ids.stride * token;
+            m.fetch(&mut d.work.ids, &d.request.ids.words, from, k);
+            kernel(m, &mut d);
+            let to = d.request.misses.at + k * token;
+            m.publish(&mut d.request.misses.slot, to, &d.result, k);
+        });
+        after(m, &mut d);
+    });
+    tape.unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Returns a mask that is set in all lanes.
+pub fn all<M: Machine>(m: M, t: M::Tile) -> M::Mask {
+    !m.is_negative(m.iota(t))
+}
+
+/// Publishes a list and its length.
+fn publish<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    let (at, n) = (d.request.valid.at + d.token, m.len(&d.pairs));
+    m.write_output(&mut d.request.valid.words, at, n);
+    m.publish_list(&mut d.request.misses.id, d.request.misses.at, &d.pairs, 0);
+    m.publish_list(&mut d.request.misses.row, d.request.misses.at, &d.pairs, 1);
+}
+
+/// A mask may be left out only where no operand has a higher bit. Lane 0 has one.
+fn operands_just_outside_of_a_mask<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.sweep(m.scalar(1024), |t| m.store(t, &mut d.state.id, m.iota(t)));
+    m.sweep(d.k, |t| {
+        let lane = m.iota(t);
+        let first = m.eq_to(lane, 0);
+        m.store(t, &mut d.over, m.select(first, m.splat(256), m.low_bits(lane, 8)));
+        m.store(t, &mut d.hashed, m.select(first, m.splat(1 << 22), lane * 13_000));
+    });
+    m.sweep(d.k, |t| {
+        let over = m.load(t, &d.over);
+        let held = m.gather(&d.state.id, over * 4);
+        let sum = m.madd(m.load(t, &d.hashed), 27_381, 2_305) + m.low_bits(over, 8);
+        m.store(t, &mut d.result, sum + held);
+    });
+}
+
+/// Selections that are a maximum, and others that only look like one.
+fn selections_by_a_sign<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.sweep(d.k, |t| {
+        let lane = m.iota(t);
+        let small = m.select(m.eq_to(lane & 7, 3), m.splat(-1), m.low_bits(lane, 3) + 2);
+        m.store(t, &mut d.small, small);
+        m.store(t, &mut d.over, m.low_bits(lane * 5, 4));
+    });
+    m.sweep(d.k, |t| {
+        let (x, y) = (m.load(t, &d.small), m.load(t, &d.over));
+        let below = m.is_negative(x + -5);
+        let larger = m.select(below, m.splat(5), x) + m.select(below, m.splat(7), x) * 16;
+        let by_another = m.select(m.is_negative(y + -5), m.splat(5), x) * 256;
+        let positive = m.select(m.is_negative(x), m.splat(0), x) * 4096;
+        let other = m.select(m.is_negative(y + -5), m.splat(0), x) * (1 << 20);
+        let flag = m.select(!m.is_negative(x), m.splat(1 << 16), m.splat(0));
+        m.store(t, &mut d.result, larger + by_another + positive + flag + other);
+    });
+}
+
+/// A value that is stored, and then used once more.
+fn a_stored_value_that_is_used_again<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.clear(&mut d.pairs);
+    m.sweep(d.k, |t| {
+        let x = m.low_bits(m.load(t, &d.work.ids), 20) * 3;
+        m.store(t, &mut d.other, x);
+        m.store(t, &mut d.result, x);
+        m.append(t, &mut d.pairs, m.eq_to(x & 4, 0), [x, m.low_bits(x, 4)]);
+    });
+    m.sweep(d.k, |t| {
+        let x = m.low_bits(m.load(t, &d.other), 20);
+        let sum = m.low_bits(m.load(t, &d.result), 20) + x;
+        m.store(t, &mut d.result, sum);
+    });
+    publish(m, d);
+}
+
+/// Lists that could be written over the one that they are made from, if that one were not read
+/// afterwards, or by the next column.
+fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.clear(&mut d.work.pending);
+    m.clear(&mut d.pairs);
+    m.clear(&mut d.more);
+    m.sweep(d.k, |t| {
+        let x = m.low_bits(m.load(t, &d.work.ids), 20);
+        m.append(t, &mut d.work.pending, m.eq_to(x & 1, 0), [x, m.iota(t)]);
+    });
+    let n = m.len(&d.work.pending);
+    m.sweep(n, |t| {
+        let (x, lane) = (m.item(t, &d.work.pending, 0), m.item(t, &d.work.pending, 1));
+        m.append(t, &mut d.more, m.eq_to(lane & 2, 0), [x, x]);
+        m.append(t, &mut d.pairs, m.eq_to(lane & 2, 2), [lane, lane]);
+        m.store(t, &mut d.other, x + 1);
+    });
+    m.publish(&mut d.request.misses.position, d.request.misses.at, &d.other, n);
+    publish(m, d);
+    m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
+}
+
+/// Rounds over lists that share their storage, where each column takes a column behind it.
+fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    fill_pairs(m, d);
+    m.repeat(2, m.scalar(2), |round| {
+        m.sweep(m.len(&d.pairs), |t| {
+            let (a, b) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
+            let kept = m.is_negative(m.low_bits(a, 8) - m.low_bits(b + round * m.scalar(64), 8));
+            m.append(t, &mut d.more, kept, [b, b]);
+        });
+        m.take(&mut d.pairs, &mut d.more);
+    });
+    publish(m, d);
+    m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
+}
+
+fn fill_pairs<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.clear(&mut d.pairs);
+    m.clear(&mut d.more);
+    m.sweep(d.k, |t| {
+        let x = m.low_bits(m.load(t, &d.work.ids), 20);
+        m.append(t, &mut d.pairs, all(m, t), [x, m.iota(t)]);
+    });
+}
+
+/// Lists that are empty in some tokens and rounds only, and a length that is read before a change.
+pub fn lists_that_might_be_empty<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.sweep(d.k, |t| m.store(t, &mut d.over, m.low_bits(m.iota(t), 4)));
+    m.clear(&mut d.pairs);
+    for kept in [3, 5, 9] {
+        // A sweep that needs so few registers takes more lanes at a time, if the list is empty.
+        m.sweep(d.k, |t| {
+            let x = m.load(t, &d.over);
+            m.append(t, &mut d.pairs, m.eq_to(x, kept), [x, x]);
+        });
+        m.when(m.gt(m.scalar(1), d.token), || m.clear(&mut d.pairs));
+    }
+    m.clear(&mut d.more);
+    m.repeat(2, m.scalar(2), |_| {
+        m.sweep(d.k, |t| {
+            let x = m.load(t, &d.over);
+            m.append(t, &mut d.more, m.eq_to(x, 7), [x, x]);
+        });
+    });
+    let before = m.len(&d.more);
+    m.clear(&mut d.more);
+    let after = m.len(&d.more);
+    m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t) + before + after));
+    publish(m, d);
+}
+
+/// Two scatters of one sweep, of which the second does not write the indices of the first.
+fn scatters_side_by_side<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.sweep(m.scalar(512), |t| m.store(t, &mut d.work.slot, m.splat(-1)));
+    m.sweep(m.scalar(1024), |t| m.store(t, &mut d.state.id, m.iota(t)));
+    m.sweep(d.k, |t| {
+        let lane = m.iota(t);
+        let (x, y) = (m.low_bits(lane * 3, 9), m.low_bits(lane * 5, 9));
+        m.scatter(t, &mut d.state.id, x, m.low_bits(lane, 4), all(m, t), Indices::Repeated);
+        m.scatter(t, &mut d.work.slot, lane, y, all(m, t), Indices::Distinct);
+    });
+    m.sweep(d.k, |t| m.store(t, &mut d.result, m.load(t, &d.work.slot)));
+}
+
+/// A column that keeps its words from token to token. Other columns are only live in a part of a
+/// token.
+fn a_column_that_carries_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.when(m.not(m.ne(d.token, m.scalar(0))), || {
+        m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t)));
+    });
+    add_to_other(m, d);
+}
+
+/// Adds the ids of the token to a column, and uses another one before and after that.
+fn add_to_other<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    m.sweep(d.k, |t| m.store(t, &mut d.hashed, m.low_bits(m.load(t, &d.work.ids), 20)));
+    m.sweep(d.k, |t| {
+        let sum = m.low_bits(m.load(t, &d.other), 20) + m.load(t, &d.hashed);
+        m.store(t, &mut d.other, sum);
+        m.store(t, &mut d.result, sum);
+    });
+    m.sweep(d.k, |t| m.store(t, &mut d.over, m.low_bits(m.iota(t), 3)));
+    m.sweep(d.k, |t| {
+        let sum = m.low_bits(m.load(t, &d.result), 22) + m.load(t, &d.over);
+        m.store(t, &mut d.result, sum);
+    });
+}
+
+/// A column that is written before the first token, changed by each token, and read after the last.
+pub fn a_column_around_the_tokens() -> Tape {
+    record_around(
+        |m, d| m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t) * 3)),
+        add_to_other,
+        |m, d| m.publish(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k),
+    )
+}
+
+/// A column that some tokens write, and that is read after the last one.
+pub fn a_column_of_an_earlier_token() -> Tape {
+    record_around(
+        |m, d| m.sweep(d.k, |t| m.store(t, &mut d.small, m.splat(2))),
+        |m, d| {
+            m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t)));
+            add_to_other(m, d);
+            m.when(m.not(m.ne(d.token, m.scalar(0))), || {
+                m.sweep(d.k, |t| m.store(t, &mut d.small, m.low_bits(m.load(t, &d.over), 2)));
+            });
+        },
+        |m, d| m.publish(&mut d.request.misses.row, d.request.misses.at, &d.small, d.k),
+    )
+}
+
+/// Values with names that C++ and the text use themselves.
+fn names_that_the_text_has<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    let sum = m.name_scalar("class", d.token + 2);
+    let more = m.name_scalar("lanes", sum + d.k);
+    m.sweep(d.k, |t| {
+        let x = m.name_vector("register", m.low_bits(m.load(t, &d.work.ids), 10) + sum);
+        let even = m.name_mask("int", m.eq_to(m.name_vector("base", m.low_bits(x, 1)), 0));
+        m.store(t, &mut d.result, m.select(even, x + more, x * 3));
+    });
+}
+
+/// Scalars: the larger of conditions and of numbers, and opposites.
+pub fn scalars_of_conditions<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    let (some, many) = (m.ne(d.token, m.scalar(0)), m.gt(d.k, m.scalar(200)));
+    let either = m.max(some, many);
+    let sum = m.max(some, d.token + 2) + m.max(either, m.not(many)) + m.not(m.max(some, many));
+    m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t) * 8 + sum + either));
+    m.when(either, || m.write_output(&mut d.request.valid.words, d.request.valid.at, d.k));
+    m.when(m.not(either), || {
+        m.write_output(&mut d.request.valid.words, d.request.valid.at, d.token);
+    });
+}
+
+/// Operations that Stage One does not have.
+fn products_and_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+    let three = m.scalar(3) + m.min(d.token, m.scalar(1));
+    m.sweep(d.k, |t| {
+        let (lane, x) = (m.iota(t), m.low_bits(m.load(t, &d.work.ids), 10));
+        let words = ((x * lane) & (x | lane)) + (x & 0xF0F) + (x | 0x700) * three;
+        let chosen = m.eq(x, lane) | m.eq_to(m.low_bits(lane, 2), 1);
+        m.store(t, &mut d.result, m.select(chosen & !m.eq_to(x, 5), words - three, x - lane));
+    });
+}
+
+pub const KERNELS: [Kernel; 11] = [
+    operands_just_outside_of_a_mask,
+    selections_by_a_sign,
+    a_stored_value_that_is_used_again,
+    an_item_that_is_read_after_an_append,
+    a_list_that_is_compacted_in_place,
+    lists_that_might_be_empty,
+    scatters_side_by_side,
+    a_column_that_carries_words,
+    names_that_the_text_has,
+    scalars_of_conditions,
+    products_and_words,
+];

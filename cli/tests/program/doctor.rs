@@ -227,10 +227,15 @@ fn a_wait_that_never_returns_does_not_hang_the_doctor() {
     if !kernels_compile() {
         return;
     }
-    let kernels = kernels_with("stall=avsg_append", "append", "4");
-    let [(reset, _), (append, reason)] = &kernels[..] else { panic!("{kernels:?}") };
-    assert_eq!((reset.as_str(), append.as_str()), ("good", "hung"), "{kernels:?}");
-    assert!(reason.starts_with("running avsg_append: no answer within 4 s"), "{reason}");
+    // A loaded machine may need more time than the first limit for the kernel that does not hang.
+    let run = |limit: &str| {
+        let kernels = kernels_with("stall=avsg_append", "append", limit);
+        println!("{limit} s: {kernels:?}");
+        let [(reset, _), (append, reason)] = &kernels[..] else { panic!("{kernels:?}") };
+        let named = reason.starts_with(&format!("running avsg_append: no answer within {limit} s"));
+        reset == "good" && append == "hung" && named
+    };
+    assert!(run("4") || run("60"));
 }
 
 /// A runtime library that is opened by its path counts as a device, whose kernels are built by

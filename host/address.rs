@@ -6,9 +6,9 @@
 #[derive(Debug)]
 pub(crate) struct Address<T>(pub *mut T);
 
-// SAFETY: this type does not access what the address is that of.
+// SAFETY: this type keeps the address as a number and never dereferences it.
 unsafe impl<T> Send for Address<T> {}
-// SAFETY: the fact above holds for shared references, too.
+// SAFETY: a shared reference gives no more than the number, too.
 unsafe impl<T> Sync for Address<T> {}
 
 impl<T> Clone for Address<T> {

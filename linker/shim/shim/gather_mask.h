@@ -63,8 +63,8 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
     rsvd = c.read_count();
     uint32_t to = d.addr;
     c.defer(V, seq, [&c, to, max_kept, data, undefined_bits] {
-        std::memcpy(c.ub + to, data.data(), data.size());
-        std::memcpy(c.undefined + to, undefined_bits.data(), undefined_bits.size());
+        std::copy(data.begin(), data.end(), c.ub + to);
+        std::copy(undefined_bits.begin(), undefined_bits.end(), c.undefined + to);
         c.undefine(to + uint32_t(data.size()), max_kept * size - uint32_t(data.size()));
     });
 }

@@ -8,6 +8,7 @@
 macro_rules! function {
     ($(#[doc = $about:literal])* pub static $static:ident = $name:literal, |$f:ident| $body:block) => {
         $(#[doc = $about])*
+        #[allow(rustdoc::broken_intra_doc_links, reason = "the comment is one of C++, with its indices")]
         pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function::new(
             $name,
             concat!($("//", $about, "\n"),*),

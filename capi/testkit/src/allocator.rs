@@ -36,7 +36,7 @@ pub struct State {
     blocks: Vec<Block>,
     /// Calls so far, of both functions.
     pub calls: usize,
-    /// Allocations until one answers NULL; 0 if none shall.
+    /// The number of allocations up to the first one that returns NULL; 0 if none returns it.
     pub until_null: usize,
     /// The kind whose addresses are not aligned.
     pub misaligned: Option<i32>,

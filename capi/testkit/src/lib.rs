@@ -60,16 +60,16 @@ pub fn expect_error(status: avsg_status, expected: avsg_status, parts: &[&str]) 
     }
 }
 
-/// The memory of a plan's arrays: of the process.
+/// The number that asks for a plan's arrays in the memory of the process.
 pub const HOST: i32 = avsg_memory_kind::AVSG_MEMORY_HOST as i32;
-/// The memory of a plan's arrays: of the device.
+/// The number that asks for a plan's arrays in the memory of the device.
 pub const DEVICE: i32 = avsg_memory_kind::AVSG_MEMORY_DEVICE as i32;
 
 /// Bytes of a row.
 pub const ROW: usize = 40;
 /// Rows of each layer of the pool.
 pub const ROWS: usize = 128;
-/// K, the number of ids per row.
+/// K, the ids that a token selects at most.
 pub const K: usize = 8;
 
 /// Returns the format of a row: segments of 24 and 16 bytes.

@@ -95,7 +95,7 @@ pub struct Report {
     pub build: Field,
     /// When the count of a GatherMask is right, on which the length of every list rests.
     pub gather_mask_count: Field,
-    /// Each kernel, alone, by its name.
+    /// What each kernel does when it runs alone, by the kernel's name.
     pub kernels: BTreeMap<String, Kernel>,
     /// The properties of `Check::PROPERTIES` by their names.
     #[serde(flatten, serialize_with = "as_map")]

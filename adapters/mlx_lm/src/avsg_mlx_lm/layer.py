@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import avsg
@@ -30,14 +31,25 @@ class LayerRows:
 
     `capacity` is the most tokens, `segment_bytes` the bytes of a row's latent and rotary parts, `k`
     the ids that a token selects, `slots` S, and `tokens` the most tokens of a decode step (1 and
-    the drafts).
+    the drafts). `memory` has an array [capacity, bytes] for each segment, which holds the rows in the
+    place of memory of their own.
     """
 
     def __init__(
-        self, capacity: int, segment_bytes: tuple[int, ...], k: int, slots: int, tokens: int = 1, **options
+        self,
+        capacity: int,
+        segment_bytes: tuple[int, ...],
+        k: int,
+        slots: int,
+        tokens: int = 1,
+        memory: Sequence[np.ndarray] | None = None,
+        **options,
     ) -> None:
         self.capacity, self.k, self.tokens = capacity, k, tokens
-        self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None)
+        if memory is None:
+            self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None)
+        else:
+            self.pool = avsg.Pool.over(avsg.PoolShape(1, capacity, segment_bytes), memory)
         # A second core would spin beside the framework's threads, and a layer's rows of one request
         # are few.
         self.engine = avsg.Engine(self.pool, k=k, slots=slots, tokens=tokens, **{"cores": 1, **options})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 from mlx_lm.models.cache import CacheList, KVCache
 
 from .cache import AvsgKVCache, Scope
@@ -52,17 +53,21 @@ def offload(
     `tokens` the most tokens of a decode step. `options` go to every `avsg.Engine`. In the block,
     `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
     the model is as it was, and such caches are refused.
+
+    `model.make_cache(memory=arrays)` keeps the rows in the caller's arrays [max_context, bytes], two
+    for each layer: latent and rotary parts.
     """
     args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]
     indexers = [layer.indexer for layer in attention]
 
-    def make_avsg_cache() -> list[CacheList]:
+    def make_avsg_cache(memory: Sequence[Sequence[np.ndarray]] | None = None) -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
         caches = []
-        for _ in model.layers:
-            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, **options), scope)
+        for own in [None] * len(model.layers) if memory is None else memory:
+            layer = rows(max_context, segments, args.index_topk, slots, tokens, memory=own, **options)
+            first = AvsgKVCache(layer, scope)
             caches.append(CacheList(first, IndexerKVCache(first)))
         return caches
 

@@ -1,6 +1,7 @@
 """mlx-lm's own generation loops run through AVSG, and the model is as it was afterwards."""
 
 import mlx.core as mx
+import numpy as np
 import pytest
 from mlx_lm.generate import generate_step, speculative_generate_step
 from mlx_lm.models.cache import KVCache, make_prompt_cache
@@ -22,6 +23,21 @@ def test_generate_step_gives_upstreams_tokens(small):
         assert generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=cache)) == expected
         assert all(part[0].rows.counts.misses > 0 for part in cache)
         assert cache[0][0].nbytes == cache[0][0].size() * 1152
+
+
+def test_rows_may_lie_in_the_callers_memory(small):
+    prompt, twin = mx.array(small.text[: small.prompt]), same_weights(small.model)
+    memory = [[np.zeros((256, bytes_), np.uint8) for bytes_ in (1024, 128)] for _ in range(2)]
+    with offload(twin, max_context=256, slots=small.slots):
+        generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=(own := twin.make_cache())))
+        generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=(callers := twin.make_cache(memory=memory))))
+        for segments, first, second in zip(memory, own, callers):
+            rows = second[0].size()
+            for host, array in zip(first[0].rows.host, segments):
+                assert rows > small.prompt and np.array_equal(host[:rows], array[:rows])
+            assert second[0].rows.counts == first[0].rows.counts
+        with pytest.raises(ValueError, match="memory of 1 layers came, but the model has 2; pass each"):
+            twin.make_cache(memory=memory[:1])
 
 
 def test_speculative_generation_gives_upstreams_tokens(small):

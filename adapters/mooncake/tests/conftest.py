@@ -63,7 +63,7 @@ def served(model, client, handle=None, timeout=5.0):
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
         result = thread.submit(client, listener.getsockname())
         channel = Channel(listener.accept()[0], timeout)
-        with suppress(TransferError):
+        with suppress(Exception):  # The client is told what failed.
             (handle or PrefillServer(model, SameProcess()).handle)(channel)
         channel.close()
         return result.result()

@@ -3,12 +3,13 @@
 import sys
 from types import SimpleNamespace
 
+import mlx.core as mx
 import numpy as np
 import pytest
 from avsg_mlx_lm.harness.model import random_model
 from conftest import LAYERS, K, SameProcess, served
 
-from avsg_mooncake import Channel, MismatchError, NodePool, PeerError, Receiver, TransferError, endpoint
+from avsg_mooncake import Channel, MismatchError, NodePool, PeerError, PrefillServer, Receiver, TransferError, endpoint
 from avsg_mooncake.compare import compare
 
 
@@ -31,11 +32,19 @@ def test_a_request_is_served_and_its_rows_are_free_again(small):
     assert node.free == node.rows and not end.registered and not end.closed
 
 
-@pytest.mark.parametrize("other", [(LAYERS, K, 2), (LAYERS, K + 1, 1), (LAYERS + 1, K, 1)])
-def test_another_model_is_refused_by_name(small, other):
-    """Another seed of the weights, another K, another number of layers."""
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        ((LAYERS + 1, K, 1), "layers is 2 here, but 3"),
+        ((LAYERS, K + 1, 1), "model is [0-9a-f]+ here, but [0-9a-f]+"),
+        ((LAYERS, K, 2), "model is [0-9a-f]+ here, but [0-9a-f]+"),
+        ((LAYERS, K, 1, mx.float32), r"segment_bytes is \(1024, 128, 128\) here, but \(2048, 256, 256\)"),
+    ],
+)
+def test_another_model_is_refused_by_name(small, other, difference):
+    """More layers, another K, other weights, another type."""
     node = small.node()
-    with pytest.raises(MismatchError, match=f"^model is {small.geometry.model} here, but [0-9a-f]+ in the other"):
+    with pytest.raises(MismatchError, match=f"^{difference} in the other process; run both with one model"):
         request(small, node, random_model(*other))
     assert node.free == node.rows
 
@@ -43,7 +52,7 @@ def test_another_model_is_refused_by_name(small, other):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"geometry": None}, "model is [0-9a-f]+ here, but None in the other process"),
+        ({"geometry": None}, "layers is 2 here, but None in the other process"),
         ({"geometry": "segment_bytes"}, r"segment_bytes is \(1024, 128, 128\) here, but \(1024, 128, 64\)"),
         ({"geometry": "version"}, "version is 1 here, but 2"),
         ({"tokens": [1, 512]}, r"tokens is \[1, 512\], but needs to be ids from 0 to 511"),
@@ -51,6 +60,7 @@ def test_another_model_is_refused_by_name(small, other):
         ({"session": None}, "a request needs a session and targets of 2 layers"),
         ({"targets": [[0, 0, 0]]}, "targets of 2 layers"),
         ({"targets": [[0, 0], [0, 0]]}, "targets needs 3 addresses for each layer"),
+        ({"targets": [[0, 0, -1], [0, 0, 0]]}, "targets needs 3 addresses for each layer"),
     ],
 )
 def test_the_prefill_process_refuses_what_it_cannot_serve(small, change, message):
@@ -110,6 +120,14 @@ def test_what_does_not_arrive_as_told_is_refused(small, monkeypatch, lie, said):
     with pytest.raises(TransferError, match=said):
         request(small, node, end=end)
     assert node.free == node.rows and end.closed == 1 and not end.registered
+
+
+def test_whatever_fails_in_the_prefill_process_is_told(small, monkeypatch):
+    monkeypatch.setattr(PrefillServer, "_compute", lambda *_: 1 // 0)
+    node = small.node()
+    with pytest.raises(PeerError, match="the other process says: ZeroDivisionError: integer division"):
+        request(small, node)
+    assert node.free == node.rows
 
 
 @pytest.mark.parametrize(

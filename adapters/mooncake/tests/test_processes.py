@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,11 +38,11 @@ def healthy():
 
 
 def is_served(small, node, address):
-    """Whether a request in the same rows decodes as one process does."""
-    receiver = Receiver(node, address)
-    report = compare(small.model, receiver, small.text, prompt=small.prompt, steps=small.steps, slots=small.slots)
+    """Whether two requests in the same rows decode as one process does."""
+    receiver, sizes = Receiver(node, address), {"prompt": small.prompt, "steps": small.steps, "slots": small.slots}
+    reports = [compare(small.model, receiver, small.text[shift:], **sizes) for shift in (0, 1)]
     receiver.close()
-    return report.different == 0 and node.free == node.rows
+    return not any(report.different for report in reports) and node.free == node.rows
 
 
 def test_a_prefill_process_that_is_killed(small, healthy):
@@ -53,6 +54,18 @@ def test_a_prefill_process_that_is_killed(small, healthy):
         assert process.wait(10) == -signal.SIGKILL
     # The rows of the first layer had arrived.
     assert node.free == node.rows and node.blocks[0][0].any()
+    assert is_served(small, node, healthy)
+
+
+def test_a_prefill_process_serves_on_when_a_decode_process_is_gone(small, healthy):
+    node = small.node()
+    end = Endpoint()
+    end.close()
+    dead = SimpleNamespace(session=end.session, register=len, close=lambda: None)
+    with pytest.raises(
+        PeerError, match=f"the other process says: Mooncake returned -1 for a write .* to {end.session}"
+    ):
+        Receiver(node, healthy, endpoint=lambda: dead).request(small.text[: small.prompt], small.steps)
     assert is_served(small, node, healthy)
 
 
@@ -73,8 +86,8 @@ def test_a_prefill_process_that_stalls_and_writes_late(small, healthy, tmp_path,
         log.open("w") as errors,
         prefill_process(HERE / "faulty.py", "stalled", *SIZES, stderr=errors) as (process, address),
     ):
-        receiver = Receiver(node, address, timeout=3, endpoint=end)
-        with pytest.raises(PeerError, match="the other process was silent for 3 s"):
+        receiver = Receiver(node, address, timeout=5, endpoint=end)
+        with pytest.raises(PeerError, match="the other process was silent for 5 s"):
             receiver.request(small.text[: small.prompt], small.steps)
         assert node.free == node.rows
         other = Receiver(node, healthy)
@@ -149,6 +162,8 @@ def test_a_write_that_has_begun_ends_with_the_end(closes):
 def test_an_end_refuses_writes_outside_of_what_is_registered():
     memory, rows = np.zeros(4096, np.uint8), np.ones(4096, np.uint8)
     end, other = Endpoint(), Endpoint()
+    # One answers for the session, and one takes the rows.
+    assert len(end._ports) == len(other._ports) == 2 and int(end.session.partition(":")[2]) in end._ports
     end.register([(memory.ctypes.data, 2048)])
     other.register([(rows.ctypes.data, rows.nbytes)])
     write = (end.session, [rows.ctypes.data], [memory.ctypes.data])

@@ -64,8 +64,10 @@ def offload(
     def make_avsg_cache(memory: Sequence[Sequence[np.ndarray]] | None = None) -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
-        caches = []
-        for own in [None] * len(model.layers) if memory is None else memory:
+        caches, memory = [], [None] * len(model.layers) if memory is None else memory
+        if len(memory) != len(model.layers):
+            raise ValueError(f"memory of {len(memory)} layers came, but the model has {len(model.layers)}; pass each")
+        for own in memory:
             layer = rows(max_context, segments, args.index_topk, slots, tokens, memory=own, **options)
             first = AvsgKVCache(layer, scope)
             caches.append(CacheList(first, IndexerKVCache(first)))

@@ -26,11 +26,11 @@ LONGEST = 1 << 23
 class Geometry:
     """What both processes must have in common before the first row is written."""
 
-    #: A digest of the model's configuration and of the first values of each weight.
-    model: str
     layers: int
     #: Bytes of a row's latent part, of its rotary part, and of the indexer's key.
     segment_bytes: tuple[int, ...]
+    #: A digest of the model's configuration and of the first values of each weight.
+    model: str
     version: int = VERSION
 
     @classmethod
@@ -42,7 +42,7 @@ class Geometry:
             first = np.array(weight.reshape(-1)[:16].view(mx.uint8), copy=False)
             digest.update(f"{name} {weight.shape} {weight.dtype}".encode() + first.tobytes())
         widths = args.kv_lora_rank, args.qk_rope_head_dim, args.index_head_dim
-        return cls(digest.hexdigest()[:16], len(model.layers), tuple(width * itemsize for width in widths))
+        return cls(len(model.layers), tuple(width * itemsize for width in widths), digest.hexdigest()[:16])
 
     def message(self) -> dict[str, Any]:
         """Returns what `check` reads on the other side."""

@@ -108,8 +108,8 @@ def _listening() -> set[int]:
         except OSError:
             continue  # It was closed meanwhile.
     ports = set()
-    for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
+    for table in Path("/proc/self/net").glob("tcp*"):  # There is no tcp6 without IPv6.
+        for line in table.read_text().splitlines()[1:]:
             fields = line.split()
             local, state = fields[1], fields[3]
             if state == "0A" and f"socket:[{fields[9]}]" in own:

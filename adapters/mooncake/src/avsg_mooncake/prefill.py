@@ -122,8 +122,9 @@ class PrefillServer:
             channel = Channel(connection, self._timeout)
             try:
                 self.handle(channel)
-            except TransferError as error:
-                print(f"the request of {peer[0]}:{peer[1]} failed: {error}", file=sys.stderr, flush=True)
+            except Exception as error:
+                # No request ends the service of the others.
+                print(f"the request of {peer[0]}:{peer[1]} failed: {told(error)}", file=sys.stderr, flush=True)
             finally:
                 channel.close()
 
@@ -134,9 +135,9 @@ class PrefillServer:
             request = channel.receive()
             self.geometry.check(request.get("geometry"))
             channel.send(self._compute(channel, *self._read(request)))
-        except TransferError as error:
+        except Exception as error:
             with suppress(PeerError):
-                channel.send({"error": str(error)})
+                channel.send({"error": told(error)})
             raise
 
     def _read(self, request: dict[str, Any]) -> tuple[list[int], str, list]:
@@ -151,8 +152,9 @@ class PrefillServer:
             raise PeerError(f"tokens is {tokens!r:.40}, but needs to be ids from 0 to {vocabulary - 1}")
         if not isinstance(session, str) or not isinstance(targets, list) or len(targets) != self.geometry.layers:
             raise PeerError(f"a request needs a session and targets of {self.geometry.layers} layers")
-        if not all(isinstance(t, list) and len(t) == segments and all(type(a) is int for a in t) for t in targets):
-            raise PeerError(f"targets needs {segments} addresses for each layer")
+        for target in targets:
+            if not isinstance(target, list) or len(target) != segments or not all(map(is_address, target)):
+                raise PeerError(f"targets needs {segments} addresses for each layer")
         return tokens, session, targets
 
     def _compute(self, channel: Channel, tokens: list[int], session: str, targets: list) -> dict[str, Any]:
@@ -172,3 +174,13 @@ class PrefillServer:
             writer.close()
         times = {"seconds": time.perf_counter() - begin, "write_seconds": writer.seconds, "waited": writer.waited}
         return {"done": len(tokens), "token": int(mx.argmax(logits[0, -1]).item()), **times}
+
+
+def is_address(value: object) -> bool:
+    """Whether a value is an address, with room for rows behind it."""
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def told(error: Exception) -> str:
+    """Returns an error as a line for the other process and for the log."""
+    return str(error) if isinstance(error, TransferError) else f"{type(error).__name__}: {error}"

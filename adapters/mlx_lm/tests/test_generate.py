@@ -1,5 +1,6 @@
 """mlx-lm's own generation loops run through AVSG, and the model is as it was afterwards."""
 
+import avsg
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -25,19 +26,21 @@ def test_generate_step_gives_upstreams_tokens(small):
         assert cache[0][0].nbytes == cache[0][0].size() * 1152
 
 
-def test_rows_may_lie_in_the_callers_memory(small):
+def test_rows_may_lie_in_the_callers_pools(small):
     prompt, twin = mx.array(small.text[: small.prompt]), same_weights(small.model)
-    memory = [[np.zeros((256, bytes_), np.uint8) for bytes_ in (1024, 128)] for _ in range(2)]
+    pools = [avsg.Pool(1, 256, (1024, 128)) for _ in range(2)]
     with offload(twin, max_context=256, slots=small.slots):
-        generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=(own := twin.make_cache())))
-        generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=(callers := twin.make_cache(memory=memory))))
-        for segments, first, second in zip(memory, own, callers):
-            rows = second[0].size()
-            for host, array in zip(first[0].rows.host, segments):
-                assert rows > small.prompt and np.array_equal(host[:rows], array[:rows])
-            assert second[0].rows.counts == first[0].rows.counts
-        with pytest.raises(ValueError, match="memory of 1 layers came, but the model has 2; pass each"):
-            twin.make_cache(memory=memory[:1])
+        own, callers = twin.make_cache(), twin.make_cache(pools)
+        steps = [generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=cache)) for cache in (own, callers)]
+        assert steps[0] == steps[1]
+        for first, second, pool in zip(own, callers, pools):
+            assert second[0].size() > small.prompt and second[0].rows.counts == first[0].rows.counts
+            for row in range(second[0].size()):
+                assert np.array_equal(first[0].rows.pool.read_row(0, row), pool.read_row(0, row))
+        with pytest.raises(ValueError, match=r"^pools of \[\(1, 256, .* came, but the model needs 2 of \(1, 256, "):
+            twin.make_cache(pools[:1])
+        with pytest.raises(ValueError, match=r"^pools of \[\(1, 255, \(1024, 128\)\), "):
+            twin.make_cache([avsg.Pool(1, 255, (1024, 128)), pools[0]])
 
 
 def test_speculative_generation_gives_upstreams_tokens(small):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import avsg
@@ -31,8 +30,7 @@ class LayerRows:
 
     `capacity` is the most tokens, `segment_bytes` the bytes of a row's latent and rotary parts, `k`
     the ids that a token selects, `slots` S, and `tokens` the most tokens of a decode step (1 and
-    the drafts). `memory` has an array [capacity, bytes] for each segment, which holds the rows in the
-    place of memory of their own.
+    the drafts). `pool` is a pool of this geometry; None: the rows get one of their own.
     """
 
     def __init__(
@@ -42,14 +40,11 @@ class LayerRows:
         k: int,
         slots: int,
         tokens: int = 1,
-        memory: Sequence[np.ndarray] | None = None,
+        pool: avsg.Pool | None = None,
         **options,
     ) -> None:
         self.capacity, self.k, self.tokens = capacity, k, tokens
-        if memory is None:
-            self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None)
-        else:
-            self.pool = avsg.Pool.over(avsg.PoolShape(1, capacity, segment_bytes), memory)
+        self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None) if pool is None else pool
         # A second core would spin beside the framework's threads, and a layer's rows of one request
         # are few.
         self.engine = avsg.Engine(self.pool, k=k, slots=slots, tokens=tokens, **{"cores": 1, **options})

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import avsg
 import mlx.core as mx
 import mlx.nn as nn
-import numpy as np
 from mlx_lm.models.cache import CacheList, KVCache
 
 from .cache import AvsgKVCache, Scope
@@ -54,21 +54,27 @@ def offload(
     `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
     the model is as it was, and such caches are refused.
 
-    `model.make_cache(memory=arrays)` keeps the rows in the caller's arrays [max_context, bytes], two
-    for each layer: latent and rotary parts.
+    `model.make_cache(pools)` keeps the rows in the caller's pools: for each layer one of one layer,
+    `max_context` rows, and two segments, the latent and rotary parts.
     """
     args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]
     indexers = [layer.indexer for layer in attention]
 
-    def make_avsg_cache(memory: Sequence[Sequence[np.ndarray]] | None = None) -> list[CacheList]:
+    def make_avsg_cache(pools: Sequence[avsg.Pool] | None = None) -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
-        caches, memory = [], [None] * len(model.layers) if memory is None else memory
-        if len(memory) != len(model.layers):
-            raise ValueError(f"memory of {len(memory)} layers came, but the model has {len(model.layers)}; pass each")
-        for own in memory:
-            layer = rows(max_context, segments, args.index_topk, slots, tokens, memory=own, **options)
+        if pools is not None:
+            found = [(pool.info.layers, pool.info.rows, pool.info.segment_bytes) for pool in pools]
+            if found != [(1, max_context, segments)] * len(model.layers):
+                raise ValueError(
+                    f"pools of {found} layers, rows and segment bytes came, but the model needs "
+                    f"{len(model.layers)} of {(1, max_context, segments)}; pass one for each layer"
+                )
+        caches = []
+        for index in range(len(model.layers)):
+            pool = None if pools is None else pools[index]
+            layer = rows(max_context, segments, args.index_topk, slots, tokens, pool=pool, **options)
             first = AvsgKVCache(layer, scope)
             caches.append(CacheList(first, IndexerKVCache(first)))
         return caches

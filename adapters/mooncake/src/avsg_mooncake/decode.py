@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import avsg
 import mlx.core as mx
 import mlx.nn as nn
 from avsg_mlx_lm.bytes import array_of
@@ -35,9 +36,10 @@ class Request:
 
         KV rows stay where they are. MLX imports the indexer's keys by copying them.
         """
-        layers = range(self._node.geometry.layers)
-        memory = [self._node.memory(layer, self.rows) for layer in layers]
-        cache = model.make_cache(memory=[segments[:2] for segments in memory])
+        geometry = self._node.geometry
+        memory = [self._node.memory(layer, self.rows) for layer in range(geometry.layers)]
+        shape = avsg.PoolShape(1, len(self.rows), geometry.segment_bytes[:2])
+        cache = model.make_cache([avsg.Pool.over(shape, segments[:2]) for segments in memory])
         dtype = model.model.embed_tokens.weight.dtype
         for (rows, keys), (*_, sent) in zip((layer.caches for layer in cache), memory):
             rows.offset = self.length

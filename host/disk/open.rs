@@ -183,7 +183,7 @@ impl Opened {
     /// Checks that the file or the device has `len` bytes.
     pub fn check_len(&self, path: &Path, len: u64) -> Result<()> {
         let call = if self.device { "lseek" } else { "fstat" };
-        let has = self.file.len().map_err(|error| {
+        let has = self.file.length().map_err(|error| {
             Error::os(call, path.display().to_string(), error, "name another path")
         })?;
         ensure!(has >= len, "pool file" is format!("{} of {has} bytes", path.display()), but

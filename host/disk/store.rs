@@ -72,13 +72,14 @@ impl Store {
         self.records.is_written(layer, row)
     }
 
-    /// Puts a whole row of one layer into the queue of writes and returns; `parts` are its bytes, in any number of
-    /// format. The record is written when the rows of all layers of its indexer are there, or when the queue
+    /// Puts a whole row of one layer into the queue of writes and returns; `parts`, back to back, are its
+    /// bytes. The record is written when the rows of all layers of its indexer are there, or when the queue
     /// needs the room. It allocates nothing unless it returns an error.
     ///
     /// # Errors
-    /// If there is no such row, a length is wrong, no room comes in time, or an earlier write failed: the
-    /// error names that row, which stays in the queue and is tried again, and this row was not taken.
+    /// If there is no such row, the length is wrong, no room comes in time, or an earlier write failed: that
+    /// error names the row of the write, which stays in the queue and is tried again. After an error the row
+    /// of this call may be in the queue or not; append it again.
     pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
@@ -105,12 +106,17 @@ impl Store {
         ensure!(bytes.len() == len, "segment buffer" is format!("{} bytes", bytes.len()), but
             "the segment has {len}"; "pass the segment's bytes without padding");
         let mut whole = reserve::filled("row", self.layout().row_bytes(), 0u8)?;
-        if bytes.len() < whole.len() && self.is_written(layer, row) {
-            self.read_row(layer, row, &mut whole)?;
+        let mut queue = self.lock()?;
+        match queue.row(layer, row) {
+            Some(bytes) => whole.copy_from_slice(bytes),
+            None if len < whole.len() && self.is_written(layer, row) => {
+                self.row_of_file(layer, row, &mut whole)?;
+            }
+            None => {}
         }
         whole[start..start + len].copy_from_slice(bytes);
         // The other segments may follow, so the record is not written before the next row.
-        self.lock()?.append(layer, row, &[&whole], len == whole.len())
+        queue.append(layer, row, &[&whole], len == whole.len())
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
@@ -120,13 +126,18 @@ impl Store {
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.check(layer, row)?;
         self.expect_row(into.len())?;
-        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
-        if self.records.queued.get(layout.record_number(indexer, row))
+        let record = self.layout().record_number(self.layout().indexer_of(layer), row);
+        if self.records.queued.get(record)
             && let Some(bytes) = self.lock()?.row(layer, row)
         {
             into.copy_from_slice(bytes);
             return Ok(());
         }
+        self.row_of_file(layer, row, into)
+    }
+
+    fn row_of_file(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
+        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
         self.records.row_of(layer, row)?;
         let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
         let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
@@ -176,7 +187,8 @@ impl Store {
     ///
     /// # Errors
     /// If a write or the commit fails. Then nothing new is committed, the rows stay readable, and a later call
-    /// tries again; only after a failed `fdatasync` all later calls fail.
+    /// tries again; only after a failed `fdatasync` or write of the commit's root all later calls fail.
+    /// `fdatasync` takes as long as the device needs.
     pub fn flush(&self) -> Result<()> {
         self.records.birth.check("pool")?;
         self.lock()?.flush()

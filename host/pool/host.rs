@@ -267,7 +267,7 @@ impl HostPool {
     pub fn write_row(&self, layer: usize, row: usize, bytes: &[u8]) -> Result<()> {
         self.geometry.format.expect_row(bytes.len())?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
+            self.check_writer()?;
             return store.append(layer, row, &[bytes]);
         }
         let mut rest = bytes;
@@ -290,11 +290,8 @@ impl HostPool {
         row: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        ensure!(self.role != Role::Reader, "pool role" is "reader", but
-            "only the writer writes rows";
-            "import the pool as its writer once the other was dropped or demoted");
+        self.check_writer()?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
             return store.write_segment(layer, segment, row, bytes);
         }
         let (layout, ptr) = self.locate(layer, segment, row)?;
@@ -314,7 +311,6 @@ impl HostPool {
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.geometry.format.expect_row(into.len())?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
             return store.read_row(layer, row, into);
         }
         let mut rest = into;
@@ -326,6 +322,13 @@ impl HostPool {
             unsafe { atomic_copy::copy_out(ptr, part) };
             rest = after;
         }
+        Ok(())
+    }
+
+    fn check_writer(&self) -> Result<()> {
+        ensure!(self.role != Role::Reader, "pool role" is "reader", but
+            "only the writer writes rows";
+            "import the pool as its writer once the other was dropped or demoted");
         Ok(())
     }
 

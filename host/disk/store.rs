@@ -1,0 +1,288 @@
+//! A store of rows in a file.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use spin::{Mutex, MutexGuard};
+
+use super::aligned::Aligned;
+use super::blocking::Blocking;
+use super::info::{Counters, DiskInfo, DiskStats};
+use super::io::{Direction, Disk, Queue};
+use super::layout::Layout;
+use super::records::Records;
+use super::write_queue::WriteQueue;
+use crate::rows::{self, MAX_SEGMENTS};
+use crate::{Result, ensure, reserve};
+
+/// The most operations of a ring that are under way at once.
+pub(super) const DEPTH: u32 = 256;
+
+/// Puts another [`Disk`] between a store and its file, for tests.
+pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
+
+/// The rows of all layers in one file. Its methods may be called by several threads at once, as those of a
+/// [pool](crate::pool): a row is not read while it is written.
+pub struct Store {
+    pub(super) records: Arc<Records>,
+    info: DiskInfo,
+    /// The bytes of each segment of a row.
+    segments: heapless::Vec<usize, MAX_SEGMENTS>,
+    queue: Mutex<WriteQueue>,
+}
+
+impl Store {
+    /// Joins the parts of a store.
+    pub(super) fn of_parts(
+        records: Arc<Records>,
+        info: DiskInfo,
+        segments: heapless::Vec<usize, MAX_SEGMENTS>,
+        queue: WriteQueue,
+    ) -> Self {
+        Self { records, info, segments, queue: Mutex::new(queue) }
+    }
+
+    /// Returns where rows are in the file and in their records.
+    pub fn layout(&self) -> &Layout {
+        &self.records.layout
+    }
+
+    /// Returns what the file is.
+    pub fn info(&self) -> DiskInfo {
+        self.info.clone()
+    }
+
+    /// Returns what was read and written.
+    pub fn stats(&self) -> DiskStats {
+        self.records.counters.stats()
+    }
+
+    /// Returns the longest time without a completed read or write after which a call returns an error.
+    pub fn timeout(&self) -> Duration {
+        self.records.timeout
+    }
+
+    /// Returns whether a row was written: by this process, or before a commit that the file was opened with.
+    /// It is false for a row that does not exist.
+    pub fn is_written(&self, layer: usize, row: usize) -> bool {
+        self.records.is_written(layer, row)
+    }
+
+    /// Puts a whole row of one layer into the queue of writes and returns; `parts`, back to back, are its
+    /// bytes. The record is written when the rows of all layers of its indexer are there, or when the queue
+    /// needs the room. It allocates nothing unless it returns an error.
+    ///
+    /// # Errors
+    /// If there is no such row, the length is wrong, no room comes in time, or an earlier write failed: that
+    /// error names the row of the write, which stays in the queue and is tried again. After an error the row
+    /// of this call may be in the queue or not; append it again.
+    pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
+        self.check(layer, row)?;
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        self.expect_row(bytes)?;
+        self.lock()?.append(layer, row, parts, true)
+    }
+
+    /// Replaces one segment of a row. The other segments keep their bytes, which are 0 if the row was never
+    /// written. It may read the row from the file first.
+    ///
+    /// # Errors
+    /// As for [`Self::append`] and [`Self::read_row`].
+    pub fn write_segment(
+        &self,
+        layer: usize,
+        segment: usize,
+        row: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.check(layer, row)?;
+        let segments = self.segments.iter().copied();
+        rows::index("segment", segment, self.segments.len())?;
+        let (start, len) = (segments.take(segment).sum::<usize>(), self.segments[segment]);
+        ensure!(bytes.len() == len, "segment buffer" is format!("{} bytes", bytes.len()), but
+            "the segment has {len}"; "pass the segment's bytes without padding");
+        let mut whole = reserve::filled("row", self.layout().row_bytes(), 0u8)?;
+        let mut queue = self.lock()?;
+        match queue.row(layer, row) {
+            Some(bytes) => whole.copy_from_slice(bytes),
+            None if len < whole.len() && self.is_written(layer, row) => {
+                self.row_of_file(layer, row, &mut whole)?;
+            }
+            None => {}
+        }
+        whole[start..start + len].copy_from_slice(bytes);
+        // The other segments may follow, so the record is not written before the next row.
+        queue.append(layer, row, &[&whole], len == whole.len())
+    }
+
+    /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
+    ///
+    /// # Errors
+    /// If there is no such row, it was never written, its checksum is wrong, or it cannot be read.
+    pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
+        self.check(layer, row)?;
+        self.expect_row(into.len())?;
+        let record = self.layout().record_number(self.layout().indexer_of(layer), row);
+        if self.records.queued.get(record)
+            && let Some(bytes) = self.lock()?.row(layer, row)
+        {
+            into.copy_from_slice(bytes);
+            return Ok(());
+        }
+        self.row_of_file(layer, row, into)
+    }
+
+    fn row_of_file(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
+        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
+        self.records.row_of(layer, row)?;
+        let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
+        let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
+        let offset = layout.record_offset(indexer, row) + range.start as u64;
+        self.count_read(range.len());
+        let read = self.records.read(offset, &mut record.bytes_mut()[range]);
+        read.map_err(|failure| self.records.failed(&failure))?;
+        into.copy_from_slice(self.row_in(record.bytes(), layer, row)?);
+        Ok(())
+    }
+
+    /// Reads one record in this thread: what [`Reader`](super::Reader) does for many, without io_uring. It
+    /// allocates nothing unless it returns an error.
+    ///
+    /// # Errors
+    /// If there is no such record, or it cannot be read. Rows are not checked: [`Self::row_in`] does that.
+    ///
+    /// # Safety
+    /// `to` is a multiple of [`DiskInfo::memory_alignment`], valid for writes of
+    /// [`Layout::record_bytes`], and no other code uses these bytes during the call.
+    pub unsafe fn read_record(&self, indexer: usize, row: usize, to: *mut u8) -> Result<()> {
+        self.records.birth.check("pool")?;
+        let layout = self.layout();
+        layout.check_record_of(indexer, row)?;
+        // SAFETY: the caller guarantees it.
+        if unsafe { self.queued_record(indexer, row, to) }? {
+            return Ok(());
+        }
+        let (offset, len) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
+        // SAFETY: the caller guarantees it for the bytes of a record.
+        let read = unsafe { self.records.run(Direction::Read, offset, to, len) };
+        self.count_read(len);
+        read.map_err(|failure| self.records.failed(&failure))
+    }
+
+    /// Returns the row of a layer in a record that was read, after the row's checksum was compared. It
+    /// allocates nothing unless it returns an error.
+    ///
+    /// # Errors
+    /// If the row was never written, or its checksum is wrong; the error names layer, row and offset.
+    pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
+        self.records.row_in(record, layer, row)
+    }
+
+    /// Writes everything that is in the queue, makes it durable (`fdatasync`), and in a kept file commits a
+    /// record of which rows are valid.
+    ///
+    /// # Errors
+    /// If a write or the commit fails. Then nothing new is committed, the rows stay readable, and a later call
+    /// tries again; only after a failed `fdatasync` or write of the commit's root all later calls fail.
+    /// `fdatasync` takes as long as the device needs.
+    pub fn flush(&self) -> Result<()> {
+        self.records.birth.check("pool")?;
+        self.lock()?.flush()
+    }
+
+    /// Copies a record that is in the queue of writes, and returns whether it was there.
+    ///
+    /// # Safety
+    /// As for [`Self::read_record`].
+    pub(super) unsafe fn queued_record(
+        &self,
+        indexer: usize,
+        row: usize,
+        to: *mut u8,
+    ) -> Result<bool> {
+        if !self.records.queued.get(self.layout().record_number(indexer, row)) {
+            return Ok(false);
+        }
+        let mut queue = self.lock()?;
+        let Some(record) = queue.record(indexer, row)? else { return Ok(false) };
+        // SAFETY: the caller guarantees that `to` is valid for a record, and it is not in the queue.
+        unsafe { to.copy_from_nonoverlapping(record.as_ptr(), record.len()) };
+        Ok(true)
+    }
+
+    /// Returns a queue of operations on the file: a ring, or one that works in the calling thread.
+    pub(super) fn operations(records: &Records, depth: u32) -> Result<(Box<dyn Queue>, bool)> {
+        /// The first refusal is told, and each later store is like it.
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if records.io_uring {
+            match records.disk.queue(depth) {
+                Ok(queue) => return Ok((queue, true)),
+                Err(error) if !TOLD.swap(true, Ordering::Relaxed) => log::warn!(
+                    "the system refuses io_uring ({error}), so rows of pool files are read by preadv"
+                ),
+                Err(_) => {}
+            }
+        }
+        Ok((Box::new(Blocking::new(Arc::clone(&records.disk))?), false))
+    }
+
+    fn check(&self, layer: usize, row: usize) -> Result<()> {
+        self.records.birth.check("pool")?;
+        self.layout().check_row(layer, row)
+    }
+
+    fn expect_row(&self, given: usize) -> Result<()> {
+        let needed = self.layout().row_bytes();
+        ensure!(given == needed, "row buffer" is format!("{given} bytes"), but
+            "a row has {needed} bytes"; "pass all segments back to back");
+        Ok(())
+    }
+
+    fn count_read(&self, bytes: usize) {
+        let Counters { reads, read_bytes, records_read, .. } = &self.records.counters;
+        Counters::add(reads, 1);
+        Counters::add(read_bytes, bytes);
+        Counters::add(records_read, 1);
+    }
+
+    /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait
+    /// for the device, which they do for a limited time.
+    fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
+        const POLLS: u32 = 100;
+        let (start, mut polls) = (Instant::now(), 0);
+        loop {
+            if let Some(queue) = self.queue.try_lock() {
+                return Ok(queue);
+            }
+            polls += 1;
+            match polls {
+                ..POLLS => core::hint::spin_loop(),
+                _ if start.elapsed() > 2 * self.records.timeout => {
+                    return Err(self.records.stopped(Errno::TIMEDOUT.into(), 1));
+                }
+                _ => thread::sleep(Duration::from_micros(20)),
+            }
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // In a forked child the operations and the lock are those of the parent.
+        if self.records.keep && !self.records.birth.is_past() {
+            self.queue.get_mut().settle();
+            // The kernel frees a ring, which refers to the file, some time after it is closed.
+            self.records.disk.unlock();
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("info", &self.info).finish_non_exhaustive()
+    }
+}

@@ -16,10 +16,8 @@ pub use place::{Part, Place, Routine};
 
 /// Bytes of a vector core's instruction cache.
 pub const INSTRUCTION_CACHE_BYTES: u32 = 16 * 1024;
-/// Bytes of a line of the instruction cache.
-pub const CACHE_LINE_BYTES: u32 = 128;
 /// Bytes of an instruction.
-pub const INSTRUCTION_BYTES: u32 = 4;
+const INSTRUCTION_BYTES: u32 = 4;
 
 /// The instructions of a statement, beside those of what it starts.
 const STATEMENT: u32 = 2;

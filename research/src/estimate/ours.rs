@@ -1,5 +1,6 @@
 //! The operator's emitted kernels on the clocks of the shim.
 
+use std::cell::OnceCell;
 use std::ptr::null_mut;
 
 use anyhow::{Context, Result, anyhow};
@@ -42,13 +43,18 @@ struct Step {
     table: Vec<i32>,
 }
 
+fn compile(text: &str) -> Result<shim::Kernels> {
+    shim::Kernels::compile(text, &[]).map_err(|e| anyhow!(e))
+}
+
 /// The kernels of a geometry, and the steps on which they are timed.
 pub struct Ours {
     params: Params,
     segments: Vec<usize>,
     step: shim::Kernels,
     plan: shim::Kernels,
-    copied: shim::Kernels,
+    /// The text of `avsg_step` with a copy of each function, and its kernel once it is needed.
+    copied: (String, OnceCell<shim::Kernels>),
     /// The sizes of `avsg_step`: as it is, and with a copy of each function for each of its calls.
     pub sizes: [Size; 2],
     steps: Vec<Step>,
@@ -77,21 +83,21 @@ impl Ours {
             text => text.context("lowering Stage One for a 910B")?,
         };
         let all = kernels(params, &text, Abi::Direct)?;
-        let compile = |name: &str, calls: Calls| {
+        let text_of = |name: &str, calls: Calls| {
             let kernel = all.kernels.iter().find(|kernel| kernel.name == name);
             let text = &kernel.with_context(|| format!("{name} is no kernel"))?.text;
             let (text, size) = with_fetches(&all.whole(text), name, calls);
-            let text = format!("#define AVSG_SHIM_CYCLES\n{}", with_marks(&text));
-            shim::Kernels::compile(&text, &[]).map_err(|e| anyhow!(e)).map(|kernel| (kernel, size))
+            anyhow::Ok((format!("#define AVSG_SHIM_CYCLES\n{}", with_marks(&text)), size))
         };
-        let (step, step_size) = compile("avsg_step", Calls::Marked)?;
-        let (copied, copied_size) = compile("avsg_step", Calls::Copied)?;
+        let (step, step_size) = text_of("avsg_step", Calls::Marked)?;
+        let (copied, copied_size) = text_of("avsg_step", Calls::Copied)?;
+        let (plan, _) = text_of("avsg_plan", Calls::Marked)?;
         let mut ours = Self {
             params: *params,
             segments: segments.to_vec(),
-            step,
-            plan: compile("avsg_plan", Calls::Marked)?.0,
-            copied,
+            step: compile(&step)?,
+            plan: compile(&plan)?,
+            copied: (copied, OnceCell::new()),
             sizes: [step_size, copied_size],
             steps: Vec::new(),
             ub_bytes: text.ub_bytes,
@@ -132,6 +138,15 @@ impl Ours {
         prices: &[Prices],
     ) -> Result<Vec<Times>> {
         means(&self.steps, |step| Ok(self.run(step, variant, requests, cores, prices)?.times))
+    }
+
+    fn copied(&self) -> Result<&shim::Kernels> {
+        let (text, kernel) = &self.copied;
+        if let Some(kernel) = kernel.get() {
+            return Ok(kernel);
+        }
+        let compiled = compile(text)?;
+        Ok(kernel.get_or_init(|| compiled))
     }
 
     fn run(
@@ -203,7 +218,7 @@ impl Ours {
         let (mut valid, mut records) = (each(0), vec![0; record::WORDS * requests]);
         let (name, kernels) = match variant {
             Variant::Plan => ("avsg_plan", &self.plan),
-            Variant::Copied => ("avsg_step", &self.copied),
+            Variant::Copied => ("avsg_step", self.copied()?),
             _ => ("avsg_step", &self.step),
         };
         let mut launch = shim::Launch::new(name)

@@ -62,10 +62,10 @@ pub fn functions(code: &str) -> Vec<Function<'_>> {
 /// Returns the statements of a body. A line that begins behind the end of a statement or a brace begins
 /// another one.
 fn statements(code: &str, body: Range<usize>) -> Vec<Statement<'_>> {
-    let mut number = code[..body.start].matches('\n').count();
+    let numbers = code[..body.start].matches('\n').count()..;
     let (mut all, mut start, mut at, mut ended) =
         (Vec::<Statement<'_>>::new(), 0, body.start, true);
-    for line in code[body.clone()].split('\n') {
+    for (number, line) in numbers.zip(code[body.clone()].split('\n')) {
         let words = line.trim();
         let begins = ended && !words.is_empty() && !words.starts_with(['}', ')']);
         if begins || all.is_empty() {
@@ -81,7 +81,6 @@ fn statements(code: &str, body: Range<usize>) -> Vec<Statement<'_>> {
         if !words.is_empty() {
             ended = words.ends_with([';', '{', '}']);
         }
-        number += 1;
         at += line.len() + 1;
     }
     all

@@ -6,6 +6,7 @@ use avsg_sim::cycles::{Phase, Prices, Times as Cycles};
 use serde::Serialize;
 
 use super::constants::{CONSTANTS, Constants, Name};
+use super::measured::{Beside, Kept, Other, Taken};
 use super::options::{Inputs, Options};
 use super::ours::{Ours, Variant};
 use super::paper::Paper;
@@ -50,6 +51,35 @@ pub struct Report {
     /// The same over the ranges of all constants, with the start of the kernel and without it.
     pub goals: [Goal; 2],
     pub variants: Vec<VariantRow>,
+    /// What a report of `avsg doctor` gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doctor: Option<FromDoctor>,
+}
+
+/// What a report of `avsg doctor` says about the model.
+#[derive(Serialize)]
+pub struct FromDoctor {
+    /// Whether the report is of the simulated device, so that nothing in it was measured on a device.
+    pub simulated: bool,
+    /// The chip that was examined.
+    pub soc: &'static str,
+    pub taken: Vec<Taken>,
+    pub kept: Vec<Kept>,
+    pub others: Vec<Other>,
+    pub times: Vec<Beside>,
+}
+
+/// Returns what the report of `avsg doctor` gives, with the times of the model by the used constants.
+fn from_doctor(inputs: &Inputs) -> Result<Option<FromDoctor>> {
+    let Some(measured) = &inputs.measured else { return Ok(None) };
+    Ok(Some(FromDoctor {
+        simulated: measured.simulated(),
+        soc: measured.soc.name,
+        taken: measured.taken.clone(),
+        kept: measured.kept.clone(),
+        others: measured.others.clone(),
+        times: measured.beside(&inputs.constants)?,
+    }))
 }
 
 /// A constant with the value that was used.
@@ -238,6 +268,7 @@ impl Timed<'_> {
                 goal("Stage One after the start", c, after[0], [without(2), without(3)]),
             ],
             variants,
+            doctor: from_doctor(inputs)?,
         })
     }
 

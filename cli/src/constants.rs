@@ -67,6 +67,11 @@ const fn constant(
 }
 
 impl Constant {
+    /// Returns whether values from `low` to `high`, measured with an error of a thousandth, meet the range.
+    pub fn allows(&self, [low, high]: [f64; 2]) -> bool {
+        high >= 0.999 * self.lo && low <= 1.001 * self.hi
+    }
+
     /// Cites the document and section that state the constant or its bounds. All documents but the platform
     /// file are in the public repository asc-devkit.
     const fn cited(self, document: &'static str) -> Self {

@@ -176,6 +176,19 @@ fn the_simulated_report_has_every_field() {
         assert!(clocks > 0.0 && (measured / clocks - 1.0).abs() < 1e-3, "{name}: {time}");
     }
     assert_eq!(report["times"]["sync_all"]["cores"], 40);
+    // The page says of each line what it decides.
+    let page = include_str!("../../../docs/ascend.md");
+    let section = page.split("## What each line decides").nth(1).unwrap();
+    let named: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
+    let is_named = |name: &str| {
+        named.iter().any(|text| match text.trim_start_matches("times/").strip_suffix('*') {
+            Some(first) => name.starts_with(first),
+            None => text.trim_start_matches("times/") == name,
+        })
+    };
+    for name in FIELDS.into_iter().chain(times(&report).keys().map(String::as_str)) {
+        assert!(is_named(name), "docs/ascend.md does not say what {name} decides");
+    }
 }
 
 /// The report holds no name of the machine or of the user, and no path, also in the reasons of what failed.

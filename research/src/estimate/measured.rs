@@ -161,6 +161,7 @@ pub struct Taken {
     /// The value without the report, and its range.
     pub default: f64,
     pub range: [f64; 2],
+    /// Whether the two ranges meet.
     pub in_range: bool,
 }
 
@@ -290,7 +291,7 @@ fn apply(doctor: &Doctor, soc: &Soc) -> (Constants, Vec<Taken>, Vec<Kept>) {
                     unit,
                     default,
                     range: [constant.lo, constant.hi],
-                    in_range: (constant.lo..=constant.hi).contains(&v.us),
+                    in_range: constant.allows([v.low, v.high]),
                 });
             }
         }

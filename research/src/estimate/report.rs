@@ -320,7 +320,7 @@ pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
     let used = |(index, k): (usize, &super::constants::Constant)| {
         let value = c.at(index);
         let (name, unit, source, document) = (k.name, k.unit, k.source, k.document);
-        let in_range = (k.lo..=k.hi).contains(&value);
+        let in_range = k.allows([value; 2]);
         UsedConstant { name, value, unit, range: [k.lo, k.hi], source, document, in_range }
     };
     CONSTANTS.iter().enumerate().map(used).collect()

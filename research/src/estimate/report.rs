@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::code::{CodeRow, row as code_row};
 use super::constants::{CONSTANTS, Constants, Name};
+use super::measured::{Beside, Kept, Other, Taken};
 use super::options::{Inputs, Options};
 use super::ours::{Ours, Variant};
 use super::paper::Paper;
@@ -53,6 +54,35 @@ pub struct Report {
     pub variants: Vec<VariantRow>,
     /// The code of both kernels, and what it takes to fetch it.
     pub code: Vec<CodeRow>,
+    /// What a report of `avsg doctor` gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doctor: Option<FromDoctor>,
+}
+
+/// What a report of `avsg doctor` says about the model.
+#[derive(Serialize)]
+pub struct FromDoctor {
+    /// Whether the report is of the simulated device, so that nothing in it was measured on a device.
+    pub simulated: bool,
+    /// The chip that was examined.
+    pub soc: &'static str,
+    pub taken: Vec<Taken>,
+    pub kept: Vec<Kept>,
+    pub others: Vec<Other>,
+    pub times: Vec<Beside>,
+}
+
+/// Returns what the report of `avsg doctor` gives, with the times of the model by the used constants.
+fn from_doctor(inputs: &Inputs) -> Result<Option<FromDoctor>> {
+    let Some(measured) = &inputs.measured else { return Ok(None) };
+    Ok(Some(FromDoctor {
+        simulated: measured.simulated(),
+        soc: measured.soc.name,
+        taken: measured.taken.clone(),
+        kept: measured.kept.clone(),
+        others: measured.others.clone(),
+        times: measured.beside(&inputs.constants)?,
+    }))
 }
 
 /// A constant with the value that was used.
@@ -243,6 +273,7 @@ impl Timed<'_> {
             ],
             variants,
             code,
+            doctor: from_doctor(inputs)?,
         })
     }
 
@@ -289,7 +320,7 @@ pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
     let used = |(index, k): (usize, &super::constants::Constant)| {
         let value = c.at(index);
         let (name, unit, source, document) = (k.name, k.unit, k.source, k.document);
-        let in_range = (k.lo..=k.hi).contains(&value);
+        let in_range = k.allows([value; 2]);
         UsedConstant { name, value, unit, range: [k.lo, k.hi], source, document, in_range }
     };
     CONSTANTS.iter().enumerate().map(used).collect()

@@ -1,4 +1,5 @@
-//! The constants of the model, with their sources and ranges.
+//! The constants of the model of a 910B, with their sources and ranges. `avsg-research estimate` and the simulated
+//! device of `avsg doctor` time kernels by them.
 //!
 //! A constant that is documented cites the document and its section, and has no range. Every other one
 //! has a range: it is measured by others in one setting, fitted to figures of the paper ("fit"), or
@@ -9,7 +10,7 @@
 use anyhow::Result;
 use avsg::Error;
 use avsg_linker::ascend::soc::Soc;
-use avsg_sim::cycles::Prices;
+use avsg_sim::cycles::{Clock, Prices};
 
 /// A constant of the model.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,7 @@ pub struct Constant {
 
 /// The names of the constants, in the order of [`CONSTANTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the table has the meaning of each")]
 pub enum Name {
     Issue,
     Head,
@@ -65,6 +67,11 @@ const fn constant(
 }
 
 impl Constant {
+    /// Returns whether values from `low` to `high`, measured with an error of a thousandth, meet the range.
+    pub fn allows(&self, [low, high]: [f64; 2]) -> bool {
+        high >= 0.999 * self.lo && low <= 1.001 * self.hi
+    }
+
     /// Cites the document and section that state the constant or its bounds. All documents but the platform
     /// file are in the public repository asc-devkit.
     const fn cited(self, document: &'static str) -> Self {
@@ -261,6 +268,12 @@ impl Constants {
         }
         self.0[at] = value;
         Ok(self)
+    }
+
+    /// Returns the clock of a simulated chip.
+    pub fn clock(&self, soc: &Soc) -> Clock {
+        let launch_us = [self.get(Name::Launch), self.get(Name::LaunchAll)];
+        Clock { prices: self.prices(soc), mhz: f64::from(soc.mhz), launch_us }
     }
 
     /// Returns the prices of the clocks on a chip.

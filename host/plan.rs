@@ -4,6 +4,8 @@
 //! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
 //! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
+mod records;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::written::Written;
 use crate::{Error, Result, available_memory, ensure};
+
+pub(crate) use records::Records;
 
 /// The miss list of one request, in token order. All slices have the same length.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +88,8 @@ pub struct Plan {
     pub(crate) epoch: u64,
     /// The batch in device memory that was planned in a caller's stream, if the last one was.
     pub(crate) queued: Option<QueuedBatch>,
+    /// The records of its misses, if the pool is a file.
+    pub(crate) records: Option<Box<Records>>,
     /// The memory that calls with this plan write: its arrays and memory of its engine.
     pub(crate) written: Written,
 }
@@ -144,6 +150,7 @@ impl Plan {
             device: None,
             epoch: 0,
             queued: None,
+            records: None,
             written: Written::default(),
         })
     }
@@ -189,11 +196,19 @@ impl Plan {
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
         (self.misses, self.fresh, self.queued) = (0, false, None);
+        self.forget_records();
     }
 
     pub(crate) fn clear(&mut self) {
         (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
         self.number = 0;
+        self.forget_records();
+    }
+
+    fn forget_records(&mut self) {
+        if let Some(records) = &mut self.records {
+            records.clear();
+        }
     }
 
     /// Counts the misses and notes whether any is a fresh row, once Stage One is done.

@@ -1,0 +1,120 @@
+//! Copies of rows to the slots of one layer, from records that were read from a file.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::address::Address;
+use crate::batch::Layer;
+use crate::copy::Copier;
+use crate::disk::Store;
+use crate::plan::{Plan, Records};
+use crate::resources::Resources;
+use crate::{Error, Result};
+
+use super::stage_one::{ROW, SLOT};
+
+/// The transfer of one plan to one layer. Threads share it; each copies records of its own.
+pub(super) struct RecordsCopy<'a> {
+    pub resources: &'a Resources,
+    pub store: &'a Store,
+    pub copier: Copier,
+    pub plan: &'a Plan,
+    pub records: &'a Records,
+    pub layer: Layer<'a>,
+    /// The first error of a row.
+    pub failed: OnceLock<Error>,
+}
+
+impl RecordsCopy<'_> {
+    /// Returns the row of a record.
+    pub fn row(&self, record: usize) -> usize {
+        self.plan.miss[ROW][self.records.places(record)[0] as usize] as usize
+    }
+
+    /// Checks the rows of this layer in a range of records, the first of which is at `at`, and copies them
+    /// to their slots. After an error it only keeps the error.
+    ///
+    /// # Safety
+    /// The records of the range are in memory from `at` on, and nothing writes them during the call. No
+    /// other thread copies a record of the range.
+    pub unsafe fn copy(&self, range: Range<usize>, at: *const u8) {
+        let layout = self.store.layout();
+        let bytes = layout.record_bytes(self.plan.indexer);
+        let first = range.start;
+        for record in range.clone() {
+            // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
+            let read = unsafe {
+                core::slice::from_raw_parts(at.add((record - first) * bytes), bytes)
+            };
+            if let Err(error) = self.store.row_in(read, self.layer.number, self.row(record)) {
+                self.fail(error);
+                return;
+            }
+        }
+        let mut from = layout.row_range(self.layer.number).start;
+        let places = self.records.places_of(range);
+        for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
+            let source = |n: usize| {
+                let record = self.records.number(places[n] as usize);
+                at.wrapping_add((record - first) * bytes + from).cast_const()
+            };
+            // SAFETY: the sources are parts of records (`# Safety`). Stage One gives slots below S, each
+            // to one miss of one request, so that destinations are distinct and in the buffer, which does
+            // not overlap the records.
+            unsafe {
+                self.copier.copy_rows(places.len(), segment.bytes, source, |n| {
+                    self.slot(places[n] as usize, i)
+                });
+            }
+            from += segment.bytes;
+        }
+    }
+
+    /// Copies the rows that only this step has.
+    pub fn copy_fresh(&self) {
+        let (rows, Some(fresh)) = (&self.plan.miss[ROW], self.layer.fresh) else { return };
+        if !self.plan.fresh {
+            return;
+        }
+        for request in 0..self.plan.requests {
+            let first = self.plan.cu_q[request] as usize;
+            for place in self.plan.places(request).filter(|&place| rows[place] < 0) {
+                for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
+                    let at = (first + !rows[place] as usize) * segment.stride;
+                    // `check::fresh` has checked that the slice holds a row of every token.
+                    let from = &fresh.segments[i][at..][..segment.bytes];
+                    // SAFETY: the slot is one of the buffer, which has room for the segment and which no
+                    // input overlaps.
+                    unsafe {
+                        let to = self.slot(place, i);
+                        core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the address of a segment of the slot of a miss.
+    ///
+    /// # Panics
+    /// If the plan names a slot that does not exist, which the engine has refused. The panic breaks the
+    /// device, so that no row is lost in silence.
+    fn slot(&self, place: usize, segment: usize) -> *mut u8 {
+        let token = (place / self.plan.k) as i32;
+        let request = self.plan.cu_q[..=self.plan.requests].partition_point(|&at| at <= token) - 1;
+        let (state, slot) = (self.plan.state[request], self.plan.miss[SLOT][place]);
+        let view = self.resources.buffer.view(state as usize, self.layer.number, segment);
+        view.unwrap_or_else(|error| panic!("{error}")).ptr(slot as usize)
+    }
+
+    /// Keeps the first error.
+    pub fn fail(&self, error: Error) {
+        // A later error tells no more.
+        let _ = self.failed.set(error);
+    }
+
+    /// Returns the first error.
+    pub fn result(self) -> Result<()> {
+        self.failed.into_inner().map_or(Ok(()), Err)
+    }
+}

@@ -38,6 +38,7 @@
 //! - [`copy`]: the loops that copy rows on the CPU;
 //! - [`error`], [`fork`]: errors, and how a forked child is recognised;
 //! - [`geometry`], [`available_memory`]: checks of a geometry, and the memory available;
+//! - [`disk`]: rows in a file in place of memory;
 //! - [`allocator`]: memory from the caller's allocator in place of the system's;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
@@ -55,6 +56,7 @@ pub mod copy;
 pub mod cpu;
 pub mod cpus;
 mod device_arrays;
+pub mod disk;
 pub mod engine;
 pub mod error;
 pub mod fork;

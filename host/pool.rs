@@ -6,6 +6,9 @@
 //! drivers accept. All chunks of a pool are ranges of one memfd: one memfd per chunk would need
 //! thousands of descriptors, and no socket message can carry that many.
 //!
+//! A pool with [`PoolConfig::file`] has its rows in a file or on a block device instead ([`disk`](crate::disk)):
+//! they have no address, and [`HostPool::flush`] makes them durable.
+//!
 //! # When a row may be read or written
 //!
 //! The memory is shared by threads and by processes, so no Rust reference into it exists.
@@ -22,8 +25,10 @@ mod file;
 mod geometry;
 mod host;
 mod layout;
+mod on_disk;
 mod share;
 
+pub use crate::disk::PoolFile;
 pub(crate) use chunk::DeviceStart;
 pub use chunk::{Chunk, RowView};
 pub use geometry::{DEFAULT_CHUNK_BYTES, Pages, PoolConfig};

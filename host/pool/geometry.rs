@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::allocator::Allocator;
+use crate::disk::PoolFile;
+use crate::indexers::Indexers;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
 use crate::{Result, ensure, invalid};
@@ -58,20 +60,30 @@ pub struct PoolConfig {
     /// The caller's allocator, which each chunk is taken from; `None` for memory of the system. With
     /// an allocator `pages` is ignored, and the pool cannot be exported.
     pub allocator: Option<Arc<dyn Allocator>>,
+    /// The file that holds the rows; `None` for rows in memory. With a file `chunk_bytes` and `pages` are
+    /// ignored, and an allocator is refused.
+    pub file: Option<PoolFile>,
+    /// The layers that share an indexer, whose rows of one id are side by side in the file. An engine over
+    /// the pool must have the same indexers. Rows in memory do not depend on it.
+    pub indexers: Indexers,
 }
 
 impl PoolConfig {
     /// Returns a configuration with chunks of at most 64 MiB that tries 2 MiB hugepages first.
     pub fn new(layers: usize, rows: usize, format: RowFormat) -> Self {
         let (chunk_bytes, pages) = (DEFAULT_CHUNK_BYTES, Pages::Huge2M);
-        Self { layers, rows, format, chunk_bytes, pages, allocator: None }
+        let (allocator, file, indexers) = (None, None, Indexers::default());
+        Self { layers, rows, format, chunk_bytes, pages, allocator, file, indexers }
     }
 
-    /// Returns the number of chunks.
+    /// Returns the number of chunks; 0 for rows in a file.
     ///
     /// # Errors
     /// If the geometry is invalid ([`HostPool::new`](super::HostPool::new)).
     pub fn chunk_count(&self) -> Result<usize> {
+        if self.file.is_some() {
+            return Ok(0);
+        }
         Geometry::new(self).map(|geometry| geometry.chunk_count())
     }
 }

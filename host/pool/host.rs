@@ -10,9 +10,11 @@ use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file::{self, WriteLock};
 use super::geometry::{Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
 use super::layout::HostLayout;
+use super::on_disk;
 
 use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
+use crate::disk::Store;
 use crate::fork::Birth;
 use crate::mapping::Mapping;
 use crate::overlap::{self, Content, Grid, Grids};
@@ -39,6 +41,8 @@ pub(super) enum Backing {
         _chunks: Vec<Allocated>,
     },
     Caller,
+    /// A file that is not mapped.
+    Disk(Arc<Store>),
 }
 
 /// The host pool. The [module](super) describes its layout and when a row may be read or written.
@@ -59,11 +63,15 @@ pub struct HostPool {
 }
 
 impl HostPool {
-    /// Returns the most bytes that [`Self::new`] allocates; with an allocator, what it is asked for.
+    /// Returns the most bytes of memory that [`Self::new`] allocates; with an allocator, what it is asked for.
+    /// A pool in a file allocates its queue of writes and a bit or two per row.
     ///
     /// # Errors
     /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`] without an allocator.
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
+        if let Some(file) = &config.file {
+            return Store::plan_bytes(&on_disk::shape(config)?, file);
+        }
         let total = Geometry::new(config)?.total();
         if config.allocator.is_some() {
             return Ok(total);
@@ -71,12 +79,17 @@ impl HostPool {
         file::mapped_len(total, config.pages)
     }
 
-    /// Allocates a zeroed and populated pool and makes this process its writer.
+    /// Allocates a zeroed and populated pool and makes this process its writer. In a file, rows that were
+    /// never written are not zero, but an error when they are read.
     ///
     /// # Errors
     /// If the geometry is invalid, the system or the allocator refuses a call, or less memory is
-    /// available than the pool needs; nothing is allocated then.
+    /// available than the pool needs; nothing is allocated then, and no file is left behind. For a pool
+    /// in a file also if the file exists, or the file system lacks space or refuses O_DIRECT.
     pub fn new(config: &PoolConfig) -> Result<Self> {
+        if config.file.is_some() {
+            return Self::new_through(config, on_disk::DIRECT);
+        }
         let geometry = Geometry::new(config)?;
         if let Some(allocator) = &config.allocator {
             return Self::from_allocator(geometry, allocator);
@@ -136,6 +149,8 @@ impl HostPool {
     /// If a number is out of range, a region is not in the address space, a part does not fit its
     /// region, two rows overlap, or a row is in no part or in two.
     pub unsafe fn from_layout(config: &PoolConfig, layout: &HostLayout<'_>) -> Result<Self> {
+        ensure!(config.file.is_none(), "pool file" is "set", but "these rows are in memory of the caller";
+            "leave the file or the layout out");
         let (geometry, starts, chunks) = layout.resolve(config)?;
         let lens = layout.regions.iter().map(|region| region.memory.len());
         // Regions may overlap.
@@ -199,7 +214,7 @@ impl HostPool {
         self.huge_bytes
     }
 
-    /// Returns the length of the pool's memory in bytes.
+    /// Returns the length of the pool's memory in bytes; of a pool in a file, that of its queue of writes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -224,20 +239,20 @@ impl HostPool {
     /// Returns a view of the rows of one layer and segment, for copies of many rows.
     ///
     /// # Errors
-    /// If there is no such layer or segment.
+    /// If there is no such layer or segment, or the rows are in a file.
     pub fn view(&self, layer: usize, segment: usize) -> Result<RowView<'_>> {
         let (layout, starts) = self.segment(layer, segment)?;
         Ok(RowView::new(starts, self.geometry.rows, layout.shift, layout.strides.steps()))
     }
 
-    /// Returns the address of one segment of a row; null if there is no such row. The
-    /// [module](super) says when it may be dereferenced.
+    /// Returns the address of one segment of a row; null if there is no such row, or the rows are in a
+    /// file. The [module](super) says when it may be dereferenced.
     pub fn row_ptr(&self, layer: usize, segment: usize, row: usize) -> *const u8 {
         self.view(layer, segment).map_or(ptr::null(), |view| view.ptr(row))
     }
 
-    /// Returns the same address as [`Self::row_ptr`] for writing; null if this process may only
-    /// read.
+    /// Returns the same address as [`Self::row_ptr`] for writing; null if this process may only read, or
+    /// the rows are in a file.
     pub fn row_mut(&self, layer: usize, segment: usize, row: usize) -> *mut u8 {
         match self.role {
             Role::Writer => self.row_ptr(layer, segment, row).cast_mut(),
@@ -251,6 +266,10 @@ impl HostPool {
     /// If there is no such row, the length is not that of a row, or this process may only read.
     pub fn write_row(&self, layer: usize, row: usize, bytes: &[u8]) -> Result<()> {
         self.geometry.format.expect_row(bytes.len())?;
+        if let Backing::Disk(store) = &self.backing {
+            self.birth.check("pool")?;
+            return store.append(layer, row, &[bytes]);
+        }
         let mut rest = bytes;
         for (index, segment) in self.geometry.format.as_slice().iter().enumerate() {
             let (part, after) = rest.split_at(segment.bytes);
@@ -274,6 +293,10 @@ impl HostPool {
         ensure!(self.role != Role::Reader, "pool role" is "reader", but
             "only the writer writes rows";
             "import the pool as its writer once the other was dropped or demoted");
+        if let Backing::Disk(store) = &self.backing {
+            self.birth.check("pool")?;
+            return store.write_segment(layer, segment, row, bytes);
+        }
         let (layout, ptr) = self.locate(layer, segment, row)?;
         ensure!(bytes.len() == layout.bytes,
             "segment buffer" is format!("{} bytes", bytes.len()), but
@@ -290,6 +313,10 @@ impl HostPool {
     /// If there is no such row, or the length of `into` is not that of a row.
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.geometry.format.expect_row(into.len())?;
+        if let Backing::Disk(store) = &self.backing {
+            self.birth.check("pool")?;
+            return store.read_row(layer, row, into);
+        }
         let mut rest = into;
         for index in 0..self.geometry.format.as_slice().len() {
             let (layout, ptr) = self.locate(layer, index, row)?;
@@ -304,6 +331,8 @@ impl HostPool {
 
     fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Start])> {
         self.birth.check("pool")?;
+        ensure!(!matches!(self.backing, Backing::Disk(_)), "pool" is "in a file", but
+            "its rows have no address in memory"; "read and write whole rows");
         rows::index("layer", layer, self.geometry.layers)?;
         rows::index("segment", segment, self.geometry.segments.len())?;
         let layout = &self.geometry.segments[segment];

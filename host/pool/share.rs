@@ -178,10 +178,12 @@ impl HostPool {
     /// Returns what another process needs to map this pool.
     ///
     /// # Errors
-    /// If the pool is in the caller's memory or that of an allocator, which has no file, or the
-    /// process has no free descriptor.
+    /// If the pool is in the caller's memory, in that of an allocator or on a disk, or the process has no
+    /// free descriptor.
     pub fn export(&self) -> Result<PoolExport> {
         self.birth.check("pool")?;
+        ensure!(self.store().is_none(), "pool" is "in a file", but
+            "one process at a time has it open"; "drop the pool and open the file in the other process");
         let Backing::File { fd, .. } = &self.backing else {
             return Err(invalid!("pool" is Pages::Caller, but
                 "only a pool in memory of the system has a file to share";

@@ -1,0 +1,48 @@
+//! Where the rows of a pool are on a disk, and how they are read and written.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The default of [`PoolFile::queue_bytes`].
+pub const DEFAULT_QUEUE_BYTES: usize = 8 << 20;
+/// The default of [`PoolFile::timeout`].
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The file or the block device of a pool whose rows are on a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolFile {
+    /// A folder for a private file, the path of a file that does not exist, or a block device. The last
+    /// part of the path is not followed if it is a link.
+    pub path: PathBuf,
+    /// Whether the file stays after the pool is dropped. A file that is not kept has no name from its
+    /// creation on, and what is on a block device that is not kept cannot be opened again.
+    pub keep: bool,
+    /// Whether reads and writes go through the page cache. Otherwise they use O_DIRECT.
+    pub buffered: bool,
+    /// Whether each row has a checksum of 8 bytes behind it, which is compared when the row is read.
+    pub checksums: bool,
+    /// Whether reads and writes use io_uring, where the kernel allows it. Otherwise they use `preadv`
+    /// and `pwritev`.
+    pub io_uring: bool,
+    /// Bytes of the queue of writes. It holds at least 8 records.
+    pub queue_bytes: usize,
+    /// The longest time without a completed read or write after which a call returns an error. A call
+    /// of `preadv` or `pwritev` cannot be interrupted, so without io_uring the limit bounds the waits
+    /// between them only.
+    pub timeout: Duration,
+}
+
+impl PoolFile {
+    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT, checksums and io_uring.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            keep: false,
+            buffered: false,
+            checksums: true,
+            io_uring: true,
+            queue_bytes: DEFAULT_QUEUE_BYTES,
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
+}

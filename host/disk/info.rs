@@ -1,0 +1,114 @@
+//! What a store tells about its file and about what it has read and written.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The file of a store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskInfo {
+    /// The file, or the folder of a file without a name.
+    pub path: String,
+    /// Whether the file stays after the pool is dropped.
+    pub keep: bool,
+    /// Whether reads and writes use O_DIRECT.
+    pub direct: bool,
+    /// Whether reads and writes use io_uring; otherwise `preadv` and `pwritev`.
+    pub io_uring: bool,
+    /// Whether rows have checksums.
+    pub checksums: bool,
+    /// Bytes of the block that records are padded to.
+    pub block: usize,
+    /// The alignment in bytes that memory must have to be read into or written from.
+    pub memory_alignment: usize,
+    /// Length of the file in bytes.
+    pub file_bytes: u64,
+    /// Bytes of the longest record.
+    pub record_bytes: usize,
+    /// The most layers that one record holds a row of.
+    pub record_layers: usize,
+    /// Share of the records' bytes that is padding, from 0 to 1.
+    pub padding: f64,
+    /// Bytes of the queue of writes.
+    pub queue_bytes: usize,
+    /// The most records that the queue of writes holds.
+    pub queue_records: usize,
+}
+
+impl fmt::Display for DiskInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pick = |first: bool, yes, no| if first { yes } else { no };
+        write!(
+            f,
+            "{} {} of {} bytes: records of {} bytes ({} layers, {:.1} % padding, blocks of {}), {}, {}, {}",
+            pick(self.keep, "kept file", "private file in"),
+            self.path,
+            self.file_bytes,
+            self.record_bytes,
+            self.record_layers,
+            100.0 * self.padding,
+            self.block,
+            pick(self.direct, "O_DIRECT", "buffered"),
+            pick(self.io_uring, "io_uring", "preadv"),
+            pick(self.checksums, "checksums", "no checksums"),
+        )
+    }
+}
+
+/// What a store has read and written since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// Operations that read records.
+    pub reads: u64,
+    /// Bytes that these read.
+    pub read_bytes: u64,
+    /// Records that were read by these; neighbours share an operation.
+    pub records_read: u64,
+    /// Operations that wrote, also those of [`Store::flush`](super::Store::flush).
+    pub writes: u64,
+    /// Bytes that these wrote.
+    pub written_bytes: u64,
+    /// Rows of a layer that were given to the queue of writes.
+    pub rows_appended: u64,
+    /// Commits of a kept file.
+    pub commits: u64,
+}
+
+impl DiskStats {
+    /// Returns the bytes written per row of all `layers` layers, which is one token; 0 before the first.
+    pub fn written_bytes_per_token(&self, layers: usize) -> f64 {
+        match self.rows_appended {
+            0 => 0.0,
+            rows => self.written_bytes as f64 * layers as f64 / rows as f64,
+        }
+    }
+}
+
+/// The counters behind [`DiskStats`].
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub reads: AtomicU64,
+    pub read_bytes: AtomicU64,
+    pub records_read: AtomicU64,
+    pub writes: AtomicU64,
+    pub written_bytes: AtomicU64,
+    pub rows_appended: AtomicU64,
+    pub commits: AtomicU64,
+}
+
+impl Counters {
+    pub fn stats(&self) -> DiskStats {
+        DiskStats {
+            reads: self.reads.load(Relaxed),
+            read_bytes: self.read_bytes.load(Relaxed),
+            records_read: self.records_read.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            written_bytes: self.written_bytes.load(Relaxed),
+            rows_appended: self.rows_appended.load(Relaxed),
+            commits: self.commits.load(Relaxed),
+        }
+    }
+
+    pub fn add(counter: &AtomicU64, n: usize) {
+        counter.fetch_add(n as u64, Relaxed);
+    }
+}

@@ -1,0 +1,123 @@
+//! A pool whose rows are in a file.
+
+use std::sync::Arc;
+
+use super::geometry::{Geometry, Pages, PoolConfig};
+use super::host::{Backing, HostPool, Role};
+use crate::disk::{DiskInfo, DiskStats, PoolFile, Shape, Store, Wrap};
+use crate::fork::Birth;
+use crate::rows::Strides;
+use crate::{Result, ensure, invalid};
+
+/// A store without anything between it and its file.
+pub(super) const DIRECT: Wrap<'static> = &|disk| disk;
+
+impl PoolConfig {
+    /// Returns the configuration of the pool that a kept file holds.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no pool file of this version.
+    pub fn stored_in(file: &PoolFile) -> Result<Self> {
+        let Shape { layers, rows, format, indexers } = Store::stored_shape(file)?;
+        Ok(Self { indexers, file: Some(file.clone()), ..Self::new(layers, rows, format) })
+    }
+}
+
+impl HostPool {
+    /// Opens the file of a pool that was kept ([`PoolFile::keep`]) and makes this process its only writer.
+    /// A row that is not whole, or was not flushed, is an error when it is read.
+    ///
+    /// # Errors
+    /// If `config` names no file or has another geometry than the file, the file is no pool file of this
+    /// version, is damaged or too short, another process has it open, or a system call fails.
+    pub fn open(config: &PoolConfig) -> Result<Self> {
+        Self::open_through(config, DIRECT)
+    }
+
+    /// Is [`Self::open`], with another [`Disk`](crate::disk::Disk) between the pool and its file.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
+        let file = config.file.as_ref().ok_or_else(|| {
+            invalid!("pool file" is "not set", but "a pool without a file cannot be opened";
+                "name the file of a pool that was kept")
+        })?;
+        ensure!(file.keep, "keep" is file.keep, but "a file that is opened is a kept one";
+            "set keep, or make a new pool");
+        Self::in_store(config, Store::open(&shape(config)?, file, wrap)?)
+    }
+
+    /// Is [`Self::new`] for a pool in a file, with another [`Disk`](crate::disk::Disk) between the pool
+    /// and its file.
+    ///
+    /// # Errors
+    /// As for [`Self::new`], or if `config` names no file.
+    pub fn new_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
+        let file = config.file.as_ref().ok_or_else(|| {
+            invalid!("pool file" is "not set", but "only a pool in a file has a disk"; "name a file")
+        })?;
+        Self::in_store(config, Store::create(&shape(config)?, file, wrap)?)
+    }
+
+    fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
+        let bytes = store.info().queue_bytes;
+        Ok(Self {
+            geometry: geometry(config)?,
+            chunks: Box::default(),
+            starts: Box::default(),
+            bytes,
+            backing: Backing::Disk(Arc::new(store)),
+            role: Role::Writer,
+            pages: Pages::Plain,
+            huge_bytes: 0,
+            birth: Birth::now(),
+        })
+    }
+
+    /// Returns the store of a pool in a file; `None` if the rows are in memory.
+    pub fn store(&self) -> Option<&Arc<Store>> {
+        match &self.backing {
+            Backing::Disk(store) => Some(store),
+            _ => None,
+        }
+    }
+
+    /// Makes all rows durable that were written before the call, and in a kept file commits which rows are
+    /// valid ([`Store::flush`]). It does nothing for a pool in memory.
+    ///
+    /// # Errors
+    /// If a write or the commit fails, or the pool belongs to the process that forked this one.
+    pub fn flush(&self) -> Result<()> {
+        self.birth.check("pool")?;
+        self.store().map_or(Ok(()), |store| store.flush())
+    }
+
+    /// Returns what the file of the pool is; `None` if the rows are in memory.
+    pub fn disk_info(&self) -> Option<DiskInfo> {
+        self.store().map(|store| store.info())
+    }
+
+    /// Returns what was read from and written to the file; `None` if the rows are in memory.
+    pub fn disk_stats(&self) -> Option<DiskStats> {
+        self.store().map(|store| store.stats())
+    }
+}
+
+/// Returns the shape of a pool in a file, and refuses what only memory has.
+pub(super) fn shape(config: &PoolConfig) -> Result<Shape> {
+    ensure!(config.allocator.is_none(), "allocator" is "set", but
+        "the rows of this pool are in a file"; "leave the allocator or the file out");
+    ensure!(config.pages != Pages::Huge1G, "pages" is config.pages, but
+        "the rows of this pool are in a file"; "leave the pages or the file out");
+    let PoolConfig { layers, rows, format, indexers, .. } = config.clone();
+    Ok(Shape { layers, rows, format, indexers })
+}
+
+/// Returns a geometry without chunks.
+fn geometry(config: &PoolConfig) -> Result<Geometry> {
+    let part = |stride| (config.rows, Strides::rows(stride));
+    let parts: heapless::Vec<_, { crate::rows::MAX_SEGMENTS }> =
+        config.format.as_slice().iter().map(|segment| part(segment.stride)).collect();
+    Geometry::of_parts(config, &parts)
+}

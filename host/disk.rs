@@ -17,6 +17,7 @@ mod info;
 mod io;
 mod layout;
 mod reader;
+mod stamps;
 mod store;
 
 pub use config::{DEFAULT_QUEUE_BYTES, DEFAULT_TIMEOUT, PoolFile};

@@ -178,7 +178,7 @@ impl Plan {
                 self.written.add(on_device as usize, bytes, what)?;
             }
         }
-        Ok(())
+        self.records.as_ref().map_or(Ok(()), |records| records.note_memory(&mut self.written))
     }
 
     /// Returns what calls that plan into this plan, or transfer it, write at some of these addresses:
@@ -219,7 +219,7 @@ impl Plan {
 
     /// Returns whether a request missed a row. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
-        self.records(request)[record::TOTAL as usize] > 0
+        self.request_record(request)[record::TOTAL as usize] > 0
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -289,7 +289,7 @@ impl Plan {
     /// # Panics
     /// If `request` is not below the number of requests.
     pub fn status(&self, request: usize) -> i32 {
-        self.records(request)[record::STATUS as usize]
+        self.request_record(request)[record::STATUS as usize]
     }
 
     /// Returns the number of misses of one token of a request.
@@ -299,7 +299,7 @@ impl Plan {
     pub fn token_misses(&self, request: usize, token: usize) -> usize {
         let tokens = self.cu_q[request + 1] - self.cu_q[request];
         assert!((token as i32) < tokens, "token {token} of {tokens}");
-        self.records(request)[record::MISSES as usize + token] as usize
+        self.request_record(request)[record::MISSES as usize + token] as usize
     }
 
     /// Returns the miss list of a request.
@@ -307,15 +307,16 @@ impl Plan {
     /// # Panics
     /// If `request` is not below the number of requests.
     pub fn misses(&self, request: usize) -> Misses<'_> {
-        let n = self.records(request)[record::TOTAL as usize] as usize;
+        let places = self.places(request);
+        let [position, id, slot, row] = self.miss.each_ref().map(|column| &column[places.clone()]);
+        Misses { position, id, slot, row }
+    }
+
+    /// Returns where the miss list of a request is in the columns.
+    pub(crate) fn places(&self, request: usize) -> Range<usize> {
+        let n = self.request_record(request)[record::TOTAL as usize] as usize;
         let at = self.cu_q[request] as usize * self.k;
-        let [position, id, slot, row] = &self.miss;
-        Misses {
-            position: &position[at..at + n],
-            id: &id[at..at + n],
-            slot: &slot[at..at + n],
-            row: &row[at..at + n],
-        }
+        at..at + n
     }
 
     /// Returns the number of misses of all requests, which is the number of rows that one transfer
@@ -352,7 +353,7 @@ impl Plan {
         Ok(repeated)
     }
 
-    fn records(&self, request: usize) -> &[i32] {
+    fn request_record(&self, request: usize) -> &[i32] {
         assert!(request < self.requests, "request {request} of {}", self.requests);
         &self.record[request * record::WORDS..][..record::WORDS]
     }

@@ -3,6 +3,11 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use avsg_device::stage_two::share_start;
+
+use super::dispatch;
+use super::stage_one::{ROW, SLOT};
+use super::worker_pool::{Stage, WorkerPool};
 use crate::address::Address;
 use crate::batch::Layer;
 use crate::copy::Copier;
@@ -10,8 +15,6 @@ use crate::disk::Store;
 use crate::plan::{Plan, Records};
 use crate::resources::Resources;
 use crate::{Error, Result};
-
-use super::stage_one::{ROW, SLOT};
 
 /// The transfer of one plan to one layer. Threads share it; each copies records of its own.
 pub(super) struct RecordsCopy<'a> {
@@ -25,10 +28,25 @@ pub(super) struct RecordsCopy<'a> {
     pub failed: OnceLock<Error>,
 }
 
-impl RecordsCopy<'_> {
+impl<'a> RecordsCopy<'a> {
+    pub fn new(
+        resources: &'a Resources,
+        store: &'a Store,
+        copier: Copier,
+        (plan, records): (&'a Plan, &'a Records),
+        layer: Layer<'a>,
+    ) -> Self {
+        Self { resources, store, copier, plan, records, layer, failed: OnceLock::new() }
+    }
+
+    /// Returns the bytes of a record.
+    pub fn record_bytes(&self) -> usize {
+        self.store.layout().record_bytes(self.plan.indexer)
+    }
+
     /// Returns the row of a record.
     pub fn row(&self, record: usize) -> usize {
-        self.plan.miss[ROW][self.records.places(record)[0] as usize] as usize
+        self.plan.miss[ROW][self.records.first_place(record)] as usize
     }
 
     /// Checks the rows of this layer in a range of records, the first of which is at `at`, and copies them
@@ -38,9 +56,7 @@ impl RecordsCopy<'_> {
     /// The records of the range are in memory from `at` on, and nothing writes them during the call. No
     /// other thread copies a record of the range.
     pub unsafe fn copy(&self, range: Range<usize>, at: *const u8) {
-        let layout = self.store.layout();
-        let bytes = layout.record_bytes(self.plan.indexer);
-        let first = range.start;
+        let (bytes, first) = (self.record_bytes(), range.start);
         for record in range.clone() {
             // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
             let read = unsafe {
@@ -51,12 +67,12 @@ impl RecordsCopy<'_> {
                 return;
             }
         }
-        let mut from = layout.row_range(self.layer.number).start;
+        let mut from = self.store.layout().row_range(self.layer.number).start;
         let places = self.records.places_of(range);
         for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
             let source = |n: usize| {
                 let record = self.records.number(places[n] as usize);
-                at.wrapping_add((record - first) * bytes + from).cast_const()
+                at.wrapping_add((record - first) * bytes + from)
             };
             // SAFETY: the sources are parts of records (`# Safety`). Stage One gives slots below S, each
             // to one miss of one request, so that destinations are distinct and in the buffer, which does
@@ -68,6 +84,25 @@ impl RecordsCopy<'_> {
             }
             from += segment.bytes;
         }
+    }
+
+    /// Copies all records of the plan, which are in memory from `at` on, in shares of threads.
+    ///
+    /// # Errors
+    /// If a thread panicked.
+    pub fn share(&self, workers: &WorkerPool, at: *mut u8) -> Result<()> {
+        let (count, cores) = (self.records.count(), self.resources.config.cores);
+        let (bytes, at) = (self.record_bytes(), &Address(at));
+        let piece = |core: usize, _: usize| {
+            let range = share_start(count, core, cores)..share_start(count, core + 1, cores);
+            let first = at.0.wrapping_add(range.start * bytes);
+            // SAFETY: all records are in memory, and shares do not overlap.
+            unsafe { self.copy(range, first) };
+        };
+        let row_bytes = self.resources.pool.format().bytes();
+        let nanoseconds = dispatch::copy_nanoseconds(self.plan.misses, row_bytes);
+        workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
+        Ok(())
     }
 
     /// Copies the rows that only this step has.

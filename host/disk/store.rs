@@ -7,6 +7,7 @@ use super::config::PoolFile;
 use super::info::{DiskInfo, DiskStats};
 use super::io::Disk;
 use super::layout::{Layout, Shape};
+use super::stamps::Stamps;
 use crate::Result;
 
 /// Puts another [`Disk`] between a store and its file, for tests.
@@ -16,6 +17,7 @@ pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
 /// [pool](crate::pool): a row is not read while it is written.
 pub struct Store {
     layout: Layout,
+    stamps: Stamps,
 }
 
 impl Store {
@@ -37,6 +39,14 @@ impl Store {
         todo!("{shape:?} {file:?} {}", size_of_val(&wrap))
     }
 
+    /// Returns the layout that [`Self::create`] gives a store of this shape.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, or the path cannot be looked at.
+    pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
+        todo!("{shape:?} {file:?}")
+    }
+
     /// Returns the bytes of memory that a store of this shape allocates: its queue of writes, and bits of
     /// its rows.
     ///
@@ -52,6 +62,17 @@ impl Store {
     /// If the file cannot be read, or its header is not one of this version.
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
         todo!("{file:?}")
+    }
+
+    /// Returns the number of writes so far, for [`Self::written_since`].
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamps.now()
+    }
+
+    /// Returns whether an existing record may have been written after [`Self::stamp`] had returned this
+    /// number. If it returns false, what was read of it after that call is current.
+    pub(crate) fn written_since(&self, indexer: usize, row: usize, stamp: u64) -> bool {
+        self.stamps.written_since(self.layout.record_number(indexer, row), stamp)
     }
 
     /// Returns where rows are in the file and in their records.

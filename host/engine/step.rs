@@ -72,7 +72,7 @@ impl Engine {
         self.begin();
         self.order.check_next(batch, layer)?;
         let layer = Layer { number: layer, fresh };
-        if self.resources.pool.file().is_some() {
+        if self.resources.pool.store().is_some() {
             // The plan is noted before its rows are read, because a read may fail.
             self.run_plan(batch, plan)?;
             return self.run_transfer(plan, layer);

@@ -7,10 +7,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Result;
 use crate::allocator::Allocator;
 use crate::array::Array;
 use crate::bounce::Bounce;
+use crate::written::Written;
+use crate::{Result, ensure};
 
 const WHAT: &str = "plan's records";
 
@@ -38,11 +39,16 @@ impl Records {
     }
 
     /// Allocates the arrays for miss lists of `places` places.
+    ///
+    /// # Errors
+    /// If there are too many places to count with 31 bits, or memory is refused.
     pub fn new(
         places: usize,
         bounce: Option<Arc<Bounce>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
+        ensure!(places < i32::MAX as usize, "max_tokens" is places, but
+            "a plan of a pool in a file has fewer than {} ids", i32::MAX; "make a smaller plan");
         let filled = |len| Array::filled(WHAT, len, 0, allocator);
         let (order, first, number) = (filled(places)?, filled(places + 1)?, filled(places)?);
         Ok(Self { order, first, number, count: 0, sorted: false, bounce, held: None })
@@ -53,16 +59,15 @@ impl Records {
         (self.count, self.sorted, self.held) = (0, false, None);
     }
 
-    /// Finds the records of the misses in `lists`, ranges of places, unless that is done. `rows` has the
-    /// row of each place; a negative one is that of a fresh row, which is in no record.
-    pub fn sort(&mut self, lists: impl Iterator<Item = Range<usize>>, rows: &[i32]) {
+    /// Finds the records of the misses at these places, unless that is done. `rows` has the row of each
+    /// place; a negative one is that of a fresh row, which is in no record.
+    pub fn sort(&mut self, places: impl Iterator<Item = usize>, rows: &[i32]) {
         if self.sorted {
             return;
         }
         let mut len = 0;
-        for place in lists.flatten().filter(|&place| rows[place] >= 0) {
-            // A plan has at most 2^20 tokens, so places of large ones may not fit 31 bits; `new_plan`
-            // refuses those.
+        for place in places.filter(|&place| rows[place] >= 0) {
+            // `new` has checked that places fit.
             self.order[len] = place as i32;
             len += 1;
         }
@@ -85,13 +90,27 @@ impl Records {
         self.count
     }
 
-    /// Returns the places that are of a record; at least one.
-    pub fn places(&self, record: usize) -> &[i32] {
-        &self.order[self.first[record] as usize..self.first[record + 1] as usize]
+    /// Returns the first place that is of a record.
+    pub fn first_place(&self, record: usize) -> usize {
+        self.order[self.first[record] as usize] as usize
     }
 
-    /// Returns the number of the record of each place.
-    pub fn numbers(&self) -> &[i32] {
-        &self.number
+    /// Returns the places that are of a range of records.
+    pub fn places_of(&self, records: Range<usize>) -> &[i32] {
+        &self.order[self.first[records.start] as usize..self.first[records.end] as usize]
+    }
+
+    /// Returns the number of the record of a place.
+    pub fn number(&self, place: usize) -> usize {
+        self.number[place] as usize
+    }
+
+    /// Notes the memory that transfers write.
+    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
+        for array in [&self.order, &self.first, &self.number] {
+            written.add(array.as_ptr().addr(), size_of_val(&**array), WHAT)?;
+        }
+        let Some(bounce) = &self.bounce else { return Ok(()) };
+        written.add(bounce.ptr().addr(), bounce.len(), "plan's bounce buffer")
     }
 }

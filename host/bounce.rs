@@ -18,15 +18,16 @@ const ALIGN: usize = 4096;
 pub(crate) struct Bounce(ProcessMemory);
 
 impl Bounce {
-    /// Allocates a bounce buffer of `bytes` bytes, at least 1.
-    pub fn new(bytes: usize, allocator: Option<&Arc<dyn Allocator>>) -> Result<Arc<Self>> {
+    /// Allocates a bounce buffer of `bytes` bytes; none for 0.
+    pub fn new(bytes: usize, allocator: Option<&Arc<dyn Allocator>>) -> Result<Option<Arc<Self>>> {
         let memory = match allocator {
+            _ if bytes == 0 => return Ok(None),
             None => ProcessMemory::Mapped(Mapping::anonymous(WHAT, bytes)?),
             Some(allocator) => {
                 ProcessMemory::Allocated(Allocated::zeroed(allocator, WHAT, bytes, ALIGN)?)
             }
         };
-        Ok(Arc::new(Self(memory)))
+        Ok(Some(Arc::new(Self(memory))))
     }
 
     pub fn ptr(&self) -> *mut u8 {

@@ -68,7 +68,10 @@ impl Cpu {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        let reads = pool.disk.as_ref().map_or(0, records_read::engine_bytes);
+        let reads = pool
+            .disk
+            .as_ref()
+            .map_or(0, |disk| records_read::engine_bytes(disk, config, &shape.format));
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
@@ -101,7 +104,8 @@ impl Cpu {
             Some(caller) => DeviceBuffer::from_caller(&sizes.shape, caller, None)?,
             None => DeviceBuffer::in_process(&sizes.shape, allocator)?,
         };
-        let reader = pool.store().map(|store| RecordsReader::new(store, config)).transpose()?;
+        let reader = pool.store().map(|store| RecordsReader::new(store, config, &buffer));
+        let reader = reader.transpose()?;
         Ok((buffer, Box::new(Self { cores, workers: workers.clone(), reader, broken: false })))
     }
 
@@ -144,8 +148,7 @@ impl Device for Cpu {
             plan.begin(batch);
         }
         if let (Some(reader), Some(layer)) = (&mut self.reader, step.layer) {
-            let done =
-                reader.transfer(resources, self.cores.copier, &self.workers, plan, layer);
+            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, layer);
             self.broken = matches!(done, Err(Error::Broken { .. }));
             return done.map(|()| None);
         }

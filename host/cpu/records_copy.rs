@@ -29,14 +29,23 @@ pub(super) struct RecordsCopy<'a> {
 }
 
 impl<'a> RecordsCopy<'a> {
+    /// Returns the transfer of a plan.
+    ///
+    /// # Errors
+    /// If the plan names a state that does not exist, which the engine has refused.
     pub fn new(
         resources: &'a Resources,
         store: &'a Store,
         copier: Copier,
         (plan, records): (&'a Plan, &'a Records),
         layer: Layer<'a>,
-    ) -> Self {
-        Self { resources, store, copier, plan, records, layer, failed: OnceLock::new() }
+    ) -> Result<Self> {
+        let mut states = (0..plan.requests).filter(|&request| plan.missed(request));
+        states.try_for_each(|request| {
+            let state = plan.state[request] as usize;
+            resources.buffer.view(state, layer.number, 0).map(drop)
+        })?;
+        Ok(Self { resources, store, copier, plan, records, layer, failed: OnceLock::new() })
     }
 
     /// Returns the bytes of a record.
@@ -49,6 +58,41 @@ impl<'a> RecordsCopy<'a> {
         self.plan.miss[ROW][self.records.first_place(record)] as usize
     }
 
+    /// Returns the address of the slot of the first miss of a record.
+    pub fn slot_of(&self, record: usize) -> *mut u8 {
+        self.slot(self.records.first_place(record), 0)
+    }
+
+    /// Checks the row of this layer in a record, and keeps an error. Returns whether there is none.
+    ///
+    /// # Safety
+    /// The record is at `at`, and nothing writes it during the call.
+    unsafe fn check(&self, record: usize, at: *const u8) -> bool {
+        // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
+        let read = unsafe { core::slice::from_raw_parts(at, self.record_bytes()) };
+        let checked = self.store.row_in(read, self.layer.number, self.row(record));
+        checked.map(drop).map_err(|error| self.fail(error)).is_ok()
+    }
+
+    /// Checks the row of a record that was read into [`Self::slot_of`], and copies it to the slots of the
+    /// other misses.
+    ///
+    /// # Safety
+    /// The record is there, and no other thread accesses the slots of its misses during the call.
+    pub unsafe fn spread(&self, record: usize) {
+        let from = self.slot_of(record);
+        // SAFETY: the record is in the slot, and nothing writes it during the call (`# Safety`).
+        if unsafe { self.check(record, from) } {
+            for &place in &self.records.places_of(record..record + 1)[1..] {
+                let bytes = self.resources.pool.format().bytes();
+                // SAFETY: each miss has a slot of its own, with room for a row.
+                unsafe {
+                    core::ptr::copy_nonoverlapping(from, self.slot(place as usize, 0), bytes)
+                };
+            }
+        }
+    }
+
     /// Checks the rows of this layer in a range of records, the first of which is at `at`, and copies them
     /// to their slots. After an error it only keeps the error.
     ///
@@ -57,23 +101,16 @@ impl<'a> RecordsCopy<'a> {
     /// other thread copies a record of the range.
     pub unsafe fn copy(&self, range: Range<usize>, at: *const u8) {
         let (bytes, first) = (self.record_bytes(), range.start);
-        for record in range.clone() {
-            // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
-            let read = unsafe {
-                core::slice::from_raw_parts(at.add((record - first) * bytes), bytes)
-            };
-            if let Err(error) = self.store.row_in(read, self.layer.number, self.row(record)) {
-                self.fail(error);
-                return;
-            }
+        let address = |record: usize| at.wrapping_add((record - first) * bytes);
+        // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
+        if !range.clone().all(|record| unsafe { self.check(record, address(record)) }) {
+            return;
         }
         let mut from = self.store.layout().row_range(self.layer.number).start;
         let places = self.records.places_of(range);
         for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
-            let source = |n: usize| {
-                let record = self.records.number(places[n] as usize);
-                at.wrapping_add((record - first) * bytes + from)
-            };
+            let source =
+                |n: usize| address(self.records.number(places[n] as usize)).wrapping_add(from);
             // SAFETY: the sources are parts of records (`# Safety`). Stage One gives slots below S, each
             // to one miss of one request, so that destinations are distinct and in the buffer, which does
             // not overlap the records.
@@ -132,8 +169,7 @@ impl<'a> RecordsCopy<'a> {
     /// Returns the address of a segment of the slot of a miss.
     ///
     /// # Panics
-    /// If the plan names a slot that does not exist, which the engine has refused. The panic breaks the
-    /// device, so that no row is lost in silence.
+    /// If the plan names a state that does not exist, which [`Self::new`] has refused.
     fn slot(&self, place: usize, segment: usize) -> *mut u8 {
         let token = (place / self.plan.k) as i32;
         let request = self.plan.cu_q[..=self.plan.requests].partition_point(|&at| at <= token) - 1;

@@ -19,7 +19,8 @@ impl Stamps {
     }
 
     fn entry(&self, record: usize) -> &AtomicU64 {
-        &self.entries[(record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 52 & (ENTRIES - 1)]
+        &self.entries
+            [(record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 52 & (ENTRIES - 1)]
     }
 
     /// Notes a write of a record that reads see from now on.

@@ -168,6 +168,8 @@ struct FaultyQueue {
 
 // SAFETY: the store keeps the pieces of an operation alive until it has ended, on any thread.
 unsafe impl Send for FaultyQueue {}
+// SAFETY: as for `Send`; a shared reference gives no access to the pieces.
+unsafe impl Sync for FaultyQueue {}
 
 impl Queue for FaultyQueue {
     fn depth(&self) -> usize {

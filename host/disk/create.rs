@@ -11,6 +11,7 @@ use super::info::{Counters, DiskInfo};
 use super::layout::{Layout, Shape};
 use super::open::{self, Opened, random};
 use super::records::Records;
+use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, WriteQueue};
 use crate::fork::Birth;
@@ -92,7 +93,7 @@ impl Store {
         let (count, spare) = write_queue::capacity(record, layout.layers(), file.queue_bytes);
         let rows = Bits::words_for(layout.row_count()) * if file.keep { 16 } else { 8 };
         let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
-        Ok((count + spare) * record + rows + records)
+        Ok((count + spare) * record + rows + records + Stamps::BYTES)
     }
 
     /// Returns the shape that a kept file was made with.
@@ -177,6 +178,6 @@ impl Store {
             queue_records: queue.capacity(),
         };
         let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
-        Ok(Self::of_parts(records, info, segments, queue))
+        Self::of_parts(records, info, segments, queue)
     }
 }

@@ -44,8 +44,9 @@ impl Store {
         info: DiskInfo,
         segments: heapless::Vec<usize, MAX_SEGMENTS>,
         queue: WriteQueue,
-    ) -> Self {
-        Self { records, info, segments, queue: Mutex::new(queue), stamps: Stamps::new() }
+    ) -> Result<Self> {
+        let stamps = Stamps::new()?;
+        Ok(Self { records, info, segments, queue: Mutex::new(queue), stamps })
     }
 
     /// Returns the number of writes so far, for [`Self::written_since`].

@@ -99,7 +99,7 @@ fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
     // An engine over memory may have any.
     Engine::new(setting.config(), HostPool::new(&setting.in_memory()).unwrap()).unwrap();
     let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());
-    let text = ascend.err().expect("a refusal").to_string();
+    let text = ascend.unwrap_err().to_string();
     assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
 }
 

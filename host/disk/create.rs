@@ -9,8 +9,9 @@ use super::config::PoolFile;
 use super::header::{self, Header};
 use super::info::{Counters, DiskInfo};
 use super::layout::{Layout, Shape};
-use super::open::{Opened, random};
+use super::open::{self, Opened, random};
 use super::records::Records;
+use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, WriteQueue};
 use crate::fork::Birth;
@@ -97,7 +98,7 @@ impl Store {
         let rows = Bits::words_for(layout.row_count()) * if file.keep { 16 } else { 8 };
         let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
         // A smaller block leaves room for a part of a record more.
-        Ok((count + spare + 1) * record + rows + records)
+        Ok((count + spare + 1) * record + rows + records + Stamps::BYTES)
     }
 
     /// Returns the shape that a kept file was made with.
@@ -107,6 +108,14 @@ impl Store {
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
         let opened = Opened::existing(&PoolFile { buffered: true, ..file.clone() })?;
         Ok(Self::header(&opened, file)?.shape)
+    }
+
+    /// Returns the layout that [`Self::create`] gives a store of this shape.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, or the path cannot be looked at.
+    pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
+        Ok(Self::lay_out(shape, file, open::block_of(file)?)?.0)
     }
 
     /// Returns the layout of a file, and where the commits of a kept one are.
@@ -175,7 +184,7 @@ impl Store {
             queue_records: queue.capacity(),
         };
         let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
-        Ok(Self::of_parts(records, info, segments, queue))
+        Self::of_parts(records, info, segments, queue)
     }
 }
 

@@ -15,6 +15,7 @@ use super::info::{Counters, DiskInfo, DiskStats};
 use super::io::{Direction, Disk, Queue};
 use super::layout::Layout;
 use super::records::Records;
+use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
 use crate::rows::{self, MAX_SEGMENTS};
 use crate::{Result, ensure, reserve};
@@ -33,6 +34,7 @@ pub struct Store {
     /// The bytes of each segment of a row.
     segments: heapless::Vec<usize, MAX_SEGMENTS>,
     queue: Mutex<WriteQueue>,
+    stamps: Stamps,
 }
 
 impl Store {
@@ -42,8 +44,20 @@ impl Store {
         info: DiskInfo,
         segments: heapless::Vec<usize, MAX_SEGMENTS>,
         queue: WriteQueue,
-    ) -> Self {
-        Self { records, info, segments, queue: Mutex::new(queue) }
+    ) -> Result<Self> {
+        let stamps = Stamps::new()?;
+        Ok(Self { records, info, segments, queue: Mutex::new(queue), stamps })
+    }
+
+    /// Returns the number of writes so far, for [`Self::written_since`].
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamps.now()
+    }
+
+    /// Returns whether an existing record may have been written after [`Self::stamp`] had returned this
+    /// number. If it returns false, what was read of it after that call is current.
+    pub(crate) fn written_since(&self, indexer: usize, row: usize, stamp: u64) -> bool {
+        self.stamps.written_since(self.layout().record_number(indexer, row), stamp)
     }
 
     /// Returns where rows are in the file and in their records.
@@ -79,12 +93,12 @@ impl Store {
     /// # Errors
     /// If there is no such row, the length is wrong, no room comes in time, or an earlier write failed: that
     /// error names the row of the write, which stays in the queue and is tried again. After an error the row
-    /// of this call may be in the queue or not; append it again.
+    /// of this call may be in the queue or not, and it is an error to read it until it is appended again.
     pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
         self.expect_row(bytes)?;
-        self.lock()?.append(layer, row, parts, true)
+        self.put(&mut *self.lock()?, layer, row, parts, true)
     }
 
     /// Replaces one segment of a row. The other segments keep their bytes, which are 0 if the row was never
@@ -116,7 +130,33 @@ impl Store {
         }
         whole[start..start + len].copy_from_slice(bytes);
         // The other segments may follow, so the record is not written before the next row.
-        queue.append(layer, row, &[&whole], len == whole.len())
+        self.put(&mut queue, layer, row, &[&whole], len == whole.len())
+    }
+
+    /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
+    fn put(
+        &self,
+        queue: &mut WriteQueue,
+        layer: usize,
+        row: usize,
+        parts: &[&[u8]],
+        complete: bool,
+    ) -> Result<()> {
+        let put = queue.append(layer, row, parts, complete);
+        if put.is_err() {
+            self.forget(layer, row);
+        }
+        let layout = self.layout();
+        self.stamps.written(layout.record_number(layout.indexer_of(layer), row));
+        put
+    }
+
+    /// Makes reads of a row an error until it is written again, because its new bytes may not have been
+    /// taken. The row exists.
+    pub(crate) fn forget(&self, layer: usize, row: usize) {
+        let layout = self.layout();
+        let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+        self.records.written.clear(number);
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
@@ -126,6 +166,7 @@ impl Store {
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.check(layer, row)?;
         self.expect_row(into.len())?;
+        self.records.row_of(layer, row)?;
         let record = self.layout().record_number(self.layout().indexer_of(layer), row);
         if self.records.queued.get(record)
             && let Some(bytes) = self.lock()?.row(layer, row)

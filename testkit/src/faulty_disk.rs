@@ -17,6 +17,8 @@ pub enum Fault {
     Short(usize),
     /// The file ends before it.
     End,
+    /// It moves all bytes, and one bit of the first byte that it read is wrong.
+    Flip,
     /// It does not begin as long as the fault is set. Only queues know this fault.
     Slow,
 }
@@ -27,12 +29,15 @@ struct Rule {
     fault: Fault,
     direction: Direction,
     bytes: Range<u64>,
+    /// How many operations are spared before the first that is hit.
+    spared: usize,
     times: usize,
 }
 
 #[derive(Debug, Default)]
 struct State {
     rule: Option<Rule>,
+    hits: usize,
     sync: Option<i32>,
     len: Option<u64>,
     no_queue: bool,
@@ -49,7 +54,18 @@ impl Faults {
 
     /// Sets the fault of the next `times` operations of this direction that touch `bytes` of the file.
     pub fn set(&self, fault: Fault, direction: Direction, bytes: Range<u64>, times: usize) {
-        self.state().rule = Some(Rule { fault, direction, bytes, times });
+        self.state().rule = Some(Rule { fault, direction, bytes, spared: 0, times });
+    }
+
+    /// Sets the fault of one operation of this direction, after `spared` others.
+    pub fn set_nth(&self, fault: Fault, direction: Direction, spared: usize) {
+        let (bytes, times) = (0..u64::MAX, 1);
+        self.state().rule = Some(Rule { fault, direction, bytes, spared, times });
+    }
+
+    /// Returns how many operations were hit since the last [`Self::clear`].
+    pub fn hits(&self) -> usize {
+        self.state().hits
     }
 
     /// Sets the fault of all operations of this direction.
@@ -84,17 +100,24 @@ impl Faults {
 
     fn of(&self, operation: &Operation<'_>) -> Option<Fault> {
         let mut state = self.state();
-        let rule = state.rule.as_mut()?;
+        let State { rule, hits, .. } = &mut *state;
+        let rule = rule.as_mut()?;
         let len: usize = operation.pieces.iter().map(|piece| piece.len).sum();
         let (start, end) = (operation.offset, operation.offset + len as u64);
         let hit = rule.times > 0
             && rule.direction == operation.direction
             && start < rule.bytes.end
             && rule.bytes.start < end;
-        if hit {
-            rule.times -= 1;
+        if !hit {
+            return None;
         }
-        hit.then_some(rule.fault)
+        if rule.spared > 0 {
+            rule.spared -= 1;
+            return None;
+        }
+        rule.times -= 1;
+        *hits += 1;
+        Some(rule.fault)
     }
 }
 
@@ -114,6 +137,12 @@ fn shortened(pieces: &[Piece], bytes: usize) -> Vec<Piece> {
     cut.filter(|piece| piece.len > 0).collect()
 }
 
+/// Changes one bit of what was read.
+fn flip(piece: Piece) {
+    // SAFETY: the read of this piece has ended, and the store has not been told yet.
+    unsafe { *piece.at ^= 4 };
+}
+
 impl Disk for FaultyDisk {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
         let short;
@@ -123,6 +152,11 @@ impl Disk for FaultyDisk {
             Some(Fault::Short(bytes)) => {
                 short = shortened(operation.pieces, bytes);
                 &Operation { pieces: &short, ..*operation }
+            }
+            Some(Fault::Flip) => {
+                // SAFETY: the caller guarantees it.
+                let moved = unsafe { self.disk.run(operation) };
+                return moved.inspect(|_| flip(operation.pieces[0]));
             }
             Some(Fault::Slow) | None => operation,
         };
@@ -151,7 +185,8 @@ impl Disk for FaultyDisk {
         }
         let queue = self.disk.queue(depth)?;
         let faults = self.faults.clone();
-        Ok(Box::new(FaultyQueue { queue, faults, ended: vec![], held: vec![], pieces: vec![] }))
+        let (ended, held, flipped, pieces) = (vec![], vec![], vec![], vec![]);
+        Ok(Box::new(FaultyQueue { queue, faults, ended, held, flipped, pieces }))
     }
 }
 
@@ -168,6 +203,8 @@ struct FaultyQueue {
     faults: Faults,
     ended: Vec<(u32, io::Result<usize>)>,
     held: Vec<Held>,
+    /// The ids and first pieces of reads that bring a wrong bit.
+    flipped: Vec<(u32, Piece)>,
     /// The pieces of shortened operations.
     pieces: Vec<Vec<Piece>>,
 }
@@ -192,6 +229,10 @@ impl Queue for FaultyQueue {
             Some(Fault::Slow) => {
                 self.held.push(Held { id, direction, offset, pieces: pieces.to_vec() });
                 return Ok(());
+            }
+            Some(Fault::Flip) => {
+                self.flipped.push((id, pieces[0]));
+                operation
             }
             Some(Fault::Short(bytes)) => {
                 short = shortened(pieces, bytes);
@@ -220,10 +261,17 @@ impl Queue for FaultyQueue {
                 unsafe { self.queue.push(id, &Operation { direction, offset, pieces }) }?;
             }
         }
+        let flipped = &mut self.flipped;
+        let mut completed = |id: u32, result: io::Result<usize>| {
+            if let Some(at) = flipped.iter().position(|flipped| flipped.0 == id) {
+                flip(flipped.swap_remove(at).1);
+            }
+            completed(id, result);
+        };
         if self.held.is_empty() {
-            return self.queue.wait(timeout, completed);
+            return self.queue.wait(timeout, &mut completed);
         }
-        self.queue.wait(Duration::ZERO, completed)?;
+        self.queue.wait(Duration::ZERO, &mut completed)?;
         thread::sleep(timeout.min(Duration::from_millis(1)));
         Ok(())
     }

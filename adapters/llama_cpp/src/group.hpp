@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hook.hpp"
+#include "mapped_rows.hpp"
 #include "times.hpp"
 
 #include <avsg.hpp>
@@ -24,6 +25,8 @@ struct Settings {
     uint32_t context = 0;   // rows of the host pool
     Fault fault = Fault::None;
     bool every_row = false;  // empties the table at each step, so that every selected row is copied
+    std::string disk;        // a folder, in whose file the rows are; empty: the rows are in memory
+    bool mapped = false;     // the rows are in a mapped file of that folder, and AVSG has no part
     int fault_step = 5;     // the step, from 1, of the faults that happen once
 };
 
@@ -56,8 +59,8 @@ class Group {
     // Plans the step, and leaves in the first layer's cache only what the slots hold.
     void select(const IdsSelected &selected);
 
-    // Checks that every layer has had its step.
-    void finish() const;
+    // Checks that every layer has had its step, and takes a mapped file's pages beyond AVSG's memory out of the page cache.
+    void finish();
 
     Counts counts;
     Times times;  // of the last step
@@ -65,22 +68,31 @@ class Group {
     // The bytes that the last step copied in each layer.
     size_t step_bytes() const { return step_bytes_; }
     size_t layers() const { return layers_.size(); }
+    size_t memory() const { return memory_; }  // bytes of AVSG's pool, engine and plan
+    size_t cached_bytes() const { return mapped_ ? mapped_->cached_bytes() : 0; }  // of the mapped file
 
   private:
     size_t index_of(int layer) const;
     void plan();
+    void count_misses();
     void attend(size_t layer);
+    // Writes the step's rows to the mapped file, and copies the selected rows from there.
+    void read_mapped(size_t layer);
+    // Returns a layer's row of the id at a place of `ids_`, as a slot or the copy from the mapped file has it.
+    const uint8_t *held(size_t layer, size_t at) const;
+    void write(size_t layer, size_t row, const uint8_t *bytes);
     void put_back(size_t layer);
     void append(size_t layer);
-    void count();
 
     std::vector<int> layers_;
     Settings settings_;
     std::vector<ggml_tensor *> caches_;
-    size_t row_bytes_ = 0, step_bytes_ = 0;
+    size_t row_bytes_ = 0, step_bytes_ = 0, memory_ = 0;
     int32_t stable_ = 0, drawn_ = 0;
     int step_ = 0;  // counts from 1
     std::vector<bool> attended_;
+    std::optional<MappedRows> mapped_;
+    std::vector<uint8_t> gathered_;  // the selected rows of a mapped file
     std::optional<avsg::Pool> pool_;
     std::optional<avsg::Engine> engine_;
     std::optional<avsg::Plan> plan_;

@@ -26,8 +26,8 @@ void Offload::begin(int32_t stable) {
     for (auto &group : groups_) group->begin(stable);
 }
 
-void Offload::finish() const {
-    for (const auto &group : groups_) group->finish();
+void Offload::finish() {
+    for (auto &group : groups_) group->finish();
 }
 
 Group &Offload::group_of(int layer) {
@@ -77,5 +77,17 @@ double Offload::charge(double latency, double bytes_per_second) const {
         double one = latency + static_cast<double>(group->step_bytes()) / bytes_per_second;
         sum += one * static_cast<double>(group->layers());
     }
+    return sum;
+}
+
+size_t Offload::memory() const {
+    size_t sum = 0;
+    for (const auto &group : groups_) sum += group->memory();
+    return sum;
+}
+
+size_t Offload::cached_bytes() const {
+    size_t sum = 0;
+    for (const auto &group : groups_) sum += group->cached_bytes();
     return sum;
 }

@@ -15,7 +15,7 @@ class Offload : public Observer {
 
     // Encloses a step whose tokens follow the first `stable` ones.
     void begin(int32_t stable);
-    void finish() const;
+    void finish();
 
     void rows_written(const RowsWritten &rows) override;
     void ids_selected(const IdsSelected &selected) override;
@@ -25,6 +25,8 @@ class Offload : public Observer {
 
     // The seconds that the last step's copies take on a link, each layer's by itself.
     double charge(double latency, double bytes_per_second) const;
+    size_t memory() const;        // bytes of AVSG's pools, engines and plans
+    size_t cached_bytes() const;  // bytes of mapped files in the page cache
     size_t layers() const { return caches_.size(); }
     size_t indexers() const { return groups_.size(); }
     uint32_t k() const { return k_; }

@@ -1,4 +1,4 @@
-"""One layer's KV rows: a host pool with every row, and an engine on it."""
+"""One layer's KV rows: a pool with every row, in memory or in a file, and an engine on it."""
 
 from __future__ import annotations
 
@@ -29,21 +29,28 @@ class LayerRows:
     """The rows of one layer and one request.
 
     `capacity` is the most tokens, `segment_bytes` the bytes of a row's latent and rotary parts, `k`
-    the ids that a token selects, `slots` S, and `tokens` the most tokens of a decode step (1 and
-    the drafts).
+    the ids that a token selects, `slots` S, `tokens` the most tokens of a decode step (1 and the
+    drafts), and `file` that of `avsg.Pool`.
     """
 
     def __init__(
-        self, capacity: int, segment_bytes: tuple[int, ...], k: int, slots: int, tokens: int = 1, **options
+        self,
+        capacity: int,
+        segment_bytes: tuple[int, ...],
+        k: int,
+        slots: int,
+        tokens: int = 1,
+        file: avsg.PoolFile | str | None = None,
+        **options,
     ) -> None:
         self.capacity, self.k, self.tokens = capacity, k, tokens
-        self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None)
+        self.segment_bytes = segment_bytes
+        self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None, file=file)
         # A second core would spin beside the framework's threads, and a layer's rows of one request
         # are few.
         self.engine = avsg.Engine(self.pool, k=k, slots=slots, tokens=tokens, **{"cores": 1, **options})
         self.plan, self.batch = self.engine.new_plan(), avsg.Batch.zeros(1, k, tokens)
-        #: All rows in the host pool and all slots, for each segment.
-        self.host = [self.pool.blocks(0, segment)[0] for segment in range(len(segment_bytes))]
+        #: All slots, for each segment.
         self.slots = [self.engine.buffer(0, segment)[0] for segment in range(len(segment_bytes))]
         self.fresh_rows = [np.zeros((tokens, bytes_), np.uint8) for bytes_ in segment_bytes]
         self.fresh = avsg.Fresh(*self.fresh_rows)
@@ -56,13 +63,16 @@ class LayerRows:
 
     def write(self, first: int, *segments: np.ndarray) -> None:
         """Puts rows into the pool outside of a decode step, as prefill does."""
-        for host, rows in zip(self.host, segments):
-            host[first : first + len(rows)] = rows
+        self.pool.write(0, first, *segments)
         if first < self._planned:
             # Slots may hold what these rows were before: start cold.
             self.batch.generation[0] += 1
             self._planned = 0
             self._occupant[:] = -1
+
+    def read(self, rows: int) -> list[np.ndarray]:
+        """Returns copies of the first rows of the pool, an array [rows, bytes] for each segment."""
+        return self.pool.read(0, 0, rows)
 
     def step(self, ids: np.ndarray, context: int, *segments: np.ndarray) -> np.ndarray:
         """Makes the slots hold the rows of `ids` [tokens, K] and returns the slots, [tokens, K].

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import avsg
 import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import CacheList, KVCache
@@ -43,13 +44,15 @@ def offload(
     slots: int,
     tokens: int = 1,
     rows: type[LayerRows] = LayerRows,
+    file: avsg.PoolFile | str | None = None,
     **options: Any,
 ) -> Iterator[nn.Module]:
     """Makes caches of `model` keep their KV rows in AVSG pools.
 
     Each layer of each cache has a pool and an engine. `max_context` is the most tokens of a
     sequence, `slots` S (a power of two, at least `tokens` times the model's index_topk), and
-    `tokens` the most tokens of a decode step. `options` go to every `avsg.Engine`. In the block,
+    `tokens` the most tokens of a decode step. With `file`, a folder, the rows are in a file there
+    for each layer, and not in memory. `options` go to every `avsg.Engine`. In the block,
     `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
     the model is as it was, and such caches are refused.
     """
@@ -62,7 +65,7 @@ def offload(
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
         caches = []
         for _ in model.layers:
-            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, **options), scope)
+            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, file, **options), scope)
             caches.append(CacheList(first, IndexerKVCache(first)))
         return caches
 

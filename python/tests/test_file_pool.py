@@ -13,16 +13,14 @@ LAYERS, ROWS, PROMPT, K = 2, 160, 120, 16
 def decode(pool, rows, steps, **options):
     """Decodes and returns the number of wrong rows. `rows` is what row i of layer l holds."""
     engine = avsg.Engine(pool, k=K, slots=64, **options)
-    plan, batch, row = engine.new_plan(), avsg.Batch.zeros(requests=1, k=K), np.empty((1, 48), np.uint8)
-    fresh, wrong = avsg.Fresh(row[:, :32].copy(), row[:, 32:].copy()), 0
+    plan, batch, wrong = engine.new_plan(), avsg.Batch.zeros(requests=1, k=K), 0
     for length in range(PROMPT, PROMPT + steps):
         ids = np.random.default_rng(length).permutation(length + 1)[:K]
         batch.ids[0], batch.stable_len[0], batch.seq_len[0] = ids, length, length + 1
         engine.plan(batch, plan)
         for layer in range(LAYERS):
-            fresh = avsg.Fresh(
-                rows[layer, length : length + 1, :32].copy(), rows[layer, length : length + 1, 32:].copy()
-            )
+            new = rows[layer, length : length + 1]
+            fresh = avsg.Fresh(new[:, :32].copy(), new[:, 32:].copy())
             engine.transfer(plan, layer, fresh)
             got = np.concatenate([engine.buffer(layer, part)[0, plan.slots[0]] for part in range(2)], axis=1)
             wrong += int((got != rows[layer, ids]).any(axis=1).sum())

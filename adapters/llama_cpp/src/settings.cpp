@@ -42,7 +42,7 @@ size_t device_bytes() {
 // One way to keep the rows, with its measurements of the current link.
 struct Setting {
     const char *name;
-    bool every_row = false, mapped = false;
+    bool every_row = false, mapped = false, disk = false;
     std::unique_ptr<Offload> offload = nullptr;  // null if all rows are resident
     std::unique_ptr<Decoder> decoder = nullptr;
     std::vector<double> tokens = {};  // seconds of each step
@@ -53,11 +53,11 @@ struct Setting {
     // Decodes a token, and counts what a server would wait for: not the harness, and the link in the place of the copies.
     void step(llama_token token, double bytes_per_second) {
         if (offload) offload->begin(decoder->length());
-        size_t read_before = device_bytes();
+        size_t read_before = disk ? device_bytes() : 0;
         auto start = std::chrono::steady_clock::now();
         decoder->decode(&token, 1);
         double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        read += device_bytes() - read_before;
+        if (disk) read += device_bytes() - read_before;
         if (offload) {
             offload->finish();
             Times times = offload->times();
@@ -71,7 +71,7 @@ struct Setting {
     }
 
     // Prints the row of one link, or of the disk, and starts the next.
-    void print(const std::string &link, bool disk) {
+    void print(const std::string &link) {
         std::sort(tokens.begin(), tokens.end());
         size_t n = tokens.size();
         double sum = 0;
@@ -122,7 +122,7 @@ int compare_settings(Arguments arguments) {
     all[3].name = "AVSG";
     if (!disk) all.erase(all.begin() + 2);
     for (Setting &setting : all) {
-        settings.every_row = setting.every_row, settings.mapped = setting.mapped;
+        settings.every_row = setting.every_row, settings.mapped = setting.mapped, setting.disk = disk;
         if (&setting != &all[0]) setting.offload = std::make_unique<Offload>();
         setting.decoder = std::make_unique<Decoder>(model.get(), settings.context, threads, setting.offload.get());
         setting.decoder->prefill({text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt)});
@@ -144,7 +144,7 @@ int compare_settings(Arguments arguments) {
             }
         }
         std::string name = disk ? "disk" : link > 0 ? std::to_string(link) + " GB/s" : "own memory";
-        for (Setting &setting : all) setting.print(name, disk);
+        for (Setting &setting : all) setting.print(name);
     }
     if (disk) {
         std::printf("\nmapped: page cache limited to AVSG's %.2f MB by posix_fadvise after each step; %.2f MB at the end\n",

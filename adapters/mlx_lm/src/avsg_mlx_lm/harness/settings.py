@@ -149,7 +149,8 @@ class Setting:
     model: Model
     cache: list
     seconds: list[float] = field(default_factory=list)
-    #: Bytes that the steps have read from devices.
+    #: Whether the rows are in files, and the bytes that the steps have read from devices.
+    disk: bool = False
     read_bytes: int = 0
 
     @property
@@ -163,15 +164,16 @@ class Setting:
 
     def run(self, step: Step) -> mx.array:
         """Runs one step and notes its time, with the link's in the place of the copies'."""
-        read, charged, begin = device_bytes(), self.total("charge"), time.perf_counter()
+        read = device_bytes() if self.disk else 0
+        charged, begin = self.total("charge"), time.perf_counter()
         logits = decode(self.model, self.cache, step)
         self.seconds.append(time.perf_counter() - begin + self.total("charge") - charged)
-        self.read_bytes += device_bytes() - read
+        self.read_bytes += device_bytes() - read if self.disk else 0
         for layer in self.layers:
             layer.end_step()
         return logits
 
-    def line(self, disk: bool = False) -> str:
+    def line(self) -> str:
         """Describes the steps in one line of the table.
 
         Times are milliseconds per token; the share is that of plans, copies and reads. The bytes
@@ -183,7 +185,7 @@ class Setting:
         share = 100 * sum(parts) / (statistics.fmean(times) * 1e3)
         rows = int(self.total("copied_rows"))
         figures = "  ".join(f"{part:6.3f}" for part in parts)
-        megabytes = (self.read_bytes if disk else rows * 1152) / 1e6
+        megabytes = (self.read_bytes if self.disk else rows * 1152) / 1e6
         return f"{self.name:18} {p50:7.2f}  {p95:7.2f}  {figures}  {share:4.1f} %  {rows:8}  {megabytes:8.2f}"
 
 
@@ -218,7 +220,7 @@ def measure(
 
     Returns the settings, and how many logits differ from the resident ones.
     """
-    settings, different = [Setting("all rows resident", model, model.make_cache())], 0
+    settings, different = [Setting("all rows resident", model, model.make_cache(), disk=disk is not None)], 0
     kinds = [("every row copied", CopyEveryRow), ("AVSG", Timed)]
     if disk is not None:
         kinds = [("every row read", ReadEveryRow), ("mapped", Mapped), ("AVSG", Timed)]
@@ -227,7 +229,7 @@ def measure(
             rows = type(kind.__name__, (kind,), {"link": link})
             twin = same_weights(model)
             blocks.enter_context(offload(twin, max_context=prompt + steps, slots=slots, rows=rows, file=disk))
-            settings.append(Setting(name, twin, twin.make_cache()))
+            settings.append(Setting(name, twin, twin.make_cache(), disk=disk is not None))
         for setting in settings:
             adopt(setting.cache, prefilled)
         for token in text[prompt : prompt + steps]:
@@ -252,9 +254,7 @@ def main() -> int:
     )
     parser.add_argument("--latency", type=float, default=10.0, help="latency of an emulated link in us (default 10)")
     parser.add_argument("--links", default="25,50,100", help="GB/s of the emulated links (default 25,50,100)")
-    parser.add_argument(
-        "--disk", metavar="FOLDER", help="keep the rows in files of this folder; there are no links then"
-    )
+    parser.add_argument("--disk", metavar="FOLDER", help="keep the rows in files of this folder, without links")
     asked = parser.parse_args()
     model, text = random_model(asked.layers, asked.k), random_text(asked.prompt + asked.steps, repeat=asked.repeat)
     prefilled = random_cache(model, asked.prompt)
@@ -278,7 +278,7 @@ def main() -> int:
         wrong += different
         for setting in settings:
             name = link if asked.disk is None else "disk"
-            print(f"{name!s:11} {setting.line(asked.disk is not None)}  {different:16}")
+            print(f"{name!s:11} {setting.line()}  {different:16}")
         for setting in settings:
             if setting.name == "mapped":
                 limit, end = setting.total("memory") / 1e6, setting.total("cached_bytes") / 1e6

@@ -11,13 +11,25 @@
 //! A read of a row whose write is under way gives the new bytes. What was not flushed may be lost with the
 //! process; after a reopen each row is whole or reported.
 
+mod aligned;
+mod bits;
+mod blocking;
 mod checksum;
+mod commit;
 mod config;
+mod entries;
+mod file;
+mod flight;
+mod header;
 mod info;
 mod io;
 mod layout;
+mod open;
 mod reader;
+mod records;
+mod ring;
 mod store;
+mod write_queue;
 
 pub use config::{DEFAULT_QUEUE_BYTES, DEFAULT_TIMEOUT, PoolFile};
 pub use info::{DiskInfo, DiskStats};

@@ -35,7 +35,7 @@ pub struct Operation<'a> {
     pub direction: Direction,
     /// Offset of the first byte in the file.
     pub offset: u64,
-    /// The memory, in the order of the file's bytes; 1 to 1024 pieces.
+    /// The memory, in the order of the file's bytes; 1 to 64 pieces.
     pub pieces: &'a [Piece],
 }
 
@@ -64,6 +64,9 @@ pub trait Disk: Send + Sync {
     /// The error of the system call.
     fn len(&self) -> io::Result<u64>;
 
+    /// Lets another pool take the lock of a kept file.
+    fn unlock(&self);
+
     /// Returns a queue that has up to `depth` operations under way at once (io_uring).
     ///
     /// # Errors
@@ -83,12 +86,15 @@ pub trait Queue: Send {
 
     /// Accepts an operation. It need not start before the next [`Self::wait`].
     ///
+    /// # Errors
+    /// If the queue is full. The operation is not under way then.
+    ///
     /// # Safety
     /// - Each piece is valid for the operation until it has completed, and no other code uses its bytes
     ///   until then, except that others may read what is written.
     /// - The array of pieces lives as long.
     /// - At most [`Self::depth`] operations are under way, this one included.
-    unsafe fn push(&mut self, id: u32, operation: &Operation<'_>);
+    unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()>;
 
     /// Starts all accepted operations, waits until one has completed or `timeout` has passed, and calls
     /// `completed` for each that has completed since the last call. It returns without an error if none

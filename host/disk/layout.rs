@@ -139,6 +139,17 @@ impl Layout {
         self.groups.iter().map(|group| group.record_bytes).max().unwrap_or(0)
     }
 
+    /// Returns the most layers of an indexer.
+    pub fn max_group_layers(&self) -> usize {
+        self.groups.iter().map(|group| group.layers).max().unwrap_or(0)
+    }
+
+    /// Returns the share of the records' bytes that is padding, from 0 to 1.
+    pub fn padding(&self) -> f64 {
+        let records: usize = self.groups.iter().map(|group| group.record_bytes).sum();
+        1.0 - (self.layers() * self.row_stride()) as f64 / records as f64
+    }
+
     /// Returns the offset in the file of a record.
     ///
     /// # Panics
@@ -196,9 +207,28 @@ impl Layout {
         indexer * self.rows + row
     }
 
+    /// Returns the indexer and the row of the record that has this byte of the file.
+    pub(super) fn record_at(&self, offset: u64) -> Option<(usize, usize)> {
+        let indexer = self.groups.iter().rposition(|group| group.offset <= offset)?;
+        let group = &self.groups[indexer];
+        let row = (offset - group.offset) / group.record_bytes as u64;
+        (row < self.rows as u64).then_some((indexer, row as usize))
+    }
+
+    /// Returns the number of rows of all layers.
+    pub(super) fn row_count(&self) -> usize {
+        self.layers() * self.rows
+    }
+
     /// Checks that there is such a row.
     pub(super) fn check_row(&self, layer: usize, row: usize) -> Result<()> {
         rows::index("layer", layer, self.layers())?;
+        rows::index("row", row, self.rows)
+    }
+
+    /// Checks that there is such a record.
+    pub(super) fn check_record_of(&self, indexer: usize, row: usize) -> Result<()> {
+        rows::index("indexer", indexer, self.indexers())?;
         rows::index("row", row, self.rows)
     }
 

@@ -1,15 +1,45 @@
 //! Reads of many records at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::file::MAX_PIECES;
+use super::flight::{Failure, Flight};
+use super::info::Counters;
+use super::io::{Direction, Piece};
 use super::store::Store;
-use crate::Result;
+use crate::address::Address;
+use crate::{Result, ensure, reserve};
+
+const WHAT: &str = "list of records to read";
+/// The most operations that are under way at once.
+const DEPTH: u32 = 256;
+/// The most bytes of an operation. Longer ones would not be faster.
+const MAX_BYTES: usize = 1 << 20;
+
+/// A record to read.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// Offset in the file.
+    offset: u64,
+    bytes: usize,
+    to: Address<u8>,
+    indexer: u32,
+    row: usize,
+    /// The place in the list.
+    number: usize,
+}
 
 /// A list of records to read, and the queue that reads them. It belongs to one thread at a time, and what it
 /// needs is allocated when it is made.
 pub struct Reader {
     store: Arc<Store>,
+    flight: Flight,
+    io_uring: bool,
+    wanted: Vec<Wanted>,
+    /// The records of each operation, as places in the sorted list.
+    spans: Vec<Range<usize>>,
 }
 
 impl Reader {
@@ -19,13 +49,22 @@ impl Reader {
     /// If memory is refused. A kernel that refuses io_uring is no error: the reader then reads in the calling
     /// thread, as [`Store::read_record`] does.
     pub fn new(store: &Arc<Store>, most: usize) -> Result<Self> {
-        todo!("{most} {}", store.layout().rows())
+        let records = &store.records;
+        records.birth.check("pool")?;
+        let (queue, io_uring) = Store::operations(records, DEPTH)?;
+        Ok(Self {
+            store: Arc::clone(store),
+            flight: Flight::new(queue, records.layout.block(), most)?,
+            io_uring,
+            wanted: reserve::with_capacity(WHAT, most)?,
+            spans: reserve::with_capacity(WHAT, most)?,
+        })
     }
 
     /// Returns whether reads use io_uring. Without it a caller with several threads does better with
     /// [`Store::read_record`] in each of them.
     pub fn io_uring(&self) -> bool {
-        todo!()
+        self.io_uring
     }
 
     /// Returns the store.
@@ -44,7 +83,19 @@ impl Reader {
     /// `to` is valid for writes of [`Layout::record_bytes`](super::Layout::record_bytes), and no other code
     /// uses these bytes until [`Self::run`] has called `done` for this number or [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
-        todo!("{indexer} {row} {to:p}")
+        let (layout, number) = (self.store.layout(), self.wanted.len());
+        layout.check_record_of(indexer, row)?;
+        ensure!(number < self.wanted.capacity(), "records to read" is number + 1, but
+            "the reader was made for {}", self.wanted.capacity(); "make a reader for a longer list");
+        ensure!(self.flight.under_way() == 0, "reads under way" is self.flight.under_way(), but
+            "an earlier list ran out of time"; "wait for them by settle, or drop the reader");
+        let alignment = self.store.records.memory_alignment;
+        ensure!(to.addr().is_multiple_of(alignment), "address of a record" is format!("{to:p}"), but
+            "direct reads need multiples of {alignment}"; "align the memory, or read buffered");
+        let (offset, bytes) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
+        let (to, indexer) = (Address(to), indexer as u32);
+        self.wanted.push(Wanted { offset, bytes, to, indexer, row, number });
+        Ok(number)
     }
 
     /// Reads the records of the list, all in flight, and empties the list. It calls `done` with the number of
@@ -57,17 +108,81 @@ impl Reader {
     /// been awaited then, and `done` was called for those that succeeded. If none completes within the time
     /// limit, reads are still under way afterwards.
     pub fn run(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
-        todo!("{}", size_of_val(&done))
+        let result = self.run_list(done);
+        self.wanted.clear();
+        result
     }
 
     /// Returns the number of reads that may still write to their memory, which is not 0 only after an error of
     /// [`Self::run`] about the time limit.
     pub fn under_way(&self) -> usize {
-        todo!()
+        self.flight.under_way()
     }
 
     /// Waits for reads that are still under way, and returns whether none is left.
     pub fn settle(&mut self, timeout: Duration) -> bool {
-        todo!("{timeout:?}")
+        self.flight.settle(timeout)
     }
+
+    fn run_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
+        let Self { store, flight, wanted, spans, .. } = self;
+        let records = &store.records;
+        records.birth.check("pool")?;
+        records.check_len()?;
+        let mut at = 0;
+        while at < wanted.len() {
+            let Wanted { indexer, row, to, number, .. } = wanted[at];
+            // SAFETY: the caller of `push` guarantees it.
+            if unsafe { store.queued_record(indexer as usize, row, to.0) }? {
+                done(number);
+                wanted.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        wanted.sort_unstable_by_key(|wanted| wanted.offset);
+        spans.clear();
+        let mut start = 0;
+        while start < wanted.len() {
+            let end = start + neighbours(&wanted[start..]);
+            let pieces = flight.pieces[start..end].iter_mut().zip(&wanted[start..end]);
+            pieces
+                .for_each(|(piece, wanted)| *piece = Piece { at: wanted.to.0, len: wanted.bytes });
+            // SAFETY: the caller of `push` guarantees it for each record. Ids and pieces are counted.
+            unsafe {
+                let (id, offset) = (spans.len() as u32, wanted[start].offset);
+                flight.start(id, Direction::Read, offset, start..end);
+            }
+            spans.push(start..end);
+            start = end;
+        }
+        let Counters { reads, read_bytes, records_read, .. } = &records.counters;
+        let mut failure: Option<Failure> = None;
+        let finished = flight.finish(records.timeout, &mut |id, result| {
+            let span = &wanted[spans[id as usize].clone()];
+            Counters::add(reads, 1);
+            match result {
+                Ok(()) => {
+                    Counters::add(read_bytes, span.iter().map(|wanted| wanted.bytes).sum());
+                    Counters::add(records_read, span.len());
+                    span.iter().for_each(|wanted| done(wanted.number));
+                }
+                Err(new) => drop(failure.get_or_insert(new)),
+            }
+        });
+        if let Err(error) = finished {
+            flight.abandon();
+            let under_way = flight.under_way();
+            return Err(records.stopped(error, under_way));
+        }
+        failure.map_or(Ok(()), |failure| Err(records.failed(&failure)))
+    }
+}
+
+/// Returns how many of these records, sorted by offset, are read by one operation: the first and those
+/// behind it that are its neighbours in the file.
+fn neighbours(wanted: &[Wanted]) -> usize {
+    let most = MAX_PIECES.min((MAX_BYTES / wanted[0].bytes).max(1)).min(wanted.len());
+    let pairs = wanted[..most].windows(2);
+    1 + pairs.take_while(|pair| pair[0].offset + pair[0].bytes as u64 == pair[1].offset).count()
 }

@@ -1,13 +1,32 @@
 //! A store of rows in a file.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use spin::{Mutex, MutexGuard};
+
+use super::aligned::{ALIGNMENT, Aligned};
+use super::bits::Bits;
+use super::blocking::Blocking;
+use super::commit::{self, Commits, Places};
 use super::config::PoolFile;
-use super::info::{DiskInfo, DiskStats};
-use super::io::Disk;
+use super::header::{self, Header};
+use super::info::{Counters, DiskInfo, DiskStats};
+use super::io::{Direction, Disk, Queue};
 use super::layout::{Layout, Shape};
-use crate::Result;
+use super::open::{Opened, random};
+use super::records::Records;
+use super::write_queue::{self, WriteQueue};
+use crate::fork::Birth;
+use crate::rows::{self, MAX_SEGMENTS};
+use crate::{Result, ensure, reserve};
+
+/// The most operations of a ring that are under way at once.
+const DEPTH: u32 = 256;
 
 /// Puts another [`Disk`] between a store and its file, for tests.
 pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
@@ -15,7 +34,11 @@ pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
 /// The rows of all layers in one file. Its methods may be called by several threads at once, as those of a
 /// [pool](crate::pool): a row is not read while it is written.
 pub struct Store {
-    layout: Layout,
+    pub(super) records: Arc<Records>,
+    info: DiskInfo,
+    /// The bytes of each segment of a row.
+    segments: heapless::Vec<usize, MAX_SEGMENTS>,
+    queue: Mutex<WriteQueue>,
 }
 
 impl Store {
@@ -25,7 +48,40 @@ impl Store {
     /// If the geometry is invalid, the path names something that exists and is no block device, the file
     /// system lacks space (the error has the missing bytes) or refuses O_DIRECT, or a system call fails.
     pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        todo!("{shape:?} {file:?} {}", size_of_val(&wrap))
+        let opened = Opened::create(file)?;
+        if file.keep || opened.device {
+            opened.lock(&file.path)?;
+        }
+        let number = random();
+        let (layout, places) = Self::lay_out(shape, file, opened.block)?;
+        opened.reserve(&file.path, layout.end())?;
+        let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
+        let records = Self::records(file, layout, number, &opened, wrap)?;
+        if opened.device {
+            let read = records.read(0, block.bytes_mut());
+            read.map_err(|failure| records.failed(&failure))?;
+            ensure!(!header::is_header(block.bytes()), "pool file" is file.path.display(), but
+                "this device holds a pool that was kept, and nothing is overwritten";
+                "open it, or clear its first 16 KiB");
+        }
+        let mut commits = None;
+        if let Some(places) = places {
+            commits = Some(Commits::create(places, &records)?);
+            let header = Header {
+                shape: shape.clone(),
+                checksums: file.checksums,
+                block: opened.block,
+                number,
+            };
+            header.encode(&mut block)?;
+            let written = records.write(0, block.bytes());
+            written.map_err(|failure| records.failed(&failure))?;
+            commit::sync(&records)?;
+            opened.sync_folder(&file.path)?;
+        }
+        let store = Self::new(shape, file, records, commits)?;
+        opened.finish();
+        Ok(store)
     }
 
     /// Opens a file that was kept, and makes this process its only writer.
@@ -34,7 +90,20 @@ impl Store {
     /// If the file is no pool file of this version, is damaged or too short, has another geometry, another
     /// process or pool has it open, or a system call fails.
     pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        todo!("{shape:?} {file:?} {}", size_of_val(&wrap))
+        let opened = Opened::existing(file)?;
+        opened.lock(&file.path)?;
+        let header = Self::header(&opened, file)?;
+        header.check(shape, file.checksums)?;
+        ensure!(file.buffered || header.block.is_multiple_of(opened.block), "block of the pool file" is
+            header.block, but "this device reads blocks of {}", opened.block;
+            "set buffered, or move the file back to a device like the one that it was made on");
+        let (layout, places) = Self::lay_out(shape, file, header.block)?;
+        opened.check_len(&file.path, layout.end())?;
+        let records = Self::records(file, layout, header.number, &opened, wrap)?;
+        let commits = places.map(|places| Commits::open(places, &records)).transpose()?;
+        let store = Self::new(shape, file, records, commits)?;
+        opened.finish();
+        Ok(store)
     }
 
     /// Returns the bytes of memory that a store of this shape allocates: its queue of writes, and bits of
@@ -43,7 +112,12 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid.
     pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
-        todo!("{shape:?} {file:?}")
+        let (layout, _) = Self::lay_out(shape, file, ALIGNMENT)?;
+        let record = layout.max_record_bytes();
+        let (count, spare) = write_queue::capacity(record, layout.layers(), file.queue_bytes);
+        let rows = Bits::words_for(layout.row_count()) * if file.keep { 16 } else { 8 };
+        let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
+        Ok((count + spare) * record + rows + records)
     }
 
     /// Returns the shape that a kept file was made with.
@@ -51,33 +125,34 @@ impl Store {
     /// # Errors
     /// If the file cannot be read, or its header is not one of this version.
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
-        todo!("{file:?}")
+        let opened = Opened::existing(&PoolFile { buffered: true, ..file.clone() })?;
+        Ok(Self::header(&opened, file)?.shape)
     }
 
     /// Returns where rows are in the file and in their records.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        &self.records.layout
     }
 
     /// Returns what the file is.
     pub fn info(&self) -> DiskInfo {
-        todo!()
+        self.info.clone()
     }
 
     /// Returns what was read and written.
     pub fn stats(&self) -> DiskStats {
-        todo!()
+        self.records.counters.stats()
     }
 
     /// Returns the longest time without a completed read or write after which a call returns an error.
     pub fn timeout(&self) -> Duration {
-        todo!()
+        self.records.timeout
     }
 
     /// Returns whether a row was written: by this process, or before a commit that the file was opened with.
     /// It is false for a row that does not exist.
     pub fn is_written(&self, layer: usize, row: usize) -> bool {
-        todo!("{layer} {row}")
+        self.records.is_written(layer, row)
     }
 
     /// Puts a whole row of one layer into the queue of writes and returns; `parts` are its bytes, in any number of
@@ -88,7 +163,10 @@ impl Store {
     /// If there is no such row, a length is wrong, no room comes in time, or an earlier write failed: the
     /// error names that row, which stays in the queue and is tried again, and this row was not taken.
     pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
-        todo!("{layer} {row} {}", parts.len())
+        self.check(layer, row)?;
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        self.expect_row(bytes)?;
+        self.lock()?.append(layer, row, parts, true)
     }
 
     /// Replaces one segment of a row. The other segments keep their bytes, which are 0 if the row was never
@@ -103,7 +181,19 @@ impl Store {
         row: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        todo!("{layer} {row} {segment} {}", bytes.len())
+        self.check(layer, row)?;
+        let segments = self.segments.iter().copied();
+        rows::index("segment", segment, self.segments.len())?;
+        let (start, len) = (segments.take(segment).sum::<usize>(), self.segments[segment]);
+        ensure!(bytes.len() == len, "segment buffer" is format!("{} bytes", bytes.len()), but
+            "the segment has {len}"; "pass the segment's bytes without padding");
+        let mut whole = reserve::filled("row", self.layout().row_bytes(), 0u8)?;
+        if bytes.len() < whole.len() && self.is_written(layer, row) {
+            self.read_row(layer, row, &mut whole)?;
+        }
+        whole[start..start + len].copy_from_slice(bytes);
+        // The other segments may follow, so the record is not written before the next row.
+        self.lock()?.append(layer, row, &[&whole], len == whole.len())
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
@@ -111,7 +201,24 @@ impl Store {
     /// # Errors
     /// If there is no such row, it was never written, its checksum is wrong, or it cannot be read.
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
-        todo!("{layer} {row} {}", into.len())
+        self.check(layer, row)?;
+        self.expect_row(into.len())?;
+        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
+        if self.records.queued.get(layout.record_number(indexer, row))
+            && let Some(bytes) = self.lock()?.row(layer, row)
+        {
+            into.copy_from_slice(bytes);
+            return Ok(());
+        }
+        self.records.row_of(layer, row)?;
+        let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
+        let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
+        let offset = layout.record_offset(indexer, row) + range.start as u64;
+        self.count_read(range.len());
+        let read = self.records.read(offset, &mut record.bytes_mut()[range]);
+        read.map_err(|failure| self.records.failed(&failure))?;
+        into.copy_from_slice(self.row_in(record.bytes(), layer, row)?);
+        Ok(())
     }
 
     /// Reads one record in this thread: what [`Reader`](super::Reader) does for many, without io_uring. It
@@ -124,7 +231,18 @@ impl Store {
     /// `to` is a multiple of [`DiskInfo::memory_alignment`], valid for writes of
     /// [`Layout::record_bytes`], and no other code uses these bytes during the call.
     pub unsafe fn read_record(&self, indexer: usize, row: usize, to: *mut u8) -> Result<()> {
-        todo!("{indexer} {row} {to:p}")
+        self.records.birth.check("pool")?;
+        let layout = self.layout();
+        layout.check_record_of(indexer, row)?;
+        // SAFETY: the caller guarantees it.
+        if unsafe { self.queued_record(indexer, row, to) }? {
+            return Ok(());
+        }
+        let (offset, len) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
+        // SAFETY: the caller guarantees it for the bytes of a record.
+        let read = unsafe { self.records.run(Direction::Read, offset, to, len) };
+        self.count_read(len);
+        read.map_err(|failure| self.records.failed(&failure))
     }
 
     /// Returns the row of a layer in a record that was read, after the row's checksum was compared. It
@@ -133,7 +251,7 @@ impl Store {
     /// # Errors
     /// If the row was never written, or its checksum is wrong; the error names layer, row and offset.
     pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
-        todo!("{} {layer} {row}", record.len())
+        self.records.row_in(record, layer, row)
     }
 
     /// Writes everything that is in the queue, makes it durable (`fdatasync`), and in a kept file commits a
@@ -143,6 +261,167 @@ impl Store {
     /// If a write or the commit fails. Then nothing new is committed, the rows stay readable, and a later call
     /// tries again; only after a failed `fdatasync` all later calls fail.
     pub fn flush(&self) -> Result<()> {
-        todo!()
+        self.records.birth.check("pool")?;
+        self.lock()?.flush()
+    }
+
+    /// Copies a record that is in the queue of writes, and returns whether it was there.
+    ///
+    /// # Safety
+    /// As for [`Self::read_record`].
+    pub(super) unsafe fn queued_record(
+        &self,
+        indexer: usize,
+        row: usize,
+        to: *mut u8,
+    ) -> Result<bool> {
+        if !self.records.queued.get(self.layout().record_number(indexer, row)) {
+            return Ok(false);
+        }
+        let mut queue = self.lock()?;
+        let Some(record) = queue.record(indexer, row)? else { return Ok(false) };
+        // SAFETY: the caller guarantees that `to` is valid for a record, and it is not in the queue.
+        unsafe { to.copy_from_nonoverlapping(record.as_ptr(), record.len()) };
+        Ok(true)
+    }
+
+    /// Returns a queue of operations on the file: a ring, or one that works in the calling thread.
+    pub(super) fn operations(records: &Records, depth: u32) -> Result<(Box<dyn Queue>, bool)> {
+        /// The first refusal is told, and each later store is like it.
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if records.io_uring {
+            match records.disk.queue(depth) {
+                Ok(queue) => return Ok((queue, true)),
+                Err(error) if !TOLD.swap(true, Ordering::Relaxed) => log::warn!(
+                    "the system refuses io_uring ({error}), so rows of pool files are read by preadv"
+                ),
+                Err(_) => {}
+            }
+        }
+        Ok((Box::new(Blocking::new(Arc::clone(&records.disk))?), false))
+    }
+
+    /// Returns the layout of a file, and where the commits of a kept one are.
+    fn lay_out(shape: &Shape, file: &PoolFile, block: usize) -> Result<(Layout, Option<Places>)> {
+        let layout = Layout::new(shape, file.checksums, block, 0)?;
+        if !file.keep {
+            return Ok((layout, None));
+        }
+        let places = Places::new(header::BYTES, block, layout.row_count());
+        Ok((Layout::new(shape, file.checksums, block, places.end())?, Some(places)))
+    }
+
+    fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
+        opened.check_len(&file.path, header::BYTES as u64)?;
+        let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
+        opened.read(&file.path, block.bytes_mut())?;
+        Header::decode(block.bytes())
+    }
+
+    fn records(
+        file: &PoolFile,
+        layout: Layout,
+        number: u64,
+        opened: &Opened,
+        wrap: Wrap<'_>,
+    ) -> Result<Arc<Records>> {
+        Ok(Arc::new(Records {
+            disk: wrap(Arc::new(opened.disk(&file.path)?)),
+            path: file.path.clone(),
+            memory_alignment: opened.memory_alignment,
+            keep: file.keep,
+            io_uring: file.io_uring,
+            timeout: file.timeout,
+            number,
+            written: Bits::new("bits of written rows", layout.row_count())?,
+            queued: Bits::new("bits of queued records", layout.indexers() * layout.rows())?,
+            counters: Counters::default(),
+            birth: Birth::now(),
+            layout,
+        }))
+    }
+
+    fn new(
+        shape: &Shape,
+        file: &PoolFile,
+        records: Arc<Records>,
+        commits: Option<Commits>,
+    ) -> Result<Self> {
+        let (queue, io_uring) = Self::operations(&records, DEPTH)?;
+        let queue = WriteQueue::new(&records, queue, file.queue_bytes, commits)?;
+        let layout = &records.layout;
+        let info = DiskInfo {
+            path: file.path.display().to_string(),
+            keep: file.keep,
+            direct: !file.buffered,
+            io_uring,
+            checksums: file.checksums,
+            block: layout.block(),
+            memory_alignment: records.memory_alignment,
+            file_bytes: layout.end(),
+            record_bytes: layout.max_record_bytes(),
+            record_layers: layout.max_group_layers(),
+            padding: layout.padding(),
+            queue_bytes: queue.memory_bytes(),
+            queue_records: queue.capacity(),
+        };
+        let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
+        Ok(Self { info, segments, queue: Mutex::new(queue), records })
+    }
+
+    fn check(&self, layer: usize, row: usize) -> Result<()> {
+        self.records.birth.check("pool")?;
+        self.layout().check_row(layer, row)
+    }
+
+    fn expect_row(&self, given: usize) -> Result<()> {
+        let needed = self.layout().row_bytes();
+        ensure!(given == needed, "row buffer" is format!("{given} bytes"), but
+            "a row has {needed} bytes"; "pass all segments back to back");
+        Ok(())
+    }
+
+    fn count_read(&self, bytes: usize) {
+        let Counters { reads, read_bytes, records_read, .. } = &self.records.counters;
+        Counters::add(reads, 1);
+        Counters::add(read_bytes, bytes);
+        Counters::add(records_read, 1);
+    }
+
+    /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait
+    /// for the device, which they do for a limited time.
+    fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
+        const POLLS: u32 = 100;
+        let (start, mut polls) = (Instant::now(), 0);
+        loop {
+            if let Some(queue) = self.queue.try_lock() {
+                return Ok(queue);
+            }
+            polls += 1;
+            match polls {
+                ..POLLS => core::hint::spin_loop(),
+                _ if start.elapsed() > 2 * self.records.timeout => {
+                    return Err(self.records.stopped(Errno::TIMEDOUT.into(), 1));
+                }
+                _ => thread::sleep(Duration::from_micros(20)),
+            }
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // In a forked child the operations and the lock are those of the parent.
+        if self.records.keep && !self.records.birth.is_past() {
+            self.queue.get_mut().settle();
+            // The kernel frees a ring, which refers to the file, some time after it is closed.
+            self.records.disk.unlock();
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("info", &self.info).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,49 @@
+//! A bit for each row or record, which threads read without a lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Result, reserve};
+
+/// Bits that are all 0 at first.
+pub(super) struct Bits {
+    words: Vec<AtomicU64>,
+}
+
+impl Bits {
+    pub fn new(what: &'static str, bits: usize) -> Result<Self> {
+        let count = Self::words_for(bits);
+        let mut words = reserve::with_capacity(what, count)?;
+        words.resize_with(count, AtomicU64::default);
+        Ok(Self { words })
+    }
+
+    /// Returns the number of words that hold so many bits.
+    pub fn words_for(bits: usize) -> usize {
+        bits.div_ceil(64)
+    }
+
+    /// Returns a bit. What was written before the bit was set is visible afterwards.
+    pub fn get(&self, bit: usize) -> bool {
+        self.words[bit / 64].load(Ordering::Acquire) >> (bit % 64) & 1 == 1
+    }
+
+    pub fn set(&self, bit: usize) {
+        self.words[bit / 64].fetch_or(1 << (bit % 64), Ordering::Release);
+    }
+
+    pub fn clear(&self, bit: usize) {
+        self.words[bit / 64].fetch_and(!(1 << (bit % 64)), Ordering::Release);
+    }
+
+    /// Returns the word with the bits from `64 * at` on; 0 behind the last.
+    pub fn word(&self, at: usize) -> u64 {
+        self.words.get(at).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Replaces the word with the bits from `64 * at` on, if there is one.
+    pub fn set_word(&self, at: usize, value: u64) {
+        if let Some(word) = self.words.get(at) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The records in the queue of writes, whose rows come layer by layer.
+
+use std::ops::Range;
+use std::slice;
+
+use super::flight::Failure;
+use super::info::Counters;
+use super::io::Piece;
+use super::records::Records;
+use crate::mapping::Mapping;
+use crate::{Result, reserve};
+
+const WHAT: &str = "queue of writes";
+/// The number of a record that is none.
+const NONE: usize = usize::MAX;
+
+/// What happens to the record of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Free,
+    /// Its memory may change.
+    Filling,
+    /// The other bytes of its blocks are read into this place of the second memory.
+    Reading(usize),
+    /// They were read.
+    Read(usize),
+    Writing,
+    /// Its write has failed, and will be tried again.
+    Failed,
+}
+
+/// A record in the queue.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub state: State,
+    pub indexer: usize,
+    pub row: usize,
+    /// Rows that have arrived.
+    pub rows: usize,
+    /// The bytes of the record that are written, in whole blocks.
+    pub range: Range<usize>,
+    /// Larger in later entries.
+    pub age: u64,
+}
+
+/// The entries of a queue of writes, and their memory. The kernel reads the memory while records are
+/// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
+pub(super) struct Entries {
+    memory: Mapping,
+    /// Bytes from one record in memory to the next.
+    stride: usize,
+    all: Vec<Entry>,
+    /// The number of the record of each entry.
+    record: Vec<usize>,
+    /// A bit per layer for each entry.
+    arrived: Vec<u64>,
+    free: Vec<usize>,
+    ages: u64,
+    /// The first failure that no call has reported.
+    pub failure: Option<Failure>,
+}
+
+impl Entries {
+    pub fn new(records: &Records, count: usize, spare: usize) -> Result<Self> {
+        let layout = &records.layout;
+        let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
+        let none = Entry { state: State::Free, indexer: 0, row: 0, rows: 0, range: 0..0, age: 0 };
+        let mut free = reserve::with_capacity(WHAT, count)?;
+        free.extend((0..count).rev());
+        Ok(Self {
+            memory: Mapping::anonymous(WHAT, stride * (count + spare))?,
+            stride,
+            all: reserve::filled(WHAT, count, none)?,
+            record: reserve::filled(WHAT, count, NONE)?,
+            arrived: reserve::filled(WHAT, count * layout.layers().div_ceil(64), 0)?,
+            free,
+            ages: 0,
+            failure: None,
+        })
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.memory.len()
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn get(&self, at: usize) -> &Entry {
+        &self.all[at]
+    }
+
+    pub fn get_mut(&mut self, at: usize) -> &mut Entry {
+        &mut self.all[at]
+    }
+
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Returns the entry of the record with this number.
+    pub fn find(&self, records: &Records, record: usize) -> Option<usize> {
+        let queued = records.queued.get(record);
+        if queued { self.record.iter().position(|&other| other == record) } else { None }
+    }
+
+    /// Returns whether the file is read for an entry.
+    pub fn is_reading(&self) -> bool {
+        self.all.iter().any(|entry| matches!(entry.state, State::Reading(_)))
+    }
+
+    /// Makes entries that were read into wait for their next turn.
+    pub fn forget_reads(&mut self) {
+        let read = self.all.iter_mut().filter(|entry| matches!(entry.state, State::Read(_)));
+        read.for_each(|entry| entry.state = State::Filling);
+    }
+
+    /// Returns the entries that are wanted, the oldest first, at most `most`.
+    pub fn oldest<const N: usize>(
+        &self,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> heapless::Vec<usize, N> {
+        let mut found = heapless::Vec::<usize, N>::new();
+        let mut after = 0;
+        while !found.is_full() {
+            let later = self.all.iter().enumerate();
+            let later = later.filter(|(_, entry)| entry.age > after && wanted(entry));
+            let Some((at, entry)) = later.min_by_key(|(_, entry)| entry.age) else { break };
+            after = entry.age;
+            // This cannot fail: the condition of the loop says that there is room.
+            let _ = found.push(at);
+        }
+        found
+    }
+
+    /// Takes a free entry for a record that is not in the queue.
+    pub fn take(&mut self, records: &Records, indexer: usize, row: usize) -> Option<usize> {
+        let at = self.free.pop()?;
+        self.ages += 1;
+        let (state, age) = (State::Filling, self.ages);
+        self.all[at] = Entry { state, indexer, row, rows: 0, range: 0..0, age };
+        self.record[at] = records.layout.record_number(indexer, row);
+        self.arrived_mut(records, at).fill(0);
+        // What has not arrived, and the padding, is written as zeros.
+        self.bytes_mut(records, at).fill(0);
+        Some(at)
+    }
+
+    fn arrived_mut(&mut self, records: &Records, at: usize) -> &mut [u64] {
+        let words = records.layout.layers().div_ceil(64);
+        &mut self.arrived[at * words..][..words]
+    }
+
+    /// Returns whether the row of the layer at this place among those of the indexer is in the entry.
+    pub fn has(&self, records: &Records, at: usize, place: usize) -> bool {
+        let words = records.layout.layers().div_ceil(64);
+        self.arrived[at * words + place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// Notes that the row at this place has arrived.
+    pub fn note(&mut self, records: &Records, at: usize, place: usize) {
+        if !self.has(records, at, place) {
+            self.all[at].rows += 1;
+            self.arrived_mut(records, at)[place / 64] |= 1 << (place % 64);
+        }
+    }
+
+    /// Returns whether the rows of all layers are in the entry.
+    pub fn is_whole(&self, records: &Records, at: usize) -> bool {
+        self.all[at].rows == records.layout.group_layers(self.all[at].indexer)
+    }
+
+    /// Returns the first place that has arrived, and the one behind the last.
+    pub fn span(&self, records: &Records, at: usize) -> Range<usize> {
+        let mut places = (0..records.layout.group_layers(self.all[at].indexer))
+            .filter(|&place| self.has(records, at, place));
+        let first = places.next().unwrap_or(0);
+        first..places.last().unwrap_or(first) + 1
+    }
+
+    /// Returns the memory of a part of a record, or of a spare record.
+    pub fn piece(&self, at: usize, range: Range<usize>) -> Piece {
+        let at = self.memory.ptr().wrapping_add(at * self.stride + range.start);
+        Piece { at, len: range.len() }
+    }
+
+    /// Returns the record of an entry.
+    pub fn bytes(&self, records: &Records, at: usize) -> &[u8] {
+        let Piece { at, len } = self.whole(records, at);
+        // SAFETY: the range is that of an entry's record in the mapping, which is initialised. Nobody writes
+        // it: `bytes_mut` needs `&mut self`, and the kernel writes spare records only.
+        unsafe { slice::from_raw_parts(at, len) }
+    }
+
+    /// Returns the record of an entry, to write.
+    ///
+    /// # Panics
+    /// If the entry is being written.
+    pub fn bytes_mut(&mut self, records: &Records, at: usize) -> &mut [u8] {
+        assert!(self.all[at].state != State::Writing, "the kernel reads the record");
+        let Piece { at, len } = self.whole(records, at);
+        // SAFETY: as for `bytes`, and `&mut self` makes the access exclusive.
+        unsafe { slice::from_raw_parts_mut(at, len) }
+    }
+
+    fn whole(&self, records: &Records, at: usize) -> Piece {
+        self.piece(at, 0..records.layout.record_bytes(self.all[at].indexer))
+    }
+
+    /// Puts what was read of the rows of other layers into the blocks of a record.
+    pub fn merge(&mut self, records: &Records, at: usize, spare: usize) {
+        let Entry { indexer, row, ref range, .. } = self.all[at];
+        let (layout, range) = (&records.layout, range.clone());
+        let stride = layout.row_stride();
+        for place in 0..layout.group_layers(indexer) {
+            let number = layout.row_number(indexer, row, place);
+            if self.has(records, at, place) || !records.written.get(number) {
+                continue;
+            }
+            let (from, to) = (range.start.max(place * stride), range.end.min((place + 1) * stride));
+            if from < to {
+                let read = self.piece(self.all.len() + spare, from..to);
+                // SAFETY: the read of the spare record has ended, and its bytes are initialised.
+                let read = unsafe { slice::from_raw_parts(read.at, read.len) };
+                // The entries and the spare records do not overlap.
+                let to = self.piece(at, from..to);
+                // SAFETY: as above; the entry is not being written.
+                unsafe { to.at.copy_from_nonoverlapping(read.as_ptr(), to.len) };
+            }
+        }
+    }
+
+    /// Notes the end of an operation of an entry.
+    pub fn ended(
+        &mut self,
+        records: &Records,
+        at: usize,
+        result: std::result::Result<(), Failure>,
+    ) {
+        let entry = &mut self.all[at];
+        match (entry.state, result) {
+            (State::Reading(spare), Ok(())) => entry.state = State::Read(spare),
+            (State::Reading(_), Err(failure)) => {
+                entry.state = State::Filling;
+                self.failure.get_or_insert(failure);
+            }
+            (_, Ok(())) => {
+                Counters::add(&records.counters.writes, 1);
+                Counters::add(&records.counters.written_bytes, entry.range.len());
+                entry.state = State::Free;
+                self.free.push(at);
+                records.queued.clear(std::mem::replace(&mut self.record[at], NONE));
+            }
+            (_, Err(failure)) => {
+                entry.state = State::Failed;
+                self.failure.get_or_insert(failure);
+            }
+        }
+    }
+}

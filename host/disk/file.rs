@@ -1,0 +1,65 @@
+//! The file itself, as a [`Disk`].
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, OwnedFd};
+use std::slice;
+
+use rustix::fs::{self, FlockOperation, SeekFrom};
+
+use super::io::{Direction, Disk, Operation, Queue};
+use super::ring::Ring;
+
+/// The most pieces of an operation.
+pub(super) const MAX_PIECES: usize = 64;
+
+/// An open file or block device.
+pub(super) struct File {
+    pub fd: OwnedFd,
+}
+
+impl Disk for File {
+    unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
+        let Operation { direction, offset, pieces } = *operation;
+        let pieces = &pieces[..pieces.len().min(MAX_PIECES)];
+        Ok(match direction {
+            Direction::Read => {
+                let slices = pieces.iter().map(|piece| {
+                    // SAFETY: the piece is valid for writes, and no other code uses it (`Disk::run`).
+                    IoSliceMut::new(unsafe { slice::from_raw_parts_mut(piece.at, piece.len) })
+                });
+                let mut slices: heapless::Vec<_, MAX_PIECES> = slices.collect();
+                rustix::io::preadv(&self.fd, &mut slices, offset)?
+            }
+            Direction::Write => {
+                let slices = pieces.iter().map(|piece| {
+                    // SAFETY: the piece is valid for reads, and nobody writes it (`Disk::run`).
+                    IoSlice::new(unsafe { slice::from_raw_parts(piece.at, piece.len) })
+                });
+                let slices: heapless::Vec<_, MAX_PIECES> = slices.collect();
+                rustix::io::pwritev(&self.fd, &slices, offset)?
+            }
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(fs::fdatasync(&self.fd)?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let stat = fs::fstat(&self.fd)?;
+        // The length of a block device is not in its inode.
+        if fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::BlockDevice {
+            return Ok(fs::seek(&self.fd, SeekFrom::End(0))?);
+        }
+        Ok(stat.st_size.cast_unsigned())
+    }
+
+    fn unlock(&self) {
+        // A failure only leaves the lock to the end of the process.
+        let _ = fs::flock(&self.fd, FlockOperation::Unlock);
+    }
+
+    fn queue(&self, depth: u32) -> io::Result<Box<dyn Queue>> {
+        Ok(Box::new(Ring::new(self.fd.as_fd(), depth)?))
+    }
+}

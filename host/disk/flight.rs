@@ -1,0 +1,200 @@
+//! Many operations under way at once, each of which is continued until all its bytes are moved.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::io::{Direction, Operation, Piece, Queue};
+use crate::{Result, reserve};
+
+const WHAT: &str = "reads and writes under way";
+
+/// Why an operation has not moved all its bytes.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// Whether it was a read or a write.
+    pub direction: Direction,
+    /// Offset in the file of the first byte that was not moved.
+    pub offset: u64,
+    pub error: io::Error,
+}
+
+/// What is called for each operation that has ended.
+pub(super) type Ended<'a> = dyn FnMut(u32, std::result::Result<(), Failure>) + 'a;
+
+/// What is left of an operation.
+#[derive(Clone)]
+struct Rest {
+    direction: Direction,
+    offset: u64,
+    bytes: usize,
+    /// The pieces that are left.
+    pieces: Range<usize>,
+}
+
+/// Operations with ids below a limit. More than the queue takes wait for their turn. What it needs is
+/// allocated when it is made.
+pub(super) struct Flight {
+    queue: Box<dyn Queue>,
+    /// The unit in which the file's operations move bytes.
+    block: usize,
+    rest: Vec<Rest>,
+    pub pieces: Vec<Piece>,
+    waiting: VecDeque<u32>,
+    under_way: usize,
+}
+
+impl Flight {
+    /// Returns a flight of up to `operations` operations with ids below that, and as many pieces.
+    pub fn new(queue: Box<dyn Queue>, block: usize, operations: usize) -> Result<Self> {
+        let none = Rest { direction: Direction::Read, offset: 0, bytes: 0, pieces: 0..0 };
+        let piece = Piece { at: std::ptr::null_mut(), len: 0 };
+        Ok(Self {
+            queue,
+            block,
+            rest: reserve::filled(WHAT, operations, none)?,
+            pieces: reserve::filled(WHAT, operations, piece)?,
+            waiting: reserve::with_capacity(WHAT, operations)?.into(),
+            under_way: 0,
+        })
+    }
+
+    /// Returns the number of operations whose memory the kernel may use.
+    pub fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Returns whether an operation has not ended.
+    pub fn is_busy(&self) -> bool {
+        self.under_way + self.waiting.len() > 0
+    }
+
+    /// Starts the operation `id` with these of [`Self::pieces`]. It begins with the next call of
+    /// [`Self::advance`].
+    ///
+    /// # Safety
+    /// The pieces are valid until the operation has ended, or, if [`Self::abandon`] was called,
+    /// [`Self::under_way`] is 0. No other code uses their bytes until then, except that others may read
+    /// what is written. No operation under way has this id or these pieces.
+    pub unsafe fn start(
+        &mut self,
+        id: u32,
+        direction: Direction,
+        offset: u64,
+        pieces: Range<usize>,
+    ) {
+        let bytes = self.pieces[pieces.clone()].iter().map(|piece| piece.len).sum();
+        self.rest[id as usize] = Rest { direction, offset, bytes, pieces };
+        self.waiting.push_back(id);
+    }
+
+    /// Gives operations to the queue and waits until one completes or the time is over. It calls `ended`
+    /// for each operation that has ended, and returns whether any bytes were moved.
+    ///
+    /// # Errors
+    /// If the queue fails as a whole.
+    pub fn advance(&mut self, timeout: Duration, ended: &mut Ended<'_>) -> io::Result<bool> {
+        let Self { queue, block, rest, pieces, waiting, under_way } = self;
+        let mut progress = false;
+        while *under_way < queue.depth()
+            && let Some(id) = waiting.pop_front()
+        {
+            let Rest { direction, offset, pieces: ref which, .. } = rest[id as usize];
+            let operation = Operation { direction, offset, pieces: &pieces[which.clone()] };
+            // SAFETY: the caller of `start` guarantees this for the pieces, and the array of pieces is as long
+            // as it was made. The condition above keeps the depth.
+            match unsafe { queue.push(id, &operation) } {
+                Ok(()) => *under_way += 1,
+                Err(error) => ended(id, Err(Failure { direction, offset, error })),
+            }
+        }
+        queue.wait(timeout, &mut |id, result| {
+            *under_way -= 1;
+            let rest = &mut rest[id as usize];
+            let error = match result {
+                Ok(moved) if moved >= rest.bytes => {
+                    progress = true;
+                    return ended(id, Ok(()));
+                }
+                // A direct operation goes on at a block.
+                Ok(moved) if moved >= *block => {
+                    progress = true;
+                    rest.skip(moved - moved % *block, pieces);
+                    return waiting.push_back(id);
+                }
+                Ok(_) => match rest.direction {
+                    Direction::Read => io::ErrorKind::UnexpectedEof.into(),
+                    Direction::Write => io::ErrorKind::WriteZero.into(),
+                },
+                Err(error) => error,
+            };
+            match Errno::from_io_error(&error) {
+                Some(Errno::INTR | Errno::AGAIN) => waiting.push_back(id),
+                _ => {
+                    progress = true;
+                    let Rest { direction, offset, .. } = *rest;
+                    ended(id, Err(Failure { direction, offset, error }));
+                }
+            }
+        })?;
+        Ok(progress)
+    }
+
+    /// Waits until no operation is left, or none has moved a byte for `timeout`.
+    ///
+    /// # Errors
+    /// `TimedOut`, or the error of the queue.
+    pub fn finish(&mut self, timeout: Duration, ended: &mut Ended<'_>) -> io::Result<()> {
+        let mut last = Instant::now();
+        while self.is_busy() {
+            let left = timeout.saturating_sub(last.elapsed());
+            if left.is_zero() {
+                return Err(Errno::TIMEDOUT.into());
+            }
+            if self.advance(left, ended)? {
+                last = Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the operations that the queue does not have, and those that it has when they complete.
+    pub fn abandon(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Waits for what is under way after [`Self::abandon`], and returns whether nothing is left.
+    pub fn settle(&mut self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        while self.under_way > 0 {
+            let left = timeout.saturating_sub(start.elapsed());
+            let under_way = &mut self.under_way;
+            let waited = self.queue.wait(left, &mut |_, _| *under_way -= 1);
+            if waited.is_err() || (left.is_zero() && self.under_way > 0) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Rest {
+    /// Takes the first `bytes` bytes, which were moved, off the operation.
+    fn skip(&mut self, bytes: usize, pieces: &mut [Piece]) {
+        self.offset += bytes as u64;
+        self.bytes -= bytes;
+        let mut moved = bytes;
+        while moved > 0 {
+            let piece = &mut pieces[self.pieces.start];
+            let part = moved.min(piece.len);
+            *piece = Piece { at: piece.at.wrapping_add(part), len: piece.len - part };
+            moved -= part;
+            if piece.len == 0 {
+                self.pieces.start += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The header of a kept file: what its rows are, with a checksum.
+
+use super::aligned::Aligned;
+use super::checksum;
+use super::layout::Shape;
+use crate::indexers::Indexers;
+use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
+use crate::{Result, ensure, invalid, reserve};
+
+/// Bytes of a header.
+pub(super) const BYTES: usize = 16384;
+const WORDS: usize = 10 + 2 * MAX_SEGMENTS;
+const MAGIC: u64 = u64::from_le_bytes(*b"AVSGFILE");
+const VERSION: u64 = 1;
+/// The place of the checksum among the words.
+const CHECKSUM: usize = 2;
+/// The most layers of a kept file: the header has the indexer of each.
+const MAX_LAYERS: usize = (BYTES - WORDS * 8) / 4;
+
+/// What a header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub shape: Shape,
+    pub checksums: bool,
+    /// The block that records are padded to.
+    pub block: usize,
+    /// The random number of the file.
+    pub number: u64,
+}
+
+/// Returns whether these bytes begin as the header of a kept file.
+pub(super) fn is_header(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC.to_le_bytes())
+}
+
+fn checksum_of(bytes: &[u8]) -> u64 {
+    let at = CHECKSUM * 8;
+    checksum::of_block(checksum::of_block(0, &bytes[..at]), &bytes[at + 8..])
+}
+
+impl Header {
+    /// Writes the header: words of 64 bits, then the indexer of each layer in 32 bits, little-endian.
+    pub fn encode(&self, into: &mut Aligned) -> Result<()> {
+        let Self { shape, checksums, block, number } = self;
+        ensure!(shape.layers <= MAX_LAYERS, "layers" is shape.layers, but
+            "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
+        let segments = shape.format.as_slice();
+        let (rows, layers) = (shape.rows as u64, shape.layers as u64);
+        let numbers = [*number, layers, rows, *block as u64, u64::from(*checksums)];
+        let mut words = [0; WORDS];
+        (words[0], words[1]) = (MAGIC, VERSION);
+        words[3..8].copy_from_slice(&numbers);
+        words[8] = segments.len() as u64;
+        let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
+        words[10..].iter_mut().zip(parts).for_each(|(word, part)| *word = part as u64);
+        let bytes = &mut into.bytes_mut()[..BYTES];
+        bytes.fill(0);
+        let (head, indexers) = bytes.split_at_mut(WORDS * 8);
+        let places = head.as_chunks_mut::<8>().0.iter_mut();
+        places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+        for (layer, place) in indexers.as_chunks_mut::<4>().0[..shape.layers].iter_mut().enumerate()
+        {
+            *place = (shape.indexers.of(layer) as u32).to_le_bytes();
+        }
+        let sum = checksum_of(bytes);
+        bytes[CHECKSUM * 8..][..8].copy_from_slice(&sum.to_le_bytes());
+        Ok(())
+    }
+
+    /// Reads a header of [`BYTES`] bytes.
+    ///
+    /// # Errors
+    /// If it is none, has another version, or is damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let bad = |what: String| {
+            invalid!("header of the pool file" is what, but "it must be what a kept pool wrote";
+                "name a file that was kept by this version of avsg, or make the pool anew")
+        };
+        if !is_header(bytes) {
+            return Err(bad("that of another kind of file".into()));
+        }
+        let mut words = [0u64; WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        if words[1] != VERSION {
+            return Err(bad(format!("of version {}, not {VERSION}", words[1])));
+        }
+        if words[CHECKSUM] != checksum_of(bytes) {
+            return Err(bad("damaged".into()));
+        }
+        // The checksum says that a header was written so, and these errors that it was not by this code.
+        let number = |at: usize| usize::try_from(words[at]).map_err(|_| bad("too large".into()));
+        let (layers, rows, block, count) = (number(4)?, number(5)?, number(6)?, number(8)?);
+        let known = layers <= MAX_LAYERS && count <= MAX_SEGMENTS && block.is_power_of_two();
+        if !known {
+            return Err(bad("that of an impossible pool".into()));
+        }
+        let mut segments = heapless::Vec::<Segment, MAX_SEGMENTS>::new();
+        for at in 0..count {
+            let segment = Segment { bytes: number(10 + 2 * at)?, stride: number(11 + 2 * at)? };
+            // This cannot fail: there are at most as many segments.
+            let _ = segments.push(segment);
+        }
+        let of_layer = &bytes[WORDS * 8..].as_chunks::<4>().0[..layers];
+        let mut indexers = reserve::with_capacity("indexers of layers", layers)?;
+        indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));
+        let (format, indexers) = (RowFormat::strided(&segments)?, Indexers::of_layers(&indexers)?);
+        let shape = Shape { layers, rows, format, indexers };
+        Ok(Self { shape, checksums: words[7] != 0, block, number: words[3] })
+    }
+
+    /// Checks that a file with this header holds the rows of `shape`.
+    pub fn check(&self, shape: &Shape, checksums: bool) -> Result<()> {
+        let stored = &self.shape;
+        let numbers = [
+            ("layers", shape.layers, stored.layers),
+            ("rows", shape.rows, stored.rows),
+            ("segments", shape.format.as_slice().len(), stored.format.as_slice().len()),
+        ];
+        let parts = shape.format.as_slice().iter().zip(stored.format.as_slice());
+        let parts = parts.map(|(given, stored)| ("segment bytes", given.bytes, stored.bytes));
+        let layers = 0..shape.layers.min(stored.layers);
+        let indexers = layers.map(|layer| {
+            ("indexer of a layer", shape.indexers.of(layer), stored.indexers.of(layer))
+        });
+        for (what, given, stored) in numbers.into_iter().chain(parts).chain(indexers) {
+            ensure!(given == stored, what is given, but "the pool file was made with {stored}";
+                "pass the geometry that the file was made with, or name another file");
+        }
+        ensure!(checksums == self.checksums, "checksums" is checksums, but
+            "the pool file was made with {}", self.checksums;
+            "pass what the file was made with, or name another file");
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Creating and opening the file of a store.
+
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{
+    self, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags,
+};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use super::config::PoolFile;
+use super::file::File;
+use super::io::Disk;
+use crate::{Error, Result, ensure, invalid};
+
+/// The block of a file whose file system names none.
+const DEFAULT_BLOCK: usize = 4096;
+/// The smallest block.
+const SECTOR: usize = 512;
+/// The longest time that another writer may take to let the file go: after a process was killed, the kernel
+/// keeps the lock until the last of its operations has ended.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// An open file, or a block device.
+pub(super) struct Opened {
+    pub file: File,
+    pub device: bool,
+    pub block: usize,
+    pub memory_alignment: usize,
+    created: Created,
+}
+
+fn refused(call: &'static str, path: &Path) -> impl Fn(Errno) -> Error {
+    move |error| {
+        let remedy = match error {
+            Errno::LOOP => "name the file itself in place of a link",
+            Errno::NOENT => "name a folder or a path in a folder that exists",
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => "name a path that this user may write",
+            Errno::BUSY => "name a device that is not mounted",
+            _ => "name another path",
+        };
+        Error::os(call, path.display().to_string(), error, remedy)
+    }
+}
+
+/// Returns the random number of a new file.
+pub(super) fn random() -> u64 {
+    RandomState::new().hash_one(Instant::now())
+}
+
+impl Opened {
+    /// Makes a file, or opens a block device, without its rows' space.
+    pub fn create(file: &PoolFile) -> Result<Self> {
+        let path = file.path.as_path();
+        let kind = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+        let kind = kind.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        match kind {
+            Ok(FileType::BlockDevice) => Self::of(open(path, OFlags::EXCL)?, file, Created(None)),
+            Ok(FileType::Directory) => {
+                ensure!(!file.keep, "pool file" is path.display(), but "it is a folder";
+                    "name the file that is to be kept");
+                Self::of(private(path)?, file, Created(None))
+            }
+            Ok(FileType::Symlink) => Err(refused("open", path)(Errno::LOOP)),
+            Ok(_) => Err(invalid!("pool file" is path.display(), but
+                "it exists and nothing is overwritten";
+                "open it as a kept file, remove it, or name another path")),
+            Err(_) => {
+                let fd = named(path)?;
+                let mut created = Created(Some(path.to_owned()));
+                if !file.keep {
+                    fs::unlink(path).map_err(refused("unlink", path))?;
+                    created.0 = None;
+                }
+                Self::of(fd, file, created)
+            }
+        }
+    }
+
+    /// Opens a file that was kept.
+    pub fn existing(file: &PoolFile) -> Result<Self> {
+        let path = file.path.as_path();
+        let stat = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+        let kind = FileType::from_raw_mode(stat.map_err(refused("stat", path))?.st_mode);
+        let flags = match kind {
+            FileType::RegularFile => OFlags::empty(),
+            FileType::BlockDevice => OFlags::EXCL,
+            FileType::Symlink => return Err(refused("open", path)(Errno::LOOP)),
+            _ => {
+                return Err(invalid!("pool file" is path.display(), but
+                    "it is neither a file nor a block device"; "name the file that was kept"));
+            }
+        };
+        Self::of(open(path, flags)?, file, Created(None))
+    }
+
+    /// Looks up the alignment of an open file and sets O_DIRECT.
+    fn of(fd: OwnedFd, file: &PoolFile, created: Created) -> Result<Self> {
+        let path = file.path.as_path();
+        let stat = fs::fstat(&fd).map_err(refused("fstat", path))?;
+        let device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+        let (block, memory) = alignment(&fd, device);
+        let direct = !file.buffered;
+        if direct {
+            let set = fs::fcntl_setfl(&fd, OFlags::DIRECT);
+            ensure!(block != 0 && set.is_ok(), "buffered" is file.buffered, but
+                "the file system of {} has no O_DIRECT", path.display();
+                "set buffered, or name a path in a file system with O_DIRECT");
+        }
+        Ok(Self {
+            file: File { fd },
+            device,
+            block: if block == 0 { DEFAULT_BLOCK } else { block.max(SECTOR) },
+            memory_alignment: if direct { memory } else { 1 },
+            created,
+        })
+    }
+
+    /// Takes the lock of the file's only writer.
+    pub fn lock(&self, path: &Path) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            match fs::flock(&self.file.fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(()),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < LOCK_WAIT => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    return Err(invalid!("pool file" is path.display(), but
+                        "another pool has it open, and it takes one writer";
+                        "drop the other pool, or end its process and the children that it forked"));
+                }
+                Err(error) => return Err(refused("flock", path)(error)),
+            }
+        }
+    }
+
+    /// Takes `len` bytes of space for the new file, or checks that the device has them.
+    pub fn reserve(&self, path: &Path, len: u64) -> Result<()> {
+        if self.device {
+            return self.check_len(path, len);
+        }
+        let limit = getrlimit(Resource::Fsize).current;
+        ensure!(limit.is_none_or(|limit| len <= limit), "pool file" is format!("{len} bytes"), but
+            "this process may write files of {} bytes", limit.unwrap_or(0);
+            "raise the limit (ulimit -f) or ask for fewer rows");
+        let room = || fs::fstatvfs(&self.file.fd).map(|fs| fs.f_bavail * fs.f_frsize);
+        let missing = |error| {
+            let missing = len.saturating_sub(room().unwrap_or(0));
+            let what = format!(
+                "{} of {len} bytes, of which the file system lacks {missing}",
+                path.display()
+            );
+            Error::os(
+                "fallocate",
+                what,
+                error,
+                "free space, ask for fewer rows, or name another path",
+            )
+        };
+        // A file system may take long to find out, and meanwhile have no room for others.
+        if room().is_ok_and(|room| room < len) {
+            return Err(missing(Errno::NOSPC));
+        }
+        loop {
+            match fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP) => {
+                    let remedy = "name a path in a file system that reserves space (ext4, xfs, btrfs, tmpfs)";
+                    let what = format!("{} of {len} bytes", path.display());
+                    return Err(Error::os("fallocate", what, Errno::OPNOTSUPP, remedy));
+                }
+                Err(error) => return Err(missing(error)),
+            }
+        }
+    }
+
+    /// Checks that the file or the device has `len` bytes.
+    pub fn check_len(&self, path: &Path, len: u64) -> Result<()> {
+        let call = if self.device { "lseek" } else { "fstat" };
+        let has = self.file.len().map_err(|error| {
+            Error::os(call, path.display().to_string(), error, "name another path")
+        })?;
+        ensure!(has >= len, "pool file" is format!("{} of {has} bytes", path.display()), but
+            "its rows need {len} bytes";
+            "name a larger device; a file that became shorter has lost rows, so make it anew");
+        Ok(())
+    }
+
+    /// Reads the first bytes of the file.
+    pub fn read(&self, path: &Path, into: &mut [u8]) -> Result<()> {
+        let mut read = 0;
+        while read < into.len() {
+            match rustix::io::pread(&self.file.fd, &mut into[read..], read as u64) {
+                Ok(0) => return Err(refused("read", path)(Errno::NODATA)),
+                Ok(n) => read += n,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(refused("read", path)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the name of a new file durable.
+    pub fn sync_folder(&self, path: &Path) -> Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = fs::open(folder, flags, Mode::empty());
+        opened.and_then(fs::fsync).map_err(refused("fsync", folder))
+    }
+
+    /// Returns the file, for a store.
+    pub fn disk(&self, path: &Path) -> Result<File> {
+        let fd = self.file.fd.try_clone().map_err(|error| {
+            Error::os(
+                "fcntl(F_DUPFD_CLOEXEC)",
+                path.display().to_string(),
+                error,
+                "raise ulimit -n",
+            )
+        })?;
+        Ok(File { fd })
+    }
+
+    /// Ends the creation: from here on the file keeps its name.
+    pub fn finish(mut self) {
+        self.created.0 = None;
+    }
+}
+
+/// The name of a new file, which is removed unless the creation ends well.
+struct Created(Option<PathBuf>);
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nobody can be told of a failure, because this is the way of another error.
+            let _ = fs::unlink(path);
+        }
+    }
+}
+
+/// Opens what exists.
+fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
+    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fs::open(path, flags, Mode::empty()).map_err(refused("open", path))
+}
+
+/// Makes a file of this name, which must not exist.
+fn named(path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(refused("open", path))
+}
+
+/// Makes a file without a name in a folder.
+fn private(folder: &Path) -> Result<OwnedFd> {
+    // With O_EXCL nobody can give the file a name later.
+    let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    match fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+            let path = folder.join(format!(".avsg-pool-{:016x}", random()));
+            let fd = named(&path)?;
+            fs::unlink(&path).map_err(refused("unlink", &path))?;
+            Ok(fd)
+        }
+        made => made.map_err(refused("open", folder)),
+    }
+}
+
+/// Returns the alignment of offsets and of memory for O_DIRECT; 0 if the file has no O_DIRECT.
+fn alignment(fd: &OwnedFd, device: bool) -> (usize, usize) {
+    if device {
+        let sector = fs::ioctl_blksszget(fd).map_or(DEFAULT_BLOCK, |sector| sector as usize);
+        return (sector, sector);
+    }
+    match fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            (stat.stx_dio_offset_align as usize, stat.stx_dio_mem_align as usize)
+        }
+        // Kernels before 6.1 do not tell. Pages are aligned enough for every file system.
+        _ => (DEFAULT_BLOCK, DEFAULT_BLOCK),
+    }
+}

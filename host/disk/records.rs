@@ -1,0 +1,217 @@
+//! The records of an open file, and which rows of them are written.
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::bits::Bits;
+use super::checksum;
+use super::flight::Failure;
+use super::info::Counters;
+use super::io::{Direction, Disk, Operation, Piece};
+use super::layout::Layout;
+use crate::fork::Birth;
+use crate::{Error, Result, ensure};
+
+/// What the parts of a store share.
+pub(super) struct Records {
+    pub layout: Layout,
+    pub disk: Arc<dyn Disk>,
+    pub path: PathBuf,
+    pub memory_alignment: usize,
+    /// Whether another process could change the length of the file.
+    pub keep: bool,
+    pub io_uring: bool,
+    pub timeout: Duration,
+    /// The random number of the file.
+    pub number: u64,
+    /// The rows that were written, by their number; they are in the file or in the queue of writes.
+    pub written: Bits,
+    /// The records that are in the queue of writes, by their number.
+    pub queued: Bits,
+    pub counters: Counters,
+    pub birth: Birth,
+}
+
+impl Records {
+    /// Copies a row of a layer to its place in a record in memory, with its checksum.
+    pub fn put(&self, record: &mut [u8], layer: usize, row: usize, parts: &[&[u8]]) {
+        let layout = &self.layout;
+        let range = layout.row_range(layer);
+        let mut rest = &mut record[range.clone()];
+        for part in parts {
+            let (to, after) = rest.split_at_mut(part.len());
+            to.copy_from_slice(part);
+            rest = after;
+        }
+        if layout.checksums() {
+            let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+            let sum = checksum::of_row(self.number, number, &record[range.clone()]);
+            record[range.end..][..checksum::BYTES].copy_from_slice(&sum);
+        }
+    }
+
+    /// Returns the row of a layer in a record in memory, after its checksum was compared.
+    pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
+        let layout = &self.layout;
+        layout.check_row(layer, row)?;
+        let indexer = layout.indexer_of(layer);
+        layout.check_record(indexer, record.len())?;
+        let number = self.row_of(layer, row)?;
+        let range = layout.row_range(layer);
+        let at = || layout.record_offset(indexer, row) + range.start as u64;
+        let bytes = &record[range.clone()];
+        ensure!(!layout.checksums()
+            || record[range.end..][..checksum::BYTES] == checksum::of_row(self.number, number, bytes),
+            "row" is format!("{row} of layer {layer}"), but
+            "its checksum at byte {} of {} is that of other bytes", at(), self.path.display();
+            "write the row again");
+        Ok(bytes)
+    }
+
+    /// Returns the number of a row that was written.
+    pub fn row_of(&self, layer: usize, row: usize) -> Result<usize> {
+        let layout = &self.layout;
+        let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+        ensure!(self.written.get(number), "row" is format!("{row} of layer {layer}"), but
+            "it was never written to {}, or not flushed before the file was opened", self.path.display();
+            "write the row before it is selected");
+        Ok(number)
+    }
+
+    /// Returns whether the row of a layer was written.
+    pub fn is_written(&self, layer: usize, row: usize) -> bool {
+        let layout = &self.layout;
+        layout.check_row(layer, row).is_ok() && {
+            let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+            self.written.get(number)
+        }
+    }
+
+    /// Reads or writes adjacent bytes of the file in this thread.
+    ///
+    /// # Safety
+    /// `at` is valid for `len` bytes of this direction, and no other code uses them during the call, except
+    /// that others may read what is written.
+    pub unsafe fn run(
+        &self,
+        direction: Direction,
+        offset: u64,
+        at: *mut u8,
+        len: usize,
+    ) -> std::result::Result<(), Failure> {
+        let mut moved = 0;
+        while moved < len {
+            let pieces = [Piece { at: at.wrapping_add(moved), len: len - moved }];
+            let operation = Operation { direction, offset: offset + moved as u64, pieces: &pieces };
+            // SAFETY: the caller guarantees this for all bytes, of which the pieces are the rest.
+            let error = match unsafe { self.disk.run(&operation) } {
+                Ok(n) if n >= len - moved => return Ok(()),
+                Ok(n) if n >= self.layout.block() => {
+                    moved += n - n % self.layout.block();
+                    continue;
+                }
+                Ok(_) if direction == Direction::Read => io::ErrorKind::UnexpectedEof.into(),
+                Ok(_) => io::ErrorKind::WriteZero.into(),
+                Err(error) => error,
+            };
+            if !matches!(Errno::from_io_error(&error), Some(Errno::INTR | Errno::AGAIN)) {
+                return Err(Failure { direction, offset: operation.offset, error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads adjacent bytes of the file in this thread.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> std::result::Result<(), Failure> {
+        // SAFETY: the reference is exclusive.
+        unsafe { self.run(Direction::Read, offset, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Writes adjacent bytes of the file in this thread.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> std::result::Result<(), Failure> {
+        Counters::add(&self.counters.writes, 1);
+        Counters::add(&self.counters.written_bytes, bytes.len());
+        // SAFETY: a write reads the bytes only.
+        unsafe { self.run(Direction::Write, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
+    }
+
+    /// Returns the error of a read or write that failed.
+    pub fn failed(&self, failure: &Failure) -> Error {
+        let Failure { direction, offset, error } = failure;
+        let source =
+            error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
+        let (call, remedy) = match (direction, error.kind()) {
+            (Direction::Read, io::ErrorKind::UnexpectedEof) => {
+                ("read", "the file became shorter, so make the pool anew")
+            }
+            (Direction::Read, _) => {
+                ("read", "repeat the call, or drop the plan and check the device")
+            }
+            (Direction::Write, io::ErrorKind::StorageFull | io::ErrorKind::WriteZero) => {
+                ("write", "free space and repeat the call; the row is kept in memory until then")
+            }
+            (Direction::Write, _) => {
+                ("write", "repeat the call; the row is kept in memory until it is written")
+            }
+        };
+        let what = match self.layout.record_at(*offset) {
+            Some((indexer, row)) => {
+                format!("{} at byte {offset} of {}", self.name(indexer, row), self.path.display())
+            }
+            None => format!("byte {offset} of {}", self.path.display()),
+        };
+        Error::os(call, what, source, remedy)
+    }
+
+    /// Returns the words for a record.
+    fn name(&self, indexer: usize, row: usize) -> String {
+        let (first, count) = (self.layout.layer_at(indexer, 0), self.layout.group_layers(indexer));
+        match count {
+            1 => format!("row {row} of layer {first}"),
+            _ => {
+                let last = self.layout.layer_at(indexer, count - 1);
+                format!("row {row} of layers {first} to {last}")
+            }
+        }
+    }
+
+    /// Returns the error of a queue of operations that failed as a whole, or in which none completed in time.
+    pub fn stopped(&self, error: io::Error, under_way: usize) -> Error {
+        let what = format!("{under_way} operations on {}", self.path.display());
+        if Errno::from_io_error(&error) == Some(Errno::TIMEDOUT) {
+            let what = format!("{what}, of which none completed in {:?}", self.timeout);
+            return Error::os("wait", what, error, "check the device, or set a longer timeout");
+        }
+        Error::os("io_uring_enter", what, error, "open the pool without io_uring")
+    }
+
+    /// Checks that nobody made the file shorter.
+    pub fn check_len(&self) -> Result<()> {
+        if !self.keep {
+            return Ok(());
+        }
+        let (path, end) = (self.path.display(), self.layout.end());
+        let has = self.disk.len();
+        let has = has.map_err(|e| Error::os("fstat", path.to_string(), e, "make the pool anew"))?;
+        ensure!(has >= end, "pool file" is format!("{path} of {has} bytes"), but
+            "its rows need {end} bytes"; "the file became shorter, so make the pool anew");
+        Ok(())
+    }
+
+    /// Returns the bytes of a record's blocks that hold the rows at these places.
+    pub fn blocks_of(&self, indexer: usize, places: Range<usize>) -> Range<usize> {
+        let (stride, block) = (self.layout.row_stride(), self.layout.block());
+        let (start, end) = (places.start * stride, places.end * stride);
+        let end = if places.end == self.layout.group_layers(indexer) {
+            self.layout.record_bytes(indexer)
+        } else {
+            end.next_multiple_of(block)
+        };
+        start - start % block..end
+    }
+}

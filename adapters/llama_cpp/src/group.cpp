@@ -23,6 +23,9 @@ struct OneRequest {
     }
 };
 
+// Bytes of a pool's queue of writes. A decode step writes few rows, and a mapped file gets this memory, too.
+constexpr size_t QUEUE_BYTES = 1 << 16;
+
 uint8_t *row_of(ggml_tensor *cache, size_t cell) { return static_cast<uint8_t *>(cache->data) + cell * cache->nb[1]; }
 
 }  // namespace
@@ -44,6 +47,7 @@ void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_t
     pool.segment_bytes[0] = row_bytes_;
     auto file = avsg::init<avsg_pool_file>();
     file.path = settings.disk.c_str();
+    file.queue_bytes = QUEUE_BYTES;
     if (!settings.disk.empty()) pool.file = &file;
     auto engine = avsg::init<avsg_engine_config>();
     engine.k = k;

@@ -30,6 +30,9 @@ from .link import Link
 from .mapped import MappedRows
 from .model import random_cache, random_model, random_text, same_weights
 
+#: Bytes of each layer's queue of writes. A decode step writes one row, and the mapped file gets this memory, too.
+QUEUE_BYTES = 1 << 16
+
 
 class Timed(LayerRows):
     """Times plans, copies and reads through slots, and charges copies to a link."""
@@ -109,7 +112,7 @@ class Mapped(Timed):
         memory = avsg.Engine.memory(shape, tokens, 1, k=k, slots=slots, tokens=tokens, cores=1)
         #: The bytes of AVSG's pool, engine and plan.
         self.memory = memory.pool + memory.engine_host + memory.plan_host
-        self.file = MappedRows(file, capacity, sum(segment_bytes), self.memory)
+        self.file = MappedRows(file.path, capacity, sum(segment_bytes), self.memory)
         self._gathered = np.empty((k * tokens, sum(segment_bytes)), np.uint8)
 
     def write(self, first, *segments):
@@ -221,14 +224,15 @@ def measure(
     Returns the settings, and how many logits differ from the resident ones.
     """
     settings, different = [Setting("all rows resident", model, model.make_cache(), disk=disk is not None)], 0
-    kinds = [("every row copied", CopyEveryRow), ("AVSG", Timed)]
+    kinds, file = [("every row copied", CopyEveryRow), ("AVSG", Timed)], None
     if disk is not None:
+        file = avsg.PoolFile(disk, queue_bytes=QUEUE_BYTES)
         kinds = [("every row read", ReadEveryRow), ("mapped", Mapped), ("AVSG", Timed)]
     with ExitStack() as blocks:
         for name, kind in kinds:
             rows = type(kind.__name__, (kind,), {"link": link})
             twin = same_weights(model)
-            blocks.enter_context(offload(twin, max_context=prompt + steps, slots=slots, rows=rows, file=disk))
+            blocks.enter_context(offload(twin, max_context=prompt + steps, slots=slots, rows=rows, file=file))
             settings.append(Setting(name, twin, twin.make_cache(), disk=disk is not None))
         for setting in settings:
             adopt(setting.cache, prefilled)

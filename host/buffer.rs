@@ -72,7 +72,7 @@ impl DeviceBuffer {
     ) -> Result<Self> {
         let layout = Layout::new(config)?;
         let memory = ProcessMemory::zeroed(WHAT, layout.total, allocator)?;
-        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
+        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(Arc::new(memory)))
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates, which returns its device address.
@@ -119,6 +119,14 @@ impl DeviceBuffer {
     /// Returns the caller's memory, if the buffer is in it.
     pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
         self.memory.caller()
+    }
+
+    /// Returns the memory of all slots, if it belongs to this buffer and is that of the process.
+    pub(crate) fn own_memory(&self) -> Option<&Arc<ProcessMemory>> {
+        match &self.memory {
+            Memory::Process(memory) => Some(memory),
+            _ => None,
+        }
     }
 
     /// Notes the memory of all slots; in memory of the caller, that of each layer and segment from the

@@ -7,6 +7,8 @@ mod dispatch;
 mod launch;
 pub mod machine;
 mod outputs;
+mod records_copy;
+mod records_read;
 mod stage_one;
 pub mod standalone_table;
 mod threads;

@@ -28,6 +28,7 @@ mod open;
 mod reader;
 mod records;
 mod ring;
+mod stamps;
 mod store;
 mod write_queue;
 

@@ -30,7 +30,7 @@ use crate::cpu::Cpu;
 use crate::cpu::worker_pool::WorkerPool;
 use crate::cpus::allowed_cpu_count;
 use crate::plan::Plan;
-use crate::pool::{Geometry, HostPool, PoolConfig};
+use crate::pool::{HostPool, PoolConfig};
 use crate::resources::Resources;
 use crate::{Result, reserve, rows};
 use order::Order;
@@ -119,7 +119,7 @@ impl Engine {
     }
 
     /// Returns the bytes of device memory that [`Self::new`] allocates on a pool of this configuration:
-    /// (slots, tables of all indexers and working columns). The checks are those of [`Self::new`], except
+    /// (slots, tables of all indexers, working columns, and for a pool in a file the bounce buffer). The checks are those of [`Self::new`], except
     /// that the memory of the pool and what the machine has available are not known here.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
-    /// `threads` threads: (slots, tables and working columns).
+    /// `threads` threads: (slots, tables, working columns and bounce buffer).
     ///
     /// # Errors
     /// As for [`Self::bytes_needed`].
@@ -138,8 +138,25 @@ impl Engine {
         pool: &PoolConfig,
         threads: usize,
     ) -> Result<(usize, usize)> {
-        let sizes = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
-        Ok((sizes.slots, sizes.tables + sizes.work))
+        let sizes = Cpu::sizes(config, &pool.geometry()?, iter::empty(), threads)?;
+        Ok((sizes.slots, sizes.tables + sizes.work + sizes.reads))
+    }
+
+    /// Returns the bytes of host memory that [`Self::new_plan`] allocates for an engine on the CPU: those of
+    /// [`Plan::bytes_needed`] and, for a pool in a file, what finds the records of misses and the bounce
+    /// buffer of layers that share records.
+    ///
+    /// # Errors
+    /// As for [`Self::new_plan`], but for memory, or if the pool's configuration is invalid.
+    pub fn plan_bytes(
+        config: &Config,
+        pool: &PoolConfig,
+        max_tokens: usize,
+        max_requests: usize,
+    ) -> Result<usize> {
+        let arrays = Plan::bytes_needed(&config.params, max_tokens, max_requests)?;
+        let Some(layout) = pool.geometry()?.disk else { return Ok(arrays) };
+        Ok(arrays.saturating_add(Cpu::records_bytes(&layout, &config.params, max_tokens)))
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector

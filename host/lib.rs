@@ -49,6 +49,7 @@ pub mod ascend;
 pub mod available_memory;
 mod backend;
 mod batch;
+mod bounce;
 pub mod buffer;
 mod cgroups;
 pub mod copy;

@@ -4,6 +4,8 @@
 //! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
 //! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
+mod records;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::written::Written;
 use crate::{Error, Result, available_memory, ensure};
+
+pub(crate) use records::Records;
 
 /// The miss list of one request, in token order. All slices have the same length.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +88,8 @@ pub struct Plan {
     pub(crate) epoch: u64,
     /// The batch in device memory that was planned in a caller's stream, if the last one was.
     pub(crate) queued: Option<QueuedBatch>,
+    /// The records of its misses, if the pool is a file.
+    pub(crate) records: Option<Box<Records>>,
     /// The memory that calls with this plan write: its arrays and memory of its engine.
     pub(crate) written: Written,
 }
@@ -144,6 +150,7 @@ impl Plan {
             device: None,
             epoch: 0,
             queued: None,
+            records: None,
             written: Written::default(),
         })
     }
@@ -171,7 +178,7 @@ impl Plan {
                 self.written.add(on_device as usize, bytes, what)?;
             }
         }
-        Ok(())
+        self.records.as_ref().map_or(Ok(()), |records| records.note_memory(&mut self.written))
     }
 
     /// Returns what calls that plan into this plan, or transfer it, write at some of these addresses:
@@ -189,11 +196,19 @@ impl Plan {
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
         (self.misses, self.fresh, self.queued) = (0, false, None);
+        self.forget_records();
     }
 
     pub(crate) fn clear(&mut self) {
         (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
         self.number = 0;
+        self.forget_records();
+    }
+
+    fn forget_records(&mut self) {
+        if let Some(records) = &mut self.records {
+            records.clear();
+        }
     }
 
     /// Counts the misses and notes whether any is a fresh row, once Stage One is done.
@@ -204,7 +219,7 @@ impl Plan {
 
     /// Returns whether a request missed a row. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
-        self.records(request)[record::TOTAL as usize] > 0
+        self.request_record(request)[record::TOTAL as usize] > 0
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -274,7 +289,7 @@ impl Plan {
     /// # Panics
     /// If `request` is not below the number of requests.
     pub fn status(&self, request: usize) -> i32 {
-        self.records(request)[record::STATUS as usize]
+        self.request_record(request)[record::STATUS as usize]
     }
 
     /// Returns the number of misses of one token of a request.
@@ -284,7 +299,7 @@ impl Plan {
     pub fn token_misses(&self, request: usize, token: usize) -> usize {
         let tokens = self.cu_q[request + 1] - self.cu_q[request];
         assert!((token as i32) < tokens, "token {token} of {tokens}");
-        self.records(request)[record::MISSES as usize + token] as usize
+        self.request_record(request)[record::MISSES as usize + token] as usize
     }
 
     /// Returns the miss list of a request.
@@ -292,15 +307,16 @@ impl Plan {
     /// # Panics
     /// If `request` is not below the number of requests.
     pub fn misses(&self, request: usize) -> Misses<'_> {
-        let n = self.records(request)[record::TOTAL as usize] as usize;
+        let places = self.places(request);
+        let [position, id, slot, row] = self.miss.each_ref().map(|column| &column[places.clone()]);
+        Misses { position, id, slot, row }
+    }
+
+    /// Returns where the miss list of a request is in the columns.
+    pub(crate) fn places(&self, request: usize) -> Range<usize> {
+        let n = self.request_record(request)[record::TOTAL as usize] as usize;
         let at = self.cu_q[request] as usize * self.k;
-        let [position, id, slot, row] = &self.miss;
-        Misses {
-            position: &position[at..at + n],
-            id: &id[at..at + n],
-            slot: &slot[at..at + n],
-            row: &row[at..at + n],
-        }
+        at..at + n
     }
 
     /// Returns the number of misses of all requests, which is the number of rows that one transfer
@@ -337,7 +353,7 @@ impl Plan {
         Ok(repeated)
     }
 
-    fn records(&self, request: usize) -> &[i32] {
+    fn request_record(&self, request: usize) -> &[i32] {
         assert!(request < self.requests, "request {request} of {}", self.requests);
         &self.record[request * record::WORDS..][..record::WORDS]
     }

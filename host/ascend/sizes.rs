@@ -39,7 +39,7 @@ pub fn engine_bytes(config: &Config, pool: &PoolConfig) -> Result<MemoryBytes> {
 /// # Errors
 /// As for [`engine_bytes`].
 pub fn slots_and_tables(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-    let shape = check(config, &Geometry::new(pool)?, iter::empty())?;
+    let shape = check(config, &pool.geometry()?, iter::empty())?;
     Ok((config.slot_bytes(&shape)?, tables(config)?))
 }
 
@@ -50,6 +50,7 @@ pub(super) fn check(
     pool: &Geometry,
     rows: impl Iterator<Item = Result<Grids>>,
 ) -> Result<BufferConfig> {
+    super::pool::check_memory(pool.disk.is_none())?;
     let shape = Resources::check(config, pool, rows)?;
     ensure!(config.strategy == Strategy::Balanced,
         "strategy" is format!("{:?}", config.strategy).to_lowercase(), but

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
+use avsg_device::params::Params;
 
 use super::cores::{Cores, worker_words};
 use super::dispatch;
 use super::machine::Machine;
 use super::outputs::Outputs;
+use super::records_read::{self, RecordsReader};
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::array::ProcessMemory;
@@ -15,6 +17,7 @@ use crate::backend::{CpuChoices, Device};
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
+use crate::disk::Layout;
 use crate::mapping::MIB2;
 use crate::overlap::Grids;
 use crate::plan::Plan;
@@ -26,16 +29,20 @@ use crate::{Error, Result, available_memory, invalid};
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,
+    /// What reads the rows of a pool in a file.
+    reader: Option<RecordsReader>,
     /// Whether a piece of a launch has panicked, so that the tables or the slots are invalid.
     broken: bool,
 }
 
-/// The shape of a buffer, and the bytes of the slots, of the tables and of the working columns.
+/// The shape of a buffer, and the bytes of the slots, of the tables, of the working columns, and of what
+/// reads a pool in a file.
 pub(crate) struct Sizes {
     shape: BufferConfig,
     pub slots: usize,
     pub tables: usize,
     pub work: usize,
+    pub reads: usize,
 }
 
 impl Cpu {
@@ -61,7 +68,11 @@ impl Cpu {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work })
+        let reads = pool
+            .disk
+            .as_ref()
+            .map_or(0, |disk| records_read::engine_bytes(disk, config, &shape.format));
+        Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
     /// Makes the slots and the device of a configuration.
@@ -75,7 +86,7 @@ impl Cpu {
         let sizes = Self::sizes(config, pool.geometry(), rows, workers.threads())?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
-            let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work);
+            let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work + sizes.reads);
             available_memory::check("device memory", bytes)?;
         }
         let (machine, copier) = Self::measure(config, pool, workers)?;
@@ -93,7 +104,14 @@ impl Cpu {
             Some(caller) => DeviceBuffer::from_caller(&sizes.shape, caller, None)?,
             None => DeviceBuffer::in_process(&sizes.shape, allocator)?,
         };
-        Ok((buffer, Box::new(Self { cores, workers: workers.clone(), broken: false })))
+        let reader = pool.store().map(|store| RecordsReader::new(store, config, &buffer));
+        let reader = reader.transpose()?;
+        Ok((buffer, Box::new(Self { cores, workers: workers.clone(), reader, broken: false })))
+    }
+
+    /// Returns the bytes that a plan for `max_tokens` tokens takes in addition if its pool is in a file.
+    pub fn records_bytes(layout: &Layout, params: &Params, max_tokens: usize) -> usize {
+        records_read::plan_bytes(layout, max_tokens * params.k as usize)
     }
 
     /// Returns the vector machine and the copier of a configuration, which are measured where it leaves
@@ -129,6 +147,11 @@ impl Device for Cpu {
         if let Some(batch) = step.batch {
             plan.begin(batch);
         }
+        if let (Some(reader), Some(layer)) = (&mut self.reader, step.layer) {
+            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, layer);
+            self.broken = matches!(done, Err(Error::Broken { .. }));
+            return done.map(|()| None);
+        }
         let rows = step.batch.map_or(plan.misses, dispatch::expected_misses);
         let (outputs, cores) = (Outputs::of(plan), &self.cores);
         let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
@@ -163,10 +186,16 @@ impl Device for Cpu {
         resources.write_rows(batch, layer)
     }
 
+    fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
+        let allocator = resources.config.allocator.as_ref();
+        self.reader.as_ref().map_or(Ok(()), |reader| reader.prepare(plan, allocator))
+    }
+
     fn note_memory(&self, written: &mut Written) -> Result<()> {
         let Cores { tables, work, .. } = &self.cores;
         written.add(tables.ptr().addr(), tables.len(), "engine's tables")?;
-        written.add(work.ptr().addr(), work.len(), "engine's working memory")
+        written.add(work.ptr().addr(), work.len(), "engine's working memory")?;
+        self.reader.as_ref().map_or(Ok(()), |reader| reader.note_memory(written))
     }
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {

@@ -80,7 +80,7 @@ pub type Completed<'a> = dyn FnMut(u32, io::Result<usize>) + 'a;
 /// Operations that are under way at once. They complete in any order.
 ///
 /// If a queue is dropped with operations under way, these may still access their memory.
-pub trait Queue: Send {
+pub trait Queue: Send + Sync {
     /// Returns the most operations that may be under way.
     fn depth(&self) -> usize;
 

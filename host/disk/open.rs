@@ -103,18 +103,18 @@ impl Opened {
         let path = file.path.as_path();
         let stat = fs::fstat(&fd).map_err(refused("fstat", path))?;
         let device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
-        let (block, memory) = alignment(&fd, device);
+        let (offset, memory) = alignment(&fd, device);
         let direct = !file.buffered;
         if direct {
             let set = fs::fcntl_setfl(&fd, OFlags::DIRECT);
-            ensure!(block != 0 && set.is_ok(), "buffered" is file.buffered, but
+            ensure!(offset != 0 && set.is_ok(), "buffered" is file.buffered, but
                 "the file system of {} has no O_DIRECT", path.display();
                 "set buffered, or name a path in a file system with O_DIRECT");
         }
         Ok(Self {
             file: File { fd },
             device,
-            block: if block == 0 { DEFAULT_BLOCK } else { block.max(SECTOR) },
+            block: block(offset),
             memory_alignment: if direct { memory } else { 1 },
             created,
         })
@@ -208,8 +208,7 @@ impl Opened {
 
     /// Makes the name of a new file durable.
     pub fn sync_folder(&self, path: &Path) -> Result<()> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(folder, flags, Mode::empty());
         opened.and_then(fs::fsync).map_err(refused("fsync", folder))
@@ -271,6 +270,30 @@ fn private(folder: &Path) -> Result<OwnedFd> {
         }
         made => made.map_err(refused("open", folder)),
     }
+}
+
+/// Returns the block that a new file would have. It leaves nothing behind.
+pub(super) fn block_of(file: &PoolFile) -> Result<usize> {
+    let path = file.path.as_path();
+    let kind = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    let kind = kind.map(|stat| FileType::from_raw_mode(stat.st_mode));
+    let (fd, device) = match kind {
+        Ok(FileType::BlockDevice) => (open(path, OFlags::empty())?, true),
+        Ok(FileType::Directory) => (private(path)?, false),
+        _ => (private(folder_of(path))?, false),
+    };
+    Ok(block(alignment(&fd, device).0))
+}
+
+/// Returns the block of records for an alignment of offsets.
+fn block(alignment: usize) -> usize {
+    if alignment == 0 { DEFAULT_BLOCK } else { alignment.max(SECTOR) }
+}
+
+/// Returns the folder that a path names something in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Returns the alignment of offsets and of memory for O_DIRECT; 0 if the file has no O_DIRECT.

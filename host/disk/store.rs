@@ -18,8 +18,9 @@ use super::header::{self, Header};
 use super::info::{Counters, DiskInfo, DiskStats};
 use super::io::{Direction, Disk, Queue};
 use super::layout::{Layout, Shape};
-use super::open::{Opened, random};
+use super::open::{self, Opened, random};
 use super::records::Records;
+use super::stamps::Stamps;
 use super::write_queue::{self, WriteQueue};
 use crate::fork::Birth;
 use crate::rows::{self, MAX_SEGMENTS};
@@ -39,6 +40,7 @@ pub struct Store {
     /// The bytes of each segment of a row.
     segments: heapless::Vec<usize, MAX_SEGMENTS>,
     queue: Mutex<WriteQueue>,
+    stamps: Stamps,
 }
 
 impl Store {
@@ -106,6 +108,14 @@ impl Store {
         Ok(store)
     }
 
+    /// Returns the layout that [`Self::create`] gives a store of this shape.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, or the path cannot be looked at.
+    pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
+        Ok(Self::lay_out(shape, file, open::block_of(file)?)?.0)
+    }
+
     /// Returns the bytes of memory that a store of this shape allocates: its queue of writes, and bits of
     /// its rows.
     ///
@@ -127,6 +137,17 @@ impl Store {
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
         let opened = Opened::existing(&PoolFile { buffered: true, ..file.clone() })?;
         Ok(Self::header(&opened, file)?.shape)
+    }
+
+    /// Returns the number of writes so far, for [`Self::written_since`].
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamps.now()
+    }
+
+    /// Returns whether an existing record may have been written after [`Self::stamp`] had returned this
+    /// number. If it returns false, what was read of it after that call is current.
+    pub(crate) fn written_since(&self, indexer: usize, row: usize, stamp: u64) -> bool {
+        self.stamps.written_since(self.layout().record_number(indexer, row), stamp)
     }
 
     /// Returns where rows are in the file and in their records.
@@ -166,7 +187,7 @@ impl Store {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
         self.expect_row(bytes)?;
-        self.lock()?.append(layer, row, parts, true)
+        self.put(layer, row, parts, true)
     }
 
     /// Replaces one segment of a row. The other segments keep their bytes, which are 0 if the row was never
@@ -193,7 +214,15 @@ impl Store {
         }
         whole[start..start + len].copy_from_slice(bytes);
         // The other segments may follow, so the record is not written before the next row.
-        self.lock()?.append(layer, row, &[&whole], len == whole.len())
+        self.put(layer, row, &[&whole], len == whole.len())
+    }
+
+    /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
+    fn put(&self, layer: usize, row: usize, parts: &[&[u8]], complete: bool) -> Result<()> {
+        self.lock()?.append(layer, row, parts, complete)?;
+        let layout = self.layout();
+        self.stamps.written(layout.record_number(layout.indexer_of(layer), row));
+        Ok(())
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
@@ -366,7 +395,7 @@ impl Store {
             queue_records: queue.capacity(),
         };
         let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
-        Ok(Self { info, segments, queue: Mutex::new(queue), records })
+        Ok(Self { info, segments, queue: Mutex::new(queue), stamps: Stamps::new(), records })
     }
 
     fn check(&self, layer: usize, row: usize) -> Result<()> {

@@ -92,7 +92,8 @@ impl Engine {
     /// # Errors
     /// As for [`Self::plan`] and [`Self::transfer`], if a layer of the indexer lacks rows of an
     /// earlier plan of the state, or if there are more than S ids. Nothing is changed then. If a
-    /// call of the runtime fails, the next plan starts every table cold.
+    /// call of the runtime fails, the next plan starts every table cold. If a row of a pool in a file
+    /// cannot be read, the last K ids are forgotten, and those before them keep their slots.
     pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
         self.resources.check_process()?;
         let config = &self.resources.config;
@@ -113,7 +114,11 @@ impl Engine {
             self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
             for layer in indexers.layers_of(load.indexer, layers) {
-                self.transfer(plan, layer, None)?;
+                let transferred = self.transfer(plan, layer, None);
+                if transferred.is_err() && self.resources.pool.store().is_some() {
+                    self.discard(plan)?;
+                }
+                transferred?;
             }
         }
         Ok(copied)

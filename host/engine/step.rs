@@ -17,12 +17,7 @@ impl Engine {
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         self.begin();
-        let start = Instant::now();
-        self.device.run(&self.resources, &Step { batch: Some(batch), layer: None }, plan)?;
-        self.counters.total.plan_time += start.elapsed();
-        self.counters.planned(batch, plan);
-        self.order.planned(batch, plan);
-        Ok(())
+        self.run_plan(batch, plan)
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer.
@@ -35,7 +30,8 @@ impl Engine {
     /// # Errors
     /// If the layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
     /// plan needs, or the plan is out of order: the layer holds rows of a newer plan of some state,
-    /// or lacks the rows of an older one. Nothing is copied then.
+    /// or lacks the rows of an older one. Nothing is copied then. If a row of a pool in a file cannot be
+    /// read, the layer does not hold the plan: make the same call again, or discard the plan.
     pub fn transfer(
         &mut self,
         plan: &mut Plan,
@@ -47,12 +43,7 @@ impl Engine {
         check::indexer(&self.resources, layer, plan.indexer)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.check(plan, layer)?;
-        let step = Step { batch: None, layer: Some(Layer { number: layer, fresh }) };
-        let start = Instant::now();
-        self.device.run(&self.resources, &step, plan)?;
-        self.counters.total.transfer_time += start.elapsed();
-        self.transferred(plan, layer);
-        Ok(())
+        self.run_transfer(plan, Layer { number: layer, fresh })
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -60,7 +51,7 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Self::plan`] and [`Self::transfer`]. `fresh` is required if some `stable_len` is
-    /// not -1.
+    /// not -1. If a row of a pool in a file cannot be read, the batch is planned and not transferred.
     pub fn step(
         &mut self,
         batch: &Batch<'_>,
@@ -80,13 +71,38 @@ impl Engine {
         check::indexer(&self.resources, layer, batch.indexer)?;
         self.begin();
         self.order.check_next(batch, layer)?;
-        let step = Step { batch: Some(batch), layer: Some(Layer { number: layer, fresh }) };
+        let layer = Layer { number: layer, fresh };
+        if self.resources.pool.store().is_some() {
+            // The plan is noted before its rows are read, because a read may fail.
+            self.run_plan(batch, plan)?;
+            return self.run_transfer(plan, layer);
+        }
+        let step = Step { batch: Some(batch), layer: Some(layer) };
         let start = Instant::now();
         let plan_time = self.device.run(&self.resources, &step, plan)?;
         self.counters.stepped(start.elapsed(), plan_time);
         self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
-        self.transferred(plan, layer);
+        self.transferred(plan, layer.number);
+        Ok(())
+    }
+
+    /// Runs Stage One of a checked batch.
+    fn run_plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
+        let start = Instant::now();
+        self.device.run(&self.resources, &Step { batch: Some(batch), layer: None }, plan)?;
+        self.counters.total.plan_time += start.elapsed();
+        self.counters.planned(batch, plan);
+        self.order.planned(batch, plan);
+        Ok(())
+    }
+
+    /// Runs Stage Two of a checked plan.
+    fn run_transfer(&mut self, plan: &mut Plan, layer: Layer<'_>) -> Result<()> {
+        let start = Instant::now();
+        self.device.run(&self.resources, &Step { batch: None, layer: Some(layer) }, plan)?;
+        self.counters.total.transfer_time += start.elapsed();
+        self.transferred(plan, layer.number);
         Ok(())
     }
 

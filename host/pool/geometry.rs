@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::allocator::Allocator;
-use crate::disk::PoolFile;
+use crate::disk::{Layout, PoolFile};
 use crate::indexers::Indexers;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
@@ -114,6 +114,8 @@ pub(crate) struct Geometry {
     pub segments: heapless::Vec<SegmentLayout, MAX_SEGMENTS>,
     layer_len: usize,
     total: usize,
+    /// Where the rows are in a file, if they are in one. Then the segments have no memory.
+    pub disk: Option<Layout>,
 }
 
 impl Geometry {
@@ -139,7 +141,7 @@ impl Geometry {
         let total = layer_len.checked_mul(layers).filter(|&total| total <= isize::MAX as usize);
         let total = total.ok_or_else(too_large)?;
         let format = config.format.clone();
-        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total })
+        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total, disk: None })
     }
 
     /// Returns the geometry of a pool whose memory is not laid out here: chunks of at least the given
@@ -168,7 +170,8 @@ impl Geometry {
         ensure!(first.checked_mul(layers).is_some_and(|chunks| chunks <= isize::MAX as usize / 64),
             "layers" is layers, but "the pool must fit the address space"; "ask for fewer layers");
         let format = config.format.clone();
-        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len: 0, total: 0 })
+        let (layer_len, total, disk) = (0, 0, None);
+        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total, disk })
     }
 
     /// Returns the layer, the segment and the first row of a chunk, by its place in the chunk table.

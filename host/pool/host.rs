@@ -279,6 +279,16 @@ impl HostPool {
         Ok(())
     }
 
+    /// Writes a whole row, whose segments are `parts`.
+    pub(crate) fn write_parts(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
+        if let Backing::Disk(store) = &self.backing {
+            self.birth.check("pool")?;
+            return store.append(layer, row, parts);
+        }
+        let mut parts = parts.iter().enumerate();
+        parts.try_for_each(|(segment, part)| self.write_segment(layer, segment, row, part))
+    }
+
     /// Writes one segment of a row.
     ///
     /// # Errors

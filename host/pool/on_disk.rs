@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::geometry::{Geometry, Pages, PoolConfig};
 use super::host::{Backing, HostPool, Role};
-use crate::disk::{DiskInfo, DiskStats, PoolFile, Shape, Store, Wrap};
+use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
 use crate::fork::Birth;
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
@@ -13,6 +13,14 @@ use crate::{Result, ensure, invalid};
 pub(super) const DIRECT: Wrap<'static> = &|disk| disk;
 
 impl PoolConfig {
+    /// Returns the geometry of the pool that [`HostPool::new`] makes, in memory or in a file.
+    pub(crate) fn geometry(&self) -> Result<Geometry> {
+        match &self.file {
+            None => Geometry::new(self),
+            Some(file) => geometry(self, Store::plan_layout(&shape(self)?, file)?),
+        }
+    }
+
     /// Returns the configuration of the pool that a kept file holds.
     ///
     /// # Errors
@@ -63,7 +71,7 @@ impl HostPool {
     fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
         let bytes = store.info().queue_bytes;
         Ok(Self {
-            geometry: geometry(config)?,
+            geometry: geometry(config, store.layout().clone())?,
             chunks: Box::default(),
             starts: Box::default(),
             bytes,
@@ -115,9 +123,11 @@ pub(super) fn shape(config: &PoolConfig) -> Result<Shape> {
 }
 
 /// Returns a geometry without chunks.
-fn geometry(config: &PoolConfig) -> Result<Geometry> {
+fn geometry(config: &PoolConfig, layout: Layout) -> Result<Geometry> {
     let part = |stride| (config.rows, Strides::rows(stride));
     let parts: heapless::Vec<_, { crate::rows::MAX_SEGMENTS }> =
         config.format.as_slice().iter().map(|segment| part(segment.stride)).collect();
-    Geometry::of_parts(config, &parts)
+    let mut geometry = Geometry::of_parts(config, &parts)?;
+    geometry.disk = Some(layout);
+    Ok(geometry)
 }

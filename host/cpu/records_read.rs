@@ -1,0 +1,278 @@
+//! Stage Two over a pool in a file: the records of a plan's misses are read, all in flight at once, and each
+//! is copied to its slots while others are still read.
+//!
+//! If the layers of an indexer share records, these are read into the plan's bounce buffer, from which the
+//! other layers copy. The record of a single layer is read into the slot of its row if the slots have room
+//! for it, and otherwise into a bounce buffer of the engine.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::{io, mem};
+
+use super::records_copy::RecordsCopy;
+use super::stage_one::ROW;
+use super::worker_pool::{Stage, WorkerPool};
+use crate::allocator::Allocator;
+use crate::array::ProcessMemory;
+use crate::batch::Layer;
+use crate::bounce::Bounce;
+use crate::buffer::DeviceBuffer;
+use crate::copy::Copier;
+use crate::disk::{Layout, Reader, Store};
+use crate::plan::{Plan, Records};
+use crate::resources::{Config, Resources};
+use crate::rows::RowFormat;
+use crate::written::Written;
+use crate::{Error, Result, available_memory};
+
+/// The bytes of the engine's bounce buffer, unless a record is longer.
+const SHARED_BYTES: usize = 1 << 20;
+/// The most bytes of a plan's bounce buffer, unless a record is longer. If the records of a plan take more,
+/// they are read again for each layer.
+const MAX_KEPT_BYTES: usize = 32 << 20;
+/// The most records that are read into slots at once.
+const MAX_DIRECT: usize = 4096;
+
+/// Returns whether the record of a single layer can be read into the slot of its row: what is behind the row
+/// falls between the slots, which are aligned.
+fn fits_slots(layout: &Layout, config: &Config, format: &RowFormat) -> bool {
+    let [segment] = format.as_slice() else { return false };
+    let record = layout.row_stride().next_multiple_of(layout.block());
+    config.buffer.is_none()
+        && segment.stride >= record
+        && segment.stride.is_multiple_of(layout.block())
+}
+
+/// Returns the records' bytes of the indexers with one layer, or of those with several.
+fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> + Clone {
+    let of_kind = move |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
+    (0..layout.indexers()).filter(of_kind).map(|indexer| layout.record_bytes(indexer))
+}
+
+/// Returns the bytes of the bounce buffer of an engine; 0 if it needs none.
+pub(super) fn engine_bytes(layout: &Layout, config: &Config, format: &RowFormat) -> usize {
+    let record = record_bytes(layout, false).max().unwrap_or(0);
+    if record == 0 || fits_slots(layout, config, format) { 0 } else { SHARED_BYTES.max(record) }
+}
+
+/// Returns the bytes of the bounce buffer of a plan whose miss lists have `places` places; 0 if no layers
+/// share records.
+fn kept_bytes(layout: &Layout, places: usize) -> usize {
+    let record = record_bytes(layout, true).max().unwrap_or(0);
+    record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record))
+}
+
+/// Returns the bytes that a plan takes whose miss lists have `places` places.
+pub(super) fn plan_bytes(layout: &Layout, places: usize) -> usize {
+    Records::bytes_needed(places).saturating_add(kept_bytes(layout, places))
+}
+
+/// What an engine has to read records.
+pub(super) struct RecordsReader {
+    reader: Reader,
+    /// The most records of a list.
+    most: usize,
+    /// The slots, if the records of single layers are read there.
+    slots: Option<Arc<ProcessMemory>>,
+    /// The bounce buffer for the records of single layers.
+    bounce: Option<Arc<Bounce>>,
+    /// The memory of reads that did not end within the time limit.
+    lost: Option<Arc<dyn Send + Sync>>,
+}
+
+impl RecordsReader {
+    pub fn new(store: &Arc<Store>, config: &Config, buffer: &DeviceBuffer) -> Result<Self> {
+        let (layout, format) = (store.layout(), &buffer.config().format);
+        let direct = fits_slots(layout, config, format);
+        let slots = buffer.own_memory().filter(|_| direct).cloned();
+        let bytes = engine_bytes(layout, config, format);
+        let bounce = Bounce::new(bytes, config.allocator.as_ref())?;
+        let fit = |bytes: usize, several| {
+            record_bytes(layout, several).map(|record| bytes / record).max().unwrap_or(0)
+        };
+        let single = if direct { MAX_DIRECT } else { fit(bytes, false) };
+        let most = single.max(fit(kept_bytes(layout, usize::MAX), true));
+        Ok(Self { reader: Reader::new(store, most)?, most, slots, bounce, lost: None })
+    }
+
+    /// Allocates what a plan needs.
+    pub fn prepare(&self, plan: &mut Plan, allocator: Option<&Arc<dyn Allocator>>) -> Result<()> {
+        let (places, layout) = (plan.max_tokens * plan.k, self.reader.store().layout());
+        if allocator.is_none() {
+            available_memory::check("plan's records", plan_bytes(layout, places))?;
+        }
+        let bounce = Bounce::new(kept_bytes(layout, places), allocator)?;
+        plan.records = Some(Box::new(Records::new(places, bounce, allocator)?));
+        Ok(())
+    }
+
+    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
+        let Some(bounce) = &self.bounce else { return Ok(()) };
+        written.add(bounce.ptr().addr(), bounce.len(), "engine's bounce buffer")
+    }
+
+    /// Copies the misses of a plan to one layer.
+    pub fn transfer(
+        &mut self,
+        resources: &Resources,
+        copier: Copier,
+        workers: &WorkerPool,
+        plan: &mut Plan,
+        layer: Layer<'_>,
+    ) -> Result<()> {
+        self.settle()?;
+        let Some(mut records) = plan.records.take() else { return Err(Error::broken_device()) };
+        records.sort((0..plan.requests).flat_map(|request| plan.places(request)), &plan.miss[ROW]);
+        // What the plan holds counts again once everything that was written since was read.
+        let (held, stamp) = (records.held.take(), self.reader.store().stamp());
+        let store = Arc::clone(self.reader.store());
+        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layer);
+        let kept = copy.and_then(|copy| self.copy(copy, workers, held));
+        records.held = matches!(kept, Ok(true)).then_some(stamp);
+        plan.records = Some(records);
+        kept.map(drop)
+    }
+
+    /// Waits for reads of an earlier transfer, which may still write to slots or to a bounce buffer.
+    fn settle(&mut self) -> Result<()> {
+        let left = self.reader.under_way();
+        let timeout = self.reader.store().timeout();
+        if left > 0 && !self.reader.settle(timeout) {
+            let path = self.reader.store().info().path;
+            let what = format!("{left} reads of an earlier transfer from {path}");
+            let remedy =
+                "wait until the device answers and repeat the call, or raise the time limit";
+            return Err(Error::os("io_uring_enter", what, io::ErrorKind::TimedOut, remedy));
+        }
+        self.lost = None;
+        Ok(())
+    }
+
+    /// Copies the records of a plan to one layer, and reads them first unless the plan holds them, with the
+    /// store's stamp `held`. Returns whether the plan holds them afterwards.
+    fn copy(
+        &mut self,
+        copy: RecordsCopy<'_>,
+        workers: &WorkerPool,
+        held: Option<u64>,
+    ) -> Result<bool> {
+        let (layout, count) = (copy.store.layout(), copy.records.count());
+        let shared = layout.group_layers(copy.plan.indexer) > 1;
+        let bounce = if shared { &copy.records.bounce } else { &self.bounce }.clone();
+        let fit = bounce.as_ref().map_or(usize::MAX, |bounce| bounce.len() / copy.record_bytes());
+        let bounce = bounce.filter(|_| shared || self.slots.is_none());
+        copy.copy_fresh();
+        match (held, &bounce) {
+            (Some(held), Some(bounce)) => {
+                self.refresh(&copy, bounce, held)?;
+                copy.share(workers, bounce.ptr())?;
+            }
+            _ => {
+                for start in (0..count).step_by(self.most.min(fit)) {
+                    let range = start..count.min(start + self.most.min(fit));
+                    match &bounce {
+                        Some(bounce) => self.read_bounced(&copy, workers, range, bounce)?,
+                        None => self.read_direct(&copy, workers, range)?,
+                    }
+                }
+            }
+        }
+        copy.result()?;
+        Ok(shared && count <= fit)
+    }
+
+    /// Reads those records of a plan again that were written after its stamp.
+    fn refresh(&mut self, copy: &RecordsCopy<'_>, bounce: &Arc<Bounce>, held: u64) -> Result<()> {
+        let (indexer, bytes) = (copy.plan.indexer, copy.record_bytes());
+        for record in 0..copy.records.count() {
+            let row = copy.row(record);
+            if copy.store.written_since(indexer, row, held) {
+                let to = bounce.ptr().wrapping_add(record * bytes);
+                // SAFETY: the bounce buffer has room for all records of the plan, which nothing uses until
+                // the reads are done: `lost` keeps it if they are not.
+                unsafe { self.reader.push(indexer, row, to)? };
+            }
+        }
+        self.run(bounce.clone(), &mut |_| {})
+    }
+
+    /// Reads a range of records into a bounce buffer that has room for them, and copies each to its slots.
+    fn read_bounced(
+        &mut self,
+        copy: &RecordsCopy<'_>,
+        workers: &WorkerPool,
+        range: Range<usize>,
+        bounce: &Arc<Bounce>,
+    ) -> Result<()> {
+        let at =
+            |record: usize| bounce.ptr().wrapping_add((record - range.start) * copy.record_bytes());
+        // SAFETY: the record was read to its place, and nothing else writes there during the copy.
+        let done = |record: usize| unsafe { copy.copy(record..record + 1, at(record)) };
+        self.read(copy, workers, range.clone(), bounce.clone(), &at, &done)
+    }
+
+    /// Reads a range of records into the slots of their first misses, and copies them to those of the other
+    /// misses.
+    fn read_direct(
+        &mut self,
+        copy: &RecordsCopy<'_>,
+        workers: &WorkerPool,
+        range: Range<usize>,
+    ) -> Result<()> {
+        let Some(slots) = self.slots.clone() else { return Err(Error::broken_device()) };
+        let at = |record: usize| copy.slot_of(record);
+        // SAFETY: the record was read to its slot, and each miss has a slot of its own.
+        let done = |record: usize| unsafe { copy.spread(record) };
+        self.read(copy, workers, range, slots, &at, &done)
+    }
+
+    /// Reads a range of records, each to the address `at`, and calls `done` for each. `memory` owns the
+    /// addresses.
+    fn read(
+        &mut self,
+        copy: &RecordsCopy<'_>,
+        workers: &WorkerPool,
+        range: Range<usize>,
+        memory: Arc<dyn Send + Sync>,
+        at: &(dyn Fn(usize) -> *mut u8 + Sync),
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<()> {
+        let indexer = copy.plan.indexer;
+        if self.reader.io_uring() {
+            for record in range.clone() {
+                // SAFETY: nothing uses these bytes until the reads are done: `lost` keeps the memory if
+                // they are not, and no later transfer begins before.
+                unsafe { self.reader.push(indexer, copy.row(record), at(record))? };
+            }
+            return self.run(memory, &mut |n| done(range.start + n));
+        }
+        let piece = |n: usize, _: usize| {
+            let record = range.start + n;
+            // SAFETY: each record has an address of its own, which nothing else uses during the call.
+            match unsafe { copy.store.read_record(indexer, copy.row(record), at(record)) } {
+                Ok(()) => done(record),
+                Err(error) => copy.fail(error),
+            }
+        };
+        workers.launch(u64::MAX, None, Some(Stage { pieces: range.len(), run: &piece }))?;
+        Ok(())
+    }
+
+    /// Runs the reads of the list, whose addresses are in `memory`.
+    fn run(&mut self, memory: Arc<dyn Send + Sync>, done: &mut dyn FnMut(usize)) -> Result<()> {
+        let result = self.reader.run(done);
+        if self.reader.under_way() > 0 {
+            self.lost = Some(memory);
+        }
+        result
+    }
+}
+
+impl Drop for RecordsReader {
+    fn drop(&mut self) {
+        // The kernel may write to the memory later.
+        if self.settle().is_err() {
+            mem::forget(self.lost.take());
+        }
+    }
+}

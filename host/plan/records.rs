@@ -1,0 +1,116 @@
+//! The records of a plan's misses, where the pool is a file.
+//!
+//! The rows of one id in all layers of an indexer are one record of the file. Several misses may be of
+//! one row, and so of one record, which is read once. A record has the number that its row has among
+//! the rows of all misses, so that records of neighbouring rows have neighbouring numbers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::allocator::Allocator;
+use crate::array::Array;
+use crate::bounce::Bounce;
+use crate::written::Written;
+use crate::{Result, ensure};
+
+const WHAT: &str = "plan's records";
+
+/// What a plan keeps of the records of its misses. A place is an index in the miss lists.
+#[derive(Debug)]
+pub(crate) struct Records {
+    /// The places of the misses with a row of the pool, by ascending row.
+    order: Array<i32>,
+    /// `[records + 1]`, the index in `order` of the first place of each record, then the end.
+    first: Array<i32>,
+    /// The number of the record of each place in `order`.
+    number: Array<i32>,
+    count: usize,
+    sorted: bool,
+    /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
+    pub bounce: Option<Arc<Bounce>>,
+    /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
+    pub held: Option<u64>,
+}
+
+impl Records {
+    /// Returns the bytes of the arrays for `places` places.
+    pub fn bytes_needed(places: usize) -> usize {
+        (3 * places + 1) * size_of::<i32>()
+    }
+
+    /// Allocates the arrays for miss lists of `places` places.
+    ///
+    /// # Errors
+    /// If there are too many places to count with 31 bits, or memory is refused.
+    pub fn new(
+        places: usize,
+        bounce: Option<Arc<Bounce>>,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
+        ensure!(places < i32::MAX as usize, "max_tokens" is places, but
+            "a plan of a pool in a file has fewer than {} ids", i32::MAX; "make a smaller plan");
+        let filled = |len| Array::filled(WHAT, len, 0, allocator);
+        let (order, first, number) = (filled(places)?, filled(places + 1)?, filled(places)?);
+        Ok(Self { order, first, number, count: 0, sorted: false, bounce, held: None })
+    }
+
+    /// Forgets the records, because the plan gets other misses.
+    pub fn clear(&mut self) {
+        (self.count, self.sorted, self.held) = (0, false, None);
+    }
+
+    /// Finds the records of the misses at these places, unless that is done. `rows` has the row of each
+    /// place; a negative one is that of a fresh row, which is in no record.
+    pub fn sort(&mut self, places: impl Iterator<Item = usize>, rows: &[i32]) {
+        if self.sorted {
+            return;
+        }
+        let mut len = 0;
+        for place in places.filter(|&place| rows[place] >= 0) {
+            // `new` has checked that places fit.
+            self.order[len] = place as i32;
+            len += 1;
+        }
+        let row = |place: i32| rows[place as usize];
+        self.order[..len].sort_unstable_by_key(|&place| row(place));
+        (self.count, self.sorted) = (0, true);
+        for at in 0..len {
+            let place = self.order[at];
+            if at == 0 || row(place) != row(self.order[at - 1]) {
+                self.first[self.count] = at as i32;
+                self.count += 1;
+            }
+            self.number[place as usize] = self.count as i32 - 1;
+        }
+        self.first[self.count] = len as i32;
+    }
+
+    /// Returns the number of records.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the first place that is of a record.
+    pub fn first_place(&self, record: usize) -> usize {
+        self.order[self.first[record] as usize] as usize
+    }
+
+    /// Returns the places that are of a range of records.
+    pub fn places_of(&self, records: Range<usize>) -> &[i32] {
+        &self.order[self.first[records.start] as usize..self.first[records.end] as usize]
+    }
+
+    /// Returns the number of the record of a place.
+    pub fn number(&self, place: usize) -> usize {
+        self.number[place] as usize
+    }
+
+    /// Notes the memory that transfers write.
+    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
+        for array in [&self.order, &self.first, &self.number] {
+            written.add(array.as_ptr().addr(), size_of_val(&**array), WHAT)?;
+        }
+        let Some(bounce) = &self.bounce else { return Ok(()) };
+        written.add(bounce.ptr().addr(), bounce.len(), "plan's bounce buffer")
+    }
+}

@@ -1,0 +1,316 @@
+//! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
+//! engine goes on as its error says.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use avsg::disk::{Direction, PoolFile};
+use avsg::engine::{Engine, Fresh, Load};
+use avsg::plan::Plan;
+use avsg::pool::HostPool;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fresh::FreshRows;
+
+use crate::faulty::{Fault, Faults, Faulty};
+use crate::pair::{self, K, ROWS, Setting};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+/// The time limit of a pool whose disk hangs.
+const SOON: Duration = Duration::from_millis(60);
+
+/// A format that is read through the engine's bounce buffer, and one that is read into slots.
+const FORMATS: [&[[usize; 2]]; 2] = [&[[40, 47], [9, 9]], &[[1000, 1024]]];
+/// Layers of an indexer with one layer and of one with two.
+const LAYERS: [usize; 2] = [0, 1];
+
+/// An engine over a disk with faults, one over memory, and a plan of each.
+struct Pair {
+    file: (Engine, Plan),
+    memory: (Engine, Plan),
+    faults: Arc<Faults>,
+}
+
+impl Pair {
+    fn new(setting: &Setting) -> Self {
+        let faults = Arc::new(Faults::default());
+        let wrap = |disk| Arc::new(Faulty { disk, faults: Arc::clone(&faults) }) as Arc<_>;
+        let pool = HostPool::new_through(&setting.in_file(), &wrap).unwrap();
+        pair::fill(&pool);
+        // Rows in the queue of writes would not be read from the disk.
+        pool.flush().unwrap();
+        let with_plan = |engine: Engine| {
+            let plan = engine.new_plan(4, 2).unwrap();
+            (engine, plan)
+        };
+        let file = with_plan(Engine::new(setting.config(), pool).unwrap());
+        let memory = with_plan(pair::engine(setting, &setting.in_memory()).unwrap());
+        Self { file, memory, faults }
+    }
+
+    fn both(&mut self, mut call: impl FnMut(&mut Engine, &mut Plan)) {
+        for (engine, plan) in [&mut self.file, &mut self.memory] {
+            call(engine, plan);
+        }
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        assert!(pair::slots(&self.file.0) == pair::slots(&self.memory.0));
+    }
+
+    /// Plans a batch and transfers it to all layers of its indexer.
+    fn step(&mut self, step: usize, layer: usize) {
+        let owned = batch(step, layer);
+        self.both(|engine, plan| {
+            engine.step(&owned.batch(), plan, layer, None).unwrap();
+            for other in pair::layers_beside(layer) {
+                engine.transfer(plan, other, None).unwrap();
+            }
+        });
+        self.check();
+    }
+}
+
+/// Returns a batch of two requests, the second with some ids of the first.
+fn batch(step: usize, layer: usize) -> OwnedBatch {
+    let id = |lane: usize, request: usize| ((step * 90 + lane * 7 + request * 3) % ROWS) as i32;
+    let mut owned = OwnedBatch { indexer: pair::OF_LAYER[layer], ..OwnedBatch::new(K, 0) };
+    for request in 0..2 {
+        let ids = (0..K).map(|lane| id(lane, request * (lane % 2))).collect();
+        owned.push([request as i32, 1, -1, ROWS as i32], &[ids]);
+    }
+    owned
+}
+
+/// Runs a test for each format, kind of indexer and way to read.
+fn everywhere(test: impl Fn(&Setting, usize)) {
+    for segments in FORMATS {
+        for io_uring in [true, false] {
+            for layer in LAYERS {
+                let mut setting = Setting::new(segments);
+                setting.file = PoolFile { io_uring, ..setting.file };
+                test(&setting, layer);
+            }
+        }
+    }
+}
+
+/// Asserts that a call failed with an error that contains each of `parts`.
+#[track_caller]
+fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
+    let text = result.err().expect("an error").to_string();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} in {text:?}");
+    }
+}
+
+/// The faults of a read, and what their errors name.
+const READ_FAULTS: [(Fault, &[&str]); 3] = [
+    (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
+    (Fault::End, &["row ", "at byte "]),
+    (Fault::Flip, &["row ", "checksum"]),
+];
+
+#[test]
+fn a_transfer_that_failed_is_repeated() {
+    everywhere(|setting, layer| {
+        let mut pair = Pair::new(setting);
+        pair.step(0, layer);
+        for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
+            for skip in [0, 5] {
+                let owned = batch(step * 2 + skip, layer);
+                pair.faults.inject(Direction::Read, fault, skip, 1);
+                let (engine, plan) = &mut pair.file;
+                expect(engine.step(&owned.batch(), plan, layer, None), parts);
+                // The plan is known, and no later plan is transferred before it.
+                let mut next = engine.new_plan(4, 2).unwrap();
+                let later = batch(step * 2 + skip + 1, layer);
+                let refused = engine.step(&later.batch(), &mut next, layer, None);
+                expect(refused, &["lacks the rows of plan"]);
+                pair.faults.inject(Direction::Read, fault, 2, 1);
+                expect(engine.transfer(plan, layer, None), parts);
+                pair.faults.release();
+                engine.transfer(plan, layer, None).unwrap();
+                let (engine, plan) = &mut pair.memory;
+                engine.step(&owned.batch(), plan, layer, None).unwrap();
+                pair.both(|engine, plan| {
+                    for other in pair::layers_beside(layer) {
+                        engine.transfer(plan, other, None).unwrap();
+                    }
+                });
+                pair.check();
+            }
+        }
+        assert!(pair.faults.hits() >= 12);
+        pair.step(40, layer);
+    });
+}
+
+#[test]
+fn a_plan_that_was_not_transferred_is_discarded() {
+    everywhere(|setting, layer| {
+        let mut pair = Pair::new(setting);
+        pair.step(0, layer);
+        for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
+            let owned = batch(step, layer);
+            pair.faults.inject(Direction::Read, fault, 1, 1);
+            let (engine, plan) = &mut pair.file;
+            expect(engine.step(&owned.batch(), plan, layer, None), parts);
+            pair.faults.release();
+            let (engine, plan) = &mut pair.memory;
+            engine.plan(&owned.batch(), plan).unwrap();
+            pair.both(|engine, plan| engine.discard(plan).unwrap());
+            // Both miss the ids again.
+            let misses = |(engine, plan): &mut (Engine, Plan)| {
+                engine.step(&owned.batch(), plan, layer, None).unwrap();
+                plan.total_misses()
+            };
+            let count = misses(&mut pair.file);
+            assert_eq!(count, misses(&mut pair.memory));
+            assert!(count > K);
+            pair.both(|engine, plan| {
+                for other in pair::layers_beside(layer) {
+                    engine.transfer(plan, other, None).unwrap();
+                }
+            });
+            // The slots that failed reads wrote belong to no id, and may differ.
+            let state = |engine: &mut Engine| pair::listed(engine, layer);
+            assert!(state(&mut pair.file.0) == state(&mut pair.memory.0));
+        }
+    });
+}
+
+#[test]
+fn a_short_read_is_no_fault() {
+    everywhere(|setting, layer| {
+        let mut pair = Pair::new(setting);
+        pair.faults.inject(Direction::Read, Fault::Short, 0, usize::MAX);
+        for step in 0..3 {
+            pair.step(step, layer);
+        }
+    });
+}
+
+#[test]
+fn a_disk_that_hangs_is_named_and_waited_for() {
+    for segments in FORMATS {
+        for layer in LAYERS {
+            let mut setting = Setting::new(segments);
+            setting.file = PoolFile { timeout: SOON, ..setting.file };
+            let mut pair = Pair::new(&setting);
+            pair.step(0, layer);
+            let owned = batch(1, layer);
+            pair.faults.inject(Direction::Read, Fault::Hang, 1, 2);
+            let (engine, plan) = &mut pair.file;
+            let start = Instant::now();
+            expect(engine.step(&owned.batch(), plan, layer, None), &["timed out"]);
+            // Nothing else is read into memory that the disk may still write.
+            expect(engine.transfer(plan, layer, None), &["earlier transfer", "timed out"]);
+            assert!(start.elapsed() < 20 * SOON, "{:?}", start.elapsed());
+            pair.faults.release();
+            engine.transfer(plan, layer, None).unwrap();
+            let (engine, plan) = &mut pair.memory;
+            engine.step(&owned.batch(), plan, layer, None).unwrap();
+            pair.both(|engine, plan| {
+                for other in pair::layers_beside(layer) {
+                    engine.transfer(plan, other, None).unwrap();
+                }
+            });
+            pair.check();
+            // An engine may be dropped meanwhile.
+            pair.faults.inject(Direction::Read, Fault::Hang, 0, 1);
+            let owned = batch(2, layer);
+            let (engine, plan) = &mut pair.file;
+            expect(engine.step(&owned.batch(), plan, layer, None), &["timed out"]);
+        }
+    }
+}
+
+#[test]
+fn a_load_that_failed_is_forgotten_and_repeated() {
+    everywhere(|setting, layer| {
+        let mut pair = Pair::new(setting);
+        pair.step(0, layer);
+        let ids: Vec<i32> = (100..190).collect();
+        let indexer = pair::OF_LAYER[layer];
+        let (seq_len, block_table) = (ROWS as i32, &[][..]);
+        let load = Load { indexer, state: 1, generation: 1, seq_len, ids: &ids, block_table };
+        pair.faults.inject(Direction::Read, Fault::Errno(EIO), 1, 1);
+        let (engine, plan) = &mut pair.file;
+        expect(engine.load(&load, plan), &["row ", "Input/output error"]);
+        pair.faults.release();
+        engine.load(&load, plan).unwrap();
+        let (engine, plan) = &mut pair.memory;
+        engine.load(&load, plan).unwrap();
+        for (engine, plan) in [&mut pair.file, &mut pair.memory] {
+            assert_eq!(engine.load(&load, plan).unwrap(), 0, "all ids hit");
+        }
+        pair.step(3, layer);
+    });
+}
+
+#[test]
+fn a_row_that_was_never_written_is_named() {
+    for layer in LAYERS {
+        let setting = Setting::new(FORMATS[0]);
+        let pool = HostPool::new(&setting.in_file()).unwrap();
+        let mut engine = Engine::new(setting.config(), pool).unwrap();
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        let owned = batch(0, layer);
+        let never = engine.step(&owned.batch(), &mut plan, layer, None);
+        expect(never, &["row ", "never written"]);
+        pair::fill(engine.pool());
+        engine.transfer(&mut plan, layer, None).unwrap();
+    }
+}
+
+/// Appends K rows of a layer.
+fn append(engine: &mut Engine, first: usize, layer: usize) -> avsg::Result<()> {
+    let mut owned = OwnedBatch::new(K, 0);
+    owned.push([0, 1, first as i32, (first + K) as i32], &vec![vec![-1; K]; K]);
+    let mut fresh = FreshRows::new(engine.pool().format(), K);
+    (0..K).for_each(|at| fresh.put(at, (first + at) as i32, 77 + layer as u32));
+    engine.append(&owned.batch(), layer, &Fresh { segments: &fresh.segments() })
+}
+
+#[test]
+fn a_write_that_failed_is_told_and_tried_again() {
+    let layers = 0..pair::OF_LAYER.len();
+    let places = (0..ROWS - K).step_by(K).flat_map(|first| layers.clone().map(move |l| (first, l)));
+    for errno in [EIO, ENOSPC] {
+        everywhere(|setting, layer| {
+            let file = PoolFile { queue_bytes: 1 << 16, ..setting.file.clone() };
+            let mut pair = Pair::new(&Setting { file, ..setting.clone() });
+            pair.step(0, layer);
+            pair.faults.inject(Direction::Write, Fault::Errno(errno), 0, usize::MAX);
+            // More rows than the queue of writes holds.
+            let mut told = Vec::new();
+            for (first, layer) in places.clone() {
+                match append(&mut pair.file.0, first, layer) {
+                    Ok(()) => append(&mut pair.memory.0, first, layer).unwrap(),
+                    Err(error) => {
+                        assert!(error.to_string().contains("row "), "{error}");
+                        told.push((first, layer));
+                    }
+                }
+            }
+            assert!(!told.is_empty());
+            expect(pair.file.0.pool().flush(), &["row ", "at byte "]);
+            pair.faults.release();
+            // What was refused is appended again, and what was taken is not lost.
+            for (first, layer) in told {
+                pair.both(|engine, _| append(engine, first, layer).unwrap());
+            }
+            pair.file.0.pool().flush().unwrap();
+            let rows = |engine: &Engine| pair::rows(engine.pool());
+            assert!(rows(&pair.file.0) == rows(&pair.memory.0));
+            pair.both(|engine, _| {
+                for state in 0..2 {
+                    engine.invalidate(state, 0..ROWS as i32).unwrap();
+                }
+            });
+            pair.step(1, layer);
+        });
+    }
+}

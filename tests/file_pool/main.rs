@@ -1,0 +1,7 @@
+//! An engine over a pool in a file gives what one over a pool in memory gives, and a failing disk makes no
+//! slot wrong.
+
+mod calls;
+mod faults;
+mod faulty;
+mod pair;

@@ -1,0 +1,127 @@
+//! An engine over a pool in memory and one over a pool in a file, with the same rows.
+
+use std::path::PathBuf;
+
+use avsg::Result;
+use avsg::device::params::Params;
+use avsg::device::state::header;
+use avsg::disk::PoolFile;
+use avsg::engine::{Config, Engine, Indexers, MachineChoice};
+use avsg::pool::{HostPool, Pages, PoolConfig};
+use avsg::rows::{RowFormat, Segment};
+use avsg_testkit::{fixture, memory};
+
+/// Rows of each layer.
+pub const ROWS: usize = 512;
+pub const K: usize = 24;
+pub const STATES: usize = 3;
+/// The indexer of each layer.
+pub const OF_LAYER: [usize; 4] = [0, 1, 1, 2];
+
+/// How a pair differs from others.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Bytes and stride of each segment.
+    pub segments: &'static [[usize; 2]],
+    pub page: u32,
+    pub cores: usize,
+    pub file: PoolFile,
+}
+
+impl Setting {
+    /// Returns a setting with a private file.
+    pub fn new(segments: &'static [[usize; 2]]) -> Self {
+        Self { segments, page: 0, cores: 2, file: PoolFile::new(folder()) }
+    }
+
+    pub fn format(&self) -> RowFormat {
+        let of = |&[bytes, stride]: &[usize; 2]| Segment { bytes, stride };
+        RowFormat::strided(&self.segments.iter().map(of).collect::<Vec<_>>()).unwrap()
+    }
+
+    pub fn config(&self) -> Config {
+        let params = Params { page: self.page, ..Params::wide(K as u32, 2, 128) };
+        // `Emu` is the only machine that an engine does not measure first.
+        let (machine, indexers) = (MachineChoice::Emu, indexers());
+        Config { cores: self.cores, machine, indexers, ..Config::new(params, STATES) }
+    }
+
+    /// Returns the configuration of the pool in memory.
+    pub fn in_memory(&self) -> PoolConfig {
+        let config = PoolConfig::new(OF_LAYER.len(), ROWS, self.format());
+        PoolConfig { pages: Pages::Plain, ..config }
+    }
+
+    /// Returns the configuration of the pool in a file.
+    pub fn in_file(&self) -> PoolConfig {
+        PoolConfig { file: Some(self.file.clone()), indexers: indexers(), ..self.in_memory() }
+    }
+}
+
+/// Returns a folder whose file system has O_DIRECT.
+pub fn folder() -> PathBuf {
+    env!("CARGO_TARGET_TMPDIR").into()
+}
+
+pub fn indexers() -> Indexers {
+    Indexers::of_layers(&OF_LAYER).unwrap()
+}
+
+/// Writes row x of layer l with the contents of id x at version l.
+pub fn fill(pool: &HostPool) {
+    fixture::fill(pool, ROWS, |layer, row| (row as i32, layer as u32));
+}
+
+/// Returns an engine over a pool of this configuration that is filled.
+pub fn engine(setting: &Setting, pool: &PoolConfig) -> Result<Engine> {
+    let pool = HostPool::new(pool)?;
+    fill(&pool);
+    Engine::new(setting.config(), pool)
+}
+
+/// Returns the bytes of all slots, without what lies between them.
+pub fn slots(engine: &Engine) -> Vec<u8> {
+    let (config, mut all) = (engine.buffer().config().clone(), Vec::new());
+    let segments = config.format.as_slice();
+    for layer in 0..config.layers {
+        let mut rest = &memory::read_slots(engine, None, layer)[..];
+        for segment in segments {
+            let (slots, after) = rest.split_at(config.states * config.slots * segment.stride);
+            slots.chunks(segment.stride).for_each(|slot| all.extend(&slot[..segment.bytes]));
+            rest = after;
+        }
+    }
+    all
+}
+
+/// Returns the bytes of all rows of a pool.
+pub fn rows(pool: &HostPool) -> Vec<u8> {
+    let bytes = pool.format().bytes();
+    let mut all = vec![0; pool.layers() * pool.rows() * bytes];
+    for (at, row) in all.chunks_mut(bytes).enumerate() {
+        pool.read_row(at / pool.rows(), at % pool.rows(), row).unwrap();
+    }
+    all
+}
+
+/// Returns the other layers of a layer's indexer.
+pub fn layers_beside(layer: usize) -> impl Iterator<Item = usize> {
+    let others = (0..OF_LAYER.len()).filter(move |&other| OF_LAYER[other] == OF_LAYER[layer]);
+    others.filter(move |&other| other != layer)
+}
+
+/// Returns the bytes of the slots of a layer that a table lists an id for, with the id.
+pub fn listed(engine: &mut Engine, layer: usize) -> Vec<(i32, Vec<u8>)> {
+    let mut all = Vec::new();
+    for state in 0..STATES {
+        let slots = engine.config().params.slots as usize;
+        let table = engine.read_indexer_table(OF_LAYER[layer], state).unwrap();
+        let ids = table[header::WORDS..][..slots].to_vec();
+        for (slot, &id) in ids.iter().enumerate().filter(|(_, id)| **id >= 0) {
+            let mut bytes = vec![0; engine.pool().format().bytes()];
+            engine.buffer().slot_bytes(state, layer, slot, &mut bytes).unwrap();
+            all.push((id, bytes));
+        }
+    }
+    all
+}

@@ -445,17 +445,20 @@ typedef enum avsg_memory_kind {
 /// a value on an Ascend device only.
 typedef struct avsg_memory {
   size_t size;  ///< sizeof(avsg_memory).
-  /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout.
+  /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout; with a file its
+  /// queue of writes and what it notes of each row.
   size_t pool;
   size_t buffer;  ///< The device buffer: S rows for each state and layer; 0 in memory of the caller.
-  size_t tables;  ///< The tables of all indexers and, on "cpu", the cores' working memory.
+  /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce buffer.
+  size_t tables;
   /// AVSG_MEMORY_HOST of `avsg_engine_create`: on "cpu" `buffer` and `tables`; on an Ascend device a
   /// copy of one table.
   size_t engine_host;
   /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
   /// layer, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
   size_t engine_device;
-  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request.
+  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request, and with
+  /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
   size_t plan_host;
   size_t plan_pinned;  ///< AVSG_MEMORY_PINNED of it; 0 on "cpu".
   /// AVSG_MEMORY_DEVICE of it; 0 on "cpu". `plan_pinned` and this are released when a later plan of

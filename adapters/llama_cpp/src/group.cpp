@@ -23,9 +23,6 @@ struct OneRequest {
     }
 };
 
-// Bytes of a pool's queue of writes. A decode step writes few rows, and a mapped file gets this memory, too.
-constexpr size_t QUEUE_BYTES = 1 << 16;
-
 uint8_t *row_of(ggml_tensor *cache, size_t cell) { return static_cast<uint8_t *>(cache->data) + cell * cache->nb[1]; }
 
 }  // namespace
@@ -36,34 +33,19 @@ size_t Group::index_of(int layer) const {
     return static_cast<size_t>(std::find(layers_.begin(), layers_.end(), layer) - layers_.begin());
 }
 
-void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_tensor *> &caches, int32_t length) {
+void Group::start(const Settings &settings, Avsg &avsg, size_t indexer, const std::vector<ggml_tensor *> &caches, int32_t length) {
     settings_ = settings;
+    avsg_ = &avsg;
+    indexer_ = indexer;
     for (int layer : layers_) caches_.push_back(caches[static_cast<size_t>(layer)]);
     row_bytes_ = caches_[0]->nb[1];
-    auto pool = avsg::init<avsg_pool_config>();
-    pool.layers = layers_.size();
-    pool.rows = settings.context;
-    pool.segments = 1;
-    pool.segment_bytes[0] = row_bytes_;
-    auto file = avsg::init<avsg_pool_file>();
-    file.path = settings.disk.c_str();
-    file.queue_bytes = QUEUE_BYTES;
-    if (!settings.disk.empty()) pool.file = &file;
-    auto engine = avsg::init<avsg_engine_config>();
-    engine.k = k;
-    engine.tokens = settings.tokens;
-    engine.slots = settings.slots;
-    engine.states = engine.cores = 1;
     fresh_.resize(layers_.size());
     attended_.assign(layers_.size(), true);
-    const auto memory = avsg::memory(&engine, pool, settings.tokens, 1);
-    memory_ = memory.pool + memory.engine_host + memory.plan_host;
     if (settings.mapped) {
-        mapped_.emplace(settings.disk, layers_.size(), settings.context, row_bytes_, memory_);
+        size_t share = avsg.memory * layers_.size() / caches.size();
+        mapped_.emplace(settings.disk, layers_.size(), settings.context, row_bytes_, share);
     } else {
-        pool_.emplace(pool);
-        engine_.emplace(engine, *pool_);
-        plan_.emplace(*engine_, settings.tokens, 1);
+        plan_.emplace(*avsg.engine, settings.tokens, 1);
         out_ = plan_->arrays();
         occupant_.assign(settings.slots, -1);
     }
@@ -75,7 +57,7 @@ void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_t
 
 void Group::write(size_t layer, size_t row, const uint8_t *bytes) {
     if (mapped_) return mapped_->write(layer, row, bytes);
-    pool_->write_row(layer, row, {bytes, row_bytes_});
+    avsg_->pool->write_row(pool_layer(layer), row, {bytes, row_bytes_});
 }
 
 void Group::begin(int32_t stable) {
@@ -125,9 +107,10 @@ void Group::plan() {
     }
     bool missed = settings_.fault == Fault::MissedInvalidation;
     OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, missed ? -1 : stable_, stable_ + drawn_);
+    request.batch.indexer = indexer_;
     {
         Lap lap(times.plan);
-        engine_->plan(request.batch, *plan_);
+        avsg_->engine->plan(request.batch, *plan_);
     }
     Lap lap(times.harness);
     count_misses();
@@ -166,7 +149,7 @@ void Group::attend(size_t layer) {
         Lap lap(times.copy);
         const auto fresh = avsg::fresh(fresh_[layer]);
         if (mapped_) read_mapped(layer);
-        if (engine_) engine_->transfer(*plan_, layer, &fresh);
+        if (plan_) avsg_->engine->transfer(*plan_, pool_layer(layer), &fresh);
     }
     put_back(layer);
     append(layer);
@@ -190,7 +173,7 @@ const uint8_t *Group::held(size_t layer, size_t at) const {
     bool wrong = settings_.fault == Fault::WrongSlot && step_ == settings_.fault_step && at == 3;
     int32_t slot = out_.slot[row * out_.k + (wrong ? i + 1 : i)];
     if (slot < 0) throw std::runtime_error("id " + std::to_string(ids_[at]) + " has no slot");
-    const auto buffer = engine_->buffer(layer, 0);
+    const auto buffer = avsg_->engine->buffer(pool_layer(layer), 0);
     return static_cast<const uint8_t *>(buffer.base) + static_cast<size_t>(slot) * buffer.slot_stride;
 }
 
@@ -209,7 +192,8 @@ void Group::append(size_t layer) {
     if (settings_.fault == Fault::StaleRow && step_ == settings_.fault_step) return;
     Lap lap(times.copy);
     OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, stable_, stable_ + drawn_);
-    engine_->append(request.batch, layer, avsg::fresh(fresh_[layer]));
+    request.batch.indexer = indexer_;
+    avsg_->engine->append(request.batch, pool_layer(layer), avsg::fresh(fresh_[layer]));
 }
 
 void Group::finish() {

@@ -36,7 +36,14 @@ struct Counts {
     size_t bytes = 0;  // of the missed rows
 };
 
-// Layers with one indexer: one pool, one engine and one plan. The first layer has the indexer.
+// AVSG's objects for all layers.
+struct Avsg {
+    std::optional<avsg::Pool> pool;  // no pool and no engine if the rows are in a mapped file
+    std::optional<avsg::Engine> engine;
+    size_t memory = 0;  // bytes of pool, engine and plans
+};
+
+// Layers with one indexer and one plan. The first layer has the indexer.
 class Group {
   public:
     explicit Group(int first) : layers_{first} {}
@@ -45,9 +52,9 @@ class Group {
     bool has(int layer) const;
     int first() const { return layers_.front(); }
 
-    // Creates the pool and the engine, and moves the rows of the prompt to the pool. `caches` has the
-    // rows of each layer of the model.
-    void start(const Settings &settings, uint32_t k, const std::vector<ggml_tensor *> &caches, int32_t length);
+    // Creates the plan, and moves the rows of the prompt to the pool or to a mapped file. `caches` has the
+    // rows of each layer of the model, and `avsg` outlives the group.
+    void start(const Settings &settings, Avsg &avsg, size_t indexer, const std::vector<ggml_tensor *> &caches, int32_t length);
 
     // Sets the number of tokens whose rows are final before the next step.
     void begin(int32_t stable);
@@ -68,11 +75,11 @@ class Group {
     // The bytes that the last step copied in each layer.
     size_t step_bytes() const { return step_bytes_; }
     size_t layers() const { return layers_.size(); }
-    size_t memory() const { return memory_; }  // bytes of AVSG's pool, engine and plan
     size_t cached_bytes() const { return mapped_ ? mapped_->cached_bytes() : 0; }  // of the mapped file
 
   private:
     size_t index_of(int layer) const;
+    size_t pool_layer(size_t layer) const { return static_cast<size_t>(layers_[layer]); }
     void plan();
     void count_misses();
     void attend(size_t layer);
@@ -87,14 +94,13 @@ class Group {
     std::vector<int> layers_;
     Settings settings_;
     std::vector<ggml_tensor *> caches_;
-    size_t row_bytes_ = 0, step_bytes_ = 0, memory_ = 0;
+    size_t row_bytes_ = 0, step_bytes_ = 0, indexer_ = 0;
+    Avsg *avsg_ = nullptr;
     int32_t stable_ = 0, drawn_ = 0;
     int step_ = 0;  // counts from 1
     std::vector<bool> attended_;
     std::optional<MappedRows> mapped_;
     std::vector<uint8_t> gathered_;  // the selected rows of a mapped file
-    std::optional<avsg::Pool> pool_;
-    std::optional<avsg::Engine> engine_;
     std::optional<avsg::Plan> plan_;
     avsg_plan_arrays out_{};
     std::vector<int32_t> ids_;

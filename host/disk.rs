@@ -17,6 +17,7 @@ mod blocking;
 mod checksum;
 mod commit;
 mod config;
+mod create;
 mod entries;
 mod file;
 mod flight;

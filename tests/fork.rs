@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
+use avsg::disk::{PoolFile, Reader};
 use avsg::engine::{Config, Engine, Load};
-use avsg::pool::{HostPool, Role};
+use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::scratch::Scratch;
 use avsg_testkit::{exact, fixture};
 
 unsafe extern "C" {
@@ -17,6 +19,21 @@ unsafe extern "C" {
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
     fn kill(pid: i32, signal: i32) -> i32;
     fn _exit(code: i32) -> !;
+}
+
+/// Waits for a child that ends with status 0, and kills one that hangs.
+fn await_child(pid: i32) {
+    assert!(pid > 0, "fork");
+    let (start, mut status) = (Instant::now(), -1);
+    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
+    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
+        if start.elapsed() > Duration::from_mins(1) {
+            // SAFETY: the process is this one's child, which has not been waited for.
+            unsafe { kill(pid, 9) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(status, 0, "the child failed or hung");
 }
 
 #[test]
@@ -68,17 +85,43 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
         // SAFETY: the call ends the child.
         unsafe { _exit(i32::from(!passed)) };
     }
-    assert!(pid > 0, "fork");
-    let (start, mut status) = (Instant::now(), -1);
-    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
-    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
-        if start.elapsed() > Duration::from_mins(1) {
-            // SAFETY: the process is this one's child, which has not been waited for.
-            unsafe { kill(pid, 9) };
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(status, 0, "the child failed or hung");
+    await_child(pid);
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+}
+
+#[test]
+fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
+    let folder = Scratch::new();
+    let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
+    let config =
+        PoolConfig { file: Some(file), ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap()) };
+    let pool = HostPool::new(&config).unwrap();
+    (0..64).for_each(|row| pool.write_row(0, row, &[row as u8; 16]).unwrap());
+    pool.flush().unwrap();
+    let mut reader = Reader::new(pool.store().unwrap(), 4).unwrap();
+    let child = move || {
+        let refused = |result: avsg::Result<()>| matches!(result, Err(Error::Forked { .. }));
+        let all = refused(pool.read_row(0, 3, &mut [0; 16]))
+            && refused(pool.write_row(0, 3, &[7; 16]))
+            && refused(pool.flush())
+            && refused(reader.run(&mut |_| {}));
+        drop((pool, reader));
+        all
+    };
+    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let passed = catch_unwind(AssertUnwindSafe(child)).unwrap_or(false);
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!passed)) };
+    }
+    await_child(pid);
+    // The parent's pool is the one that `child` owns. It gives the file back, which the child did not.
+    assert!(HostPool::open(&config).is_err());
+    drop(child);
+    let pool = HostPool::open(&config).unwrap();
+    let mut read = [0; 16];
+    pool.read_row(0, 63, &mut read).unwrap();
+    assert_eq!(read, [63; 16]);
 }

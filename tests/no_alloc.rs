@@ -4,26 +4,43 @@
 use allocations::calls;
 use avsg::device::params::Params;
 use avsg::device::stage_two::Strategy;
+use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Fresh};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::allocations;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
+/// Returns the number of threads, without those that the kernel starts for io_uring.
 fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| !name.starts_with("iou-")).count()
 }
 
 const K: usize = 32;
+const LAYERS: usize = 2;
 
 fn format() -> RowFormat {
     RowFormat::segments(&[96, 20]).unwrap()
 }
 
-fn steps_on(cores: usize, strategy: Strategy, page: u32) {
+/// Returns a pool in a file.
+fn in_file(io_uring: bool) -> HostPool {
+    // The queue of writes is short, so that appends have to write.
+    let file = PoolFile { io_uring, queue_bytes: 1, ..PoolFile::new(env!("CARGO_TARGET_TMPDIR")) };
+    let config = PoolConfig { file: Some(file), ..PoolConfig::new(LAYERS, 1024, format()) };
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, 1024, |layer, row| (row as i32, layer as u32));
+    pool
+}
+
+fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
     let params = Params { page, ..Params::wide(K as u32, 2, 128) };
-    let pool = fixture::pool(1, 1024, format());
     let config = Config { cores, strategy, ..Config::new(params, 4) };
     let mut engine = Engine::new(config, pool).unwrap();
     let mut plan = engine.new_plan(8, 4).unwrap();
@@ -54,9 +71,17 @@ fn steps_on(cores: usize, strategy: Strategy, page: u32) {
         let segments = fresh.segments();
         let (batch, fresh) = (owned.batch(), Fresh { segments: &segments });
         let planned = calls(|| engine.plan(&batch, &mut plan).unwrap());
-        let transferred = calls(|| engine.transfer(&mut plan, 0, Some(&fresh)).unwrap());
+        let mut transfers = |plan: &mut Plan| {
+            for layer in (0..LAYERS).rev() {
+                engine.transfer(plan, layer, Some(&fresh)).unwrap();
+            }
+        };
+        let transferred = calls(|| transfers(&mut plan));
         let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(&fresh)).unwrap());
-        let appended = calls(|| engine.append(&batch, 0, &fresh).unwrap());
+        engine.transfer(&mut plan, 1, Some(&fresh)).unwrap();
+        let appended = calls(|| {
+            (0..LAYERS).for_each(|layer| engine.append(&batch, layer, &fresh).unwrap());
+        });
         let counts = [planned, transferred, stepped, appended];
         assert_eq!(
             counts, [0; 4],
@@ -76,8 +101,10 @@ fn the_step_path_allocates_no_memory_and_starts_no_thread() {
     assert_eq!(threads(), before, "an engine of one core starts no thread");
     for cores in [1, 2, 5] {
         for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
-            steps_on(cores, strategy, 0);
+            steps_on(fixture::pool(LAYERS, 1024, format()), cores, strategy, 0);
         }
-        steps_on(cores, Strategy::Balanced, 16);
+        for pool in [fixture::pool(LAYERS, 1024, format()), in_file(true), in_file(false)] {
+            steps_on(pool, cores, Strategy::Balanced, 16);
+        }
     }
 }

@@ -111,6 +111,9 @@ impl Flight {
                 Err(error) => ended(id, Err(Failure { direction, offset, error })),
             }
         }
+        if *under_way == 0 {
+            return Ok(true);
+        }
         queue.wait(timeout, &mut |id, result| {
             *under_way -= 1;
             let rest = &mut rest[id as usize];

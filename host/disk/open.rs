@@ -23,7 +23,7 @@ const DEFAULT_BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 /// The longest time that another writer may take to let the file go: after a process was killed, the kernel
 /// keeps the lock until the last of its operations has ended.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// An open file, or a block device.
 pub(super) struct Opened {

@@ -1,5 +1,5 @@
 //! Test support for AVSG: row contents that identify their row ([`content`]), the construction of
-//! batches ([`batch`], [`fresh`], [`device_arrays`]), random workloads that drive an engine
+//! batches ([`batch`], [`fresh`], [`device_arrays`]), disks that fail ([`faulty_disk`]), random workloads that drive an engine
 //! ([`workload`]), and the verification of each step's rows ([`exact`]) and of its other results
 //! ([`workload`]).
 
@@ -8,9 +8,11 @@ pub mod batch;
 pub mod content;
 pub mod device_arrays;
 pub mod exact;
+pub mod faulty_disk;
 pub mod fixture;
 pub mod fresh;
 pub mod memory;
+pub mod scratch;
 pub mod splitmix;
 pub mod step_result;
 pub mod tier;

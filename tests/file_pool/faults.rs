@@ -1,7 +1,6 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
 //! engine goes on as its error says.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avsg::disk::{Direction, PoolFile};
@@ -9,9 +8,9 @@ use avsg::engine::{Engine, Fresh, Load};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::fresh::FreshRows;
 
-use crate::faulty::{Fault, Faults, Faulty};
 use crate::pair::{self, K, ROWS, Setting};
 
 const EIO: i32 = 5;
@@ -28,14 +27,13 @@ const LAYERS: [usize; 2] = [0, 1];
 struct Pair {
     file: (Engine, Plan),
     memory: (Engine, Plan),
-    faults: Arc<Faults>,
+    faults: Faults,
 }
 
 impl Pair {
     fn new(setting: &Setting) -> Self {
-        let faults = Arc::new(Faults::default());
-        let wrap = |disk| Arc::new(Faulty { disk, faults: Arc::clone(&faults) }) as Arc<_>;
-        let pool = HostPool::new_through(&setting.in_file(), &wrap).unwrap();
+        let faults = Faults::default();
+        let pool = HostPool::new_through(&setting.in_file(), &|disk| faults.wrap(disk)).unwrap();
         pair::fill(&pool);
         // Rows in the queue of writes would not be read from the disk.
         pool.flush().unwrap();
@@ -120,7 +118,7 @@ fn a_transfer_that_failed_is_repeated() {
         for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
             for skip in [0, 5] {
                 let owned = batch(step * 2 + skip, layer);
-                pair.faults.inject(Direction::Read, fault, skip, 1);
+                pair.faults.set_nth(fault, Direction::Read, skip);
                 let (engine, plan) = &mut pair.file;
                 expect(engine.step(&owned.batch(), plan, layer, None), parts);
                 // The plan is known, and no later plan is transferred before it.
@@ -128,9 +126,10 @@ fn a_transfer_that_failed_is_repeated() {
                 let later = batch(step * 2 + skip + 1, layer);
                 let refused = engine.step(&later.batch(), &mut next, layer, None);
                 expect(refused, &["lacks the rows of plan"]);
-                pair.faults.inject(Direction::Read, fault, 2, 1);
+                pair.faults.set_nth(fault, Direction::Read, 2);
                 expect(engine.transfer(plan, layer, None), parts);
-                pair.faults.release();
+                assert_eq!(pair.faults.hits(), 2);
+                pair.faults.clear();
                 engine.transfer(plan, layer, None).unwrap();
                 let (engine, plan) = &mut pair.memory;
                 engine.step(&owned.batch(), plan, layer, None).unwrap();
@@ -142,7 +141,6 @@ fn a_transfer_that_failed_is_repeated() {
                 pair.check();
             }
         }
-        assert!(pair.faults.hits() >= 12);
         pair.step(40, layer);
     });
 }
@@ -154,10 +152,10 @@ fn a_plan_that_was_not_transferred_is_discarded() {
         pair.step(0, layer);
         for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
             let owned = batch(step, layer);
-            pair.faults.inject(Direction::Read, fault, 1, 1);
+            pair.faults.set_nth(fault, Direction::Read, 1);
             let (engine, plan) = &mut pair.file;
             expect(engine.step(&owned.batch(), plan, layer, None), parts);
-            pair.faults.release();
+            pair.faults.clear();
             let (engine, plan) = &mut pair.memory;
             engine.plan(&owned.batch(), plan).unwrap();
             pair.both(|engine, plan| engine.discard(plan).unwrap());
@@ -185,7 +183,7 @@ fn a_plan_that_was_not_transferred_is_discarded() {
 fn a_short_read_is_no_fault() {
     everywhere(|setting, layer| {
         let mut pair = Pair::new(setting);
-        pair.faults.inject(Direction::Read, Fault::Short, 0, usize::MAX);
+        pair.faults.set_all(Fault::Short(512), Direction::Read);
         for step in 0..3 {
             pair.step(step, layer);
         }
@@ -201,14 +199,14 @@ fn a_disk_that_hangs_is_named_and_waited_for() {
             let mut pair = Pair::new(&setting);
             pair.step(0, layer);
             let owned = batch(1, layer);
-            pair.faults.inject(Direction::Read, Fault::Hang, 1, 2);
+            pair.faults.set_all(Fault::Slow, Direction::Read);
             let (engine, plan) = &mut pair.file;
             let start = Instant::now();
             expect(engine.step(&owned.batch(), plan, layer, None), &["timed out"]);
             // Nothing else is read into memory that the disk may still write.
             expect(engine.transfer(plan, layer, None), &["earlier transfer", "timed out"]);
             assert!(start.elapsed() < 20 * SOON, "{:?}", start.elapsed());
-            pair.faults.release();
+            pair.faults.clear();
             engine.transfer(plan, layer, None).unwrap();
             let (engine, plan) = &mut pair.memory;
             engine.step(&owned.batch(), plan, layer, None).unwrap();
@@ -219,7 +217,7 @@ fn a_disk_that_hangs_is_named_and_waited_for() {
             });
             pair.check();
             // An engine may be dropped meanwhile.
-            pair.faults.inject(Direction::Read, Fault::Hang, 0, 1);
+            pair.faults.set_all(Fault::Slow, Direction::Read);
             let owned = batch(2, layer);
             let (engine, plan) = &mut pair.file;
             expect(engine.step(&owned.batch(), plan, layer, None), &["timed out"]);
@@ -236,10 +234,10 @@ fn a_load_that_failed_is_forgotten_and_repeated() {
         let indexer = pair::OF_LAYER[layer];
         let (seq_len, block_table) = (ROWS as i32, &[][..]);
         let load = Load { indexer, state: 1, generation: 1, seq_len, ids: &ids, block_table };
-        pair.faults.inject(Direction::Read, Fault::Errno(EIO), 1, 1);
+        pair.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
         let (engine, plan) = &mut pair.file;
         expect(engine.load(&load, plan), &["row ", "Input/output error"]);
-        pair.faults.release();
+        pair.faults.clear();
         engine.load(&load, plan).unwrap();
         let (engine, plan) = &mut pair.memory;
         engine.load(&load, plan).unwrap();
@@ -281,9 +279,11 @@ fn a_write_that_failed_is_told_and_tried_again() {
     for errno in [EIO, ENOSPC] {
         everywhere(|setting, layer| {
             let file = PoolFile { queue_bytes: 1 << 16, ..setting.file.clone() };
-            let mut pair = Pair::new(&Setting { file, ..setting.clone() });
+            let mut setting = setting.clone();
+            setting.file = file;
+            let mut pair = Pair::new(&setting);
             pair.step(0, layer);
-            pair.faults.inject(Direction::Write, Fault::Errno(errno), 0, usize::MAX);
+            pair.faults.set_all(Fault::Errno(errno), Direction::Write);
             // More rows than the queue of writes holds.
             let mut told = Vec::new();
             for (first, layer) in places.clone() {
@@ -297,7 +297,7 @@ fn a_write_that_failed_is_told_and_tried_again() {
             }
             assert!(!told.is_empty());
             expect(pair.file.0.pool().flush(), &["row ", "at byte "]);
-            pair.faults.release();
+            pair.faults.clear();
             // What was refused is appended again, and what was taken is not lost.
             for (first, layer) in told {
                 pair.both(|engine, _| append(engine, first, layer).unwrap());

@@ -3,5 +3,4 @@
 
 mod calls;
 mod faults;
-mod faulty;
 mod pair;

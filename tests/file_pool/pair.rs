@@ -1,6 +1,6 @@
 //! An engine over a pool in memory and one over a pool in a file, with the same rows.
 
-use std::path::PathBuf;
+use std::rc::Rc;
 
 use avsg::Result;
 use avsg::device::params::Params;
@@ -9,6 +9,7 @@ use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
+use avsg_testkit::scratch::Scratch;
 use avsg_testkit::{fixture, memory};
 
 /// Rows of each layer.
@@ -26,12 +27,16 @@ pub struct Setting {
     pub page: u32,
     pub cores: usize,
     pub file: PoolFile,
+    /// The folder of the file.
+    _folder: Rc<Scratch>,
 }
 
 impl Setting {
     /// Returns a setting with a private file.
     pub fn new(segments: &'static [[usize; 2]]) -> Self {
-        Self { segments, page: 0, cores: 2, file: PoolFile::new(folder()) }
+        let folder = Rc::new(Scratch::new());
+        let file = PoolFile::new(folder.path());
+        Self { segments, page: 0, cores: 2, file, _folder: folder }
     }
 
     pub fn format(&self) -> RowFormat {
@@ -56,11 +61,6 @@ impl Setting {
     pub fn in_file(&self) -> PoolConfig {
         PoolConfig { file: Some(self.file.clone()), indexers: indexers(), ..self.in_memory() }
     }
-}
-
-/// Returns a folder whose file system has O_DIRECT.
-pub fn folder() -> PathBuf {
-    env!("CARGO_TARGET_TMPDIR").into()
 }
 
 pub fn indexers() -> Indexers {

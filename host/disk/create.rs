@@ -1,0 +1,182 @@
+//! Making the store of a new file or of one that was kept.
+
+use std::sync::Arc;
+
+use super::aligned::{ALIGNMENT, Aligned};
+use super::bits::Bits;
+use super::commit::{self, Commits, Places};
+use super::config::PoolFile;
+use super::header::{self, Header};
+use super::info::{Counters, DiskInfo};
+use super::layout::{Layout, Shape};
+use super::open::{self, Opened, random};
+use super::records::Records;
+use super::store::{DEPTH, Store, Wrap};
+use super::write_queue::{self, WriteQueue};
+use crate::fork::Birth;
+use crate::{Result, ensure};
+
+impl Store {
+    /// Makes the file at its full size. An error leaves nothing behind.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, the path names something that exists and is no block device, the file
+    /// system lacks space (the error has the missing bytes) or refuses O_DIRECT, or a system call fails.
+    pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
+        let opened = Opened::create(file)?;
+        if file.keep || opened.device {
+            opened.lock(&file.path)?;
+        }
+        let number = random();
+        let (layout, places) = Self::lay_out(shape, file, opened.block)?;
+        opened.reserve(&file.path, layout.end())?;
+        let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
+        let records = Self::records(file, layout, number, &opened, wrap)?;
+        if opened.device {
+            let read = records.read(0, block.bytes_mut());
+            read.map_err(|failure| records.failed(&failure))?;
+            ensure!(!header::is_header(block.bytes()), "pool file" is file.path.display(), but
+                "this device holds a pool that was kept, and nothing is overwritten";
+                "open it, or clear its first 16 KiB");
+        }
+        let mut commits = None;
+        if let Some(places) = places {
+            commits = Some(Commits::create(places, &records)?);
+            let header = Header {
+                shape: shape.clone(),
+                checksums: file.checksums,
+                block: opened.block,
+                number,
+            };
+            header.encode(&mut block)?;
+            let written = records.write(0, block.bytes());
+            written.map_err(|failure| records.failed(&failure))?;
+            commit::sync(&records)?;
+            opened.sync_folder(&file.path)?;
+        }
+        let store = Self::assemble(shape, file, records, commits)?;
+        opened.finish();
+        Ok(store)
+    }
+
+    /// Opens a file that was kept, and makes this process its only writer.
+    ///
+    /// # Errors
+    /// If the file is no pool file of this version, is damaged or too short, has another geometry, another
+    /// process or pool has it open, or a system call fails.
+    pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
+        let opened = Opened::existing(file)?;
+        opened.lock(&file.path)?;
+        let header = Self::header(&opened, file)?;
+        header.check(shape, file.checksums)?;
+        ensure!(file.buffered || header.block.is_multiple_of(opened.block), "block of the pool file" is
+            header.block, but "this device reads blocks of {}", opened.block;
+            "set buffered, or move the file back to a device like the one that it was made on");
+        let (layout, places) = Self::lay_out(shape, file, header.block)?;
+        opened.check_len(&file.path, layout.end())?;
+        let records = Self::records(file, layout, header.number, &opened, wrap)?;
+        let commits = places.map(|places| Commits::open(places, &records)).transpose()?;
+        let store = Self::assemble(shape, file, records, commits)?;
+        opened.finish();
+        Ok(store)
+    }
+
+    /// Returns the bytes of memory that a store of this shape allocates: its queue of writes, and bits of
+    /// its rows.
+    ///
+    /// # Errors
+    /// If the geometry is invalid.
+    pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
+        let (layout, _) = Self::lay_out(shape, file, ALIGNMENT)?;
+        let record = layout.max_record_bytes();
+        let (count, spare) = write_queue::capacity(record, layout.layers(), file.queue_bytes);
+        let rows = Bits::words_for(layout.row_count()) * if file.keep { 16 } else { 8 };
+        let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
+        Ok((count + spare) * record + rows + records)
+    }
+
+    /// Returns the shape that a kept file was made with.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or its header is not one of this version.
+    pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
+        let opened = Opened::existing(&PoolFile { buffered: true, ..file.clone() })?;
+        Ok(Self::header(&opened, file)?.shape)
+    }
+
+    /// Returns the layout that [`Self::create`] gives a store of this shape.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, or the path cannot be looked at.
+    pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
+        Ok(Self::lay_out(shape, file, open::block_of(file)?)?.0)
+    }
+
+    /// Returns the layout of a file, and where the commits of a kept one are.
+    fn lay_out(shape: &Shape, file: &PoolFile, block: usize) -> Result<(Layout, Option<Places>)> {
+        let layout = Layout::new(shape, file.checksums, block, 0)?;
+        if !file.keep {
+            return Ok((layout, None));
+        }
+        let places = Places::new(header::BYTES, block, layout.row_count());
+        Ok((Layout::new(shape, file.checksums, block, places.end())?, Some(places)))
+    }
+
+    fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
+        opened.check_len(&file.path, header::BYTES as u64)?;
+        let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
+        opened.read(&file.path, block.bytes_mut())?;
+        Header::decode(block.bytes())
+    }
+
+    fn records(
+        file: &PoolFile,
+        layout: Layout,
+        number: u64,
+        opened: &Opened,
+        wrap: Wrap<'_>,
+    ) -> Result<Arc<Records>> {
+        Ok(Arc::new(Records {
+            disk: wrap(Arc::new(opened.disk(&file.path)?)),
+            path: file.path.clone(),
+            memory_alignment: opened.memory_alignment,
+            keep: file.keep,
+            io_uring: file.io_uring,
+            timeout: file.timeout,
+            number,
+            written: Bits::new("bits of written rows", layout.row_count())?,
+            queued: Bits::new("bits of queued records", layout.indexers() * layout.rows())?,
+            counters: Counters::default(),
+            birth: Birth::now(),
+            layout,
+        }))
+    }
+
+    fn assemble(
+        shape: &Shape,
+        file: &PoolFile,
+        records: Arc<Records>,
+        commits: Option<Commits>,
+    ) -> Result<Self> {
+        let (queue, io_uring) = Self::operations(&records, DEPTH)?;
+        let queue = WriteQueue::new(&records, queue, file.queue_bytes, commits)?;
+        let layout = &records.layout;
+        let info = DiskInfo {
+            path: file.path.display().to_string(),
+            keep: file.keep,
+            direct: !file.buffered,
+            io_uring,
+            checksums: file.checksums,
+            block: layout.block(),
+            memory_alignment: records.memory_alignment,
+            file_bytes: layout.end(),
+            record_bytes: layout.max_record_bytes(),
+            record_layers: layout.max_group_layers(),
+            padding: layout.padding(),
+            queue_bytes: queue.memory_bytes(),
+            queue_records: queue.capacity(),
+        };
+        let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
+        Ok(Self::of_parts(records, info, segments, queue))
+    }
+}

@@ -1,0 +1,48 @@
+//! Folders of tests that need a file system with O_DIRECT, which /tmp often has not.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder beside the running test program, which is removed with what is in it.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes an empty folder.
+    pub fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let program = std::env::current_exe().expect("path of the program");
+        let beside = program.parent().expect("folder of the program");
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = beside.join(format!("scratch-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder beside the program");
+        Self(folder)
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns the path of a file in the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Returns the number of files in the folder.
+    pub fn count(&self) -> usize {
+        std::fs::read_dir(&self.0).expect("the folder").count()
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,211 @@
+//! A machine that loses its power: of what was written since the last `fdatasync`, any sectors are in the
+//! file and others are not.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use avsg::disk::{Direction, Disk, Operation, PoolFile, Queue};
+use avsg::pool::HostPool;
+use avsg_testkit::scratch::Scratch;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::tier;
+
+use super::config;
+
+const LAYERS: usize = 3;
+const ROWS: usize = 24;
+const BYTES: usize = 700;
+const SECTOR: usize = 512;
+
+/// A disk with a cache that is lost.
+struct Volatile {
+    disk: Arc<dyn Disk>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Writes since the last sync, as offsets and bytes.
+    cache: Vec<(u64, Vec<u8>)>,
+    /// Operations until the power is gone.
+    left: usize,
+}
+
+impl Volatile {
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = bytes.as_ptr().cast_mut();
+        let pieces = [avsg::disk::Piece { at, len: bytes.len() }];
+        // SAFETY: a write reads the bytes only.
+        let moved = unsafe {
+            self.disk.run(&Operation { direction: Direction::Write, offset, pieces: &pieces })
+        }?;
+        assert_eq!(moved, bytes.len());
+        Ok(())
+    }
+
+    /// Ends the power: each sector of the cache is written or not.
+    fn lose(&self, random: &mut SplitMix64) {
+        let kept = random.below(5);
+        for (offset, bytes) in std::mem::take(&mut self.state.lock().unwrap().cache) {
+            for (sector, bytes) in bytes.chunks(SECTOR).enumerate() {
+                if random.below(4) < kept {
+                    self.write(offset + (sector * SECTOR) as u64, bytes).unwrap();
+                }
+            }
+        }
+    }
+}
+
+impl Disk for Volatile {
+    unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        if state.left == 0 {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        state.left -= 1;
+        let [piece] = operation.pieces else { panic!("one piece without a queue") };
+        if operation.direction == Direction::Write {
+            // SAFETY: the piece is valid for reads (`Disk::run`).
+            let bytes = unsafe { std::slice::from_raw_parts(piece.at, piece.len) };
+            state.cache.push((operation.offset, bytes.to_vec()));
+            return Ok(piece.len);
+        }
+        // SAFETY: the caller guarantees it.
+        let moved = unsafe { self.disk.run(operation) }?;
+        for (offset, bytes) in &state.cache {
+            let end = operation.offset + moved as u64;
+            let (from, to) = (operation.offset.max(*offset), end.min(offset + bytes.len() as u64));
+            if from < to {
+                let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+                let at = piece.at.wrapping_add((from - operation.offset) as usize);
+                // SAFETY: the range is inside the piece, which is valid for writes (`Disk::run`).
+                unsafe { at.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+            }
+        }
+        Ok(moved)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap();
+        if state.left == 0 {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        state.left -= 1;
+        std::mem::take(&mut state.cache)
+            .iter()
+            .try_for_each(|(offset, bytes)| self.write(*offset, bytes))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.disk.len()
+    }
+
+    fn unlock(&self) {
+        self.disk.unlock();
+    }
+
+    fn queue(&self, _: u32) -> io::Result<Box<dyn Queue>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Returns the bytes of a version of a row, which begin with the version.
+fn bytes_of(layer: usize, row: usize, version: u64) -> Vec<u8> {
+    let mut random = SplitMix64::new(version * 1009 + (layer * ROWS + row) as u64);
+    let words = std::iter::once(version).chain(std::iter::repeat_with(move || random.word()));
+    words.flat_map(u64::to_le_bytes).take(BYTES).collect()
+}
+
+/// What a row may be after a crash.
+#[derive(Clone, Default)]
+struct Row {
+    /// The version of the last flush; `None` if the row is reported.
+    flushed: Option<u64>,
+    later: Vec<u64>,
+}
+
+/// Reads all rows after a crash, and makes what is found the flushed rows. Returns how many are whole.
+fn check(pool: &HostPool, rows: &mut [Row]) -> usize {
+    for (at, known) in rows.iter_mut().enumerate() {
+        let (layer, row) = (at / ROWS, at % ROWS);
+        let mut read = [0; BYTES];
+        let found = pool.read_row(layer, row, &mut read).ok().map(|()| {
+            let version = u64::from_le_bytes(*read.first_chunk().unwrap());
+            assert!(
+                read[..] == bytes_of(layer, row, version),
+                "a mix of versions, layer {layer}, row {row}"
+            );
+            version
+        });
+        match found {
+            Some(version) => assert!(known.flushed == found || known.later.contains(&version)),
+            None => assert!(
+                known.flushed.is_none() || !known.later.is_empty(),
+                "layer {layer}, row {row} is lost"
+            ),
+        }
+        *known = Row { flushed: found, later: vec![] };
+    }
+    rows.iter().filter(|row| row.flushed.is_some()).count()
+}
+
+#[test]
+fn after_a_loss_of_power_each_row_is_whole_or_reported() {
+    let crashes = if tier::thorough() { 2000 } else { 150 };
+    for checksums in [true, false] {
+        let folder = Scratch::new();
+        let file = PoolFile {
+            keep: true,
+            buffered: true,
+            checksums,
+            queue_bytes: 0,
+            ..PoolFile::new(folder.file("rows"))
+        };
+        let config = config(LAYERS, ROWS, &[BYTES], file);
+        drop(HostPool::new(&config).unwrap());
+        let (mut random, mut version, mut whole) = (SplitMix64::new(28), 0, 0);
+        let mut rows = vec![Row::default(); LAYERS * ROWS];
+        for _ in 0..crashes {
+            let volatile = Mutex::new(None);
+            let pool = HostPool::open_through(&config, &|disk| {
+                let state = Mutex::new(State { cache: vec![], left: 10 });
+                let disk = Arc::new(Volatile { disk, state });
+                *volatile.lock().unwrap() = Some(Arc::clone(&disk));
+                disk
+            });
+            let (pool, volatile) = (pool.unwrap(), volatile.into_inner().unwrap().unwrap());
+            volatile.state.lock().unwrap().left = random.below(120);
+            loop {
+                if random.below(20) == 0 {
+                    if pool.flush().is_err() {
+                        break;
+                    }
+                    let later = rows.iter_mut().filter(|row| !row.later.is_empty());
+                    later.for_each(|row| *row = Row { flushed: row.later.pop(), later: vec![] });
+                    continue;
+                }
+                // All layers of a record, or one of them, as engines and loads write.
+                let (row, one) = (random.below(ROWS), random.below(3 * LAYERS));
+                version += 1;
+                let written =
+                    (0..LAYERS).filter(|&layer| one >= LAYERS || layer == one).all(|layer| {
+                        rows[layer * ROWS + row].later.push(version);
+                        pool.write_row(layer, row, &bytes_of(layer, row, version)).is_ok()
+                    });
+                if !written {
+                    break;
+                }
+            }
+            volatile.lose(&mut random);
+            drop(pool);
+            let pool = HostPool::open(&config).unwrap();
+            whole += check(&pool, &mut rows);
+        }
+        let all = crashes * LAYERS * ROWS;
+        println!(
+            "{}: {crashes} crashes, {whole} of {all} rows whole, checksums {checksums}",
+            tier::name()
+        );
+        assert!(whole > all / 10, "{whole} of {all} rows are whole");
+    }
+}

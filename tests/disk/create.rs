@@ -1,0 +1,84 @@
+//! Creation takes the whole space or leaves nothing, and overwrites nothing.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use avsg::disk::PoolFile;
+use avsg::pool::{HostPool, Pages, PoolConfig};
+use avsg_testkit::scratch::Scratch;
+
+use super::{config, error_text};
+
+#[test]
+fn a_kept_file_is_private_and_has_its_whole_size() {
+    let folder = Scratch::new();
+    let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
+    let pool = HostPool::new(&config(2, 1000, &[1152], file.clone())).unwrap();
+    let metadata = fs::metadata(&file.path).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    assert_eq!(metadata.len(), pool.disk_info().unwrap().file_bytes);
+    assert!(metadata.blocks() * 512 >= metadata.len(), "the space is taken");
+    drop(pool);
+    let text = error_text(HostPool::new(&config(2, 1000, &[1152], file)));
+    assert!(text.contains("nothing is overwritten"), "{text}");
+}
+
+#[test]
+fn a_path_in_use_a_link_and_a_missing_folder_are_refused() {
+    let folder = Scratch::new();
+    let target = folder.file("target");
+    fs::write(&target, "text").unwrap();
+    symlink(&target, folder.file("link")).unwrap();
+    symlink(folder.path(), folder.file("folder")).unwrap();
+    let make =
+        |path, keep| HostPool::new(&config(1, 8, &[64], PoolFile { keep, ..PoolFile::new(path) }));
+    for keep in [false, true] {
+        let text = error_text(make(target.clone(), keep));
+        assert!(text.contains("it exists and nothing is overwritten"), "{text}");
+        let text = error_text(make(folder.file("link"), keep));
+        assert!(text.contains("in place of a link"), "{text}");
+        let text = error_text(make(folder.file("folder"), keep));
+        assert!(text.contains("in place of a link"), "{text}");
+        let text = error_text(make(folder.file("missing").join("rows"), keep));
+        assert!(text.contains("a folder or a path in a folder that exists"), "{text}");
+    }
+    let text = error_text(make(folder.path().to_owned(), true));
+    assert!(text.contains("name the file that is to be kept"), "{text}");
+    assert_eq!(fs::read_to_string(&target).unwrap(), "text");
+    drop(make(folder.file("private"), false).unwrap());
+    assert_eq!(folder.count(), 3, "the target and two links");
+}
+
+#[test]
+fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
+    let folder = Scratch::new();
+    let rows = 1usize << 36;
+    for keep in [false, true] {
+        let path = if keep { folder.file("rows") } else { folder.path().to_owned() };
+        let file = PoolFile { keep, ..PoolFile::new(path) };
+        // Bits per row of a pool of this size would be memory, so the space is asked for first.
+        let text = error_text(HostPool::new(&config(1, rows, &[4000], file)));
+        assert!(text.contains("fallocate for") && text.contains("lacks"), "{text}");
+        let missing = text.split("lacks ").nth(1).unwrap().split(' ').next().unwrap();
+        let bytes = rows as u64 * 4096;
+        assert!((bytes - (1 << 44)..bytes).contains(&missing.parse().unwrap()), "{text}");
+        assert_eq!(folder.count(), 0);
+    }
+}
+
+#[test]
+fn what_a_file_cannot_be_is_refused() {
+    let folder = Scratch::new();
+    let fits = config(1, 8, &[64], PoolFile::new(folder.path()));
+    let text = error_text(HostPool::new(&PoolConfig { pages: Pages::Huge1G, ..fits.clone() }));
+    assert!(text.contains("the rows of this pool are in a file"), "{text}");
+    let text = error_text(HostPool::new(&PoolConfig { rows: 0, ..fits.clone() }));
+    assert!(text.contains("rows is 0"), "{text}");
+    let text = error_text(HostPool::new(&PoolConfig { rows: usize::MAX / 2, ..fits.clone() }));
+    assert!(text.contains("pool geometry"), "{text}");
+    let text = error_text(HostPool::open(&fits));
+    assert!(text.contains("keep is false"), "{text}");
+    let none = PoolConfig { file: None, ..fits };
+    assert!(error_text(HostPool::open(&none)).contains("pool file is not set"));
+    assert_eq!(folder.count(), 0);
+}

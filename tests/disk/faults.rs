@@ -1,0 +1,225 @@
+//! Each fault of a disk is an error that names the row, its offset and the errno, and what follows is right.
+
+use std::time::{Duration, Instant};
+
+use avsg::disk::{Direction, PoolFile};
+use avsg::pool::HostPool;
+use avsg_testkit::faulty_disk::{Fault, Faults};
+use avsg_testkit::scratch::Scratch;
+
+use super::{Records, bytes_of, check_by_reader, config, error_text};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const ENOSPC: i32 = 28;
+const LAYERS: usize = 3;
+const ROWS: usize = 64;
+/// Three rows of 600 bytes with checksums.
+const RECORD: u64 = 2048;
+
+fn pool(folder: &Scratch, faults: &Faults, io_uring: bool) -> HostPool {
+    pool_in(PoolFile { io_uring, ..PoolFile::new(folder.path()) }, faults)
+}
+
+fn pool_in(file: PoolFile, faults: &Faults) -> HostPool {
+    let file = PoolFile { timeout: Duration::from_millis(100), queue_bytes: 0, ..file };
+    let pool =
+        HostPool::new_through(&config(LAYERS, ROWS, &[600], file), &|disk| faults.wrap(disk))
+            .unwrap();
+    patiently(|| write(&pool, 0..ROWS, 0));
+    patiently(|| pool.flush());
+    pool
+}
+
+/// Repeats a call that a busy machine makes run out of time.
+fn patiently(mut call: impl FnMut() -> avsg::Result<()>) {
+    while let Err(error) = call() {
+        assert!(error.to_string().contains("none completed"), "{error}");
+    }
+}
+
+fn write(pool: &HostPool, rows: std::ops::Range<usize>, version: usize) -> avsg::Result<()> {
+    for row in rows {
+        for layer in 0..LAYERS {
+            pool.write_row(layer, row, &bytes_of(layer, row, version, 600))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn short_and_interrupted_operations_are_continued() {
+    let folder = Scratch::new();
+    for io_uring in [true, false] {
+        let faults = Faults::default();
+        // Direct operations cannot move parts of a block.
+        let file = PoolFile { io_uring, buffered: true, ..PoolFile::new(folder.path()) };
+        let pool = pool_in(file, &faults);
+        for (version, fault) in
+            [Fault::Short(512), Fault::Short(1100), Fault::Errno(EINTR), Fault::Errno(EAGAIN)]
+                .into_iter()
+                .enumerate()
+        {
+            faults.set(fault, Direction::Write, 0..u64::MAX, 40);
+            write(&pool, 0..ROWS, version + 1).unwrap();
+            pool.flush().unwrap();
+            faults.set(fault, Direction::Read, 0..u64::MAX, 40);
+            check_by_reader(pool.store().unwrap(), |_, _| version + 1);
+            faults.set(fault, Direction::Read, 0..u64::MAX, 3);
+            let mut read = [0; 600];
+            pool.read_row(1, 9, &mut read).unwrap();
+            assert!(read[..] == bytes_of(1, 9, version + 1, 600));
+        }
+    }
+}
+
+#[test]
+fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
+    let folder = Scratch::new();
+    for io_uring in [true, false] {
+        let faults = Faults::default();
+        let pool = pool(&folder, &faults, io_uring);
+        let mut records = Records::new(pool.store().unwrap(), ROWS);
+        let rows = [40, 3, 17, 18, 60];
+        for (fault, words) in
+            [(Fault::Errno(EIO), "Input/output error"), (Fault::End, "unexpected end of file")]
+        {
+            faults.set(fault, Direction::Read, 17 * RECORD..18 * RECORD, usize::MAX);
+            let (result, done) = records.read(0, &rows);
+            let text = error_text(result);
+            assert!(
+                text.contains(&format!("row 17 of layers 0 to 2 at byte {} of", 17 * RECORD)),
+                "{text}"
+            );
+            assert!(text.contains(words), "{text}");
+            // Rows 17 and 18 are neighbours and share a read.
+            assert_eq!(done, [true, true, false, false, true]);
+            for n in [0, 1, 4] {
+                assert!(records.row(n, 2, rows[n]).unwrap() == bytes_of(2, rows[n], 0, 600));
+            }
+            let text = error_text(pool.read_row(2, 17, &mut [0; 600]));
+            assert!(text.contains("row 17 of layers 0 to 2") && text.contains(words), "{text}");
+            faults.clear();
+            let (result, done) = records.read(0, &rows);
+            result.unwrap();
+            assert_eq!(done, [true; 5]);
+        }
+    }
+}
+
+#[test]
+fn a_failed_write_is_reported_kept_and_tried_again() {
+    let folder = Scratch::new();
+    for io_uring in [true, false] {
+        let faults = Faults::default();
+        let pool = pool(&folder, &faults, io_uring);
+        faults.set(Fault::Errno(ENOSPC), Direction::Write, 5 * RECORD..6 * RECORD, usize::MAX);
+        let written = write(&pool, 0..8, 1);
+        let text = error_text(written.and_then(|()| pool.flush()));
+        assert!(text.contains(&format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD)), "{text}");
+        assert!(text.contains("No space left") && text.contains("free space"), "{text}");
+        assert!(error_text(pool.flush()).contains("row 5"));
+        let mut read = [0; 600];
+        pool.read_row(1, 5, &mut read).unwrap();
+        assert!(read[..] == bytes_of(1, 5, 1, 600), "the row is read from memory");
+        faults.clear();
+        // The call reports what happened before the fault ended, or nothing did.
+        let _ = pool.flush();
+        write(&pool, 0..8, 2).unwrap();
+        pool.flush().unwrap();
+        check_by_reader(pool.store().unwrap(), |_, row| if row < 8 { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_failed_read_of_shared_blocks_loses_no_row() {
+    let folder = Scratch::new();
+    let faults = Faults::default();
+    let pool = pool(&folder, &faults, true);
+    faults.set(Fault::Errno(EIO), Direction::Read, 2 * RECORD..3 * RECORD, usize::MAX);
+    // One layer of each record, whose blocks hold parts of the others.
+    for row in 0..4 {
+        pool.write_row(1, row, &bytes_of(1, row, 1, 600)).unwrap();
+    }
+    let text = error_text(pool.flush());
+    assert!(text.starts_with("read for row 2 of layers 0 to 2"), "{text}");
+    faults.clear();
+    pool.flush().unwrap();
+    check_by_reader(pool.store().unwrap(), |layer, row| usize::from(layer == 1 && row < 4));
+}
+
+#[test]
+fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
+    let folder = Scratch::new();
+    let faults = Faults::default();
+    let timeout = Duration::from_millis(100);
+    let pool = pool_in(PoolFile { timeout, ..PoolFile::new(folder.path()) }, &faults);
+    let mut records = Records::new(pool.store().unwrap(), ROWS);
+    faults.set_all(Fault::Slow, Direction::Read);
+    let start = Instant::now();
+    let text = error_text(records.read(0, &[1, 5, 9]).0);
+    assert!(text.contains("3 operations") && text.contains("none completed in 100ms"), "{text}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert_eq!(records.reader.under_way(), 3);
+    let text = error_text(records.read(0, &[1]).0);
+    assert!(text.contains("reads under way is 3"), "{text}");
+    assert!(!records.reader.settle(Duration::from_millis(5)));
+    faults.clear();
+    assert!(records.reader.settle(Duration::from_secs(10)));
+    patiently(|| settled(&mut records, &[1, 5, 9]));
+
+    // Appends wait for room, not longer than the limit.
+    faults.set_all(Fault::Slow, Direction::Write);
+    let text = error_text(write(&pool, 0..ROWS, 1));
+    assert!(text.contains("none completed in 100ms"), "{text}");
+    let mut read = [0; 600];
+    pool.read_row(0, 0, &mut read).unwrap();
+    assert!(read[..] == bytes_of(0, 0, 1, 600), "the row is read from memory");
+    records.read(0, &[0, 1, 63]).0.unwrap();
+    assert!(
+        records.row(0, 0, 0).unwrap() == bytes_of(0, 0, 1, 600),
+        "the record is read from memory"
+    );
+    assert!(error_text(pool.flush()).contains("none completed"));
+    faults.clear();
+    patiently(|| write(&pool, 0..ROWS, 2));
+    patiently(|| pool.flush());
+    let all: Vec<_> = (0..ROWS).collect();
+    patiently(|| settled(&mut records, &all));
+    for row in all {
+        assert!(records.row(row, 1, row).unwrap() == bytes_of(1, row, 2, 600));
+    }
+}
+
+/// Reads records, after the reads of an earlier list have ended.
+fn settled(records: &mut Records, rows: &[usize]) -> avsg::Result<()> {
+    assert!(records.reader.settle(Duration::from_mins(1)));
+    records.read(0, rows).0
+}
+
+#[test]
+fn without_io_uring_rows_are_read_by_preadv() {
+    let folder = Scratch::new();
+    let faults = Faults::default();
+    faults.refuse_queues();
+    let pool = pool(&folder, &faults, true);
+    assert!(!pool.disk_info().unwrap().io_uring);
+    assert!(!Records::new(pool.store().unwrap(), 1).reader.io_uring());
+    check_by_reader(pool.store().unwrap(), |_, _| 0);
+}
+
+#[test]
+fn neighbours_share_a_read() {
+    let folder = Scratch::new();
+    let pool = pool(&folder, &Faults::default(), true);
+    let mut records = Records::new(pool.store().unwrap(), ROWS);
+    let before = pool.disk_stats().unwrap();
+    records.read(0, &[9, 30, 8, 10, 31, 50]).0.unwrap();
+    let after = pool.disk_stats().unwrap();
+    assert_eq!((after.reads - before.reads, after.records_read - before.records_read), (3, 6));
+    assert_eq!(after.read_bytes - before.read_bytes, 6 * RECORD);
+    for (n, row) in [9, 30, 8, 10, 31, 50].into_iter().enumerate() {
+        assert!(records.row(n, 1, row).unwrap() == bytes_of(1, row, 0, 600));
+    }
+}

@@ -1,0 +1,249 @@
+//! A kept file is opened by what made it and by nothing else, and its damage is reported.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use avsg::disk::PoolFile;
+use avsg::indexers::Indexers;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg_testkit::faulty_disk::Faults;
+use avsg_testkit::scratch::Scratch;
+
+use super::{bytes_of, check_by_reader, config, error_text};
+
+const LAYERS: usize = 2;
+const ROWS: usize = 50;
+/// Two rows of 500 bytes with checksums.
+const RECORD: u64 = 1024;
+/// Where the roots of the commits are.
+const ROOTS: [u64; 2] = [16384, 16384 + 4096];
+/// Where the records begin: behind the header, two roots and two places of one page.
+const START: u64 = 16384 + 4 * 4096;
+
+fn kept(folder: &Scratch) -> PoolConfig {
+    let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
+    config(LAYERS, ROWS, &[400, 100], file)
+}
+
+fn write(pool: &HostPool, rows: std::ops::Range<usize>, version: usize) {
+    for row in rows {
+        for layer in 0..LAYERS {
+            pool.write_row(layer, row, &bytes_of(layer, row, version, 500)).unwrap();
+        }
+    }
+}
+
+/// Changes one byte of a file.
+fn damage(path: &Path, at: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x40], at).unwrap();
+}
+
+#[test]
+fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
+    let folder = Scratch::new();
+    let config = kept(&folder);
+    let pool = HostPool::new(&config).unwrap();
+    write(&pool, 0..40, 0);
+    pool.flush().unwrap();
+    write(&pool, 10..20, 1);
+    pool.flush().unwrap();
+    pool.flush().unwrap();
+    write(&pool, 40..45, 0);
+    assert!(error_text(HostPool::open(&config)).contains("takes one writer"));
+    drop(pool);
+
+    let pool = HostPool::open(&config).unwrap();
+    let mut read = [0; 500];
+    for row in 0..ROWS {
+        for layer in 0..LAYERS {
+            let result = pool.read_row(layer, row, &mut read);
+            if row < 40 {
+                result.unwrap();
+                let version = usize::from((10..20).contains(&row));
+                assert!(read[..] == bytes_of(layer, row, version, 500));
+            } else {
+                assert!(error_text(result).contains(&format!("row is {row} of layer {layer}")));
+            }
+        }
+    }
+    write(&pool, 0..ROWS, 3);
+    pool.flush().unwrap();
+    drop(pool);
+    let stored = PoolConfig::stored_in(config.file.as_ref().unwrap()).unwrap();
+    let buffered = PoolFile { buffered: true, ..config.file.clone().unwrap() };
+    let pool = HostPool::open(&PoolConfig { file: Some(buffered), ..stored }).unwrap();
+    check_by_reader(pool.store().unwrap(), |_, _| 3);
+}
+
+#[test]
+fn another_geometry_is_refused_by_name() {
+    let folder = Scratch::new();
+    let made = kept(&folder);
+    drop(HostPool::new(&made).unwrap());
+    let file = made.file.clone().unwrap();
+    let other = |layers, rows, segments: &[usize]| config(layers, rows, segments, file.clone());
+    for (config, words) in [
+        (other(3, ROWS, &[400, 100]), "layers is 3, but the pool file was made with 2"),
+        (other(LAYERS, 51, &[400, 100]), "rows is 51, but the pool file was made with 50"),
+        (other(LAYERS, ROWS, &[500]), "segments is 1, but the pool file was made with 2"),
+        (
+            other(LAYERS, ROWS, &[100, 400]),
+            "segment bytes is 100, but the pool file was made with 400",
+        ),
+        (
+            PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() },
+            "indexer of a layer is 1, but the pool file was made with 0",
+        ),
+        (
+            PoolConfig {
+                file: Some(PoolFile { checksums: false, ..file.clone() }),
+                ..made.clone()
+            },
+            "checksums is false, but the pool file was made with true",
+        ),
+    ] {
+        let text = error_text(HostPool::open(&config));
+        assert!(text.contains(words), "{text}");
+    }
+    let stored = PoolConfig::stored_in(&file).unwrap();
+    assert_eq!((stored.layers, stored.rows, &stored.format), (LAYERS, ROWS, &made.format));
+    HostPool::open(&stored).unwrap();
+}
+
+#[test]
+fn a_damaged_header_is_refused() {
+    let folder = Scratch::new();
+    let config = kept(&folder);
+    drop(HostPool::new(&config).unwrap());
+    let path = folder.file("rows");
+    for at in (0..200).chain([1000, 16383]) {
+        damage(&path, at);
+        let text = error_text(HostPool::open(&config));
+        let what = match at {
+            0..8 => "that of another kind of file",
+            8..16 => "of version",
+            _ => "damaged",
+        };
+        assert!(
+            text.contains("header of the pool file is") && text.contains(what),
+            "byte {at}: {text}"
+        );
+        assert!(error_text(PoolConfig::stored_in(config.file.as_ref().unwrap())).contains(what));
+        damage(&path, at);
+    }
+    HostPool::open(&config).unwrap();
+}
+
+#[test]
+fn a_shorter_file_is_refused() {
+    let folder = Scratch::new();
+    let config = kept(&folder);
+    let pool = HostPool::new(&config).unwrap();
+    write(&pool, 0..ROWS, 0);
+    pool.flush().unwrap();
+    let path = folder.file("rows");
+    let whole = fs::metadata(&path).unwrap().len();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(whole - 4 * RECORD).unwrap();
+    let text = error_text(pool.read_row(1, ROWS - 1, &mut [0; 500]));
+    assert!(text.contains("row 49 of layers 0 to 1") && text.contains("became shorter"), "{text}");
+    pool.read_row(1, 0, &mut [0; 500]).unwrap();
+    assert!(
+        error_text(pool.write_row(0, 0, &[0; 500]).and_then(|()| pool.flush()))
+            .contains("became shorter")
+    );
+    drop(pool);
+    let text = error_text(HostPool::open(&config));
+    assert!(text.contains(&format!("its rows need {whole} bytes")), "{text}");
+    file.set_len(100).unwrap();
+    assert!(error_text(HostPool::open(&config)).contains("100 bytes"));
+    // The bytes that were cut off are zero in a file that has grown again.
+    file.set_len(whole).unwrap();
+    assert!(error_text(HostPool::open(&config)).contains("header of the pool file"));
+}
+
+#[test]
+fn a_damaged_row_is_reported_and_others_are_right() {
+    let folder = Scratch::new();
+    let config = kept(&folder);
+    let pool = HostPool::new(&config).unwrap();
+    write(&pool, 0..ROWS, 0);
+    pool.flush().unwrap();
+    drop(pool);
+    // A byte of row 7 of layer 1, and the checksum of row 9 of layer 0.
+    damage(&folder.file("rows"), START + 7 * RECORD + 508 + 499);
+    damage(&folder.file("rows"), START + 9 * RECORD + 503);
+    let pool = HostPool::open(&config).unwrap();
+    for row in 0..ROWS {
+        for layer in 0..LAYERS {
+            let mut read = [0; 500];
+            let result = pool.read_row(layer, row, &mut read);
+            if [(1, 7), (0, 9)].contains(&(layer, row)) {
+                let text = error_text(result);
+                assert!(
+                    text.contains(&format!("row is {row} of layer {layer}, but its checksum")),
+                    "{text}"
+                );
+            } else {
+                result.unwrap();
+                assert!(read[..] == bytes_of(layer, row, 0, 500));
+            }
+        }
+    }
+    write(&pool, 0..ROWS, 1);
+    check_by_reader(pool.store().unwrap(), |_, _| 1);
+}
+
+#[test]
+fn a_damaged_commit_leaves_the_one_before() {
+    let folder = Scratch::new();
+    let config = kept(&folder);
+    let pool = HostPool::new(&config).unwrap();
+    // Commit 1 is that of the creation.
+    write(&pool, 0..10, 0);
+    pool.flush().unwrap();
+    write(&pool, 10..20, 0);
+    pool.flush().unwrap();
+    drop(pool);
+    damage(&folder.file("rows"), ROOTS[1] + 3);
+    for _ in 0..2 {
+        let pool = HostPool::open(&config).unwrap();
+        pool.read_row(0, 9, &mut [0; 500]).unwrap();
+        assert!(error_text(pool.read_row(0, 10, &mut [0; 500])).contains("row is 10"));
+    }
+    let pool = HostPool::open(&config).unwrap();
+    write(&pool, 30..31, 0);
+    pool.flush().unwrap();
+    drop(pool);
+    let pool = HostPool::open(&config).unwrap();
+    pool.read_row(0, 9, &mut [0; 500]).unwrap();
+    pool.read_row(0, 30, &mut [0; 500]).unwrap();
+    assert!(error_text(pool.read_row(0, 10, &mut [0; 500])).contains("row is 10"));
+    drop(pool);
+    ROOTS.iter().for_each(|root| damage(&folder.file("rows"), root + 9));
+    assert!(error_text(HostPool::open(&config)).contains("commit of the pool file is damaged"));
+}
+
+#[test]
+fn after_a_failed_fdatasync_nothing_is_committed_until_a_reopen() {
+    let folder = Scratch::new();
+    let config = kept(&folder);
+    let faults = Faults::default();
+    let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    write(&pool, 0..10, 0);
+    pool.flush().unwrap();
+    write(&pool, 10..20, 0);
+    faults.set_sync(5);
+    assert!(error_text(pool.flush()).contains("fdatasync for"));
+    faults.clear();
+    assert!(error_text(pool.flush()).contains("at an earlier commit"));
+    pool.read_row(0, 15, &mut [0; 500]).unwrap();
+    drop(pool);
+    let pool = HostPool::open(&config).unwrap();
+    pool.read_row(0, 9, &mut [0; 500]).unwrap();
+    assert!(error_text(pool.read_row(0, 15, &mut [0; 500])).contains("row is 15"));
+}

@@ -1,0 +1,151 @@
+//! A process that appends and flushes to a kept file is killed at random moments. After each kill every
+//! flushed row is whole and right.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use avsg::disk::PoolFile;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg_testkit::scratch::Scratch;
+use avsg_testkit::splitmix::{SplitMix64, mix};
+use avsg_testkit::tier;
+
+use super::config;
+
+/// Environment variable that makes a process of this binary the writer: whether there are checksums, the number of the
+/// first append, and the path of the file.
+const WRITER: &str = "AVSG_DISK_KILLS_WRITER";
+const LAYERS: usize = 4;
+const ROWS: usize = 300;
+const BYTES: usize = 1152;
+/// Appends of one token between two flushes.
+const INTERVAL: u64 = 7;
+
+fn kept(path: PathBuf, checksums: bool) -> PoolConfig {
+    let file = PoolFile { keep: true, checksums, ..PoolFile::new(path) };
+    config(LAYERS, ROWS, &[1024, 128], file)
+}
+
+/// Returns the row of an append.
+fn row_of(append: u64) -> usize {
+    (mix(append) % ROWS as u64) as usize
+}
+
+/// Returns the bytes of a row of an append, which begin with the append's number.
+fn bytes_of(layer: usize, append: u64) -> Vec<u8> {
+    let mut random = SplitMix64::new(append * 31 + layer as u64);
+    let words = std::iter::once(append).chain(std::iter::repeat_with(move || random.word()));
+    words.flat_map(u64::to_le_bytes).take(BYTES).collect()
+}
+
+/// Is the writer if the environment says so: it appends until it is killed, and tells each flush.
+#[test]
+fn writer() {
+    let Ok(arguments) = std::env::var(WRITER) else { return };
+    let (checksums, rest) = arguments.split_once(' ').unwrap();
+    let (first, path) = rest.split_once(' ').unwrap();
+    let pool = HostPool::open(&kept(path.into(), checksums == "true")).unwrap();
+    for append in first.parse::<u64>().unwrap().. {
+        for layer in 0..LAYERS {
+            pool.write_row(layer, row_of(append), &bytes_of(layer, append)).unwrap();
+        }
+        if append % INTERVAL == 0 {
+            pool.flush().unwrap();
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "flushed {append}").and_then(|()| out.flush()).unwrap();
+        }
+    }
+}
+
+/// Runs a writer, kills it after `delay` from its first flush, and returns the last append that it said was
+/// flushed.
+fn kill_one(path: &str, checksums: bool, first: u64, delay: Duration) -> u64 {
+    let mut writer = Command::new(std::env::current_exe().unwrap());
+    writer.args(["--exact", "kills::writer", "--nocapture"]).stdout(Stdio::piped());
+    let mut writer = writer.env(WRITER, format!("{checksums} {first} {path}")).spawn().unwrap();
+    let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+    let flushed = |line: &str| line.split_once("flushed ").and_then(|(_, n)| n.parse::<u64>().ok());
+    let mut last = lines.by_ref().find_map(|line| flushed(&line.unwrap())).expect("a flush");
+    let mut id = writer;
+    let killer = thread::spawn(move || {
+        thread::sleep(delay);
+        id.kill().unwrap();
+        id.wait().unwrap();
+    });
+    // The last line may be cut off.
+    for line in lines.map_while(Result::ok) {
+        last = flushed(&line).filter(|n| n % INTERVAL == 0 && *n > last).unwrap_or(last);
+    }
+    killer.join().unwrap();
+    last
+}
+
+#[test]
+fn every_flushed_row_is_whole_after_kills() {
+    let kills = if tier::thorough() { 100 } else { 6 };
+    let mut random = SplitMix64::new(28);
+    let folder = Scratch::new();
+    for checksums in [true, false] {
+        let path = folder.file(&format!("rows-{checksums}"));
+        let config = kept(path.clone(), checksums);
+        drop(HostPool::new(&config).unwrap());
+        let mut rows = vec![None::<u64>; ROWS];
+        let (mut first, mut whole, mut reported) = (1, 0, 0);
+        for _ in 0..kills / 2 {
+            let delay = Duration::from_micros(random.below(40_000) as u64);
+            let last = kill_one(path.to_str().unwrap(), checksums, first, delay);
+            (first..=last).for_each(|append| rows[row_of(append)] = Some(append));
+            // An interval may have been flushed and not told, and another one been written.
+            let later = last + 1..=last + 2 * INTERVAL;
+            let pool = HostPool::open(&config).unwrap();
+            for (row, known) in rows.iter_mut().enumerate() {
+                let mut versions = vec![];
+                let mut rewritten = later.clone().filter(|&append| row_of(append) == row);
+                for layer in 0..LAYERS {
+                    let mut read = [0; BYTES];
+                    let Ok(()) = pool.read_row(layer, row, &mut read) else { continue };
+                    let append = u64::from_le_bytes(*read.first_chunk().unwrap());
+                    assert!(
+                        read[..] == bytes_of(layer, append),
+                        "a mix in row {row} of layer {layer}"
+                    );
+                    assert!(
+                        Some(append) == *known || later.contains(&append) && row_of(append) == row
+                    );
+                    versions.push(append);
+                }
+                if rewritten.next().is_none() {
+                    assert_eq!(
+                        versions,
+                        vec![known.unwrap_or(0); if known.is_some() { LAYERS } else { 0 }],
+                        "row {row}"
+                    );
+                }
+                whole += versions.len();
+                reported += LAYERS - versions.len();
+                // What is not whole in all layers is written again before it is expected.
+                let same =
+                    versions.len() == LAYERS && versions.windows(2).all(|two| two[0] == two[1]);
+                *known = versions.first().copied().filter(|_| same);
+                if !same {
+                    let append = last + 3 * INTERVAL + row as u64 * 1_000_000_007;
+                    for layer in 0..LAYERS {
+                        pool.write_row(layer, row, &bytes_of(layer, append)).unwrap();
+                    }
+                    *known = Some(append);
+                }
+            }
+            pool.flush().unwrap();
+            first = last + 3 * INTERVAL;
+        }
+        println!(
+            "{}: {} kills, checksums {checksums}: {whole} rows whole, {reported} reported",
+            tier::name(),
+            kills / 2
+        );
+        assert!(whole > 0);
+    }
+}

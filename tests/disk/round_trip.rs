@@ -1,0 +1,145 @@
+//! What is written is read back, by every way to read it.
+
+use avsg::disk::PoolFile;
+use avsg::indexers::Indexers;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg_testkit::scratch::Scratch;
+
+use super::{bytes_of, check_by_reader, config, error_text};
+
+const ROWS: usize = 100;
+
+/// Segments of a row and indexers of layers, with the number of layers.
+fn shapes() -> Vec<(usize, &'static [usize], Indexers)> {
+    vec![
+        (1, &[1152], Indexers::default()),
+        (3, &[1024, 128], Indexers::default()),
+        (5, &[100, 7, 33], Indexers::of_layers(&[0, 1, 0, 1, 1]).unwrap()),
+        (4, &[512], Indexers::per_layer(4).unwrap()),
+    ]
+}
+
+#[test]
+fn rows_are_read_back_by_every_way() {
+    let folder = Scratch::new();
+    for (layers, segments, indexers) in shapes() {
+        for (buffered, checksums, io_uring) in
+            [(false, true, true), (true, false, true), (false, false, false), (true, true, false)]
+        {
+            // The queue holds 8 records, so that most are written with missing layers.
+            let file = PoolFile {
+                buffered,
+                checksums,
+                io_uring,
+                queue_bytes: 0,
+                ..PoolFile::new(folder.path())
+            };
+            let config =
+                PoolConfig { indexers: indexers.clone(), ..config(layers, ROWS, segments, file) };
+            let pool = HostPool::new(&config).unwrap();
+            assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
+            let bytes: usize = segments.iter().sum();
+            for row in 0..ROWS {
+                for layer in 0..layers {
+                    pool.write_row(layer, row, &bytes_of(layer, row, 0, bytes)).unwrap();
+                }
+            }
+            let (store, stats) = (pool.store().unwrap(), pool.disk_stats().unwrap());
+            check_by_reader(store, |_, _| 0);
+            assert_eq!(stats.rows_appended, (layers * ROWS) as u64);
+            assert!(stats.written_bytes <= store.info().file_bytes, "each record is written once");
+            for layer in (0..layers).rev() {
+                for row in (0..ROWS).step_by(2) {
+                    pool.write_row(layer, row, &bytes_of(layer, row, 1, bytes)).unwrap();
+                }
+            }
+            let mut read = vec![0; bytes];
+            for row in 0..ROWS {
+                for layer in 0..layers {
+                    pool.read_row(layer, row, &mut read).unwrap();
+                    assert!(
+                        read == bytes_of(layer, row, 1 - row % 2, bytes),
+                        "layer {layer}, row {row}"
+                    );
+                }
+            }
+            check_by_reader(store, |_, row| 1 - row % 2);
+            pool.flush().unwrap();
+            check_by_reader(store, |_, row| 1 - row % 2);
+        }
+    }
+    assert_eq!(folder.count(), 0, "private files have no name");
+}
+
+#[test]
+fn a_segment_is_replaced_and_the_others_stay() {
+    let folder = Scratch::new();
+    let config =
+        config(2, 40, &[96, 32, 8], PoolFile { queue_bytes: 0, ..PoolFile::new(folder.path()) });
+    let pool = HostPool::new(&config).unwrap();
+    let mut read = [0; 136];
+    for row in 0..40 {
+        for layer in 0..2 {
+            pool.write_segment(layer, 1, row, &[row as u8; 32]).unwrap();
+            pool.read_row(layer, row, &mut read).unwrap();
+            assert!(
+                read[..96] == [0; 96] && read[96..128] == [row as u8; 32] && read[128..] == [0; 8]
+            );
+            pool.write_segment(layer, 0, row, &[7; 96]).unwrap();
+        }
+    }
+    // The first rows have left the queue.
+    for row in 0..40 {
+        pool.write_segment(1, 2, row, &[9; 8]).unwrap();
+        pool.read_row(1, row, &mut read).unwrap();
+        assert!(read[..96] == [7; 96] && read[96..128] == [row as u8; 32] && read[128..] == [9; 8]);
+    }
+    assert!(error_text(pool.write_segment(0, 3, 0, &[0; 8])).contains("segment is 3"));
+    assert!(error_text(pool.write_segment(0, 2, 0, &[0; 9])).contains("the segment has 8"));
+}
+
+#[test]
+fn a_token_of_61_layers_is_written_once() {
+    let folder = Scratch::new();
+    let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();
+    for token in 0..32 {
+        for layer in 0..61 {
+            pool.write_row(layer, token, &bytes_of(layer, token, 0, 1152)).unwrap();
+        }
+    }
+    pool.flush().unwrap();
+    let (info, stats) = (pool.disk_info().unwrap(), pool.disk_stats().unwrap());
+    println!(
+        "{info}: {} bytes written per token of {}",
+        stats.written_bytes_per_token(61),
+        61 * 1152
+    );
+    assert_eq!(stats.written_bytes, 32 * info.record_bytes as u64);
+    // A prompt comes layer by layer, and fits the queue.
+    let prompt = info.queue_records.min(30);
+    for layer in 0..61 {
+        for row in 32..32 + prompt {
+            pool.write_row(layer, row, &bytes_of(layer, row, 0, 1152)).unwrap();
+        }
+    }
+    pool.flush().unwrap();
+    let whole = (32 + prompt) * info.record_bytes;
+    assert_eq!(pool.disk_stats().unwrap().written_bytes, whole as u64);
+}
+
+#[test]
+fn what_only_memory_has_is_refused_by_name() {
+    let folder = Scratch::new();
+    let pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
+    assert!(pool.row_ptr(0, 0, 0).is_null() && pool.row_mut(0, 0, 0).is_null());
+    assert!(error_text(pool.view(0, 0)).contains("no address in memory"));
+    assert!(error_text(pool.export()).contains("in a file"));
+    assert_eq!(pool.chunks().len(), 0);
+    let text = error_text(pool.read_row(1, 7, &mut [0; 64]));
+    assert!(text.contains("row is 7 of layer 1, but it was never written"), "{text}");
+    assert!(error_text(pool.write_row(0, 10, &[0; 64])).contains("row is 10"));
+    assert!(error_text(pool.write_row(0, 0, &[0; 63])).contains("63 bytes"));
+    let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
+    assert!(memory.store().is_none() && memory.disk_info().is_none());
+    memory.flush().unwrap();
+}

@@ -99,7 +99,7 @@ int compare_settings(Arguments arguments) {
     Settings settings;
     settings.slots = static_cast<uint32_t>(arguments.number("--slots", 1024, 64));
     auto k = static_cast<uint32_t>(arguments.number("--k", 256, 1));
-    auto prompt = static_cast<size_t>(arguments.number("--prompt", 4096, 1));
+    auto prompt = static_cast<size_t>(arguments.number("--prompt", 4096, 2));
     auto steps = static_cast<size_t>(arguments.number("--steps", 64, 1));
     int threads = arguments.number("--threads", 1, 1);
     auto seed = static_cast<uint32_t>(arguments.number("--seed", 1, 0));
@@ -122,10 +122,16 @@ int compare_settings(Arguments arguments) {
     all[3].name = "AVSG";
     if (!disk) all.erase(all.begin() + 2);
     for (Setting &setting : all) {
-        settings.every_row = setting.every_row, settings.mapped = setting.mapped, setting.disk = disk;
+        setting.disk = disk;
         if (&setting != &all[0]) setting.offload = std::make_unique<Offload>();
         setting.decoder = std::make_unique<Decoder>(model.get(), settings.context, threads, setting.offload.get());
-        setting.decoder->prefill({text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt)});
+        // The last token of the prompt shows each observer the layers.
+        if (&setting == &all[0]) setting.decoder->prefill({text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt) - 1});
+        if (setting.offload) setting.decoder->adopt(*all[0].decoder);
+    }
+    for (Setting &setting : all) {
+        settings.every_row = setting.every_row, settings.mapped = setting.mapped;
+        setting.decoder->prefill({text[prompt - 1]});
         if (setting.offload) setting.offload->start(settings, setting.decoder->length());
     }
     const Offload &avsg = *all.back().offload;

@@ -125,4 +125,4 @@ class AvsgKVCache(KVCache):
     @property
     def nbytes(self) -> int:
         """Bytes of the rows in the pool."""
-        return self.offset * self.rows.pool.info.row_bytes
+        return self.offset * sum(self.rows.segment_bytes)

@@ -12,7 +12,7 @@ import mlx.nn as nn
 from mlx_lm.models.cache import CacheList, KVCache
 
 from .cache import AvsgKVCache, Scope
-from .layer import LayerRows
+from .layer import LayerRows, ModelRows
 
 
 class AvsgIndexer(nn.Module):
@@ -49,12 +49,12 @@ def offload(
 ) -> Iterator[nn.Module]:
     """Makes caches of `model` keep their KV rows in AVSG pools.
 
-    Each layer of each cache has a pool and an engine. `max_context` is the most tokens of a
-    sequence, `slots` S (a power of two, at least `tokens` times the model's index_topk), and
-    `tokens` the most tokens of a decode step. With `file`, a folder, the rows are in a file there
-    for each layer, and not in memory. `options` go to every `avsg.Engine`. In the block,
-    `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
-    the model is as it was, and such caches are refused.
+    Each cache has a pool and an engine. `max_context` is the most tokens of a sequence, `slots` S (a
+    power of two, at least `tokens` times the model's index_topk), and `tokens` the most tokens of a
+    decode step. With `file`, a folder, the rows are in a file there, and not in memory. `options`
+    go to every `avsg.Engine`. In the block, `model.make_cache()` and all that calls it
+    (`mlx_lm.generate` too) makes such caches. At its end the model is as it was, and such caches
+    are refused.
     """
     args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]
@@ -63,9 +63,10 @@ def offload(
     def make_avsg_cache() -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
+        shared = ModelRows(len(model.layers), max_context, segments, args.index_topk, slots, tokens, file, options)
         caches = []
-        for _ in model.layers:
-            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, file, **options), scope)
+        for layer in range(len(model.layers)):
+            first = AvsgKVCache(rows(shared, layer), scope)
             caches.append(CacheList(first, IndexerKVCache(first)))
         return caches
 

@@ -23,15 +23,15 @@ import numpy as np
 from mlx_lm.models.deepseek_v32 import Model
 
 from ..cache import AvsgKVCache
-from ..layer import Counts, LayerRows
+from ..layer import Counts, LayerRows, ModelRows
 from ..offload import offload
 from .decoding import Step, adopt, bits, decode
 from .link import Link
 from .mapped import MappedRows
 from .model import random_cache, random_model, random_text, same_weights
 
-#: Bytes of each layer's queue of writes. A decode step writes one row, and the mapped file gets this memory, too.
-QUEUE_BYTES = 1 << 16
+#: Bytes of the queue of writes. A decode step writes few rows, and the mapped files get this memory, too.
+QUEUE_BYTES = 1 << 18
 
 
 class Timed(LayerRows):
@@ -49,7 +49,7 @@ class Timed(LayerRows):
         planned, misses = time.perf_counter(), self.plan.counters.misses
         self.plan_seconds += planned - begin
         begin = time.perf_counter()
-        self.engine.transfer(self.plan, 0, self.fresh)
+        self.engine.transfer(self.plan, self.layer, self.fresh)
         self.copied(misses, time.perf_counter() - begin)
 
     def copied(self, rows: int, measured: float) -> None:
@@ -74,7 +74,7 @@ class CopyEveryRow(Timed):
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
-        self.host = [self.pool.blocks(0, segment)[0] for segment in range(len(self.segment_bytes))]
+        self.host = [self.pool.blocks(self.layer, segment)[0] for segment in range(len(self.segment_bytes))]
         self.slots = [np.empty((self.k * self.tokens, host.shape[1]), np.uint8) for host in self.host]
 
     def step(self, ids, context, *segments):
@@ -105,15 +105,14 @@ class ReadEveryRow(Timed):
 class Mapped(Timed):
     """Reads every selected row through the mapping of a file, without AVSG, whose memory the page cache has."""
 
-    def __init__(self, capacity, segment_bytes, k, slots, tokens=1, file=None, **_) -> None:
-        self.capacity, self.segment_bytes, self.k, self.tokens = capacity, segment_bytes, k, tokens
-        self.counts = Counts()
-        shape = avsg.PoolShape(1, capacity, segment_bytes, file=file)
-        memory = avsg.Engine.memory(shape, tokens, 1, k=k, slots=slots, tokens=tokens, cores=1)
-        #: The bytes of AVSG's pool, engine and plan.
-        self.memory = memory.pool + memory.engine_host + memory.plan_host
-        self.file = MappedRows(file.path, capacity, sum(segment_bytes), self.memory)
-        self._gathered = np.empty((k * tokens, sum(segment_bytes)), np.uint8)
+    def __init__(self, model: ModelRows, layer: int) -> None:
+        self.layer, self.capacity, self.k, self.tokens = layer, model.capacity, model.k, model.tokens
+        self.segment_bytes, self.counts = model.segment_bytes, Counts()
+        memory = avsg.Engine.memory(model.shape, model.tokens, 1, **model.engine_options)
+        #: The layer's share of the bytes of AVSG's pool and engine, and those of its plan.
+        self.memory = (memory.pool + memory.engine_host) // model.layers + memory.plan_host
+        self.file = MappedRows(model.file.path, model.capacity, sum(model.segment_bytes), self.memory)
+        self._gathered = np.empty((model.k * model.tokens, sum(model.segment_bytes)), np.uint8)
 
     def write(self, first, *segments):
         self.file.write(first, np.concatenate(segments, axis=1))

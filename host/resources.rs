@@ -233,18 +233,22 @@ impl Resources {
             })
     }
 
-    /// Writes the fresh rows of a batch to one layer of the pool, from this thread.
+    /// Writes the fresh rows of a batch to one layer of the pool, from this thread. If the pool's file does not
+    /// take a row, it and the rows behind it are errors when they are read, until they are written.
     pub fn write_rows(&self, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
-        let Some(fresh) = layer.fresh else { return Ok(()) };
+        let (Some(fresh), mut written) = (layer.fresh, Ok(())) else { return Ok(()) };
         for (at, request, id) in Self::fresh_ids(batch) {
             let Some(row) = self.row(batch, request, id) else { continue };
             let segments = self.pool.format().as_slice().iter().zip(fresh.segments);
             let parts: heapless::Vec<_, MAX_SEGMENTS> = segments
                 .map(|(segment, rows)| &rows[at * segment.stride..][..segment.bytes])
                 .collect();
-            self.pool.write_parts(layer.number, row, &parts)?;
+            written = written.and_then(|()| self.pool.write_parts(layer.number, row, &parts));
+            if let (Err(_), Some(store)) = (&written, self.pool.store()) {
+                store.forget(layer.number, row);
+            }
         }
-        Ok(())
+        written
     }
 
     /// Checks that every fresh row of a batch has a row in the pool.

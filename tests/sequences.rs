@@ -8,6 +8,7 @@ mod strategies;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::engine::MachineChoice;
+use avsg_testkit::scratch::Scratch;
 use avsg_testkit::workload::{Shape, Workload, long_workload, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
@@ -59,6 +60,15 @@ proptest! {
             let again = run(&Workload { shape, ..workload.clone() }, shape.engine(choice));
             prop_assert!(first == again, "{choice:?}, cores {cores}, strategy {strategy}");
         }
+    }
+
+    /// Slots and miss lists do not depend on where the pool is.
+    #[test]
+    fn engines_over_pools_in_files_give_the_same_lists(workload in workload(shape())) {
+        let folder = Scratch::new();
+        let memory = run(&workload, workload.shape.engine(MachineChoice::Emu));
+        let engine = workload.shape.engine_in_file(MachineChoice::Emu, folder.path());
+        prop_assert!(memory == run(&workload, engine));
     }
 
     /// Compares tables without an engine, on every machine and with every kind of gather.

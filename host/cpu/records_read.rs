@@ -121,6 +121,8 @@ impl RecordsReader {
         layer: Layer<'_>,
     ) -> Result<()> {
         self.settle()?;
+        // An earlier transfer may have been refused on the way.
+        self.reader.clear();
         let Some(mut records) = plan.records.take() else { return Err(Error::broken_device()) };
         records.sort((0..plan.requests).flat_map(|request| plan.places(request)), &plan.miss[ROW]);
         // What the plan holds counts again once everything that was written since was read.

@@ -116,10 +116,9 @@ impl Commits {
                 let commit = commits.read(records, places.page(index, slot), index as u64)?;
                 let page = &mut commits.pages[index];
                 match commit {
-                    // The next commit has the same number, so that it must be in the same place.
-                    Some(commit) if commit > commits.last => {
-                        *page = Page { slot: 1 - slot, changed: true };
-                    }
+                    // It is of a commit that was not finished. The next one has the same number, so that it must
+                    // write this page anew.
+                    Some(commit) if commit > commits.last => page.changed = true,
                     Some(commit) if commit > newest => {
                         (newest, page.slot) = (commit, slot);
                         let from = commits.block.bytes()[HEAD * 8..].as_chunks::<8>().0;
@@ -237,7 +236,7 @@ fn of_commit(records: &Records, failure: Failure) -> Error {
     let what = format!("a commit at byte {} of {}", failure.offset, records.path.display());
     let (call, remedy) = match failure.direction {
         Direction::Read => ("read", "check the device, or make the pool anew"),
-        Direction::Write => ("write", "free space and repeat the call"),
+        Direction::Write => ("write", "free space, and repeat the call or open the file again"),
     };
     Error::os(call, what, failure.error, remedy)
 }

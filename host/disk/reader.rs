@@ -113,6 +113,11 @@ impl Reader {
         result
     }
 
+    /// Empties the list, of which nothing was read.
+    pub fn clear(&mut self) {
+        self.wanted.clear();
+    }
+
     /// Returns the number of reads that may still write to their memory, which is not 0 only after an error of
     /// [`Self::run`] about the time limit.
     pub fn under_way(&self) -> usize {

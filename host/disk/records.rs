@@ -78,7 +78,8 @@ impl Records {
         let layout = &self.layout;
         let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
         ensure!(self.written.get(number), "row" is format!("{row} of layer {layer}"), but
-            "it was never written to {}, or not flushed before the file was opened", self.path.display();
+            "it was never written to {}, its write was refused, or it was not flushed before the file was opened",
+            self.path.display();
             "write the row before it is selected");
         Ok(number)
     }

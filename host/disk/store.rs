@@ -91,7 +91,8 @@ impl Store {
     ///
     /// # Errors
     /// If there is no such row, a length is wrong, no room comes in time, or an earlier write failed: the
-    /// error names that row, which stays in the queue and is tried again, and this row was not taken.
+    /// error names that row, which stays in the queue and is tried again, and this row was not taken: it is an
+    /// error to read it until it is appended again.
     pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
@@ -128,10 +129,21 @@ impl Store {
 
     /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
     fn put(&self, layer: usize, row: usize, parts: &[&[u8]], complete: bool) -> Result<()> {
-        self.lock()?.append(layer, row, parts, complete)?;
+        let put = self.lock().and_then(|mut queue| queue.append(layer, row, parts, complete));
+        if put.is_err() {
+            self.forget(layer, row);
+        }
         let layout = self.layout();
         self.stamps.written(layout.record_number(layout.indexer_of(layer), row));
-        Ok(())
+        put
+    }
+
+    /// Makes reads of a row an error until it is written again, because its new bytes were not taken. The
+    /// row exists.
+    pub(crate) fn forget(&self, layer: usize, row: usize) {
+        let layout = self.layout();
+        let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+        self.records.written.clear(number);
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
@@ -142,13 +154,13 @@ impl Store {
         self.check(layer, row)?;
         self.expect_row(into.len())?;
         let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
+        self.records.row_of(layer, row)?;
         if self.records.queued.get(layout.record_number(indexer, row))
             && let Some(bytes) = self.lock()?.row(layer, row)
         {
             into.copy_from_slice(bytes);
             return Ok(());
         }
-        self.records.row_of(layer, row)?;
         let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
         let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
         let offset = layout.record_offset(indexer, row) + range.start as u64;

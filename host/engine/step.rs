@@ -135,7 +135,8 @@ impl Engine {
     /// # Errors
     /// If some row has no place in the pool, or this process may not write the pool; nothing is
     /// written then. If an Ascend call fails, rows may be missing: call it again before any other
-    /// call.
+    /// call. If a pool in a file does not take a row, because an earlier write failed, make the same call
+    /// again; until then the rows that were not taken are errors when they are read.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
         check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         check::fresh(&self.resources, layer, batch.tokens(), Some(fresh.bytes()), true)?;

@@ -1,7 +1,10 @@
 //! A small host pool with known contents, and an engine on it.
 
+use std::path::Path;
+
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine};
+use avsg::disk::PoolFile;
+use avsg::engine::{Config, Engine, Indexers};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
@@ -13,6 +16,20 @@ pub fn pool(layers: usize, rows: usize, format: RowFormat) -> HostPool {
     let pool = HostPool::new(&config).unwrap();
     fill(&pool, rows, |layer, row| (row as i32, layer as u32));
     pool
+}
+
+/// Returns a pool in a private file in this folder, with the rows of a pool in memory.
+pub fn in_file(pool: &HostPool, indexers: &Indexers, folder: &Path) -> HostPool {
+    let (layers, rows, format) = (pool.layers(), pool.rows(), pool.format().clone());
+    let (file, indexers) = (Some(PoolFile::new(folder)), indexers.clone());
+    let config = PoolConfig { file, indexers, ..PoolConfig::new(layers, rows, format) };
+    let copy = HostPool::new(&config).unwrap();
+    let mut bytes = vec![0; pool.format().bytes()];
+    for (row, layer) in (0..rows).flat_map(|row| (0..layers).map(move |layer| (row, layer))) {
+        pool.read_row(layer, row, &mut bytes).unwrap();
+        copy.write_row(layer, row, &bytes).unwrap();
+    }
+    copy
 }
 
 /// Writes the first `rows` rows of each layer: `content(layer, row)` returns their id and version.

@@ -12,6 +12,8 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::fixture;
+use avsg_testkit::scratch::Scratch;
 
 use super::rust_kernels;
 
@@ -36,10 +38,13 @@ pub fn seeded(seed: u64) -> Options {
     Options { seed, ..Options::default() }
 }
 
-/// Runs a test on an engine on the CPU and on one on the simulated device, which runs the Rust
-/// kernels.
+/// Runs a test on an engine on the CPU, whose pool is in memory and then in a file, and on one on the
+/// simulated device, which runs the Rust kernels.
 pub fn on_both_devices(config: &Config, pool: impl Fn() -> HostPool, test: impl Fn(&mut Engine)) {
     test(&mut Engine::new(config.clone(), pool()).unwrap());
+    let folder = Scratch::new();
+    let in_file = fixture::in_file(&pool(), &config.indexers, folder.path());
+    test(&mut Engine::new(config.clone(), in_file).unwrap());
     on_ascend(config, pool, |engine, _, _| test(engine));
 }
 

@@ -4,10 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use avsg::disk::PoolFile;
+use avsg::disk::{Direction, PoolFile};
 use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig};
-use avsg_testkit::faulty_disk::Faults;
+use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::Scratch;
 
 use super::{bytes_of, check_by_reader, config, error_text};
@@ -246,4 +246,34 @@ fn after_a_failed_fdatasync_nothing_is_committed_until_a_reopen() {
     let pool = HostPool::open(&config).unwrap();
     pool.read_row(0, 9, &mut [0; 500]).unwrap();
     assert!(error_text(pool.read_row(0, 15, &mut [0; 500])).contains("row is 15"));
+}
+
+#[test]
+fn an_unfinished_commit_never_counts() {
+    let folder = Scratch::new();
+    for checksums in [true, false] {
+        let file = PoolFile {
+            keep: true,
+            checksums,
+            ..PoolFile::new(folder.file(&format!("rows-{checksums}")))
+        };
+        // The bits of these rows are in two pages.
+        let config = config(1, 40_000, &[64], file);
+        let faults = Faults::default();
+        let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
+        pool.write_row(0, 0, &[1; 64]).unwrap();
+        pool.flush().unwrap();
+        pool.write_row(0, 1, &[1; 64]).unwrap();
+        faults.set(Fault::Errno(5), Direction::Write, ROOTS[0]..ROOTS[1] + 1, usize::MAX);
+        assert!(error_text(pool.flush()).contains("write for a commit at byte"));
+        drop(pool);
+        for row in [39_000, 39_001] {
+            let pool = HostPool::open(&config).unwrap();
+            pool.read_row(0, 0, &mut [0; 64]).unwrap();
+            assert!(error_text(pool.read_row(0, 1, &mut [0; 64])).contains("row is 1"));
+            // The other page.
+            pool.write_row(0, row, &[1; 64]).unwrap();
+            pool.flush().unwrap();
+        }
+    }
 }

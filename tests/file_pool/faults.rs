@@ -8,6 +8,7 @@ use avsg::engine::{Engine, Fresh, Load};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::check_row;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::fresh::FreshRows;
 
@@ -279,7 +280,7 @@ fn a_write_that_failed_is_told_and_tried_again() {
     for errno in [EIO, ENOSPC] {
         everywhere(|setting, layer| {
             let file = PoolFile { queue_bytes: 1 << 16, ..setting.file.clone() };
-            let mut setting = setting.clone();
+            let (mut setting, format) = (setting.clone(), setting.format());
             setting.file = file;
             let mut pair = Pair::new(&setting);
             pair.step(0, layer);
@@ -296,6 +297,20 @@ fn a_write_that_failed_is_told_and_tried_again() {
                 }
             }
             assert!(!told.is_empty());
+            // A row that was refused is not what it was before.
+            let (mut row, mut refused) = (vec![0; format.bytes()], 0);
+            for (id, layer) in
+                told.iter().flat_map(|&(first, l)| (0..K).map(move |n| (first + n, l)))
+            {
+                match pair.file.0.pool().read_row(layer, id, &mut row) {
+                    Ok(()) => assert!(check_row(id as i32, 77 + layer as u32, &row)),
+                    Err(error) => {
+                        assert!(error.to_string().contains("its write was refused"), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+            assert!(refused > 0);
             expect(pair.file.0.pool().flush(), &["row ", "at byte "]);
             pair.faults.clear();
             // What was refused is appended again, and what was taken is not lost.

@@ -2,5 +2,6 @@
 //! slot wrong.
 
 mod calls;
+mod engines;
 mod faults;
 mod pair;

@@ -1,7 +1,10 @@
 //! The geometry of the engine that runs a workload.
 
+use std::path::Path;
+
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
+use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
@@ -126,6 +129,13 @@ impl Shape {
         let pages = Pages::Plain;
         // Small chunks distribute the rows of one request over several chunks.
         PoolConfig { pages, chunk_bytes: 4096, ..PoolConfig::new(layers, rows, self.format()) }
+    }
+
+    /// Returns an engine on the CPU with a pool in a private file in this folder.
+    pub fn engine_in_file(&self, choice: MachineChoice, folder: &Path) -> Engine {
+        let file = Some(PoolFile::new(folder));
+        let pool = HostPool::new(&PoolConfig { file, ..self.pool() }).unwrap();
+        Engine::new(self.config(choice), pool).unwrap()
     }
 
     /// Returns an engine on the CPU with a zeroed pool.

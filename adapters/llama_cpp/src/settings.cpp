@@ -18,13 +18,14 @@ namespace {
 // Seconds that a link takes before the first byte of a layer's copies.
 constexpr double LATENCY = 10e-6;
 
-// A random text in which a token repeats the one before it with a probability of 0.9, which makes selections alike.
-std::vector<llama_token> alike_text(size_t length, llama_token vocabulary, uint32_t seed) {
+// A random text in which a token repeats the one before it with a probability of 0.9, which makes selections alike, and with
+// one of `tenths` / 10 in the prompt.
+std::vector<llama_token> alike_text(size_t length, llama_token vocabulary, uint32_t seed, size_t prompt, uint32_t tenths) {
     std::mt19937 random(seed);
     std::vector<llama_token> text{static_cast<llama_token>(random() % static_cast<uint32_t>(vocabulary))};
     while (text.size() < length) {
         llama_token other = static_cast<llama_token>(random() % static_cast<uint32_t>(vocabulary));
-        text.push_back(random() % 10 < 9 ? text.back() : other);
+        text.push_back(random() % 10 < (text.size() < prompt ? tenths : 9) ? text.back() : other);
     }
     return text;
 }
@@ -103,6 +104,7 @@ int compare_settings(Arguments arguments) {
     auto steps = static_cast<size_t>(arguments.number("--steps", 64, 1));
     int threads = arguments.number("--threads", 1, 1);
     auto seed = static_cast<uint32_t>(arguments.number("--seed", 1, 0));
+    auto prompt_repeat = static_cast<uint32_t>(arguments.number("--prompt-repeat", 9, 0));
     settings.disk = arguments.text("--disk", "");
     arguments.finish();
     if (arguments.names.size() != 1) throw std::runtime_error("settings takes one model; try --help");
@@ -114,7 +116,7 @@ int compare_settings(Arguments arguments) {
     settings.context = static_cast<uint32_t>(length);
     Model model = load_model(arguments.names[0], k);
     llama_token vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
-    auto text = alike_text(length, vocabulary, seed);
+    auto text = alike_text(length, vocabulary, seed, prompt, prompt_repeat);
     std::vector<Setting> all(4);
     all[0].name = "all rows resident";
     all[1].name = disk ? "every row read" : "every row copied", all[1].every_row = true;

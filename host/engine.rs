@@ -48,10 +48,11 @@ pub use stats::Stats;
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
 ///
-/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no lock;
-/// it sleeps only while another worker runs a piece of it. In a forked child, the calls of the
-/// parent's engines and pools are [`Error::Forked`](crate::Error::Forked). A step on an Ascend device allocates only if the block tables or the fresh rows
-/// are larger than in all steps before.
+/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no lock; it
+/// sleeps only while another worker runs a piece of it, or while rows of a pool in a file are read. In a
+/// forked child, the calls of the parent's engines and pools are
+/// [`Error::Forked`](crate::Error::Forked). A step on an Ascend device allocates only if the block tables
+/// or the fresh rows are larger than in all steps before.
 pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
     // unmapped.
@@ -118,9 +119,11 @@ impl Engine {
         Ok(Self { named, order, counters, device, resources })
     }
 
-    /// Returns the bytes of device memory that [`Self::new`] allocates on a pool of this configuration:
-    /// (slots, tables of all indexers, working columns, and for a pool in a file the bounce buffer). The checks are those of [`Self::new`], except
-    /// that the memory of the pool and what the machine has available are not known here.
+    /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of
+    /// the slots, and those of the tables of all indexers, of the working columns and, for a pool in a
+    /// file, of the bounce buffer. The checks are those of [`Self::new`], except that the memory of the pool
+    /// and what the machine has available are not known here. For a pool in a file the block of its
+    /// file system is looked up.
     ///
     /// # Errors
     /// If the configuration is invalid, or the sizes overflow.

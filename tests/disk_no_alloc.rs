@@ -5,7 +5,7 @@ use avsg::disk::{PoolFile, Reader};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::allocations::{self, calls};
-use avsg_testkit::scratch::Scratch;
+use avsg_testkit::scratch::{Scratch, adapted};
 
 #[test]
 fn appends_and_reads_allocate_nothing() {
@@ -15,7 +15,8 @@ fn appends_and_reads_allocate_nothing() {
         let path = if keep { folder.file("rows") } else { folder.path().to_owned() };
         let file = PoolFile { io_uring, keep, ..PoolFile::new(path) };
         let format = RowFormat::segments(&[1024, 128]).unwrap();
-        let config = PoolConfig { file: Some(file), ..PoolConfig::new(layers, 400, format) };
+        let config =
+            PoolConfig { file: Some(adapted(file)), ..PoolConfig::new(layers, 400, format) };
         let pool = HostPool::new(&config).unwrap();
         let store = pool.store().unwrap();
         let row = [vec![1; 1024], vec![2; 128]];

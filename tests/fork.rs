@@ -11,7 +11,7 @@ use avsg::engine::{Config, Engine, Load};
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::scratch::Scratch;
+use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
 
 unsafe extern "C" {
@@ -94,8 +94,10 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
 fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
     let folder = Scratch::new();
     let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
-    let config =
-        PoolConfig { file: Some(file), ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap()) };
+    let config = PoolConfig {
+        file: Some(adapted(file)),
+        ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap())
+    };
     let pool = HostPool::new(&config).unwrap();
     (0..64).for_each(|row| pool.write_row(0, row, &[row as u8; 16]).unwrap());
     pool.flush().unwrap();

@@ -30,8 +30,8 @@ const SHARED_BYTES: usize = 1 << 20;
 /// The most bytes of a plan's bounce buffer, unless a record is longer. If the records of a plan take more,
 /// they are read again for each layer.
 const MAX_KEPT_BYTES: usize = 32 << 20;
-/// The most records that are read into slots at once.
-const MAX_DIRECT: usize = 4096;
+/// The most records of a list, of which a few hundred are in flight at once.
+const MAX_LIST: usize = 4096;
 
 /// Returns whether the record of a single layer can be read into the slot of its row: what is behind the row
 /// falls between the slots, which are aligned.
@@ -70,8 +70,6 @@ pub(super) fn plan_bytes(layout: &Layout, places: usize) -> usize {
 /// What an engine has to read records.
 pub(super) struct RecordsReader {
     reader: Reader,
-    /// The most records of a list.
-    most: usize,
     /// The slots, if the records of single layers are read there.
     slots: Option<Arc<ProcessMemory>>,
     /// The bounce buffer for the records of single layers.
@@ -87,12 +85,7 @@ impl RecordsReader {
         let slots = buffer.own_memory().filter(|_| direct).cloned();
         let bytes = engine_bytes(layout, config, format);
         let bounce = Bounce::new(bytes, config.allocator.as_ref())?;
-        let fit = |bytes: usize, several| {
-            record_bytes(layout, several).map(|record| bytes / record).max().unwrap_or(0)
-        };
-        let single = if direct { MAX_DIRECT } else { fit(bytes, false) };
-        let most = single.max(fit(kept_bytes(layout, usize::MAX), true));
-        Ok(Self { reader: Reader::new(store, most)?, most, slots, bounce, lost: None })
+        Ok(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None })
     }
 
     /// Allocates what a plan needs.
@@ -163,29 +156,30 @@ impl RecordsReader {
         let bounce = if shared { &copy.records.bounce } else { &self.bounce }.clone();
         let fit = bounce.as_ref().map_or(usize::MAX, |bounce| bounce.len() / copy.record_bytes());
         let bounce = bounce.filter(|_| shared || self.slots.is_none());
+        let (most, keeps) = (MAX_LIST.min(fit), shared && count <= fit);
         copy.copy_fresh();
-        match (held, &bounce) {
-            (Some(held), Some(bounce)) => {
-                self.refresh(&copy, bounce, held)?;
-                copy.share(workers, bounce.ptr())?;
-            }
-            _ => {
-                for start in (0..count).step_by(self.most.min(fit)) {
-                    let range = start..count.min(start + self.most.min(fit));
-                    match &bounce {
-                        Some(bounce) => self.read_bounced(&copy, workers, range, bounce)?,
-                        None => self.read_direct(&copy, workers, range)?,
-                    }
+        if let (Some(held), Some(bounce)) = (held, &bounce) {
+            self.refresh(&copy, bounce, held)?;
+            copy.share(workers, bounce.ptr())?;
+            return copy.result().map(|()| true);
+        }
+        for start in (0..count).step_by(most) {
+            let range = start..count.min(start + most);
+            match &bounce {
+                Some(bounce) => {
+                    let first = if keeps { 0 } else { start };
+                    self.read_bounced(&copy, workers, range, (bounce, first))?;
                 }
+                None => self.read_direct(&copy, workers, range)?,
             }
         }
-        copy.result()?;
-        Ok(shared && count <= fit)
+        copy.result().map(|()| keeps)
     }
 
     /// Reads those records of a plan again that were written after its stamp.
     fn refresh(&mut self, copy: &RecordsCopy<'_>, bounce: &Arc<Bounce>, held: u64) -> Result<()> {
         let (indexer, bytes) = (copy.plan.indexer, copy.record_bytes());
+        let mut listed = 0;
         for record in 0..copy.records.count() {
             let row = copy.row(record);
             if copy.store.written_since(indexer, row, held) {
@@ -193,24 +187,28 @@ impl RecordsReader {
                 // SAFETY: the bounce buffer has room for all records of the plan, which nothing uses until
                 // the reads are done: `lost` keeps it if they are not.
                 unsafe { self.reader.push(indexer, row, to)? };
+                listed += 1;
+                if listed % MAX_LIST == 0 {
+                    self.run(bounce.clone(), &mut |_| {})?;
+                }
             }
         }
         self.run(bounce.clone(), &mut |_| {})
     }
 
-    /// Reads a range of records into a bounce buffer that has room for them, and copies each to its slots.
+    /// Reads a range of records into a bounce buffer, whose first record is `first`, and copies each to its
+    /// slots.
     fn read_bounced(
         &mut self,
         copy: &RecordsCopy<'_>,
         workers: &WorkerPool,
         range: Range<usize>,
-        bounce: &Arc<Bounce>,
+        (bounce, first): (&Arc<Bounce>, usize),
     ) -> Result<()> {
-        let at =
-            |record: usize| bounce.ptr().wrapping_add((record - range.start) * copy.record_bytes());
+        let at = |record: usize| bounce.ptr().wrapping_add((record - first) * copy.record_bytes());
         // SAFETY: the record was read to its place, and nothing else writes there during the copy.
         let done = |record: usize| unsafe { copy.copy(record..record + 1, at(record)) };
-        self.read(copy, workers, range.clone(), bounce.clone(), &at, &done)
+        self.read(copy, workers, range, bounce.clone(), &at, &done)
     }
 
     /// Reads a range of records into the slots of their first misses, and copies them to those of the other

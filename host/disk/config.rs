@@ -19,7 +19,9 @@ pub struct PoolFile {
     pub keep: bool,
     /// Whether reads and writes go through the page cache. Otherwise they use O_DIRECT.
     pub buffered: bool,
-    /// Whether each row has a checksum of 8 bytes behind it, which is compared when the row is read.
+    /// Whether each row has a checksum of 8 bytes behind it, which is compared when the row is read. In a kept
+    /// file without checksums, a row that was flushed is taken out of the commit before it is written over,
+    /// which makes that write wait for the device.
     pub checksums: bool,
     /// Whether reads and writes use io_uring, where the kernel allows it. Otherwise they use `preadv`
     /// and `pwritev`.

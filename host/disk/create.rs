@@ -11,6 +11,7 @@ use super::info::{Counters, DiskInfo};
 use super::layout::{Layout, Shape};
 use super::open::{self, Opened, random};
 use super::records::Records;
+use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, WriteQueue};
 use crate::fork::Birth;
@@ -23,6 +24,7 @@ impl Store {
     /// If the geometry is invalid, the path names something that exists and is no block device, the file
     /// system lacks space (the error has the missing bytes) or refuses O_DIRECT, or a system call fails.
     pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
+        check_timeout(file)?;
         let opened = Opened::create(file)?;
         if file.keep || opened.device {
             opened.lock(&file.path)?;
@@ -52,7 +54,9 @@ impl Store {
             let written = records.write(0, block.bytes());
             written.map_err(|failure| records.failed(&failure))?;
             commit::sync(&records)?;
-            opened.sync_folder(&file.path)?;
+            if !opened.device {
+                opened.sync_folder(&file.path)?;
+            }
         }
         let store = Self::assemble(shape, file, records, commits)?;
         opened.finish();
@@ -65,6 +69,7 @@ impl Store {
     /// If the file is no pool file of this version, is damaged or too short, has another geometry, another
     /// process or pool has it open, or a system call fails.
     pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
+        check_timeout(file)?;
         let opened = Opened::existing(file)?;
         opened.lock(&file.path)?;
         let header = Self::header(&opened, file)?;
@@ -92,7 +97,8 @@ impl Store {
         let (count, spare) = write_queue::capacity(record, layout.layers(), file.queue_bytes);
         let rows = Bits::words_for(layout.row_count()) * if file.keep { 16 } else { 8 };
         let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
-        Ok((count + spare) * record + rows + records)
+        // A smaller block leaves room for a part of a record more.
+        Ok((count + spare + 1) * record + rows + records + Stamps::BYTES)
     }
 
     /// Returns the shape that a kept file was made with.
@@ -177,6 +183,12 @@ impl Store {
             queue_records: queue.capacity(),
         };
         let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
-        Ok(Self::of_parts(records, info, segments, queue))
+        Self::of_parts(records, info, segments, queue)
     }
+}
+
+fn check_timeout(file: &PoolFile) -> Result<()> {
+    ensure!(!file.timeout.is_zero(), "timeout" is format!("{:?}", file.timeout), but
+        "every read takes some time"; "pass the longest time that the device may take");
+    Ok(())
 }

@@ -208,26 +208,34 @@ impl Entries {
         self.piece(at, 0..records.layout.record_bytes(self.all[at].indexer))
     }
 
-    /// Puts what was read of the rows of other layers into the blocks of a record.
-    pub fn merge(&mut self, records: &Records, at: usize, spare: usize) {
-        let Entry { indexer, row, ref range, .. } = self.all[at];
-        let (layout, range) = (&records.layout, range.clone());
-        let stride = layout.row_stride();
-        for place in 0..layout.group_layers(indexer) {
+    /// Returns the parts of these bytes of a record that hold rows which are in the file and not in the entry.
+    pub fn missing<'a>(
+        &'a self,
+        records: &'a Records,
+        at: usize,
+        range: &'a Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + 'a {
+        let Entry { indexer, row, .. } = self.all[at];
+        let (layout, stride) = (&records.layout, records.layout.row_stride());
+        let places =
+            range.start / stride..range.end.div_ceil(stride).min(layout.group_layers(indexer));
+        let missing = places.filter(move |&place| {
             let number = layout.row_number(indexer, row, place);
-            if self.has(records, at, place) || !records.written.get(number) {
-                continue;
-            }
-            let (from, to) = (range.start.max(place * stride), range.end.min((place + 1) * stride));
-            if from < to {
-                let read = self.piece(self.all.len() + spare, from..to);
-                // SAFETY: the read of the spare record has ended, and its bytes are initialised.
-                let read = unsafe { slice::from_raw_parts(read.at, read.len) };
-                // The entries and the spare records do not overlap.
-                let to = self.piece(at, from..to);
-                // SAFETY: as above; the entry is not being written.
-                unsafe { to.at.copy_from_nonoverlapping(read.as_ptr(), to.len) };
-            }
+            !self.has(records, at, place) && records.written.get(number)
+        });
+        missing
+            .map(move |place| range.start.max(place * stride)..range.end.min((place + 1) * stride))
+    }
+
+    /// Puts what was read of missing rows into the blocks of a record.
+    pub fn merge(&mut self, records: &Records, at: usize, spare: usize) {
+        let range = self.all[at].range.clone();
+        for part in self.missing(records, at, &range) {
+            let from = self.piece(self.all.len() + spare, part.clone());
+            let to = self.piece(at, part);
+            // SAFETY: entries and spare records do not overlap. The read of the spare record has ended, and
+            // the entry is not being written.
+            unsafe { to.at.copy_from_nonoverlapping(from.at, to.len) };
         }
     }
 

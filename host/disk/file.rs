@@ -45,7 +45,7 @@ impl Disk for File {
         Ok(fs::fdatasync(&self.fd)?)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn length(&self) -> io::Result<u64> {
         let stat = fs::fstat(&self.fd)?;
         // The length of a block device is not in its inode.
         if fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::BlockDevice {

@@ -39,8 +39,8 @@ impl fmt::Display for DiskInfo {
         let pick = |first: bool, yes, no| if first { yes } else { no };
         write!(
             f,
-            "{} {} of {} bytes: records of {} bytes ({} layers, {:.1} % padding, blocks of {}), {}, {}, {}",
-            pick(self.keep, "kept file", "private file in"),
+            "{} {}, {} bytes: records of {} bytes ({} layers, {:.1} % padding, blocks of {}), {}, {}, {}",
+            pick(self.keep, "kept rows in", "private rows in"),
             self.path,
             self.file_bytes,
             self.record_bytes,

@@ -62,7 +62,7 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// The error of the system call.
-    fn len(&self) -> io::Result<u64>;
+    fn length(&self) -> io::Result<u64>;
 
     /// Lets another pool take the lock of a kept file.
     fn unlock(&self);

@@ -21,8 +21,9 @@ use crate::{Error, Result, ensure, invalid};
 const DEFAULT_BLOCK: usize = 4096;
 /// The smallest block.
 const SECTOR: usize = 512;
-/// The longest time that another writer may take to let the file go: after a process was killed, the kernel
-/// keeps the lock until the last of its operations has ended.
+/// Time between two looks whether another writer has let the file go, and the longest time that it may take:
+/// after a process was killed, the kernel keeps the lock until the last of its operations has ended.
+const LOCK_POLL: Duration = Duration::from_millis(1);
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// An open file, or a block device.
@@ -40,7 +41,7 @@ fn refused(call: &'static str, path: &Path) -> impl Fn(Errno) -> Error {
             Errno::LOOP => "name the file itself in place of a link",
             Errno::NOENT => "name a folder or a path in a folder that exists",
             Errno::ACCESS | Errno::PERM | Errno::ROFS => "name a path that this user may write",
-            Errno::BUSY => "name a device that is not mounted",
+            Errno::BUSY => "name a device that is not mounted and that no other pool uses",
             _ => "name another path",
         };
         Error::os(call, path.display().to_string(), error, remedy)
@@ -127,7 +128,7 @@ impl Opened {
             match fs::flock(&self.file.fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(()),
                 Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < LOCK_WAIT => {
-                    thread::sleep(Duration::from_millis(1));
+                    thread::sleep(LOCK_POLL);
                 }
                 Err(Errno::WOULDBLOCK) => {
                     return Err(invalid!("pool file" is path.display(), but
@@ -183,7 +184,7 @@ impl Opened {
     /// Checks that the file or the device has `len` bytes.
     pub fn check_len(&self, path: &Path, len: u64) -> Result<()> {
         let call = if self.device { "lseek" } else { "fstat" };
-        let has = self.file.len().map_err(|error| {
+        let has = self.file.length().map_err(|error| {
             Error::os(call, path.display().to_string(), error, "name another path")
         })?;
         ensure!(has >= len, "pool file" is format!("{} of {has} bytes", path.display()), but
@@ -248,7 +249,14 @@ impl Drop for Created {
 /// Opens what exists.
 fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    fs::open(path, flags, Mode::empty()).map_err(refused("open", path))
+    let start = Instant::now();
+    loop {
+        match fs::open(path, flags, Mode::empty()) {
+            // A device of which another pool lets go at the moment.
+            Err(Errno::BUSY) if start.elapsed() < LOCK_WAIT => thread::sleep(LOCK_POLL),
+            opened => return opened.map_err(refused("open", path)),
+        }
+    }
 }
 
 /// Makes a file of this name, which must not exist.

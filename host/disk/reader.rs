@@ -8,13 +8,11 @@ use super::file::MAX_PIECES;
 use super::flight::{Failure, Flight};
 use super::info::Counters;
 use super::io::{Direction, Piece};
-use super::store::Store;
+use super::store::{DEPTH, Store};
 use crate::address::Address;
 use crate::{Result, ensure, reserve};
 
 const WHAT: &str = "list of records to read";
-/// The most operations that are under way at once.
-const DEPTH: u32 = 256;
 /// The most bytes of an operation. Longer ones would not be faster.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -119,7 +117,7 @@ impl Reader {
     }
 
     /// Returns the number of reads that may still write to their memory, which is not 0 only after an error of
-    /// [`Self::run`] about the time limit.
+    /// [`Self::run`] about the time limit. A reader that is dropped waits for them, at most for that time.
     pub fn under_way(&self) -> usize {
         self.flight.under_way()
     }
@@ -181,6 +179,15 @@ impl Reader {
             return Err(records.stopped(error, under_way));
         }
         failure.map_or(Ok(()), |failure| Err(records.failed(&failure)))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // The memory of late reads may be used for something else soon.
+        if self.flight.under_way() > 0 && !self.store.records.birth.is_past() {
+            self.flight.settle(self.store.timeout());
+        }
     }
 }
 

@@ -197,7 +197,7 @@ impl Records {
             return Ok(());
         }
         let (path, end) = (self.path.display(), self.layout.end());
-        let has = self.disk.len();
+        let has = self.disk.length();
         let has = has.map_err(|e| Error::os("fstat", path.to_string(), e, "make the pool anew"))?;
         ensure!(has >= end, "pool file" is format!("{path} of {has} bytes"), but
             "its rows need {end} bytes"; "the file became shorter, so make the pool anew");

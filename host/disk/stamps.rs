@@ -2,25 +2,31 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A power of two. Records that share an entry cost a second read at most.
-const ENTRIES: usize = 4096;
+use crate::{Result, reserve};
+
+/// A power of two. A record that shares an entry with one that was written is read a second time.
+const ENTRIES: usize = 1 << 15;
 
 /// The number of the last write of each record, with one entry for several records. A write becomes
 /// visible to reads before it gets its number.
 pub(super) struct Stamps {
     writes: AtomicU64,
-    entries: Box<[AtomicU64; ENTRIES]>,
+    entries: Box<[AtomicU64]>,
 }
 
 impl Stamps {
-    pub fn new() -> Self {
-        let entries = Box::new([const { AtomicU64::new(0) }; ENTRIES]);
-        Self { writes: AtomicU64::new(0), entries }
+    /// The bytes of the entries.
+    pub const BYTES: usize = ENTRIES * size_of::<u64>();
+
+    pub fn new() -> Result<Self> {
+        let mut entries = reserve::with_capacity("stamps of writes", ENTRIES)?;
+        entries.resize_with(ENTRIES, AtomicU64::default);
+        Ok(Self { writes: AtomicU64::new(0), entries: entries.into() })
     }
 
     fn entry(&self, record: usize) -> &AtomicU64 {
-        &self.entries
-            [(record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 52 & (ENTRIES - 1)]
+        let hash = (record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        &self.entries[hash as usize % ENTRIES]
     }
 
     /// Notes a write of a record that reads see from now on.

@@ -44,8 +44,9 @@ impl Store {
         info: DiskInfo,
         segments: heapless::Vec<usize, MAX_SEGMENTS>,
         queue: WriteQueue,
-    ) -> Self {
-        Self { records, info, segments, queue: Mutex::new(queue), stamps: Stamps::new() }
+    ) -> Result<Self> {
+        let stamps = Stamps::new()?;
+        Ok(Self { records, info, segments, queue: Mutex::new(queue), stamps })
     }
 
     /// Returns the number of writes so far, for [`Self::written_since`].
@@ -85,19 +86,19 @@ impl Store {
         self.records.is_written(layer, row)
     }
 
-    /// Puts a whole row of one layer into the queue of writes and returns; `parts` are its bytes, in any number of
-    /// format. The record is written when the rows of all layers of its indexer are there, or when the queue
+    /// Puts a whole row of one layer into the queue of writes and returns; `parts`, back to back, are its
+    /// bytes. The record is written when the rows of all layers of its indexer are there, or when the queue
     /// needs the room. It allocates nothing unless it returns an error.
     ///
     /// # Errors
-    /// If there is no such row, a length is wrong, no room comes in time, or an earlier write failed: the
-    /// error names that row, which stays in the queue and is tried again, and this row was not taken: it is an
-    /// error to read it until it is appended again.
+    /// If there is no such row, the length is wrong, no room comes in time, or an earlier write failed: that
+    /// error names the row of the write, which stays in the queue and is tried again. After an error the row
+    /// of this call may be in the queue or not, and it is an error to read it until it is appended again.
     pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
         self.expect_row(bytes)?;
-        self.put(layer, row, parts, true)
+        self.put(&mut *self.lock()?, layer, row, parts, true)
     }
 
     /// Replaces one segment of a row. The other segments keep their bytes, which are 0 if the row was never
@@ -119,17 +120,29 @@ impl Store {
         ensure!(bytes.len() == len, "segment buffer" is format!("{} bytes", bytes.len()), but
             "the segment has {len}"; "pass the segment's bytes without padding");
         let mut whole = reserve::filled("row", self.layout().row_bytes(), 0u8)?;
-        if bytes.len() < whole.len() && self.is_written(layer, row) {
-            self.read_row(layer, row, &mut whole)?;
+        let mut queue = self.lock()?;
+        match queue.row(layer, row) {
+            Some(bytes) => whole.copy_from_slice(bytes),
+            None if len < whole.len() && self.is_written(layer, row) => {
+                self.row_of_file(layer, row, &mut whole)?;
+            }
+            None => {}
         }
         whole[start..start + len].copy_from_slice(bytes);
         // The other segments may follow, so the record is not written before the next row.
-        self.put(layer, row, &[&whole], len == whole.len())
+        self.put(&mut queue, layer, row, &[&whole], len == whole.len())
     }
 
     /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
-    fn put(&self, layer: usize, row: usize, parts: &[&[u8]], complete: bool) -> Result<()> {
-        let put = self.lock().and_then(|mut queue| queue.append(layer, row, parts, complete));
+    fn put(
+        &self,
+        queue: &mut WriteQueue,
+        layer: usize,
+        row: usize,
+        parts: &[&[u8]],
+        complete: bool,
+    ) -> Result<()> {
+        let put = queue.append(layer, row, parts, complete);
         if put.is_err() {
             self.forget(layer, row);
         }
@@ -138,8 +151,8 @@ impl Store {
         put
     }
 
-    /// Makes reads of a row an error until it is written again, because its new bytes were not taken. The
-    /// row exists.
+    /// Makes reads of a row an error until it is written again, because its new bytes may not have been
+    /// taken. The row exists.
     pub(crate) fn forget(&self, layer: usize, row: usize) {
         let layout = self.layout();
         let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
@@ -153,14 +166,20 @@ impl Store {
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.check(layer, row)?;
         self.expect_row(into.len())?;
-        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
         self.records.row_of(layer, row)?;
-        if self.records.queued.get(layout.record_number(indexer, row))
+        let record = self.layout().record_number(self.layout().indexer_of(layer), row);
+        if self.records.queued.get(record)
             && let Some(bytes) = self.lock()?.row(layer, row)
         {
             into.copy_from_slice(bytes);
             return Ok(());
         }
+        self.row_of_file(layer, row, into)
+    }
+
+    fn row_of_file(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
+        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
+        self.records.row_of(layer, row)?;
         let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
         let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
         let offset = layout.record_offset(indexer, row) + range.start as u64;
@@ -209,7 +228,8 @@ impl Store {
     ///
     /// # Errors
     /// If a write or the commit fails. Then nothing new is committed, the rows stay readable, and a later call
-    /// tries again; only after a failed `fdatasync` all later calls fail.
+    /// tries again; only after a failed `fdatasync` or write of the commit's root all later calls fail.
+    /// `fdatasync` takes as long as the device needs.
     pub fn flush(&self) -> Result<()> {
         self.records.birth.check("pool")?;
         self.lock()?.flush()

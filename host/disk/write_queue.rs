@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::commit::{self, Commits};
 use super::entries::{Entries, State};
 use super::flight::Flight;
+use super::info::Counters;
 use super::io::{Direction, Queue};
 use super::records::Records;
 use crate::Result;
@@ -82,10 +83,10 @@ impl WriteQueue {
         self.entries.note(&records, at, place);
         records.queued.set(record);
         records.written.set(layout.row_number(indexer, row, place));
-        records.counters.rows_appended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Counters::add(&records.counters.rows_appended, 1);
         if send && self.entries.is_whole(&records, at) {
             self.send(&[at])?;
-            self.collect()?;
+            self.advance(Duration::ZERO)?;
         }
         Ok(())
     }
@@ -177,13 +178,7 @@ impl WriteQueue {
         for &at in which {
             let (indexer, row) = (self.entries.get(at).indexer, self.entries.get(at).row);
             let range = records.blocks_of(indexer, self.entries.span(&records, at));
-            let stride = layout.row_stride();
-            let mut places = range.start / stride..range.end.div_ceil(stride);
-            places.end = places.end.min(layout.group_layers(indexer));
-            let missing = places.into_iter().any(|place| {
-                !self.entries.has(&records, at, place)
-                    && records.written.get(layout.row_number(indexer, row, place))
-            });
+            let missing = self.entries.missing(&records, at, &range).next().is_some();
             self.entries.get_mut(at).range = range.clone();
             if missing {
                 self.entries.get_mut(at).state = State::Reading(spare);

@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
-    /// the stages.
+    /// the stages; over a pool in a file, one after the other.
     ///
     /// # Errors
     /// As for [`Self::plan`] and [`Self::transfer`]. `fresh` is required if some `stable_len` is

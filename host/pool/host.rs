@@ -10,7 +10,6 @@ use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file::{self, WriteLock};
 use super::geometry::{Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
 use super::layout::HostLayout;
-use super::on_disk;
 
 use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
@@ -70,7 +69,7 @@ impl HostPool {
     /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`] without an allocator.
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
         if let Some(file) = &config.file {
-            return Store::plan_bytes(&on_disk::shape(config)?, file);
+            return Self::plan_queue_bytes(config, file);
         }
         let total = Geometry::new(config)?.total();
         if config.allocator.is_some() {
@@ -88,7 +87,7 @@ impl HostPool {
     /// in a file also if the file exists, or the file system lacks space or refuses O_DIRECT.
     pub fn new(config: &PoolConfig) -> Result<Self> {
         if config.file.is_some() {
-            return Self::new_through(config, on_disk::DIRECT);
+            return Self::on_disk(config);
         }
         let geometry = Geometry::new(config)?;
         if let Some(allocator) = &config.allocator {
@@ -267,7 +266,7 @@ impl HostPool {
     pub fn write_row(&self, layer: usize, row: usize, bytes: &[u8]) -> Result<()> {
         self.geometry.format.expect_row(bytes.len())?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
+            self.check_writer()?;
             return store.append(layer, row, &[bytes]);
         }
         let mut rest = bytes;
@@ -300,11 +299,8 @@ impl HostPool {
         row: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        ensure!(self.role != Role::Reader, "pool role" is "reader", but
-            "only the writer writes rows";
-            "import the pool as its writer once the other was dropped or demoted");
+        self.check_writer()?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
             return store.write_segment(layer, segment, row, bytes);
         }
         let (layout, ptr) = self.locate(layer, segment, row)?;
@@ -324,7 +320,6 @@ impl HostPool {
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.geometry.format.expect_row(into.len())?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
             return store.read_row(layer, row, into);
         }
         let mut rest = into;
@@ -336,6 +331,13 @@ impl HostPool {
             unsafe { atomic_copy::copy_out(ptr, part) };
             rest = after;
         }
+        Ok(())
+    }
+
+    fn check_writer(&self) -> Result<()> {
+        ensure!(self.role != Role::Reader, "pool role" is "reader", but
+            "only the writer writes rows";
+            "import the pool as its writer once the other was dropped or demoted");
         Ok(())
     }
 

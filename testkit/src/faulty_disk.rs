@@ -171,8 +171,8 @@ impl Disk for FaultyDisk {
         }
     }
 
-    fn len(&self) -> io::Result<u64> {
-        self.faults.state().len.map_or_else(|| self.disk.len(), Ok)
+    fn length(&self) -> io::Result<u64> {
+        self.faults.state().len.map_or_else(|| self.disk.length(), Ok)
     }
 
     fn unlock(&self) {

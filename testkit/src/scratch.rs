@@ -3,6 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use avsg::disk::PoolFile;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+
 /// A folder beside the running test program, which is removed with what is in it.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
@@ -33,6 +37,19 @@ impl Scratch {
     pub fn count(&self) -> usize {
         std::fs::read_dir(&self.0).expect("the folder").count()
     }
+}
+
+/// Returns a pool's file with `buffered` where the file system has no O_DIRECT, and says so.
+pub fn adapted(file: PoolFile) -> PoolFile {
+    let folder = if file.path.is_dir() { Some(&*file.path) } else { file.path.parent() };
+    let Some(folder) = folder.filter(|_| !file.buffered) else { return file };
+    let config = PoolConfig::new(1, 1, RowFormat::single(1).expect("a row of one byte"));
+    let made = HostPool::new(&PoolConfig { file: Some(PoolFile::new(folder)), ..config });
+    let lacks = made.is_err_and(|error| error.to_string().contains("has no O_DIRECT"));
+    if lacks {
+        println!("buffered in place of direct: {} has no O_DIRECT", folder.display());
+    }
+    PoolFile { buffered: lacks, ..file }
 }
 
 impl Default for Scratch {

@@ -98,8 +98,8 @@ impl Disk for Volatile {
             .try_for_each(|(offset, bytes)| self.write(*offset, bytes))
     }
 
-    fn len(&self) -> io::Result<u64> {
-        self.disk.len()
+    fn length(&self) -> io::Result<u64> {
+        self.disk.length()
     }
 
     fn unlock(&self) {

@@ -76,6 +76,9 @@ fn what_a_file_cannot_be_is_refused() {
     assert!(text.contains("rows is 0"), "{text}");
     let text = error_text(HostPool::new(&PoolConfig { rows: usize::MAX / 2, ..fits.clone() }));
     assert!(text.contains("pool geometry"), "{text}");
+    let file = PoolFile { timeout: std::time::Duration::ZERO, ..fits.file.clone().unwrap() };
+    let text = error_text(HostPool::new(&PoolConfig { file: Some(file), ..fits.clone() }));
+    assert!(text.contains("timeout is 0ns"), "{text}");
     let text = error_text(HostPool::open(&fits));
     assert!(text.contains("keep is false"), "{text}");
     let none = PoolConfig { file: None, ..fits };

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use avsg::disk::{PoolFile, Reader, Store};
 use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
+use avsg_testkit::scratch::adapted;
 
-/// Returns the configuration of a pool in a file.
+/// Returns the configuration of a pool in a file, without O_DIRECT where the file system lacks it.
 fn config(layers: usize, rows: usize, segments: &[usize], file: PoolFile) -> PoolConfig {
     let format = RowFormat::segments(segments).unwrap();
-    PoolConfig { file: Some(file), ..PoolConfig::new(layers, rows, format) }
+    PoolConfig { file: Some(adapted(file)), ..PoolConfig::new(layers, rows, format) }
 }
 
 /// Returns the bytes of a version of a row.

@@ -130,7 +130,7 @@ fn a_token_of_61_layers_is_written_once() {
 #[test]
 fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();
-    let pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
+    let mut pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
     assert!(pool.row_ptr(0, 0, 0).is_null() && pool.row_mut(0, 0, 0).is_null());
     assert!(error_text(pool.view(0, 0)).contains("no address in memory"));
     assert!(error_text(pool.export()).contains("in a file"));
@@ -139,6 +139,8 @@ fn what_only_memory_has_is_refused_by_name() {
     assert!(text.contains("row is 7 of layer 1, but it was never written"), "{text}");
     assert!(error_text(pool.write_row(0, 10, &[0; 64])).contains("row is 10"));
     assert!(error_text(pool.write_row(0, 0, &[0; 63])).contains("63 bytes"));
+    pool.demote().unwrap();
+    assert!(error_text(pool.write_row(0, 0, &[0; 64])).contains("only the writer writes rows"));
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
     assert!(memory.store().is_none() && memory.disk_info().is_none());
     memory.flush().unwrap();

@@ -11,9 +11,9 @@ use avsg::engine::{Config, Engine, Fresh, Indexers, MachineChoice};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::exact;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::scratch::Scratch;
+use avsg_testkit::{exact, fixture};
 
 use crate::pair::{self, K, OF_LAYER, ROWS, Setting};
 
@@ -31,7 +31,7 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
         let (file, indexers) = (Some(file), indexers.clone());
         let config = PoolConfig { file, indexers, ..PoolConfig::new(4, PROMPT, format.clone()) };
         let pool = HostPool::new(&config).unwrap();
-        avsg_testkit::fixture::fill(&pool, PROMPT, |layer, row| (row as i32, layer as u32));
+        fixture::fill(&pool, PROMPT, |layer, row| (row as i32, layer as u32));
         let (machine, indexers) = (MachineChoice::Emu, config.indexers.clone());
         let params = Params::wide(60, 1, 64);
         let engine = Config { cores: 3, machine, indexers, ..Config::new(params, 1) };
@@ -48,6 +48,37 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
                 assert_eq!(exact::check_step(&engine, &plan, &owned, layer, rows), 60);
             }
         }
+    }
+}
+
+/// More misses than one list of reads holds, the records of which a plan keeps, and all of which are written
+/// between the transfers of two layers.
+#[test]
+fn more_misses_than_a_list_holds_are_exact() {
+    const IDS: usize = 2048;
+    const TOKENS: usize = 8192;
+    let (folder, format) = (Scratch::new(), RowFormat::single(16).unwrap());
+    let file = Some(PoolFile::new(folder.path()));
+    let config = PoolConfig { file, ..PoolConfig::new(3, TOKENS, format) };
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, TOKENS, |layer, row| (row as i32, layer as u32));
+    let params = Params::wide(IDS as u32, 1, 8192);
+    let config = Config { cores: 2, machine: MachineChoice::Emu, ..Config::new(params, 3) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(3, 3).unwrap();
+    let mut owned = OwnedBatch::new(IDS, 0);
+    for state in 0..3 {
+        let ids = (0..IDS as i32).map(|lane| lane * 4 + state).collect();
+        owned.push([state, 1, -1, TOKENS as i32], &[ids]);
+    }
+    engine.plan(&owned.batch(), &mut plan).unwrap();
+    for layer in 0..3 {
+        engine.transfer(&mut plan, layer, None).unwrap();
+        let version = layer as u32 * 11;
+        let compared = exact::check_step(&engine, &plan, &owned, layer, |_, id| (id, version));
+        assert_eq!(compared, 3 * IDS);
+        let next = layer as u32 + 1;
+        fixture::fill(engine.pool(), TOKENS, |layer, row| (row as i32, next * 10 + layer as u32));
     }
 }
 
@@ -99,7 +130,7 @@ fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
     // An engine over memory may have any.
     Engine::new(setting.config(), HostPool::new(&setting.in_memory()).unwrap()).unwrap();
     let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());
-    let text = ascend.err().expect("a refusal").to_string();
+    let text = ascend.unwrap_err().to_string();
     assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
 }
 

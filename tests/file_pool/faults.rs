@@ -277,55 +277,52 @@ fn append(engine: &mut Engine, first: usize, layer: usize) -> avsg::Result<()> {
 fn a_write_that_failed_is_told_and_tried_again() {
     let layers = 0..pair::OF_LAYER.len();
     let places = (0..ROWS - K).step_by(K).flat_map(|first| layers.clone().map(move |l| (first, l)));
-    for errno in [EIO, ENOSPC] {
-        everywhere(|setting, layer| {
-            let file = PoolFile { queue_bytes: 1 << 16, ..setting.file.clone() };
-            let (mut setting, format) = (setting.clone(), setting.format());
-            setting.file = file;
-            let mut pair = Pair::new(&setting);
-            pair.step(0, layer);
-            pair.faults.set_all(Fault::Errno(errno), Direction::Write);
-            // More rows than the queue of writes holds.
-            let mut told = Vec::new();
-            for (first, layer) in places.clone() {
-                match append(&mut pair.file.0, first, layer) {
-                    Ok(()) => append(&mut pair.memory.0, first, layer).unwrap(),
-                    Err(error) => {
-                        assert!(error.to_string().contains("row "), "{error}");
-                        told.push((first, layer));
-                    }
+    everywhere(|setting, layer| {
+        let errno = if setting.file.io_uring { EIO } else { ENOSPC };
+        let file = PoolFile { queue_bytes: 1 << 16, ..setting.file.clone() };
+        let (mut setting, format) = (setting.clone(), setting.format());
+        setting.file = file;
+        let mut pair = Pair::new(&setting);
+        pair.step(0, layer);
+        pair.faults.set_all(Fault::Errno(errno), Direction::Write);
+        // More rows than the queue of writes holds.
+        let mut told = Vec::new();
+        for (first, layer) in places.clone() {
+            match append(&mut pair.file.0, first, layer) {
+                Ok(()) => append(&mut pair.memory.0, first, layer).unwrap(),
+                Err(error) => {
+                    assert!(error.to_string().contains("row "), "{error}");
+                    told.push((first, layer));
                 }
             }
-            assert!(!told.is_empty());
-            // A row that was refused is not what it was before.
-            let (mut row, mut refused) = (vec![0; format.bytes()], 0);
-            for (id, layer) in
-                told.iter().flat_map(|&(first, l)| (0..K).map(move |n| (first + n, l)))
-            {
-                match pair.file.0.pool().read_row(layer, id, &mut row) {
-                    Ok(()) => assert!(check_row(id as i32, 77 + layer as u32, &row)),
-                    Err(error) => {
-                        assert!(error.to_string().contains("its write was refused"), "{error}");
-                        refused += 1;
-                    }
+        }
+        assert!(!told.is_empty());
+        // A row that was refused is not what it was before.
+        let (mut row, mut refused) = (vec![0; format.bytes()], 0);
+        for (id, layer) in told.iter().flat_map(|&(first, l)| (0..K).map(move |n| (first + n, l))) {
+            match pair.file.0.pool().read_row(layer, id, &mut row) {
+                Ok(()) => assert!(check_row(id as i32, 77 + layer as u32, &row)),
+                Err(error) => {
+                    assert!(error.to_string().contains("its write was refused"), "{error}");
+                    refused += 1;
                 }
             }
-            assert!(refused > 0);
-            expect(pair.file.0.pool().flush(), &["row ", "at byte "]);
-            pair.faults.clear();
-            // What was refused is appended again, and what was taken is not lost.
-            for (first, layer) in told {
-                pair.both(|engine, _| append(engine, first, layer).unwrap());
+        }
+        assert!(refused > 0);
+        expect(pair.file.0.pool().flush(), &["row ", "at byte "]);
+        pair.faults.clear();
+        // What was refused is appended again, and what was taken is not lost.
+        for (first, layer) in told {
+            pair.both(|engine, _| append(engine, first, layer).unwrap());
+        }
+        pair.file.0.pool().flush().unwrap();
+        let rows = |engine: &Engine| pair::rows(engine.pool());
+        assert!(rows(&pair.file.0) == rows(&pair.memory.0));
+        pair.both(|engine, _| {
+            for state in 0..2 {
+                engine.invalidate(state, 0..ROWS as i32).unwrap();
             }
-            pair.file.0.pool().flush().unwrap();
-            let rows = |engine: &Engine| pair::rows(engine.pool());
-            assert!(rows(&pair.file.0) == rows(&pair.memory.0));
-            pair.both(|engine, _| {
-                for state in 0..2 {
-                    engine.invalidate(state, 0..ROWS as i32).unwrap();
-                }
-            });
-            pair.step(1, layer);
         });
-    }
+        pair.step(1, layer);
+    });
 }

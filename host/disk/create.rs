@@ -146,6 +146,7 @@ impl Store {
             disk: wrap(Arc::new(opened.disk(&file.path)?)),
             path: file.path.clone(),
             memory_alignment: opened.memory_alignment,
+            unit: if file.buffered { 1 } else { layout.block() },
             keep: file.keep,
             io_uring: file.io_uring,
             timeout: file.timeout,

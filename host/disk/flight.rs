@@ -39,8 +39,8 @@ struct Rest {
 /// allocated when it is made.
 pub(super) struct Flight {
     queue: Box<dyn Queue>,
-    /// The unit in which the file's operations move bytes.
-    block: usize,
+    /// An operation that was cut short goes on at a multiple of so many bytes.
+    unit: usize,
     rest: Vec<Rest>,
     pub pieces: Vec<Piece>,
     waiting: VecDeque<u32>,
@@ -49,12 +49,12 @@ pub(super) struct Flight {
 
 impl Flight {
     /// Returns a flight of up to `operations` operations with ids below that, and as many pieces.
-    pub fn new(queue: Box<dyn Queue>, block: usize, operations: usize) -> Result<Self> {
+    pub fn new(queue: Box<dyn Queue>, unit: usize, operations: usize) -> Result<Self> {
         let none = Rest { direction: Direction::Read, offset: 0, bytes: 0, pieces: 0..0 };
         let piece = Piece { at: std::ptr::null_mut(), len: 0 };
         Ok(Self {
             queue,
-            block,
+            unit,
             rest: reserve::filled(WHAT, operations, none)?,
             pieces: reserve::filled(WHAT, operations, piece)?,
             waiting: reserve::with_capacity(WHAT, operations)?.into(),
@@ -97,7 +97,7 @@ impl Flight {
     /// # Errors
     /// If the queue fails as a whole.
     pub fn advance(&mut self, timeout: Duration, ended: &mut Ended<'_>) -> io::Result<bool> {
-        let Self { queue, block, rest, pieces, waiting, under_way } = self;
+        let Self { queue, unit, rest, pieces, waiting, under_way } = self;
         let mut progress = false;
         while *under_way < queue.depth()
             && let Some(id) = waiting.pop_front()
@@ -122,10 +122,9 @@ impl Flight {
                     progress = true;
                     return ended(id, Ok(()));
                 }
-                // A direct operation goes on at a block.
-                Ok(moved) if moved >= *block => {
+                Ok(moved) if moved >= *unit => {
                     progress = true;
-                    rest.skip(moved - moved % *block, pieces);
+                    rest.skip(moved - moved % *unit, pieces);
                     return waiting.push_back(id);
                 }
                 Ok(_) => match rest.direction {

@@ -52,7 +52,7 @@ impl Reader {
         let (queue, io_uring) = Store::operations(records, DEPTH)?;
         Ok(Self {
             store: Arc::clone(store),
-            flight: Flight::new(queue, records.layout.block(), most)?,
+            flight: Flight::new(queue, records.unit, most)?,
             io_uring,
             wanted: reserve::with_capacity(WHAT, most)?,
             spans: reserve::with_capacity(WHAT, most)?,

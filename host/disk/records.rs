@@ -23,6 +23,8 @@ pub(super) struct Records {
     pub disk: Arc<dyn Disk>,
     pub path: PathBuf,
     pub memory_alignment: usize,
+    /// An operation that was cut short goes on at a multiple of so many bytes.
+    pub unit: usize,
     /// Whether another process could change the length of the file.
     pub keep: bool,
     pub io_uring: bool,
@@ -112,8 +114,8 @@ impl Records {
             // SAFETY: the caller guarantees this for all bytes, of which the pieces are the rest.
             let error = match unsafe { self.disk.run(&operation) } {
                 Ok(n) if n >= len - moved => return Ok(()),
-                Ok(n) if n >= self.layout.block() => {
-                    moved += n - n % self.layout.block();
+                Ok(n) if n >= self.unit => {
+                    moved += n - n % self.unit;
                     continue;
                 }
                 Ok(_) if direction == Direction::Read => io::ErrorKind::UnexpectedEof.into(),

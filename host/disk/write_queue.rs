@@ -49,7 +49,7 @@ impl WriteQueue {
         Ok(Self {
             records: Arc::clone(records),
             entries: Entries::new(records, count, spare)?,
-            flight: Flight::new(queue, layout.block(), count)?,
+            flight: Flight::new(queue, records.unit, count)?,
             commits,
             reads_left: false,
         })

@@ -15,8 +15,9 @@ const EAGAIN: i32 = 11;
 const ENOSPC: i32 = 28;
 const LAYERS: usize = 3;
 const ROWS: usize = 64;
-/// Three rows of 600 bytes with checksums.
-const RECORD: u64 = 2048;
+const BYTES: usize = 1350;
+/// Three rows with checksums, padded to blocks of 512 or of 4096 bytes.
+const RECORD: u64 = 4096;
 
 fn pool(folder: &Scratch, faults: &Faults, io_uring: bool) -> HostPool {
     pool_in(PoolFile { io_uring, ..PoolFile::new(folder.path()) }, faults)
@@ -25,7 +26,7 @@ fn pool(folder: &Scratch, faults: &Faults, io_uring: bool) -> HostPool {
 fn pool_in(file: PoolFile, faults: &Faults) -> HostPool {
     let file = PoolFile { timeout: Duration::from_millis(100), queue_bytes: 0, ..file };
     let pool =
-        HostPool::new_through(&config(LAYERS, ROWS, &[600], file), &|disk| faults.wrap(disk))
+        HostPool::new_through(&config(LAYERS, ROWS, &[BYTES], file), &|disk| faults.wrap(disk))
             .unwrap();
     patiently(|| write(&pool, 0..ROWS, 0));
     patiently(|| pool.flush());
@@ -42,7 +43,7 @@ fn patiently(mut call: impl FnMut() -> avsg::Result<()>) {
 fn write(pool: &HostPool, rows: std::ops::Range<usize>, version: usize) -> avsg::Result<()> {
     for row in rows {
         for layer in 0..LAYERS {
-            pool.write_row(layer, row, &bytes_of(layer, row, version, 600))?;
+            pool.write_row(layer, row, &bytes_of(layer, row, version, BYTES))?;
         }
     }
     Ok(())
@@ -67,9 +68,9 @@ fn short_and_interrupted_operations_are_continued() {
             faults.set(fault, Direction::Read, 0..u64::MAX, 40);
             check_by_reader(pool.store().unwrap(), |_, _| version + 1);
             faults.set(fault, Direction::Read, 0..u64::MAX, 3);
-            let mut read = [0; 600];
+            let mut read = [0; BYTES];
             pool.read_row(1, 9, &mut read).unwrap();
-            assert!(read[..] == bytes_of(1, 9, version + 1, 600));
+            assert!(read[..] == bytes_of(1, 9, version + 1, BYTES));
         }
     }
 }
@@ -96,9 +97,9 @@ fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
             // Rows 17 and 18 are neighbours and share a read.
             assert_eq!(done, [true, true, false, false, true]);
             for n in [0, 1, 4] {
-                assert!(records.row(n, 2, rows[n]).unwrap() == bytes_of(2, rows[n], 0, 600));
+                assert!(records.row(n, 2, rows[n]).unwrap() == bytes_of(2, rows[n], 0, BYTES));
             }
-            let text = error_text(pool.read_row(2, 17, &mut [0; 600]));
+            let text = error_text(pool.read_row(2, 17, &mut [0; BYTES]));
             assert!(text.contains("row 17 of layers 0 to 2") && text.contains(words), "{text}");
             faults.clear();
             let (result, done) = records.read(0, &rows);
@@ -120,9 +121,9 @@ fn a_failed_write_is_reported_kept_and_tried_again() {
         assert!(text.contains(&format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD)), "{text}");
         assert!(text.contains("No space left") && text.contains("free space"), "{text}");
         assert!(error_text(pool.flush()).contains("row 5"));
-        let mut read = [0; 600];
+        let mut read = [0; BYTES];
         pool.read_row(1, 5, &mut read).unwrap();
-        assert!(read[..] == bytes_of(1, 5, 1, 600), "the row is read from memory");
+        assert!(read[..] == bytes_of(1, 5, 1, BYTES), "the row is read from memory");
         faults.clear();
         // The call reports what happened before the fault ended, or nothing did.
         let _ = pool.flush();
@@ -140,7 +141,7 @@ fn a_failed_read_of_shared_blocks_loses_no_row() {
     faults.set(Fault::Errno(EIO), Direction::Read, 2 * RECORD..3 * RECORD, usize::MAX);
     // One layer of each record, whose blocks hold parts of the others.
     for row in 0..4 {
-        pool.write_row(1, row, &bytes_of(1, row, 1, 600)).unwrap();
+        pool.write_row(1, row, &bytes_of(1, row, 1, BYTES)).unwrap();
     }
     let text = error_text(pool.flush());
     assert!(text.starts_with("read for row 2 of layers 0 to 2"), "{text}");
@@ -173,12 +174,12 @@ fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
     faults.set_all(Fault::Slow, Direction::Write);
     let text = error_text(write(&pool, 0..ROWS, 1));
     assert!(text.contains("none completed in 100ms"), "{text}");
-    let mut read = [0; 600];
+    let mut read = [0; BYTES];
     pool.read_row(0, 0, &mut read).unwrap();
-    assert!(read[..] == bytes_of(0, 0, 1, 600), "the row is read from memory");
+    assert!(read[..] == bytes_of(0, 0, 1, BYTES), "the row is read from memory");
     records.read(0, &[0, 1, 63]).0.unwrap();
     assert!(
-        records.row(0, 0, 0).unwrap() == bytes_of(0, 0, 1, 600),
+        records.row(0, 0, 0).unwrap() == bytes_of(0, 0, 1, BYTES),
         "the record is read from memory"
     );
     assert!(error_text(pool.flush()).contains("none completed"));
@@ -188,7 +189,7 @@ fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
     let all: Vec<_> = (0..ROWS).collect();
     patiently(|| settled(&mut records, &all));
     for row in all {
-        assert!(records.row(row, 1, row).unwrap() == bytes_of(1, row, 2, 600));
+        assert!(records.row(row, 1, row).unwrap() == bytes_of(1, row, 2, BYTES));
     }
 }
 
@@ -220,6 +221,6 @@ fn neighbours_share_a_read() {
     assert_eq!((after.reads - before.reads, after.records_read - before.records_read), (3, 6));
     assert_eq!(after.read_bytes - before.read_bytes, 6 * RECORD);
     for (n, row) in [9, 30, 8, 10, 31, 50].into_iter().enumerate() {
-        assert!(records.row(n, 1, row).unwrap() == bytes_of(1, row, 0, 600));
+        assert!(records.row(n, 1, row).unwrap() == bytes_of(1, row, 0, BYTES));
     }
 }

@@ -14,8 +14,9 @@ use super::{bytes_of, check_by_reader, config, error_text};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 50;
-/// Two rows of 500 bytes with checksums.
-const RECORD: u64 = 1024;
+const BYTES: usize = 2040;
+/// Two rows with checksums, in blocks of 512 or of 4096 bytes.
+const RECORD: u64 = 4096;
 /// Where the roots of the commits are.
 const ROOTS: [u64; 2] = [16384, 16384 + 4096];
 /// Where the records begin: behind the header, two roots and two places of one page.
@@ -23,13 +24,13 @@ const START: u64 = 16384 + 4 * 4096;
 
 fn kept(folder: &Scratch) -> PoolConfig {
     let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
-    config(LAYERS, ROWS, &[400, 100], file)
+    config(LAYERS, ROWS, &[1900, 140], file)
 }
 
 fn write(pool: &HostPool, rows: std::ops::Range<usize>, version: usize) {
     for row in rows {
         for layer in 0..LAYERS {
-            pool.write_row(layer, row, &bytes_of(layer, row, version, 500)).unwrap();
+            pool.write_row(layer, row, &bytes_of(layer, row, version, BYTES)).unwrap();
         }
     }
 }
@@ -57,14 +58,14 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
     drop(pool);
 
     let pool = HostPool::open(&config).unwrap();
-    let mut read = [0; 500];
+    let mut read = [0; BYTES];
     for row in 0..ROWS {
         for layer in 0..LAYERS {
             let result = pool.read_row(layer, row, &mut read);
             if row < 40 {
                 result.unwrap();
                 let version = usize::from((10..20).contains(&row));
-                assert!(read[..] == bytes_of(layer, row, version, 500));
+                assert!(read[..] == bytes_of(layer, row, version, BYTES));
             } else {
                 assert!(error_text(result).contains(&format!("row is {row} of layer {layer}")));
             }
@@ -87,12 +88,12 @@ fn another_geometry_is_refused_by_name() {
     let file = made.file.clone().unwrap();
     let other = |layers, rows, segments: &[usize]| config(layers, rows, segments, file.clone());
     for (config, words) in [
-        (other(3, ROWS, &[400, 100]), "layers is 3, but the pool file was made with 2"),
-        (other(LAYERS, 51, &[400, 100]), "rows is 51, but the pool file was made with 50"),
-        (other(LAYERS, ROWS, &[500]), "segments is 1, but the pool file was made with 2"),
+        (other(3, ROWS, &[1900, 140]), "layers is 3, but the pool file was made with 2"),
+        (other(LAYERS, 51, &[1900, 140]), "rows is 51, but the pool file was made with 50"),
+        (other(LAYERS, ROWS, &[BYTES]), "segments is 1, but the pool file was made with 2"),
         (
-            other(LAYERS, ROWS, &[100, 400]),
-            "segment bytes is 100, but the pool file was made with 400",
+            other(LAYERS, ROWS, &[140, 1900]),
+            "segment bytes is 140, but the pool file was made with 1900",
         ),
         (
             PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() },
@@ -149,11 +150,11 @@ fn a_shorter_file_is_refused() {
     let whole = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(whole - 4 * RECORD).unwrap();
-    let text = error_text(pool.read_row(1, ROWS - 1, &mut [0; 500]));
+    let text = error_text(pool.read_row(1, ROWS - 1, &mut [0; BYTES]));
     assert!(text.contains("row 49 of layers 0 to 1") && text.contains("became shorter"), "{text}");
-    pool.read_row(1, 0, &mut [0; 500]).unwrap();
+    pool.read_row(1, 0, &mut [0; BYTES]).unwrap();
     assert!(
-        error_text(pool.write_row(0, 0, &[0; 500]).and_then(|()| pool.flush()))
+        error_text(pool.write_row(0, 0, &[0; BYTES]).and_then(|()| pool.flush()))
             .contains("became shorter")
     );
     drop(pool);
@@ -175,12 +176,12 @@ fn a_damaged_row_is_reported_and_others_are_right() {
     pool.flush().unwrap();
     drop(pool);
     // A byte of row 7 of layer 1, and the checksum of row 9 of layer 0.
-    damage(&folder.file("rows"), START + 7 * RECORD + 508 + 499);
-    damage(&folder.file("rows"), START + 9 * RECORD + 503);
+    damage(&folder.file("rows"), START + 7 * RECORD + 2048 + 499);
+    damage(&folder.file("rows"), START + 9 * RECORD + 2043);
     let pool = HostPool::open(&config).unwrap();
     for row in 0..ROWS {
         for layer in 0..LAYERS {
-            let mut read = [0; 500];
+            let mut read = [0; BYTES];
             let result = pool.read_row(layer, row, &mut read);
             if [(1, 7), (0, 9)].contains(&(layer, row)) {
                 let text = error_text(result);
@@ -190,7 +191,7 @@ fn a_damaged_row_is_reported_and_others_are_right() {
                 );
             } else {
                 result.unwrap();
-                assert!(read[..] == bytes_of(layer, row, 0, 500));
+                assert!(read[..] == bytes_of(layer, row, 0, BYTES));
             }
         }
     }
@@ -212,17 +213,17 @@ fn a_damaged_commit_leaves_the_one_before() {
     damage(&folder.file("rows"), ROOTS[1] + 3);
     for _ in 0..2 {
         let pool = HostPool::open(&config).unwrap();
-        pool.read_row(0, 9, &mut [0; 500]).unwrap();
-        assert!(error_text(pool.read_row(0, 10, &mut [0; 500])).contains("row is 10"));
+        pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
+        assert!(error_text(pool.read_row(0, 10, &mut [0; BYTES])).contains("row is 10"));
     }
     let pool = HostPool::open(&config).unwrap();
     write(&pool, 30..31, 0);
     pool.flush().unwrap();
     drop(pool);
     let pool = HostPool::open(&config).unwrap();
-    pool.read_row(0, 9, &mut [0; 500]).unwrap();
-    pool.read_row(0, 30, &mut [0; 500]).unwrap();
-    assert!(error_text(pool.read_row(0, 10, &mut [0; 500])).contains("row is 10"));
+    pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
+    pool.read_row(0, 30, &mut [0; BYTES]).unwrap();
+    assert!(error_text(pool.read_row(0, 10, &mut [0; BYTES])).contains("row is 10"));
     drop(pool);
     ROOTS.iter().for_each(|root| damage(&folder.file("rows"), root + 9));
     assert!(error_text(HostPool::open(&config)).contains("commit of the pool file is damaged"));
@@ -241,11 +242,11 @@ fn after_a_failed_fdatasync_nothing_is_committed_until_a_reopen() {
     assert!(error_text(pool.flush()).contains("fdatasync for"));
     faults.clear();
     assert!(error_text(pool.flush()).contains("at an earlier commit"));
-    pool.read_row(0, 15, &mut [0; 500]).unwrap();
+    pool.read_row(0, 15, &mut [0; BYTES]).unwrap();
     drop(pool);
     let pool = HostPool::open(&config).unwrap();
-    pool.read_row(0, 9, &mut [0; 500]).unwrap();
-    assert!(error_text(pool.read_row(0, 15, &mut [0; 500])).contains("row is 15"));
+    pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
+    assert!(error_text(pool.read_row(0, 15, &mut [0; BYTES])).contains("row is 15"));
 }
 
 #[test]

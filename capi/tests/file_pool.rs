@@ -1,31 +1,28 @@
 //! Pools whose rows are in a file, through C: steps are exact, a kept file is opened again with every
 //! flushed row, and what cannot be is refused by name.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CString, OsStr, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::ptr::null_mut;
 
+use avsg::disk::PoolFile;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::Counting;
 use avsg_capi_testkit::caller_memory::{layout, memory, part, region};
 use avsg_capi_testkit::*;
-use tempfile::TempDir;
-
-/// Returns a folder on the disk of the build, which takes O_DIRECT more often than /tmp.
-fn folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
+use avsg_testkit::scratch::{Scratch, adapted};
 
 fn c_string(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
 fn file_in(path: &CString) -> avsg_pool_file {
-    avsg_pool_file { path: path.as_ptr(), ..sized() }
+    let file = adapted(PoolFile::new(OsStr::from_bytes(path.as_bytes())));
+    avsg_pool_file { path: path.as_ptr(), buffered: file.buffered.into(), ..sized() }
 }
 
 fn info_of(pool: *const avsg_pool) -> avsg_pool_info {
@@ -68,15 +65,16 @@ fn decode(handles: &Handles, steps: i32) {
 
 #[test]
 fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
-    let folder = folder();
+    let folder = Scratch::new();
     let path = c_string(folder.path());
     for (indexers, buffered, checksums) in [([0, 0], 0, 0), ([0, 1], 0, -1), ([0, 0], 1, 0)] {
-        let mut file = avsg_pool_file { buffered, checksums, ..file_in(&path) };
+        let mut file = avsg_pool_file { checksums, ..file_in(&path) };
+        file.buffered |= buffered;
         (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
         let mut config = engine_config();
         (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
         let handles = Handles::create(&avsg_pool_config { file: &file, ..pool_config() }, &config);
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "the file has no name");
+        assert_eq!(folder.count(), 0, "the file has no name");
         if indexers == [0, 0] {
             decode(&handles, 30);
         }
@@ -93,14 +91,14 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         let info = info_of(handles.pool);
         assert!(info.writes > 0 && info.written_bytes >= info.record_bytes as u64);
         handles.destroy();
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        assert_eq!(folder.count(), 0);
     }
 }
 
 #[test]
 fn a_kept_file_is_opened_again_with_every_flushed_row() {
-    let folder = folder();
-    let path = folder.path().join("rows");
+    let folder = Scratch::new();
+    let path = folder.file("rows");
     let c_path = c_string(&path);
     let file = avsg_pool_file { keep: 1, ..file_in(&c_path) };
     let config = avsg_pool_config { file: &file, ..pool_config() };
@@ -142,7 +140,7 @@ fn a_kept_file_is_opened_again_with_every_flushed_row() {
 
 #[test]
 fn an_unwritten_row_is_an_error_and_rows_are_written_in_any_order() {
-    let folder = folder();
+    let folder = Scratch::new();
     let path = c_string(folder.path());
     let file = file_in(&path);
     let mut pool = null_mut();
@@ -170,7 +168,7 @@ fn an_unwritten_row_is_an_error_and_rows_are_written_in_any_order() {
 
 #[test]
 fn what_a_file_cannot_be_is_refused_by_name() {
-    let folder = folder();
+    let folder = Scratch::new();
     let path = c_string(folder.path());
     let refuse = |parts: &[&str], change: &dyn Fn(&mut avsg_pool_file)| {
         let mut file = file_in(&path);
@@ -184,14 +182,14 @@ fn what_a_file_cannot_be_is_refused_by_name() {
     refuse(&["keep is 2", "0..=1"], &|file| file.keep = 2);
     refuse(&["buffered is -1", "0..=1"], &|file| file.buffered = -1);
     refuse(&["checksums is 1", "0 or -1"], &|file| file.checksums = 1);
-    let nowhere = c_string(&folder.path().join("no/such/folder"));
+    let nowhere = c_string(&folder.file("no/such/folder"));
     refuse(&["no/such/folder"], &|file| file.path = nowhere.as_ptr());
     let gap = [0u32, 2];
     refuse(&["layer"], &|file| (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 2));
     refuse(&["layers with an indexer is 1"], &|file| {
         (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 1);
     });
-    let taken = folder.path().join("taken");
+    let taken = folder.file("taken");
     fs::write(&taken, b"of someone else").unwrap();
     let c_taken = c_string(&taken);
     refuse(&["taken"], &|file| (file.path, file.keep) = (c_taken.as_ptr(), 1));
@@ -240,5 +238,5 @@ fn what_a_file_cannot_be_is_refused_by_name() {
         assert!(engine.is_null());
     }
     ok(avsg_pool_destroy(pool));
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "only the file of someone else");
+    assert_eq!(folder.count(), 1, "only the file of someone else");
 }

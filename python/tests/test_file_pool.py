@@ -39,8 +39,8 @@ def fill(pool, rows):
 
 
 @pytest.mark.parametrize("buffered", [False, True])
-def test_a_kept_file_has_every_flushed_row(tmp_path, rows, buffered):
-    path = tmp_path / "rows"
+def test_a_kept_file_has_every_flushed_row(disk, rows, buffered):
+    path = disk / "rows"
     with avsg.Pool(LAYERS, ROWS, (32, 16), file=avsg.PoolFile(path, keep=True, buffered=buffered)) as pool:
         fill(pool, rows)
         assert decode(pool, rows, 20) == 0
@@ -59,15 +59,15 @@ def test_a_kept_file_has_every_flushed_row(tmp_path, rows, buffered):
             with pytest.raises(avsg.InvalidError, match=str(PROMPT + 20)):
                 pool.read_row(layer, PROMPT + 20)
         assert decode(pool, rows, 30) == 0
-    assert os.listdir(tmp_path) == ["rows"]
+    assert os.listdir(disk) == ["rows"]
 
 
-def test_a_private_file_leaves_nothing_behind_and_has_no_addresses(tmp_path, rows):
-    file = avsg.PoolFile(tmp_path, checksums=False, layer_indexer=[0, 1])
+def test_a_private_file_leaves_nothing_behind_and_has_no_addresses(disk, rows):
+    file = avsg.PoolFile(disk, checksums=False, layer_indexer=[0, 1])
     with avsg.Pool(LAYERS, ROWS, (32, 16), file=file) as pool:
         fill(pool, rows)
         assert (pool.read_row(1, 7) == rows[1, 7]).all()
-        assert os.listdir(tmp_path) == []
+        assert os.listdir(disk) == []
         assert (pool.info.checksums, pool.info.chunks) == (0, 0)
         for refused in (lambda: pool.blocks(0), pool.export):
             with pytest.raises(avsg.InvalidError, match="pool is in a file"):
@@ -77,22 +77,22 @@ def test_a_private_file_leaves_nothing_behind_and_has_no_addresses(tmp_path, row
         avsg.Engine(pool, k=K, slots=64, layer_indexer=[0, 1])
 
 
-def test_memory_is_that_of_the_queue_of_writes(tmp_path):
-    shape = avsg.PoolShape(LAYERS, 1 << 20, 1152, file=str(tmp_path))
+def test_memory_is_that_of_the_queue_of_writes(disk):
+    shape = avsg.PoolShape(LAYERS, 1 << 20, 1152, file=str(disk))
     assert shape.bytes() < 32 << 20 < avsg.PoolShape(LAYERS, 1 << 20, 1152).bytes()
 
 
-def test_a_wrong_file_is_refused_by_its_name(tmp_path):
+def test_a_wrong_file_is_refused_by_its_name(disk):
     for file, error, words in [
-        (tmp_path / "no" / "folder", avsg.AvsgError, "no/folder"),
+        (disk / "no" / "folder", avsg.AvsgError, "no/folder"),
         (3, TypeError, "file is of type int"),
-        (avsg.PoolFile(tmp_path, layer_indexer=[0, 0, 0]), avsg.InvalidError, "the pool has 2 layers"),
+        (avsg.PoolFile(disk, layer_indexer=[0, 0, 0]), avsg.InvalidError, "the pool has 2 layers"),
     ]:
         with pytest.raises(error, match=words):
             avsg.Pool(LAYERS, ROWS, (32, 16), file=file)
-    (tmp_path / "text").write_text("of someone else")
+    (disk / "text").write_text("of someone else")
     with pytest.raises(avsg.AvsgError):
-        avsg.Pool.open(tmp_path / "text")
+        avsg.Pool.open(disk / "text")
     pool = avsg.Pool(1, 64, 16)
     pool.flush()
     assert (pool.info.file_bytes, pool.info.io) == (0, avsg.Io.NONE)

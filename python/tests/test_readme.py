@@ -96,9 +96,9 @@ def test_the_program_of_several_indexers_gives_exact_rows():
     assert seen == [True] * 3 and list(selected) == [0, 2] and names["engine"].info.indexers == 2
 
 
-def test_the_program_of_a_file_keeps_its_rows(tmp_path):
+def test_the_program_of_a_file_keeps_its_rows(disk):
     rows = np.random.default_rng(7).integers(0, 256, (500, 1152), dtype=np.uint8)
-    names = {"avsg": avsg, "path": tmp_path / "rows", "prompt_rows": rows}
+    names = {"avsg": avsg, "path": disk / "rows", "prompt_rows": rows}
     exec(programs()[3], names)
     assert (names["pool"].read(0, 0, 500)[0] == rows).all()
 

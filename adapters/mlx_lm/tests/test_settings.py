@@ -19,23 +19,23 @@ def test_the_settings_copy_what_they_say_and_give_equal_logits(small):
     assert all(setting.total("charge") == 0 and len(setting.seconds) == 12 for setting in settings)
 
 
-def test_the_settings_on_a_disk_give_equal_logits_and_the_page_cache_has_avsgs_memory(small, tmp_path):
+def test_the_settings_on_a_disk_give_equal_logits_and_the_page_cache_has_avsgs_memory(small, disk):
     sizes = small.prompt, 12, small.slots
-    settings, different = measure(small.model, small.text, *sizes, Link(), small.prefilled, str(tmp_path))
+    settings, different = measure(small.model, small.text, *sizes, Link(), small.prefilled, str(disk))
     resident, reading, mapped, avsg = settings
-    assert different == 0 and resident.layers == [] and list(tmp_path.iterdir()) == []
+    assert different == 0 and resident.layers == [] and list(disk.iterdir()) == []
     everything = 12 * 2 * small.k
     assert reading.total("copied_rows") == mapped.total("copied_rows") == everything > avsg.total("copied_rows") > 0
     assert reading.total("plan_seconds") == mapped.total("plan_seconds") == 0 < avsg.total("plan_seconds")
     assert mapped.total("memory") > 2 * small.slots * 1152
 
 
-def test_a_mapped_file_keeps_the_pages_that_were_used_last(tmp_path):
-    if subprocess.check_output(["stat", "-f", "-c", "%T", tmp_path]).strip() == b"tmpfs":
+def test_a_mapped_file_keeps_the_pages_that_were_used_last(disk):
+    if subprocess.check_output(["stat", "-f", "-c", "%T", disk]).strip() == b"tmpfs":
         pytest.skip("a file of a tmpfs is nowhere but in memory")
     rng = np.random.default_rng(2)
     rows, found = rng.integers(0, 256, (1000, 1152), dtype=np.uint8), np.empty((64, 1152), np.uint8)
-    file = MappedRows(str(tmp_path), 1000, 1152, memory=100 * PAGE)
+    file = MappedRows(str(disk), 1000, 1152, memory=100 * PAGE)
     file.write(0, rows)
     for _ in range(4):
         ids = rng.permutation(1000)[:64].astype(np.int32)

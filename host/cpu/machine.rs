@@ -67,6 +67,15 @@ impl Machine {
         all.into_iter().flatten().collect()
     }
 
+    /// Returns the names of what this CPU or its operating system lacks for the widest machine of its
+    /// architecture.
+    pub fn missing() -> Vec<&'static str> {
+        #[cfg(target_arch = "x86_64")]
+        return Avx512::<false>::missing().collect();
+        #[cfg(not(target_arch = "x86_64"))]
+        Vec::new()
+    }
+
     /// Runs a kernel on this machine.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {

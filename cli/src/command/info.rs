@@ -79,6 +79,8 @@ struct Report {
 struct Cpu {
     machines: Vec<String>,
     chosen: String,
+    /// What the CPU or the operating system lacks for the widest machine of the architecture.
+    lacks: Vec<&'static str>,
     cores: usize,
 }
 
@@ -182,6 +184,7 @@ fn measure(options: &Options) -> Result<Report> {
         cpu: Cpu {
             machines: Machine::all().iter().map(ToString::to_string).collect(),
             chosen: machine.to_string(),
+            lacks: Machine::missing(),
             cores: allowed_cpu_count(),
         },
         device,
@@ -217,8 +220,13 @@ fn page(report: &Report) -> Page {
     let Geometry { table, k, tokens, slots, spread, retries, rule, .. } = geometry;
     let Geometry { layers, indexers, requests, row_bytes, context, .. } = geometry;
     let size = output::bytes;
+    let lacks = if cpu.lacks.is_empty() {
+        String::new()
+    } else {
+        format!(" (no {} for AVX-512)", cpu.lacks.join(", "))
+    };
     page.text(format!(
-        "CPU       {}; {} chosen, {} cores",
+        "CPU       {}; {} chosen{lacks}, {} cores",
         cpu.machines.join(", "),
         cpu.chosen,
         cpu.cores

@@ -22,8 +22,8 @@ const FLIP: i32 = 0b0111_1000;
 /// Calls one intrinsic, or a short sequence of them, in a function that holds the token.
 macro_rules! intrinsic {
     ($e:expr) => {
-        // SAFETY: `self` is a token that `detect` made after it found AVX-512 F, BW, VL and VBMI2,
-        // so the instructions exist. An access to memory is justified by the comment at its place.
+        // SAFETY: `self` is a token that `detect` made after it found AVX-512 F, BW and VL, so the
+        // instructions exist. An access to memory is justified by the comment at its place.
         unsafe { $e }
     };
 }
@@ -32,15 +32,20 @@ mod parts;
 mod registers;
 
 impl<const G: bool, const W: usize> Avx512<G, W> {
-    /// Returns the machine if the CPU and the operating system support AVX-512 F, BW, VL and VBMI2.
+    /// Returns the machine if the CPU and the operating system support AVX-512 F, BW and VL.
     pub fn detect() -> Option<Self> {
         const { assert!(W >= 1 && W <= 4, "1 to 4 registers") };
         super::cpuid::has_avx512().then_some(Self(()))
     }
 
+    /// Returns the names of what the CPU or the operating system lacks for this machine.
+    pub fn missing() -> impl Iterator<Item = &'static str> {
+        super::cpuid::missing()
+    }
+
     /// Runs a kernel, compiled with the instructions of this machine.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt,lzcnt")]
         fn avsg_kernel_avx512<const G: bool, const W: usize, K: Kernel>(
             m: Avx512<G, W>,
             kernel: K,
@@ -338,33 +343,30 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             if len >= limit {
                 return limit;
             }
-            // `chunk` is 64 bytes, the size of the load.
-            let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
-            let t = intrinsic!(_mm512_set1_epi8(t));
-            let k = if equal {
-                intrinsic!(_mm512_cmpeq_epi8_mask(l, t))
-            } else {
-                intrinsic!(_mm512_cmplt_epi8_mask(l, t))
-            };
-            // Victims are sparse: nearly every chunk needs one byte compression and one widening.
-            let lanes = intrinsic!(_mm512_maskz_compress_epi8(k, self.byte_iota()));
-            let base = intrinsic!(_mm512_set1_epi32((64 * c) as i32));
-            let count = k.count_ones() as usize;
-            let mut done = 0;
-            let mut rest = lanes;
-            loop {
-                let sixteen = intrinsic!(_mm512_cvtepu8_epi32(_mm512_castsi512_si128(rest)));
-                let slots = intrinsic!(_mm512_add_epi32(sixteen, base));
-                let words = &mut to[len + done..len + done + 16];
-                // `words` is 64 bytes, the size of the store.
-                intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().cast(), slots));
-                done += 16;
-                if done >= count {
-                    break;
+            let mut k = self.chosen(chunk, t, equal);
+            // Victims are sparse: nearly every chunk has at most four. Lanes behind the last one are
+            // overwritten by the next chunk.
+            let (first, count) = ((64 * c) as i32, k.count_ones() as usize);
+            if count <= 8 {
+                let words = &mut to[len..len + 8];
+                k = self.lowest_four(&mut words[..4], first, k);
+                if count > 4 {
+                    self.lowest_four(&mut words[4..], first, k);
                 }
-                rest = intrinsic!(_mm512_alignr_epi32::<4>(rest, rest));
+                len += count;
+                continue;
             }
-            len += count;
+            for quarter in 0..4 {
+                let k = (k >> (16 * quarter)) as u16;
+                let words = &mut to[len..len + 16];
+                let slots = self.count_up(first + 16 * quarter);
+                // `words` is 64 bytes, the size of the store.
+                intrinsic!(_mm512_storeu_si512(
+                    words.as_mut_ptr().cast(),
+                    _mm512_maskz_compress_epi32(k, slots)
+                ));
+                len += k.count_ones() as usize;
+            }
         }
         len.min(limit)
     }

@@ -55,15 +55,26 @@ def offload(
     go to every `avsg.Engine`. In the block, `model.make_cache()` and all that calls it
     (`mlx_lm.generate` too) makes such caches. At its end the model is as it was, and such caches
     are refused.
+
+    `model.make_cache(pool)` keeps the rows in the caller's pool: the model's layers, `max_context`
+    rows, and two segments, the latent and rotary parts.
     """
     args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]
     indexers = [layer.indexer for layer in attention]
 
-    def make_avsg_cache() -> list[CacheList]:
+    def make_avsg_cache(pool: avsg.Pool | None = None) -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
         shared = ModelRows(len(model.layers), max_context, segments, args.index_topk, slots, tokens, file, options)
+        if pool is not None:
+            found, needed = pool.info, shared.shape
+            if (found.layers, found.rows, found.segment_bytes) != needed[:3]:
+                raise ValueError(
+                    f"a pool of {found.layers} layers of {found.rows} rows of {found.segment_bytes} bytes came, but "
+                    f"the model needs {needed.layers} of {needed.rows} of {needed.row_bytes}; pass such a pool"
+                )
+            shared.pool = pool
         caches = []
         for layer in range(len(model.layers)):
             first = AvsgKVCache(rows(shared, layer), scope)

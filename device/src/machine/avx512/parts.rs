@@ -1,7 +1,7 @@
 //! The parts of the operations: work on single registers, their lanes as scalars, and indices.
 
 use super::Avx512;
-use super::registers::{BYTES, V};
+use super::registers::V;
 use core::arch::x86_64::*;
 
 impl<const G: bool, const W: usize> Avx512<G, W> {
@@ -48,13 +48,6 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         out
     }
 
-    /// Returns the bytes 0, 1, … 63.
-    #[inline(always)]
-    pub(super) fn byte_iota(self) -> __m512i {
-        // `BYTES` is 64 bytes, the size of the load.
-        intrinsic!(_mm512_loadu_si512(BYTES.as_ptr().cast()))
-    }
-
     /// Returns one register with the lanes from, from + 1, …
     #[inline(always)]
     pub(super) fn count_up(self, from: i32) -> __m512i {
@@ -76,5 +69,30 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
     pub(super) fn padded(self, slot: __m512i, mask: u32, k: __mmask16) -> [u32; 16] {
         let pad = self.count_up(mask as i32 + 1);
         self.lanes(intrinsic!(_mm512_mask_and_epi32(pad, k, slot, _mm512_set1_epi32(mask as i32))))
+    }
+
+    /// Returns which of 64 lifetimes are < t, or = t if `equal`.
+    #[inline(always)]
+    pub(super) fn chosen(self, chunk: &[i8], t: i8, equal: bool) -> u64 {
+        let chunk: &[i8; 64] = chunk.try_into().expect("a chunk has 64 lifetimes");
+        // `chunk` is 64 bytes, the size of the load.
+        let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
+        let t = intrinsic!(_mm512_set1_epi8(t));
+        if equal {
+            intrinsic!(_mm512_cmpeq_epi8_mask(l, t))
+        } else {
+            intrinsic!(_mm512_cmplt_epi8_mask(l, t))
+        }
+    }
+
+    /// Writes `first` + the numbers of the four lowest bits of a set, and returns the set without
+    /// them. A set of fewer bits leaves the last words with a number that means nothing.
+    #[inline(always)]
+    pub(super) fn lowest_four(self, to: &mut [i32], first: i32, mut set: u64) -> u64 {
+        for word in to {
+            *word = first + set.trailing_zeros() as i32;
+            set &= set.wrapping_sub(1);
+        }
+        set
     }
 }

@@ -3,17 +3,6 @@
 use core::arch::x86_64::{__m512i, __mmask16};
 use core::ops::{BitAnd, BitOr, Not};
 
-/// The bytes 0, 1, … 63.
-pub(super) const BYTES: [u8; 64] = {
-    let mut bytes = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        bytes[i] = i as u8;
-        i += 1;
-    }
-    bytes
-};
-
 /// A vector: `W` registers of lanes.
 #[derive(Clone, Copy)]
 pub struct V<const G: bool, const W: usize>(pub(super) [__m512i; W]);

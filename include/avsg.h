@@ -72,12 +72,14 @@ typedef struct avsg_pool_config {
   uint32_t reserved;  ///< Must be 0.
   const struct avsg_pool_layout *layout;  ///< NULL, or the caller's memory (Part 2).
   const struct avsg_allocator *allocator;  ///< NULL, or the allocator of each chunk (Part 2).
+  const struct avsg_pool_file *file;  ///< NULL, or the file that has the rows (Part 2).
 } avsg_pool_config;
 
 /// A host pool: every row of every layer.
 typedef struct avsg_pool avsg_pool;
 
-/// Creates a pool of which this process is the writer, in zeroed and resident memory or by a layout.
+/// Creates a pool of which this process is the writer, in zeroed and resident memory, by a layout or in a
+/// file.
 avsg_status avsg_pool_create(const avsg_pool_config *config, avsg_pool **pool);
 
 /// The configuration of an engine.
@@ -443,17 +445,20 @@ typedef enum avsg_memory_kind {
 /// a value on an Ascend device only.
 typedef struct avsg_memory {
   size_t size;  ///< sizeof(avsg_memory).
-  /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout.
+  /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout; with a file its
+  /// queue of writes and what it notes of each row.
   size_t pool;
   size_t buffer;  ///< The device buffer: S rows for each state and layer; 0 in memory of the caller.
-  size_t tables;  ///< The tables of all indexers and, on "cpu", the cores' working memory.
+  /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce buffer.
+  size_t tables;
   /// AVSG_MEMORY_HOST of `avsg_engine_create`: on "cpu" `buffer` and `tables`; on an Ascend device a
   /// copy of one table.
   size_t engine_host;
   /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
   /// layer, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
   size_t engine_device;
-  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request.
+  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request, and with
+  /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
   size_t plan_host;
   size_t plan_pinned;  ///< AVSG_MEMORY_PINNED of it; 0 on "cpu".
   /// AVSG_MEMORY_DEVICE of it; 0 on "cpu". `plan_pinned` and this are released when a later plan of
@@ -687,7 +692,14 @@ typedef enum avsg_role {
   AVSG_ROLE_WRITER = 1,  ///< The process reads and writes rows.
 } avsg_role;
 
-/// The description of a pool.
+/// How the rows of a pool's file are read and written.
+typedef enum avsg_io {
+  AVSG_IO_NONE = 0,  ///< Not at all: the rows are in memory.
+  AVSG_IO_URING = 1,  ///< By io_uring, all reads of a transfer in flight at once.
+  AVSG_IO_PREADV = 2,  ///< By preadv and pwritev, where the kernel refuses io_uring.
+} avsg_io;
+
+/// The description of a pool. What follows `role` is 0 for rows in memory.
 typedef struct avsg_pool_info {
   size_t size;  ///< sizeof(avsg_pool_info).
   size_t layers;  ///< The number of layers.
@@ -696,11 +708,22 @@ typedef struct avsg_pool_info {
   size_t segment_bytes[AVSG_MAX_SEGMENTS];  ///< Bytes of each segment.
   size_t segment_stride[AVSG_MAX_SEGMENTS];  ///< Bytes from the segment of one row to that of the next.
   size_t row_bytes;  ///< Bytes of a row: the sum of `segment_bytes`.
-  size_t bytes;  ///< Bytes of all chunks.
+  size_t bytes;  ///< Bytes of all chunks; of a pool in a file, those of its queue of writes.
   size_t huge_bytes;  ///< Bytes of the chunks that are in hugepages.
   size_t chunks;  ///< The number of chunks.
   int32_t pages;  ///< An `avsg_pages`: the kind that the pool has, or AVSG_PAGES_CALLER.
   int32_t role;  ///< An `avsg_role` of this process.
+  uint64_t file_bytes;  ///< Bytes of the file.
+  size_t block_bytes;  ///< Bytes of the block that records are padded to.
+  /// Bytes of the longest record: the rows of an id in the layers of an indexer, with checksums and padding.
+  size_t record_bytes;
+  double padding;  ///< The padding's share of the bytes of all records, 0 to 1.
+  uint64_t reads;  ///< Reads of the file until now. Records that are neighbours share one.
+  uint64_t read_bytes;  ///< Bytes that these read.
+  uint64_t writes;  ///< Writes to the file until now.
+  uint64_t written_bytes;  ///< Bytes that these wrote.
+  int32_t io;  ///< An `avsg_io`.
+  int32_t checksums;  ///< 1: rows have checksums.
 } avsg_pool_info;
 
 /// Describes a pool.
@@ -722,6 +745,36 @@ avsg_status avsg_pool_get_chunks(const avsg_pool *pool, avsg_chunk *chunks, size
 /// Makes this process a reader of the pool, so that another process can become its writer.
 /// AVSG_BUSY while the pool has engines; destroy them first.
 avsg_status avsg_pool_demote(avsg_pool *pool);
+
+/// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
+/// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
+/// all these layers, and an append returns before its rows are written. A row that was never written is
+/// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
+/// device; AVSG_INVALID with a layout, with an allocator, and for avsg_pool_get_row and
+/// avsg_pool_export. `chunk_bytes` and `pages` are ignored.
+typedef struct avsg_pool_file {
+  size_t size;  ///< sizeof(avsg_pool_file).
+  /// A folder of a private file, which has no name; with `keep` that of a new file; or a block device.
+  const char *path;
+  /// The indexer of each layer, as every engine on the pool has them; NULL: one for all.
+  const uint32_t *layer_indexer;
+  size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
+  size_t queue_bytes;  ///< Bytes of the queue of writes; 0: 8 MiB.
+  /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
+  uint32_t timeout_ms;
+  int32_t keep;  ///< 1: the file stays when the pool ends, for `avsg_pool_open`.
+  int32_t buffered;  ///< 1: through the page cache; 0: past it, with O_DIRECT.
+  int32_t checksums;  ///< 0: each row has a checksum; -1: none has.
+} avsg_pool_file;
+
+/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
+/// pool's geometry and the indexers of its layers: `keep`, `layer_indexer` and `checksums` are ignored.
+/// Each row is as a flush left it, or AVSG_INVALID when it is read.
+avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
+
+/// Makes the rows of a pool's file durable and, in a file that is kept, commits which rows are valid. It
+/// waits for the disk. A pool in memory has nothing to flush.
+avsg_status avsg_pool_flush(const avsg_pool *pool);
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
 #define AVSG_POOL_DESC_BYTES 112

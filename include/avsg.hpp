@@ -152,6 +152,10 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     explicit Pool(avsg_pool *handle) noexcept : Handle(handle) {}
     explicit Pool(const avsg_pool_config &config)
         : Handle(created([&](avsg_pool **pool) { return avsg_pool_create(&config, pool); })) {}
+    // Opens a file that was kept.
+    static Pool open(const avsg_pool_file &file) {
+        return Pool(created([&](avsg_pool **pool) { return avsg_pool_open(&file, pool); }));
+    }
     static Pool attach(const Export &from, avsg_role role) {
         return Pool(created([&](avsg_pool **pool) {
             return avsg_pool_import(from.desc.data(), from.desc.size(), from.fd, role, pool);
@@ -189,6 +193,7 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
         return made;
     }
     void send(std::int32_t socket) const { check(avsg_pool_send(get(), socket)); }
+    void flush() const { check(avsg_pool_flush(get())); }
     void demote() { check(avsg_pool_demote(get())); }
 
    private:

@@ -1,7 +1,6 @@
 //! The options of an Ascend device.
 
-use std::ffi::{CStr, OsStr, c_char};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::c_char;
 use std::path::PathBuf;
 
 use crate::contract::contract;
@@ -55,19 +54,10 @@ pub(crate) unsafe fn ascend_device(
     let options = contract!(sized::read_or_defaults(options))?;
     Ok(AscendDevice {
         simulated,
-        kernels: contract!(path(options.kernels)),
-        runtime: contract!(path(options.runtime)),
+        kernels: contract!(sized::path(options.kernels)),
+        runtime: contract!(sized::path(options.runtime)),
         id: options.device_id,
         timeout_ms: if options.timeout_ms == 0 { 10_000 } else { options.timeout_ms },
         one_launch,
     })
-}
-
-/// Copies a path; None for NULL.
-///
-/// # Safety
-/// `path` is NULL or a NUL-terminated string.
-unsafe fn path(path: *const c_char) -> Option<PathBuf> {
-    let text = (!path.is_null()).then(|| contract!(CStr::from_ptr(path)));
-    text.map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())))
 }

@@ -7,6 +7,7 @@ use crate::ascend::{AscendDevice, ascend_device, avsg_ascend};
 use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
 use crate::contract::contract;
 use crate::handle;
+use crate::indexers::indexers;
 use crate::sized;
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result, check_reserved, choice};
@@ -15,7 +16,7 @@ use crate::workers::avsg_workers;
 use avsg::cpu::worker_pool::WorkerPool;
 use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::device::params::Params;
-use avsg::engine::{Config, Indexers};
+use avsg::engine::Config;
 use avsg::rows::RowFormat;
 
 /// The configuration of an engine.
@@ -61,25 +62,8 @@ pub struct avsg_engine_config {
 }
 
 impl avsg_engine_config {
-    /// Returns the indexers of the layers of a pool.
-    ///
     /// # Safety
-    /// `layer_indexer` is NULL or valid for reads of `layer_indexers` elements.
-    unsafe fn indexers(&self, layers: usize) -> Result<Indexers> {
-        if self.layer_indexers != 0 {
-            Indexers::check_count(self.layer_indexers, layers)?;
-        }
-        let given =
-            contract!(sized::array("layer_indexer", self.layer_indexer, self.layer_indexers))?;
-        if given.is_empty() {
-            return Ok(Indexers::default());
-        }
-        let of_layer = sized::converted("layer_indexer", given, |&of| Ok(of as usize))?;
-        Ok(Indexers::of_layers(&of_layer)?)
-    }
-
-    /// # Safety
-    /// As for [`Self::indexers`], [`caller_buffer`] and [`allocator`].
+    /// As for [`indexers`], [`caller_buffer`] and [`allocator`].
     unsafe fn config(
         &self,
         tuning: &avsg_tuning,
@@ -106,7 +90,7 @@ impl avsg_engine_config {
             machine: tuning.machine()?,
             copier: tuning.copier()?,
             strategy: tuning.strategy()?,
-            indexers: contract!(self.indexers(layers))?,
+            indexers: contract!(indexers(self.layer_indexer, self.layer_indexers, layers))?,
             buffer: contract!(caller_buffer(self.buffer, layers, format))?,
             slot_base,
             allocator: contract!(allocator(self.allocator))?,

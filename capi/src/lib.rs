@@ -24,6 +24,7 @@ mod destroy;
 mod engine;
 mod engine_info;
 mod handle;
+mod indexers;
 mod layout;
 mod log;
 mod message;
@@ -32,6 +33,7 @@ mod overlap;
 mod plan;
 mod pool;
 mod pool_config;
+mod pool_file;
 mod pool_info;
 mod rows;
 mod segments;
@@ -52,6 +54,6 @@ mod workers;
 pub use {
     allocator::*, arrays::*, ascend::*, buffer::*, caller_buffer::*, config::*, counters::*,
     destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*, plan::*,
-    pool::*, pool_config::*, pool_info::*, rows::*, segments::*, share::*, sizes::*, state::*,
-    stats::*, status::*, status_name::*, step::*, tuning::*, version::*, workers::*,
+    pool::*, pool_config::*, pool_file::*, pool_info::*, rows::*, segments::*, share::*, sizes::*,
+    state::*, stats::*, status::*, status_name::*, step::*, tuning::*, version::*, workers::*,
 };

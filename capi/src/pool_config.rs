@@ -3,6 +3,7 @@
 use crate::allocator::{allocator, avsg_allocator};
 use crate::contract::contract;
 use crate::layout::avsg_pool_layout;
+use crate::pool_file::{avsg_pool_file, in_file};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
 use crate::status::{Failure, Result, check_reserved, choice};
@@ -36,13 +37,15 @@ pub struct avsg_pool_config {
     pub layout: *const avsg_pool_layout,
     /// NULL, or the allocator of each chunk (Part 2).
     pub allocator: *const avsg_allocator,
+    /// NULL, or the file that has the rows (Part 2).
+    pub file: *const avsg_pool_file,
 }
 
 /// Reads the configuration of a pool. Its layout is returned unread.
 ///
 /// # Safety
-/// `config` is NULL or valid for reads of the number of bytes in its `size`, and its allocator is as
-/// [`allocator`] demands.
+/// `config` is NULL or valid for reads of the number of bytes in its `size`, its allocator is as
+/// [`allocator`] demands, and its file as [`in_file`] does.
 pub(crate) unsafe fn pool_config(
     config: *const avsg_pool_config,
 ) -> Result<(PoolConfig, *const avsg_pool_layout)> {
@@ -68,5 +71,6 @@ pub(crate) unsafe fn pool_config(
     let chunk_bytes =
         if config.chunk_bytes == 0 { defaults.chunk_bytes } else { config.chunk_bytes };
     let allocator = contract!(allocator(config.allocator))?;
-    Ok((PoolConfig { chunk_bytes, pages, allocator, ..defaults }, config.layout))
+    let in_memory = PoolConfig { chunk_bytes, pages, allocator, ..defaults };
+    Ok((contract!(in_file(in_memory, config.file))?, config.layout))
 }

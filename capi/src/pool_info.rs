@@ -44,7 +44,18 @@ pub(crate) fn role(role: i32) -> Result<Role> {
     choice("role", role, &[Role::Reader, Role::Writer])
 }
 
-/// The description of a pool.
+/// How the rows of a pool's file are read and written.
+#[repr(C)]
+pub enum avsg_io {
+    /// Not at all: the rows are in memory.
+    AVSG_IO_NONE = 0,
+    /// By io_uring, all reads of a transfer in flight at once.
+    AVSG_IO_URING = 1,
+    /// By preadv and pwritev, where the kernel refuses io_uring.
+    AVSG_IO_PREADV = 2,
+}
+
+/// The description of a pool. What follows `role` is 0 for rows in memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_info {
@@ -62,7 +73,7 @@ pub struct avsg_pool_info {
     pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
     /// Bytes of a row: the sum of `segment_bytes`.
     pub row_bytes: usize,
-    /// Bytes of all chunks.
+    /// Bytes of all chunks; of a pool in a file, those of its queue of writes.
     pub bytes: usize,
     /// Bytes of the chunks that are in hugepages.
     pub huge_bytes: usize,
@@ -72,10 +83,31 @@ pub struct avsg_pool_info {
     pub pages: i32,
     /// An `avsg_role` of this process.
     pub role: i32,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of the block that records are padded to.
+    pub block_bytes: usize,
+    /// Bytes of the longest record: the rows of an id in the layers of an indexer, with checksums and padding.
+    pub record_bytes: usize,
+    /// The padding's share of the bytes of all records, 0 to 1.
+    pub padding: f64,
+    /// Reads of the file until now. Records that are neighbours share one.
+    pub reads: u64,
+    /// Bytes that these read.
+    pub read_bytes: u64,
+    /// Writes to the file until now.
+    pub writes: u64,
+    /// Bytes that these wrote.
+    pub written_bytes: u64,
+    /// An `avsg_io`.
+    pub io: i32,
+    /// 1: rows have checksums.
+    pub checksums: i32,
 }
 
 fn pool_info(pool: &HostPool) -> avsg_pool_info {
     let segments = pool.format().as_slice();
+    let (file, done) = (pool.disk_info(), pool.disk_stats().unwrap_or_default());
     let each = |of: fn(&Segment) -> usize| {
         let mut all = [0; MAX_SEGMENTS];
         all.iter_mut().zip(segments).for_each(|(to, segment)| *to = of(segment));
@@ -100,6 +132,16 @@ fn pool_info(pool: &HostPool) -> avsg_pool_info {
             Pages::Caller => 5,
         },
         role: i32::from(pool.role() == Role::Writer),
+        file_bytes: file.as_ref().map_or(0, |file| file.file_bytes),
+        block_bytes: file.as_ref().map_or(0, |file| file.block),
+        record_bytes: file.as_ref().map_or(0, |file| file.record_bytes),
+        padding: file.as_ref().map_or(0.0, |file| file.padding),
+        reads: done.reads,
+        read_bytes: done.read_bytes,
+        writes: done.writes,
+        written_bytes: done.written_bytes,
+        io: file.as_ref().map_or(0, |file| if file.io_uring { 1 } else { 2 }),
+        checksums: file.as_ref().map_or(0, |file| file.checksums.into()),
     }
 }
 

@@ -1,5 +1,8 @@
-//! What C passes by pointer: structs that begin with their size, out-pointers, and arrays.
+//! What C passes by pointer: structs that begin with their size, out-pointers, arrays and paths.
 
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::{ptr, slice};
 
 use crate::contract::contract;
@@ -209,6 +212,15 @@ pub(crate) fn check_array<T>(what: &str, at: *const T, len: usize) -> Result<()>
         ));
     }
     Ok(())
+}
+
+/// Copies a path; None for NULL.
+///
+/// # Safety
+/// `path` is NULL or a NUL-terminated string.
+pub(crate) unsafe fn path(path: *const c_char) -> Option<PathBuf> {
+    let text = (!path.is_null()).then(|| contract!(CStr::from_ptr(path)));
+    text.map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())))
 }
 
 /// Refuses a capacity that is below the number of results.

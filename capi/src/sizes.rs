@@ -8,7 +8,6 @@ use crate::sized::{give_struct, zeroed};
 use crate::status::{Result, avsg_status};
 use avsg::ascend::sizes;
 use avsg::engine::{Config, Engine};
-use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 
 /// Where memory is.
@@ -29,11 +28,12 @@ pub enum avsg_memory_kind {
 pub struct avsg_memory {
     /// sizeof(avsg_memory).
     pub size: usize,
-    /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout.
+    /// AVSG_MEMORY_HOST of `avsg_pool_create`; without an allocator, at most. 0 with a layout; with a file its
+    /// queue of writes and what it notes of each row.
     pub pool: usize,
     /// The device buffer: S rows for each state and layer; 0 in memory of the caller.
     pub buffer: usize,
-    /// The tables of all indexers and, on "cpu", the cores' working memory.
+    /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce buffer.
     pub tables: usize,
     /// AVSG_MEMORY_HOST of `avsg_engine_create`: on "cpu" `buffer` and `tables`; on an Ascend device a
     /// copy of one table.
@@ -41,7 +41,8 @@ pub struct avsg_memory {
     /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
     /// layer, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
     pub engine_device: usize,
-    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request.
+    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request, and with
+    /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
     pub plan_host: usize,
     /// AVSG_MEMORY_PINNED of it; 0 on "cpu".
     pub plan_pinned: usize,
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn avsg_get_memory(
             let (config, device) = contract!(engine_config(config, pool.layers, &pool.format)?);
             add_engine(&mut all, &config, &device, &pool, chunks)?;
             if (max_tokens, max_requests) != (0, 0) {
-                all.plan_host = Plan::bytes_needed(&config.params, max_tokens, max_requests)?;
+                all.plan_host = Engine::plan_bytes(&config, &pool, max_tokens, max_requests)?;
                 if let Device::Ascend(_) = device {
                     let plan = sizes::plan_bytes(&config, max_tokens, max_requests)?;
                     (all.plan_pinned, all.plan_device) = (plan.pinned, plan.device);

@@ -23,6 +23,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker(thorough)
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """A folder whose file system takes O_DIRECT, as a pool in a file does by default."""
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT, 0o600))
+    except OSError:
+        pytest.skip(f"the file system of {tmp_path} has no O_DIRECT")
+    return tmp_path
+
+
 @dataclass
 class Deployment:
     """A pool of random rows, an engine, a plan, and a batch of one request.

@@ -96,6 +96,13 @@ def test_the_program_of_several_indexers_gives_exact_rows():
     assert seen == [True] * 3 and list(selected) == [0, 2] and names["engine"].info.indexers == 2
 
 
+def test_the_program_of_a_file_keeps_its_rows(disk):
+    rows = np.random.default_rng(7).integers(0, 256, (500, 1152), dtype=np.uint8)
+    names = {"avsg": avsg, "path": disk / "rows", "prompt_rows": rows}
+    exec(programs()[3], names)
+    assert (names["pool"].read(0, 0, 500)[0] == rows).all()
+
+
 @pytest.mark.skipif(not THOROUGH, reason="AVSG_THOROUGH=1 runs this")
 def test_the_torch_program_runs():
     torch = pytest.importorskip("torch")
@@ -105,7 +112,7 @@ def test_the_torch_program_runs():
     made.batch.ids[0] = np.arange(16)
     names |= {name: torch.from_numpy(getattr(made.batch, name)) for name in ("ids", *per_request)}
     names["fresh"] = torch.zeros((1, 48), dtype=torch.uint8)
-    exec(programs()[3], names)
+    exec(programs()[4], names)
     assert made.wrong_rows() == 0
 
 

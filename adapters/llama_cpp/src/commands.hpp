@@ -9,5 +9,6 @@ int compare(Arguments arguments);
 // Records which ids an indexer selects. Returns the exit status.
 int record(Arguments arguments);
 
-// Times a token with all rows resident, with every selected row copied, and with AVSG. Returns the exit status.
+// Times a token with all rows resident, with every selected row copied, with AVSG and, with rows in a file, with a mapped
+// file. Returns the exit status.
 int compare_settings(Arguments arguments);

@@ -83,6 +83,7 @@ int compare(Arguments arguments) {
     settings.slots = static_cast<uint32_t>(arguments.number("--slots", 128, 64));
     settings.tokens = static_cast<uint32_t>(arguments.number("--tokens", 1, 1));
     settings.fault = fault_of(arguments.text("--fault", "none"));
+    settings.disk = arguments.text("--disk", "");
     auto k = static_cast<uint32_t>(arguments.number("--k", 0, 0));
     auto prompt = static_cast<uint32_t>(arguments.number("--prompt", 512, 1));
     int steps = arguments.number("--steps", 512, 1), threads = arguments.number("--threads", 1, 1);

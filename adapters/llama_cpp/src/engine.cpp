@@ -114,6 +114,15 @@ void Decoder::prefill(const std::vector<llama_token> &prompt) {
     }
 }
 
+void Decoder::adopt(const Decoder &other) {
+    std::vector<uint8_t> state(llama_state_get_size(other.context_.get()));
+    size_t size = llama_state_get_data(other.context_.get(), state.data(), state.size());
+    if (size == 0 || llama_state_set_data(context_.get(), state.data(), size) != size) {
+        throw std::runtime_error("llama.cpp cannot copy the state of a context");
+    }
+    length_ = other.length_;
+}
+
 void Decoder::decode(const llama_token *tokens, size_t count) { run(tokens, count, true); }
 
 void Decoder::trim(llama_pos length) {

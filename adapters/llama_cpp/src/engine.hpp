@@ -26,6 +26,9 @@ class Decoder {
     // Decodes the prompt in large batches, and makes the logits of its last token.
     void prefill(const std::vector<llama_token> &prompt);
 
+    // Takes over the tokens of another context of the same model and length.
+    void adopt(const Decoder &other);
+
     // Decodes one batch. The logits of all its tokens can be read afterwards.
     void decode(const llama_token *tokens, size_t count);
 

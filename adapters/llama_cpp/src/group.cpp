@@ -33,32 +33,31 @@ size_t Group::index_of(int layer) const {
     return static_cast<size_t>(std::find(layers_.begin(), layers_.end(), layer) - layers_.begin());
 }
 
-void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_tensor *> &caches, int32_t length) {
+void Group::start(const Settings &settings, Avsg &avsg, size_t indexer, const std::vector<ggml_tensor *> &caches, int32_t length) {
     settings_ = settings;
+    avsg_ = &avsg;
+    indexer_ = indexer;
     for (int layer : layers_) caches_.push_back(caches[static_cast<size_t>(layer)]);
     row_bytes_ = caches_[0]->nb[1];
-    auto pool = avsg::init<avsg_pool_config>();
-    pool.layers = layers_.size();
-    pool.rows = settings.context;
-    pool.segments = 1;
-    pool.segment_bytes[0] = row_bytes_;
-    pool_.emplace(pool);
-    auto engine = avsg::init<avsg_engine_config>();
-    engine.k = k;
-    engine.tokens = settings.tokens;
-    engine.slots = settings.slots;
-    engine.states = engine.cores = 1;
-    engine_.emplace(engine, *pool_);
-    plan_.emplace(*engine_, settings.tokens, 1);
-    out_ = plan_->arrays();
     fresh_.resize(layers_.size());
     attended_.assign(layers_.size(), true);
-    occupant_.assign(settings.slots, -1);
-    for (size_t layer = 0; layer < layers_.size(); layer++) {
-        for (size_t id = 0; id < static_cast<size_t>(length); id++) {
-            pool_->write_row(layer, id, {row_of(caches_[layer], id), row_bytes_});
-        }
+    if (settings.mapped) {
+        size_t share = avsg.memory * layers_.size() / caches.size();
+        mapped_.emplace(settings.disk, layers_.size(), settings.context, row_bytes_, share);
+    } else {
+        plan_.emplace(*avsg.engine, settings.tokens, 1);
+        out_ = plan_->arrays();
+        occupant_.assign(settings.slots, -1);
     }
+    for (size_t id = 0; id < static_cast<size_t>(length); id++) {
+        for (size_t layer = 0; layer < layers_.size(); layer++) write(layer, id, row_of(caches_[layer], id));
+    }
+    if (mapped_) mapped_->end_step();
+}
+
+void Group::write(size_t layer, size_t row, const uint8_t *bytes) {
+    if (mapped_) return mapped_->write(layer, row, bytes);
+    avsg_->pool->write_row(pool_layer(layer), row, {bytes, row_bytes_});
 }
 
 void Group::begin(int32_t stable) {
@@ -102,17 +101,22 @@ void Group::select(const IdsSelected &selected) {
 }
 
 void Group::plan() {
+    if (mapped_) {
+        Lap lap(times.copy);
+        return mapped_->prefetch(ids_);
+    }
     bool missed = settings_.fault == Fault::MissedInvalidation;
     OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, missed ? -1 : stable_, stable_ + drawn_);
+    request.batch.indexer = indexer_;
     {
         Lap lap(times.plan);
-        engine_->plan(request.batch, *plan_);
+        avsg_->engine->plan(request.batch, *plan_);
     }
     Lap lap(times.harness);
-    count();
+    count_misses();
 }
 
-void Group::count() {
+void Group::count_misses() {
     const auto counters = plan_->counters();
     size_t layers = layers_.size();
     step_bytes_ = counters.misses * row_bytes_;
@@ -138,17 +142,39 @@ void Group::count() {
 void Group::attend(size_t layer) {
     if (settings_.fault == Fault::MissedInvalidation) {
         for (size_t g = 0; g < static_cast<size_t>(drawn_); g++) {
-            pool_->write_row(layer, static_cast<size_t>(stable_) + g, {&fresh_[layer][g * row_bytes_], row_bytes_});
+            write(layer, static_cast<size_t>(stable_) + g, &fresh_[layer][g * row_bytes_]);
         }
     }
-    const auto fresh = avsg::fresh(fresh_[layer]);
     {
         Lap lap(times.copy);
-        engine_->transfer(*plan_, layer, &fresh);
+        const auto fresh = avsg::fresh(fresh_[layer]);
+        if (mapped_) read_mapped(layer);
+        if (plan_) avsg_->engine->transfer(*plan_, pool_layer(layer), &fresh);
     }
     put_back(layer);
     append(layer);
     attended_[layer] = true;
+}
+
+void Group::read_mapped(size_t layer) {
+    for (size_t g = 0; g < static_cast<size_t>(drawn_); g++) {
+        mapped_->write(layer, static_cast<size_t>(stable_) + g, &fresh_[layer][g * row_bytes_]);
+    }
+    mapped_->read(layer, ids_, gathered_);
+    for (int32_t id : ids_) {
+        counts.selected += id >= 0;
+        counts.missed += id >= 0;
+    }
+}
+
+const uint8_t *Group::held(size_t layer, size_t at) const {
+    if (mapped_) return &gathered_[at * row_bytes_];
+    size_t k = ids_.size() / static_cast<size_t>(drawn_), row = at / k, i = at % k;
+    bool wrong = settings_.fault == Fault::WrongSlot && step_ == settings_.fault_step && at == 3;
+    int32_t slot = out_.slot[row * out_.k + (wrong ? i + 1 : i)];
+    if (slot < 0) throw std::runtime_error("id " + std::to_string(ids_[at]) + " has no slot");
+    const auto buffer = avsg_->engine->buffer(pool_layer(layer), 0);
+    return static_cast<const uint8_t *>(buffer.base) + static_cast<size_t>(slot) * buffer.slot_stride;
 }
 
 void Group::put_back(size_t layer) {
@@ -156,29 +182,23 @@ void Group::put_back(size_t layer) {
     ggml_tensor *cache = caches_[layer];
     // Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
     std::memset(cache->data, 0xFF, ggml_nbytes(cache));
-    const auto buffer = engine_->buffer(layer, 0);
-    size_t k = ids_.size() / static_cast<size_t>(drawn_);
     for (size_t at = 0; at < ids_.size(); at++) {
-        if (ids_[at] < 0) continue;
-        size_t row = at / k, i = at % k;
-        bool wrong = settings_.fault == Fault::WrongSlot && step_ == settings_.fault_step && at == 3;
-        int32_t slot = out_.slot[row * out_.k + (wrong ? i + 1 : i)];
-        if (slot < 0) throw std::runtime_error("id " + std::to_string(ids_[at]) + " has no slot");
-        const auto *held = static_cast<const uint8_t *>(buffer.base) + static_cast<size_t>(slot) * buffer.slot_stride;
-        std::memcpy(row_of(cache, static_cast<size_t>(ids_[at])), held, row_bytes_);
+        if (ids_[at] >= 0) std::memcpy(row_of(cache, static_cast<size_t>(ids_[at])), held(layer, at), row_bytes_);
     }
 }
 
 void Group::append(size_t layer) {
-    if (settings_.fault == Fault::MissedInvalidation) return;
+    if (mapped_ || settings_.fault == Fault::MissedInvalidation) return;
     if (settings_.fault == Fault::StaleRow && step_ == settings_.fault_step) return;
     Lap lap(times.copy);
     OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, stable_, stable_ + drawn_);
-    engine_->append(request.batch, layer, avsg::fresh(fresh_[layer]));
+    request.batch.indexer = indexer_;
+    avsg_->engine->append(request.batch, pool_layer(layer), avsg::fresh(fresh_[layer]));
 }
 
-void Group::finish() const {
+void Group::finish() {
     for (size_t layer = 0; layer < layers_.size(); layer++) {
         if (!attended_[layer]) throw std::runtime_error("layer " + std::to_string(layers_[layer]) + " had no step");
     }
+    if (mapped_) mapped_->end_step();
 }

@@ -12,10 +12,14 @@ namespace {
 
 const char *const USAGE =
     "avsg_llama compare MODEL.gguf [--slots S] [--k K] [--tokens N_q] [--prompt TOKENS] [--steps N] [--seed N]\n"
-    "                              [--threads N] [--fault wrong-slot|stale-row|missed-invalidation]\n"
-    "  decodes a random text with and without AVSG and compares every logit; exit status 1 if one differs\n"
+    "                              [--threads N] [--disk FOLDER] [--fault wrong-slot|stale-row|missed-invalidation]\n"
+    "  decodes a random text with and without AVSG and compares every logit; exit status 1 if one differs;\n"
+    "  --disk: the rows that AVSG copies from are in a file of the folder\n"
     "avsg_llama settings MODEL.gguf [--slots S] [--k K] [--prompt TOKENS] [--steps N] [--seed N] [--threads N]\n"
-    "  times a token with all rows resident, with every selected row copied, and with AVSG, also over emulated links\n"
+    "                               [--prompt-repeat TENTHS] [--disk FOLDER]\n"
+    "  times a token with all rows resident, with every selected row copied, and with AVSG, also over emulated links;\n"
+    "  --prompt-repeat: the probability that a token of the prompt repeats the one before it, in tenths (default 9);\n"
+    "  --disk: the rows are in a file of the folder, and one setting more maps it\n"
     "avsg_llama record MODEL.gguf PROMPT.txt OUT.npz [--ids] [--steps N] [--follow PROMPT_TOKENS] [--tokens N_q]\n"
     "                              [--layer N] [--behind N] [--k K] [--threads N]\n"
     "  records the ids that an indexer selects while the model continues the prompt; --ids: the file lists token ids;\n"

@@ -4,10 +4,18 @@
 #include <stdexcept>
 #include <string>
 
+namespace {
+
+// Bytes of the queue of writes. A decode step writes few rows, and a mapped file gets this memory, too.
+constexpr size_t QUEUE_BYTES = 1 << 18;
+
+}  // namespace
+
 void Offload::start(const Settings &settings, int32_t length) {
     if (caches_.empty() || indexers_.empty()) {
         throw std::runtime_error("the graph selects no ids; give a model with an indexer (deepseek32, glm-dsa)");
     }
+    std::vector<uint32_t> indexer_of;
     for (size_t at = 0; at < caches_.size(); at++) {
         int layer = static_cast<int>(at);
         if (indexers_.count(layer) != 0) {
@@ -17,17 +25,45 @@ void Offload::start(const Settings &settings, int32_t length) {
         } else {
             groups_.back()->add(layer);
         }
+        indexer_of.push_back(static_cast<uint32_t>(groups_.size() - 1));
     }
-    for (auto &group : groups_) group->start(settings, k_, caches_, length);
+    make_avsg(settings, indexer_of);
+    for (size_t at = 0; at < groups_.size(); at++) groups_[at]->start(settings, avsg_, at, caches_, length);
     started_ = true;
+}
+
+void Offload::make_avsg(const Settings &settings, const std::vector<uint32_t> &indexer_of) {
+    auto file = avsg::init<avsg_pool_file>();
+    file.path = settings.disk.c_str();
+    file.queue_bytes = QUEUE_BYTES;
+    file.layer_indexer = indexer_of.data();
+    file.layer_indexers = indexer_of.size();
+    auto pool = avsg::init<avsg_pool_config>();
+    pool.layers = caches_.size();
+    pool.rows = settings.context;
+    pool.segments = 1;
+    pool.segment_bytes[0] = caches_[0]->nb[1];
+    if (!settings.disk.empty()) pool.file = &file;
+    auto engine = avsg::init<avsg_engine_config>();
+    engine.k = k_;
+    engine.tokens = settings.tokens;
+    engine.slots = settings.slots;
+    engine.states = engine.cores = 1;
+    engine.layer_indexer = indexer_of.data();
+    engine.layer_indexers = indexer_of.size();
+    const auto memory = avsg::memory(&engine, pool, settings.tokens, 1);
+    avsg_.memory = (settings.disk.empty() ? 0 : memory.pool) + memory.engine_host + groups_.size() * memory.plan_host;
+    if (settings.mapped) return;
+    avsg_.pool.emplace(pool);
+    avsg_.engine.emplace(engine, *avsg_.pool);
 }
 
 void Offload::begin(int32_t stable) {
     for (auto &group : groups_) group->begin(stable);
 }
 
-void Offload::finish() const {
-    for (const auto &group : groups_) group->finish();
+void Offload::finish() {
+    for (auto &group : groups_) group->finish();
 }
 
 Group &Offload::group_of(int layer) {
@@ -77,5 +113,11 @@ double Offload::charge(double latency, double bytes_per_second) const {
         double one = latency + static_cast<double>(group->step_bytes()) / bytes_per_second;
         sum += one * static_cast<double>(group->layers());
     }
+    return sum;
+}
+
+size_t Offload::cached_bytes() const {
+    size_t sum = 0;
+    for (const auto &group : groups_) sum += group->cached_bytes();
     return sum;
 }

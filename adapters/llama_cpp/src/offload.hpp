@@ -15,7 +15,7 @@ class Offload : public Observer {
 
     // Encloses a step whose tokens follow the first `stable` ones.
     void begin(int32_t stable);
-    void finish() const;
+    void finish();
 
     void rows_written(const RowsWritten &rows) override;
     void ids_selected(const IdsSelected &selected) override;
@@ -25,15 +25,19 @@ class Offload : public Observer {
 
     // The seconds that the last step's copies take on a link, each layer's by itself.
     double charge(double latency, double bytes_per_second) const;
+    size_t memory() const { return avsg_.memory; }
+    size_t cached_bytes() const;  // bytes of mapped files in the page cache
     size_t layers() const { return caches_.size(); }
     size_t indexers() const { return groups_.size(); }
     uint32_t k() const { return k_; }
 
   private:
     Group &group_of(int layer);
+    void make_avsg(const Settings &settings, const std::vector<uint32_t> &indexer_of);
 
     std::vector<ggml_tensor *> caches_;  // of each layer, in the order of layers
     std::set<int> indexers_;             // the layers that select ids
+    Avsg avsg_;
     std::vector<std::unique_ptr<Group>> groups_;
     uint32_t k_ = 0;
     bool started_ = false;

@@ -22,6 +22,16 @@ class Small:
         prefill(self.model, self.prefilled, self.text[: self.prompt])
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """A folder whose file system takes O_DIRECT, as a pool in a file does by default."""
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT, 0o600))
+    except OSError:
+        pytest.skip(f"the file system of {tmp_path} has no O_DIRECT")
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def small():
     return Small()

@@ -18,6 +18,16 @@ LONG = [
 ]
 
 
+@pytest.mark.parametrize(("tokens", "steps"), [(1, 96), (2, 64)])
+def test_logits_are_equal_with_rows_on_a_disk(small, disk, tokens, steps):
+    made = steps_of(small.text, small.prompt, steps, tokens)
+    sizes = {"prompt": small.prompt, "slots": small.slots, "tokens": tokens}
+    report = compare(small.model, small.text, made, **sizes, file=str(disk))
+    assert (report.steps, report.different) == (steps, 0)
+    assert report.total("misses") > steps and report.total("evictions") > steps
+    assert list(disk.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("layers", "k", "slots", "tokens", "prompt", "steps", "dtype"), CASES + (LONG if THOROUGH else [])
 )

@@ -51,10 +51,9 @@ class MissedInvalidation(LayerRows):
 
     def copy_misses(self):
         context, count = self.batch.stable_len[0], self.batch.cu_q[1]
-        for host, fresh in zip(self.host, self.fresh_rows):
-            host[context : context + count] = fresh[:count]
+        self.pool.write(self.layer, context, *(fresh[:count] for fresh in self.fresh_rows))
         self.batch.stable_len[0] = -1
-        self.engine.step(self.batch, self.plan, 0)
+        self.engine.step(self.batch, self.plan, self.layer)
         self.batch.stable_len[0] = context
 
 

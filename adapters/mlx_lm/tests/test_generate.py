@@ -28,19 +28,18 @@ def test_generate_step_gives_upstreams_tokens(small):
 
 def test_rows_may_lie_in_the_callers_pools(small):
     prompt, twin = mx.array(small.text[: small.prompt]), same_weights(small.model)
-    pools = [avsg.Pool(1, 256, (1024, 128)) for _ in range(2)]
+    pool = avsg.Pool(2, 256, (1024, 128))
     with offload(twin, max_context=256, slots=small.slots):
-        own, callers = twin.make_cache(), twin.make_cache(pools)
+        own, callers = twin.make_cache(), twin.make_cache(pool)
         steps = [generated(generate_step(prompt, twin, max_tokens=40, prompt_cache=cache)) for cache in (own, callers)]
         assert steps[0] == steps[1]
-        for first, second, pool in zip(own, callers, pools):
+        for layer, (first, second) in enumerate(zip(own, callers)):
             assert second[0].size() > small.prompt and second[0].rows.counts == first[0].rows.counts
             for row in range(second[0].size()):
-                assert np.array_equal(first[0].rows.pool.read_row(0, row), pool.read_row(0, row))
-        with pytest.raises(ValueError, match=r"^pools of \[\(1, 256, .* came, but the model needs 2 of \(1, 256, "):
-            twin.make_cache(pools[:1])
-        with pytest.raises(ValueError, match=r"^pools of \[\(1, 255, \(1024, 128\)\), "):
-            twin.make_cache([avsg.Pool(1, 255, (1024, 128)), pools[0]])
+                assert np.array_equal(first[0].rows.pool.read_row(layer, row), pool.read_row(layer, row))
+        for other in (avsg.Pool(1, 256, (1024, 128)), avsg.Pool(2, 255, (1024, 128)), avsg.Pool(2, 256, 1152)):
+            with pytest.raises(ValueError, match=r"^a pool of .* came, but the model needs 2 of 256 of \(1024, 128\)"):
+                twin.make_cache(other)
 
 
 def test_speculative_generation_gives_upstreams_tokens(small):

@@ -60,6 +60,7 @@ fn stale_workers() -> usize {
 const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
     ("avsg_pool_get_info", "pool", unsafe_call!(|_v, h| avsg_pool_get_info(handle(h), &mut sized()))),
     ("avsg_pool_get_chunks", "pool", unsafe_call!(|_v, h| avsg_pool_get_chunks(handle(h), null_mut(), 0, &mut 0))),
+    ("avsg_pool_flush", "pool", |_, h| avsg_pool_flush(handle(h))),
     ("avsg_pool_demote", "pool", |_, h| avsg_pool_demote(handle(h))),
     ("avsg_pool_destroy", "pool", |_, h| avsg_pool_destroy(handle(h))),
     ("avsg_pool_write_row", "pool", unsafe_call!(|_v, h| avsg_pool_write_row(handle(h), 0, 0, row(0, 0).as_ptr().cast(), ROW))),
@@ -126,6 +127,8 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_pool_export", Words, unsafe_call!(|v, p| avsg_pool_export(v.handles.pool, [0; 112].as_mut_ptr(), 112, p.cast()))),
     ("avsg_pool_import", Bytes, unsafe_call!(|_v, p| avsg_pool_import(p.cast(), 112, 0, 0, &mut null_mut()))),
     ("avsg_pool_import", Words, unsafe_call!(|_v, p| avsg_pool_import([0; 112].as_ptr(), 112, 0, 0, p.cast()))),
+    ("avsg_pool_open", Struct, unsafe_call!(|_v, p| avsg_pool_open(p.cast(), &mut null_mut()))),
+    ("avsg_pool_open", Words, unsafe_call!(|_v, p| avsg_pool_open(&sized(), p.cast()))),
     ("avsg_pool_recv", Words, unsafe_call!(|_v, p| avsg_pool_recv(-1, 0, p.cast()))),
     ("avsg_get_memory", Struct, unsafe_call!(|v, p| avsg_get_memory(&v.config, p.cast(), 1, 1, 1, &mut sized()))),
     ("avsg_get_memory", Struct, unsafe_call!(|v, p| avsg_get_memory(&v.config, &pool_config(), 1, 1, 1, p.cast()))),

@@ -11,6 +11,7 @@ from ._header import (
     Copier,
     EngineInfo,
     EngineStats,
+    Io,
     Lifetime,
     LogLevel,
     Machine,
@@ -42,7 +43,7 @@ from .errors import (
 )
 from .memory import View
 from .plan import Plan, Request
-from .pool import Pool, PoolShape
+from .pool import Pool, PoolFile, PoolShape
 from .workers import Workers, set_log
 
 #: The library's version.
@@ -69,6 +70,7 @@ __all__ = [
     "HandleError",
     "InternalError",
     "InvalidError",
+    "Io",
     "Lifetime",
     "LogLevel",
     "Machine",
@@ -79,6 +81,7 @@ __all__ = [
     "Plan",
     "PlanCounters",
     "Pool",
+    "PoolFile",
     "PoolInfo",
     "PoolShape",
     "RECORD_STATUS",

@@ -1,14 +1,15 @@
-"""The host pool: every row of every layer, in memory that processes can share."""
+"""The pool: every row of every layer, in memory that processes can share, or in a file."""
 
 from __future__ import annotations
 
 import ctypes as c
 import itertools
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _header
-from ._arguments import address, instance, struct, whole, wholes
+from ._arguments import address, instance, struct, text, whole, wholes
 from ._header import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, PoolInfo, Role
 from ._library import Handle, check, filled, lib
 from .errors import InvalidError
@@ -18,6 +19,38 @@ if TYPE_CHECKING:
     import socket as sockets
 
     import numpy as np
+
+
+class PoolFile(NamedTuple):
+    """The file that has a pool's rows, in the place of memory."""
+
+    #: A folder, or a block device; with `keep` the path of the file.
+    path: str | os.PathLike[str]
+    #: Whether the file stays, for `Pool.open`. A file that does not stay has no name in its folder.
+    keep: bool = False
+    #: Whether reads and writes go through the page cache.
+    buffered: bool = False
+    #: Whether each row has a checksum.
+    checksums: bool = True
+    #: The indexer of each layer, as of the engine; None: one for all.
+    layer_indexer: Sequence[int] | None = None
+    #: Bytes of the queue of writes; 0: 8 MiB.
+    queue_bytes: int = 0
+    #: Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
+    timeout_ms: int = 0
+
+    @staticmethod
+    def config(file: Any) -> _header.avsg_pool_file:
+        """Returns the C struct of a file, which may be the path alone."""
+        if not isinstance(file, PoolFile):
+            file = PoolFile(file)
+        fields: dict[str, Any] = {"path": text(file.path, "file"), "checksums": 0 if file.checksums else -1}
+        for name in ("keep", "buffered", "queue_bytes", "timeout_ms"):
+            fields[name] = getattr(file, name)
+        if file.layer_indexer is not None:
+            fields["layer_indexer"] = wholes(file.layer_indexer, "layer_indexer", c.c_uint32)
+            fields["layer_indexers"] = len(fields["layer_indexer"])
+        return struct(_header.avsg_pool_file, **fields)
 
 
 class PoolShape(NamedTuple):
@@ -36,6 +69,8 @@ class PoolShape(NamedTuple):
     #: Most bytes of a chunk; 0: 64 MiB; None: one chunk for each layer and segment.
     chunk_bytes: int | None = 0
     pages: Pages = Pages.DEFAULT
+    #: None: the rows are in memory. Else their file; a path is that of a folder.
+    file: PoolFile | str | os.PathLike[str] | None = None
 
     def config(self) -> _header.avsg_pool_config:
         """Returns the C struct of this geometry."""
@@ -48,6 +83,8 @@ class PoolShape(NamedTuple):
         fields = {"layers": self.layers, "rows": self.rows, "pages": self.pages}
         made = struct(_header.avsg_pool_config, segments=len(lengths), chunk_bytes=chunk_bytes, **fields)
         made.segment_bytes[: len(lengths)], made.segment_stride[: len(strides)] = lengths, strides
+        if self.file is not None:
+            made.file = address(PoolFile.config(self.file))
         return made
 
     def bytes(self) -> int:
@@ -56,10 +93,17 @@ class PoolShape(NamedTuple):
         return filled(lib.avsg_get_memory, _header.avsg_memory, *arguments).pool
 
 
+def _addresses(rows: np.ndarray) -> range:
+    """The address of each row of a contiguous array of bytes."""
+    start = rows.ctypes.data
+    return range(start, start + rows.nbytes, rows.shape[1])
+
+
 class Pool:
     """A host pool.
 
-    Its memory stays until every engine on it and every array made from it are gone.
+    Its memory stays until every engine on it and every array made from it are gone. With `file`, a
+    folder or a `PoolFile`, its rows are in a file.
     """
 
     def __init__(
@@ -71,9 +115,10 @@ class Pool:
         row_stride: int | Sequence[int] | None = None,
         chunk_bytes: int | None = 0,
         pages: Pages = Pages.DEFAULT,
+        file: PoolFile | str | os.PathLike[str] | None = None,
     ) -> None:
         out = c.c_void_p()
-        config = PoolShape(layers, rows, row_bytes, row_stride, chunk_bytes, pages).config()
+        config = PoolShape(layers, rows, row_bytes, row_stride, chunk_bytes, pages, file).config()
         check(lib.avsg_pool_create(c.byref(config), c.byref(out)))
         self._adopt(out)
 
@@ -81,7 +126,6 @@ class Pool:
         self._handle: Handle | None = Handle(pointer, lib.avsg_pool_destroy)
         #: The caller's arrays, for a pool over them.
         self._memory = memory
-        self.info = self._get_info()
         self._runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         return self
 
@@ -117,6 +161,17 @@ class Pool:
         return cls.__new__(cls)._adopt(out, spans)
 
     @classmethod
+    def open(cls, file: PoolFile | str | os.PathLike[str]) -> Pool:
+        """Opens a file that was kept, and makes this process its writer. Every flushed row is as it was.
+
+        A `PoolFile` says how the file is read and written; its `keep` and `layer_indexer` are those of
+        the file.
+        """
+        out, config = c.c_void_p(), PoolFile.config(file)
+        check(lib.avsg_pool_open(c.byref(config), c.byref(out)))
+        return cls.__new__(cls)._adopt(out)
+
+    @classmethod
     def attach(cls, descriptor: bytes, fd: int, role: Role = Role.READER) -> Pool:
         """Maps a pool that another process exported. `fd` stays the caller's."""
         if not isinstance(descriptor, bytes):
@@ -145,7 +200,15 @@ class Pool:
     def demote(self) -> None:
         """Gives up the right to write, so that another process may take it."""
         check(lib.avsg_pool_demote(self._handle))
-        self.info = self._get_info()
+
+    def flush(self) -> None:
+        """Makes the rows of a file durable, and commits which of them are valid. In memory it does nothing."""
+        check(lib.avsg_pool_flush(self._handle))
+
+    @property
+    def info(self) -> PoolInfo:
+        """The description of the pool, with what it has read and written until now."""
+        return PoolInfo.of(filled(lib.avsg_pool_get_info, _header.avsg_pool_info, self._handle))
 
     def close(self) -> None:
         """Ends the pool. Its memory is unmapped when no engine and no array uses it."""
@@ -199,9 +262,15 @@ class Pool:
             if first + found.shape[0] > self.info.rows:
                 end = first + found.shape[0]
                 raise InvalidError(f"rows {first} to {end} were passed, but the pool has {self.info.rows}; pass fewer")
-        for segment, found in enumerate(spans):
-            # NumPy copies the bytes of an element that it has no type for, such as a bfloat16.
-            rows = numpy_of(found, f"|V{found.itemsize}") if found.nbytes else ()
+        # NumPy copies the bytes of an element that it has no type for, such as a bfloat16.
+        arrays = [numpy_of(found, f"|V{found.itemsize}") if found.nbytes else () for found in spans]
+        if self.info.file_bytes and spans[0].nbytes:
+            whole_rows = [np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1) for rows in arrays]
+            data = np.concatenate(whole_rows, axis=1)
+            for row, at in enumerate(_addresses(data), first):
+                check(lib.avsg_pool_write_row(self._handle, layer, row, at, data.shape[1]))
+            return
+        for segment, rows in enumerate(arrays):
             start, end = 0, first + len(rows)
             for block in self.blocks(layer, segment):
                 low, high = max(first, start), min(end, start + len(block))
@@ -210,11 +279,21 @@ class Pool:
                     block[low - start : high - start] = part.view(np.uint8).reshape(high - low, -1)
                 start += len(block)
 
+    def read(self, layer: int, first: int, rows: int) -> list[np.ndarray]:
+        """Returns a copy of rows from row `first` on: bytes of the shape [rows, segment bytes] for each segment."""
+        import numpy as np
+
+        lengths = self.info.segment_bytes
+        data = np.empty((whole(rows, "rows"), sum(lengths)), np.uint8)
+        for row, at in enumerate(_addresses(data), whole(first, "first")):
+            check(lib.avsg_pool_read_row(self._handle, layer, row, at, data.shape[1]))
+        return np.split(data, np.cumsum(lengths)[:-1], axis=1)
+
     def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
         """Returns all rows of a layer's segment without a copy.
 
         The arrays are bytes of the shape [rows, segment bytes]. A segment has one such array for
-        each of its chunks. They are read-only for a reader.
+        each of its chunks. They are read-only for a reader. Rows in a file have none.
         """
         bytes_, stride = self.info.segment_bytes[segment], self.info.segment_stride[segment]
         views = [
@@ -248,6 +327,3 @@ class Pool:
         out = c.c_void_p()
         check(lib.avsg_pool_get_row(self._handle, layer, segment, row, c.byref(out)))
         return out.value or 0
-
-    def _get_info(self) -> PoolInfo:
-        return PoolInfo.of(filled(lib.avsg_pool_get_info, _header.avsg_pool_info, self._handle))

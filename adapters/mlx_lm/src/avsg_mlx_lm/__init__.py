@@ -5,7 +5,7 @@ that the slots hold, and the indexer's ids become places among those rows.
 """
 
 from .cache import AvsgKVCache
-from .layer import Counts, LayerRows
+from .layer import Counts, LayerRows, ModelRows
 from .offload import offload
 
-__all__ = ["AvsgKVCache", "Counts", "LayerRows", "offload"]
+__all__ = ["AvsgKVCache", "Counts", "LayerRows", "ModelRows", "offload"]

@@ -1,4 +1,4 @@
-"""mlx-lm's KV cache of one layer, with the rows in AVSG's host pool."""
+"""mlx-lm's KV cache of one layer, with the rows in AVSG's pool."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AvsgKVCache(KVCache):
         return self.keys, self.values
 
     def _all(self, *dtypes: mx.Dtype) -> tuple[mx.array, ...]:
-        return tuple(array_of(host[: self.offset], dtype) for host, dtype in zip(self.rows.host, dtypes))
+        return tuple(array_of(rows, dtype) for rows, dtype in zip(self.rows.read(self.offset), dtypes))
 
     @property
     def waits(self) -> bool:
@@ -97,7 +97,7 @@ class AvsgKVCache(KVCache):
         The chosen rows come through their slots.
         """
         if not self._sparse:
-            self._sparse = [np.empty_like(host) for host in self.rows.host]
+            self._sparse = [np.empty((self.rows.capacity, length), np.uint8) for length in self.rows.segment_bytes]
         sparse = self._sparse[segment][: self.offset]
         sparse[:] = POISON
         sparse[chosen.ravel()] = self.rows.gather(segment, slots.ravel())
@@ -124,5 +124,5 @@ class AvsgKVCache(KVCache):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows in the host pool."""
-        return self.offset * self.rows.pool.info.row_bytes
+        """Bytes of the rows in the pool."""
+        return self.offset * sum(self.rows.segment_bytes)

@@ -1,8 +1,10 @@
-"""One layer's KV rows: a host pool with every row, and an engine on it."""
+"""The KV rows of a model: a pool with every row, in memory or in a file, and an engine on it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import avsg
 import numpy as np
@@ -25,51 +27,86 @@ class Counts:
         self.__init__()
 
 
-class LayerRows:
-    """The rows of one layer and one request.
+@dataclass(eq=False)
+class ModelRows:
+    """The rows of all layers and one request: a pool and an engine, in which each layer has an indexer of its own."""
 
-    `capacity` is the most tokens, `segment_bytes` the bytes of a row's latent and rotary parts, `k`
-    the ids that a token selects, `slots` S, and `tokens` the most tokens of a decode step (1 and
-    the drafts). `pool` is a pool of this geometry; None: the rows get one of their own.
-    """
+    layers: int
+    #: The most tokens of the request.
+    capacity: int
+    #: The bytes of a row's latent and rotary parts.
+    segment_bytes: tuple[int, ...]
+    #: The ids that a token selects.
+    k: int
+    #: S.
+    slots: int
+    #: The most tokens of a decode step: 1 and the drafts.
+    tokens: int = 1
+    #: That of `avsg.Pool`.
+    file: avsg.PoolFile | str | None = None
+    #: Options of `avsg.Engine`.
+    options: dict[str, Any] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        capacity: int,
-        segment_bytes: tuple[int, ...],
-        k: int,
-        slots: int,
-        tokens: int = 1,
-        pool: avsg.Pool | None = None,
-        **options,
-    ) -> None:
-        self.capacity, self.k, self.tokens = capacity, k, tokens
-        self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None) if pool is None else pool
+    @cached_property
+    def shape(self) -> avsg.PoolShape:
+        """The geometry of the pool."""
+        file = self.file
+        if file is not None:
+            file = file if isinstance(file, avsg.PoolFile) else avsg.PoolFile(file)
+            file = file._replace(layer_indexer=range(self.layers))
+        return avsg.PoolShape(self.layers, self.capacity, self.segment_bytes, chunk_bytes=None, file=file)
+
+    @cached_property
+    def engine_options(self) -> dict[str, Any]:
+        """The keywords of the engine."""
         # A second core would spin beside the framework's threads, and a layer's rows of one request
         # are few.
-        self.engine = avsg.Engine(self.pool, k=k, slots=slots, tokens=tokens, **{"cores": 1, **options})
-        self.plan, self.batch = self.engine.new_plan(), avsg.Batch.zeros(1, k, tokens)
-        #: All rows in the host pool and all slots, for each segment.
-        self.host = [self.pool.blocks(0, segment)[0] for segment in range(len(segment_bytes))]
-        self.slots = [self.engine.buffer(0, segment)[0] for segment in range(len(segment_bytes))]
+        sizes = {"k": self.k, "slots": self.slots, "tokens": self.tokens}
+        return {"cores": 1, "layer_indexer": range(self.layers), **sizes, **self.options}
+
+    @cached_property
+    def pool(self) -> avsg.Pool:
+        """The pool, made when it is used first."""
+        return avsg.Pool(**self.shape._asdict())
+
+    @cached_property
+    def engine(self) -> avsg.Engine:
+        """The engine, made when it is used first."""
+        return avsg.Engine(self.pool, **self.engine_options)
+
+
+class LayerRows:
+    """The rows of one layer."""
+
+    def __init__(self, model: ModelRows, layer: int) -> None:
+        self.layer, self.capacity, self.k, self.tokens = layer, model.capacity, model.k, model.tokens
+        self.segment_bytes = segment_bytes = model.segment_bytes
+        self.pool, self.engine, tokens, k = model.pool, model.engine, model.tokens, model.k
+        self.plan = self.engine.new_plan()
+        self.batch = avsg.Batch.zeros(1, k, tokens, indexer=layer)
+        #: All slots, for each segment.
+        self.slots = [self.engine.buffer(layer, segment)[0] for segment in range(len(segment_bytes))]
         self.fresh_rows = [np.zeros((tokens, bytes_), np.uint8) for bytes_ in segment_bytes]
         self.fresh = avsg.Fresh(*self.fresh_rows)
         self._gathered = [np.empty((tokens * k, bytes_), np.uint8) for bytes_ in segment_bytes]
         self.counts = Counts()
         #: The id of each slot's row, kept only to count evictions.
-        self._occupant = np.full(slots, -1, np.int32)
+        self._occupant = np.full(model.slots, -1, np.int32)
         #: Tokens whose row a slot may hold.
         self._planned = 0
 
     def write(self, first: int, *segments: np.ndarray) -> None:
         """Puts rows into the pool outside of a decode step, as prefill does."""
-        for host, rows in zip(self.host, segments):
-            host[first : first + len(rows)] = rows
+        self.pool.write(self.layer, first, *segments)
         if first < self._planned:
             # Slots may hold what these rows were before: start cold.
             self.batch.generation[0] += 1
             self._planned = 0
             self._occupant[:] = -1
+
+    def read(self, rows: int) -> list[np.ndarray]:
+        """Returns copies of the first rows of the pool, an array [rows, bytes] for each segment."""
+        return self.pool.read(self.layer, 0, rows)
 
     def step(self, ids: np.ndarray, context: int, *segments: np.ndarray) -> np.ndarray:
         """Makes the slots hold the rows of `ids` [tokens, K] and returns the slots, [tokens, K].
@@ -90,11 +127,11 @@ class LayerRows:
 
     def copy_misses(self) -> None:
         """Plans the batch and copies the rows that no slot holds."""
-        self.engine.step(self.batch, self.plan, 0, self.fresh)
+        self.engine.step(self.batch, self.plan, self.layer, self.fresh)
 
     def append(self) -> None:
         """Writes the step's own rows to the pool."""
-        self.engine.append(self.batch, 0, self.fresh)
+        self.engine.append(self.batch, self.layer, self.fresh)
 
     def gather(self, segment: int, slots: np.ndarray) -> np.ndarray:
         """Reads one segment of rows through their slots, from the engine's buffer.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import mlx.nn as nn
 from mlx_lm.models.cache import CacheList, KVCache
 
 from .cache import AvsgKVCache, Scope
-from .layer import LayerRows
+from .layer import LayerRows, ModelRows
 
 
 class AvsgIndexer(nn.Module):
@@ -44,38 +44,40 @@ def offload(
     slots: int,
     tokens: int = 1,
     rows: type[LayerRows] = LayerRows,
+    file: avsg.PoolFile | str | None = None,
     **options: Any,
 ) -> Iterator[nn.Module]:
     """Makes caches of `model` keep their KV rows in AVSG pools.
 
-    Each layer of each cache has a pool and an engine. `max_context` is the most tokens of a
-    sequence, `slots` S (a power of two, at least `tokens` times the model's index_topk), and
-    `tokens` the most tokens of a decode step. `options` go to every `avsg.Engine`. In the block,
-    `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
-    the model is as it was, and such caches are refused.
+    Each cache has a pool and an engine. `max_context` is the most tokens of a sequence, `slots` S (a
+    power of two, at least `tokens` times the model's index_topk), and `tokens` the most tokens of a
+    decode step. With `file`, a folder, the rows are in a file there, and not in memory. `options`
+    go to every `avsg.Engine`. In the block, `model.make_cache()` and all that calls it
+    (`mlx_lm.generate` too) makes such caches. At its end the model is as it was, and such caches
+    are refused.
 
-    `model.make_cache(pools)` keeps the rows in the caller's pools: for each layer one of one layer,
-    `max_context` rows, and two segments, the latent and rotary parts.
+    `model.make_cache(pool)` keeps the rows in the caller's pool: the model's layers, `max_context`
+    rows, and two segments, the latent and rotary parts.
     """
     args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]
     indexers = [layer.indexer for layer in attention]
 
-    def make_avsg_cache(pools: Sequence[avsg.Pool] | None = None) -> list[CacheList]:
+    def make_avsg_cache(pool: avsg.Pool | None = None) -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
-        if pools is not None:
-            found = [(pool.info.layers, pool.info.rows, pool.info.segment_bytes) for pool in pools]
-            if found != [(1, max_context, segments)] * len(model.layers):
+        shared = ModelRows(len(model.layers), max_context, segments, args.index_topk, slots, tokens, file, options)
+        if pool is not None:
+            found, needed = pool.info, shared.shape
+            if (found.layers, found.rows, found.segment_bytes) != needed[:3]:
                 raise ValueError(
-                    f"pools of {found} layers, rows and segment bytes came, but the model needs "
-                    f"{len(model.layers)} of {(1, max_context, segments)}; pass one for each layer"
+                    f"a pool of {found.layers} layers of {found.rows} rows of {found.segment_bytes} bytes came, but "
+                    f"the model needs {needed.layers} of {needed.rows} of {needed.row_bytes}; pass such a pool"
                 )
+            shared.pool = pool
         caches = []
-        for index in range(len(model.layers)):
-            pool = None if pools is None else pools[index]
-            layer = rows(max_context, segments, args.index_topk, slots, tokens, pool=pool, **options)
-            first = AvsgKVCache(layer, scope)
+        for layer in range(len(model.layers)):
+            first = AvsgKVCache(rows(shared, layer), scope)
             caches.append(CacheList(first, IndexerKVCache(first)))
         return caches
 

@@ -38,8 +38,8 @@ class Request:
         """
         geometry = self._node.geometry
         memory = [self._node.memory(layer, self.rows) for layer in range(geometry.layers)]
-        shape = avsg.PoolShape(1, len(self.rows), geometry.segment_bytes[:2])
-        cache = model.make_cache([avsg.Pool.over(shape, segments[:2]) for segments in memory])
+        shape = avsg.PoolShape(geometry.layers, len(self.rows), geometry.segment_bytes[:2])
+        cache = model.make_cache(avsg.Pool.over(shape, [part for segments in memory for part in segments[:2]]))
         dtype = model.model.embed_tokens.weight.dtype
         for (rows, keys), (*_, sent) in zip((layer.caches for layer in cache), memory):
             rows.offset = self.length

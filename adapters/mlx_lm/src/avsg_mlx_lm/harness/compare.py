@@ -64,16 +64,17 @@ def compare(
     rows: type[LayerRows] = LayerRows,
     prefilled: list | None = None,
     stop: bool = False,
+    file: str | None = None,
 ) -> Report:
     """Runs the prompt and the steps both ways.
 
     `prefilled` is a cache of upstream's that holds the prompt already.
 
-    With `stop` the comparison ends at the first step that differs.
+    With `stop` the comparison ends at the first step that differs, and `file` is that of `offload`.
     """
     report, twin = Report(), same_weights(model)
     capacity = prompt + sum(step.kept for step in steps) + tokens
-    with offload(twin, max_context=capacity, slots=slots, tokens=tokens, rows=rows):
+    with offload(twin, max_context=capacity, slots=slots, tokens=tokens, rows=rows, file=file):
         theirs, ours = model.make_cache(), twin.make_cache()
         if prefilled is not None:
             adopt(theirs, prefilled)
@@ -104,11 +105,12 @@ def main() -> int:
     ]:
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
     parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16", help="type of weights and rows")
+    parser.add_argument("--disk", metavar="FOLDER", help="keep the rows in files of this folder")
     asked = parser.parse_args()
     model = random_model(asked.layers, asked.k, asked.seed, getattr(mx, asked.dtype))
     text = random_text(asked.prompt + (asked.steps + 1) * asked.tokens, asked.seed)
     steps = steps_of(text, asked.prompt, asked.steps, asked.tokens, asked.seed)
-    report = compare(model, text, steps, prompt=asked.prompt, slots=asked.slots, tokens=asked.tokens)
+    report = compare(model, text, steps, prompt=asked.prompt, slots=asked.slots, tokens=asked.tokens, file=asked.disk)
     selected, misses, evictions = (report.total(name) for name in ("selected", "misses", "evictions"))
     print(f"{asked.layers} layers, {asked.dtype}, K = {asked.k}, S = {asked.slots}, N_q = {asked.tokens}")
     end = asked.prompt + report.tokens

@@ -233,8 +233,8 @@ impl Resources {
             })
     }
 
-    /// Writes the fresh rows of a batch to one layer of the pool, from this thread. If the pool's file does not
-    /// take a row, it and the rows behind it are errors when they are read, until they are written.
+    /// Writes the fresh rows of a batch to one layer of the pool, from this thread. If the pool's file does
+    /// not take a row, it and the rows behind it are errors when they are read, until they are written.
     pub fn write_rows(&self, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
         let (Some(fresh), mut written) = (layer.fresh, Ok(())) else { return Ok(()) };
         for (at, request, id) in Self::fresh_ids(batch) {

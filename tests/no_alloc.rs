@@ -12,6 +12,7 @@ use avsg::rows::RowFormat;
 use avsg_testkit::allocations;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
 
 /// Returns the number of threads, without those that the kernel starts for io_uring.
@@ -32,7 +33,8 @@ fn format() -> RowFormat {
 /// Returns a pool in a file.
 fn in_file(io_uring: bool) -> HostPool {
     // The queue of writes is short, so that appends have to write.
-    let file = PoolFile { io_uring, queue_bytes: 1, ..PoolFile::new(env!("CARGO_TARGET_TMPDIR")) };
+    let folder = Scratch::new();
+    let file = adapted(PoolFile { io_uring, queue_bytes: 1, ..PoolFile::new(folder.path()) });
     let config = PoolConfig { file: Some(file), ..PoolConfig::new(LAYERS, 1024, format()) };
     let pool = HostPool::new(&config).unwrap();
     fixture::fill(&pool, 1024, |layer, row| (row as i32, layer as u32));

@@ -3,7 +3,7 @@
 pub(crate) mod bench;
 mod busy;
 pub(crate) mod compare;
-pub(crate) mod doctor;
+pub mod doctor;
 pub(crate) mod emit;
 pub mod geometry;
 mod hit_rates;

@@ -8,6 +8,7 @@ mod array;
 pub mod baseline;
 mod checks;
 pub mod command;
+pub mod constants;
 pub mod draw;
 pub mod npz;
 pub mod output_file;

@@ -1,5 +1,5 @@
-//! Stage Two over a pool in a file: the records of a plan's misses are read, all in flight at once, and each
-//! is copied to its slots while others are still read.
+//! Stage Two over a pool in a file: the records of a plan's misses are read, all in flight at once, and
+//! each is copied to its slots while others are still read.
 //!
 //! If the layers of an indexer share records, these are read into the plan's bounce buffer, from which the
 //! other layers copy. The record of a single layer is read into the slot of its row if the slots have room
@@ -33,8 +33,8 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
 
-/// Returns whether the record of a single layer can be read into the slot of its row: what is behind the row
-/// falls between the slots, which are aligned.
+/// Returns whether the record of a single layer can be read into the slot of its row: what is behind the
+/// row falls between the slots, which are aligned.
 fn fits_slots(layout: &Layout, config: &Config, format: &RowFormat) -> bool {
     let [segment] = format.as_slice() else { return false };
     let record = layout.row_stride().next_multiple_of(layout.block());

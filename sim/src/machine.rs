@@ -38,7 +38,8 @@ pub(crate) struct Machine {
     pub epoch: u64,
     pub options: Options,
     pub random_state: u64,
-    pub clock: u64,
+    /// The simulated time, in nanoseconds.
+    pub clock: f64,
     pub initialised: bool,
     pub faults: Faults,
     pub memory: Memory,
@@ -63,7 +64,7 @@ impl Machine {
             epoch,
             random_state: options.seed,
             options,
-            clock: 0,
+            clock: 0.0,
             initialised: false,
             faults: Faults::default(),
             memory: Memory::new(),

@@ -1,5 +1,6 @@
 //! The scheduler: chooses the next stream and runs its task.
 
+use crate::cycles::Clock;
 use crate::fault::{Outcome, fail};
 use crate::launch::{self, End};
 use crate::machine::Machine;
@@ -141,21 +142,25 @@ fn deadlocks(machine: &Machine, ready: &[u64], stream: u64) -> bool {
 
 /// Runs a task. Returns false if it never ends.
 fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
-    machine.clock += 1_000;
+    // A clock prices kernels, and nothing else takes time beside them but copies.
+    if machine.options.clock.is_none() {
+        machine.clock += 1_000.0;
+    }
     match task {
         Task::Copy { to, from, bytes } => {
-            machine.clock += *bytes as u64 / 20;
+            machine.clock += *bytes as f64 / 20.0;
             copy(machine, *to, *from, *bytes)?;
         }
         Task::Set { at, value, bytes } => set(machine, *at, *value, *bytes)?,
-        Task::Launch(launch) => {
-            machine.clock += 4_000;
-            match launch::run(machine, launch) {
-                End::Done => {}
-                End::Failed(failure) => return Err(failure),
-                End::Hung => return Ok(false),
+        Task::Launch(launch) => match launch::run(machine, launch) {
+            End::Done(cycles) => {
+                let clock = machine.options.clock;
+                let ns = |clock: Clock| clock.ns(cycles, launch.blocks, machine.options.cores);
+                machine.clock += clock.map_or(4_000.0, ns);
             }
-        }
+            End::Failed(failure) => return Err(failure),
+            End::Hung => return Ok(false),
+        },
         Task::Record { event, nth } => {
             let at = machine.clock;
             // The record of a destroyed event has no effect.

@@ -47,5 +47,5 @@ pub(crate) struct Event {
     /// Stream of the latest record.
     pub stream: u64,
     /// Time of the latest record, in simulated nanoseconds.
-    pub at: u64,
+    pub at: f64,
 }

@@ -9,6 +9,7 @@ use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
 use crate::content::fill_row;
+use crate::scratch::adapted;
 
 /// Returns a pool in which row x of layer l has the contents of id x at version l.
 pub fn pool(layers: usize, rows: usize, format: RowFormat) -> HostPool {
@@ -21,7 +22,7 @@ pub fn pool(layers: usize, rows: usize, format: RowFormat) -> HostPool {
 /// Returns a pool in a private file in this folder, with the rows of a pool in memory.
 pub fn in_file(pool: &HostPool, indexers: &Indexers, folder: &Path) -> HostPool {
     let (layers, rows, format) = (pool.layers(), pool.rows(), pool.format().clone());
-    let (file, indexers) = (Some(PoolFile::new(folder)), indexers.clone());
+    let (file, indexers) = (Some(adapted(PoolFile::new(folder))), indexers.clone());
     let config = PoolConfig { file, indexers, ..PoolConfig::new(layers, rows, format) };
     let copy = HostPool::new(&config).unwrap();
     let mut bytes = vec![0; pool.format().bytes()];

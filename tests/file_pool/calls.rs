@@ -263,9 +263,11 @@ fn random_calls_give_the_slots_of_a_pool_in_memory() {
     for (at, (segments, options)) in cases.into_iter().enumerate() {
         let mut setting = Setting::new(SEGMENTS[segments]);
         let on = |bit: usize| options >> bit & 1 == 1;
-        let file =
-            PoolFile { buffered: on(0), io_uring: !on(1), checksums: !on(2), ..setting.file };
-        setting.file = file;
+        let buffered = on(0) || setting.file.buffered;
+        let (io_uring, checksums) = (!on(1), !on(2));
+        // A short queue of writes has to write records of which it has some layers.
+        let queue_bytes = if at % 2 == 0 { 1 << 14 } else { setting.file.queue_bytes };
+        setting.file = PoolFile { buffered, io_uring, checksums, queue_bytes, ..setting.file };
         setting.page = if on(3) { 16 } else { 0 };
         setting.cores = 1 + at % 3;
         let counts = compare(&setting, tier::SEED + at as u64, calls);

@@ -12,7 +12,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::scratch::Scratch;
+use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
 
 use crate::pair::{self, K, OF_LAYER, ROWS, Setting};
@@ -27,7 +27,7 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
     let (format, indexers) = (RowFormat::single(BYTES), Indexers::of_layers(&[0, 0, 0, 1]));
     let (format, indexers) = (format.unwrap(), indexers.unwrap());
     for io_uring in [true, false] {
-        let file = PoolFile { io_uring, checksums: false, ..PoolFile::new(folder.path()) };
+        let file = PoolFile { io_uring, checksums: false, ..adapted(PoolFile::new(folder.path())) };
         let (file, indexers) = (Some(file), indexers.clone());
         let config = PoolConfig { file, indexers, ..PoolConfig::new(4, PROMPT, format.clone()) };
         let pool = HostPool::new(&config).unwrap();
@@ -58,7 +58,7 @@ fn more_misses_than_a_list_holds_are_exact() {
     const IDS: usize = 2048;
     const TOKENS: usize = 8192;
     let (folder, format) = (Scratch::new(), RowFormat::single(16).unwrap());
-    let file = Some(PoolFile::new(folder.path()));
+    let file = Some(adapted(PoolFile::new(folder.path())));
     let config = PoolConfig { file, ..PoolConfig::new(3, TOKENS, format) };
     let pool = HostPool::new(&config).unwrap();
     fixture::fill(&pool, TOKENS, |layer, row| (row as i32, layer as u32));

@@ -9,7 +9,7 @@ use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
-use avsg_testkit::scratch::Scratch;
+use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{fixture, memory};
 
 /// Rows of each layer.
@@ -35,7 +35,7 @@ impl Setting {
     /// Returns a setting with a private file.
     pub fn new(segments: &'static [[usize; 2]]) -> Self {
         let folder = Rc::new(Scratch::new());
-        let file = PoolFile::new(folder.path());
+        let file = adapted(PoolFile::new(folder.path()));
         Self { segments, page: 0, cores: 2, file, _folder: folder }
     }
 

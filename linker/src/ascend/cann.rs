@@ -113,12 +113,15 @@ fn version_files(home: &Path) -> [PathBuf; 3] {
 /// The files that were tried, if none of them states a version.
 pub fn version(home: &Path) -> Result<Version, String> {
     let files = version_files(home);
-    let stated = files.iter().filter_map(|file| fs::read_to_string(file).ok());
-    let versions = stated.filter_map(|text| {
-        let pairs = text.lines().filter_map(|line| line.split_once('='));
-        let mut named = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("version"));
-        named.find_map(|(_, value)| Version::parse(value.trim_matches(['[', ']', '"'])))
-    });
     let tried = || files.each_ref().map(|file| file.display().to_string()).join(", ");
-    { versions }.next().ok_or_else(|| format!("no file states CANN's version; tried {}", tried()))
+    let version = files.iter().find_map(|file| stated(file));
+    version.ok_or_else(|| format!("no file states CANN's version; tried {}", tried()))
+}
+
+/// Returns the version that a file of CANN, of the driver or of the firmware states; `None` if there is none.
+pub fn stated(file: &Path) -> Option<Version> {
+    let text = fs::read_to_string(file).ok()?;
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let mut named = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("version"));
+    named.find_map(|(_, value)| Version::parse(value.trim_matches(['[', ']', '"'])))
 }

@@ -14,6 +14,7 @@ use avsg_cli::trace::{MAX_ID, Trace};
 use avsg_linker::ascend::soc::Soc;
 
 use super::constants::Constants;
+use super::measured::Measured;
 use super::paper;
 
 /// Options of `avsg-research estimate`.
@@ -25,7 +26,8 @@ use super::paper;
                   some are assumed; --constants lists them. No figure of the output is measured. Examples:\n  \
                   avsg-research estimate\n  \
                   avsg-research estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
-                  avsg-research estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
+                  avsg-research estimate --hit-rate 97 --soc ascend910b1 --set syncall=2\n  \
+                  avsg-research estimate --from doctor.json"
 )]
 pub struct Options {
     /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step
@@ -68,6 +70,10 @@ pub struct Options {
     /// Steps before the timed ones, which fill the buffer; 0 or more
     #[arg(long, value_name = "N", default_value_t = 48)]
     pub warm: usize,
+    /// Take the constants that a report of `avsg doctor --json FILE` measured, and show its times beside
+    /// those of the model; --set replaces them
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
     /// Replace the value of a constant of the model; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
@@ -87,6 +93,8 @@ const MAX_STEPS: usize = 100_000;
 /// The inputs of an estimate.
 pub struct Inputs {
     pub constants: Constants,
+    /// The report of `avsg doctor` that gives some of the constants.
+    pub measured: Option<Measured>,
     pub soc: Soc,
     /// The workload, with one token per step.
     pub trace: Trace,
@@ -98,7 +106,8 @@ pub struct Inputs {
 impl Options {
     /// Returns the inputs, checked.
     pub fn inputs(&self) -> Result<Inputs> {
-        let constants = self.used_constants()?;
+        let measured = self.measured()?;
+        let constants = self.used_constants(measured.as_ref())?;
         let soc = soc::named(&self.soc)?;
         for (what, n) in [("--requests", self.requests), ("--steps", self.steps)] {
             if n == 0 {
@@ -112,12 +121,18 @@ impl Options {
         self.rows.format()?;
         let RowOptions { row_bytes, segments } = &self.rows;
         let segments = if segments.is_empty() { vec![*row_bytes] } else { segments.clone() };
-        Ok(Inputs { constants, soc, trace, params, segments })
+        Ok(Inputs { constants, measured, soc, trace, params, segments })
     }
 
-    /// Returns the constants with the values that the options replace.
-    pub fn used_constants(&self) -> Result<Constants> {
-        self.set.iter().try_fold(Constants::default(), |c, set| c.with(set))
+    /// Reads the report of `avsg doctor`, if one is named.
+    pub fn measured(&self) -> Result<Option<Measured>> {
+        self.from.as_deref().map(Measured::read).transpose()
+    }
+
+    /// Returns the constants with those of a report, and with the values that the options replace.
+    pub fn used_constants(&self, measured: Option<&Measured>) -> Result<Constants> {
+        let first = measured.map_or_else(Constants::default, |measured| measured.constants);
+        self.set.iter().try_fold(first, |c, set| c.with(set))
     }
 
     /// Loads or generates the trace, with one token per step.

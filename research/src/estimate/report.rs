@@ -5,7 +5,9 @@ use avsg::device::params::Table;
 use avsg_sim::cycles::{Phase, Prices, Times as Cycles};
 use serde::Serialize;
 
+use super::code::{CodeRow, row as code_row};
 use super::constants::{CONSTANTS, Constants, Name};
+use super::measured::{Beside, Kept, Other, Taken};
 use super::options::{Inputs, Options};
 use super::ours::{Ours, Variant};
 use super::paper::Paper;
@@ -50,6 +52,37 @@ pub struct Report {
     /// The same over the ranges of all constants, with the start of the kernel and without it.
     pub goals: [Goal; 2],
     pub variants: Vec<VariantRow>,
+    /// The code of both kernels, and what it takes to fetch it.
+    pub code: Vec<CodeRow>,
+    /// What a report of `avsg doctor` gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doctor: Option<FromDoctor>,
+}
+
+/// What a report of `avsg doctor` says about the model.
+#[derive(Serialize)]
+pub struct FromDoctor {
+    /// Whether the report is of the simulated device, so that nothing in it was measured on a device.
+    pub simulated: bool,
+    /// The chip that was examined.
+    pub soc: &'static str,
+    pub taken: Vec<Taken>,
+    pub kept: Vec<Kept>,
+    pub others: Vec<Other>,
+    pub times: Vec<Beside>,
+}
+
+/// Returns what the report of `avsg doctor` gives, with the times of the model by the used constants.
+fn from_doctor(inputs: &Inputs) -> Result<Option<FromDoctor>> {
+    let Some(measured) = &inputs.measured else { return Ok(None) };
+    Ok(Some(FromDoctor {
+        simulated: measured.simulated(),
+        soc: measured.soc.name,
+        taken: measured.taken.clone(),
+        kept: measured.kept.clone(),
+        others: measured.others.clone(),
+        times: measured.beside(&inputs.constants)?,
+    }))
 }
 
 /// A constant with the value that was used.
@@ -189,6 +222,7 @@ impl Timed<'_> {
         let without = |n: usize| (at[n], there[n]);
         tick();
         let variants = self.variants(c, after[0].ours_us)?;
+        let code = self.code(c)?;
         tick();
         let points = if options.no_points { Vec::new() } else { points(c)? };
         let turns = self.requests as f64;
@@ -238,7 +272,30 @@ impl Timed<'_> {
                 goal("Stage One after the start", c, after[0], [without(2), without(3)]),
             ],
             variants,
+            code,
+            doctor: from_doctor(inputs)?,
         })
+    }
+
+    /// Returns what the code of each kernel takes: of `avsg_step` as it is and with a copy of each function for each
+    /// call, and of the paper's kernel.
+    fn code(&self, c: &Constants) -> Result<Vec<CodeRow>> {
+        let fetch = &CONSTANTS[Name::Fetch as usize];
+        let of = |value| c.with_at(Name::Fetch as usize, value).prices(self.soc);
+        let free = Prices { fetch: 0.0, call: 0.0, ..c.prices(self.soc) };
+        let prices = [free, of(fetch.lo), c.prices(self.soc), of(fetch.hi)];
+        let ours = |variant| self.ours.times(variant, self.requests, self.soc.cores, &prices);
+        let [as_it_is, copied] = self.ours.sizes;
+        let rows = [
+            ("AVSG", as_it_is, ours(Variant::Step)?),
+            ("AVSG, every function copied", copied, ours(Variant::Copied)?),
+            ("paper", self.paper.size, self.paper.times(&prices)?),
+        ];
+        let row = |(kernel, size, times): (&'static str, _, Vec<Cycles>)| {
+            let times: [Cycles; 4] = std::array::from_fn(|n| times[n]);
+            code_row(kernel, size, &times, self.soc, prices[0].sync_all)
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 
     /// Returns the time that each optimisation saves.
@@ -263,7 +320,7 @@ pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
     let used = |(index, k): (usize, &super::constants::Constant)| {
         let value = c.at(index);
         let (name, unit, source, document) = (k.name, k.unit, k.source, k.document);
-        let in_range = (k.lo..=k.hi).contains(&value);
+        let in_range = k.allows([value; 2]);
         UsedConstant { name, value, unit, range: [k.lo, k.hi], source, document, in_range }
     };
     CONSTANTS.iter().enumerate().map(used).collect()

@@ -1,7 +1,7 @@
 //! The output of an estimate: text and tables.
 
 use super::ranges::{GOAL, Goal};
-use super::report::{LABEL, Report, UsedConstant};
+use super::report::{FromDoctor, LABEL, Report, UsedConstant};
 use avsg_cli::command::output::{Cell, Page, Table, count, table};
 use avsg_linker::ascend::limits::UB_BYTES;
 
@@ -37,6 +37,9 @@ pub fn report(r: &Report) -> Page {
         "Means of {} steps: {:.1} hits, {:.1} misses, {:.1} misses in the paper's table",
         n.steps, n.hits, n.misses, n.paper_misses
     ));
+    if let Some(doctor) = &r.doctor {
+        from_doctor(&mut page, doctor);
+    }
     page.table(phases(r));
     page.table(pipes(r));
     page.table(totals(r));
@@ -45,6 +48,7 @@ pub fn report(r: &Report) -> Page {
     for Goal { of, largest, .. } in &r.goals {
         page.text(format!("{of}: the largest is at {}.", largest.set.join(" ")));
     }
+    page.table(code(r));
     page.table(variants(r));
     page.text("Deferral is compared with the variant without sharing.");
     if !r.points.is_empty() {
@@ -55,6 +59,53 @@ pub fn report(r: &Report) -> Page {
         page.text(format!("{} = {} is outside of its range {lo} to {hi}", c.name, c.value));
     }
     page
+}
+
+/// Adds what a report of `avsg doctor` gives.
+fn from_doctor(page: &mut Page, doctor: &FromDoctor) {
+    let FromDoctor { simulated, soc, taken, kept, others, times } = doctor;
+    let how = if *simulated { "the simulated device: its times are a model, too" } else { *soc };
+    let mut constants = table(["constant", "value", "least", "most", "unit", "default", "range"]);
+    for c in taken {
+        let [low, high] = c.measured_range.map(|v| Cell::number(v, 3));
+        let [lo, hi] = c.range;
+        let range = if c.in_range { format!("{lo}..{hi}") } else { format!("OUTSIDE {lo}..{hi}") };
+        let value = Cell::number(c.value, 3);
+        let unit = c.unit.into();
+        constants.add_row([
+            c.constant.into(),
+            value,
+            low,
+            high,
+            unit,
+            c.default.into(),
+            range.into(),
+        ]);
+    }
+    page.table(constants.titled(format!("Constants from the report of {how}")));
+    let mut stay = table(["constant", "value", "unit", "why it keeps its value"]);
+    for c in kept {
+        stay.add_row([c.constant.into(), c.value.into(), c.unit.into(), Cell::from(&c.reason)]);
+    }
+    page.table(stay.titled("Constants that the report does not give"));
+    for other in others {
+        let (cycles, [low, high]) = (other.cycles, other.measured_range);
+        let name = other.name;
+        page.text(format!(
+            "{name}: {cycles:.1} cycles ({low:.1} to {high:.1}), which no constant has"
+        ));
+    }
+    let us = |value: Option<f64>| value.map_or_else(Cell::none, |us| Cell::number(us, 3));
+    let columns =
+        ["time of", "cores", "measured, us", "least", "most", "clocks in the report", "model, us"];
+    let mut beside = table(columns);
+    for t in times {
+        let [low, high] = [0, 1].map(|end| us(t.measured_range_us.map(|range| range[end])));
+        let cores = Cell::from(t.cores as usize);
+        let (measured, clocks) = (us(t.measured_us), us(t.clocks_us));
+        beside.add_row([(&t.time).into(), cores, measured, low, high, clocks, us(t.model_us)]);
+    }
+    page.table(beside.titled("Measured times beside those of the model with these constants"));
 }
 
 fn phases(r: &Report) -> Table {
@@ -92,6 +143,35 @@ fn totals(r: &Report) -> Table {
         ]);
     }
     t.titled(format!("A step of {}, SyncAll included ({LABEL})", count(r.requests, "request")))
+}
+
+fn code(r: &Report) -> Table {
+    let mut t = table([
+        "kernel",
+        "code, bytes",
+        "of it per token",
+        "lines fetched",
+        "calls",
+        "us, both free",
+        "us, fetch low",
+        "us",
+        "us, fetch high",
+    ]);
+    for row in &r.code {
+        let [low, value, high] = row.us.map(one_decimal);
+        t.add_row([
+            row.kernel.into(),
+            row.bytes.into(),
+            if row.token_bytes > 0 { row.token_bytes.into() } else { Cell::none() },
+            Cell::number(row.lines, 0),
+            Cell::number(row.calls, 0),
+            one_decimal(row.free_us),
+            low,
+            value,
+            high,
+        ]);
+    }
+    t.titled(format!("Code, its fetches and calls, and Stage One after the start ({LABEL})"))
 }
 
 fn variants(r: &Report) -> Table {

@@ -11,6 +11,7 @@ use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
 
 use super::setting::EngineSetting;
+use crate::scratch::adapted;
 
 /// Number of rows of the host pool per request.
 pub const ROWS_PER_REQUEST: usize = 192;
@@ -133,7 +134,7 @@ impl Shape {
 
     /// Returns an engine on the CPU with a pool in a private file in this folder.
     pub fn engine_in_file(&self, choice: MachineChoice, folder: &Path) -> Engine {
-        let file = Some(PoolFile::new(folder));
+        let file = Some(adapted(PoolFile::new(folder)));
         let pool = HostPool::new(&PoolConfig { file, ..self.pool() }).unwrap();
         Engine::new(self.config(choice), pool).unwrap()
     }

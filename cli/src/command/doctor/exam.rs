@@ -1,27 +1,33 @@
-//! The examination: which checks run, each in a process of its own, and the report of them all.
+//! The examination: which checks run, and the report of them all.
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use avsg_linker::ascend::cann;
+use avsg_linker::ascend::{cann, soc};
 use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::check::Check;
-use super::harness;
+use super::check::{Check, PROPERTIES};
 use super::options::Options;
-use super::report::{Bandwidth, Device, Field, Kernel, Report, Status, Toolkit};
-use super::watch;
+use super::report::{Device, Field, Kernel, Report, Status, Time, Toolkit};
+use super::times::{Measured, ROWS, Row};
+use super::{clocks, harness, watch};
+use crate::constants::Constants;
 
 /// The result of a check, or how its process ended without one.
 type Ended<T> = Result<T, (Status, String)>;
 
+/// Runs a check with the kernels of a folder.
+type Run<'a> = &'a dyn Fn(Check, &Path) -> Result<Ended<Value>>;
+
 /// Runs a check in a process of its own.
-fn watch<T: DeserializeOwned>(options: &Options, check: Check, folder: &Path) -> Result<Ended<T>> {
+pub fn watched(options: &Options, check: Check, folder: &Path) -> Result<Ended<Value>> {
     let program = env::current_exe().context("finding this program")?;
     let mut command = Command::new(program);
     let device = options.device.to_possible_value().context("the device has a name")?;
@@ -35,9 +41,17 @@ fn watch<T: DeserializeOwned>(options: &Options, check: Check, folder: &Path) ->
     for (name, value) in [("--k", options.k), ("--slots", options.slots)] {
         command.args(value.map(|value| format!("{name}={value}")));
     }
+    command.args(options.set.iter().map(|set| format!("--set={set}")));
     command.args(["--check", &check.name()]).arg(folder);
     Ok(match watch::run(&mut command, Duration::from_secs(options.limit))? {
         Ok(text) => Ok(serde_json::from_str(&text)?),
+        Err(end) => Err(end),
+    })
+}
+
+fn typed<T: DeserializeOwned>(ended: Ended<Value>) -> Result<Ended<T>> {
+    Ok(match ended {
+        Ok(value) => Ok(serde_json::from_value(value)?),
         Err(end) => Err(end),
     })
 }
@@ -65,13 +79,29 @@ fn toolkit() -> Toolkit {
     }
 }
 
+/// Returns the versions of what is below and beside CANN. The driver and the firmware state theirs in files.
+fn versions() -> BTreeMap<&'static str, Option<String>> {
+    let stated = |part: &str| {
+        let file = format!("/usr/local/Ascend/{part}/version.info");
+        cann::stated(Path::new(&file)).map(|version| version.text)
+    };
+    let linux = fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+    BTreeMap::from([
+        ("avsg", Some(env!("CARGO_PKG_VERSION").into())),
+        ("driver", stated("driver")),
+        ("firmware", stated("firmware")),
+        ("linux", linux.map(|release| release.trim().into())),
+    ])
+}
+
 /// Runs every check and returns the report.
-pub fn examine(options: &Options) -> Result<Report> {
+pub fn examine(options: &Options, run: Run<'_>) -> Result<Report> {
+    options.constants()?;
     let cann = toolkit();
     for remark in &cann.remarks {
         eprintln!("CANN: {remark}");
     }
-    let described = watch::<Result<Device, String>>(options, Check::Device, Path::new(""))?;
+    let described = typed::<Result<Device, String>>(run(Check::Device, Path::new(""))?)?;
     let (device, no_device, failure) = match described {
         Ok(Ok(device)) => (Some(device), None, None),
         Ok(Err(reason)) => (None, Some(reason.clone()), Some(format!("no device: {reason}"))),
@@ -91,41 +121,43 @@ pub fn examine(options: &Options) -> Result<Report> {
         Some(text)
     };
     let failure = failure.or_else(not_built);
-    let mut exam =
-        Exam { options, folder: build.as_ref().ok().cloned(), failure, kernels: BTreeMap::new() };
-    let gather_mask_count = exam.field(Check::GatherCount)?;
-    if let (Some(count), true) = (gather_mask_count.value.as_str(), exam.folder.is_some()) {
-        eprintln!("the count of GatherMask: {count}");
+    let folder = build.as_ref().ok().cloned();
+    if let Some(folder) = &folder {
+        eprintln!("the kernels are in {}", folder.display());
+    }
+    let mut exam = Exam { options, run, folder, failure, kernels: BTreeMap::new() };
+    let [count, others @ ..] = &PROPERTIES;
+    let counted = exam.field(count.check)?.of(count);
+    if let (Some(value), true) = (counted.value.as_str(), exam.folder.is_some()) {
+        eprintln!("the count of GatherMask: {value}");
     }
     for check in Check::KERNELS {
         exam.kernel(check)?;
     }
-    let build = Field::new(build.map(|folder| folder.display().to_string()), "");
-    let only_balanced = || {
-        let reason =
-            "device kernels implement only S3; avsg bench transfer measures S1 and S2 on the CPU";
-        Field::without_value(reason.into(), "GB/s")
-    };
+    let modelled = exam.clocks(device.as_ref());
+    let no_clocks = modelled.as_ref().err().map(|error| format!("{error:#}"));
+    let times = exam.times(device.as_ref(), &modelled.unwrap_or_default())?;
+    let mut properties = vec![(count.name, counted)];
+    for property in others {
+        properties.push((property.name, exam.field(property.check)?.of(property)));
+    }
+    for (name, field) in &properties {
+        if let (Some(false), Some(expected)) = (field.as_expected, &field.expected) {
+            let seen = &field.value;
+            eprintln!("{name}: {seen}, expected {expected}; docs/ascend.md says what it decides");
+        }
+    }
+    let kernels = exam.kernels.into_iter();
     Ok(Report {
+        versions: versions(),
         cann,
         no_device,
         device,
-        build,
-        gather_mask_count,
-        properties: (Check::PROPERTIES.into_iter())
-            .map(|(name, check)| Ok((name, exam.field(check)?)))
-            .collect::<Result<_>>()?,
-        h2d_bandwidth: Bandwidth {
-            request_s1: only_balanced(),
-            position_s2: only_balanced(),
-            balanced_s3: exam.field(Check::Bandwidth)?,
-            paper_gigabytes_per_second: 105.0,
-        },
-        // This check is the last one, because it makes a kernel fault.
-        kernel_fault_code: exam.field(Check::FaultCode)?,
-        kernels: (exam.kernels.into_iter())
-            .map(|(check, kernel)| (kernel_name(check), kernel))
-            .collect(),
+        build: Field::new(build.map(|_| true)),
+        kernels: kernels.map(|(check, kernel)| (kernel_name(check), kernel)).collect(),
+        properties,
+        times,
+        no_clocks,
     })
 }
 
@@ -136,6 +168,7 @@ fn kernel_name(check: Check) -> String {
 /// The checks so far.
 struct Exam<'a> {
     options: &'a Options,
+    run: Run<'a>,
     /// The folder of the kernels, if they were built.
     folder: Option<PathBuf>,
     /// The reason why no kernel can run.
@@ -144,8 +177,11 @@ struct Exam<'a> {
 }
 
 impl Exam<'_> {
-    /// Returns the reason why a check cannot run.
+    /// Returns the reason why a check does not run.
     fn obstacle(&self, check: Check) -> Option<String> {
+        if !self.options.selects(check) {
+            return Some("it was not asked for".into());
+        }
         let kernel = |need: &Check| {
             let kernel = self.kernels.get(need).filter(|kernel| kernel.status != Status::Good)?;
             let name = kernel_name(*need);
@@ -155,17 +191,18 @@ impl Exam<'_> {
         self.failure.clone().or_else(|| check.needs().iter().find_map(kernel))
     }
 
+    fn result<T: DeserializeOwned>(&self, check: Check) -> Result<Ended<T>> {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        typed((self.run)(check, folder)?)
+    }
+
     fn kernel(&mut self, check: Check) -> Result<()> {
         if !self.options.selects(check) {
             return Ok(());
         }
-        let kernel = match (self.obstacle(check), &self.folder) {
-            (Some(reason), _) => Kernel::bad(Status::NotRun, reason),
-            (None, folder) => {
-                let folder = folder.as_deref().unwrap_or(Path::new(""));
-                watch(self.options, check, folder)?
-                    .unwrap_or_else(|(status, text)| Kernel::bad(status, text))
-            }
+        let kernel = match self.obstacle(check) {
+            Some(reason) => Kernel::bad(Status::NotRun, reason),
+            None => self.result(check)?.unwrap_or_else(|(status, text)| Kernel::bad(status, text)),
         };
         if self.folder.is_some() {
             let reason = kernel.reason.as_deref().map_or(String::new(), |r| format!(": {r}"));
@@ -177,16 +214,54 @@ impl Exam<'_> {
     }
 
     fn field(&self, check: Check) -> Result<Field> {
-        if !self.options.selects(check) {
-            return Ok(Field::without_value("it was not asked for".into(), ""));
-        }
         if let Some(reason) = self.obstacle(check) {
-            return Ok(Field::without_value(reason, ""));
+            return Ok(Field::without_value(reason));
         }
-        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-        Ok(watch(self.options, check, folder)?.unwrap_or_else(|(_, text)| {
+        Ok(self.result(check)?.unwrap_or_else(|(_, text)| {
             eprintln!("{}: {text}", check.name());
-            Field::without_value(text, "")
+            Field::without_value(text)
         }))
+    }
+
+    /// Returns the times of the clocks, if any time was asked for and the kernels were built.
+    fn clocks(&self, device: Option<&Device>) -> Result<BTreeMap<String, f64>> {
+        let asked = Check::TIMES.iter().any(|&check| self.options.selects(check));
+        let (Some(device), None, true) = (device, &self.failure, asked) else {
+            return Ok(BTreeMap::new());
+        };
+        let soc = soc::find(&device.soc).unwrap_or(soc::OF_THE_PAPER);
+        let (cores, geometry) = (device.vector_cores as u32, device.geometry);
+        clocks::times(&Constants::default(), &soc, cores, geometry.k, geometry.slots)
+    }
+
+    fn times(
+        &self,
+        device: Option<&Device>,
+        clocks: &BTreeMap<String, f64>,
+    ) -> Result<Vec<(&'static str, Time)>> {
+        let mut measured = Measured::new();
+        for check in Check::TIMES {
+            let all = match self.obstacle(check) {
+                Some(reason) => Err(reason),
+                None => self.result::<Measured>(check)?.map_err(|(_, text)| text),
+            };
+            let rows = ROWS.iter().filter(|row| row.check == check);
+            match all {
+                Ok(times) => measured.extend(times),
+                Err(why) => measured.extend(rows.map(|row| (row.name.into(), Err(why.clone())))),
+            }
+        }
+        let mut time = |row: &Row| {
+            let (spread, reason) = match measured.remove(row.name) {
+                Some(Ok(spread)) => (Some(spread), None),
+                Some(Err(reason)) => (None, Some(reason)),
+                None => (None, Some("the check did not measure it".into())),
+            };
+            let all = device.map_or(0, |device| device.vector_cores);
+            let cores = if row.all_cores { all } else { 1 };
+            let clocks_us = clocks.get(row.name).copied();
+            (row.name, Time { of: row.of, cores, measured: spread, clocks_us, reason })
+        };
+        Ok(ROWS.iter().map(&mut time).collect())
     }
 }

@@ -15,15 +15,34 @@ use avsg_linker::ascend::{ascendc, soc};
 use super::options::{DeviceKind, Options};
 use super::probe::Probe;
 use super::report::Device;
+use super::report::Geometry;
 
-/// The name of the probes' file.
-const PROBES: &str = "avsg_probes";
+/// A file of probes, by its name without the ending. Each is built alone, so that the others run if CANN refuses one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probes(&'static str);
+
+pub const BEHAVIOUR: Probes = Probes("avsg_probes_behaviour");
+pub const TIMES: Probes = Probes("avsg_probes_times");
+pub const CODE: Probes = Probes("avsg_probes_code");
+
+/// The files of probes with their texts, each behind the text that they share.
+const PROBE_FILES: [(Probes, &str); 3] = [
+    (BEHAVIOUR, include_str!("probes/behaviour.cpp")),
+    (TIMES, include_str!("probes/times.cpp")),
+    (CODE, include_str!("probes/code.cpp")),
+];
+
+/// The name of the simulated device in a report.
+pub const SIMULATED: &str = "ascend-sim";
+
+/// The file of the operator's kernels with times, for the simulator.
+const TIMED_KERNELS: &str = "avsg_timed.cpp";
 
 /// The device and the settings of a check.
 pub struct Harness {
     pub context: Arc<Context>,
     pub cores: usize,
-    /// Whether the device is simulated, so that its times mean nothing.
+    /// Whether the device is simulated, so that its times are those of a model.
     pub simulated: bool,
     /// The folder with the kernels of `params`.
     pub kernels: PathBuf,
@@ -36,6 +55,9 @@ pub struct Harness {
 
 impl Harness {
     pub fn new(options: &Options, kernels: &Path) -> Result<Self> {
+        if options.simulated() {
+            avsg_sim::set_clock(options.constants()?.clock(&soc::OF_THE_PAPER));
+        }
         let context = open(options)?;
         // The runtime should report a kernel that hangs before this process is stopped.
         let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
@@ -50,40 +72,61 @@ impl Harness {
         })
     }
 
+    /// Returns the harness of the simulated device of this process.
+    pub fn simulated(params: Params, kernels: &Path) -> Result<Self> {
+        let context = simulated::context()?;
+        Ok(Self {
+            cores: context.vector_cores()?,
+            context,
+            simulated: true,
+            kernels: kernels.into(),
+            params,
+            largest: 0,
+            timeout: 60_000,
+        })
+    }
+
     /// Returns the options of an engine with the kernels of the folder. The simulator's kernels are one
-    /// text, which an engine without a folder loads.
+    /// text.
     pub fn engine_options(&self) -> AscendOptions {
-        let kernels = (!self.simulated).then(|| self.kernels.clone());
-        AscendOptions { kernels, ..AscendOptions::new(self.context.clone()) }
-    }
-
-    pub fn probe(&self) -> Result<Probe> {
-        let file = match self.simulated {
-            true => self.kernels.join(format!("{PROBES}.cpp")),
-            false => toolchain::object(&self.kernels, PROBES),
+        let kernels = match self.simulated {
+            true => self.kernels.join(TIMED_KERNELS),
+            false => self.kernels.clone(),
         };
-        Probe::new(&self.context, &file, self.timeout)
+        AscendOptions::new(self.context.clone()).with_kernels(kernels)
     }
 
-    /// Returns an error on the simulator, whose times mean nothing.
-    pub fn require_hardware(&self) -> Result<()> {
+    /// Loads a file of probes.
+    ///
+    /// # Errors
+    /// If it was not built: contains CANN's words.
+    pub fn probe(&self, probes: Probes) -> Result<Probe> {
         if self.simulated {
-            bail!("the simulator has no times; only hardware gives this value");
+            return Probe::new(&self.context, &source(&self.kernels, probes), self.timeout);
         }
-        Ok(())
+        if let Ok(why) = fs::read_to_string(refusal(&self.kernels, probes)) {
+            bail!("CANN refuses {}: {why}", probes.0);
+        }
+        let object = toolchain::object(&self.kernels, probes.0);
+        Probe::new(&self.context, &object, self.timeout)
     }
 
     pub fn describe(&self) -> Result<Device> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;
         Ok(Device {
-            device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
+            device: if self.simulated { SIMULATED } else { "ascend" }.into(),
             library: acl.name().to_owned(),
             soc: acl.soc_name(),
             vector_cores: self.cores,
             memory_free_bytes: free,
             memory_total_bytes: total,
             runtime_lacks: acl.absent().map(String::from).collect(),
+            geometry: Geometry {
+                k: self.params.k,
+                slots: self.params.slots,
+                row_bytes: super::kernels::ROW,
+            },
         })
     }
 }
@@ -101,7 +144,11 @@ fn open(options: &Options) -> Result<Arc<Context>> {
 /// gets the geometry of a GLM or DeepSeek layer.
 fn params(options: &Options) -> Params {
     let (k, slots) = if options.simulated() { (64, 256) } else { (2048, 8192) };
-    let (k, slots) = (options.k.unwrap_or(k), options.slots.unwrap_or(slots));
+    geometry(options.k.unwrap_or(k), options.slots.unwrap_or(slots))
+}
+
+/// Returns the geometry of K ids and S slots.
+pub fn geometry(k: u32, slots: u32) -> Params {
     let wide = Params { lifetime: Lifetime::Constant(127), ..Params::wide(k, 1, slots) };
     Params { spread: 2, retries: 7, ..wide }
 }
@@ -110,22 +157,68 @@ fn params(options: &Options) -> Params {
 /// returns the folder.
 pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
     let params = params(options);
-    avsg::geometry::check(&params)?;
-    let all = simulated::emit(&params)?;
-    let folder = all.parent().unwrap_or(&all);
-    let path = folder.join(format!("{PROBES}.cpp"));
-    let temporary = path.with_extension(std::process::id().to_string());
-    fs::write(&temporary, include_str!("probes.cpp"))?;
-    fs::rename(&temporary, &path).with_context(|| format!("writing {}", path.display()))?;
     if options.simulated() {
-        simulated::compile(&[&all, &path])?;
-    } else {
-        let kernels = ascendc(&params, Abi::Direct)?;
-        kernels.write(folder)?;
-        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
-        // An unknown chip is built for the usual one: all have the same vector cores.
-        let soc = soc::find(chip).unwrap_or(soc::OF_THE_PAPER);
-        Toolchain::find()?.build(folder, &[&names[..], &[PROBES]].concat(), soc.name)?;
+        return build_simulated(&params);
     }
-    Ok(folder.into())
+    let folder = write_probes(&params)?;
+    let kernels = ascendc(&params, Abi::Direct)?;
+    kernels.write(&folder)?;
+    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+    // An unknown chip is built for the usual one: all have the same vector cores.
+    let soc = soc::find(chip).unwrap_or(soc::OF_THE_PAPER);
+    let toolchain = Toolchain::find()?;
+    toolchain.build(&folder, &names, soc.name)?;
+    for (probes, _) in PROBE_FILES {
+        let why = refusal(&folder, probes);
+        match toolchain.build(&folder, &[probes.0], soc.name) {
+            Err(error) => fs::write(&why, error.to_string())?,
+            Ok(()) if why.exists() => fs::remove_file(&why)?,
+            Ok(()) => {}
+        }
+    }
+    Ok(folder)
+}
+
+/// Writes the kernels and the probes into a folder, compiles them for the simulator with its clock, and returns the
+/// folder.
+pub fn build_simulated(params: &Params) -> Result<PathBuf> {
+    let folder = write_probes(params)?;
+    let kernels = fs::read_to_string(simulated::emit(params)?).context("reading the kernels")?;
+    let timed = write(&folder, TIMED_KERNELS, &format!("{}{kernels}", avsg_sim::TIMED))?;
+    let probes = PROBE_FILES.map(|(probes, _)| source(&folder, probes));
+    let [behaviour, times, code] = probes.each_ref().map(PathBuf::as_path);
+    simulated::compile(&[&timed, times, behaviour, code])?;
+    Ok(folder)
+}
+
+/// Writes the probes beside the kernels of a geometry, and returns their folder.
+fn write_probes(params: &Params) -> Result<PathBuf> {
+    avsg::geometry::check(params)?;
+    let all = simulated::emit(params)?;
+    let folder = all.parent().unwrap_or(&all).to_owned();
+    for (probes, text) in PROBE_FILES {
+        // A device ignores the definition by which the simulator times kernels.
+        let text = [avsg_sim::TIMED, include_str!("probes/common.h"), "\n", text].concat();
+        write(&folder, &format!("{}.cpp", probes.0), &text)?;
+    }
+    Ok(folder)
+}
+
+/// Returns the text of a file of probes.
+fn source(folder: &Path, probes: Probes) -> PathBuf {
+    folder.join(format!("{}.cpp", probes.0))
+}
+
+/// Returns the file with the words by which CANN refused a file of probes.
+fn refusal(folder: &Path, probes: Probes) -> PathBuf {
+    folder.join(format!("{}.refused", probes.0))
+}
+
+/// Replaces a file as a whole, because another process may be reading it.
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    let path = folder.join(name);
+    let temporary = path.with_extension(std::process::id().to_string());
+    fs::write(&temporary, text)?;
+    fs::rename(&temporary, &path).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
 }

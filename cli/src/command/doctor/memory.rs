@@ -2,13 +2,12 @@
 
 use anyhow::{Result, bail};
 use avsg::ascend::RegisteredPool;
-use avsg::ascend::acl::DeviceMemory;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
-use super::harness::Harness;
-
-const ROW: usize = 1152;
+use super::harness::{Harness, TIMES};
+use super::kernels::ROW;
+use super::probe::Launch;
 
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
     let format = RowFormat::single(4096)?;
@@ -45,22 +44,28 @@ pub fn largest(harness: &Harness) -> Result<usize> {
     Ok(best)
 }
 
-/// Returns the bandwidth of all cores in GB/s for each number of rows in flight per core.
-pub fn rows_in_flight(harness: &Harness) -> Result<Vec<(i32, f64)>> {
-    let (probe, out) = (harness.probe()?, DeviceMemory::zeroed(&harness.context, 4096)?);
+/// Returns a pool of registered rows in one chunk, and the number of rows for each core.
+pub fn host_rows(harness: &Harness) -> Result<(RegisteredPool, i32)> {
     let rows = if harness.simulated { 32 } else { 4096 };
     let config = PoolConfig {
         chunk_bytes: usize::MAX,
         ..PoolConfig::new(1, rows * harness.cores, RowFormat::single(ROW)?)
     };
-    let pool = RegisteredPool::create(&harness.context, &config)?;
+    Ok((RegisteredPool::create(&harness.context, &config)?, rows as i32))
+}
+
+/// Returns the bandwidth of all cores in GB/s for each number of rows in flight per core.
+pub fn rows_in_flight(harness: &Harness) -> Result<Vec<(i32, f64)>> {
+    let probe = harness.probe(TIMES)?;
+    let (pool, rows) = host_rows(harness)?;
     let from = pool.addresses().next().unwrap_or(0);
     let mut bandwidths = Vec::new();
-    for depth in [1, 2, 4, 8, 16, 32] {
-        let setting = [0, depth, ROW as i32, rows as i32];
-        let us = probe.best(|b| b.run(c"avsg_probe_rows", from, &out, setting, harness.cores))?;
-        bandwidths.push((depth, (rows * harness.cores * ROW) as f64 / us / 1e3));
+    for depth in [1, 2, 4, 8, 16, 28] {
+        let setting = [rows / depth, depth, ROW as i32, rows];
+        let launch = Launch { name: c"avsg_probe_rows", from, setting, blocks: harness.cores };
+        let least = (0..5).try_fold(f64::MAX, |best, _| Ok(probe.run(&launch)?.min(best)));
+        let bytes = (rows / depth * depth) as usize * harness.cores * ROW;
+        bandwidths.push((depth, bytes as f64 / least.map_err(|e: anyhow::Error| e)? / 1e3));
     }
-    harness.require_hardware()?;
     Ok(bandwidths)
 }

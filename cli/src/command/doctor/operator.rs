@@ -7,7 +7,7 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::device_arrays::DeviceArrays;
 
-use super::harness::Harness;
+use super::harness::{Harness, TIMES};
 use super::kernels::{ROW, engine};
 use super::watch::progress;
 
@@ -38,52 +38,9 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
     Ok(seen)
 }
 
-/// Returns the microseconds of (plan, transfer): the least of several steps in which every id misses.
-fn measure_step(harness: &Harness) -> Result<(f64, f64)> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe()?);
-    let k = harness.params.k as usize;
-    let mut batch = OwnedBatch::uniform(k, 1, 1, engine.pool().rows());
-    let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
-    let mut plan = engine.new_plan(1, 1)?;
-    let (mut plan_us, mut copy_us) = (f64::MAX, f64::MAX);
-    for step in 0..if harness.simulated { 2 } else { 20 } {
-        batch.ids = (0..k).map(|i| ((i * 8 + step) % (8 * k)) as i32).collect();
-        batch.generation[0] = step as i32;
-        arrays.write(&batch, &[])?;
-        let (batch, stream) = (arrays.batch(), probe.stream.raw());
-        progress("avsg_plan");
-        // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the
-        // stream before they are written again.
-        let queue = || unsafe { Ok(engine.enqueue_plan(&batch, &mut plan, stream)?) };
-        let matched = probe.time(queue)?;
-        progress("avsg_transfer");
-        // SAFETY: `plan` was filled by the kernel before this one in the same stream, and `time` waits
-        // for the stream.
-        let queue = || unsafe { Ok(engine.enqueue_transfer(&plan, 0, None, stream)?) };
-        let copied = probe.time(queue)?;
-        (plan_us, copy_us) = (plan_us.min(matched), copy_us.min(copied));
-    }
-    engine.close()?;
-    Ok((plan_us, copy_us))
-}
-
-/// Returns the microseconds of Stage One of one request.
-pub fn matching(harness: &Harness) -> Result<f64> {
-    let (plan, _) = measure_step(harness)?;
-    harness.require_hardware()?;
-    Ok(plan)
-}
-
-/// Returns the bandwidth of Stage Two in GB/s when every id misses.
-pub fn bandwidth(harness: &Harness) -> Result<f64> {
-    let (_, copy) = measure_step(harness)?;
-    harness.require_hardware()?;
-    Ok((harness.params.k as usize * ROW) as f64 / copy / 1e3)
-}
-
 /// Returns the code that a wait returns after a kernel has read host memory that is not registered.
 pub fn fault_code(harness: &Harness) -> Result<i32> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe()?);
+    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
     let batch = OwnedBatch::uniform(harness.params.k as usize, 1, 1, engine.pool().rows());
     let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
     arrays.write(&batch, &[])?;

@@ -6,15 +6,17 @@ use clap::{Args, ValueEnum};
 
 use super::check::Check;
 use crate::command::output::OutputOptions;
+use crate::constants::Constants;
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An Ascend 910B of this machine
     Ascend,
-    /// The simulated runtime, which runs the same code but gives no times
+    /// The simulated runtime, which runs the same code; its times are those of a model
     AscendSim,
 }
 
+/// The options of `avsg doctor`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "In the report every field has a value, or the reason why it has none. Without a device, nothing\n\
@@ -46,9 +48,13 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub limit: u64,
+    /// Replace a constant of the model by which the simulated device has its times; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
     /// Largest registration of host memory that is tried
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub largest: usize,
+    /// Form and file of the report
     #[command(flatten)]
     pub output: OutputOptions,
     /// Run one check in this process, with the kernels of a folder
@@ -57,9 +63,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns whether the device is the simulator in this process, whose times mean nothing.
+    /// Returns whether the device is the simulator in this process, whose times are those of a model.
     pub fn simulated(&self) -> bool {
         self.device == DeviceKind::AscendSim && self.library.is_none()
+    }
+
+    /// Returns the constants of the simulated device's clock.
+    pub fn constants(&self) -> anyhow::Result<Constants> {
+        self.set.iter().try_fold(Constants::default(), |constants, set| constants.with(set))
     }
 
     /// Returns whether a check was asked for, or a check that needs it.

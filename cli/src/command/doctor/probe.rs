@@ -1,22 +1,45 @@
 //! Launches of single kernels that are timed by events.
 
+use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use avsg::ascend::acl::{Args, Binary, Context, DeviceMemory, Event, Stream};
+use avsg::ascend::acl::{Args, Binary, Context, DeviceMemory, Event, Graph, Stream};
 
 use super::watch::progress;
 
-/// The probe kernels, and a stream with two events for timing.
+/// Bytes of the memory that a probe may write.
+const OUTPUT: usize = 64 << 10;
+
+/// The probe kernels, memory for their results, and a stream with two events for timing.
 pub struct Probe {
     pub context: Arc<Context>,
     pub stream: Stream,
+    /// The words that a probe writes.
+    pub to: DeviceMemory,
     binary: Arc<Binary>,
     start: Event,
     end: Event,
     /// Milliseconds that a wait for the stream takes at most.
     pub timeout: i32,
+}
+
+/// A launch of a probe kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    pub name: &'a CStr,
+    /// The address of the memory that the kernel reads, 0 if it reads none.
+    pub from: u64,
+    /// The four words that `probes/common.h` describes: n, depth, bytes and rows.
+    pub setting: [i32; 4],
+    pub blocks: usize,
+}
+
+/// Captured launches of a probe. The graph is dropped before the arguments of its launches.
+pub struct Captured {
+    graph: Graph,
+    _args: Args,
 }
 
 impl Probe {
@@ -25,6 +48,7 @@ impl Probe {
         Ok(Self {
             context: Arc::clone(context),
             stream: Stream::new(context)?,
+            to: DeviceMemory::zeroed(context, OUTPUT)?,
             binary: Binary::load(context, kernels)?,
             start: Event::timing(context)?,
             end: Event::timing(context)?,
@@ -32,36 +56,55 @@ impl Probe {
         })
     }
 
-    /// Runs a probe kernel on `blocks` blocks and returns the microseconds that it took. `setting` is
-    /// the four words that `probes.cpp` describes.
-    pub fn run(
-        &self,
-        name: &std::ffi::CStr,
-        from: u64,
-        to: &DeviceMemory,
-        setting: [i32; 4],
-        blocks: usize,
-    ) -> Result<f64> {
-        let batch = name == c"avsg_probe_sync";
-        progress(&name.to_string_lossy());
-        let mut args = Args::new(Arc::clone(&self.binary), name, 2, 16)?;
-        let mut words = [0; 16];
-        for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(setting) {
-            *bytes = word.to_ne_bytes();
-        }
-        let addresses = [from, to.address()];
-        let _current = self.context.bind()?;
-        self.time(|| {
-            // SAFETY: the probes write at most 256 bytes of `to`, they read only rows of `from` that the
-            // caller has registered, and `time` waits for the stream.
-            unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };
-            Ok(())
-        })
+    /// Runs a probe and returns the microseconds that it took.
+    pub fn run(&self, launch: &Launch<'_>) -> Result<f64> {
+        let mut args = self.args(launch)?;
+        self.time(|| self.queue(launch, &mut args))
     }
 
-    /// Returns the least result of five runs.
-    pub fn best(&self, mut run: impl FnMut(&Self) -> Result<f64>) -> Result<f64> {
-        (0..5).try_fold(f64::MAX, |best, _| Ok(run(self)?.min(best)))
+    /// Captures a number of launches.
+    pub fn capture(&self, launch: &Launch<'_>, times: usize) -> Result<Captured> {
+        let mut args = self.args(launch)?;
+        let mut all = || (0..times).try_for_each(|_| self.queue(launch, &mut args));
+        let mut failed = Ok(());
+        let graph = self.stream.capture(|| {
+            failed = all();
+            Ok(())
+        })?;
+        failed?;
+        Ok(Captured { graph, _args: args })
+    }
+
+    /// Replays captured launches and returns the microseconds that they took.
+    pub fn replay(&self, captured: &Captured) -> Result<f64> {
+        self.time(|| Ok(self.stream.replay(&captured.graph)?))
+    }
+
+    /// Returns the first `count` words that a probe wrote.
+    pub fn words(&self, count: usize) -> Result<Vec<i32>> {
+        let mut bytes = vec![0; 4 * count];
+        self.to.read(0, &mut bytes)?;
+        Ok(bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect())
+    }
+
+    fn args(&self, launch: &Launch<'_>) -> Result<Args> {
+        progress(&launch.name.to_string_lossy());
+        Ok(Args::new(Arc::clone(&self.binary), launch.name, 2, 16)?)
+    }
+
+    fn queue(&self, launch: &Launch<'_>, args: &mut Args) -> Result<()> {
+        let mut words = [0; 16];
+        for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(launch.setting) {
+            *bytes = word.to_ne_bytes();
+        }
+        let addresses = [launch.from, self.to.address()];
+        let Launch { blocks, .. } = *launch;
+        let _current = self.context.bind()?;
+        // SAFETY: the probes write at most `OUTPUT` bytes of `to`, and read only rows of `from`, which the
+        // caller has allocated or registered. Whoever queues a probe waits for the stream before it drops
+        // the arguments or that memory. Several cores may synchronise, so they start together.
+        unsafe { args.launch(&addresses, &words, blocks, blocks > 1, self.stream.raw())? };
+        Ok(())
     }
 
     /// Runs `work`, which queues kernels in the stream, and returns the microseconds that they took.

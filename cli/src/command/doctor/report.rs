@@ -5,10 +5,19 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::check::Property;
+use super::times::Spread;
+
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Field {
     pub value: Value,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
+    /// The value that kernels and host are written for, if there is one, and whether this is the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_expected: Option<bool>,
     /// The reason why there is no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -16,18 +25,32 @@ pub struct Field {
 
 impl Field {
     /// Creates a field with the value of `result`, or with its error as the reason.
-    pub fn new(result: anyhow::Result<impl Serialize>, unit: &str) -> Self {
+    pub fn new(result: anyhow::Result<impl Serialize>) -> Self {
         let value = result.and_then(|value| Ok(serde_json::to_value(value)?));
         match value {
             // JSON has no number for a rate over a time of zero.
-            Ok(Value::Null) => Self::without_value("the measured time is zero".into(), unit),
-            Ok(value) => Self { value, unit: unit.into(), reason: None },
-            Err(error) => Self::without_value(format!("{error:#}"), unit),
+            Ok(Value::Null) => Self::without_value("the measured time is zero".into()),
+            Ok(value) => Self { value, reason: None, ..Self::without_value(String::new()) },
+            Err(error) => Self::without_value(format!("{error:#}")),
         }
     }
 
-    pub fn without_value(reason: String, unit: &str) -> Self {
-        Self { value: Value::Null, unit: unit.into(), reason: Some(reason) }
+    pub fn without_value(reason: String) -> Self {
+        let (value, unit) = (Value::Null, String::new());
+        Self { value, unit, expected: None, as_expected: None, reason: Some(reason) }
+    }
+
+    /// Returns the field of a property, whose value is judged.
+    pub fn of(self, property: &Property) -> Self {
+        let expected = Some(property.expected).filter(|expected| !expected.is_empty());
+        let seen = match &self.value {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        let as_expected = seen.zip(expected).map(|(seen, expected)| seen == expected);
+        let (unit, expected) = (property.unit.into(), expected.map(String::from));
+        Self { unit, expected, as_expected, ..self }
     }
 }
 
@@ -64,6 +87,7 @@ impl Kernel {
 /// The CANN toolkit of this machine.
 #[derive(Serialize, Debug)]
 pub struct Toolkit {
+    #[serde(skip)]
     pub folder: Option<String>,
     pub version: Option<String>,
     /// What the version is too old for, or the reason why there is no version.
@@ -81,41 +105,60 @@ pub struct Device {
     pub memory_total_bytes: usize,
     /// The functions that this runtime lacks: those of a newer CANN.
     pub runtime_lacks: Vec<String>,
+    pub geometry: Geometry,
+}
+
+/// The geometry of the kernels that run.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug)]
+pub struct Geometry {
+    pub k: u32,
+    pub slots: u32,
+    pub row_bytes: usize,
+}
+
+/// A time that was measured, beside that of the model.
+#[derive(Serialize, Debug)]
+pub struct Time {
+    /// What is done in this time.
+    pub of: &'static str,
+    /// The number of vector cores that do it.
+    pub cores: usize,
+    pub measured: Option<Spread>,
+    /// The time that the clocks give with the default constants.
+    pub clocks_us: Option<f64>,
+    /// The reason why nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 #[derive(Serialize, Debug)]
 pub struct Report {
+    /// The versions of AVSG, of the driver, of the firmware and of Linux, if they are known.
+    pub versions: BTreeMap<&'static str, Option<String>>,
     pub cann: Toolkit,
     /// The reason why there is no device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_device: Option<String>,
     #[serde(flatten)]
     pub device: Option<Device>,
-    /// The folder of the kernels and objects that the checks load.
+    /// Whether the kernels and the probes were built.
     pub build: Field,
-    /// When the count of a GatherMask is right, on which the length of every list rests.
-    pub gather_mask_count: Field,
     /// What each kernel does when it runs alone, by the kernel's name.
     pub kernels: BTreeMap<String, Kernel>,
-    /// The properties of `Check::PROPERTIES` by their names.
+    /// The properties of `check::PROPERTIES` by their names.
     #[serde(flatten, serialize_with = "as_map")]
     pub properties: Vec<(&'static str, Field)>,
-    /// Bandwidth of Stage Two by strategy.
-    pub h2d_bandwidth: Bandwidth,
-    /// The code that a wait returns after a kernel has read memory that is not registered.
-    pub kernel_fault_code: Field,
+    /// The times of `times::ROWS` by their names.
+    #[serde(serialize_with = "as_map")]
+    pub times: Vec<(&'static str, Time)>,
+    /// The reason why the clocks of the model gave no times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_clocks: Option<String>,
 }
 
-fn as_map<S: Serializer>(fields: &[(&str, Field)], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_map<T: Serialize, S: Serializer>(
+    fields: &[(&str, T)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(fields.iter().map(|(name, field)| (name, field)))
-}
-
-/// Bandwidth from host to device by strategy, and the paper's.
-#[derive(Serialize, Debug)]
-pub struct Bandwidth {
-    pub request_s1: Field,
-    pub position_s2: Field,
-    pub balanced_s3: Field,
-    /// Bandwidth of the link on the paper's device, in GB/s.
-    pub paper_gigabytes_per_second: f64,
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::report::Report;
+use super::times::Spread;
 use crate::command::output::{Cell, Page, Table, bytes};
 
 /// Returns the page: the machine, the kernels and the measured properties, each named as in the JSON.
@@ -14,6 +15,10 @@ pub fn page(report: &Report) -> Page {
     page.table(machine(report));
     page.table(kernels(report));
     page.table(properties(report));
+    page.table(times(report));
+    if let Some(reason) = &report.no_clocks {
+        page.text(format!("The clocks of the model gave no times: {reason}"));
+    }
     page
 }
 
@@ -34,6 +39,9 @@ fn machine(report: &Report) -> Table {
     add("CANN's folder", text(&report.cann.folder));
     add("CANN's version", text(&report.cann.version));
     report.cann.remarks.iter().for_each(|remark| add("remark", remark.into()));
+    for (name, version) in &report.versions {
+        add(&format!("version of {name}"), text(version));
+    }
     if let Some(why) = &report.no_device {
         add("no device", why.into());
     }
@@ -62,27 +70,42 @@ fn kernels(report: &Report) -> Table {
 }
 
 fn properties(report: &Report) -> Table {
-    let mut table = Table::new(["property", "value", "unit", "reason"]).titled("Properties");
-    let bandwidth = &report.h2d_bandwidth;
-    let first = [("build", &report.build), ("gather_mask_count", &report.gather_mask_count)];
-    let last = [
-        ("h2d_bandwidth/request_s1", &bandwidth.request_s1),
-        ("h2d_bandwidth/position_s2", &bandwidth.position_s2),
-        ("h2d_bandwidth/balanced_s3", &bandwidth.balanced_s3),
-        ("kernel_fault_code", &report.kernel_fault_code),
-    ];
-    let measured = report.properties.iter().map(|(name, field)| (*name, field));
-    for (name, field) in first.into_iter().chain(measured).chain(last) {
+    let columns = ["property", "value", "expected", "unit", "reason"];
+    let mut table = Table::new(columns).titled("Properties");
+    let properties = report.properties.iter().map(|(name, field)| (*name, field));
+    for (name, field) in [("build", &report.build)].into_iter().chain(properties) {
         let value = match &field.value {
             Value::Null => Cell::none(),
             Value::String(text) => text.into(),
             Value::Number(n) if n.is_f64() => Cell::number(n.as_f64().unwrap_or(f64::NAN), 3),
             other => other.into(),
         };
+        let expected = match (&field.expected, field.as_expected) {
+            (None, _) => Cell::none(),
+            (Some(expected), Some(false)) => format!("DIFFERS: {expected}").into(),
+            (Some(expected), _) => expected.into(),
+        };
         let unit = if field.unit.is_empty() { Cell::none() } else { (&field.unit).into() };
-        table.add_row([name.into(), value, unit, reason(report, &field.reason)]);
+        table.add_row([name.into(), value, expected, unit, reason(report, &field.reason)]);
     }
-    let paper = Cell::number(bandwidth.paper_gigabytes_per_second, 0);
-    table.add_row(["h2d_bandwidth of the paper".into(), paper, "GB/s".into(), Cell::none()]);
+    table
+}
+
+fn times(report: &Report) -> Table {
+    let columns = ["time of", "cores", "measured, us", "least", "most", "clocks, us", "reason"];
+    let mut table = Table::new(columns).titled("Times, beside those of the clocks of the model");
+    let us = |value: Option<f64>| value.map_or_else(Cell::none, |us| Cell::number(us, 4));
+    for (name, time) in &report.times {
+        let of = |value: fn(Spread) -> f64| us(time.measured.map(value));
+        table.add_row([
+            (*name).into(),
+            time.cores.into(),
+            of(|spread| spread.us),
+            of(|spread| spread.low),
+            of(|spread| spread.high),
+            us(time.clocks_us),
+            reason(report, &time.reason),
+        ]);
+    }
     table
 }

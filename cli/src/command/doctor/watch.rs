@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,9 +15,20 @@ use super::report::Status;
 /// Begins the line of a result. Every other line names what the process does next.
 const RESULT: &str = "result ";
 
-/// Names what this process does next, for the process that watches this one.
+/// Whether another process watches this one.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Names what this process does first, and from here on what it does next.
+pub fn begin(what: &str) {
+    WATCHED.store(true, Ordering::Relaxed);
+    progress(what);
+}
+
+/// Names what this process does next, for the process that watches this one if there is one.
 pub fn progress(what: &str) {
-    println!("running {what}");
+    if WATCHED.load(Ordering::Relaxed) {
+        println!("running {what}");
+    }
 }
 
 /// Prints the result of a check for the process that watches this one.

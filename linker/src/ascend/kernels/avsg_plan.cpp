@@ -12,6 +12,7 @@ extern "C" __global__ __aicore__ void avsg_plan(
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
+    avsg::PreloadFunctions();
     AVSG_TILING(t, avsg::TILING_AT);
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);

@@ -17,6 +17,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     // Vector cores only, scheduled as SyncAll requires.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     InitSocState();
+    avsg::PreloadFunctions();
     AVSG_TILING(t, avsg::TILING_AT);
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);

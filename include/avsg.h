@@ -768,8 +768,8 @@ typedef struct avsg_pool_file {
 } avsg_pool_file;
 
 /// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep`, `layer_indexer` and `checksums` are ignored.
-/// Each row is as a flush left it, or AVSG_INVALID when it is read.
+/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. `checksums` must
+/// be the file's. Each row is as a flush left it or as a later write did, or AVSG_INVALID when it is read.
 avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
 
 /// Makes the rows of a pool's file durable and, in a file that is kept, commits which rows are valid. It

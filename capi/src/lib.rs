@@ -35,6 +35,7 @@ mod pool;
 mod pool_config;
 mod pool_file;
 mod pool_info;
+mod pool_kept;
 mod rows;
 mod segments;
 mod share;
@@ -54,6 +55,7 @@ mod workers;
 pub use {
     allocator::*, arrays::*, ascend::*, buffer::*, caller_buffer::*, config::*, counters::*,
     destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*, plan::*,
-    pool::*, pool_config::*, pool_file::*, pool_info::*, rows::*, segments::*, share::*, sizes::*,
-    state::*, stats::*, status::*, status_name::*, step::*, tuning::*, version::*, workers::*,
+    pool::*, pool_config::*, pool_file::*, pool_info::*, pool_kept::*, rows::*, segments::*,
+    share::*, sizes::*, state::*, stats::*, status::*, status_name::*, step::*, tuning::*,
+    version::*, workers::*,
 };

@@ -1,16 +1,14 @@
-//! Pools whose rows are in a file.
+//! The configuration of a pool in a file.
 
 use std::ffi::c_char;
 use std::time::Duration;
 
 use crate::contract::contract;
-use crate::handle;
 use crate::indexers::indexers;
-use crate::pool::{Pool, avsg_pool};
 use crate::sized;
-use crate::status::{Failure, Result, avsg_status, choice, enter};
+use crate::status::{Failure, Result, choice};
 use avsg::disk::PoolFile;
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::PoolConfig;
 
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
@@ -42,9 +40,11 @@ pub struct avsg_pool_file {
 }
 
 impl avsg_pool_file {
+    /// Returns the file that the struct describes.
+    ///
     /// # Safety
     /// `path` is NULL or a NUL-terminated string.
-    unsafe fn file(&self) -> Result<PoolFile> {
+    pub(crate) unsafe fn file(&self) -> Result<PoolFile> {
         let path = contract!(sized::path(self.path)).ok_or_else(|| sized::null_error("path"))?;
         let defaults = PoolFile::new(path);
         let timeout = match self.timeout_ms {
@@ -80,28 +80,4 @@ pub(crate) unsafe fn in_file(pool: PoolConfig, file: *const avsg_pool_file) -> R
     let file = contract!(sized::read(file))?;
     let indexers = contract!(indexers(file.layer_indexer, file.layer_indexers, pool.layers))?;
     Ok(PoolConfig { file: Some(contract!(file.file())?), indexers, ..pool })
-}
-
-/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep`, `layer_indexer` and `checksums` are ignored.
-/// Each row is as a flush left it, or AVSG_INVALID when it is read.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_pool_open(
-    file: *const avsg_pool_file,
-    pool: *mut *mut avsg_pool,
-) -> avsg_status {
-    let make = || {
-        let file = contract!(sized::read(file))?;
-        let file = PoolFile { keep: true, ..contract!(file.file())? };
-        let config = PoolConfig::stored_in(&file)?;
-        Ok(Pool::new(HostPool::open(&config)?))
-    };
-    contract!(handle::give(pool, make))
-}
-
-/// Makes the rows of a pool's file durable and, in a file that is kept, commits which rows are valid. It
-/// waits for the disk. A pool in memory has nothing to flush.
-#[unsafe(no_mangle)]
-pub extern "C" fn avsg_pool_flush(pool: *const avsg_pool) -> avsg_status {
-    enter(|| Ok(handle::shared::<Pool>(pool)?.host.flush()?))
 }

@@ -100,7 +100,7 @@ fn a_kept_file_is_opened_again_with_every_flushed_row() {
     let folder = Scratch::new();
     let path = folder.file("rows");
     let c_path = c_string(&path);
-    let file = avsg_pool_file { keep: 1, ..file_in(&c_path) };
+    let file = avsg_pool_file { keep: 1, checksums: -1, ..file_in(&c_path) };
     let config = avsg_pool_config { file: &file, ..pool_config() };
     let handles = Handles::create(&config, &engine_config());
     decode(&handles, 10);
@@ -119,7 +119,10 @@ fn a_kept_file_is_opened_again_with_every_flushed_row() {
     let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
     // SAFETY: as above.
     unsafe {
-        ok(avsg_pool_open(&file_in(&c_path), &mut handles.pool));
+        let status = avsg_pool_open(&file_in(&c_path), &mut handles.pool);
+        expect_error(status, AVSG_INVALID, &["checksums is true", "false"]);
+        let again = avsg_pool_file { checksums: -1, ..file_in(&c_path) };
+        ok(avsg_pool_open(&again, &mut handles.pool));
         ok(avsg_engine_create(&engine_config(), handles.pool, &mut handles.engine));
         ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
     }

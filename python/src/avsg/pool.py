@@ -164,8 +164,8 @@ class Pool:
     def open(cls, file: PoolFile | str | os.PathLike[str]) -> Pool:
         """Opens a file that was kept, and makes this process its writer. Every flushed row is as it was.
 
-        A `PoolFile` says how the file is read and written; its `keep` and `layer_indexer` are those of
-        the file.
+        A `PoolFile` says how the file is read and written. Its `keep` and `layer_indexer` do not count,
+        and its `checksums` must be the file's.
         """
         out, config = c.c_void_p(), PoolFile.config(file)
         check(lib.avsg_pool_open(c.byref(config), c.byref(out)))

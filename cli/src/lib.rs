@@ -8,6 +8,7 @@ mod array;
 pub mod baseline;
 mod checks;
 pub mod command;
+mod disk;
 pub mod draw;
 pub mod npz;
 pub mod output_file;

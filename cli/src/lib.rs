@@ -9,6 +9,7 @@ pub mod baseline;
 mod checks;
 pub mod command;
 pub mod constants;
+mod disk;
 pub mod draw;
 pub mod npz;
 pub mod output_file;

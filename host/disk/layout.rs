@@ -55,7 +55,7 @@ impl Layout {
     ///
     /// # Errors
     /// If a number is out of range, or the file would exceed 2^63 bytes.
-    pub(super) fn new(shape: &Shape, checksums: bool, block: usize, start: u64) -> Result<Self> {
+    pub fn new(shape: &Shape, checksums: bool, block: usize, start: u64) -> Result<Self> {
         let Shape { layers, rows, format, indexers } = shape;
         rows::at_least_one("layers", *layers)?;
         rows::at_least_one("rows", *rows)?;

@@ -2,6 +2,7 @@
 
 mod busy;
 mod contenders;
+mod disk;
 mod match_options;
 mod matching;
 mod planners;
@@ -32,6 +33,12 @@ pub enum Bench {
     Transfer(transfer::Options),
     /// Measures how much longer a step takes while another process spins on every CPU
     Busy(busy::Options),
+    /// Measures a step whose rows are on a disk, beside reads of every row and a mapped file with a page cache
+    /// of the same memory
+    Disk(disk::Options),
+    /// Maps a file of rows and reads them step by step; `bench disk` starts it
+    #[command(hide = true)]
+    Map(disk::MapOptions),
     /// Spins on one CPU until standard input ends; `bench busy` starts it
     #[command(hide = true)]
     Spin(busy::SpinOptions),
@@ -42,6 +49,8 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
         Bench::Match(options) => matching::run(&options)?,
         Bench::Transfer(options) => transfer::run(&options)?,
         Bench::Busy(options) => busy::run(&options)?,
+        Bench::Disk(options) => disk::run(&options)?,
+        Bench::Map(options) => disk::map(&options)?,
         Bench::Spin(options) => busy::spin(&options)?,
     }
     Ok(ExitCode::SUCCESS)

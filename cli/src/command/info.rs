@@ -1,6 +1,7 @@
 //! `avsg info` computes the memory that a deployment needs, without allocating it.
 
 mod device;
+mod file;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use super::geometry::{DeviceOptions, RowOptions, Rule, TableOptions};
 use super::output::{self, Cell, OutputOptions, Page};
 use crate::checks::{at_least_1, product};
 use device::Ascend;
+use file::File;
 
 #[derive(Args, Debug)]
 #[command(
@@ -73,6 +75,8 @@ struct Report {
     memory: Memory,
     geometry: Geometry,
     bytes: Bytes,
+    /// The files that could hold the rows in the place of the host pool, for disks with other blocks.
+    files: Vec<File>,
 }
 
 #[derive(Serialize)]
@@ -156,6 +160,7 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
+    let files = File::on_disks([layers, indexers, context], &format, requests)?;
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = available_memory::bytes()?;
@@ -204,6 +209,7 @@ fn measure(options: &Options) -> Result<Report> {
             context,
         },
         bytes: Bytes { fits_here, ..bytes },
+        files,
     })
 }
 
@@ -216,7 +222,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { cpu, device, memory, geometry, bytes: b } = report;
+    let Report { cpu, device, memory, geometry, bytes: b, files } = report;
     let Geometry { table, k, tokens, slots, spread, retries, rule, .. } = geometry;
     let Geometry { layers, indexers, requests, row_bytes, context, .. } = geometry;
     let size = output::bytes;
@@ -257,6 +263,7 @@ fn page(report: &Report) -> Page {
     let product = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
     let [one, all] = [b.host_pool_per_request, b.host_pool].map(size);
     table.add_row(["host pool".into(), one, all, product.into()]);
+    files.iter().for_each(|file| table.add_row(file.cells()));
     if let Some(bytes) = b.working_columns {
         let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
         table.add_row(["working columns".into(), Cell::none(), size(bytes), cores.into()]);

@@ -9,9 +9,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::device::params::{ID_LIMIT, MAX_SLOTS};
+use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::{Error, available_memory};
@@ -50,6 +52,10 @@ pub struct Options {
     /// B, the requests of a batch, 1 to 4096; all of them replay the trace
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
+    /// Keep the host rows in a file in this folder on a disk, which has no name and is gone afterwards; CPU
+    /// device only
+    #[arg(long, value_name = "DIR")]
+    file: Option<PathBuf>,
     /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
@@ -78,6 +84,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let config = options.device.config(params, options.requests);
     let rows = rows.next_multiple_of(page.max(1));
     let mut pool = PoolConfig::new(1, rows, format.clone());
+    if let Some(folder) = &options.file {
+        pool.file = Some(PoolFile::new(Folder::find("--file", Some(folder))?.path()));
+    }
     // A row that is larger than a chunk enlarges the chunk, so that the check of the memory refuses it
     // with a message about the row's bytes.
     pool.chunk_bytes =
@@ -88,6 +97,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let host_rows_used = used.iter().filter(|&&used| used).count();
     // A device registers its pool, which provides memory for all of it.
     let sparse = options.device.device == Device::Cpu
+        && options.file.is_none()
         && sparse::is_worthwhile(host_pool_bytes, host_rows_used, rows);
     let available_bytes = available_memory::bytes()?;
     let memory =

@@ -1,6 +1,7 @@
 //! `avsg size` computes how many slots a recorded trace needs, and what they gain.
 
 mod deployment;
+mod disk;
 mod layers;
 mod report;
 mod show;
@@ -35,11 +36,12 @@ const RULES: [&str; 2] = ["constant:127", "frequency:0.87"];
         constant:127 and frequency:0.87, paper constant:16]")),
     after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless \
                   --lifetime names one, and the rule that misses less is shown. The first step, which starts with an \
-                  empty buffer, is left out. Times are a model, in which only the matching is measured. Examples:\n  \
+                  empty buffer, is left out. Times are a model, in which the matching and a disk are measured. Examples:\n  \
                   avsg size tests/data/nomicon-4k-k256.npz\n  \
                   avsg size ids.npy --hit-rate 95\n  \
                   avsg size ids.npy --link-gbs 50 --requests 8\n  \
                   avsg size ids.npy --link-gbs 50 --match-us 60 --step-ms 40 --tpot-ms 12\n  \
+                  avsg size ids.npy --link disk:/var/tmp --indexers 21\n  \
                   avsg size layers.npz --layer all"
 )]
 pub struct Options {
@@ -83,12 +85,11 @@ fn measure(options: &Options) -> Result<Report> {
     let layers = Layers::new(traces);
     let trace = layers.first();
     let selected = layers.selected_per_step();
-    let all_bytes = deployment.bytes(selected.unwrap_or(0.0));
-    let model = options.time.model(trace, &deployment, all_bytes, machine)?;
+    let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
     // What a step copies that misses `misses` rows of each layer and request.
     let copies = |misses: f64, match_us: f64| {
         let bytes = deployment.bytes(misses);
-        let times = model.as_ref().map(|model| model.times(bytes, match_us));
+        let times = model.as_ref().map(|model| model.times(misses, bytes, match_us));
         Copies { misses_per_step: misses, bytes_per_step: bytes, times }
     };
 

@@ -4,6 +4,7 @@
 mod baseline;
 mod bench;
 mod compare;
+mod disk;
 mod doctor;
 mod emit;
 mod lru_curve;

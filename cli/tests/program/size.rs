@@ -289,7 +289,7 @@ fn options_without_meaning_are_refused() {
         ("--tpot-ms 5", &["--link-gbs"]),
         ("--step-ms 5", &["--link-gbs"]),
         ("--match-us 5", &["--link-gbs"]),
-        ("--accepted 5", &["--link-gbs"]),
+        ("--accepted 5", &["--link-gbs", "--link <"]),
         ("--step-ms 0 --link-gbs 1", &["--step-ms is 0"]),
         ("--match-us=-1 --link-gbs 1", &["--match-us is -1"]),
         ("--step-ms 1 --link-gbs 1 --accepted 5", &["--accepted is 5", "N_q = 4"]),

@@ -15,6 +15,8 @@ pub struct Summary {
     /// other, an interruption of one of them delays the result by a time slice, and on a shared machine
     /// the median then measures the other tenants.
     pub first_decile: f64,
+    /// The 99th percentile.
+    pub p99: f64,
     /// The ninth decile divided by the median, which is large if the runs were disturbed; NaN without
     /// times.
     pub spread: f64,
@@ -32,8 +34,9 @@ pub fn summary(times: &mut [f64]) -> Summary {
         n => f64::midpoint(times[n / 2 - 1], times[n / 2]),
     };
     let first_decile = times.get(times.len() / 10).copied().unwrap_or_default();
+    let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
     let spread = times.get(times.len() * 9 / 10).map_or(f64::NAN, |ninth| ninth / median);
-    Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile, spread }
+    Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile, p99, spread }
 }
 
 /// Returns the microseconds since an instant.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::trace::Trace;
 use avsg::device::params::Table as Kind;
+use avsg::disk::DiskStats;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
+use avsg::pool::HostPool;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -47,6 +49,38 @@ pub struct Memory {
     /// Rows of the host pool that the trace selects or appends.
     pub host_rows_used: usize,
     pub available_bytes: usize,
+}
+
+/// The file with the host rows, and what was read and written. The rows were written before the first step.
+#[derive(Serialize)]
+struct FileUse {
+    what: String,
+    reads: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    written_bytes_per_row: f64,
+}
+
+impl FileUse {
+    fn of(pool: &HostPool) -> Option<Self> {
+        let (info, stats) = (pool.disk_info()?, pool.disk_stats()?);
+        let DiskStats { reads, read_bytes, written_bytes, .. } = stats;
+        let written_bytes_per_row = stats.written_bytes_per_token(1);
+        Some(Self {
+            what: info.to_string(),
+            reads,
+            read_bytes,
+            written_bytes,
+            written_bytes_per_row,
+        })
+    }
+
+    fn line(&self) -> String {
+        let [read, written] =
+            [self.read_bytes, self.written_bytes].map(|n| output::bytes(n as usize));
+        let Self { what, reads, written_bytes_per_row: per_row, .. } = self;
+        format!("{what}; {reads} reads of {read}; {written} written, {per_row:.0} bytes per row")
+    }
 }
 
 /// Counts and times of the steps so far.
@@ -123,6 +157,8 @@ pub struct Report {
     step_us: Option<Percentiles>,
     pages: String,
     pool_bytes: usize,
+    /// The file with the host rows; null if they are in memory.
+    file: Option<FileUse>,
     disturbance: Disturbance,
     /// Bytes of the rows of all valid ids.
     #[serde(skip)]
@@ -149,6 +185,7 @@ impl Report {
         let ([_, later_missed], [_, later_selected]) = (tally.missed, tally.selected);
         let (missed, selected) = (tally.missed.iter().sum(), tally.selected.iter().sum());
         let row_bytes = format.bytes();
+        let file = FileUse::of(engine.pool());
         Self {
             geometry: Geometry {
                 table: if p.table == Kind::Wide { "wide" } else { "paper" },
@@ -178,8 +215,13 @@ impl Report {
             plan_us: two_launches.then(|| us(&tally.plan)),
             transfer_us: two_launches.then(|| us(&tally.transfer)),
             step_us: (!two_launches).then(|| us(&tally.plan)),
-            pages: if sparse { "sparse".to_owned() } else { engine.pool().pages().to_string() },
+            pages: match &file {
+                Some(_) => "queue of writes to a file".to_owned(),
+                None if sparse => "sparse".to_owned(),
+                None => engine.pool().pages().to_string(),
+            },
             pool_bytes: engine.pool().bytes(),
+            file,
             disturbance: tally.watch.stop(trace.steps, [spread]),
             bytes_selected: selected * row_bytes as u64,
         }
@@ -218,7 +260,8 @@ impl Report {
         let times =
             times.map(|(name, us)| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99));
         let times = times.collect::<Vec<_>>().join(", ");
-        [
+        let file = self.file.iter().map(|file| format!("file       {}", file.line()));
+        let lines = [
             format!(
                 "memory     slots {slots}, tables and working columns {tables}, host pool {pool}; available {available}"
             ),
@@ -232,8 +275,8 @@ impl Report {
             format!("latency    {times} (medians of {steps})"),
             format!("host pool  {reserved}, {pages}, {used} in use"),
             format!("verified   {verified_rows} rows right, {wrong_rows} wrong"),
-        ]
-        .join("\n")
+        ];
+        lines.into_iter().chain(file).collect::<Vec<_>>().join("\n")
     }
 
     fn table(&self) -> Table {

@@ -44,7 +44,7 @@ pub struct Deployment {
     /// Bytes of the host pool of all requests.
     pub host_bytes: usize,
     #[serde(skip)]
-    format: RowFormat,
+    pub format: RowFormat,
 }
 
 impl Deployment {

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::disk::Disk;
 use super::report::{Copies, Report, Wish};
 use super::time::{Model, Times};
 use crate::baseline::{LRU, NO_BUFFER};
 use crate::command::geometry::Rule;
 use crate::command::hit_rates::{self, Subject};
 use crate::command::output::{Cell, Page, Table, bytes, count};
+use crate::disk::Speeds;
 use crate::draw::{Series, Shape};
 
 /// Points of the LRU curve in a chart, at most.
@@ -35,6 +37,10 @@ pub fn page(report: &Report) -> Page {
     if let (Some(model), Some(_)) = (&report.model, &report.no_buffer) {
         fact(&mut page, "model", &formula(report, model));
         page.table(times(report));
+        if let Some(disk) = &model.disk {
+            fact(&mut page, "disk", &described(disk));
+            page.table(disk_times(report));
+        }
     }
     match &report.no_buffer {
         Some(_) => advice(&mut page, report),
@@ -122,6 +128,53 @@ fn times(report: &Report) -> Table {
     table
 }
 
+/// Returns what a step reads from the disk and how long it takes.
+fn disk_times(report: &Report) -> Table {
+    let mut table = Table::new([
+        "S",
+        "reads per step",
+        "reads, ms per step",
+        "ms per token",
+        "speed-up",
+        "ms per token, host memory",
+    ])
+    .titled("time by the model with rows on the disk, beside host memory");
+    let mut add = |name: Cell, copies: &Option<Copies>| {
+        let times = copies.as_ref().and_then(|copies| copies.times);
+        let both = times.and_then(|times| Some((times.disk?, times.tpot_ms)));
+        let number = |value: f64| Cell::shown(value, short(value));
+        let cells = both.map(|(disk, host)| {
+            [disk.reads_per_step, disk.read_ms, disk.tpot_ms, disk.speed_up, host].map(number)
+        });
+        table.add_row(std::iter::once(name).chain(cells.into_iter().flatten()));
+    };
+    add(NO_BUFFER.into(), &report.no_buffer);
+    report.points.iter().for_each(|point| add(point.slots.into(), &point.copies));
+    table
+}
+
+/// Returns a disk and its records in words.
+fn described(disk: &Disk) -> String {
+    let Speeds { reads_per_second, gbs, us } = disk.speeds;
+    let from = match &disk.folder {
+        Some(folder) => format!("measured in {folder}"),
+        None => "as given".to_owned(),
+    };
+    format!(
+        "{} reads per second, {} GB/s, {} us for a read alone, {from}; blocks of {}: a read of a row for all \
+         layers of an indexer has at most {} bytes, and {:.1} % of {} are padding; a step waits for each \
+         indexer for {} us + its reads by their number or bandwidth",
+        short(reads_per_second),
+        short(gbs),
+        short(us),
+        disk.block,
+        disk.record_bytes,
+        disk.padding_percent,
+        bytes(disk.file_bytes as usize),
+        short(us)
+    )
+}
+
 /// Formats a number with three digits or more: 0.012, 1.23, 12.3, 123.
 fn short(value: f64) -> String {
     match value {
@@ -152,10 +205,16 @@ fn formula(report: &Report, model: &Model) -> String {
             )
         }
     };
+    let link = match model.link_measured {
+        true => " (measured: a core of this machine copies rows in its memory)",
+        false => "",
+    };
+    let link_gbs =
+        if model.link_measured { short(model.link_gbs) } else { model.link_gbs.to_string() };
     format!(
-        "ms per token = ({rest}matching + copied bytes / {} GB/s) / {:.2} tokens per step{alone}; matching of a \
-         token with K = {}: {matching}; each request matches on a core of its own",
-        model.link_gbs, model.accepted, report.k
+        "ms per token = ({rest}matching + copied bytes / {} GB/s{link}) / {:.2} tokens per step{alone}; matching of \
+         a token with K = {}: {matching}; each request matches on a core of its own",
+        link_gbs, model.accepted, report.k
     )
 }
 
@@ -201,8 +260,8 @@ fn reason(report: &Report, at: usize) -> String {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
     let times = point.copies.as_ref().and_then(|copies| copies.times);
-    if times.is_some_and(|times| times.speed_up < 1.0) {
-        words += "; but no buffer is faster, because matching takes longer than the copies that it saves";
+    if times.is_some_and(|times| times.deciding().1 < 1.0) {
+        words += "; but no buffer is faster, because matching takes longer than what it saves";
     }
     words
 }
@@ -211,7 +270,7 @@ fn reason(report: &Report, at: usize) -> String {
 fn unmet(report: &Report) -> String {
     let most = report.points.iter().filter_map(|p| p.hit_rate).fold(0.0, f64::max);
     let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
-    let least = times.map(|times| times.tpot_ms).fold(f64::INFINITY, f64::min);
+    let least = times.map(|times| times.deciding().0).fold(f64::INFINITY, f64::min);
     let time =
         report.wish.tpot_ms.map(|_| format!(", and the least is {} ms per token", short(least)));
     format!(

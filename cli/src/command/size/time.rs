@@ -1,40 +1,53 @@
 //! The model of the time per output token: a step matches, waits until the rows that it misses have
-//! crossed the link, and takes the time that it takes without offload.
+//! crossed the link or were read from a disk, and takes the time that it takes without offload.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
+use avsg::copy::{Copier, measure_copy};
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde::Serialize;
 
 use super::deployment::Deployment;
+use super::disk::{self, Disk, DiskTimes, Link};
 use crate::checks::require;
 use crate::trace::Trace;
 
+/// Bytes of the rows that are copied to measure host memory, many times what caches hold.
+const COPIED_BYTES: usize = 256 << 20;
+
 #[derive(Args, Clone, Debug)]
+#[command(group(ArgGroup::new("any_link").args(["link_gbs", "link"]).multiple(true)))]
 pub struct TimeOptions {
     /// Bandwidth of the link to host memory in GB/s; shows the time per output token by a model, and
-    /// the speed-up over no buffer
+    /// the speed-up over no buffer [default with --link: measured, a core of this machine that copies rows
+    /// in its memory]
     #[arg(long, value_name = "GB/S")]
     link_gbs: Option<f64>,
+    /// Also show the time with rows on a disk: `disk:FOLDER` measures the disk of a folder in about two
+    /// seconds, and `disk:READS,GB/S,US[,BLOCK]` takes reads per second, bandwidth and the microseconds of a
+    /// read alone [default BLOCK: 4096]
+    #[arg(long, value_name = "disk:WHAT", value_parser = disk::link)]
+    link: Option<Link>,
     /// Microseconds of matching (Stage One) per token and indexer on your device [default: measured on
     /// this machine's CPU]
-    #[arg(long, value_name = "US", requires = "link_gbs")]
+    #[arg(long, value_name = "US", requires = "any_link")]
     match_us: Option<f64>,
     /// Milliseconds of a decode step of the whole batch without offload [default: none, and times are
     /// those of the KV offload alone: matching and copies]
-    #[arg(long, value_name = "MS", requires = "link_gbs")]
+    #[arg(long, value_name = "MS", requires = "any_link")]
     step_ms: Option<f64>,
     /// Tokens that a request gets per step, 1 to N_q [default: the mean growth of the trace's `stable`,
     /// or N_q without it]
-    #[arg(long, value_name = "TOKENS", requires = "link_gbs")]
+    #[arg(long, value_name = "TOKENS", requires = "any_link")]
     accepted: Option<f64>,
-    /// Recommend the least S with this time per output token in milliseconds, by the model
-    #[arg(long, value_name = "MS", requires = "link_gbs")]
+    /// Recommend the least S with this time per output token in milliseconds, by the model; with --link,
+    /// with rows on the disk
+    #[arg(long, value_name = "MS", requires = "any_link")]
     pub tpot_ms: Option<f64>,
 }
 
@@ -43,6 +56,9 @@ pub struct Model {
     /// What the figures are.
     label: &'static str,
     pub link_gbs: f64,
+    /// Whether the bandwidth is that of this machine's memory.
+    pub link_measured: bool,
+    pub disk: Option<Disk>,
     /// Time of a step without offload; null if times are those of the KV offload alone.
     pub step_ms: Option<f64>,
     /// Tokens that a request gets per step.
@@ -54,9 +70,9 @@ pub struct Model {
     /// Tokens that a step matches for each indexer, one after the other.
     tokens: usize,
     indexers: usize,
-    /// Bytes that a step copies without a buffer.
+    /// Rows of a layer and request that a step copies without a buffer, and the bytes of all of them.
     #[serde(skip)]
-    all_bytes: f64,
+    all: (f64, f64),
 }
 
 /// The times of a step and of an output token.
@@ -70,20 +86,33 @@ pub struct Times {
     pub tpot_ms: f64,
     /// The time per output token without a buffer, divided by this one.
     pub speed_up: f64,
+    /// The times with rows on a disk, if one is named.
+    pub disk: Option<DiskTimes>,
+}
+
+impl Times {
+    /// Returns the time per output token and the speed-up that decide: with rows on the disk, if one is
+    /// named.
+    pub fn deciding(&self) -> (f64, f64) {
+        self.disk.map_or((self.tpot_ms, self.speed_up), |disk| (disk.tpot_ms, disk.speed_up))
+    }
 }
 
 impl TimeOptions {
-    /// Returns the model of a step that copies `all_bytes` without a buffer, or `None` if no link is named.
+    /// Returns the model of a step that copies `all` rows of each layer and request without a buffer, or
+    /// `None` if no link is named.
     pub fn model(
         &self,
         trace: &Trace,
         deployment: &Deployment,
-        all_bytes: f64,
+        all: f64,
         machine: Machine,
     ) -> Result<Option<Model>> {
-        let Some(link_gbs) = self.link_gbs else { return Ok(None) };
+        if self.link_gbs.is_none() && self.link.is_none() {
+            return Ok(None);
+        }
         for (what, value, least) in [
-            ("--link-gbs", Some(link_gbs), f64::MIN_POSITIVE),
+            ("--link-gbs", self.link_gbs, f64::MIN_POSITIVE),
             ("--step-ms", self.step_ms, f64::MIN_POSITIVE),
             ("--tpot-ms", self.tpot_ms, f64::MIN_POSITIVE),
             ("--match-us", self.match_us, 0.0),
@@ -99,30 +128,47 @@ impl TimeOptions {
         let limit = format!("it must be 1 to N_q = {most}");
         let remedy = "pass the mean number of accepted drafts plus 1";
         require((1.0..=most).contains(&accepted), "--accepted", accepted, limit, remedy)?;
+        let disk = self.link.as_ref().map(|link| Disk::new(link, deployment)).transpose()?;
+        let link_gbs = match self.link_gbs {
+            Some(given) => given,
+            None => {
+                let rows = COPIED_BYTES.div_ceil(deployment.row_bytes);
+                measure_copy(rows, deployment.row_bytes, Copier::Prefetch { ahead: 4 }, 1)?
+            }
+        };
         Ok(Some(Model {
-            label: "a model; matching alone is measured unless it is given",
+            label: "a model; measured is only what is not given",
             link_gbs,
+            link_measured: self.link_gbs.is_none(),
+            disk,
             step_ms: self.step_ms,
             accepted,
             match_us: self.match_us,
             machine: machine.name(),
             tokens: trace.tokens,
             indexers: deployment.indexers,
-            all_bytes,
+            all: (all, deployment.bytes(all)),
         }))
     }
 }
 
 impl Model {
-    /// Returns the times of a step that copies `bytes`, if matching takes `match_us` per token and
-    /// indexer.
-    pub fn times(&self, bytes: f64, match_us: f64) -> Times {
+    /// Returns the times of a step that misses `misses` rows of each layer and request, `bytes` together,
+    /// if matching takes `match_us` per token and indexer.
+    pub fn times(&self, misses: f64, bytes: f64, match_us: f64) -> Times {
         let matching_ms = match_us * (self.tokens * self.indexers) as f64 / 1e3;
         let copy_ms = |bytes: f64| bytes / (self.link_gbs * 1e6);
         let tpot_ms = |offload: f64| (self.step_ms.unwrap_or(0.0) + offload) / self.accepted;
         let with = tpot_ms(matching_ms + copy_ms(bytes));
-        let speed_up = tpot_ms(copy_ms(self.all_bytes)) / with;
-        Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up }
+        let (all, all_bytes) = self.all;
+        let speed_up = tpot_ms(copy_ms(all_bytes)) / with;
+        let disk = self.disk.as_ref().map(|disk| {
+            let (reads_per_step, read_ms) = disk.reads(misses);
+            let with = tpot_ms(matching_ms + read_ms);
+            let speed_up = tpot_ms(disk.reads(all).1) / with;
+            DiskTimes { reads_per_step, read_ms, tpot_ms: with, speed_up }
+        });
+        Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up, disk }
     }
 
     /// Returns the given time of matching per token, or else the median over the steps of a trace on this

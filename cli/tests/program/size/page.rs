@@ -35,7 +35,8 @@ fn the_page_about_sizing_shows_what_the_command_prints() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let page = words(&fs::read_to_string(root.join("docs/sizing.md")).unwrap());
     let timed = "--requests 16 --link-gbs 30 --match-us 38.2";
-    for (options, from) in [("", "trace"), (timed, "model")] {
+    let disk = format!("{timed} --link disk:70000,1.5,100,512");
+    for (options, from) in [("", "trace"), (timed, "model"), (&disk, "disk")] {
         let line = format!("size tests/data/nomicon-4k-k256.npz {options}");
         let shown = shown_in(root, &line);
         let shown = words(&shown[shown.find(from).expect("a label")..]);
@@ -70,8 +71,9 @@ fn every_line_fits_80_columns() {
     let path = npy("narrow.npy", &[6, 3, 64], &ids);
     let folder = Path::new(&path).parent().expect("a folder");
     let model = "--link-gbs 50 --step-ms 12345 --requests 1234";
+    let disk = "--link-gbs 50 --link disk:1000,0.001,123456 --requests 1234";
     for layers in ["", "--layer all"] {
-        for model in ["", model] {
+        for model in ["", model, disk] {
             let shown = shown_in(folder, &format!("size narrow.npy {layers} {model}"));
             assert!(shown.contains("no buffer"), "{shown}");
             let wide = shown.lines().find(|line| line.chars().count() > 80);

@@ -1,0 +1,202 @@
+//! `avsg bench disk`: a step whose rows are on a disk, in several settings.
+
+mod every_row;
+mod map;
+mod mapped;
+mod operator;
+mod page_cache;
+mod rows;
+mod show;
+mod stage_two;
+mod turns;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use avsg::disk::{DiskInfo, PoolFile};
+use clap::Args;
+use serde::Serialize;
+
+pub use map::{MapOptions, run as map};
+
+use super::Host;
+use super::workload::Workload;
+use crate::checks::{at_least_1, in_range, require};
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::output::{self, OutputOptions};
+use crate::disk::{Folder, direct};
+use crate::trace::Trace;
+use every_row::EveryRow;
+use mapped::Mapped;
+use operator::Operator;
+use page_cache::LimitBy;
+use rows::{Records, Setting as _};
+use stage_two::StageTwo;
+use turns::{Row, Tally, WARM_UP};
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Every setting brings the same rows into memory, and every byte of them is compared:\n  \
+                  every row  reads each selected row at each step, all in flight, past the page cache\n  \
+                  mapped     maps a file of rows without padding (MADV_RANDOM, MADV_WILLNEED for all rows of a step); \
+                  its page cache has the memory of AVSG, and is an exact LRU of pages (posix_fadvise after each step) \
+                  or what a memory control group leaves\n  \
+                  AVSG       reads the rows that its slots lack\n\
+                  The settings take turns of 20 steps after 40 steps that are not timed. Files have no name and are gone \
+                  when the program ends. Example:\n  \
+                  avsg bench disk tests/data/nomicon-4k-k256.npz --slots 1024 --steps 100"
+)]
+pub struct Options {
+    #[command(flatten)]
+    workload: Workload,
+    /// S, the slots of the buffer; a power of two from 64 to 32768, at least K
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    /// Folder on a disk, for the files [default: the system's temporary folder, or /var/tmp if that is in
+    /// memory]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Bytes of a row, 1 to 1048576
+    #[arg(long, value_name = "BYTES", default_value_t = 1152)]
+    row_bytes: usize,
+    /// Layers that share an indexer, whose rows lie side by side; 1 to 128
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    layers: usize,
+    /// Reads in flight of `every row`, of the loop that only reads, and of fio; 1 to 4096
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    depth: usize,
+    /// Let `every row` and AVSG read through the page cache, which is not limited for them
+    #[arg(long)]
+    buffered: bool,
+    /// Leave out the checksums behind AVSG's rows
+    #[arg(long)]
+    no_checksums: bool,
+    /// Steps to time, at least 1
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    steps: usize,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Host,
+    workload: String,
+    steps: usize,
+    k: usize,
+    slots: u32,
+    layers: usize,
+    row_bytes: usize,
+    file: FileReport,
+    settings: Vec<Row>,
+    /// Why no control group limits the page cache; null if one does.
+    no_control_group: Option<String>,
+    stage_two: StageTwo,
+    disturbance: Disturbance,
+}
+
+/// AVSG's file.
+#[derive(Serialize)]
+struct FileReport {
+    folder: String,
+    /// Bytes of the device's block.
+    block: usize,
+    record_bytes: usize,
+    padding_percent: f64,
+    direct: bool,
+    io_uring: bool,
+    checksums: bool,
+    file_bytes: u64,
+}
+
+impl From<DiskInfo> for FileReport {
+    fn from(info: DiskInfo) -> Self {
+        let DiskInfo { path: folder, block, record_bytes, direct, io_uring, .. } = info;
+        let DiskInfo { checksums, file_bytes, .. } = info;
+        let padding_percent = 100.0 * info.padding;
+        Self {
+            folder,
+            block,
+            record_bytes,
+            padding_percent,
+            direct,
+            io_uring,
+            checksums,
+            file_bytes,
+        }
+    }
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    options.check()?;
+    options.output.check(options.workload.path(), [])?;
+    let folder = Folder::find("--folder", options.folder.as_deref())?;
+    let trace = options.workload.load(WARM_UP + options.steps)?;
+    let report = measure(options, &folder, &trace)?;
+    options.output.write(&report, || show::page(&report))?;
+    let wrong: usize = report.settings.iter().map(|row| row.wrong_rows).sum();
+    ensure!(wrong == 0, "{wrong} rows were wrong");
+    Ok(())
+}
+
+impl Options {
+    fn check(&self) -> Result<()> {
+        at_least_1(&[("--steps", self.steps)], "leave it out")?;
+        in_range("--layers", self.layers, 1..=128, "choose the layers of one indexer")?;
+        in_range("--row-bytes", self.row_bytes, 1..=1 << 20, "choose 1152 or 656, for example")?;
+        Ok(in_range("--depth", self.depth, 1..=4096, "choose 256, for example")?)
+    }
+}
+
+fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> {
+    let &Options { row_bytes, layers, slots, depth, .. } = options;
+    let timed = trace.steps.saturating_sub(WARM_UP);
+    let limit = format!("the trace needs more than {WARM_UP} steps of one token for the warm-up");
+    require(timed > 0, "trace", format!("{} steps", trace.steps), limit, "record more")?;
+    let count = trace.largest_id().map_or(1, |id| id as usize + 1);
+    let bar = output::progress(trace.steps, "disk");
+    let file = PoolFile {
+        buffered: options.buffered,
+        checksums: !options.no_checksums,
+        ..PoolFile::new(folder.path())
+    };
+    let mut operator = Operator::new(file, [layers, count, row_bytes], trace.k, slots)?;
+    let info = operator.info()?;
+    let packed = Records { count, row_bytes, layers, stride: row_bytes * layers };
+    let padded = Records { stride: info.record_bytes, ..packed };
+    // Each mapping has a file of its own, because two of one file would share its page cache.
+    let [first_file, second_file] = [packed.write(folder)?, packed.write(folder)?];
+    let padded_file = padded.write(folder)?;
+    let padded_file = if options.buffered { padded_file } else { direct(&padded_file)? };
+    let mut every_row = EveryRow::new(padded_file.try_clone()?, padded, trace.k, depth)?;
+    let memory = operator.memory_bytes();
+    let mut mapped = Mapped::start(&first_file, &packed, memory, LimitBy::Fadvise)?;
+    let mut grouped = Mapped::start(&second_file, &packed, memory, LimitBy::Cgroup);
+
+    let watch = Watch::start();
+    let mut settings = turns::start([&mut every_row, &mut mapped, &mut operator]);
+    let mut no_control_group = None;
+    match &mut grouped {
+        Ok(grouped) => settings.insert(2, (grouped, Tally::default())),
+        Err(fault) => no_control_group = Some(format!("{fault:#}")),
+    }
+    let lost = turns::take(&mut settings, trace, &bar)?;
+    bar.finish_and_clear();
+    let rows: Vec<Row> = settings.into_iter().map(|(setting, tally)| tally.row(setting)).collect();
+    let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
+    let stage_two = stage_two::measure(&mut operator, &padded_file, padded, trace.k, depth)?;
+    Ok(Report {
+        machine: Host::detect(),
+        workload: options.workload.name(),
+        steps: timed,
+        k: trace.k,
+        slots,
+        layers,
+        row_bytes,
+        file: info.into(),
+        settings: rows,
+        no_control_group: no_control_group.or(lost),
+        stage_two,
+        disturbance,
+    })
+}

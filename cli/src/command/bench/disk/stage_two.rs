@@ -1,0 +1,157 @@
+//! Reads per second of Stage Two, beside loops that do nothing but read.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use avsg_testkit::splitmix::SplitMix64;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::operator::Operator;
+use super::rows::Records;
+use crate::command::bench::stats::in_turns;
+use crate::disk::{Read, Reader, path_in_proc};
+
+/// Turns of each contender.
+const ROUNDS: usize = 5;
+/// Batches of a turn.
+const BATCHES: usize = 8;
+/// Seconds that a turn of fio takes.
+const FIO_SECONDS: u32 = 1;
+
+/// Medians of reads per second, of records that are no neighbours.
+#[derive(Serialize)]
+pub struct StageTwo {
+    /// Bytes of a read.
+    pub read_bytes: usize,
+    /// Reads in flight of the loops.
+    pub depth: usize,
+    /// The call of the own loop, and of fio.
+    pub engine: &'static str,
+    pub reads_per_second: f64,
+    /// The own loop, which never drains its queue.
+    pub loop_reads_per_second: f64,
+    pub fio_reads_per_second: Option<f64>,
+    /// Why there is no figure of fio; null if there is one.
+    pub fio_missing: Option<String>,
+}
+
+/// Measures transfers of `k` missing records, and the same reads of `file`, which has `records` of the same
+/// size and was opened for direct reads or not.
+pub fn measure(
+    operator: &mut Operator,
+    file: &File,
+    records: Records,
+    k: usize,
+    depth: usize,
+) -> Result<StageTwo> {
+    let count = k.min(records.count.div_ceil(2));
+    let bytes = records.stride;
+    let mut reader = Reader::new(depth, count.max(depth) * bytes)?;
+    let engine = reader.engine();
+    let mut batches = Batches::new(records.count, k, count);
+    let mut fio_missing = None;
+    let rates = in_turns(ROUNDS, 3, |_, contender, rates| {
+        let reads = (BATCHES * count) as f64;
+        match contender {
+            0 => {
+                let mut us = 0.0;
+                for _ in 0..BATCHES {
+                    us += operator.read_all(batches.next())?;
+                }
+                rates.push(reads / us * 1e6);
+            }
+            1 => {
+                let mut all = Vec::with_capacity(BATCHES * count);
+                for _ in 0..BATCHES {
+                    let ids = batches.next()[..count].iter();
+                    let read = |(at, &id)| Read {
+                        offset: id as u64 * bytes as u64,
+                        to: at * bytes,
+                        bytes,
+                    };
+                    all.extend(ids.enumerate().map(read));
+                }
+                let start = Instant::now();
+                reader.read(file, &all)?;
+                rates.push(reads / start.elapsed().as_secs_f64());
+            }
+            _ if fio_missing.is_none() => match fio(file, bytes, depth, engine) {
+                Ok(rate) => rates.push(rate),
+                Err(fault) => fio_missing = Some(format!("{fault:#}")),
+            },
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(StageTwo {
+        read_bytes: bytes,
+        depth,
+        engine,
+        reads_per_second: rates[0].median,
+        loop_reads_per_second: rates[1].median,
+        fio_reads_per_second: fio_missing.is_none().then_some(rates[2].median),
+        fio_missing,
+    })
+}
+
+/// Batches of ids that are no neighbours, in random order.
+struct Batches {
+    ids: Vec<i32>,
+    next: usize,
+    count: usize,
+    /// `count` ids and padding up to K.
+    batch: Vec<i32>,
+}
+
+impl Batches {
+    fn new(rows: usize, k: usize, count: usize) -> Self {
+        let mut ids: Vec<i32> = (0..rows as i32).step_by(2).collect();
+        SplitMix64::new(5).shuffle(&mut ids);
+        Self { ids, next: 0, count, batch: vec![-1; k] }
+    }
+
+    fn next(&mut self) -> &[i32] {
+        if self.next + self.count > self.ids.len() {
+            self.next = 0;
+        }
+        self.batch[..self.count].copy_from_slice(&self.ids[self.next..][..self.count]);
+        self.next += self.count;
+        &self.batch
+    }
+}
+
+/// Returns the reads per second of fio on an open file.
+fn fio(file: &File, bytes: usize, depth: usize, engine: &str) -> Result<f64> {
+    let direct = rustix::fs::fcntl_getfl(file)?.contains(rustix::fs::OFlags::DIRECT);
+    let options = [
+        "--name=avsg".to_owned(),
+        "--readonly".to_owned(),
+        "--rw=randread".to_owned(),
+        format!("--filename={}", path_in_proc(file).display()),
+        format!("--bs={bytes}"),
+        format!("--iodepth={depth}"),
+        format!("--ioengine={}", if engine == "pread" { "psync" } else { engine }),
+        format!("--direct={}", u8::from(direct)),
+        "--time_based".to_owned(),
+        format!("--runtime={FIO_SECONDS}"),
+        "--output-format=json".to_owned(),
+    ];
+    let output = match Command::new("fio").args(options).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("fio is not installed"),
+        output => output.context("starting fio")?,
+    };
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("fio failed: {}", errors.lines().next().unwrap_or("without a message"));
+    }
+    // Notes may stand before the results.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let results = text.find('{').map(|start| serde_json::from_str::<Value>(&text[start..]));
+    let results =
+        results.context("fio printed no results")?.context("reading the results of fio")?;
+    results["jobs"][0]["read"]["iops"].as_f64().context("fio printed no reads per second")
+}

@@ -1,0 +1,53 @@
+//! The file that would hold the rows in the place of the host pool.
+
+use anyhow::Result;
+use avsg::rows::RowFormat;
+use serde::Serialize;
+
+use crate::checks::product;
+use crate::command::output::{self, Cell};
+use crate::disk::{layout, padding_percent};
+
+/// The blocks of most disks.
+const BLOCKS: [usize; 2] = [512, 4096];
+
+/// The records of a pool in a file on a disk with blocks of one size.
+#[derive(Serialize)]
+pub struct File {
+    block: usize,
+    /// Bytes of the longest record: the rows of the layers of an indexer, checksums and padding.
+    record_bytes: usize,
+    padding_percent: f64,
+    per_request: usize,
+    bytes: usize,
+}
+
+impl File {
+    /// Computes the files of `requests` requests for disks with the usual blocks; the shape is layers, indexers and
+    /// rows.
+    pub fn on_disks(shape: [usize; 3], format: &RowFormat, requests: usize) -> Result<Vec<Self>> {
+        let file = |block| {
+            let layout = layout(shape, format, block)?;
+            let per_request = usize::try_from(layout.end())?;
+            Ok(Self {
+                block,
+                record_bytes: layout.max_record_bytes(),
+                padding_percent: padding_percent(&layout),
+                per_request,
+                bytes: product("file", &[per_request, requests])?,
+            })
+        };
+        BLOCKS.into_iter().map(file).collect()
+    }
+
+    /// Returns its row in the table of memory.
+    pub fn cells(&self) -> [Cell; 4] {
+        let size = |bytes: usize| Cell::shown(bytes as f64, output::bytes(bytes));
+        let words = format!(
+            "in the place of the host pool: records of at most {} B, {:.1} % padding",
+            self.record_bytes, self.padding_percent
+        );
+        let name = format!("file, blocks of {}", self.block);
+        [name.into(), size(self.per_request), size(self.bytes), words.into()]
+    }
+}

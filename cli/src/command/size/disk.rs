@@ -1,0 +1,135 @@
+//! The part of the model for rows on a disk: a step reads the records of the rows that it misses.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use avsg::disk::PoolFile;
+use avsg::pool::{HostPool, PoolConfig};
+use serde::Serialize;
+
+use super::deployment::Deployment;
+use crate::disk::{Folder, Speeds, layout, padding_percent};
+
+/// The block of a disk whose speeds are given without one.
+const BLOCK: usize = 4096;
+
+/// The value of `--link`.
+#[derive(Clone, Debug)]
+pub enum Link {
+    /// A disk that is measured in this folder, or in the usual one.
+    Measured(Option<PathBuf>),
+    /// Speeds of a disk, and its block.
+    Given(Speeds, usize),
+}
+
+/// Parses `disk`, `disk:FOLDER` and `disk:READS,GB/S,US[,BLOCK]`.
+pub fn link(text: &str) -> Result<Link, String> {
+    let rest = match text.split_once(':') {
+        None if text == "disk" => return Ok(Link::Measured(None)),
+        Some(("disk", rest)) if !rest.is_empty() => rest,
+        _ => return Err("it must be disk, disk:FOLDER or disk:READS,GB/S,US[,BLOCK]".to_owned()),
+    };
+    let numbers: Result<Vec<f64>, _> = rest.split(',').map(str::parse).collect();
+    let Ok(numbers) = numbers else { return Ok(Link::Measured(Some(rest.into()))) };
+    if let Some(bad) = numbers.iter().find(|n| !n.is_finite() || **n <= 0.0) {
+        return Err(format!(
+            "{bad} is no speed: pass numbers above 0, for example disk:400000,6,80"
+        ));
+    }
+    let (reads_per_second, gbs, us, block) = match numbers[..] {
+        [reads, gbs, us] => (reads, gbs, us, BLOCK),
+        [reads, gbs, us, block] => (reads, gbs, us, block as usize),
+        _ => {
+            return Err(
+                "pass reads per second, GB/s and microseconds, for example disk:400000,6,80".into(),
+            );
+        }
+    };
+    if !block.is_power_of_two() || !(512..=65536).contains(&block) {
+        return Err(format!("{block} is no block: pass a power of two from 512 to 65536"));
+    }
+    Ok(Link::Given(Speeds { reads_per_second, gbs, us }, block))
+}
+
+/// A disk, and the records that a deployment has on it.
+#[derive(Serialize)]
+pub struct Disk {
+    #[serde(flatten)]
+    pub speeds: Speeds,
+    /// The folder where the speeds were measured; null if they are given.
+    pub folder: Option<String>,
+    pub block: usize,
+    /// Bytes of the longest record: the rows of the layers of an indexer with their padding.
+    pub record_bytes: usize,
+    pub padding_percent: f64,
+    /// Bytes of the files of all requests.
+    pub file_bytes: u64,
+    /// Bytes of the record of each indexer.
+    #[serde(skip)]
+    records: Vec<usize>,
+    #[serde(skip)]
+    requests: usize,
+}
+
+/// The reads of a step, and its times with rows on the disk.
+#[derive(Clone, Copy, Serialize)]
+pub struct DiskTimes {
+    /// Reads of all indexers and requests.
+    pub reads_per_step: f64,
+    pub read_ms: f64,
+    pub tpot_ms: f64,
+    /// The time per output token without a buffer, divided by this one.
+    pub speed_up: f64,
+}
+
+impl Disk {
+    /// Returns the disk of an option; measures it if the option does not say how fast it is.
+    pub fn new(link: &Link, deployment: &Deployment) -> Result<Self> {
+        let Deployment { layers, indexers, requests, context, .. } = *deployment;
+        let format = &deployment.format;
+        let plan = |block| layout([layers, indexers, context], format, block);
+        let (speeds, folder, block) = match link {
+            Link::Given(speeds, block) => (*speeds, None, *block),
+            Link::Measured(folder) => {
+                let folder = Folder::find("--link", folder.as_deref())?;
+                let block = block_of(&folder, deployment)?;
+                let speeds = Speeds::measure(&folder, plan(block)?.max_record_bytes())?;
+                (speeds, Some(folder.path().display().to_string()), block)
+            }
+        };
+        let layout = plan(block)?;
+        Ok(Self {
+            speeds,
+            folder,
+            block,
+            record_bytes: layout.max_record_bytes(),
+            padding_percent: padding_percent(&layout),
+            file_bytes: layout.end().saturating_mul(requests as u64),
+            records: (0..layout.indexers()).map(|indexer| layout.record_bytes(indexer)).collect(),
+            requests,
+        })
+    }
+
+    /// Returns the reads of a step in which each layer of each request misses `misses` rows, and their
+    /// milliseconds: for each indexer all reads are in flight at once, so the step waits once for the first of
+    /// them, and then for the reads per second or the bandwidth.
+    pub fn reads(&self, misses: f64) -> (f64, f64) {
+        let Speeds { reads_per_second, gbs, us } = self.speeds;
+        let reads = misses * self.requests as f64;
+        let ms = |&record: &usize| {
+            let by_count = reads / reads_per_second * 1e3;
+            let by_bytes = reads * record as f64 / (gbs * 1e6);
+            us / 1e3 * reads.min(1.0) + by_count.max(by_bytes)
+        };
+        (reads * self.records.len() as f64, self.records.iter().map(ms).sum())
+    }
+}
+
+/// Returns the block that a pool in a folder has.
+fn block_of(folder: &Folder, deployment: &Deployment) -> Result<usize> {
+    let config = PoolConfig {
+        file: Some(PoolFile::new(folder.path())),
+        ..PoolConfig::new(1, 1, deployment.format.clone())
+    };
+    Ok(HostPool::new(&config)?.disk_info().map_or(BLOCK, |info| info.block))
+}

@@ -1,0 +1,11 @@
+//! Disks for rows: files on them, how fast they read, and what records of rows take there.
+
+mod file;
+mod layout;
+mod probe;
+mod reader;
+
+pub use file::{Folder, direct, drop_from_page_cache, path_in_proc};
+pub use layout::{layout, padding_percent};
+pub use probe::Speeds;
+pub use reader::{Read, Reader};

@@ -1,0 +1,30 @@
+//! Where the rows of a deployment would be in a file.
+
+use anyhow::Result;
+use avsg::disk::{Layout, Shape};
+use avsg::indexers::Indexers;
+use avsg::rows::RowFormat;
+
+/// Returns the layout of a file with checksums and blocks of `block` bytes, in which `indexers` indexers
+/// share the layers evenly; more indexers than layers count as one per layer.
+///
+/// # Errors
+/// If a number is out of range.
+pub fn layout(
+    [layers, indexers, rows]: [usize; 3],
+    format: &RowFormat,
+    block: usize,
+) -> Result<Layout> {
+    let count = indexers.clamp(1, layers.max(1));
+    let of_layer: Vec<usize> = (0..layers).map(|layer| layer * count / layers).collect();
+    let indexers = Indexers::of_layers(&of_layer)?;
+    let shape = Shape { layers, rows, format: format.clone(), indexers };
+    Ok(Layout::new(&shape, true, block, 0)?)
+}
+
+/// Returns the share of padding in the bytes of a layout, in percent.
+pub fn padding_percent(layout: &Layout) -> f64 {
+    let rows = layout.layers() as u64 * layout.rows() as u64;
+    let used = rows as f64 * layout.row_stride() as f64;
+    100.0 - 100.0 * used / layout.end() as f64
+}

@@ -1,0 +1,230 @@
+//! Tests of the commands for rows on a disk: `bench disk`, `size --link disk`, `replay --file`, and the file in
+//! `info`. Times are only checked to be positive.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{command, errors, folder, json, number, refused, run, text};
+
+/// Steps of one token that fit the committed trace behind the warm-up.
+const BENCH: &str = "bench disk SAMPLE --slots 512 --steps 24 --depth 64";
+
+fn setting<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let rows = report["settings"].as_array().expect("settings");
+    rows.iter().find(|row| row["setting"] == name).unwrap_or_else(|| panic!("{name} of {report}"))
+}
+
+#[test]
+fn bench_disk_compares_the_settings_and_every_row_is_right() {
+    for options in ["", "--layers 3 --row-bytes 200 --no-checksums --buffered"] {
+        let report = json(&format!("{BENCH} {options}"));
+        for row in report["settings"].as_array().expect("settings") {
+            assert_eq!(row["wrong_rows"], 0, "{row}");
+            assert!(number(&row["step_us"]) > 0.0 && number(&row["memory_bytes"]) > 0.0, "{row}");
+            assert!(number(&row["step_us"]) <= number(&row["step_p99_us"]), "{row}");
+        }
+        let [every, mapped, avsg] =
+            ["every row", "mapped", "AVSG"].map(|name| setting(&report, name));
+        let record = number(&report["file"]["record_bytes"]);
+        assert_eq!(record % number(&report["file"]["block"]), 0.0, "{report}");
+        assert_eq!(number(&every["bytes_per_step"]), 256.0 * record);
+        assert!(
+            number(&avsg["bytes_per_step"]) < number(&every["bytes_per_step"]) / 2.0,
+            "{report}"
+        );
+        assert!(
+            number(&avsg["reads_per_step"]) < number(&every["reads_per_step"]) / 2.0,
+            "{report}"
+        );
+        assert_eq!(mapped["memory_bytes"], avsg["memory_bytes"]);
+        assert!(mapped["page_cache"].as_str().is_some_and(|by| by.contains("posix_fadvise")));
+        let grouped = report["settings"].as_array().expect("settings").len() == 4;
+        assert_eq!(grouped, report["no_control_group"].is_null(), "{report}");
+        let stage_two = &report["stage_two"];
+        for rate in ["reads_per_second", "loop_reads_per_second"] {
+            assert!(number(&stage_two[rate]) > 0.0, "{stage_two}");
+        }
+        let rate = &stage_two["fio_reads_per_second"];
+        assert!(rate.is_null() != stage_two["fio_missing"].is_null(), "{stage_two}");
+    }
+}
+
+#[test]
+fn the_page_of_bench_disk_says_what_limits_the_page_cache_and_that_fio_is_missing() {
+    let output = command(BENCH).env("PATH", "/nonexistent").output().expect("the program starts");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", errors(&output));
+    for part in ["every row", "mapped", "AVSG", "fio is not installed", "posix_fadvise", "padding"]
+    {
+        assert!(shown.contains(part), "`{part}` is not in {shown}");
+    }
+}
+
+/// Returns the children of a process.
+fn children(parent: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    list.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Waits until a condition holds, at most for a minute.
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// A process that is killed when a test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_interrupted_bench_leaves_no_file_no_process_and_no_control_group() {
+    let folder = folder("interrupted");
+    let line = format!("bench disk SAMPLE --slots 512 --folder {}", folder.display());
+    let quiet = || Stdio::null();
+    let process = command(&line).stdout(quiet()).stderr(quiet()).spawn();
+    let mut process = Killed(process.expect("the program starts"));
+    let pid = process.0.id();
+    let mut maps = Vec::new();
+    wait_for("a process maps the file", || {
+        maps = children(pid);
+        !maps.is_empty()
+    });
+    assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0, "a file has a name");
+    let number = libc::pid_t::try_from(pid).expect("a process id");
+    // SAFETY: `kill` takes two numbers, and the process was not waited for, so it still has this id.
+    assert_eq!(unsafe { libc::kill(number, libc::SIGINT) }, 0);
+    process.0.wait().expect("the process ends");
+    let ended = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+    wait_for("the processes that map the file end", || maps.iter().all(ended));
+    assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    for own in groups.lines().filter_map(|line| line.rsplit(':').next()) {
+        for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"] {
+            for pid in &maps {
+                let left = format!("{mount}{own}/avsg-bench-{pid}");
+                assert!(!Path::new(&left).exists(), "{left}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_used_is_refused_in_one_line() {
+    let small = "bench disk SAMPLE --slots 512 --steps 1";
+    for (line, parts) in [
+        ("bench disk SAMPLE --steps 0", &["--steps is 0"][..]),
+        (&format!("{small} --layers 0"), &["--layers is 0"]),
+        (&format!("{small} --row-bytes 0"), &["--row-bytes is 0"]),
+        (&format!("{small} --depth 0"), &["--depth is 0"]),
+        ("bench disk SAMPLE --slots 500 --steps 1", &["500", "power of two"]),
+        (&format!("{small} --folder /nonexistent"), &["--folder /nonexistent"]),
+        (
+            &format!("{small} --folder /dev/shm"),
+            &["--folder is /dev/shm", "in memory", "on a disk"],
+        ),
+        ("replay SAMPLE --file /dev/shm", &["--file is /dev/shm", "on a disk"]),
+        ("size SAMPLE --link disk:/dev/shm", &["--link is /dev/shm", "on a disk"]),
+        ("size SAMPLE --link tape", &["disk:FOLDER"]),
+        ("size SAMPLE --link disk:1000,2", &["disk:400000,6,80"]),
+        ("size SAMPLE --link disk:1000,-2,3", &["-2 is no speed"]),
+        ("size SAMPLE --link disk:1000,2,3,1000", &["1000 is no block", "512 to 65536"]),
+    ] {
+        refused(line, parts);
+    }
+    let output = run("bench disk LLAMA --slots 256 --steps 1");
+    assert!(output.status.success() || errors(&output).contains("warm-up"), "{}", errors(&output));
+}
+
+#[test]
+fn size_with_a_disk_follows_its_formula_and_decides_by_it() {
+    let model = "--link-gbs 30 --match-us 20 --layers 6 --indexers 2 --requests 5 --row-bytes 656";
+    let line = format!("size SAMPLE {model} --link disk:50000,2,80,512");
+    let report = json(&line);
+    let disk = &report["model"]["disk"];
+    // Three rows of 656 bytes with their checksums.
+    let record = (3.0 * 664.0f64 / 512.0).ceil() * 512.0;
+    assert_eq!(number(&disk["record_bytes"]), record);
+    let padding = 100.0 - 100.0 * 3.0 * 664.0 / record;
+    assert!((number(&disk["padding_percent"]) - padding).abs() < 1e-9);
+    assert_eq!(
+        number(&disk["file_bytes"]),
+        5.0 * 2.0 * record * number(&report["deployment"]["context"])
+    );
+    let points = report["points"].as_array().expect("points");
+    let all = [&report["no_buffer"]].into_iter().chain(points.iter().map(|point| &point["copies"]));
+    for copies in all {
+        let times = &copies["times"];
+        let reads = number(&copies["misses_per_step"]) * 5.0;
+        let wait = 0.08 * reads.min(1.0) + (reads / 50.0).max(reads * record / 2e6);
+        assert!((number(&times["disk"]["reads_per_step"]) - 2.0 * reads).abs() < 1e-6, "{times}");
+        assert!((number(&times["disk"]["read_ms"]) - 2.0 * wait).abs() < 1e-6, "{times}");
+        let tpot = (number(&times["matching_ms"]) + 2.0 * wait) / 4.0;
+        assert!((number(&times["disk"]["tpot_ms"]) - tpot).abs() < 1e-6, "{times}");
+    }
+    // The wish is one for rows on the disk.
+    let host = number(&points[0]["copies"]["times"]["tpot_ms"]);
+    let wish = |ms: f64| json(&format!("{line} --tpot-ms {ms}"))["recommended"].clone();
+    assert_eq!(wish(host * 1.01), Value::Null);
+    let slow = number(&points[0]["copies"]["times"]["disk"]["tpot_ms"]);
+    assert_eq!(wish(slow * 1.01)["slots"], points[0]["slots"]);
+}
+
+#[test]
+fn size_measures_a_disk_and_host_memory() {
+    let report = json("size SAMPLE --slots 1024 --match-us 20 --layers 2 --link disk");
+    let model = &report["model"];
+    assert_eq!(model["link_measured"], true);
+    assert!(number(&model["link_gbs"]) > 0.0);
+    for speed in ["reads_per_second", "gbs", "us"] {
+        assert!(number(&model["disk"][speed]) > 0.0, "{model}");
+    }
+    assert!(model["disk"]["folder"].is_string());
+    let shown = text("size SAMPLE --slots 1024 --match-us 20 --link-gbs 30 --link disk:9000,1,90");
+    for part in ["with rows on the disk, beside host memory", "as given", "blocks of 4096"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+}
+
+#[test]
+fn info_shows_the_file_of_a_row_format() {
+    let report = json("info --row-bytes 1152 --layers 6 --indexers 2 --context 100 --requests 3");
+    let files = report["files"].as_array().expect("files");
+    for (file, block, record) in [(&files[0], 512, 3584), (&files[1], 4096, 4096)] {
+        assert_eq!((&file["block"], &file["record_bytes"]), (&block.into(), &record.into()));
+        assert_eq!(file["bytes"], 3 * 2 * 100 * record);
+        let padding = 100.0 - 100.0 * 3.0 * 1160.0 / f64::from(record);
+        assert!((number(&file["padding_percent"]) - padding).abs() < 1e-9, "{file}");
+    }
+    assert!(text("info").contains("file, blocks of 4096"));
+}
+
+#[test]
+fn replay_from_a_file_gives_the_rows_and_counts_of_memory() {
+    let folder = folder("replayed");
+    for options in ["--launches 2", "--launches 1 --page 16 --requests 2 --segments 500,12"] {
+        let line = format!("replay SAMPLE --slots 1024 {options}");
+        let (memory, file) = (json(&line), json(&format!("{line} --file {}", folder.display())));
+        for figure in ["hit_rate", "misses", "verified_rows", "wrong_rows"] {
+            assert_eq!(memory[figure], file[figure], "{figure}");
+        }
+        assert!(memory["file"].is_null() && number(&file["file"]["read_bytes"]) > 0.0);
+        assert!(number(&file["file"]["written_bytes_per_row"]) >= 512.0);
+        assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0);
+    }
+    let shown = text(&format!("replay SAMPLE --file {}", folder.display()));
+    assert!(shown.contains("reads of") && shown.contains("bytes per row"), "{shown}");
+}

@@ -61,7 +61,7 @@ pub fn instructions(nodes: &[Node], count: CountRead) -> u32 {
 
 fn waits(sync: &[Sync]) -> u32 {
     let one = |sync: &Sync| match sync {
-        Sync::Barrier(_) => STATEMENT + WAIT,
+        Sync::Barrier(_) | Sync::Set(..) | Sync::Wait(..) => STATEMENT + WAIT,
         // SetWaitFlag calls two functions.
         Sync::Flag(..) => STATEMENT + 2 * (STATEMENT + WAIT),
     };

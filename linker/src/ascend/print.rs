@@ -68,6 +68,10 @@ pub fn sync(sync: Sync) -> String {
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
         Sync::Flag(a, b) => format!("SetWaitFlag<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
+        Sync::Set(a, b, n) => format!("SetFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b)),
+        Sync::Wait(a, b, n) => {
+            format!("WaitFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::print::{definition, lines};
 use super::table::{load, save, setup};
 use crate::ascend::aiv::CountRead;
 use crate::ascend::lower::{Lowered, lower};
-use crate::ascend::sync::synchronise;
+use crate::ascend::sync::{synchronise, synchronise_early};
 use crate::ascend::ub::{Plan, TooLarge, plan};
 use crate::check::{Refused, check};
 use crate::record::record_stage_one;
@@ -118,6 +118,6 @@ pub(crate) fn placed(
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
     kernel.body = [load(p), kernel.body, save()].concat();
-    synchronise(&mut kernel.body, &plan, count);
+    synchronise_early(&mut kernel.body, &plan, count);
     Ok((kernel, plan))
 }

@@ -9,10 +9,12 @@
 //! not change. Where two paths meet, the sets are intersected. The body of a function is synchronised
 //! once, on its own; a call of it counts as the statements of the body, whose own synchronisation
 //! does not change. At the end, every synchronisation that the others make redundant is removed; a
-//! mutation test shows that each remaining one is needed.
+//! mutation test shows that each remaining one is needed. Then flags of the kernel itself are split
+//! where the first unit gets other work before the second one needs the flag.
 
 mod known;
 mod overlap;
+mod split;
 mod step;
 
 use overlap::Apart;
@@ -34,6 +36,15 @@ pub fn ordered(function: &'static Function, count: CountRead) -> &'static [Node]
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
+    place(nodes, map, count, false);
+}
+
+/// Synchronises a kernel as [`synchronise`] does, and sets its flags as early as possible.
+pub fn synchronise_early(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
+    place(nodes, map, count, true);
+}
+
+fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) {
     let statements = |function: &'static Function| ordered(function, count);
     let map = PlaceMap::new(nodes, map, count, &statements);
     let mut steps = map.steps(nodes);
@@ -47,6 +58,11 @@ pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
                 step::syncs(&mut steps)[n].insert(i, sync);
             }
         }
+    }
+    if early {
+        let ordered =
+            |steps: &mut [Step]| walk(&map, steps, &mut map.initial(), false).is_empty();
+        split::flags(nodes, &mut steps, &ordered);
     }
     for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
         to.append(from);

@@ -60,6 +60,11 @@ pub enum Sync {
     /// `SetFlag` and `WaitFlag`: the second unit waits until the first has completed what was
     /// issued to it.
     Flag(Pipe, Pipe),
+    /// `SetFlag` with the number of an event: the first half of a flag.
+    Set(Pipe, Pipe, u8),
+    /// `WaitFlag`: the second unit waits until the first has completed what was issued to it before the
+    /// event was set.
+    Wait(Pipe, Pipe, u8),
 }
 
 /// How the scalar unit reads the count of a GatherMask, which is in a register of the vector unit.

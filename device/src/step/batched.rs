@@ -23,56 +23,34 @@
 //! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
 //! act on lifetimes that were refreshed before.
 
+mod columns;
+mod update;
+
+pub use columns::{Batched, Extra};
+
 use super::refresh::{refresh, refresh_listed};
 use super::request::{INVALID_ID, Request};
-use super::schedule::{Schedule, Work, sequences};
+use super::schedule::{Schedule, Work};
 use crate::machine::control::{sweep, when, when_else};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::machine::{Machine, search};
 use crate::table::hash;
-use crate::table::params::{ID_LIMIT, Lifetime, Params, Table};
+use crate::table::params::{ID_LIMIT, Lifetime, Params};
 use crate::table::state::{State, header};
 
 /// The largest number of hits up to b that may be refreshed early while the others are deferred.
 /// Real traces have a handful.
 pub const MAX_EARLY_HITS: i32 = 64;
 
-/// The schedule that examines all links of an id at once and defers refreshes.
-#[derive(Clone, Copy, Debug)]
-pub struct Batched;
-
-/// The working columns that only [`Batched`] uses.
-pub struct Extra<'a, M: Machine> {
-    /// The probe sequences of the ids in this core's share of a token.
-    pub share_sequence: M::Column<'a>,
-    /// The ids in this core's share of a token, 0 for padding.
-    pub share_id: M::Column<'a>,
-    /// The hashes of these ids.
-    pub hash: M::Column<'a>,
-    /// The slots that the links of a pass name.
-    pub candidate: M::Column<'a>,
-}
-
-impl Batched {
-    /// Returns whether this schedule serves a table: `wide`, with probe sequences that fit a word.
-    pub fn serves(p: &Params) -> bool {
-        p.table == Table::Wide && hash::sequence_fits(p)
-    }
-}
-
 impl Schedule for Batched {
     type Extra<'a, M: Machine> = Extra<'a, M>;
-    const EXTRA_COLUMNS: usize = 4;
+    const EXTRA_COLUMNS: usize = columns::COLUMNS;
+    const SCATTERS_POSITIONS: bool = false;
 
     #[inline(always)]
     fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Extra<'a, M> {
-        Extra {
-            share_sequence: c.column("share_sequence", p.k, sequences(p)),
-            share_id: c.column("share_id", p.k, 0..=i32::MAX),
-            hash: c.column("hash", p.k, i32::MIN..=i32::MAX),
-            candidate: c.column("candidate", p.k, 0..=p.slots as i32 - 1),
-        }
+        Extra::declare(p, c)
     }
 
     #[inline(always)]
@@ -147,46 +125,15 @@ impl Schedule for Batched {
     }
 
     #[inline(always)]
-    fn set_new<M: Machine>(
-        m: M,
-        p: &Params,
-        tile: M::Tile,
-        state: &mut State<'_, M>,
-        slot: M::V,
-        all: M::Mask,
-    ) {
-        // A new slot whose refresh is deferred keeps the lifetime of the victim until then. Under a
-        // constant rule no other value is needed.
-        if let Lifetime::Frequency(f) = &p.lifetime {
-            m.set_life(tile, &mut state.life, slot, f.new, all);
-        }
-    }
-
-    #[inline(always)]
-    fn refresh_new<M: Machine>(
+    fn update<M: Machine>(
         m: M,
         p: &Params,
         state: &mut State<'_, M>,
         work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
+        request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
-        // Under a constant rule, a new slot has the lifetime of one that was hit.
-        if let Lifetime::Constant(_) = p.lifetime {
-            when!(m, m.ne(token + 1, request.deferred), || refresh_listed(m, p, state, work));
-        }
-    }
-
-    #[inline(always)]
-    fn find_links<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-    ) {
-        let n = m.len(&work.dead);
-        let table = [&state.link, &state.id];
-        m.find_free(&hash::links(p), &mut work.link_position, &work.sequence, n, table);
+        update::update(m, p, state, work, request, token);
     }
 }
 

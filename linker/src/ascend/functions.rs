@@ -30,7 +30,7 @@ pub mod words;
 use crate::ascend::aiv::{Function, Use};
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 26] = [
+pub static ALL: [&Function; 28] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
@@ -56,6 +56,8 @@ pub static ALL: [&Function; 26] = [
     &search::GATHER_LINKS,
     &search::SELECT_FIRST_LINK,
     &search::FIND,
+    &search::BEGIN_FIND_FREE,
+    &search::FIND_FEW_FREE,
     &search::FIND_FREE,
 ];
 

@@ -60,8 +60,7 @@ fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) 
         }
     }
     if early {
-        let ordered =
-            |steps: &mut [Step]| walk(&map, steps, &mut map.initial(), false).is_empty();
+        let ordered = |steps: &mut [Step]| walk(&map, steps, &mut map.initial(), false).is_empty();
         split::flags(nodes, &mut steps, &ordered);
     }
     for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {

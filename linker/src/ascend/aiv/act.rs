@@ -91,6 +91,20 @@ pub fn word(bits: u32) -> String {
 }
 
 impl Act {
+    /// Returns whether no other unit takes part in the effect.
+    pub fn only(&self, unit: Pipe) -> bool {
+        self.units().iter().all(|one| *one == unit)
+    }
+
+    /// Returns the units that touch memory.
+    pub fn units(&self) -> Vec<Pipe> {
+        match self {
+            Self::Use { pipe, .. } => vec![*pipe],
+            Self::Either(a, b) => a.iter().chain(b).flat_map(Self::units).collect(),
+            Self::Sync(_) => Vec::new(),
+        }
+    }
+
     /// Returns the places that the effect touches, and whether it writes each.
     pub fn uses(&self) -> Vec<(&Place, bool)> {
         match self {

@@ -3,26 +3,26 @@
 
 use crate::ascend::aiv::Element::{Short, Word};
 use crate::ascend::aiv::{
-    Argument, Call, Length, Loop, Outcome, Rounding, TILE, Tensor, Type, args,
+    Argument, Call, Expr, Length, Loop, Outcome, Rounding, TILE, Tensor, Type, args,
 };
 
 function! {
-    /// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
-    /// 910B has no scatter. One 64-bit access reads the words of two lanes.
+    /// column[index[i] - first] = value[i] for n lanes, in ascending order. The scalar unit writes, because
+    /// a 910B has no scatter. One 64-bit access reads the words of two lanes.
     pub static SCATTER_ALL = "ScatterAll", |f| {
         let [column, index, value] = f.tensors(Word, ["column", "index", "value"]);
-        let n = f.number("n");
+        let [first, n] = f.numbers(["first", "n"]);
         f.repeat(Loop::over("i", n / 2), |f, i| {
             let to = f.read(("to", Type::U64), &index, i);
             let word = f.read(("word", Type::U64), &value, i);
             for lane in 0..2 {
-                f.write(&column, to.lane(32, lane), word.lane(32, lane));
+                f.write(&column, to.lane(32, lane) - first, word.lane(32, lane));
             }
         });
         f.when(n.is_multiple_of(2).opposite(), |f| {
             let to = f.read(("to", Type::I32), &index, n - 1);
             let word = f.read(("word", Type::I32), &value, n - 1);
-            f.write(&column, to, word);
+            f.write(&column, to - first, word);
         });
     }
 }
@@ -71,7 +71,7 @@ function! {
         f.compact(&at, &index, &mask, lanes);
         f.compact(&words, &value, &mask, lanes);
         let kept = f.kept();
-        f.call(&SCATTER_ALL, args![column, at, words, kept]);
+        f.call(&SCATTER_ALL, args![column, at, words, Expr::from(0), kept]);
     }
 }
 
@@ -83,10 +83,15 @@ fn with_lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
 
 /// Calls `column[index] = value`, under a mask or for all lanes.
 pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor>) -> Call {
-    let function = if mask.is_some() { &SCATTER_MASKED } else { &SCATTER_ALL };
-    let mut args = vec![Tensor::named(column).into(), index.into(), value.into()];
-    args.extend(mask.map(Argument::from));
-    Call::of(function, with_lanes(args), Outcome::None)
+    let Some(mask) = mask else { return from_first(column, index, 0.into(), value) };
+    let args = vec![Tensor::named(column).into(), index.into(), value.into(), mask.into()];
+    Call::of(&SCATTER_MASKED, with_lanes(args), Outcome::None)
+}
+
+/// Calls `column[index - first] = value` for all lanes.
+pub fn from_first(column: String, index: Tensor, first: Expr, value: Tensor) -> Call {
+    let args = vec![Tensor::named(column).into(), index.into(), value.into(), first.into()];
+    Call::of(&SCATTER_ALL, with_lanes(args), Outcome::None)
 }
 
 /// Joins `column[index] = value` with the scatter `before`, if that one's indices are the values

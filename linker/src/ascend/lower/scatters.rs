@@ -1,7 +1,7 @@
 //! Lowers writes at computed indices to emitted functions, because a 910B has no scatter.
 
 use super::Lower;
-use crate::ascend::aiv::{Call, Node};
+use crate::ascend::aiv::{Call, Expr, Node, Tensor};
 use crate::ascend::functions::{life, scatter};
 use crate::tape::{Op, OpCode, Value};
 
@@ -19,6 +19,10 @@ impl Lower<'_> {
                 {
                     self.out.pop();
                     both
+                } else if self.all.contains(&a[3])
+                    && let Some((from, first)) = self.difference(a[1])
+                {
+                    scatter::from_first(column, from, first, value)
                 } else {
                     let mask = self.mask_of(a[3]);
                     scatter::scatter(column, index, value, mask)
@@ -42,8 +46,16 @@ impl Lower<'_> {
         self.call(call);
     }
 
+    /// Returns the two operands of a difference of a column's words and a scalar, which the scalar unit
+    /// computes as it writes.
+    fn difference(&self, index: Value) -> Option<(Tensor, Expr)> {
+        let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&index)? else { return None };
+        let from = self.at.get(&args[0]).filter(|from| from.temp().is_none())?;
+        Some((from.clone(), self.scalar(args[1])))
+    }
+
     /// Returns a mask as an operand; `None` if it is set in all lanes.
-    fn mask_of(&mut self, mask: Value) -> Option<crate::ascend::aiv::Tensor> {
+    fn mask_of(&mut self, mask: Value) -> Option<Tensor> {
         (!self.all.contains(&mask)).then(|| self.operand(mask))
     }
 }

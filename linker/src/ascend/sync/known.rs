@@ -210,11 +210,11 @@ pub fn learn(known: &mut Known, sync: Sync) {
         Sync::Barrier(p) => {
             let complete = known.complete(p);
             known.wait(p, &complete);
-        },
+        }
         Sync::Flag(a, b) => {
             let complete = known.complete(a);
             known.wait(b, &complete);
-        },
+        }
         Sync::Set(a, b, event) => {
             let complete = known.complete(a);
             known.set.insert((a, b, event), complete);

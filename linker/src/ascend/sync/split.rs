@@ -5,7 +5,7 @@
 //! event is set behind the last access that needs the flag.
 
 use super::step::{self, Step};
-use crate::ascend::aiv::{Act, Call, If, Loop, Node, Operation, Pipe, Sync};
+use crate::ascend::aiv::{Call, If, Loop, Node, Operation, Pipe, Sync};
 
 /// The largest number of an event that kernels without a `TPipe` may use. Number 0 belongs to flags that
 /// are set and waited for at once.
@@ -94,16 +94,7 @@ fn find_earlier(nodes: &[Node], all: &mut Vec<Vec<Earlier>>) {
         if calls().any(|call| matches!(call.operation, Operation::Leave | Operation::WaitForAll)) {
             before.clear();
         }
-        let busy: Vec<Pipe> = calls().flat_map(Call::acts).flat_map(|act| units(&act)).collect();
+        let busy: Vec<Pipe> = calls().flat_map(Call::acts).flat_map(|act| act.units()).collect();
         before.iter_mut().for_each(|earlier| earlier.busy.extend(&busy));
-    }
-}
-
-/// Returns the units that an effect needs.
-fn units(act: &Act) -> Vec<Pipe> {
-    match act {
-        Act::Use { pipe, .. } => vec![*pipe],
-        Act::Either(a, b) => a.iter().chain(b).flat_map(units).collect(),
-        Act::Sync(_) => Vec::new(),
     }
 }

@@ -48,6 +48,7 @@ pub fn hand_written(kernel: KernelName) -> u32 {
 pub fn instructions(nodes: &[Node], count: CountRead) -> u32 {
     let of_node = |node: &Node| match node {
         Node::Note(_) => 0,
+        Node::Call(Call { operation: Operation::Order, sync }) => waits(sync),
         Node::Call(call) => waits(&call.sync) + STATEMENT + started(call, count),
         Node::Loop(Loop { sync, body, .. }) => {
             waits(sync) + LOOP + 2 * STATEMENT + instructions(body, count)
@@ -73,7 +74,7 @@ fn waits(sync: &[Sync]) -> u32 {
 fn started(call: &Call, count: CountRead) -> u32 {
     let operation = match &call.operation {
         Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => 0,
-        Operation::Return(_) | Operation::Leave => 0,
+        Operation::Return(_) | Operation::Leave | Operation::Order => 0,
         Operation::Read { .. } | Operation::Write { .. } => SCALAR,
         Operation::Count(_) => STATEMENT + SCALAR,
         Operation::WaitForAll => STATEMENT + ALL_CORES,

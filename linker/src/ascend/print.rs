@@ -91,6 +91,7 @@ pub fn statement(call: &Call) -> String {
         Operation::Count(name) => format!("const int32_t {name} = KeptLanes();"),
         Operation::Return(value) => format!("return {};", expr(value)),
         Operation::Leave => "return;".into(),
+        Operation::Order => String::new(),
         Operation::WaitForAll => "cores.WaitForAll();".into(),
         Operation::Vector(vector) => instruction(vector),
         Operation::Copy(Copy { out: true, ub, gm, n }) => {

@@ -5,7 +5,7 @@ use super::code_size;
 use super::declare::{constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
-use super::table::{load, save, setup};
+use super::table::{setup, with_table};
 use crate::ascend::aiv::CountRead;
 use crate::ascend::lower::{Lowered, lower};
 use crate::ascend::sync::{synchronise, synchronise_early};
@@ -117,7 +117,7 @@ pub(crate) fn placed(
     let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
-    kernel.body = [load(p), kernel.body, save()].concat();
+    kernel.body = with_table(p, kernel.body, &plan);
     synchronise_early(&mut kernel.body, &plan, count);
     Ok((kernel, plan))
 }

@@ -53,7 +53,11 @@ fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) 
     // later one redundant.
     for n in (0..step::syncs(&mut steps).len()).rev() {
         for i in (0..step::syncs(&mut steps)[n].len()).rev() {
-            let sync = step::syncs(&mut steps)[n].remove(i);
+            let sync = step::syncs(&mut steps)[n][i];
+            if matches!(sync, Sync::Set(..) | Sync::Wait(..)) {
+                continue;
+            }
+            step::syncs(&mut steps)[n].remove(i);
             if !walk(&map, &mut steps, &mut map.initial(), false).is_empty() {
                 step::syncs(&mut steps)[n].insert(i, sync);
             }
@@ -64,7 +68,7 @@ fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) 
         split::flags(nodes, &mut steps, &ordered);
     }
     for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
-        to.append(from);
+        *to = std::mem::take(from);
     }
 }
 
@@ -81,9 +85,10 @@ fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) ->
                 lacking.extend(walk(map, otherwise, known, add));
                 *known = meet(known, &taken);
             }
-            Step::Loop { always, short, sync, body } => {
+            Step::Loop { always, short, outer, sync, body } => {
                 sync.iter().for_each(|&s| learn(known, s));
-                if add {
+                // A flag before an outer loop would make its units wait before they do other work.
+                if add && !*outer {
                     hoist(map, body, *short, known, sync);
                 }
                 loop {

@@ -79,13 +79,15 @@ impl<'s> PlaceMap<'s> {
             Node::Note(_) => None,
             Node::Call(call) => Some(Step::Call {
                 acts: self.all_numbered(&call.acts_with(self.statements)),
-                sync: Vec::new(),
+                sync: call.sync.clone(),
             }),
             Node::Loop(l) => {
                 let inner = |node: &Node| matches!(node, Node::Loop(_));
                 let short = l.width().is_none() && !l.body.iter().flat_map(Node::all).any(inner);
+                let nested = |node: &Node| node.bodies().flat_map(Node::all).any(inner);
+                let outer = l.body.iter().flat_map(Node::all).any(|n| inner(n) && nested(n));
                 let (always, sync) = (l.always, Vec::new());
-                Some(Step::Loop { always, short, sync, body: self.steps(&l.body) })
+                Some(Step::Loop { always, short, outer, sync, body: self.steps(&l.body) })
             }
             Node::If(If { body, otherwise, .. }) => {
                 Some(Step::If { body: self.steps(body), otherwise: self.steps(otherwise) })

@@ -8,8 +8,8 @@ use super::step::{self, Step};
 use crate::ascend::aiv::{Call, If, Loop, Node, Operation, Pipe, Sync};
 
 /// The largest number of an event that kernels without a `TPipe` may use. Number 0 belongs to flags that
-/// are set and waited for at once.
-const LAST_EVENT: u8 = 5;
+/// are set and waited for at once, and number 5 to those that a kernel sets itself.
+const LAST_EVENT: u8 = 4;
 
 /// A place for synchronisation, before another one in the same block.
 struct Earlier {

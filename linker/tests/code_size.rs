@@ -77,7 +77,7 @@ fn the_numbers_for_the_hand_written_files_are_those_of_their_text() {
         let whole = all.whole(&kernel.text);
         let code: Vec<_> = whole.lines().filter_map(|line| line.split("//").next()).collect();
         // The macro reads the launch scalars by these functions.
-        let code = code.join("\n").replace("AVSG_TILING(t, ", "TilingOf(LaunchWords(tiling, ");
+        let code = code.join("\n").replace("AVSG_TILING(t, ", "TilingOf(LaunchWords(");
         let weights = CALLS.iter().flat_map(|(names, n)| names.split(' ').map(|name| (name, *n)));
         // The nodes of these functions are counted.
         let stage_one = ["Setup", "StageOne"].map(|function| (function, 0));

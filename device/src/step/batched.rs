@@ -28,8 +28,10 @@ mod update;
 
 pub use columns::{Batched, Extra};
 
+use columns::PADDING;
+
 use super::refresh::{refresh, refresh_listed};
-use super::request::{INVALID_ID, Request};
+use super::request::Request;
 use super::schedule::{Schedule, Work};
 use crate::machine::control::{sweep, when, when_else};
 use crate::machine::declare::Columns;
@@ -71,7 +73,9 @@ impl Schedule for Batched {
         let n = m.name_scalar("sought", m.min(n, request.k));
         // The owner's share is the first one, so the owner fetches all ids.
         let from = request.ids.at + request.ids.stride * token + skipped;
-        m.fetch(&mut work.ids, &request.ids.words, from, request.k - skipped);
+        let fetched = request.k - skipped;
+        m.fetch(&mut work.ids, &request.ids.words, from, fetched);
+        mark_invalid(m, work, request.limit, fetched);
         prepare_search(m, p, work, n);
         when_else!(
             m,
@@ -79,7 +83,7 @@ impl Schedule for Batched {
             work,
             |work| {
                 m.phase(Phase::Probe, "all links of an id at once");
-                let queries = [&work.extra.share_sequence, &work.extra.share_id];
+                let queries = [&work.extra.share_sequence, &work.extra.sought];
                 m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
             },
             |work| {
@@ -87,7 +91,6 @@ impl Schedule for Batched {
                 find_by_passes(m, p, state, work, n);
             }
         );
-        mark_invalid(m, work, request.limit, n);
         when!(m, shared, || {
             m.phase(Phase::Probe, "exchange of the cores' shares");
             let row = &mut request.slot;
@@ -160,29 +163,39 @@ fn collect_early_hits<M: Machine>(
     });
 }
 
-/// Fills the columns of the first `n` ids of `work.ids` that a search reads. Each sweep needs so few
-/// vectors that a vector core takes a whole column at once.
+/// Fills `sought` with the first `n` ids of `work.ids`, and with words that no slot holds in place of ids
+/// that are not valid: a negative one for padding, and [`ID_LIMIT`] for an id at or above `limit`.
 #[inline(always)]
-fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
     sweep!(m, n, |t| {
         let id = m.load(t, &work.ids);
-        let x = m.select(m.is_negative(id), m.splat(0), id);
-        m.store(t, &mut work.extra.share_id, x);
+        m.store(t, &mut work.extra.sought, m.select(m.is_negative(id), m.splat(PADDING), id));
     });
+    sweep!(m, n, |t| {
+        let x = m.load(t, &work.extra.sought);
+        let below = m.is_negative(m.name_vector("sign", x - limit));
+        m.store(t, &mut work.extra.sought, m.select(below, x, m.splat(ID_LIMIT)));
+    });
+}
+
+/// Fills the columns of the first `n` ids that a search reads. Each sweep needs so few vectors that a
+/// vector core takes a whole column at once.
+#[inline(always)]
+fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     // The hash of an id, and the hash of that hash.
     sweep!(m, n, |t| {
-        let x = m.load(t, &work.extra.share_id);
+        let x = m.load(t, &work.extra.sought);
         m.store(t, &mut work.extra.hash, hash::mixed(m, p, x));
     });
     sweep!(m, n, |t| {
         let mixed = m.load(t, &work.extra.hash);
-        let x = m.load(t, &work.extra.share_id);
+        let x = m.load(t, &work.extra.sought);
         m.store(t, &mut work.extra.share_sequence, hash::sequence(m, p, x, mixed));
     });
 }
 
-/// Does what [`search::find`] does, and divides each pass into two sweeps with so few vectors that a
-/// vector core takes a whole column at once.
+/// Does what [`search::find`] does for `n` ids. A pass derives the positions of its links from those of
+/// the pass before.
 #[inline(always)]
 fn find_by_passes<M: Machine>(
     m: M,
@@ -191,51 +204,40 @@ fn find_by_passes<M: Machine>(
     work: &mut Work<'_, M, Batched>,
     n: M::Scalar,
 ) {
-    let extra = &mut work.extra;
-    search::passes(m, &hash::links(p), &mut work.slot, n, |slot, r| {
+    let (extra, links) = (&mut work.extra, hash::links(p));
+    let bits = links.position_bits;
+    let table = [&state.link, &state.id];
+    // The position behind the last one.
+    sweep!(m, n, |t| {
+        let behind = m.scalar(links.retries as i32 + 1);
+        let sequence = m.load(t, &extra.share_sequence);
+        m.store(t, &mut extra.position, search::position(m, bits, sequence, behind));
+    });
+    search::passes(m, &links, &mut work.slot, n, |slot, _| {
         sweep!(m, n, |t| {
-            let at = hash::nth_in_sequence(m, p, m.load(t, &extra.share_sequence), r);
-            m.store(t, &mut extra.candidate, search::named_slot(m, p.slot_bits(), &state.link, at));
-        });
-        sweep!(m, n, |t| {
-            let (candidate, id) = (m.load(t, &extra.candidate), m.load(t, &extra.share_id));
-            let hit = search::holds(m, &state.id, candidate, id);
+            let step = m.name_vector("step", m.shr(m.load(t, &extra.share_sequence), bits));
+            let at = m.low_bits(m.load(t, &extra.position) - step, bits);
+            m.store(t, &mut extra.position, at);
+            let sought = m.load(t, &extra.sought);
+            let (named, hit) = search::candidate(m, links.slot_bits, table, at, sought);
             let later = m.load(t, slot);
-            m.store(t, slot, m.select(hit, candidate, later));
+            m.store(t, slot, m.select(hit, named, later));
         });
     });
 }
 
-/// Sets the slots of those of `n` ids that are not valid to [`INVALID_ID`], whatever a search has
-/// found for the word that stands for them.
-#[inline(always)]
-fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
-    sweep!(m, n, |t| {
-        // The difference cannot overflow, because padding is 0 here.
-        let sign = m.name_vector("sign", m.load(t, &work.extra.share_id) - limit);
-        let slot = m.load(t, &work.slot);
-        let slot = m.select(m.is_negative(sign), slot, m.splat(INVALID_ID));
-        m.store(t, &mut work.slot, slot);
-    });
-    sweep!(m, n, |t| {
-        let padding = m.is_negative(m.load(t, &work.ids));
-        let slot = m.load(t, &work.slot);
-        m.store(t, &mut work.slot, m.select(padding, m.splat(INVALID_ID), slot));
-    });
-}
-
-/// Classifies the first `n` ids of a token by their slots. An id with slot -1 is appended to
-/// `work.pending` with its lane, one with slot [`INVALID_ID`] to `work.invalid`. Both have slot -1
-/// afterwards.
+/// Classifies the first `n` ids of a token: one without a slot is appended to `work.pending` with its
+/// lane, and one that is not valid to `work.invalid`.
 #[inline(always)]
 fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     sweep!(m, n, |t| {
-        let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
+        let x = m.load(t, &work.extra.sought);
+        let valid = m.name_mask("valid", m.eq_to(m.shr(x, ID_LIMIT.ilog2()), 0));
+        let missing = m.eq_to(m.load(t, &work.slot), -1);
         // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
-        let x = m.low_bits(id, ID_LIMIT.ilog2());
-        m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
-        m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
-        m.store(t, &mut work.slot, m.select(m.is_negative(slot + 1), m.splat(-1), slot));
+        let id = m.low_bits(x, ID_LIMIT.ilog2());
+        m.append(t, &mut work.pending, missing & valid, [id, m.iota(t)]);
+        m.append(t, &mut work.invalid, !valid, [x]);
     });
 }
 

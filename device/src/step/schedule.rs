@@ -4,7 +4,7 @@
 //! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
-use super::request::{INVALID_ID, Request};
+use super::request::Request;
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
 use crate::table::hash::{max_sequence, sequence_fits};
@@ -71,7 +71,7 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
         let positions = if S::SCATTERS_POSITIONS { scattered } else { k };
         Self {
             ids: c.column("ids", k, i32::MIN..=i32::MAX),
-            slot: c.column("slot", scattered, INVALID_ID..=slot),
+            slot: c.column("slot", scattered, EMPTY..=slot),
             pending: c.list("pending", k, id_and_lane()),
             next: c.list("next", k, id_and_lane()),
             miss: c.list("miss", k, [("x", IDS), ("position", 0..=step as i32 - 1), row]),

@@ -212,6 +212,7 @@ fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
     match view {
         View::Own => text,
         View::I32 => format!("{text}.ReinterpretCast<int32_t>()"),
+        View::I16 => format!("{text}.ReinterpretCast<int16_t>()"),
         View::U32 => format!("U32({text})"),
         View::U16 => format!("U16({text})"),
         View::F32 => format!("F32({text})"),

@@ -57,8 +57,9 @@ const HEADER_EVENT: u8 = 5;
 
 /// Adds the copies of a table in and out to the statements of a kernel.
 pub fn with_table(p: &Params, mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
-    let ids = take_fetch(&mut body, map);
-    let early = save_early(&mut body);
+    let tokens = body.iter().position(is_tokens);
+    let ids = tokens.and_then(|tokens| take_fetch(&mut body, tokens, map));
+    let early = tokens.map_or_else(Vec::new, |tokens| save_early(&mut body[tokens]));
     [load(p, ids), body, save(&early)].concat()
 }
 
@@ -76,8 +77,7 @@ fn is_fetch(node: &Node) -> bool {
 /// Takes the copy of the first token's ids out of the branch or the loop over the tokens, so that the
 /// vector unit can hash them while the table is copied. It stays there if other work before it uses the
 /// memory of the ids.
-fn take_fetch(body: &mut [Node], map: &impl Overlap) -> Option<Node> {
-    let tokens = body.iter().position(is_tokens)?;
+fn take_fetch(body: &mut [Node], tokens: usize, map: &impl Overlap) -> Option<Node> {
     let (before, tokens) = body.split_at_mut(tokens);
     let (inner, round) = match &mut tokens[0] {
         Node::If(branch) => (&mut branch.body, None),
@@ -128,9 +128,9 @@ fn take_fetch(body: &mut [Node], map: &impl Overlap) -> Option<Node> {
 
 /// Copies the header and the ids out as soon as the only token of a step has changed them. Returns the
 /// names of the planes that it copies.
-fn save_early(body: &mut [Node]) -> Vec<String> {
+fn save_early(tokens: &mut Node) -> Vec<String> {
     let mut saved = Vec::new();
-    let Some(Node::If(branch)) = body.iter_mut().find(|node| is_tokens(node)) else { return saved };
+    let Node::If(branch) = tokens else { return saved };
     for (ub, gm, n) in planes() {
         let Buffer::Named(name) = ub.buffer.clone() else { continue };
         let writes = |node: &Node| {

@@ -17,6 +17,9 @@ impl Batched {
     }
 }
 
+/// The word that is sought in place of padding. No slot holds it.
+pub const PADDING: i32 = -2;
+
 /// The number of columns in [`Extra`].
 pub const COLUMNS: usize = 5;
 
@@ -24,12 +27,12 @@ pub const COLUMNS: usize = 5;
 pub struct Extra<'a, M: Machine> {
     /// The probe sequences of the ids in this core's share of a token.
     pub share_sequence: M::Column<'a>,
-    /// The ids in this core's share of a token, 0 for padding.
-    pub share_id: M::Column<'a>,
+    /// The ids of a token, with other words in place of those that are not valid.
+    pub sought: M::Column<'a>,
     /// The hashes of these ids.
     pub hash: M::Column<'a>,
-    /// The slots that the links of a pass name.
-    pub candidate: M::Column<'a>,
+    /// The positions of the links of a pass.
+    pub position: M::Column<'a>,
     /// The probe sequences of the misses that search for a link a second time.
     pub second_sequence: M::Column<'a>,
 }
@@ -40,9 +43,9 @@ impl<'a, M: Machine> Extra<'a, M> {
     pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Self {
         Self {
             share_sequence: c.column("share_sequence", p.k, sequences(p)),
-            share_id: c.column("share_id", p.k, 0..=i32::MAX),
+            sought: c.column("sought", p.k, PADDING..=i32::MAX),
             hash: c.column("hash", p.k, i32::MIN..=i32::MAX),
-            candidate: c.column("candidate", p.k, 0..=p.slots as i32 - 1),
+            position: c.column("link_of_pass", p.k, 0..=p.links() as i32 - 1),
             second_sequence: c.column("second_sequence", p.k, sequences(p)),
         }
     }

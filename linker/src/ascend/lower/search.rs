@@ -1,7 +1,8 @@
 //! Lowers searches for links.
 
 use super::Lower;
-use crate::ascend::aiv::{Act, Call, Expr, If, Node, Pipe, Relation};
+use super::scatters::apart;
+use crate::ascend::aiv::{Call, Expr, If, Node, Pipe, Relation};
 use crate::ascend::functions::search::{
     FEW, FIND_FEW_FREE, FIND_FREE, begin_find_free, find, find_free,
 };
@@ -31,13 +32,10 @@ impl Lower<'_> {
     }
 }
 
-/// Returns whether only the scalar unit runs a node, which writes nothing that a call reads. The node is
-/// no heading, which the call would leave.
+/// Returns whether only the scalar unit runs a node, which touches nothing that the call needs.
 fn beside(node: &Node, call: &Call) -> bool {
-    let acts: Vec<Act> = node.all().filter_map(Node::call).flat_map(Call::acts).collect();
-    let other = call.acts();
-    let reads = || other.iter().flat_map(Act::uses);
-    let apart =
-        |act: &Act| act.uses().iter().all(|(a, write)| !write || reads().all(|(b, _)| *a != b));
-    !acts.is_empty() && acts.iter().all(|act| act.only(Pipe::S) && apart(act))
+    let mut calls = node.all().filter_map(Node::call).peekable();
+    calls.peek().is_some()
+        && calls.flat_map(Call::acts).all(|act| act.only(Pipe::S))
+        && apart(node, call)
 }

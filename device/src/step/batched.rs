@@ -164,7 +164,7 @@ fn collect_early_hits<M: Machine>(
 }
 
 /// Fills `sought` with the first `n` ids of `work.ids`, and with words that no slot holds in place of ids
-/// that are not valid: a negative one for padding, and [`ID_LIMIT`] for an id at or above `limit`.
+/// that are not valid: [`PADDING`], and [`ID_LIMIT`] for an id at or above `limit`.
 #[inline(always)]
 fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
     sweep!(m, n, |t| {
@@ -195,7 +195,8 @@ fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>,
 }
 
 /// Does what [`search::find`] does for `n` ids. A pass derives the positions of its links from those of
-/// the pass before.
+/// the pass before, and consists of two sweeps with so few vectors that a vector core takes a whole
+/// column at once.
 #[inline(always)]
 fn find_by_passes<M: Machine>(
     m: M,
@@ -206,7 +207,6 @@ fn find_by_passes<M: Machine>(
 ) {
     let (extra, links) = (&mut work.extra, hash::links(p));
     let bits = links.position_bits;
-    let table = [&state.link, &state.id];
     // The position behind the last one.
     sweep!(m, n, |t| {
         let behind = m.scalar(links.retries as i32 + 1);
@@ -218,10 +218,13 @@ fn find_by_passes<M: Machine>(
             let step = m.name_vector("step", m.shr(m.load(t, &extra.share_sequence), bits));
             let at = m.low_bits(m.load(t, &extra.position) - step, bits);
             m.store(t, &mut extra.position, at);
-            let sought = m.load(t, &extra.sought);
-            let (named, hit) = search::candidate(m, links.slot_bits, table, at, sought);
+            m.store(t, &mut extra.candidate, search::named_slot(m, p.slot_bits(), &state.link, at));
+        });
+        sweep!(m, n, |t| {
+            let (candidate, id) = (m.load(t, &extra.candidate), m.load(t, &extra.sought));
+            let hit = search::holds(m, &state.id, candidate, id);
             let later = m.load(t, slot);
-            m.store(t, slot, m.select(hit, named, later));
+            m.store(t, slot, m.select(hit, candidate, later));
         });
     });
 }
@@ -232,12 +235,12 @@ fn find_by_passes<M: Machine>(
 fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     sweep!(m, n, |t| {
         let x = m.load(t, &work.extra.sought);
-        let valid = m.name_mask("valid", m.eq_to(m.shr(x, ID_LIMIT.ilog2()), 0));
+        let invalid = m.name_mask("isInvalid", m.eq_to(x, PADDING) | m.eq_to(x, ID_LIMIT));
         let missing = m.eq_to(m.load(t, &work.slot), -1);
         // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
         let id = m.low_bits(x, ID_LIMIT.ilog2());
-        m.append(t, &mut work.pending, missing & valid, [id, m.iota(t)]);
-        m.append(t, &mut work.invalid, !valid, [x]);
+        m.append(t, &mut work.pending, missing & !invalid, [id, m.iota(t)]);
+        m.append(t, &mut work.invalid, invalid, [x]);
     });
 }
 

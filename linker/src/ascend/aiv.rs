@@ -20,7 +20,7 @@ mod walk;
 pub use crate::expr::{Expr, Relation};
 pub use act::{Act, CountRead, Part, Pipe, Place, SELECT_SCRATCH, Sync, ub, word};
 pub(crate) use build::args;
-pub use build::{Builder, SLOTS, TILE, Var, half};
+pub use build::{Builder, SLOTS, TILE, half};
 pub use effects::Statements;
 pub use node::{
     Argument, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation, Outcome,

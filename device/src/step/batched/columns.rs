@@ -21,7 +21,7 @@ impl Batched {
 pub const PADDING: i32 = -2;
 
 /// The number of columns in [`Extra`].
-pub const COLUMNS: usize = 5;
+pub const COLUMNS: usize = 6;
 
 /// The working columns that only [`Batched`] uses.
 pub struct Extra<'a, M: Machine> {
@@ -33,6 +33,8 @@ pub struct Extra<'a, M: Machine> {
     pub hash: M::Column<'a>,
     /// The positions of the links of a pass.
     pub position: M::Column<'a>,
+    /// The slots that these links name.
+    pub candidate: M::Column<'a>,
     /// The probe sequences of the misses that search for a link a second time.
     pub second_sequence: M::Column<'a>,
 }
@@ -46,6 +48,7 @@ impl<'a, M: Machine> Extra<'a, M> {
             sought: c.column("sought", p.k, PADDING..=i32::MAX),
             hash: c.column("hash", p.k, i32::MIN..=i32::MAX),
             position: c.column("link_of_pass", p.k, 0..=p.links() as i32 - 1),
+            candidate: c.column("candidate", p.k, 0..=p.slots as i32 - 1),
             second_sequence: c.column("second_sequence", p.k, sequences(p)),
         }
     }

@@ -3,19 +3,26 @@
 
 use crate::ascend::aiv::Element::{Short, Word};
 use crate::ascend::aiv::{
-    Argument, Buffer, Call, Expr, Length, Loop, Operation, Outcome, Rounding, TILE, Tensor, Type,
-    Var, View, args,
+    Argument, Buffer, Call, Expr, Length, Loop, Operation, Outcome, Relation, Rounding, TILE,
+    Tensor, Type, View, args,
 };
 
 /// Returns the first word behind n words that starts a block.
-fn behind(n: Var) -> Expr {
-    (n + 7) / 8 * 8
+fn behind(n: impl Into<Expr>) -> Expr {
+    (n.into() + 7) / 8 * 8
 }
 
 /// Returns the condition that a buffer of `room` words has room for n words and for n 16-bit words behind
 /// them.
-fn has_room(n: Var, room: Var) -> Expr {
-    room.above(n + n / 2 + 15)
+fn has_room(n: impl Into<Expr>, room: impl Into<Expr>) -> Expr {
+    let n = n.into();
+    Expr::test(Relation::Above, room, n.clone() + n / 2 + 15)
+}
+
+/// Returns the first of the 16-bit words that PackIndices writes, in words, or 0 if it has no room.
+fn packed(n: impl Into<Expr>, room: impl Into<Expr>) -> Expr {
+    let n = n.into();
+    has_room(n.clone(), room) * behind(n)
 }
 
 function! {
@@ -33,16 +40,16 @@ function! {
 function! {
     /// column[index[i] - first] = value[i] for n lanes, in ascending order. The scalar unit writes, because
     /// a 910B has no scatter. One 64-bit access reads the words of two lanes, or the 16-bit indices of four
-    /// lanes that PackIndices has written with the same room. Without room there are none.
+    /// lanes that PackIndices has written from the word `packed` on, if that is not 0.
     pub static SCATTER_ALL = "ScatterAll", |f| {
         let [column, index, value] = f.tensors(Word, ["column", "index", "value"]);
-        let [first, n, room] = f.numbers(["first", "n", "room"]);
+        let [first, n, packed] = f.numbers(["first", "n", "packed"]);
         let done = f.variable("done", 0);
         f.choose(
-            has_room(n, room),
+            packed.above(0),
             |f| {
                 f.repeat(Loop::over("i", n / 4), |f, i| {
-                    let to = f.read(("to", Type::U64), &index, behind(n) / 2 + i);
+                    let to = f.read(("to", Type::U64), &index, packed / 2 + i);
                     for (pair, words) in [(0, "firstWords"), (1, "lastWords")] {
                         let words = f.read((words, Type::U64), &value, i * 2 + pair);
                         for (lane, n) in [(2 * pair, 0), (2 * pair + 1, 1)] {
@@ -107,16 +114,18 @@ function! {
 }
 
 function! {
-    /// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE.
+    /// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE. `room` is
+    /// 0 if indices may be 2^15 or above, and else that of a buffer of packed lanes.
     pub static SCATTER_MASKED = "ScatterMasked", |f| {
         let [column, index, value] = f.tensors(Word, ["column", "index", "value"]);
-        let (mask, lanes) = (f.mask("mask"), f.number("lanes"));
-        let at = Tensor::local("at", "packed", Word, TILE);
+        let (mask, room, lanes) = (f.mask("mask"), f.number("room"), f.number("lanes"));
+        let at = Tensor::local("at", "packed", Word, TILE + 256);
         let words = Tensor::local("words", "lane_scratch", Word, TILE);
         f.compact(&at, &index, &mask, lanes);
         f.compact(&words, &value, &mask, lanes);
+        f.call(&PACK_INDICES, args![at, lanes, room]);
         let kept = f.kept();
-        f.call(&SCATTER_ALL, args![column, at, words, Expr::from(0), kept, Expr::from(0)]);
+        f.call(&SCATTER_ALL, args![column, at, words, Expr::from(0), kept, packed(lanes, room)]);
     }
 }
 
@@ -127,9 +136,18 @@ fn with_lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
 }
 
 /// Calls `column[index] = value`, under a mask or for all lanes.
-pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor>) -> Call {
+/// `short` tells whether all indices are below 2^15.
+pub fn scatter(
+    column: String,
+    index: Tensor,
+    value: Tensor,
+    mask: Option<Tensor>,
+    short: bool,
+) -> Call {
     let Some(mask) = mask else { return from_first(column, index, 0.into(), value) };
-    let args = vec![Tensor::named(column).into(), index.into(), value.into(), mask.into()];
+    let room = if short { TILE + 256 } else { 0.into() };
+    let mut args = vec![Tensor::named(column).into(), index.into(), value.into()];
+    args.extend([mask.into(), Argument::from(room)]);
     Call::of(&SCATTER_MASKED, with_lanes(args), Outcome::None)
 }
 
@@ -155,9 +173,10 @@ pub fn whole(call: &Call, n: &Expr, room: impl Fn(&str) -> Option<i32>) -> Optio
     };
     let [index, value] = [Tensor::named(index.column()?), Tensor::named(value.column()?)];
     let Buffer::Named(name) = &index.buffer else { return None };
-    let (n, room) = (Argument::from(n.clone()), Argument::from(Expr::from(room(name)?)));
-    let pack = vec![index.clone().into(), n.clone(), room.clone()];
-    let args = vec![column.clone().into(), index.into(), value.into(), first.clone(), n, room];
+    let room = room(name)?;
+    let pack = vec![index.clone().into(), n.clone().into(), Expr::from(room).into()];
+    let mut args = vec![column.clone().into(), index.into(), value.into(), first.clone()];
+    args.extend([n.clone().into(), Argument::from(packed(n.clone(), room))]);
     Some([
         Call::of(&PACK_INDICES, pack, Outcome::None),
         Call::of(&SCATTER_ALL, args, Outcome::None),

@@ -25,7 +25,9 @@ impl Lower<'_> {
                     scatter::from_first(column, from, first, value)
                 } else {
                     let mask = self.mask_of(a[3]);
-                    scatter::scatter(column, index, value, mask)
+                    let range = self.ranges[a[1].0 as usize];
+                    // Lanes whose index is below 0 are not among those under the mask.
+                    scatter::scatter(column, index, value, mask, range.hi < 1 << 15)
                 }
             }
             // Lane i of the sweep is slot i, so a selection replaces the scatter.
@@ -71,8 +73,13 @@ impl Lower<'_> {
         let Some([pack, scatter]) = scatter::whole(call, n, len).filter(|_| fits) else {
             return false;
         };
-        let at =
-            self.out.len() - self.out.iter().rev().take_while(|node| apart(node, &pack)).count();
+        let at = self.out.len()
+            - self
+                .out
+                .iter()
+                .rev()
+                .take_while(|node| publishes(node) || apart(node, &pack))
+                .count();
         self.out.insert(at, Node::Call(pack));
         self.call(scatter);
         true
@@ -90,6 +97,13 @@ impl Lower<'_> {
     fn mask_of(&mut self, mask: Value) -> Option<Tensor> {
         (!self.all.contains(&mask)).then(|| self.operand(mask))
     }
+}
+
+/// Returns whether a node only copies words to global memory. A call that writes behind these words may
+/// stand before it, so that it need not wait for the copy.
+fn publishes(node: &Node) -> bool {
+    let copies = |call: &Call| matches!(&call.operation, Operation::Copy(copy) if copy.out);
+    node.call().is_some_and(copies)
 }
 
 /// Returns whether a call may stand before a node: neither touches what the other writes, and the node

@@ -68,6 +68,17 @@ def pipes():
     ])
 
 
+def code():
+    """The code of the kernels, and Stage One with several prices of its fetches."""
+    rows = research("estimate", "--requests", "1")["code"]
+    heads = ["kernel", "code, bytes", "of it per token", "lines fetched", "calls", "free, us", "low, us", "value, us", "high, us"]
+    return table(heads, [
+        [r["kernel"], r["bytes"], r["token_bytes"] or "", *(f"{r[n]:.0f}" for n in ("lines", "calls")),
+         *(f"{us:.1f}" for us in (r["free_us"], *r["us"]))]
+        for r in rows
+    ])
+
+
 def variants():
     """What the optimisations save."""
     rows = research("estimate", "--requests", "1")["variants"]
@@ -147,7 +158,7 @@ def contenders():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (goal, pipes, ranges, variants, stated, lifetime, reuse, policies, contenders)}
+TABLES = {f.__name__: f for f in (goal, pipes, ranges, code, variants, stated, lifetime, reuse, policies, contenders)}
 
 
 def main():

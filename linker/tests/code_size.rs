@@ -1,113 +1,160 @@
-//! The estimate of a kernel's instructions: its bounds for the kernels of a geometry, and the numbers
-//! for the hand-written files, which are counted here in their text.
+//! The estimate of a kernel's instructions: what it counts, its bounds for the kernels of several geometries, and
+//! its trend beside that of a C++ compiler.
 
-use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 
-use avsg_device::kernels::KernelName;
-use avsg_device::params::Params;
+use avsg_device::params::{Lifetime, Params};
 use avsg_linker::ascend::ascendc;
-use avsg_linker::ascend::code_size::{
-    ALL_CORES, INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES, LONG, LOOP, SCALAR, STATEMENT, VECTOR,
-    WAIT, hand_written,
-};
-use avsg_linker::ascend::kernels::{Abi, Kernel};
+use avsg_linker::ascend::code_size::{CALLED, Calls, Code, INSTRUCTION_CACHE_BYTES, Part};
+use avsg_linker::ascend::kernels::{Abi, Kernels};
+use avsg_sim::compiler;
 
-/// Calls of AscendC in the hand-written files. Other calls have no instructions.
-const CALLS: [(&str, u32); 6] = [
-    ("Add Adds Or ShiftLeft ShiftRight Duplicate Gather Compares", VECTOR),
-    ("GatherMask DataCopyPad", LONG),
-    ("InitSocState SyncAll", ALL_CORES),
-    ("for while", LOOP),
-    ("if GetValue SetValue GetBlockIdx GetBlockNum GetGatherMaskRemainCount", SCALAR),
-    ("PipeBarrier SetFlag WaitFlag LocalTensor SetGlobalBuffer", WAIT),
-];
+#[path = "../../testkit/src/tier.rs"]
+mod tier;
 
-/// Returns the instructions of the entry point `name` in `code`, with every function inlined. `bodies`
-/// has the text of each function.
-fn size_of<'t>(
-    name: &'t str,
-    bodies: &BTreeMap<&'t str, Vec<&'t str>>,
-    known: &mut BTreeMap<&'t str, u32>,
-) -> u32 {
-    if let Some(&size) = known.get(name) {
-        return size;
+/// A vector instruction is 14 instructions, and so is the statement with it 16. A call is 2, with one more for each
+/// argument, and a function that is called has 8 of its own.
+const SMALL: &str = "
+AVSG_NOINLINE void Called(int32_t a, int32_t b)
+{
+    Adds(x, x, a, b); // one; two; three
+}
+
+__aicore__ inline void Twice()
+{
+    Muls(x, x, 2, 8);
+    Called(1, 2);
+}
+
+__aicore__ inline void Once(const LocalTensor<int32_t> &x)
+{
+    for (int32_t i = 0; i < 4; i++) {
+        Twice();
     }
-    let mut size = 0;
-    for body in bodies.get(name).into_iter().flatten() {
-        size += STATEMENT * body.matches(';').count() as u32;
-        let called = body.match_indices(['(', '<']).map(|(at, _)| last_word(&body[..at]));
-        size += called.map(|called| size_of(called, bodies, known)).sum::<u32>();
-    }
-    known.insert(name, size);
-    size
+    Twice();
 }
 
-/// Returns the identifier at the end of some code.
-fn last_word(code: &str) -> &str {
-    let code = code.trim_end();
-    let other = |c: char| !c.is_ascii_alphanumeric() && c != '_';
-    &code[code.rfind(other).map_or(0, |at| at + 1)..]
+extern \"C\" __global__ __aicore__ void kernel(GM_ADDR a)
+{
+    Once(Local<int32_t>(0, 8));
 }
-
-/// Returns the text from an opening brace to the brace that closes it.
-fn block(code: &str) -> &str {
-    let mut depth = 0;
-    let end = code.char_indices().find(|(_, c)| {
-        depth += i32::from(*c == '{') - i32::from(*c == '}');
-        depth == 0
-    });
-    &code[..end.expect("a closing brace").0]
-}
-
-/// Returns the bodies of the functions in some code, by name. Functions of one name are together.
-fn bodies(code: &str) -> BTreeMap<&str, Vec<&str>> {
-    let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (at, _) in code.match_indices("__aicore__ inline").chain(code.match_indices("__global__")) {
-        let head = &code[at..];
-        let (open, start) = (head.find('(').expect("parameters"), head.find('{').expect("a body"));
-        all.entry(last_word(&head[..open])).or_default().push(block(&head[start..]));
-    }
-    all
-}
+";
 
 #[test]
-fn the_numbers_for_the_hand_written_files_are_those_of_their_text() {
-    let all = ascendc(&Params::wide(64, 1, 256), Abi::Direct).expect("a small geometry fits");
-    let count = |kernel: &Kernel| {
-        let whole = all.whole(&kernel.text);
-        let code: Vec<_> = whole.lines().filter_map(|line| line.split("//").next()).collect();
-        // The macro reads the launch scalars by these functions.
-        let code = code.join("\n").replace("AVSG_TILING(t, ", "TilingOf(LaunchWords(");
-        let weights = CALLS.iter().flat_map(|(names, n)| names.split(' ').map(|name| (name, *n)));
-        // The nodes of these functions are counted.
-        let stage_one = ["Setup", "StageOne"].map(|function| (function, 0));
-        size_of(kernel.name, &bodies(&code), &mut weights.chain(stage_one).collect())
+fn a_called_function_counts_once_and_its_calls_count() {
+    let bytes = |calls| Code::of(SMALL, "kernel", calls).bytes() / 4;
+    // Twice is 16 and a statement with a call; Once has a loop of 8 and 2 statements.
+    let (called, twice, call) = (8 + 16, 16 + 2, 2 + 2);
+    assert_eq!(bytes(Calls::Marked), called + 3 + 8 + 2 * (2 + twice + call));
+    assert_eq!(bytes(Calls::Copied), 3 + 8 + 2 * (2 + twice + 16));
+    let code = Code::of(SMALL, "kernel", Calls::Marked);
+    let calls: Vec<_> = code.routines.iter().map(|r| (&*r.name, r.calls)).collect();
+    assert_eq!(calls, [("Called", 2), ("kernel", 0)]);
+    // Addresses follow each other, and only the loop repeats.
+    let ends = code.places.iter().map(|place| place.from + place.bytes);
+    assert!(
+        code.places.iter().skip(1).map(|place| place.from).eq(ends.take(code.places.len() - 1))
+    );
+    let of = |f: fn(&avsg_linker::ascend::code_size::Place) -> bool| {
+        code.places.iter().filter(|p| f(p)).map(|p| p.lines.start).collect::<Vec<_>>()
     };
-    let counted: Vec<_> = all.kernels.iter().map(count).collect();
-    assert_eq!(KernelName::ALL.map(hand_written), counted[..]);
+    assert_eq!((of(|p| p.enters), of(|p| p.repeats)), (vec![2], vec![14]));
 }
 
-/// The kernels that copy rows fit the instruction cache. Stage One does not, and must not grow
-/// unnoticed.
+fn geometries() -> [Params; 4] {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
+    [
+        wide,
+        Params { lifetime: Lifetime::frequency(), page: 128, ..wide },
+        Params { page: 128, ..Params { spread: 2, retries: 7, ..Params::wide(2048, 2, 4096) } },
+        Params::paper(2048, 1, 8192),
+    ]
+}
+
+/// The loop over tokens of the default geometry fits the instruction cache of a vector core, and a kernel twice the
+/// cache. The loops of the other geometries are a little longer.
 #[test]
 fn kernels_have_a_bounded_number_of_instructions() {
-    let all = [
-        Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) },
-        Params { spread: 2, retries: 7, page: 128, ..Params::wide(2048, 2, 4096) },
-        Params::paper(2048, 1, 8192),
-    ];
-    for p in all {
+    for (n, p) in geometries().into_iter().enumerate() {
         let kernels = ascendc(&p, Abi::Direct).expect("the kernels fit");
         for kernel in &kernels.kernels {
-            let bytes = INSTRUCTION_BYTES * kernel.instructions;
-            println!("{p}: {} {bytes} bytes", kernel.name);
-            let caches = if ["avsg_plan", "avsg_step"].contains(&kernel.name) { 4 } else { 1 };
-            let least = INSTRUCTION_CACHE_BYTES / 16;
-            assert!(
-                (least..=caches * INSTRUCTION_CACHE_BYTES).contains(&bytes),
-                "{p}: {} has {bytes} bytes",
-                kernel.name
-            );
+            let code = kernels.code(kernel);
+            let (bytes, loops) = (code.bytes(), code.bytes_of(Part::Token));
+            println!("{p}: {} {bytes} bytes, {loops} in the loop over tokens", kernel.name);
+            let plans = ["avsg_plan", "avsg_step"].contains(&kernel.name);
+            let most = INSTRUCTION_CACHE_BYTES * if plans { 2 } else { 1 };
+            assert!((INSTRUCTION_CACHE_BYTES / 16..=most).contains(&bytes), "{p}: {bytes}");
+            let longest = INSTRUCTION_CACHE_BYTES + if n == 0 { 0 } else { 4096 };
+            assert!(loops <= longest && (loops > 0) == plans, "{p}: {}: {loops}", kernel.name);
         }
+    }
+}
+
+/// Returns the bytes of text that a C++ compiler makes of a kernel at -Os.
+fn compiled(kernels: &Kernels, name: &str, calls: Calls) -> Option<u32> {
+    let kernel = kernels.kernels.iter().find(|kernel| kernel.name == name)?;
+    let copy = "inline __attribute__((always_inline))";
+    let text = kernels.whole(&kernel.text).replace("__aicore__ inline", copy);
+    // The macro of the functions that are called is empty where each is copied.
+    let text = if calls == Calls::Copied {
+        text.replace(CALLED, copy).replace(&format!("#define {copy}"), "//")
+    } else {
+        text
+    };
+    let folder = env::temp_dir().join(format!("avsg-size-{}-{name}-{calls:?}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let (source, object) = (folder.join("k.cpp"), folder.join("k.o"));
+    fs::write(&source, text).expect("a file");
+    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/code_size");
+    let flags = [
+        "-std=c++17",
+        "-Os",
+        "-w",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-exceptions",
+        "-I",
+        header,
+    ];
+    let mut compile = compiler::cpp()?;
+    let output = compile.args(flags).arg("-c").arg(&source).arg("-o").arg(&object).output();
+    let output = output.expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bytes = text_bytes(&object);
+    let _ = fs::remove_dir_all(&folder);
+    bytes
+}
+
+fn text_bytes(object: &Path) -> Option<u32> {
+    let output = Command::new("size").arg(object).output().ok()?;
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    table.lines().nth(1)?.split_whitespace().next()?.parse().ok()
+}
+
+/// `g++ -Os` makes fewer bytes of the same text if functions are called, too. Its instructions are those of another
+/// machine, so only the trend is compared.
+#[test]
+fn a_compiler_for_size_shows_the_same_trend() {
+    let kernels = ascendc(&geometries()[0], Abi::Direct).expect("the kernels fit");
+    let all = ["avsg_step", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_reset"];
+    for name in &all[..if tier::thorough() { 5 } else { 1 }] {
+        let kernel = kernels.kernels.iter().find(|kernel| kernel.name == *name).expect("a kernel");
+        let [before, after] = [Calls::Copied, Calls::Marked].map(|calls| {
+            let estimate = Code::of(&kernels.whole(&kernel.text), name, calls).bytes();
+            compiled(&kernels, name, calls).map(|bytes| (estimate, bytes))
+        });
+        let (Some(before), Some(after)) = (before, after) else {
+            println!("skipped: no C++ compiler, or no program size");
+            return;
+        };
+        println!(
+            "{name}: estimate {} to {}, g++ -Os {} to {}",
+            before.0, after.0, before.1, after.1
+        );
+        assert!(after.1 < before.1 && after.0 < before.0, "{name}");
+        let shrinks = |a: u32, b: u32| f64::from(b) / f64::from(a);
+        let (estimate, size) = (shrinks(before.0, after.0), shrinks(before.1, after.1));
+        assert!((estimate / size - 1.0).abs() < 0.3, "{name}: {estimate} and {size}");
     }
 }

@@ -1,6 +1,7 @@
 //! `avsg-research estimate` times the emitted kernels on the clocks of the shim, whose prices are a model of an
 //! Ascend 910B; nothing is measured.
 
+mod code;
 pub mod constants;
 mod options;
 mod ours;

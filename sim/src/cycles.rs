@@ -31,6 +31,10 @@ pub struct Prices {
     pub latency: c_double,
     /// A byte of a DMA, from device memory or from the host's.
     pub byte: c_double,
+    /// The scalar unit waits for a line that is not in the instruction cache.
+    pub fetch: c_double,
+    /// A call of a function, and the return from it.
+    pub call: c_double,
 }
 
 /// The cycles of a core in one phase of a kernel.
@@ -42,6 +46,11 @@ pub struct Phase {
     /// For each of the pipes S, V, MTE2 and MTE3: at work, in barriers, waiting for flags, and
     /// waiting until an instruction is issued. The scalar unit issues instructions in the last.
     pub spent: [[c_double; 4]; 4],
+    /// Lines of instructions that were not in the cache when the scalar unit came to them. Only a text with calls of
+    /// `AscendC::shim::fetch` has any.
+    pub fetched: c_double,
+    /// Calls of functions, in a text with calls of `AscendC::shim::call`.
+    pub called: c_double,
 }
 
 /// The times of a launch.

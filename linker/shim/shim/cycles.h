@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "clock.h"
+#include "instruction_cache.h"
 
 extern "C" {
 
@@ -25,12 +26,16 @@ struct avsg_shim_prices {
     double dma;       // The start of a DMA.
     double latency;   // From the end of a DMA on its pipe to its completion.
     double byte;      // A byte of a DMA, from device memory or from the host's.
+    double fetch;     // The scalar unit waits for a line that is not in the instruction cache.
+    double call;      // A call of a function, and the return from it.
 };
 
 // The cycles of a core between two marks.
 struct avsg_shim_phase {
     double elapsed;     // The growth of the time at which all pipes are free.
     double spent[4][4]; // Per pipe: at work, in barriers, waiting for flags, waiting for the issue.
+    double fetched;     // Lines of instructions that were not in the cache when the scalar unit came to them.
+    double called;      // Calls of functions.
 };
 
 struct avsg_shim_times {
@@ -67,6 +72,9 @@ class CoreTime {
     Cycles done[PIPES]; // When its instructions have completed; a DMA completes after its pipe is free.
     Cycles next;        // The work of the next instruction.
     Cycles marked;      // When the current phase began.
+    InstructionCache<Cycles> cache;
+    Cycles preloaded;   // When the last preload ends.
+    uint64_t position = 0; // The address behind the statement that runs.
     uint32_t phase = 0;
     avsg_shim_times times[PRICE_SETS] = {};
 
@@ -144,6 +152,40 @@ class CoreTime {
         });
     }
 
+    // Runs a statement of `bytes` bytes of instructions from an address of the code on.
+    void fetch(uint64_t from, uint64_t bytes) {
+        position = from + bytes;
+        for (uint64_t line = from / CODE_LINE; line * CODE_LINE < position; ++line) {
+            Cycles *arrival = cache.find(line);
+            for_each_set([&](uint32_t set, const avsg_shim_prices &p) {
+                times[set].phases[phase].fetched += arrival == nullptr;
+                arrival ? spend_until(set, S, ISSUE, arrival->of[set]) : spend(set, S, ISSUE, p.fetch);
+            });
+            if (!arrival) cache.insert(line) = ends[S];
+        }
+    }
+
+    // Loads units of 2 KB of code behind this statement while others run, one after the other. A unit takes as long as
+    // a line does that is loaded when it is needed.
+    void preload(uint64_t units) {
+        uint64_t line = position / CODE_LINE;
+        for (uint64_t unit = 0; unit < units; ++unit) {
+            for_each_set([&](uint32_t set, const avsg_shim_prices &p) {
+                double start = ends[S].of[set] > preloaded.of[set] ? ends[S].of[set] : preloaded.of[set];
+                preloaded.of[set] = start + p.fetch;
+            });
+            for (uint64_t end = line + PRELOAD_LINES; line < end; ++line)
+                if (!cache.find(line)) cache.insert(line) = preloaded;
+        }
+    }
+
+    void call() {
+        for_each_set([&](uint32_t set, const avsg_shim_prices &p) {
+            times[set].phases[phase].called += 1;
+            spend(set, S, ISSUE, p.call);
+        });
+    }
+
     void begin_phase(uint32_t n) {
         for_each_set([&](uint32_t set, const avsg_shim_prices &) {
             double now = 0;
@@ -200,6 +242,9 @@ struct CoreTime {
     void barrier_all() {}
     Cycles set_flag(Pipe) { return Cycles{}; }
     void wait_flag(Pipe, const Cycles &) {}
+    void fetch(uint64_t, uint64_t) {}
+    void preload(uint64_t) {}
+    void call() {}
     void begin_phase(uint32_t) {}
     void end(uint32_t) {}
 };

@@ -1,102 +1,152 @@
 //! Estimates how many instructions a kernel has, because a vector core's instruction cache is small.
 //!
-//! Stage One and the functions that it calls are counted as nodes. Every function is `inline`, so a call
-//! of one counts as its statements, wherever it stands. The hand-written files are the same for every
-//! geometry, and a number for each kernel stands for them. No compiler that makes these instructions is public, so
-//! the weights are assumptions.
+//! The estimate counts the printed text of a kernel with its headers. A function that is marked
+//! [`CALLED`] stands there once, and each of its calls has a jump and its arguments. Every other function
+//! counts as if it were copied to where it is called. No compiler that makes these instructions is public,
+//! so the weights are assumptions.
 
-use super::aiv::{
-    Buffer, Call, CountRead, FunctionCall, If, Loop, Node, Operation, Sync, Tensor, Vector,
-    VectorOp, View,
-};
-use super::sync::ordered;
-use avsg_device::kernels::KernelName;
+mod functions;
+mod place;
 
-/// Bytes of a vector core's instruction cache, of which a line has 128.
+use std::collections::BTreeMap;
+
+pub use functions::CALLED;
+use functions::{arguments, functions as functions_of, last_word};
+pub use place::{Part, Place, Routine};
+
+/// Bytes of a vector core's instruction cache.
 pub const INSTRUCTION_CACHE_BYTES: u32 = 16 * 1024;
+/// Bytes of a line of the instruction cache.
+pub const CACHE_LINE_BYTES: u32 = 128;
 /// Bytes of an instruction.
 pub const INSTRUCTION_BYTES: u32 = 4;
 
 /// The instructions of a statement, beside those of what it starts.
-pub const STATEMENT: u32 = 2;
-/// A vector instruction over a count: it sets the mask and its mode, addresses, strides and repeats,
-/// starts, and resets the mask.
-pub const VECTOR: u32 = 14;
-/// A compaction, or a DMA.
-pub const LONG: u32 = 18;
-/// A Select, which also fills and loads a block for its mask.
-pub const SELECT: u32 = 36;
-/// A wait for all cores, or InitSocState.
-pub const ALL_CORES: u32 = 6;
-/// A loop, which compares, steps and jumps.
-pub const LOOP: u32 = 4;
-/// A branch, or an access of the scalar unit to one element or register.
-pub const SCALAR: u32 = 2;
-/// A barrier, and each half of a flag.
-pub const WAIT: u32 = 1;
+const STATEMENT: u32 = 2;
+/// A call of a function and the return from it.
+const CALL: u32 = 2;
+/// An argument of a call, which is moved to a register.
+const ARGUMENT: u32 = 1;
+/// The entry and the end of a function that is called, which save and restore registers.
+const ENTRY: u32 = 8;
 
-/// The instructions of each kernel, in the order of [`KernelName::ALL`], without those of Stage One.
-/// `linker/tests/code_size.rs` compares them with the files.
-const HAND_WRITTEN: [u32; KernelName::ALL.len()] = [1752, 1750, 3851, 1565, 499];
+/// The instructions that calls of AscendC start, and those of loops, branches and scalar accesses. Other calls of
+/// AscendC have none.
+const STARTED: [(&str, u32); 9] = [
+    // A vector instruction over a count: it sets the mask and its mode, addresses, strides and repeats,
+    // starts, and resets the mask.
+    (
+        "Add Sub Mul Max Adds Muls Maxs And Or Not ShiftLeft ShiftRight Duplicate Gather Cast Compare Compares",
+        14,
+    ),
+    // A Select also fills and loads a block for its mask.
+    ("Select", 36),
+    // A compaction, or a DMA.
+    ("GatherMask DataCopyPad", 18),
+    // A wait for all cores, or the state of a core.
+    ("InitSocState SyncAll", 6),
+    // A loop, which compares, steps and jumps.
+    ("for while", 4),
+    // A branch, or an access of the scalar unit to one element or register.
+    ("if GetValue SetValue GetBlockIdx GetBlockNum GetGatherMaskRemainCount", 2),
+    // A flag has two halves.
+    ("SetWaitFlag", 2),
+    // A barrier, half of a flag, an address, or a preload.
+    ("PipeBarrier SetFlag WaitFlag Local LocalTensor SetGlobalBuffer ICachePreLoad", 1),
+    // A view of a tensor has the address of the tensor.
+    ("U16 U32 U64 F16 F32 Bytes AlignToBlock", 0),
+];
+/// Functions that a macro calls by another name.
+const MACROS: [(&str, [&str; 2]); 1] = [("AVSG_TILING", ["TilingOf", "LaunchWords"])];
 
-/// Returns the instructions of the hand-written part of a kernel.
-pub fn hand_written(kernel: KernelName) -> u32 {
-    HAND_WRITTEN[kernel as usize]
+/// Whether the functions that are marked [`CALLED`] are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// As the text says.
+    Marked,
+    /// Every function is copied to where it is called, as if nothing were marked.
+    Copied,
 }
 
-/// Returns the instructions of some statements, whose functions read counts by `count`.
-pub fn instructions(nodes: &[Node], count: CountRead) -> u32 {
-    let of_node = |node: &Node| match node {
-        Node::Note(_) => 0,
-        Node::Call(Call { operation: Operation::Order, sync }) => waits(sync),
-        Node::Call(call) => waits(&call.sync) + STATEMENT + started(call, count),
-        Node::Loop(Loop { sync, body, .. }) => {
-            waits(sync) + LOOP + 2 * STATEMENT + instructions(body, count)
+/// The estimated instructions of a kernel: where its statements and its functions are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    /// The statements that have instructions of their own, in the order of their addresses.
+    pub places: Vec<Place>,
+    /// The functions that are called, and at the end the kernel with all copies.
+    pub routines: Vec<Routine>,
+}
+
+impl Code {
+    /// Returns the code of the kernel `entry` in a text that includes its headers.
+    pub fn of(text: &str, entry: &str, calls: Calls) -> Self {
+        let code = functions::code(text);
+        let mut functions = functions_of(&code);
+        if calls == Calls::Copied {
+            functions.iter_mut().for_each(|function| function.called = false);
         }
-        Node::If(If { body, otherwise, .. }) => {
-            SCALAR + instructions(body, count) + instructions(otherwise, count)
+        place::place(&functions, entry)
+    }
+
+    /// Returns the bytes of all instructions.
+    pub fn bytes(&self) -> u32 {
+        self.routines.iter().map(|routine| routine.bytes.iter().sum::<u32>()).sum()
+    }
+
+    /// Returns the bytes of a part, with the functions that it calls.
+    pub fn bytes_of(&self, part: Part) -> u32 {
+        self.routines.iter().map(|routine| routine.bytes[part as usize]).sum()
+    }
+}
+
+/// What a piece of text starts: instructions of its own, and calls of functions of the text.
+#[derive(Clone, Debug, Default)]
+struct Started<'t> {
+    own: u32,
+    /// The functions by name, and the number of arguments.
+    calls: Vec<(&'t str, u32)>,
+}
+
+/// The functions of a text by name. Functions of one name are taken together.
+struct Names<'t> {
+    functions: BTreeMap<&'t str, Vec<usize>>,
+    started: BTreeMap<&'static str, u32>,
+}
+
+impl<'t> Names<'t> {
+    fn of(functions: &[functions::Function<'t>]) -> Self {
+        let mut names: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (n, function) in functions.iter().enumerate() {
+            names.entry(function.name).or_default().push(n);
         }
-    };
-    nodes.iter().map(of_node).sum()
-}
+        let started = STARTED.iter().flat_map(|(all, n)| all.split(' ').map(|name| (name, *n)));
+        Self { functions: names, started: started.collect() }
+    }
 
-fn waits(sync: &[Sync]) -> u32 {
-    let one = |sync: &Sync| match sync {
-        Sync::Barrier(_) | Sync::Set(..) | Sync::Wait(..) => STATEMENT + WAIT,
-        // SetWaitFlag calls two functions.
-        Sync::Flag(..) => STATEMENT + 2 * (STATEMENT + WAIT),
-    };
-    sync.iter().map(one).sum()
-}
-
-/// Returns the instructions that a statement starts, with the statements of the helpers in
-/// `instructions.h` and `avsg_kernel.h` that print it.
-fn started(call: &Call, count: CountRead) -> u32 {
-    let operation = match &call.operation {
-        Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => 0,
-        Operation::Return(_) | Operation::Leave | Operation::Order => 0,
-        Operation::Read { .. } | Operation::Write { .. } => SCALAR,
-        Operation::Count(_) => STATEMENT + SCALAR,
-        Operation::WaitForAll => STATEMENT + ALL_CORES,
-        Operation::Copy(_) => 2 * STATEMENT + LONG,
-        Operation::Vector(Vector { op, .. }) => match op {
-            VectorOp::Compact => 2 * STATEMENT + LONG,
-            VectorOp::AndWord | VectorOp::OrWord => 4 * STATEMENT + VECTOR,
-            VectorOp::Select => SELECT,
-            _ => VECTOR,
-        },
-        Operation::Function(FunctionCall { function, .. }) => {
-            instructions(ordered(function, count), count)
+    /// Returns what a piece of text starts.
+    fn started(&self, text: &'t str) -> Started<'t> {
+        let mut all =
+            Started { own: STATEMENT * text.matches(';').count() as u32, calls: Vec::new() };
+        for (at, _) in text.match_indices(['(', '<']) {
+            let name = last_word(&text[..at]);
+            let before = text[..at].trim_end();
+            let before = before[..before.len() - name.len()].trim_end();
+            // An object that is constructed has a name before its arguments.
+            let constructed = last_word(before);
+            let method = before.ends_with('.');
+            let known = |name: &&str| self.functions.contains_key(name);
+            let list = &text[at + text[at..].find('(').unwrap_or(0)..];
+            if let Some((_, called)) = MACROS.iter().find(|(of, _)| *of == name) {
+                let called = called.iter().filter_map(|name| self.functions.get_key_value(name));
+                all.calls.extend(called.map(|(name, _)| (*name, 1)));
+            } else if let Some(n) = self.started.get(name).filter(|_| !method || !known(&name)) {
+                all.own += n;
+            } else if known(&name) {
+                all.calls.push((name, arguments(list) + u32::from(method)));
+            } else if !name.is_empty() && known(&constructed) {
+                all.calls.push((constructed, arguments(list)));
+            }
         }
-    };
-    operation + call.tensors().into_iter().map(operand).sum::<u32>()
-}
-
-/// Returns the instructions that make an operand from an address, or another view of a tensor.
-fn operand(tensor: &Tensor) -> u32 {
-    let made = match tensor.buffer {
-        Buffer::Placed { called: None, .. } | Buffer::Word(_) => 2 * STATEMENT + WAIT,
-        _ => 0,
-    };
-    made + if tensor.view == View::Own { 0 } else { STATEMENT }
+        all
+    }
 }

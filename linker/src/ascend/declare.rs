@@ -23,6 +23,13 @@ pub fn functions(nodes: &[Node]) -> Vec<&'static Function> {
     with_used(&called.collect::<Vec<_>>())
 }
 
+/// Returns the number of statements that call a function, of some nodes and of the bodies of functions.
+pub fn calls_of(function: &Function, nodes: &[Node], functions: &[&'static Function]) -> usize {
+    let bodies = functions.iter().map(|function| &*function.definition().nodes);
+    let calls = bodies.chain([nodes]).flat_map(calls).filter_map(Call::function);
+    calls.filter(|call| call.function == function).count()
+}
+
 /// Returns the declarations of the tensors and lengths that a body uses.
 pub fn tensors(kernel: &Lowered, plan: &Plan, nodes: &[Node]) -> String {
     let mut out = String::from(

@@ -148,7 +148,7 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
 pub(super) fn ops(p: &Params, stage_one: &StageOneText) -> String {
     format!(
         "// avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.\n\
-         // avsg_plan.h includes it behind avsg_kernel.h.\n{}\nnamespace avsg::stage_one {{\n\n{}\n\n}} // namespace avsg::stage_one\n",
+         // avsg_plan.h includes it behind avsg_instructions.h.\n{}\nnamespace avsg::stage_one {{\n\n{}\n\n}} // namespace avsg::stage_one\n",
         preamble(p),
         stage_one.ops.trim_end()
     )

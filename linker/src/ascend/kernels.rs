@@ -7,7 +7,7 @@ use std::{fs, io};
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 
-use super::code_size;
+use super::code_size::{Calls, Code};
 use super::geometry::{self, COPY_BYTES, GLOBAL_BYTES, RESET_BYTES};
 use super::limits::{FRAME_BYTES, STAGE_ONE_BYTES};
 use super::one_file::one_file;
@@ -32,8 +32,6 @@ pub struct Kernel {
     pub text: String,
     /// Bytes of unified buffer that it may access, from address 0.
     pub ub_bytes: u32,
-    /// Its estimated number of instructions. See [`code_size`].
-    pub instructions: u32,
 }
 
 /// The kernels of a geometry, and their headers.
@@ -72,6 +70,11 @@ impl Kernels {
     pub fn whole(&self, text: &str) -> String {
         one_file(text, &self.headers)
     }
+
+    /// Returns the estimated instructions of a kernel.
+    pub fn code(&self, kernel: &Kernel) -> Code {
+        Code::of(&self.whole(&kernel.text), kernel.name, Calls::Marked)
+    }
 }
 
 /// Writes the kernels of a geometry around its Stage One.
@@ -85,20 +88,18 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     }
     let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES);
     let step = plan.max(geometry::step_bytes(p));
-    let [kernel_h, plan_h, rows_h, transfer_h, globalize_h, late_h] =
+    let [kernel_h, instructions_h, plan_h, rows_h, transfer_h, globalize_h, late_h] =
         HEADERS.map(|(name, text)| (name, text.to_owned()));
     let kernel = |name: KernelName, ub_bytes| {
         let (_, text) = KERNELS[name as usize];
-        let plans = matches!(name, KernelName::Plan | KernelName::Step);
-        let generated = if plans { stage_one.instructions } else { 0 };
-        let instructions = code_size::hand_written(name) + generated;
         let name = name.entry().to_str().unwrap_or_default();
-        Kernel { name, text: text.into(), ub_bytes, instructions }
+        Kernel { name, text: text.into(), ub_bytes }
     };
     Ok(Kernels {
         headers: vec![
             ("avsg_geometry.h", geometry::geometry(p, frame, abi)),
             kernel_h,
+            instructions_h,
             ("avsg_ops.h", geometry::ops(p, stage_one)),
             ("avsg_stage_one.h", geometry::stage_one(p, stage_one)),
             plan_h,
@@ -117,8 +118,9 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     })
 }
 
-const HEADERS: [(&str, &str); 6] = [
+const HEADERS: [(&str, &str); 7] = [
     file!("avsg_kernel.h"),
+    file!("avsg_instructions.h"),
     file!("avsg_plan.h"),
     file!("avsg_rows.h"),
     file!("avsg_transfer.h"),

@@ -1,6 +1,7 @@
 //! Prints calls as C++.
 
 mod definition;
+mod words;
 
 pub use definition::definition;
 
@@ -97,11 +98,19 @@ pub fn statement(call: &Call) -> String {
         Operation::Copy(Copy { out: true, ub, gm, n }) => {
             format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
         }
+        Operation::Copy(Copy { ub, gm, n, .. }) if is_half(ub) => {
+            format!("CopyElementsIn({}, {}, {});", tensor(ub), global(gm), expr(n))
+        }
         Operation::Copy(Copy { out: false, ub, gm, n }) => {
             format!("CopyIn({}, {}, {});", tensor(ub), global(gm), expr(n))
         }
         Operation::Function(call) => call_text(call),
     }
+}
+
+/// Returns whether a buffer consists of halfs.
+fn is_half(tensor: &Tensor) -> bool {
+    matches!(tensor.buffer, Buffer::Placed { element: Element::Half, .. })
 }
 
 fn call_text(FunctionCall { function, args, outcome, .. }: &FunctionCall) -> String {
@@ -127,7 +136,11 @@ fn argument(argument: &Argument) -> String {
 
 /// Returns an instruction: its name, its destination and sources, and then the other arguments of
 /// AscendC.
-fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
+fn instruction(vector: &Vector) -> String {
+    if let Some(call) = words::call(vector) {
+        return call;
+    }
+    let Vector { op, to, from, scalar: s, over } = vector;
     let scalar = s.as_ref().map(scalar);
     let more = match op {
         VectorOp::Select if scalar.is_some() => Some("SELMODE::VSEL_TENSOR_SCALAR_MODE"),

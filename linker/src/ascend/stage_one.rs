@@ -1,12 +1,11 @@
 //! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
 //! prints them.
 
-use super::code_size;
-use super::declare::{constants, functions, tensors};
+use super::declare::{calls_of, constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
 use super::table::{setup, with_table};
-use crate::ascend::aiv::CountRead;
+use crate::ascend::aiv::{CountRead, Function};
 use crate::ascend::lower::{Lowered, lower};
 use crate::ascend::sync::{synchronise, synchronise_early};
 use crate::ascend::ub::{Plan, TooLarge, plan};
@@ -14,9 +13,6 @@ use crate::check::{Refused, check};
 use crate::record::record_stage_one;
 use crate::tape::Tape;
 use avsg_device::params::Params;
-
-/// Spellings of instructions.
-const INSTRUCTIONS: &str = include_str!("instructions.h");
 
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +27,6 @@ pub struct StageOneText {
     pub ub_bytes: u32,
     /// The address of each buffer, for a reader.
     pub plan: String,
-    /// The estimated number of instructions of both functions. See [`super::code_size`].
-    pub instructions: u32,
 }
 
 /// The reason why Stage One of a geometry cannot be written.
@@ -90,15 +84,17 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
     let all = [setup, kernel.body].concat();
     let functions = functions(&all);
     let constants = constants(p, &plan, &all, &functions);
-    let functions: String =
-        functions.iter().map(|function| format!("{}\n", definition(function, count))).collect();
+    let definition = |function: &&'static Function| {
+        let several = calls_of(function, &all, &functions) > 1;
+        format!("{}\n", definition(function, count, several))
+    };
+    let functions: String = functions.iter().map(definition).collect();
     Ok(StageOneText {
-        ops: format!("{constants}\n{INSTRUCTIONS}\n{functions}"),
+        ops: format!("{constants}\n{functions}"),
         setup: once,
         body,
         ub_bytes: plan.bytes,
         plan: plan.to_string(),
-        instructions: code_size::instructions(&all, count),
     })
 }
 

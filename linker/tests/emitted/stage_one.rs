@@ -129,7 +129,7 @@ const UNNEEDED: [&str; 10] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
     "S_V>(EVENT_ID0); before FindFree(",
     "PIPE_V>(); before AndWord(victim, newLink",
-    "PIPE_V>(); before ShiftLeft(U32(offset2), U32(dead[base]",
+    "PIPE_V>(); before ShiftLeftWords(offset2, dead[base]",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

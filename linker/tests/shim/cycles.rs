@@ -18,6 +18,8 @@ const PRICES: Prices = Prices {
     dma: 300.0,
     latency: 40_000.0,
     byte: 0.5,
+    fetch: 200_000.0,
+    call: 60.0,
 };
 
 const S: usize = 0;
@@ -152,4 +154,23 @@ fn wrong_launches_are_refused() {
     let failure = launch.run_timed(&untimed, &[PRICES]).unwrap_err();
     assert_eq!(failure.code, 2);
     refused(failure, &["compiled without AVSG_SHIM_CYCLES"]);
+}
+
+/// The first line waits for its fetch, and a second statement in it does not. A cache of 128 lines keeps the lines that
+/// were used last.
+#[test]
+fn lines_that_are_not_in_the_cache_are_fetched() {
+    let Some(k) = kernels() else { return };
+    let time = timed(&k, "code", 1);
+    let [once, loops, longer, preloaded] = [0, 1, 2, 3].map(|n| time.phases[n]);
+    // Bytes 0 to 99 and 100 to 199 are in two lines; a function is called twice.
+    assert_eq!((once.fetched, once.called), (2.0, 2.0));
+    assert_eq!(once.elapsed, 2.0 * 200_000.0 + 2.0 * 60.0);
+    // Two rounds over 128 lines fetch those that were not there. A round over 129 lines fetches the last one, and
+    // the next round all of them.
+    assert_eq!(loops.fetched, 126.0);
+    assert_eq!(longer.fetched, 1.0 + 129.0);
+    // Two units of a preload arrive one after the other, and the scalar unit waits for the one that it needs.
+    assert_eq!(preloaded.fetched, 1.0);
+    assert_eq!(preloaded.elapsed, 200_000.0 + 2.0 * 200_000.0);
 }

@@ -45,6 +45,8 @@ pub enum Name {
     Latency,
     Bandwidth,
     Syncall,
+    Fetch,
+    Call,
     LaunchAll,
     Launch,
     H2dStart,
@@ -71,7 +73,7 @@ impl Constant {
 }
 
 /// All constants.
-pub const CONSTANTS: [Constant; 18] = [
+pub const CONSTANTS: [Constant; 20] = [
     constant(
         ("issue", "cycles"),
         [5.0, 1.0, 20.0],
@@ -155,6 +157,22 @@ pub const CONSTANTS: [Constant; 18] = [
         "CANN 8.1.RC1, platform_config/Ascend910B3.ini, section AICoreMemoryRates",
     ),
     constant(("syncall", "us"), [1.0, 0.5, 5.0], "one SyncAll over all cores; assumed"),
+    constant(
+        ("fetch", "cycles"),
+        [50.0, 10.0, 300.0],
+        "the scalar unit waits for 128 bytes of instructions that are not in the cache; assumed, the low end is a 16th \
+         of a load of 2 KB, the unit that one document names, in 160 cycles, and the high end a line alone in the \
+         least time that a DMA is taken to need; which of them a core loads is not documented",
+    )
+    .cited(
+        "asc-devkit, docs/zh/guide, 基本架构 (architecture), Scalar, and 缓存一致性 (coherence), caches of NPU 2201",
+    ),
+    constant(
+        ("call", "cycles"),
+        [10.0, 4.0, 40.0],
+        "a call of a function and the return from it; assumed, two jumps at the low end, and at the high end the \
+         registers that a function saves in the cache of the stack too",
+    ),
     constant(
         ("launch-all", "us"),
         [20.5, 3.0, 21.0],
@@ -261,6 +279,8 @@ impl Constants {
             dma: self.get(Name::Dma),
             latency: self.get(Name::Latency),
             byte: 1.0 / self.get(Name::Bandwidth),
+            fetch: self.get(Name::Fetch),
+            call: self.get(Name::Call),
         }
     }
 }

@@ -10,12 +10,14 @@ use avsg::device::request::record;
 use avsg::device::rules::rules;
 use avsg::device::tiling::{Launch, Segment, Tiling};
 use avsg_cli::trace::Trace;
+use avsg_linker::ascend::code_size::Calls;
 use avsg_linker::ascend::kernels::{Abi, kernels};
 use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::ascend::{Failed, stage_one};
 use avsg_sim::cycles::{Prices, Times};
 use avsg_sim::shim::{self, Kind};
 
+use super::code::{Size, with_fetches};
 use super::phase::{means, with_marks};
 
 /// A way to run Stage One.
@@ -28,6 +30,8 @@ pub enum Variant {
     Unshared,
     /// `avsg_plan`: one core per request, and all refreshes before victims are chosen.
     Plan,
+    /// `avsg_step` with a copy of each function for each of its calls.
+    Copied,
 }
 
 /// A step of the trace, and the table before it.
@@ -44,6 +48,9 @@ pub struct Ours {
     segments: Vec<usize>,
     step: shim::Kernels,
     plan: shim::Kernels,
+    copied: shim::Kernels,
+    /// The sizes of `avsg_step`: as it is, and with a copy of each function for each of its calls.
+    pub sizes: [Size; 2],
     steps: Vec<Step>,
     /// Bytes of the unified buffer that Stage One uses.
     pub ub_bytes: u32,
@@ -70,17 +77,22 @@ impl Ours {
             text => text.context("lowering Stage One for a 910B")?,
         };
         let all = kernels(params, &text, Abi::Direct)?;
-        let compile = |name: &str| {
+        let compile = |name: &str, calls: Calls| {
             let kernel = all.kernels.iter().find(|kernel| kernel.name == name);
             let text = &kernel.with_context(|| format!("{name} is no kernel"))?.text;
-            let text = format!("#define AVSG_SHIM_CYCLES\n{}", with_marks(&all.whole(text)));
-            shim::Kernels::compile(&text, &[]).map_err(|e| anyhow!(e))
+            let (text, size) = with_fetches(&all.whole(text), name, calls);
+            let text = format!("#define AVSG_SHIM_CYCLES\n{}", with_marks(&text));
+            shim::Kernels::compile(&text, &[]).map_err(|e| anyhow!(e)).map(|kernel| (kernel, size))
         };
+        let (step, step_size) = compile("avsg_step", Calls::Marked)?;
+        let (copied, copied_size) = compile("avsg_step", Calls::Copied)?;
         let mut ours = Self {
             params: *params,
             segments: segments.to_vec(),
-            step: compile("avsg_step")?,
-            plan: compile("avsg_plan")?,
+            step,
+            plan: compile("avsg_plan", Calls::Marked)?.0,
+            copied,
+            sizes: [step_size, copied_size],
             steps: Vec::new(),
             ub_bytes: text.ub_bytes,
             hits: 0.0,
@@ -191,6 +203,7 @@ impl Ours {
         let (mut valid, mut records) = (each(0), vec![0; record::WORDS * requests]);
         let (name, kernels) = match variant {
             Variant::Plan => ("avsg_plan", &self.plan),
+            Variant::Copied => ("avsg_step", &self.copied),
             _ => ("avsg_step", &self.step),
         };
         let mut launch = shim::Launch::new(name)

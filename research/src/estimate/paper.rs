@@ -5,11 +5,13 @@ use avsg::Error;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
+use avsg_linker::ascend::code_size::Calls;
 use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 use avsg_sim::cycles::{Prices, Times};
 use avsg_sim::shim::{Kernels, Launch};
 
+use super::code::{Size, with_fetches};
 use super::constants::{Constants, Name};
 use super::phase::means;
 
@@ -24,6 +26,9 @@ pub fn workload(k: usize, steps: usize) -> Result<Trace> {
     Ok(trace)
 }
 
+/// The entry point of `paper_kernel.cpp`.
+const KERNEL: &str = "paper_stage_one";
+
 /// The word of an entry that no id has used: dead, and its link is not valid.
 const EMPTY: i32 = (-1 << 24) | (1 << 23);
 
@@ -33,6 +38,8 @@ pub struct Paper {
     kernel: Kernels,
     k: usize,
     steps: Vec<(Vec<i32>, Vec<i32>)>,
+    /// The size of the kernel.
+    pub size: Size,
     /// Misses per step.
     pub misses: f64,
 }
@@ -72,16 +79,16 @@ impl Paper {
                 Error::invalid("unified buffer", format!("{needs} bytes"), limit, remedy).into()
             );
         }
+        let (code, size) = with_fetches(include_str!("paper_kernel.cpp"), KERNEL, Calls::Marked);
         let text = format!(
             "#define AVSG_SHIM_CYCLES\n#include <cstdint>\nconstexpr int32_t K = {k}, S = {slots}, SLOT_BITS = {}, R = {retries}, \
-             LIFETIME = {life}, A1 = {}, A2 = {};\n{}",
+             LIFETIME = {life}, A1 = {}, A2 = {};\n{code}",
             slots.ilog2(),
             a1 as usize % slots,
             a2 as usize % slots,
-            include_str!("paper_kernel.cpp")
         );
         let kernel = Kernels::compile(&text, &[]).map_err(|e| anyhow!(e))?;
-        let mut paper = Self { kernel, k, steps: Vec::new(), misses: 0.0 };
+        let mut paper = Self { kernel, k, steps: Vec::new(), size, misses: 0.0 };
         let mut table = [-1, EMPTY].repeat(slots);
         let counted = trace.steps.saturating_sub(warm).max(1) as f64;
         for step in 0..trace.steps {
@@ -112,7 +119,7 @@ impl Paper {
     fn run(&self, ids: &[i32], mut table: Vec<i32>, prices: &[Prices]) -> Result<Ran> {
         let (mut ids, mut launch, mut count) = (ids.to_vec(), [0; 8], [0]);
         let [mut slots, mut id, mut pos, mut slot] = [(); 4].map(|()| vec![-1; self.k]);
-        let times = Launch::new("paper_stage_one")
+        let times = Launch::new(KERNEL)
             .device(&mut launch)
             .device(&mut ids)
             .device(&mut table)

@@ -85,6 +85,8 @@ fn add(sum: &mut Times, times: &Times, factor: f64) {
     sum.total += factor * times.total;
     for (sum, phase) in sum.phases.iter_mut().zip(&times.phases) {
         sum.elapsed += factor * phase.elapsed;
+        sum.fetched += factor * phase.fetched;
+        sum.called += factor * phase.called;
         let from = phase.spent.as_flattened();
         sum.spent.as_flattened_mut().iter_mut().zip(from).for_each(|(sum, n)| *sum += factor * n);
     }

@@ -5,6 +5,7 @@ use avsg::device::params::Table;
 use avsg_sim::cycles::{Phase, Prices, Times as Cycles};
 use serde::Serialize;
 
+use super::code::{CodeRow, row as code_row};
 use super::constants::{CONSTANTS, Constants, Name};
 use super::options::{Inputs, Options};
 use super::ours::{Ours, Variant};
@@ -50,6 +51,8 @@ pub struct Report {
     /// The same over the ranges of all constants, with the start of the kernel and without it.
     pub goals: [Goal; 2],
     pub variants: Vec<VariantRow>,
+    /// The code of both kernels, and what it takes to fetch it.
+    pub code: Vec<CodeRow>,
 }
 
 /// A constant with the value that was used.
@@ -189,6 +192,7 @@ impl Timed<'_> {
         let without = |n: usize| (at[n], there[n]);
         tick();
         let variants = self.variants(c, after[0].ours_us)?;
+        let code = self.code(c)?;
         tick();
         let points = if options.no_points { Vec::new() } else { points(c)? };
         let turns = self.requests as f64;
@@ -238,7 +242,29 @@ impl Timed<'_> {
                 goal("Stage One after the start", c, after[0], [without(2), without(3)]),
             ],
             variants,
+            code,
         })
+    }
+
+    /// Returns what the code of each kernel takes: of `avsg_step` as it is and with a copy of each function for each
+    /// call, and of the paper's kernel.
+    fn code(&self, c: &Constants) -> Result<Vec<CodeRow>> {
+        let fetch = &CONSTANTS[Name::Fetch as usize];
+        let of = |value| c.with_at(Name::Fetch as usize, value).prices(self.soc);
+        let free = Prices { fetch: 0.0, call: 0.0, ..c.prices(self.soc) };
+        let prices = [free, of(fetch.lo), c.prices(self.soc), of(fetch.hi)];
+        let ours = |variant| self.ours.times(variant, self.requests, self.soc.cores, &prices);
+        let [as_it_is, copied] = self.ours.sizes;
+        let rows = [
+            ("AVSG", as_it_is, ours(Variant::Step)?),
+            ("AVSG, every function copied", copied, ours(Variant::Copied)?),
+            ("paper", self.paper.size, self.paper.times(&prices)?),
+        ];
+        let row = |(kernel, size, times): (&'static str, _, Vec<Cycles>)| {
+            let times: [Cycles; 4] = std::array::from_fn(|n| times[n]);
+            code_row(kernel, size, &times, self.soc, prices[0].sync_all)
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 
     /// Returns the time that each optimisation saves.

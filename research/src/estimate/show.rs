@@ -45,6 +45,7 @@ pub fn report(r: &Report) -> Page {
     for Goal { of, largest, .. } in &r.goals {
         page.text(format!("{of}: the largest is at {}.", largest.set.join(" ")));
     }
+    page.table(code(r));
     page.table(variants(r));
     page.text("Deferral is compared with the variant without sharing.");
     if !r.points.is_empty() {
@@ -92,6 +93,35 @@ fn totals(r: &Report) -> Table {
         ]);
     }
     t.titled(format!("A step of {}, SyncAll included ({LABEL})", count(r.requests, "request")))
+}
+
+fn code(r: &Report) -> Table {
+    let mut t = table([
+        "kernel",
+        "code, bytes",
+        "of it per token",
+        "lines fetched",
+        "calls",
+        "us, both free",
+        "us, fetch low",
+        "us",
+        "us, fetch high",
+    ]);
+    for row in &r.code {
+        let [low, value, high] = row.us.map(one_decimal);
+        t.add_row([
+            row.kernel.into(),
+            row.bytes.into(),
+            if row.token_bytes > 0 { row.token_bytes.into() } else { Cell::none() },
+            Cell::number(row.lines, 0),
+            Cell::number(row.calls, 0),
+            one_decimal(row.free_us),
+            low,
+            value,
+            high,
+        ]);
+    }
+    t.titled(format!("Code, its fetches and calls, and Stage One after the start ({LABEL})"))
 }
 
 fn variants(r: &Report) -> Table {

@@ -1,5 +1,5 @@
 // avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.
-// avsg_plan.h includes it behind avsg_kernel.h.
+// avsg_plan.h includes it behind avsg_instructions.h.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -52,58 +52,6 @@ constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
 constexpr uint32_t FINGERPRINT_WORD_AT = WORD_3FF_AT;
 constexpr uint32_t RESULT_WORD_AT = WORD_FFFFF_AT;
 
-// Returns the larger of two scalars.
-__aicore__ inline int32_t ScalarMax(int32_t a, int32_t b)
-{
-    return a > b ? a : b;
-}
-
-// Views of the bytes of a tensor as elements of another type.
-__aicore__ inline LocalTensor<uint32_t> U32(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<uint32_t>(); }
-__aicore__ inline LocalTensor<float> F32(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<float>(); }
-__aicore__ inline LocalTensor<half> F16(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<half>(); }
-template <typename T> __aicore__ inline LocalTensor<uint16_t> U16(const LocalTensor<T> &x)
-{
-    return x.template ReinterpretCast<uint16_t>();
-}
-template <typename T> __aicore__ inline LocalTensor<uint64_t> U64(const LocalTensor<T> &x)
-{
-    return x.template ReinterpretCast<uint64_t>();
-}
-
-// dst = src & w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
-// that holds w eight times. And has 16-bit lanes, and strides of 0 make every repeat read that
-// block as the second operand.
-__aicore__ inline void AndWord(
-    const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
-{
-    And(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
-}
-
-// dst = src | w, as AndWord.
-__aicore__ inline void OrWord(
-    const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
-{
-    Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
-}
-
-// Copies the 32-bit or 16-bit lanes of src under a mask to the start of dst, in order. dst starts on a block.
-template <typename T, typename M>
-__aicore__ inline void Compact(
-    const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<M> &mask, int32_t lanes)
-{
-    // GatherMask returns the count that its register has before it ends, which may be an earlier one.
-    uint64_t earlier = 0;
-    if constexpr (sizeof(T) == 4) {
-        GatherMask(dst, src, mask.template ReinterpretCast<uint32_t>(), true, lanes, {1, 1, 8, 0}, earlier);
-    } else {
-        GatherMask(dst, src, mask.template ReinterpretCast<uint16_t>(), true, lanes, {1, 1, 8, 0}, earlier);
-    }
-}
-
-// Returns the number of lanes that the last Compact kept.
-__aicore__ inline int32_t KeptLanes() { return static_cast<int32_t>(GetGatherMaskRemainCount()); }
-
 // Writes 0..TILE-1 to iota. The scalar unit writes the first block, and each pass doubles the number of
 // words. (CreateVecIndex takes an event from a TPipe, which these kernels do not have.)
 __aicore__ inline void WriteIota()
@@ -115,7 +63,7 @@ __aicore__ inline void WriteIota()
     SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
     for (int32_t done = 8; done < TILE; done *= 2) {
         PipeBarrier<PIPE_V>();
-        Adds(iota[done], iota, done, ScalarMin(done, TILE - done));
+        AddsWords(iota[done], iota, done, ScalarMin(done, TILE - done));
     }
 }
 
@@ -123,25 +71,25 @@ __aicore__ inline void WriteIota()
 // doubles their number.
 __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, int32_t n)
 {
-    Adds(dst, Local<int32_t>(IOTA_AT, TILE), base, ScalarMin(n, TILE));
+    AddsWords(dst, Local<int32_t>(IOTA_AT, TILE), base, ScalarMin(n, TILE));
     for (int32_t done = TILE; done < n; done *= 2) {
         PipeBarrier<PIPE_V>();
-        Adds(dst[done], dst, done, ScalarMin(done, n - done));
+        AddsWords(dst[done], dst, done, ScalarMin(done, n - done));
     }
 }
 
 // dst = (dst - 2^15) * p + (high mod 2^6) * q for `lanes` lanes. dst is in 0..2^16-1; high is
 // overwritten, and is below 2^6 if bits <= 22.
-__aicore__ inline void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits,
+AVSG_NOINLINE void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits,
     int32_t p, int32_t q, int32_t lanes)
 {
-    Adds(dst, dst, -32768, lanes);
+    AddsWords(dst, dst, -32768, lanes);
     if (bits > 22) {
         AndWord(high, high, WORD_3F_AT, lanes);
     }
     PipeBarrier<PIPE_V>();
-    Muls(dst, dst, p, lanes);
-    Muls(high, high, q, lanes);
+    MulsWords(dst, dst, p, lanes);
+    MulsWords(high, high, q, lanes);
     PipeBarrier<PIPE_V>();
     Add(dst, dst, high, lanes);
 }
@@ -149,17 +97,17 @@ __aicore__ inline void SumOfProducts(const LocalTensor<int32_t> &dst, const Loca
 // dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q for `lanes` lanes: the hash of an id, or
 // of an earlier hash. x has no bits above `bits`, which is 22 or 32; `high` is scratch memory of as
 // many lanes. p and q are below 2^15, so no product overflows.
-__aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
+AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
     int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
 {
     AndWord(dst, x, WORD_FFFF_AT, lanes);
-    ShiftRight(U32(high), U32(x), 16u, lanes);
+    ShiftRightWords(high, x, 16u, lanes);
     PipeBarrier<PIPE_V>();
     SumOfProducts(dst, high, bits, p, q, lanes);
 }
 
 // Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
-__aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
+AVSG_NOINLINE int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE), mask, lanes);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
@@ -171,8 +119,8 @@ __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 // The words and their own bits lie one repeat before the lanes; lanes <= TILE. The columns of a list
 // are appended in order under one mask: the first one extends the mask by those bits, and the next
 // columns reuse it.
-__aicore__ inline void CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
-    int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
+AVSG_NOINLINE void CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list, int32_t len,
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
     const LocalTensor<uint16_t> joinedMask = Local<uint16_t>(MASK_SCRATCH_AT, TILE / 16 + 16);
     const LocalTensor<int32_t> joined = Local<int32_t>(LANE_SCRATCH_AT, TILE + 256);
@@ -180,8 +128,8 @@ __aicore__ inline void CompactAfterTail(const LocalTensor<int32_t> &packed, cons
         Duplicate(joinedMask, static_cast<uint16_t>((1 << len % 8) - 1), 1);
         Or(U16(joinedMask[16]), U16(mask), U16(mask), TILE / 16);
     }
-    Adds(joined, list[len / 8 * 8], 0, 8);
-    Adds(joined[256], value, 0, lanes);
+    AddsWords(joined, list[len / 8 * 8], 0, 8);
+    AddsWords(joined[256], value, 0, lanes);
     PipeBarrier<PIPE_V>();
     Compact(packed, joined, joinedMask, lanes + 256);
 }
@@ -189,7 +137,7 @@ __aicore__ inline void CompactAfterTail(const LocalTensor<int32_t> &packed, cons
 // Appends the lanes of value under a mask to one column of a list of len words, and returns their
 // number for the last column. GatherMask writes from the start of a block, so the words of a partly
 // filled last block are compacted again with the lanes. lanes <= TILE unless len is a multiple of 8.
-__aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
+AVSG_NOINLINE int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
     const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
 {
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, TILE + 256);
@@ -199,7 +147,7 @@ __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, 
         CompactAfterTail(packed, list, len, value, mask, lanes, first);
         SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
         const int32_t kept = KeptLanes();
-        Adds(list[len / 8 * 8], packed, 0, kept);
+        AddsWords(list[len / 8 * 8], packed, 0, kept);
     }
     if (last) {
         SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
@@ -222,7 +170,7 @@ __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_
     }
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     const int32_t kept = KeptLanes();
-    Adds(list[len / 8 * 8], packed, 0, kept);
+    AddsWords(list[len / 8 * 8], packed, 0, kept);
     return kept - len % 8;
 }
 
@@ -293,7 +241,7 @@ __aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const L
 }
 
 // life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
-__aicore__ inline void SetLifetimeAll(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
+AVSG_NOINLINE void SetLifetimeAll(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
     int32_t n)
 {
     for (int32_t i = 0; i < n / 2; i++) {
@@ -344,7 +292,7 @@ __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
 
 // Returns the smallest t in -128..127 with CountLe(life, t) >= need, or 127 if there is none: a
 // bisection that tries `hint` and its neighbour first.
-__aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t hint, int32_t need)
+AVSG_NOINLINE int32_t FindThreshold(const LocalTensor<half> &life, int32_t hint, int32_t need)
 {
     int32_t low = -128;
     int32_t high = 127;
@@ -375,7 +323,7 @@ __aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t h
 // order, until the list has `limit` words; returns the new length. The slots of an iteration have
 // 16-bit numbers, relative to its first slot, because GatherMask processes twice as many of them
 // per repeat. The words of the list's last block take part as in CompactAfterTail.
-__aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<half> &life,
+AVSG_NOINLINE int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<half> &life,
     CMPMODE mode, int32_t t, int32_t limit)
 {
     const LocalTensor<int16_t> number = Local<int16_t>(SLOT_NUMBERS_AT, SLOT_TILE + 256);
@@ -392,7 +340,7 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
         Duplicate(mask, static_cast<uint16_t>((1 << tail) - 1), 1);
         Compares(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode, SLOT_TILE);
         PipeBarrier<PIPE_V>();
-        Adds(packed.ReinterpretCast<int32_t>(), list[size - tail], -base, tail);
+        AddsWords(packed.ReinterpretCast<int32_t>(), list[size - tail], -base, tail);
         PipeBarrier<PIPE_V>();
         Cast(number, packed.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, tail);
         PipeBarrier<PIPE_V>();
@@ -404,7 +352,7 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
         PipeBarrier<PIPE_V>();
         Cast(list[size - tail], F32(list[size - tail]), RoundMode::CAST_RINT, n);
         PipeBarrier<PIPE_V>();
-        Adds(list[size - tail], list[size - tail], base, n);
+        AddsWords(list[size - tail], list[size - tail], base, n);
         size = size + n - tail;
     }
     return size;
@@ -413,7 +361,7 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
 // Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that
 // share a request pass different turns, because cores that read the same addresses at once wait for
 // each other.
-__aicore__ inline void CopyInStaggered(const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n,
+AVSG_NOINLINE void CopyInStaggered(const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n,
     int32_t turn)
 {
     for (int32_t piece = 0; piece < PLANE_PIECES; piece++) {
@@ -425,8 +373,8 @@ __aicore__ inline void CopyInStaggered(const LocalTensor<int32_t> &to, const Glo
 // Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
 // sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
 // read link 0. Columns 0 and 2 are overwritten.
-__aicore__ inline void GatherLinks(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link,
-    int32_t count, int32_t lanes)
+AVSG_NOINLINE void GatherLinks(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t count,
+    int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
     const LocalTensor<int32_t> stride = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
@@ -434,8 +382,8 @@ __aicore__ inline void GatherLinks(const LocalTensor<int32_t> &sequence, const L
     Duplicate(at, 0, lanes);
     Duplicate(stride, 0, lanes);
     PipeBarrier<PIPE_V>();
-    Adds(at, sequence, 0, count);
-    ShiftRight(U32(stride), U32(sequence), LINK_BITS, count);
+    AddsWords(at, sequence, 0, count);
+    ShiftRightWords(stride, sequence, LINK_BITS, count);
     PipeBarrier<PIPE_V>();
     AndWord(at, at, POSITION_WORD_AT, lanes);
     for (int32_t n = 1; n < LINKS; n++) {
@@ -445,7 +393,7 @@ __aicore__ inline void GatherLinks(const LocalTensor<int32_t> &sequence, const L
     PipeBarrier<PIPE_V>();
     AndWord(at, at, POSITION_WORD_AT, LINKS * lanes);
     PipeBarrier<PIPE_V>();
-    ShiftLeft(U32(at), U32(at), 2u, LINKS * lanes);
+    ShiftLeftWords(at, at, 2u, LINKS * lanes);
     PipeBarrier<PIPE_V>();
     Gather(links, link, U32(at), 0, LINKS * lanes);
 }
@@ -453,8 +401,8 @@ __aicore__ inline void GatherLinks(const LocalTensor<int32_t> &sequence, const L
 // dst[i] = the result of sequence i at its first link under the mask of the search, or -1 if there is
 // none, for `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links,
 // each with its priority; it is overwritten.
-__aicore__ inline void SelectFirstLink(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result,
-    int32_t count, int32_t lanes)
+AVSG_NOINLINE void SelectFirstLink(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result, int32_t count,
+    int32_t lanes)
 {
     const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
     Select(F32(result), found, F32(result), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * lanes);
@@ -467,7 +415,7 @@ __aicore__ inline void SelectFirstLink(const LocalTensor<int32_t> &dst, const Lo
     PipeBarrier<PIPE_V>();
     AndWord(result, result, RESULT_WORD_AT, count);
     PipeBarrier<PIPE_V>();
-    Adds(dst, result, -1, count);
+    AddsWords(dst, result, -1, count);
 }
 
 // slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a
@@ -488,16 +436,16 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
         PipeBarrier<PIPE_V>();
         AndWord(linkSlot, linkSlot, SLOT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(offset), U32(linkSlot), 2u, all);
+        ShiftLeftWords(offset, linkSlot, 2u, all);
         PipeBarrier<PIPE_V>();
         Gather(held, id, U32(offset), 0, all);
         PipeBarrier<PIPE_V>();
         for (int32_t nth = 0; nth < LINKS; nth++) {
             Sub(held[nth * lanes], held[nth * lanes], sought[base], lanes);
-            Adds(linkSlot[nth * lanes], linkSlot[nth * lanes], (LINKS - 1 - nth) * 1048576 + 1, lanes);
+            AddsWords(linkSlot[nth * lanes], linkSlot[nth * lanes], (LINKS - 1 - nth) * 1048576 + 1, lanes);
         }
         PipeBarrier<PIPE_V>();
-        Compares(found, held, 0, CMPMODE::EQ, (all + 127) / 128 * 128);
+        EqualWords(found, held, 0, (all + 127) / 128 * 128);
         PipeBarrier<PIPE_V>();
         SelectFirstLink(slot[base], linkSlot, count, lanes);
     }
@@ -524,18 +472,18 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         PipeBarrier<PIPE_V>();
         AndWord(mixed, fingerprint, SLOT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(mixed), U32(mixed), 2u, all);
-        ShiftRight(U32(fingerprint), U32(fingerprint), SLOT_BITS, all);
+        ShiftLeftWords(mixed, mixed, 2u, all);
+        ShiftRightWords(fingerprint, fingerprint, SLOT_BITS, all);
         PipeBarrier<PIPE_V>();
         Gather(held, id, U32(mixed), 0, all);
         PipeBarrier<PIPE_V>();
         AndWord(mixed, held, WORD_FFFF_AT, all);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(held), U32(held), 16u, all);
+        ShiftRightWords(held, held, 16u, all);
         PipeBarrier<PIPE_V>();
         SumOfProducts(mixed, held, 32, p, q, all);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, all);
+        ShiftRightWords(mixed, mixed, FINGERPRINT_SHIFT, all);
         PipeBarrier<PIPE_V>();
         AndWord(mixed, mixed, FINGERPRINT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
@@ -549,14 +497,14 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         PipeBarrier<PIPE_V>();
         SelectFirstLink(fingerprint, fingerprint, count, lanes);
         // The position of that link: first position + number * stride, modulo the links.
-        ShiftRight(U32(held), U32(sequence[base]), LINK_BITS, count);
-        Adds(mixed, sequence[base], 0, count);
+        ShiftRightWords(held, sequence[base], LINK_BITS, count);
+        AddsWords(mixed, sequence[base], 0, count);
         PipeBarrier<PIPE_V>();
         Mul(held, held, fingerprint, count);
         AndWord(mixed, mixed, POSITION_WORD_AT, count);
         PipeBarrier<PIPE_V>();
         Add(held, held, mixed, count);
-        ShiftRight(fingerprint, fingerprint, 31, count);
+        SignWords(fingerprint, fingerprint, count);
         PipeBarrier<PIPE_V>();
         AndWord(held, held, POSITION_WORD_AT, count);
         PipeBarrier<PIPE_V>();

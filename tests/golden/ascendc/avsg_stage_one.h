@@ -126,15 +126,15 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = ScalarMin(8192 - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            Adds(held, id[base], -q.stable, lanes);
+            AddsWords(held, id[base], -q.stable, lanes);
             Duplicate(fill, -1, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
-            ShiftRight(sign, held, 31, lanes);
+            SignWords(sign, held, lanes);
             PipeBarrier<PIPE_V>();
-            Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+            EqualWords(notNegative, sign, 0, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(id[base]), notNegative, F32(fill), F32(id[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            SelectWords(id[base], notNegative, fill, id[base], lanes);
             PipeBarrier<PIPE_V>();
             Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
@@ -166,24 +166,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             Mix(wideMixed, shareId[base], 32, MIX_P, MIX_Q, wideHigh, lanes);
             PipeBarrier<PIPE_V>();
-            Adds(hash[base], wideMixed, 0, lanes);
+            AddsWords(hash[base], wideMixed, 0, lanes);
         }
         for (int32_t base = 0; base < sought; base += WIDE) {
             const int32_t lanes = ScalarMin(sought - base, WIDE);
             PipeBarrier<PIPE_V>();
             Mix(wideStride, hash[base], 32, STRIDE_P, STRIDE_Q, wideHigh, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(U32(wideLinkIndex), U32(hash[base]), 6u, lanes);
-            ShiftRight(U32(wideStride), U32(wideStride), 6u, lanes);
+            ShiftRightWords(wideLinkIndex, hash[base], 6u, lanes);
+            ShiftRightWords(wideStride, wideStride, 6u, lanes);
             PipeBarrier<PIPE_V>();
             AndWord(wideLinkIndex, wideLinkIndex, WORD_3FFF_AT, lanes);
             AndWord(wideStride, wideStride, WORD_3FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
             OrWord(wideStride, wideStride, WORD_1_AT, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(wideStride, wideStride, 16384, lanes);
+            MulsWords(wideStride, wideStride, 16384, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(shareSequence[base]), U16(wideStride), U16(wideLinkIndex), 2 * lanes);
+            OrWords(shareSequence[base], wideStride, wideLinkIndex, lanes);
         }
         if (shared) {
             // Probe: all links of an id at once
@@ -200,16 +200,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < sought; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought - base, WIDE);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(wideStep), U32(shareSequence[base]), 14u, lanes);
+                    ShiftRightWords(wideStep, shareSequence[base], 14u, lanes);
                     AndWord(wideFirstLink, shareSequence[base], WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(wideStep, wideStep, 7 - round, lanes);
+                    MulsWords(wideStep, wideStep, 7 - round, lanes);
                     PipeBarrier<PIPE_V>();
                     Add(widePosition, wideFirstLink, wideStep, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(widePosition, widePosition, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(wideOffset), U32(widePosition), 2u, lanes);
+                    ShiftLeftWords(wideOffset, widePosition, 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(wideEntry, link, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
@@ -219,13 +219,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     const int32_t lanes = ScalarMin(sought - base, WIDE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(wideOffset2), U32(candidate[base]), 2u, lanes);
+                    ShiftLeftWords(wideOffset2, candidate[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(wideHeld, id, U32(wideOffset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     Compare(wideHit, wideHeld, shareId[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Select(F32(slot[base]), wideHit, F32(candidate[base]), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                    SelectWords(slot[base], wideHit, candidate[base], slot[base], lanes);
                 }
             }
         }
@@ -233,25 +233,25 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t lanes = ScalarMin(sought - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            Adds(wideSign, shareId[base], -q.limit, lanes);
+            AddsWords(wideSign, shareId[base], -q.limit, lanes);
             Duplicate(wideFill, -2, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(wideSign, wideSign, 31, lanes);
+            SignWords(wideSign, wideSign, lanes);
             PipeBarrier<PIPE_V>();
-            Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            EqualWords(wideNegative, wideSign, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(slot[base]), wideNegative, F32(slot[base]), F32(wideFill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            SelectWords(slot[base], wideNegative, slot[base], wideFill, lanes);
         }
         for (int32_t base = 0; base < sought; base += WIDE) {
             const int32_t lanes = ScalarMin(sought - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            ShiftRight(wideSign, ids[base], 31, lanes);
+            SignWords(wideSign, ids[base], lanes);
             Duplicate(wideFill, -2, lanes);
             PipeBarrier<PIPE_V>();
-            Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            EqualWords(wideNegative, wideSign, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(slot[base]), wideNegative, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            SelectWords(slot[base], wideNegative, wideFill, slot[base], lanes);
         }
         if (shared) {
             // Probe: exchange of the cores' shares
@@ -272,9 +272,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
             AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
-            Compares(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
+            EqualWords(wideIsPending, slot[base], -1, alignedLanes);
             Indices(wideLane, base, lanes);
-            Compares(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
+            EqualWords(wideIsInvalid, slot[base], -2, alignedLanes);
             PipeBarrier<PIPE_V>();
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, true, false);
             Maxs(slot[base], slot[base], -1, lanes);
@@ -285,9 +285,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < invalidLen; base += TILE) {
             const int32_t lanes = ScalarMin(invalidLen - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            ShiftRight(sign, invalid[base], 31, lanes);
+            SignWords(sign, invalid[base], lanes);
             PipeBarrier<PIPE_V>();
-            Compares(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
+            EqualWords(isOutOfRange, sign, 0, alignedLanes);
             PipeBarrier<PIPE_V>();
             outOfRangeLen += Count(isOutOfRange, lanes);
         }
@@ -297,20 +297,20 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = ScalarMin(pendingLen - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            Adds(fresh, pending0[base], -q.stable, lanes);
-            Adds(beyond, pending0[base], -q.rows, lanes);
-            Adds(position, pending1[base], first, lanes);
+            AddsWords(fresh, pending0[base], -q.stable, lanes);
+            AddsWords(beyond, pending0[base], -q.rows, lanes);
+            AddsWords(position, pending1[base], first, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(sign2, fresh, 31, lanes);
-            ShiftRight(sign3, beyond, 31, lanes);
+            SignWords(sign2, fresh, lanes);
+            SignWords(sign3, beyond, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(freshRow, fresh, -1, lanes);
-            Compares(isFresh, sign2, 0, CMPMODE::EQ, alignedLanes);
-            Compares(negative, sign3, -1, CMPMODE::EQ, alignedLanes);
+            MulsWords(freshRow, fresh, -1, lanes);
+            EqualWords(isFresh, sign2, 0, alignedLanes);
+            EqualWords(negative, sign3, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Adds(freshRow, freshRow, -1, lanes);
+            AddsWords(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(row), isFresh, F32(freshRow), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            SelectWords(row, isFresh, freshRow, pending0[base], lanes);
             Or(U16(isMiss), U16(isFresh), U16(negative), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
             AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, true, false);
@@ -342,10 +342,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     const int32_t lanes = ScalarMin(q.k - base, WIDE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     AndWord(wideOffset2, slot[base], WORD_1FFF_AT, lanes);
-                    ShiftRight(wideSign2, slot[base], 31, lanes);
+                    SignWords(wideSign2, slot[base], lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(wideOffset2), U32(wideOffset2), 1u, lanes);
-                    Compares(wideNotNegative, wideSign2, 0, CMPMODE::EQ, alignedLanes);
+                    ShiftLeftWords(wideOffset2, wideOffset2, 1u, lanes);
+                    EqualWords(wideNotNegative, wideSign2, 0, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(F16(wideLived), life, U32(wideOffset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
@@ -362,9 +362,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-                ShiftRight(sign, slot[base], 31, lanes);
+                SignWords(sign, slot[base], lanes);
                 PipeBarrier<PIPE_V>();
-                Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                EqualWords(notNegative, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 SetLifetimeMasked(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
@@ -391,27 +391,27 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
             PipeBarrier<PIPE_V>();
-            Adds(lane, miss1[base], -first, lanes);
+            AddsWords(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
             SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-            ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
+            ShiftRightWords(linkIndex, mixed, 6u, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
-            ShiftRight(U32(stride), U32(stride), 6u, lanes);
+            ShiftRightWords(fingerprint, mixed, 10u, lanes);
+            ShiftRightWords(stride, stride, 6u, lanes);
             AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
             AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
             AndWord(stride, stride, WORD_3FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(fingerprint, fingerprint, 8192, lanes);
+            MulsWords(fingerprint, fingerprint, 8192, lanes);
             OrWord(stride, stride, WORD_1_AT, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
-            Muls(stride, stride, 16384, lanes);
+            OrWords(newLink[base], fingerprint, dead[base], lanes);
+            MulsWords(stride, stride, 16384, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
+            OrWords(sequence[base], stride, linkIndex, lanes);
         }
         if (atOnce) {
             SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
@@ -431,9 +431,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                 PipeBarrier<PIPE_V>();
-                ShiftRight(sign, linkPosition[base], 31, lanes);
+                SignWords(sign, linkPosition[base], lanes);
                 PipeBarrier<PIPE_V>();
-                Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                EqualWords(notNegative, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
@@ -450,10 +450,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
-                    ShiftRight(sign4, linkPosition[base], 31, lanes);
+                    SignWords(sign4, linkPosition[base], lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(offset), 2u, lanes);
-                    Compares(notNegative, sign4, 0, CMPMODE::EQ, alignedLanes);
+                    ShiftLeftWords(offset, offset, 2u, lanes);
+                    EqualWords(notNegative, sign4, 0, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
@@ -468,29 +468,29 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset2), U32(dead[base]), 2u, lanes);
+                    ShiftLeftWords(offset2, dead[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(held2, id, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     Mix(mixed2, held2, 32, MIX_P, MIX_Q, high2, lanes);
                     PipeBarrier<PIPE_V>();
                     Mix(stride2, mixed2, 32, STRIDE_P, STRIDE_Q, high3, lanes);
-                    ShiftRight(U32(linkIndex2), U32(mixed2), 6u, lanes);
+                    ShiftRightWords(linkIndex2, mixed2, 6u, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(fingerprint2), U32(mixed2), 10u, lanes);
-                    ShiftRight(U32(stride2), U32(stride2), 6u, lanes);
+                    ShiftRightWords(fingerprint2, mixed2, 10u, lanes);
+                    ShiftRightWords(stride2, stride2, 6u, lanes);
                     AndWord(linkIndex2, linkIndex2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(fingerprint2, fingerprint2, WORD_3FF_AT, lanes);
                     AndWord(stride2, stride2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(fingerprint2, fingerprint2, 8192, lanes);
+                    MulsWords(fingerprint2, fingerprint2, 8192, lanes);
                     OrWord(stride2, stride2, WORD_1_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(newLink[base]), U16(fingerprint2), U16(dead[base]), 2 * lanes);
-                    Muls(stride2, stride2, 16384, lanes);
+                    OrWords(newLink[base], fingerprint2, dead[base], lanes);
+                    MulsWords(stride2, stride2, 16384, lanes);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(sequence[base]), U16(stride2), U16(linkIndex2), 2 * lanes);
+                    OrWords(sequence[base], stride2, linkIndex2, lanes);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use avsg::device::memory::table_words;
 use avsg::device::params::Params;
-use avsg_linker::ascend::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES};
+use avsg_linker::ascend::code_size::{INSTRUCTION_CACHE_BYTES, Part};
 use avsg_linker::ascend::kernels::Kernels;
 use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::Soc;
@@ -28,9 +28,12 @@ struct File {
     /// Bytes of unified buffer, of a kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     unified_buffer_bytes: Option<u32>,
-    /// Estimated bytes of instructions with every function inlined, of a kernel.
+    /// Estimated bytes of instructions, of a kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     code_bytes: Option<u32>,
+    /// Those of the loop over tokens and of the functions that it calls, of a kernel with Stage One.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_code_bytes: Option<u32>,
     /// The most blocks of a launch, for a kernel whose blocks must all run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<u32>,
@@ -43,16 +46,22 @@ impl Report {
             lines: text.lines().count(),
             unified_buffer_bytes: None,
             code_bytes: None,
+            token_code_bytes: None,
             blocks: None,
         };
         let mut files: Vec<File> = kernels.headers.iter().map(header).collect();
-        files.extend(kernels.kernels.iter().map(|kernel| File {
-            file: format!("{}.cpp", kernel.name),
-            lines: kernel.text.lines().count(),
-            unified_buffer_bytes: Some(kernel.ub_bytes),
-            code_bytes: Some(INSTRUCTION_BYTES * kernel.instructions),
-            // All blocks of a kernel that calls SyncAll must run at the same time.
-            blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
+        files.extend(kernels.kernels.iter().map(|kernel| {
+            let code = kernels.code(kernel);
+            let per_token = code.bytes_of(Part::Token);
+            File {
+                file: format!("{}.cpp", kernel.name),
+                lines: kernel.text.lines().count(),
+                unified_buffer_bytes: Some(kernel.ub_bytes),
+                code_bytes: Some(code.bytes()),
+                token_code_bytes: (per_token > 0).then_some(per_token),
+                // All blocks of a kernel that calls SyncAll must run at the same time.
+                blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
+            }
         }));
         let (cores, table_bytes) = (soc.cores, 4 * table_words(p));
         Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
@@ -70,6 +79,7 @@ impl Report {
             "unified buffer, bytes",
             "share of its 184 KiB, %",
             "code, estimated bytes",
+            "of it per token",
             "blocks per launch",
         ]);
         for file in &self.files {
@@ -82,14 +92,13 @@ impl Report {
                 used.map_or_else(Cell::none, Cell::from),
                 used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
                 file.code_bytes.map_or_else(Cell::none, Cell::from),
+                file.token_code_bytes.map_or_else(Cell::none, Cell::from),
                 used.map_or_else(Cell::none, |_| blocks.into()),
             ]);
         }
         page.table(table);
         let cache = INSTRUCTION_CACHE_BYTES / 1024;
-        page.text(format!(
-            "Code is estimated with every function inlined; a core's instruction cache has {cache} KiB."
-        ));
+        page.text(format!("Code is an estimate; a core's instruction cache has {cache} KiB."));
         page
     }
 }

@@ -26,7 +26,7 @@ pub enum Rounding {
 }
 
 /// Calls a macro with the table of the vector unit's instructions: each is the call of the same name, of
-/// AscendC or of `instructions.h`. The destination of an instruction that is `in_place` may be one of its
+/// AscendC or of `avsg_instructions.h`. The destination of an instruction that is `in_place` may be one of its
 /// sources. The first list has those that [`Builder`](super::Builder) has a method for, with the method's
 /// operands: the sources, the scalar and its type, and the view of all tensors.
 macro_rules! instructions {

@@ -74,7 +74,7 @@ __aicore__ inline void Append(
 {
     const Segments fresh{reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
     const GlobalTensor<int32_t> blocks = Global<int32_t>(blockTable);
-    CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
+    CopyElementsIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
     Window w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ);
     w.Add(state, 1);
     w.Add(stableLen, 1);

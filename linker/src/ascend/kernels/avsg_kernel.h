@@ -9,6 +9,10 @@
 #define Compares CompareScalar
 #endif
 
+// Marks a function that its callers call. Other functions are copied to where they are called, and the
+// instruction cache has no room for many copies of the longer ones.
+#define AVSG_NOINLINE static __aicore__ __attribute__((noinline, unused))
+
 using namespace AscendC;
 
 namespace avsg {
@@ -16,6 +20,9 @@ namespace avsg {
 // ---- copies ---------------------------------------------------------------------------------
 
 constexpr uint32_t BLOCK = 32;          // bytes; the unit of addresses and lengths in UB
+constexpr int64_t PRELOADED_FUNCTIONS = 3;   // units of functions that a planning kernel calls
+constexpr int64_t PRELOADED_STAGE_ONE = 5;   // units of Stage One, for which the cache has room beside them
+constexpr int64_t PRELOADED_WHILE_WAITING = 3;   // units behind a wait for all cores
 
 // Returns the first of the n items that are the share of `core`: floor(core * n / cores), without
 // 32-bit overflow.
@@ -64,7 +71,7 @@ template <typename T> __aicore__ inline LocalTensor<T> Local(uint32_t at, uint32
 
 // Copies n >= 0 elements from global memory to UB, and overwrites the rest of the last block.
 template <typename T>
-__aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &from, int32_t n)
+__aicore__ inline void CopyElementsIn(const LocalTensor<T> &to, const GlobalTensor<T> &from, int32_t n)
 {
     const DataCopyExtParams shape{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0};
     DataCopyPad(to, from, shape, DataCopyPadExtParams<T>{false, 0, 0, 0});
@@ -72,9 +79,27 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &f
 
 // Copies n >= 0 elements from UB to global memory, and writes no other byte.
 template <typename T>
-__aicore__ inline void CopyOut(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
+__aicore__ inline void CopyElementsOut(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
 {
     DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0});
+}
+
+// Loads the functions that are called to the instruction cache while the kernel starts. ICachePreLoad loads the
+// code behind it, so this function is the first of them. A unit is 2 KB.
+AVSG_NOINLINE void PreloadFunctions()
+{
+    ICachePreLoad(PRELOADED_FUNCTIONS);
+}
+
+// Copies n >= 0 words, as CopyElementsIn and CopyElementsOut.
+AVSG_NOINLINE void CopyIn(const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n)
+{
+    CopyElementsIn(to, from, n);
+}
+
+AVSG_NOINLINE void CopyOut(const GlobalTensor<int32_t> &to, const LocalTensor<int32_t> &from, int32_t n)
+{
+    CopyElementsOut(to, from, n);
 }
 
 // Sets and waits for a flag: the second unit of `event` waits until the first one has finished its
@@ -141,21 +166,28 @@ struct Window {
     }
 
     // Returns word `word` of a request in an array.
-    __aicore__ inline int32_t Word(int32_t array, int32_t request, int32_t word = 0)
-    {
-        if (request < first || request >= first + count) {
-            first = request;
-            count = ScalarMin(requests - first, size);
-            SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
-            for (int32_t a = 0; a < arrays; a++) {
-                const int32_t words = count * width[a] + (a == CU_Q ? 1 : 0);
-                CopyIn(Local<int32_t>(ub[a], words), from[a][first * width[a]], words);
-            }
-            SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
-        }
-        const LocalTensor<int32_t> all = Local<int32_t>(ub[array], size * width[array] + 1);
-        return all.GetValue((request - first) * width[array] + word);
-    }
+    __aicore__ inline int32_t Word(int32_t array, int32_t request, int32_t word = 0);
 };
+
+AVSG_NOINLINE int32_t WordOf(Window &w, int32_t array, int32_t request, int32_t word)
+{
+    if (request < w.first || request >= w.first + w.count) {
+        w.first = request;
+        w.count = ScalarMin(w.requests - w.first, w.size);
+        SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
+        for (int32_t a = 0; a < w.arrays; a++) {
+            const int32_t words = w.count * w.width[a] + (a == CU_Q ? 1 : 0);
+            CopyIn(Local<int32_t>(w.ub[a], words), w.from[a][w.first * w.width[a]], words);
+        }
+        SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
+    }
+    const LocalTensor<int32_t> all = Local<int32_t>(w.ub[array], w.size * w.width[array] + 1);
+    return all.GetValue((request - w.first) * w.width[array] + word);
+}
+
+__aicore__ inline int32_t Window::Word(int32_t array, int32_t request, int32_t word)
+{
+    return WordOf(*this, array, request, word);
+}
 
 } // namespace avsg

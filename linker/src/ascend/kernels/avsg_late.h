@@ -17,7 +17,13 @@ static_assert(!DEFERS || (LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == STEP_BYTES &&
 // The cores of a step. If it defers refreshes, several of them may plan one request.
 struct StepCores {
     static constexpr bool SHARE = DEFERS;
-    __aicore__ inline void WaitForAll() const { if constexpr (SHARE) { SyncAll<true>(); } }
+    __aicore__ inline void WaitForAll() const
+    {
+        if constexpr (SHARE) {
+            ICachePreLoad(PRELOADED_WHILE_WAITING);
+            SyncAll<true>();
+        }
+    }
 };
 
 // Refreshes the lifetimes of the slots that the last token of each request hit, if the step defers that.
@@ -42,7 +48,7 @@ struct LateRefresh {
             shift++;
         }
         if constexpr (DEFERS && LIFETIME < 0) {
-            CopyIn(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);
+            CopyElementsIn(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);
         }
         if constexpr (DEFERS) {
             LoadNextPart();

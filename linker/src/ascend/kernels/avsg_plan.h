@@ -2,7 +2,7 @@
 // From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 #pragma once
 
-#include "avsg_kernel.h"
+#include "avsg_instructions.h"
 #include "avsg_stage_one.h"
 
 namespace avsg {
@@ -107,6 +107,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
             q.owner = sharer == 0;
             q.deferred = Cores::SHARE ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
+            ICachePreLoad(PRELOADED_STAGE_ONE);
             stage_one::StageOne(gm, q, cores);
             synced = synced || q.shared > 0;
         }

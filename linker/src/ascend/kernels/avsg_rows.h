@@ -90,7 +90,7 @@ __aicore__ inline void CopyRows(const Tiling &t, int32_t n, int32_t half)
     uint32_t at = staging;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t s = 0; s < t.segments; s++) {
-            CopyIn(Local<uint8_t>(at, t.bytes[s]), Bytes(copies.GetValue(i * 4 + s * 2)), t.bytes[s]);
+            CopyElementsIn(Local<uint8_t>(at, t.bytes[s]), Bytes(copies.GetValue(i * 4 + s * 2)), t.bytes[s]);
             at += AlignToBlock(t.bytes[s]);
         }
     }
@@ -98,7 +98,7 @@ __aicore__ inline void CopyRows(const Tiling &t, int32_t n, int32_t half)
     at = staging;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t s = 0; s < t.segments; s++) {
-            CopyOut(Bytes(copies.GetValue(i * 4 + s * 2 + 1)), Local<uint8_t>(at, t.bytes[s]), t.bytes[s]);
+            CopyElementsOut(Bytes(copies.GetValue(i * 4 + s * 2 + 1)), Local<uint8_t>(at, t.bytes[s]), t.bytes[s]);
             at += AlignToBlock(t.bytes[s]);
         }
     }

@@ -39,7 +39,7 @@ __aicore__ inline uint32_t SlotBlocksOf(const Tiling &t, int32_t i)
 // slotBlocks if there are any, and returns the number of runs, which become the items. Runs whose
 // entries have no room are left for the next list. Those of one run have room, because PlanBatch
 // returns no misses otherwise.
-__aicore__ inline int32_t LoadMissRuns(const Tiling &t, Window &w, const MissArrays &gm, Cursor &cursor)
+AVSG_NOINLINE int32_t LoadMissRuns(const Tiling &t, Window &w, const MissArrays &gm, Cursor &cursor)
 {
     int32_t count = 0;
     int32_t at = 0;
@@ -125,7 +125,7 @@ __aicore__ inline void Transfer(
     const Segments kv{reinterpret_cast<uint64_t>(kv0), reinterpret_cast<uint64_t>(kv1)};
     const Segments fresh{reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
     const MissArrays gm{Global<int32_t>(missSlot), Global<int32_t>(missRow), Global<int32_t>(slotBlocks)};
-    CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
+    CopyElementsIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
     Window w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ);
     w.Add(state, 1);
     w.Add(record, RECORD_WORDS);

@@ -2,10 +2,12 @@
 
 use super::{address, expr, lines, scalar_type};
 use crate::ascend::aiv::{Buffer, Call, CountRead, Function, Node, Operation, Param, ParamType};
+use crate::ascend::code_size::CALLED;
 use crate::ascend::sync::ordered;
 
-/// Returns the definition of a function with the synchronisation inside of it.
-pub fn definition(function: &'static Function, count: CountRead) -> String {
+/// Returns the definition of a function with the synchronisation inside of it. A function that several
+/// statements of a kernel call is not copied to each of them.
+pub fn definition(function: &'static Function, count: CountRead, several: bool) -> String {
     let nodes = ordered(function, count);
     let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
     let value = calls().find_map(|call| match &call.operation {
@@ -13,7 +15,8 @@ pub fn definition(function: &'static Function, count: CountRead) -> String {
         _ => None,
     });
     let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
-    let mut head = format!("__aicore__ inline {result} {}(", function.name);
+    let qualifiers = if several { CALLED } else { "__aicore__ inline" };
+    let mut head = format!("{qualifiers} {result} {}(", function.name);
     for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
         let param = match ty {
             ParamType::Ub(element) => format!("const LocalTensor<{element}> &{name}"),

@@ -194,9 +194,8 @@ fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>,
     });
 }
 
-/// Does what [`search::find`] does for `n` ids. A pass derives the positions of its links from those of
-/// the pass before, and consists of two sweeps with so few vectors that a vector core takes a whole
-/// column at once.
+/// Does what [`search::find`] does for `n` ids, and divides each pass into two sweeps with so few vectors
+/// that a vector core takes a whole column at once.
 #[inline(always)]
 fn find_by_passes<M: Machine>(
     m: M,
@@ -205,19 +204,10 @@ fn find_by_passes<M: Machine>(
     work: &mut Work<'_, M, Batched>,
     n: M::Scalar,
 ) {
-    let (extra, links) = (&mut work.extra, hash::links(p));
-    let bits = links.position_bits;
-    // The position behind the last one.
-    sweep!(m, n, |t| {
-        let behind = m.scalar(links.retries as i32 + 1);
-        let sequence = m.load(t, &extra.share_sequence);
-        m.store(t, &mut extra.position, search::position(m, bits, sequence, behind));
-    });
-    search::passes(m, &links, &mut work.slot, n, |slot, _| {
+    let extra = &mut work.extra;
+    search::passes(m, &hash::links(p), &mut work.slot, n, |slot, r| {
         sweep!(m, n, |t| {
-            let step = m.name_vector("step", m.shr(m.load(t, &extra.share_sequence), bits));
-            let at = m.low_bits(m.load(t, &extra.position) - step, bits);
-            m.store(t, &mut extra.position, at);
+            let at = hash::nth_in_sequence(m, p, m.load(t, &extra.share_sequence), r);
             m.store(t, &mut extra.candidate, search::named_slot(m, p.slot_bits(), &state.link, at));
         });
         sweep!(m, n, |t| {

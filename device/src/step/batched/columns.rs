@@ -21,7 +21,7 @@ impl Batched {
 pub const PADDING: i32 = -2;
 
 /// The number of columns in [`Extra`].
-pub const COLUMNS: usize = 6;
+pub const COLUMNS: usize = 5;
 
 /// The working columns that only [`Batched`] uses.
 pub struct Extra<'a, M: Machine> {
@@ -31,9 +31,7 @@ pub struct Extra<'a, M: Machine> {
     pub sought: M::Column<'a>,
     /// The hashes of these ids.
     pub hash: M::Column<'a>,
-    /// The positions of the links of a pass.
-    pub position: M::Column<'a>,
-    /// The slots that these links name.
+    /// The slots that the links of a pass name.
     pub candidate: M::Column<'a>,
     /// The probe sequences of the misses that search for a link a second time.
     pub second_sequence: M::Column<'a>,
@@ -47,7 +45,6 @@ impl<'a, M: Machine> Extra<'a, M> {
             share_sequence: c.column("share_sequence", p.k, sequences(p)),
             sought: c.column("sought", p.k, PADDING..=i32::MAX),
             hash: c.column("hash", p.k, i32::MIN..=i32::MAX),
-            position: c.column("link_of_pass", p.k, 0..=p.links() as i32 - 1),
             candidate: c.column("candidate", p.k, 0..=p.slots as i32 - 1),
             second_sequence: c.column("second_sequence", p.k, sequences(p)),
         }

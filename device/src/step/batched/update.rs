@@ -12,7 +12,7 @@
 //! So each column of scattered words has a sweep of its own, and the sweeps stand in this order.
 
 use super::columns::Batched;
-use crate::machine::control::{sweep, when};
+use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine};
 use crate::step::refresh::refresh_listed;
@@ -44,8 +44,8 @@ pub fn update<M: Machine>(
         m.scatter(t, &mut state.id, slot, x, !m.is_negative(slot), Indices::Distinct);
     });
     m.phase(Phase::UpdateState, "a link for every miss, and the slots of the misses");
-    let (links, table) = (hash::links(p), [&state.link, &state.id]);
-    let n = m.len(&work.dead);
+    let (links, n) = (hash::links(p), m.len(&work.dead));
+    let table = [&state.link, &state.id];
     m.find_free(&links, &mut work.link_position, &work.sequence, n, table);
     sweep!(m, m.len(&work.miss), |t| {
         let (x, slot) = (m.item(t, &work.miss, 0), m.item(t, &work.dead, 0));
@@ -60,13 +60,18 @@ pub fn update<M: Machine>(
     refresh_new(m, p, state, work, request, token);
     let at = request.slot.at + request.slot.stride * token;
     m.publish(&mut request.slot.words, at, &work.slot, request.k);
-    write_links(m, p, state, work);
-    let (found, second) = (&work.link_position, &mut work.extra.second_sequence);
-    collect_overwritten(m, p, state, &mut work.dead, found, [&mut work.new_link, second]);
-    m.phase(Phase::UpdateState, "another link for these misses");
-    let (table, n) = ([&state.link, &state.id], m.len(&work.dead));
-    m.find_free(&links, &mut work.link_position, &work.extra.second_sequence, n, table);
-    write_links(m, p, state, work);
+    repeat!(m, 2, m.scalar(2), |round| {
+        write_links(m, p, state, work);
+        // Nothing follows the second search.
+        when!(m, m.ne(round, m.scalar(1)), || {
+            let (found, second) = (&work.link_position, &mut work.extra.second_sequence);
+            collect_overwritten(m, p, state, &mut work.dead, found, [&mut work.new_link, second]);
+            m.phase(Phase::UpdateState, "another link for these misses");
+            let (table, n) = ([&state.link, &state.id], m.len(&work.dead));
+            let second = &work.extra.second_sequence;
+            m.find_free(&links, &mut work.link_position, second, n, table);
+        });
+    });
 }
 
 /// Sets the lifetimes of the new slots. A new slot whose refresh is deferred keeps the lifetime of the

@@ -44,9 +44,10 @@ pub struct Routine {
     pub bytes: [u32; 3],
 }
 
-/// Where the function of Stage One and its loop over tokens begin.
+/// Where the function of Stage One begins, and the last statements of which one is the head of its loop
+/// over tokens. A loop of at most one token is a branch.
 const STAGE_ONE: &str = "StageOne";
-const TOKENS: &str = "for (int32_t token = 0;";
+const TOKENS: [&str; 2] = ["for (int32_t token = 0;", "if (q.tokens > 0) {"];
 
 /// Returns where the functions that the kernel `entry` uses lie.
 pub(super) fn place(functions: &[Function<'_>], entry: &str) -> Code {
@@ -97,7 +98,9 @@ impl Placer<'_, '_> {
         if *name != STAGE_ONE {
             return part;
         }
-        let head = statements.iter().find(|s| s.text.trim_start().starts_with(TOKENS));
+        let is_head =
+            |s: &&Statement<'_>| TOKENS.iter().any(|head| s.text.trim_start().starts_with(head));
+        let head = statements.iter().rev().find(is_head);
         let indent = |s: &Statement<'_>| s.text.len() - s.text.trim_start().len();
         let loops = head.is_some_and(|head| {
             let after = statements.iter().filter(|s| s.lines.start > head.lines.start);

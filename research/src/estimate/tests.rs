@@ -167,6 +167,27 @@ fn the_counted_hits_are_near_the_hit_rate_of_the_option() {
     }
 }
 
+#[test]
+fn lines_that_are_fetched_and_calls_take_time() {
+    if left_out() || !has_cpp_compiler() {
+        return;
+    }
+    let report = json(SMALL);
+    let [ours, copied, paper] =
+        ["AVSG", "AVSG, every function copied", "paper"].map(|k| row(&report, "code", "kernel", k));
+    for code in [ours, copied, paper] {
+        let us = ["/free_us", "/us/0", "/us/1", "/us/2"].map(|path| number(code, path));
+        assert!(us.is_sorted() && us[0] < us[3] && number(code, "/bytes") > 1024.0, "{code}");
+    }
+    // Without its calls a kernel has more lines to fetch.
+    for path in ["/bytes", "/token_bytes", "/lines"] {
+        assert!(number(ours, path) < number(copied, path), "{path}");
+    }
+    assert!(number(ours, "/calls") > 0.0 && number(copied, "/calls") == 0.0, "{ours} {copied}");
+    // Copies change neither the instructions nor their order.
+    assert_eq!(number(ours, "/free_us"), number(copied, "/free_us"));
+}
+
 /// The expected values are recorded results of the model, not targets. A change of the kernel or of the
 /// model may require new ones.
 #[test]

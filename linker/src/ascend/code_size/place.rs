@@ -44,10 +44,9 @@ pub struct Routine {
     pub bytes: [u32; 3],
 }
 
-/// Where the function of Stage One begins, and the last statements of which one is the head of its loop
-/// over tokens. A loop of at most one token is a branch.
+/// The function of Stage One, and the heads of its loop over tokens and of a branch for its only token.
 const STAGE_ONE: &str = "StageOne";
-const TOKENS: [&str; 2] = ["for (int32_t token = 0;", "if (q.tokens > 0) {"];
+const TOKENS: [&str; 2] = ["for (int32_t token = 0;", "if (q.tokens > 0)"];
 
 /// Returns where the functions that the kernel `entry` uses lie.
 pub(super) fn place(functions: &[Function<'_>], entry: &str) -> Code {
@@ -98,17 +97,17 @@ impl Placer<'_, '_> {
         if *name != STAGE_ONE {
             return part;
         }
-        let is_head =
-            |s: &&Statement<'_>| TOKENS.iter().any(|head| s.text.trim_start().starts_with(head));
-        let head = statements.iter().rev().find(is_head);
         let indent = |s: &Statement<'_>| s.text.len() - s.text.trim_start().len();
-        let loops = head.is_some_and(|head| {
-            let after = statements.iter().filter(|s| s.lines.start > head.lines.start);
-            let end = after.clone().find(|s| indent(s) <= indent(head));
-            statement.lines.start >= head.lines.start
-                && end.is_none_or(|end| statement.lines.start < end.lines.start)
-        });
-        if loops { Part::Token } else { Part::Request }
+        let contains = |head: &Statement<'_>| {
+            let mut behind = statements.iter().filter(|s| s.lines.start > head.lines.start);
+            let end = behind.find(|s| indent(s) <= indent(head)).map(|s| s.lines.start);
+            let at = statement.lines.start;
+            at >= head.lines.start && end.is_none_or(|end| at < end)
+        };
+        let begins =
+            |s: &&Statement<'_>| TOKENS.iter().any(|head| s.text.trim_start().starts_with(head));
+        let per_token = statements.iter().filter(begins).any(contains);
+        if per_token { Part::Token } else { Part::Request }
     }
 
     /// Counts the uses of a function and of those below it. A function that is called uses them once.

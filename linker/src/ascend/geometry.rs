@@ -212,9 +212,9 @@ fn read_tiling(abi: Abi) -> String {
             "// Returns the launch scalars from their words.\n\
              __aicore__ inline Tiling TilingOf(const AscendC::LocalTensor<int32_t> &words)",
             "// AVSG's host library launches the kernels: AVSG_TILING defines t, the scalars of a launch, which are\n\
-             // read through UB at an address.\n\
+             // read through UB at an address from AVSG_START_TILING on.\n\
              #define AVSG_UPDATED(...)\n\
-             constexpr bool COPIES_TILING = true;\n\
+             #define AVSG_START_TILING(at) avsg::StartLaunchWords(tiling, at)\n\
              #define AVSG_TILING(t, at) const avsg::Tiling t = avsg::TilingOf(avsg::LaunchWords(at))\n",
         ),
         Abi::Operator => (
@@ -224,7 +224,7 @@ fn read_tiling(abi: Abi) -> String {
             "// An operator package launches the kernels, and passes each array that is updated in place once more,\n\
              // as an output behind the others. AVSG_TILING defines t, the scalars of a launch.\n\
              #define AVSG_UPDATED(...) __VA_ARGS__,\n\
-             constexpr bool COPIES_TILING = false;\n\
+             #define AVSG_START_TILING(at)\n\
              #define AVSG_TILING(t, at) GET_TILING_DATA(data, tiling); const avsg::Tiling t = avsg::TilingOf(data)\n",
         ),
     };

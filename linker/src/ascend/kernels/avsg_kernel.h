@@ -111,14 +111,12 @@ template <HardEvent event, typename Id> __aicore__ inline void SetWaitFlag(Id id
 }
 
 // Starts the copy of a launch's scalars to UB at `at`, because scalar reads of global memory would go
-// through the data cache. The operator compiler reads the scalars of an operator package itself.
+// through the data cache.
 __aicore__ inline void StartLaunchWords(GM_ADDR from, uint32_t at)
 {
-    if constexpr (COPIES_TILING) {
-        const int32_t n = sizeof(Tiling) / 4;
-        CopyIn(Local<int32_t>(at, n), Global<int32_t>(from), n);
-        SetFlag<HardEvent::MTE2_S>(EVENT_ID0);
-    }
+    const int32_t n = sizeof(Tiling) / 4;
+    CopyIn(Local<int32_t>(at, n), Global<int32_t>(from), n);
+    SetFlag<HardEvent::MTE2_S>(EVENT_ID0);
 }
 
 // Returns the words of which StartLaunchWords has started the copy.

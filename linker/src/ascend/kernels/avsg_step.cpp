@@ -17,7 +17,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     // Vector cores only, scheduled as SyncAll requires.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     InitSocState();
-    avsg::StartLaunchWords(tiling, avsg::TILING_AT);
+    AVSG_START_TILING(avsg::TILING_AT);
     avsg::PreloadFunctions();
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);

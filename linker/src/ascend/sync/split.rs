@@ -1,6 +1,6 @@
-//! Flags whose event is set before the statement that needs the flag.
+//! Flags to the scalar unit whose event is set before the statement that needs the flag.
 //!
-//! A flag that is set and waited for at once makes its second unit wait for all that the first unit got
+//! A flag that is set and waited for at once makes the scalar unit wait for all that the first unit got
 //! before, also for work that it does not need. Where other work of the first unit stands between, the
 //! event is set behind the last access that needs the flag.
 
@@ -34,9 +34,16 @@ pub fn flags(nodes: &[Node], steps: &mut [Step], ordered: &impl Fn(&mut [Step]) 
     let mut done: Vec<Split> = Vec::new();
     for (wait, earlier) in earlier.iter().enumerate() {
         for i in 0..step::syncs(steps)[wait].len() {
-            let Sync::Flag(from, to) = step::syncs(steps)[wait][i] else { continue };
+            // Any other unit that waits longer than it must delays only itself.
+            let Sync::Flag(from, to @ Pipe::S) = step::syncs(steps)[wait][i] else { continue };
             let (mut best, mut beside) = (None, 0);
             for Earlier { place: set, busy } in earlier {
+                // Only work of the first unit behind the event makes a difference.
+                let work = busy.iter().filter(|unit| **unit == from).count();
+                if work == beside {
+                    continue;
+                }
+                beside = work;
                 let taken = |event: &u8| {
                     let overlaps = |s: &Split| s.set <= wait && *set <= s.wait;
                     done.iter().any(|s| s.flag == [from, to] && s.event == *event && overlaps(s))
@@ -50,11 +57,7 @@ pub fn flags(nodes: &[Node], steps: &mut [Step], ordered: &impl Fn(&mut [Step]) 
                 if !enough {
                     break;
                 }
-                let work = busy.iter().filter(|unit| **unit == from).count();
-                if work > beside {
-                    beside = work;
-                    best = Some(Split { flag: [from, to], event, set: *set, wait });
-                }
+                best = Some(Split { flag: [from, to], event, set: *set, wait });
             }
             if let Some(split) = best {
                 put(steps, wait, i, Sync::Wait(from, to, split.event));

@@ -2,7 +2,7 @@ use super::overlap::Apart;
 use super::{synchronise, synchronise_early};
 use crate::ascend::aiv::{
     Call, Copy, CountRead, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Sync, Tensor,
-    Vector, VectorOp, syncs,
+    Type, Vector, VectorOp, syncs,
 };
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
@@ -94,52 +94,22 @@ fn order(sync: Sync) -> Node {
     Node::Call(Call { operation: Operation::Order, sync: vec![sync] })
 }
 
-#[test]
-fn an_event_is_set_before_work_that_the_flag_does_not_need() {
-    let [set, wait] = [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::V, 1));
-    let nodes = vec![fetch("a"), fetch("b"), add("c", "a")];
-    assert_eq!(placed_early(nodes.clone()), [vec![], vec![set], vec![wait]]);
-    // Without the second copy there is nothing to wait less for.
-    assert_eq!(placed_early(vec![fetch("a"), add("c", "a")]), [vec![], vec![IN]]);
-    // The flag also serves the last statement, so its event stands behind both copies.
-    let both = [nodes, vec![add("d", "b")]].concat();
-    assert_eq!(placed_early(both), [vec![], vec![], vec![IN], vec![]]);
+fn read(from: &str) -> Node {
+    let (name, from) = (from.to_uppercase(), Tensor::named(from));
+    Node::Call(Call::from(Operation::Read { name, ty: Type::I32, from, at: Expr::Number(0) }))
 }
 
-/// Two flags between the same units have different events while both are set.
 #[test]
-fn flags_that_overlap_have_events_of_their_own() {
-    let half = |n| [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::V, n));
-    let ([set, wait], [later, last]) = (half(1), half(2));
-    let branch = |to: &str, from: &str| when(vec![add(to, from)]);
-    let nodes =
-        vec![fetch("a"), fetch("b"), fetch("x"), add("c", "a"), fetch("y"), branch("d", "b")];
-    // The copy of y stands behind the first flag, which serves b as well.
-    let want = [vec![], vec![], vec![set], vec![wait], vec![], vec![]];
-    assert_eq!(placed_early(nodes), want);
-    let nodes = vec![
-        fetch("a"),
-        order(set),
-        fetch("b"),
-        order(later),
-        fetch("x"),
-        order(wait),
-        add("c", "a"),
-        order(last),
-        add("d", "b"),
-    ];
-    let want: Vec<Vec<Sync>> = vec![
-        vec![],
-        vec![set],
-        vec![],
-        vec![later],
-        vec![],
-        vec![wait],
-        vec![],
-        vec![last],
-        vec![],
-    ];
-    assert_eq!(placed_early(nodes), want);
+fn an_event_is_set_before_work_that_the_flag_does_not_need() {
+    let [set, wait] = [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, 1));
+    let nodes = vec![fetch("a"), fetch("b"), read("a")];
+    assert_eq!(placed_early(nodes.clone()), [vec![], vec![set], vec![wait]]);
+    let flag = Sync::Flag(Pipe::Mte2, Pipe::S);
+    // Without the second copy there is nothing to wait less for.
+    assert_eq!(placed_early(vec![fetch("a"), read("a")]), [vec![], vec![flag]]);
+    // The flag also serves the last statement, so its event stands behind both copies.
+    let both = [nodes, vec![read("b")]].concat();
+    assert_eq!(placed_early(both), [vec![], vec![], vec![flag], vec![]]);
 }
 
 #[test]

@@ -119,7 +119,8 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 /// prepare Probe for as many lanes as its passes have; every run collects the overwritten links
 /// between its two searches for links, with flags of its own; the scatter behind the second one waits
 /// for the vector unit; the sweeps over the losers of a link run only if the sweep before them did; no run
-/// has so many of them that the vector unit searches for them; a token ends with waits for all units, which
+/// has so many of them that the vector unit searches for them; the scatter before a search waits for the
+/// vector unit; a token ends with waits for all units, which
 /// cover the memory that the next token's ids and hashes replace; and packed indices lie behind the words
 /// that are copied out.
 const UNNEEDED: [&str; 17] = [
@@ -139,7 +140,7 @@ const UNNEEDED: [&str; 17] = [
     "S_V>(EVENT_ID0); before for (int32_t base = 0; base < sought2; base += WIDE",
     "V_MTE3>(EVENT_ID0); before CopyOut(gm.missPos[missesAt]",
     "PIPE_V>(); before BeginFindFree(secondSequence",
-    "V_S>(EVENT_ID0); before FindFewFree(linkPosition, secondSequence",
+    "V_S>(EVENT_ID0); before FindFewFree(linkPosition, ",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

@@ -23,56 +23,36 @@
 //! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
 //! act on lifetimes that were refreshed before.
 
+mod columns;
+mod update;
+
+pub use columns::{Batched, Extra};
+
+use columns::PADDING;
+
 use super::refresh::{refresh, refresh_listed};
-use super::request::{INVALID_ID, Request};
-use super::schedule::{Schedule, Work, sequences};
+use super::request::Request;
+use super::schedule::{Schedule, Work};
 use crate::machine::control::{sweep, when, when_else};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::machine::{Machine, search};
 use crate::table::hash;
-use crate::table::params::{ID_LIMIT, Lifetime, Params, Table};
+use crate::table::params::{ID_LIMIT, Lifetime, Params};
 use crate::table::state::{State, header};
 
 /// The largest number of hits up to b that may be refreshed early while the others are deferred.
 /// Real traces have a handful.
 pub const MAX_EARLY_HITS: i32 = 64;
 
-/// The schedule that examines all links of an id at once and defers refreshes.
-#[derive(Clone, Copy, Debug)]
-pub struct Batched;
-
-/// The working columns that only [`Batched`] uses.
-pub struct Extra<'a, M: Machine> {
-    /// The probe sequences of the ids in this core's share of a token.
-    pub share_sequence: M::Column<'a>,
-    /// The ids in this core's share of a token, 0 for padding.
-    pub share_id: M::Column<'a>,
-    /// The hashes of these ids.
-    pub hash: M::Column<'a>,
-    /// The slots that the links of a pass name.
-    pub candidate: M::Column<'a>,
-}
-
-impl Batched {
-    /// Returns whether this schedule serves a table: `wide`, with probe sequences that fit a word.
-    pub fn serves(p: &Params) -> bool {
-        p.table == Table::Wide && hash::sequence_fits(p)
-    }
-}
-
 impl Schedule for Batched {
     type Extra<'a, M: Machine> = Extra<'a, M>;
-    const EXTRA_COLUMNS: usize = 4;
+    const EXTRA_COLUMNS: usize = columns::COLUMNS;
+    const SCATTERS_POSITIONS: bool = false;
 
     #[inline(always)]
     fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Extra<'a, M> {
-        Extra {
-            share_sequence: c.column("share_sequence", p.k, sequences(p)),
-            share_id: c.column("share_id", p.k, 0..=i32::MAX),
-            hash: c.column("hash", p.k, i32::MIN..=i32::MAX),
-            candidate: c.column("candidate", p.k, 0..=p.slots as i32 - 1),
-        }
+        Extra::declare(p, c)
     }
 
     #[inline(always)]
@@ -93,7 +73,9 @@ impl Schedule for Batched {
         let n = m.name_scalar("sought", m.min(n, request.k));
         // The owner's share is the first one, so the owner fetches all ids.
         let from = request.ids.at + request.ids.stride * token + skipped;
-        m.fetch(&mut work.ids, &request.ids.words, from, request.k - skipped);
+        let fetched = request.k - skipped;
+        m.fetch(&mut work.ids, &request.ids.words, from, fetched);
+        mark_invalid(m, work, request.limit, fetched);
         prepare_search(m, p, work, n);
         when_else!(
             m,
@@ -101,7 +83,7 @@ impl Schedule for Batched {
             work,
             |work| {
                 m.phase(Phase::Probe, "all links of an id at once");
-                let queries = [&work.extra.share_sequence, &work.extra.share_id];
+                let queries = [&work.extra.share_sequence, &work.extra.sought];
                 m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
             },
             |work| {
@@ -109,7 +91,6 @@ impl Schedule for Batched {
                 find_by_passes(m, p, state, work, n);
             }
         );
-        mark_invalid(m, work, request.limit, n);
         when!(m, shared, || {
             m.phase(Phase::Probe, "exchange of the cores' shares");
             let row = &mut request.slot;
@@ -147,46 +128,15 @@ impl Schedule for Batched {
     }
 
     #[inline(always)]
-    fn set_new<M: Machine>(
-        m: M,
-        p: &Params,
-        tile: M::Tile,
-        state: &mut State<'_, M>,
-        slot: M::V,
-        all: M::Mask,
-    ) {
-        // A new slot whose refresh is deferred keeps the lifetime of the victim until then. Under a
-        // constant rule no other value is needed.
-        if let Lifetime::Frequency(f) = &p.lifetime {
-            m.set_life(tile, &mut state.life, slot, f.new, all);
-        }
-    }
-
-    #[inline(always)]
-    fn refresh_new<M: Machine>(
+    fn update<M: Machine>(
         m: M,
         p: &Params,
         state: &mut State<'_, M>,
         work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
+        request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
-        // Under a constant rule, a new slot has the lifetime of one that was hit.
-        if let Lifetime::Constant(_) = p.lifetime {
-            when!(m, m.ne(token + 1, request.deferred), || refresh_listed(m, p, state, work));
-        }
-    }
-
-    #[inline(always)]
-    fn find_links<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-    ) {
-        let n = m.len(&work.dead);
-        let table = [&state.link, &state.id];
-        m.find_free(&hash::links(p), &mut work.link_position, &work.sequence, n, table);
+        update::update(m, p, state, work, request, token);
     }
 }
 
@@ -213,29 +163,39 @@ fn collect_early_hits<M: Machine>(
     });
 }
 
-/// Fills the columns of the first `n` ids of `work.ids` that a search reads. Each sweep needs so few
-/// vectors that a vector core takes a whole column at once.
+/// Fills `sought` with the first `n` ids of `work.ids`, and with words that no slot holds in place of ids
+/// that are not valid: [`PADDING`], and [`ID_LIMIT`] for an id at or above `limit`.
 #[inline(always)]
-fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
     sweep!(m, n, |t| {
         let id = m.load(t, &work.ids);
-        let x = m.select(m.is_negative(id), m.splat(0), id);
-        m.store(t, &mut work.extra.share_id, x);
+        m.store(t, &mut work.extra.sought, m.select(m.is_negative(id), m.splat(PADDING), id));
     });
+    sweep!(m, n, |t| {
+        let x = m.load(t, &work.extra.sought);
+        let below = m.is_negative(m.name_vector("sign", x - limit));
+        m.store(t, &mut work.extra.sought, m.select(below, x, m.splat(ID_LIMIT)));
+    });
+}
+
+/// Fills the columns of the first `n` ids that a search reads. Each sweep needs so few vectors that a
+/// vector core takes a whole column at once.
+#[inline(always)]
+fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     // The hash of an id, and the hash of that hash.
     sweep!(m, n, |t| {
-        let x = m.load(t, &work.extra.share_id);
+        let x = m.load(t, &work.extra.sought);
         m.store(t, &mut work.extra.hash, hash::mixed(m, p, x));
     });
     sweep!(m, n, |t| {
         let mixed = m.load(t, &work.extra.hash);
-        let x = m.load(t, &work.extra.share_id);
+        let x = m.load(t, &work.extra.sought);
         m.store(t, &mut work.extra.share_sequence, hash::sequence(m, p, x, mixed));
     });
 }
 
-/// Does what [`search::find`] does, and divides each pass into two sweeps with so few vectors that a
-/// vector core takes a whole column at once.
+/// Does what [`search::find`] does for `n` ids, and divides each pass into two sweeps with so few vectors
+/// that a vector core takes a whole column at once.
 #[inline(always)]
 fn find_by_passes<M: Machine>(
     m: M,
@@ -251,7 +211,7 @@ fn find_by_passes<M: Machine>(
             m.store(t, &mut extra.candidate, search::named_slot(m, p.slot_bits(), &state.link, at));
         });
         sweep!(m, n, |t| {
-            let (candidate, id) = (m.load(t, &extra.candidate), m.load(t, &extra.share_id));
+            let (candidate, id) = (m.load(t, &extra.candidate), m.load(t, &extra.sought));
             let hit = search::holds(m, &state.id, candidate, id);
             let later = m.load(t, slot);
             m.store(t, slot, m.select(hit, candidate, later));
@@ -259,36 +219,18 @@ fn find_by_passes<M: Machine>(
     });
 }
 
-/// Sets the slots of those of `n` ids that are not valid to [`INVALID_ID`], whatever a search has
-/// found for the word that stands for them.
-#[inline(always)]
-fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
-    sweep!(m, n, |t| {
-        // The difference cannot overflow, because padding is 0 here.
-        let sign = m.name_vector("sign", m.load(t, &work.extra.share_id) - limit);
-        let slot = m.load(t, &work.slot);
-        let slot = m.select(m.is_negative(sign), slot, m.splat(INVALID_ID));
-        m.store(t, &mut work.slot, slot);
-    });
-    sweep!(m, n, |t| {
-        let padding = m.is_negative(m.load(t, &work.ids));
-        let slot = m.load(t, &work.slot);
-        m.store(t, &mut work.slot, m.select(padding, m.splat(INVALID_ID), slot));
-    });
-}
-
-/// Classifies the first `n` ids of a token by their slots. An id with slot -1 is appended to
-/// `work.pending` with its lane, one with slot [`INVALID_ID`] to `work.invalid`. Both have slot -1
-/// afterwards.
+/// Classifies the first `n` ids of a token: one without a slot is appended to `work.pending` with its
+/// lane, and one that is not valid to `work.invalid`.
 #[inline(always)]
 fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     sweep!(m, n, |t| {
-        let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
+        let x = m.load(t, &work.extra.sought);
+        let invalid = m.name_mask("isInvalid", m.eq_to(x, PADDING) | m.eq_to(x, ID_LIMIT));
+        let missing = m.eq_to(m.load(t, &work.slot), -1);
         // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
-        let x = m.low_bits(id, ID_LIMIT.ilog2());
-        m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
-        m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
-        m.store(t, &mut work.slot, m.select(m.is_negative(slot + 1), m.splat(-1), slot));
+        let id = m.low_bits(x, ID_LIMIT.ilog2());
+        m.append(t, &mut work.pending, missing & !invalid, [id, m.iota(t)]);
+        m.append(t, &mut work.invalid, invalid, [x]);
     });
 }
 

@@ -3,6 +3,7 @@
 use crate::machine::Machine;
 use crate::machine::declare::Arguments;
 use crate::table::params::{ID_LIMIT, Params};
+use crate::table::state::EMPTY;
 
 /// The words of the record of a request: one 64-byte line, so that two cores never write to one
 /// line.
@@ -28,9 +29,6 @@ pub mod status {
     /// The host refuses such tables; only kernels that were built with another limit set this bit.
     pub const TOO_MANY_SLOT_BLOCKS: i32 = 4;
 }
-
-/// The slot of an id that is not valid, while vector cores probe its token. Afterwards it is -1.
-pub const INVALID_ID: i32 = -2;
 
 /// Rows in global memory: the first begins at word `at`, and each `stride` words after the one
 /// before it.
@@ -152,7 +150,7 @@ impl<'a, M: Machine> Request<'a, M> {
                 len: at(a, "blocks_len", "The number of entries of the block table."),
             },
             slot: Rows {
-                words: a.output("gm_slot", INVALID_ID..=p.slots as i32 - 1),
+                words: a.output("gm_slot", EMPTY..=p.slots as i32 - 1),
                 at: at(a, "slot_at", "The first word of the slots."),
                 stride: at(
                     a,

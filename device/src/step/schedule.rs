@@ -4,7 +4,7 @@
 //! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
-use super::request::{INVALID_ID, Request};
+use super::request::Request;
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
 use crate::table::hash::{max_sequence, sequence_fits};
@@ -66,18 +66,19 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
         let id_and_lane = || [("x", IDS), ("lane", lanes(p))];
         let slot = p.slots as i32 - 1;
         let row = ("row", -ID_LIMIT..=i32::MAX);
-        // These columns are scattered by lane or by entry, so their lengths are powers of two.
+        // A column that is scattered, by lane or by entry, has a power of two as its length.
         let scattered = k.next_power_of_two();
+        let positions = if S::SCATTERS_POSITIONS { scattered } else { k };
         Self {
             ids: c.column("ids", k, i32::MIN..=i32::MAX),
-            slot: c.column("slot", scattered, INVALID_ID..=slot),
+            slot: c.column("slot", scattered, EMPTY..=slot),
             pending: c.list("pending", k, id_and_lane()),
             next: c.list("next", k, id_and_lane()),
             miss: c.list("miss", k, [("x", IDS), ("position", 0..=step as i32 - 1), row]),
             dead: c.list("dead", k, [("victim", 0..=slot)]),
             sequence: c.column("sequence", k, sequences(p)),
             new_link: c.column("new_link", k, 0..=INVALID - 1),
-            link_position: c.column("link_position", scattered, -1..=p.links() as i32 - 1),
+            link_position: c.column("link_position", positions, -1..=p.links() as i32 - 1),
             invalid: c.list("invalid", k, [("id", i32::MIN..=i32::MAX)]),
             out_of_range: c.list("out_of_range", step, []),
             out_of_pool: c.list("out_of_pool", step, []),
@@ -92,6 +93,8 @@ pub trait Schedule: Sized {
     type Extra<'a, M: Machine>;
     /// The number of these columns, including each column of a list.
     const EXTRA_COLUMNS: usize;
+    /// Whether the positions of links are scattered.
+    const SCATTERS_POSITIONS: bool;
 
     /// Declares these columns.
     fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Extra<'a, M>;
@@ -118,28 +121,14 @@ pub trait Schedule: Sized {
         token: M::Scalar,
     );
 
-    /// Sets the lifetimes of the new slots of a tile, or leaves that to [`Self::refresh_new`].
-    fn set_new<M: Machine>(
-        m: M,
-        p: &Params,
-        tile: M::Tile,
-        state: &mut State<'_, M>,
-        slot: M::V,
-        all: M::Mask,
-    );
-
-    /// Sets the lifetimes of the new slots of a token that [`Self::set_new`] did not set.
-    fn refresh_new<M: Machine>(
+    /// Gives the slots of `work.dead` to `work.miss`, publishes the slots of the token, and enters the
+    /// new links. See [`super::update_state`].
+    fn update<M: Machine>(
         m: M,
         p: &Params,
         state: &mut State<'_, M>,
         work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
+        request: &mut Request<'_, M>,
         token: M::Scalar,
     );
-
-    /// Finds the first reusable link of each probe sequence in `work.sequence`, for as many as
-    /// `work.dead` has entries, and writes its position to `work.link_position`, or -1 if there is
-    /// none.
-    fn find_links<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M, Self>);
 }

@@ -5,7 +5,6 @@ use super::locate::locate;
 use super::prepare::{decay, invalidate, reset};
 use super::request::{Request, record, status};
 use super::schedule::{Schedule, Work};
-use super::update_state::update_state;
 use crate::machine::Machine;
 use crate::machine::control::repeat;
 use crate::table::params::{MAX_TOKENS, Params};
@@ -27,7 +26,7 @@ pub fn stage_one<M: Machine, S: Schedule>(
         S::refresh(m, p, state, work, request, token);
         collect_dead(m, p, state, work);
         m.publish_list(&mut request.misses.slot, misses_at, &work.dead, 0);
-        update_state(m, p, state, work, request, token);
+        S::update(m, p, state, work, request, token);
     });
     write_status(m, work, request);
 }

@@ -1,11 +1,12 @@
 //! UpdateState: a slot and a link for every miss (Alg. 2).
 //!
-//! 1. `fill_victims` writes the ids of the misses into the victims (Alg. 2, line 7), and their
-//!    lifetimes: for `wide` those of new slots, for `paper` that of a dead slot, so that links to
-//!    it can be replaced.
-//! 2. [`Schedule::find_links`] finds, for each miss, the first of its R + 1 links that is reusable
-//!    (Alg. 2, lines 1 to 6, and Eq. 4): never used, or left by an earlier occupant of its slot,
-//!    which its fingerprint shows, or (`paper`) a link to a dead slot.
+//! Each schedule has its own order of these steps ([`Schedule::update`]).
+//!
+//! 1. The ids of the misses enter the victims (Alg. 2, line 7), with lifetimes: for `wide` those of
+//!    new slots, for `paper` that of a dead slot, so that links to it can be replaced.
+//! 2. A search finds, for each miss, the first of its R + 1 links that is reusable (Alg. 2, lines 1
+//!    to 6, and Eq. 4): never used, or left by an earlier occupant of its slot, which its
+//!    fingerprint shows, or (`paper`) a link to a dead slot.
 //! 3. `write_links` writes these links (Alg. 2, line 10), and for `paper` the lifetimes of all new
 //!    slots (line 8): without them, a later token could take the slot of a new link.
 //! 4. `collect_overwritten` (`wide`) keeps the misses whose link was overwritten by a later miss,
@@ -17,73 +18,13 @@
 //! A victim holds its new id before links are searched. So for `wide` a link to a victim is
 //! reusable by its fingerprint, and whether its slot is dead is neither read nor written.
 
-use super::request::Request;
 use super::schedule::{Schedule, Work};
-use crate::machine::control::{repeat, sweep, when};
+use crate::machine::control::sweep;
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine, search};
 use crate::table::hash;
 use crate::table::params::{Params, Table};
 use crate::table::state::{DEAD, State};
-
-/// Gives the slots of `work.dead` to `work.miss`, publishes the slots of the token, and enters the
-/// new links.
-#[inline(always)]
-pub fn update_state<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, S>,
-    request: &mut Request<'_, M>,
-    token: M::Scalar,
-) {
-    m.phase(Phase::UpdateState, "the misses enter the victims");
-    fill_victims(m, p, state, work, token);
-    S::refresh_new(m, p, state, work, request, token);
-    let at = request.slot.at + request.slot.stride * token;
-    m.publish(&mut request.slot.words, at, &work.slot, request.k);
-    // `wide` searches twice: the second time for the misses whose link was overwritten by a later
-    // miss.
-    let rounds = 1 + u32::from(is_wide(p));
-    m.phase(Phase::UpdateState, "a link for every miss");
-    repeat!(m, rounds, m.scalar(rounds as i32), |round| {
-        S::find_links(m, p, state, work);
-        write_links(m, p, state, work);
-        if is_wide(p) {
-            // Nothing follows the last search.
-            when!(m, m.ne(round, m.scalar(rounds as i32 - 1)), || collect_overwritten(
-                m, p, state, work
-            ));
-        }
-    });
-}
-
-/// Writes the slots of the misses into `work.slot`, their ids into the slots, and their probe
-/// sequences and new links into `work.sequence` and `work.new_link`.
-#[inline(always)]
-fn fill_victims<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, S>,
-    token: M::Scalar,
-) {
-    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
-    sweep!(m, m.len(&work.miss), |t| {
-        let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
-        let slot = m.item(t, &work.dead, 0);
-        let all = !m.is_negative(slot);
-        S::set_new(m, p, t, state, slot, all);
-        // Both scatters follow the computation of their operands, so that a vector core runs
-        // them in one loop.
-        let lane = m.name_vector("lane", position - first);
-        m.scatter(t, &mut state.id, slot, x, all, Indices::Distinct);
-        m.scatter(t, &mut work.slot, lane, slot, all, Indices::Distinct);
-        let mixed = hash::mixed(m, p, x);
-        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
-    });
-}
 
 /// Returns the lifetime of a new slot until it has a link.
 #[inline(always)]
@@ -108,14 +49,14 @@ pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, at: M::V) ->
 
 /// Returns whether a table is `wide`, which is known when a kernel is recorded or compiled.
 #[inline(always)]
-fn is_wide(p: &Params) -> bool {
+pub fn is_wide(p: &Params) -> bool {
     p.table == Table::Wide
 }
 
 /// Writes the links that were found, in list order, and for `paper` the lifetimes of all new slots,
 /// with or without a link.
 #[inline(always)]
-fn write_links<M: Machine, S: Schedule>(
+pub fn write_links<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
@@ -132,29 +73,32 @@ fn write_links<M: Machine, S: Schedule>(
     });
 }
 
-/// Keeps in `work.dead` the slots of misses whose link was overwritten by a later miss, and
-/// prepares their second search. They are few, and only their ids are gathered.
+/// Keeps in `dead` the slots of the misses whose link was overwritten by a later miss, and prepares
+/// their second search. `entries` are the new links of all misses, and probe sequences; those of the
+/// misses that are kept replace them. They are few, and only their ids are gathered.
 #[inline(always)]
-fn collect_overwritten<M: Machine, S: Schedule>(
+pub fn collect_overwritten<M: Machine>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
-    work: &mut Work<'_, M, S>,
+    dead: &mut M::List<'_, 1>,
+    link_position: &M::Column<'_>,
+    [new_link, sequence]: [&mut M::Column<'_>; 2],
 ) {
     m.phase(Phase::UpdateState, "the misses whose link was overwritten");
-    let n = m.name_scalar("linked", m.len(&work.dead));
-    m.clear(&mut work.dead);
+    let n = m.name_scalar("linked", m.len(dead));
+    m.clear(dead);
     sweep!(m, n, |t| {
-        let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
+        let (at, word) = (m.load(t, link_position), m.load(t, new_link));
         let slot = m.name_vector("victim", m.low_bits(word, p.slot_bits()));
         let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
-        m.append(t, &mut work.dead, lost, [slot]);
+        m.append(t, dead, lost, [slot]);
     });
-    sweep!(m, m.len(&work.dead), |t| {
-        let slot = m.item(t, &work.dead, 0);
+    sweep!(m, m.len(dead), |t| {
+        let slot = m.item(t, dead, 0);
         let x = m.gather(&state.id, slot);
         let mixed = hash::mixed(m, p, x);
-        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
+        m.store(t, sequence, hash::sequence(m, p, x, mixed));
+        m.store(t, new_link, hash::link_word(m, p, mixed, slot));
     });
 }

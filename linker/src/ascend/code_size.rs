@@ -55,7 +55,8 @@ const STARTED: [(&str, u32); 9] = [
     ("U16 U32 U64 F16 F32 Bytes AlignToBlock", 0),
 ];
 /// Functions that a macro calls by another name.
-const MACROS: [(&str, [&str; 2]); 1] = [("AVSG_TILING", ["TilingOf", "LaunchWords"])];
+const MACROS: [(&str, &[&str]); 2] =
+    [("AVSG_START_TILING", &["StartLaunchWords"]), ("AVSG_TILING", &["TilingOf", "LaunchWords"])];
 
 /// Whether the functions that are marked [`CALLED`] are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub mod words;
 use crate::ascend::aiv::{Function, Use};
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 26] = [
+pub static ALL: [&Function; 29] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
@@ -39,6 +39,7 @@ pub static ALL: [&Function; 26] = [
     &append::COMPACT_AFTER_TAIL,
     &append::APPEND,
     &append::APPEND_IN_PLACE,
+    &scatter::PACK_INDICES,
     &scatter::SCATTER_ALL,
     &scatter::SCATTER_BOTH,
     &scatter::SCATTER_MASKED,
@@ -56,6 +57,8 @@ pub static ALL: [&Function; 26] = [
     &search::GATHER_LINKS,
     &search::SELECT_FIRST_LINK,
     &search::FIND,
+    &search::BEGIN_FIND_FREE,
+    &search::FIND_FEW_FREE,
     &search::FIND_FREE,
 ];
 

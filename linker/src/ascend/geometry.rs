@@ -212,9 +212,10 @@ fn read_tiling(abi: Abi) -> String {
             "// Returns the launch scalars from their words.\n\
              __aicore__ inline Tiling TilingOf(const AscendC::LocalTensor<int32_t> &words)",
             "// AVSG's host library launches the kernels: AVSG_TILING defines t, the scalars of a launch, which are\n\
-             // read through UB at an address.\n\
+             // read through UB at an address from AVSG_START_TILING on.\n\
              #define AVSG_UPDATED(...)\n\
-             #define AVSG_TILING(t, at) const avsg::Tiling t = avsg::TilingOf(avsg::LaunchWords(tiling, at))\n",
+             #define AVSG_START_TILING(at) avsg::StartLaunchWords(tiling, at)\n\
+             #define AVSG_TILING(t, at) const avsg::Tiling t = avsg::TilingOf(avsg::LaunchWords(at))\n",
         ),
         Abi::Operator => (
             "// Returns the launch scalars from what GET_TILING_DATA declares: a copy of the tiling data, or constants\n\
@@ -223,6 +224,7 @@ fn read_tiling(abi: Abi) -> String {
             "// An operator package launches the kernels, and passes each array that is updated in place once more,\n\
              // as an output behind the others. AVSG_TILING defines t, the scalars of a launch.\n\
              #define AVSG_UPDATED(...) __VA_ARGS__,\n\
+             #define AVSG_START_TILING(at)\n\
              #define AVSG_TILING(t, at) GET_TILING_DATA(data, tiling); const avsg::Tiling t = avsg::TilingOf(data)\n",
         ),
     };

@@ -19,7 +19,7 @@ mod whole;
 mod widths;
 
 use crate::ascend::aiv::{
-    Call, Expr, If, Length, Loop, Node, Operation, Place, Step, Tensor, Width,
+    Call, Expr, If, Length, Loop, Node, Operation, Place, Relation, Step, Tensor, Width,
 };
 use crate::check::{Refused, Why, ranges};
 use crate::names::{camel, fresh};
@@ -202,13 +202,21 @@ impl Lower<'_> {
     fn repeat(&mut self, op: &Op, body: &Block) -> Result<(), Refused> {
         let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
         let bound = self.scalar(op.args[0]);
-        self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
+        // A loop of one round is a branch, after which no other round follows.
+        let once = op.code == OpCode::Repeat(1);
+        let round = if once { 0.into() } else { Expr::name(variable) };
+        self.scalars.extend(body.binds.map(|b| (b, round.clone())));
         self.depth += 1;
         // A later iteration starts with the lists of the one before.
         self.empty.clear();
         let body = self.branch(body)?;
         self.depth -= 1;
-        self.push_loop(op, variable, (bound, None), body);
+        if once {
+            let condition = Expr::test(Relation::Above, bound, 0);
+            self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+        } else {
+            self.push_loop(op, variable, (bound, None), body);
+        }
         Ok(())
     }
 
@@ -252,6 +260,9 @@ impl Lower<'_> {
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
+        if self.scatter_whole(body, &n, &inner) {
+            return Ok(());
+        }
         let width = self.fit_width(op, &mut inner);
         let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
         if lengths.any(Length::whole_repeats) {

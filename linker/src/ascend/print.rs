@@ -69,6 +69,10 @@ pub fn sync(sync: Sync) -> String {
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
         Sync::Flag(a, b) => format!("SetWaitFlag<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
+        Sync::Set(a, b, n) => format!("SetFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b)),
+        Sync::Wait(a, b, n) => {
+            format!("WaitFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b))
+        }
     }
 }
 
@@ -88,6 +92,7 @@ pub fn statement(call: &Call) -> String {
         Operation::Count(name) => format!("const int32_t {name} = KeptLanes();"),
         Operation::Return(value) => format!("return {};", expr(value)),
         Operation::Leave => "return;".into(),
+        Operation::Order => String::new(),
         Operation::WaitForAll => "cores.WaitForAll();".into(),
         Operation::Vector(vector) => instruction(vector),
         Operation::Copy(Copy { out: true, ub, gm, n }) => {
@@ -220,6 +225,7 @@ fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
     match view {
         View::Own => text,
         View::I32 => format!("{text}.ReinterpretCast<int32_t>()"),
+        View::I16 => format!("{text}.ReinterpretCast<int16_t>()"),
         View::U32 => format!("U32({text})"),
         View::U16 => format!("U16({text})"),
         View::F32 => format!("F32({text})"),

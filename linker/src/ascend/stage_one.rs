@@ -4,10 +4,10 @@
 use super::declare::{calls_of, constants, functions, tensors};
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
-use super::table::{load, save, setup};
+use super::table::{setup, with_table};
 use crate::ascend::aiv::{CountRead, Function};
 use crate::ascend::lower::{Lowered, lower};
-use crate::ascend::sync::synchronise;
+use crate::ascend::sync::{synchronise, synchronise_early};
 use crate::ascend::ub::{Plan, TooLarge, plan};
 use crate::check::{Refused, check};
 use crate::record::record_stage_one;
@@ -113,7 +113,7 @@ pub(crate) fn placed(
     let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
-    kernel.body = [load(p), kernel.body, save()].concat();
-    synchronise(&mut kernel.body, &plan, count);
+    kernel.body = with_table(p, kernel.body, &plan);
+    synchronise_early(&mut kernel.body, &plan, count);
     Ok((kernel, plan))
 }

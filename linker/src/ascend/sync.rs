@@ -9,10 +9,12 @@
 //! not change. Where two paths meet, the sets are intersected. The body of a function is synchronised
 //! once, on its own; a call of it counts as the statements of the body, whose own synchronisation
 //! does not change. At the end, every synchronisation that the others make redundant is removed; a
-//! mutation test shows that each remaining one is needed.
+//! mutation test shows that each remaining one is needed. Then flags of the kernel itself are split
+//! where the first unit gets other work before the second one needs the flag.
 
 mod known;
 mod overlap;
+mod split;
 mod step;
 
 use overlap::Apart;
@@ -34,6 +36,15 @@ pub fn ordered(function: &'static Function, count: CountRead) -> &'static [Node]
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
+    place(nodes, map, count, false);
+}
+
+/// Synchronises a kernel as [`synchronise`] does, and sets its flags as early as possible.
+pub fn synchronise_early(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
+    place(nodes, map, count, true);
+}
+
+fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) {
     let statements = |function: &'static Function| ordered(function, count);
     let map = PlaceMap::new(nodes, map, count, &statements);
     let mut steps = map.steps(nodes);
@@ -42,14 +53,22 @@ pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
     // later one redundant.
     for n in (0..step::syncs(&mut steps).len()).rev() {
         for i in (0..step::syncs(&mut steps)[n].len()).rev() {
-            let sync = step::syncs(&mut steps)[n].remove(i);
+            let sync = step::syncs(&mut steps)[n][i];
+            if matches!(sync, Sync::Set(..) | Sync::Wait(..)) {
+                continue;
+            }
+            step::syncs(&mut steps)[n].remove(i);
             if !walk(&map, &mut steps, &mut map.initial(), false).is_empty() {
                 step::syncs(&mut steps)[n].insert(i, sync);
             }
         }
     }
+    if early {
+        let ordered = |steps: &mut [Step]| walk(&map, steps, &mut map.initial(), false).is_empty();
+        split::flags(nodes, &mut steps, &ordered);
+    }
     for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
-        to.append(from);
+        *to = std::mem::take(from);
     }
 }
 
@@ -66,9 +85,10 @@ fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) ->
                 lacking.extend(walk(map, otherwise, known, add));
                 *known = meet(known, &taken);
             }
-            Step::Loop { always, short, sync, body } => {
+            Step::Loop { always, short, outer, sync, body } => {
                 sync.iter().for_each(|&s| learn(known, s));
-                if add {
+                // A flag before an outer loop would make its units wait before they do other work.
+                if add && !*outer {
                     hoist(map, body, *short, known, sync);
                 }
                 loop {

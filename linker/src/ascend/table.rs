@@ -3,14 +3,17 @@
 use super::functions::share::COPY_IN_STAGGERED;
 use super::functions::words::WRITE_IOTA;
 use crate::ascend::aiv::{
-    Builder, Element, Expr, Global, Node, Rounding, SLOTS, Scalar, Tensor, Type, View, args,
+    Act, Buffer, Builder, Call, Copy, Element, Expr, Global, If, Loop, Node, Operation, Pipe,
+    Place, Relation, Rounding, SLOTS, Scalar, Sync, Tensor, Type, View, args, ub,
 };
 use crate::ascend::lower::Lowered;
+use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
 use avsg_device::batched::Batched;
 use avsg_device::memory::state_words;
 use avsg_device::params::Params;
 use avsg_device::state::header;
+use std::collections::BTreeMap;
 
 /// The constant with the words of a request's record.
 const RECORD_WORDS: Expr = Expr::Constant("RECORD_WORDS");
@@ -49,32 +52,149 @@ fn planes() -> [(Tensor, Global, Expr); 4] {
     })
 }
 
-/// Returns the calls that copy a table in. Lifetimes are bytes in global memory, and halfs in UB,
-/// where the vector unit compares them.
-pub fn load(p: &Params) -> Vec<Node> {
+/// The event of the copy of the header.
+const HEADER_EVENT: u8 = 5;
+
+/// Adds the copies of a table in and out to the statements of a kernel.
+pub fn with_table(p: &Params, mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
+    let tokens = body.iter().position(is_tokens);
+    let ids = tokens.and_then(|tokens| take_fetch(&mut body, tokens, map));
+    let early = tokens.map_or_else(Vec::new, |tokens| save_early(&mut body[tokens]));
+    [load(p, ids), body, save(&early)].concat()
+}
+
+/// Returns whether a node is the branch or the loop over the tokens.
+fn is_tokens(node: &Node) -> bool {
+    let ids = |node: &Node| is_fetch(node);
+    matches!(node, Node::If(_) | Node::Loop(_)) && node.all().any(ids)
+}
+
+fn is_fetch(node: &Node) -> bool {
+    let Some(Call { operation: Operation::Copy(copy), .. }) = node.call() else { return false };
+    !copy.out && copy.gm.array == "gm.ids"
+}
+
+/// Takes the copy of the first token's ids out of the branch or the loop over the tokens, so that the
+/// vector unit can hash them while the table is copied. It stays there if other work before it uses the
+/// memory of the ids.
+fn take_fetch(body: &mut [Node], tokens: usize, map: &impl Overlap) -> Option<Node> {
+    let (before, tokens) = body.split_at_mut(tokens);
+    let (inner, round) = match &mut tokens[0] {
+        Node::If(branch) => (&mut branch.body, None),
+        Node::Loop(Loop { variable, body, .. }) => (body, Some(*variable)),
+        Node::Call(_) | Node::Note(_) => return None,
+    };
+    let at = inner.iter().position(is_fetch)?;
+    let lets: BTreeMap<String, Expr> = inner[..at]
+        .iter()
+        .filter_map(Node::call)
+        .filter_map(|call| match &call.operation {
+            Operation::Let(name, value) => Some((name.clone(), value.clone())),
+            _ => None,
+        })
+        .collect();
+    let first = |name: &str| {
+        if Some(name) == round { Some(0.into()) } else { lets.get(name).cloned() }
+    };
+    let fetch = inner[at].clone();
+    let Node::Call(Call { operation: Operation::Copy(copy), .. }) = &fetch else { return None };
+    let used = before.iter().chain(&inner[..at]).flat_map(Node::all).filter_map(Node::call);
+    let used: Vec<Act> = used.flat_map(Call::acts).collect();
+    let mut used = used.iter().flat_map(Act::uses).map(|(place, _)| place);
+    let (to, bytes) = (copy.ub.place(), ub("bytes"));
+    if map.overlap(&to, &bytes) || used.any(|place| map.overlap(&to, place)) {
+        return None;
+    }
+    let mut copy = copy.clone();
+    copy.n = copy.n.with(&first);
+    copy.gm.at = copy.gm.at.map(|at| at.with(&first));
+    let copied = Node::Call(Call::from(Operation::Copy(copy)));
+    match round {
+        None => {
+            inner.remove(at);
+        }
+        // The vector unit waits here, and not for the table where it reads the ids.
+        Some(round) => {
+            let ready = Sync::Flag(Pipe::Mte2, Pipe::V);
+            let order = Call { operation: Operation::Order, sync: vec![ready] };
+            let condition = Expr::test(Relation::Above, Expr::name(round), 0);
+            let body = vec![fetch, Node::Call(order)];
+            inner[at] = Node::If(If { condition, body, otherwise: Vec::new() });
+        }
+    }
+    let condition = Expr::test(Relation::Above, Expr::field("tokens"), 0);
+    Some(Node::If(If { condition, body: vec![copied], otherwise: Vec::new() }))
+}
+
+/// Copies the header and the ids out as soon as the only token of a step has changed them. Returns the
+/// names of the planes that it copies.
+fn save_early(tokens: &mut Node) -> Vec<String> {
+    let mut saved = Vec::new();
+    let Node::If(branch) = tokens else { return saved };
+    for (ub, gm, n) in planes() {
+        let Buffer::Named(name) = ub.buffer.clone() else { continue };
+        let writes = |node: &Node| {
+            let acts = node.all().filter_map(Node::call).flat_map(Call::acts);
+            let writes = |(place, write): (&Place, bool)| {
+                write && matches!(place, Place::Ub(written, _) if *written == name)
+            };
+            acts.into_iter().any(|act| act.uses().into_iter().any(writes))
+        };
+        // The lifetimes are copied as bytes, and the links change last.
+        let Some(last) = branch.body.iter().rposition(writes) else { continue };
+        if !matches!(name.as_str(), "header" | "id") {
+            continue;
+        }
+        let copy = Node::Call(Call::from(Operation::Copy(Copy { out: true, ub, gm, n })));
+        branch.body.insert(last + 1, copy.clone());
+        branch.otherwise.push(copy);
+        saved.push(name);
+    }
+    saved
+}
+
+/// Returns the calls that copy a table in, and the first token's ids. Lifetimes are bytes in global
+/// memory, and halfs in UB, where the vector unit compares them. The largest planes come last: the
+/// header decides whether they are used at all, and the ids and the lifetimes need work before.
+fn load(p: &Params, ids: Option<Node>) -> Vec<Node> {
     let load = |f: &mut Builder| {
         f.note("Copies the table in, and clears the record.");
-        for (ub, gm, n) in planes() {
-            if Batched::serves(p) && matches!(gm.plane, Some("id" | "link")) {
+        let [header, id, bytes, link] = planes();
+        for (ub, gm, n) in [header, bytes] {
+            f.copy(false, ub, gm, n);
+        }
+        let [first, last] =
+            [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, HEADER_EVENT));
+        f.order(first);
+        f.append(ids);
+        f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
+        f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);
+        for (ub, gm, n) in [link, id] {
+            if Batched::serves(p) {
                 f.call(&COPY_IN_STAGGERED, args![ub, gm, n, Expr::field("turn")]);
             } else {
                 f.copy(false, ub, gm, n);
             }
         }
-        f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
-        f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);
+        f.order(last);
     };
     Builder::build(load).nodes
 }
 
-/// Returns the calls that copy the record and the table out.
-pub fn save() -> Vec<Node> {
+/// Returns the calls that copy the record and the table out, without the planes that `early` names.
+fn save(early: &[String]) -> Vec<Node> {
     let save = |f: &mut Builder| {
         f.note("Copies the record and the table out.");
+        f.cast(Tensor::named("bytes"), Tensor::named("life"), Rounding::Nearest, SLOTS);
+        let [header, id, bytes, link] = planes();
+        let mut copy = |(ub, gm, n): (Tensor, Global, Expr)| {
+            if !matches!(&ub.buffer, Buffer::Named(name) if early.contains(name)) {
+                f.copy(true, ub, gm, n);
+            }
+        };
+        [link, header, id, bytes].into_iter().for_each(&mut copy);
         let record = Global::at("record", Expr::field("recordAt"));
         f.copy(true, Tensor::named("record"), record, RECORD_WORDS);
-        f.cast(Tensor::named("bytes"), Tensor::named("life"), Rounding::Nearest, SLOTS);
-        planes().into_iter().for_each(|(ub, gm, n)| f.copy(true, ub, gm, n));
     };
     Builder::build(save).nodes
 }

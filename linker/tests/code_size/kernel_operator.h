@@ -12,7 +12,7 @@
 #define KERNEL_TASK_TYPE_DEFAULT(type)
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
-enum event_t : int32_t { EVENT_ID0, EVENT_ID1, EVENT_ID2 };
+enum event_t : int32_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5 };
 using half = _Float16;
 
 extern "C" {

@@ -65,7 +65,7 @@ pub fn compile_all(texts: &[String]) -> Option<Vec<Compiled>> {
     Some((0..n).map(|n| Compiled { kernels: kernels.clone(), number: Some(n) }).collect())
 }
 
-/// Returns a text whose namespace, kernels, switches, and macro with the namespace carry a number in
+/// Returns a text whose namespace, kernels, switches, and macros with the namespace carry a number in
 /// their names.
 fn with_numbered_names(text: &str, n: usize) -> String {
     let kernel = "__global__ __aicore__ void ";
@@ -76,6 +76,7 @@ fn with_numbered_names(text: &str, n: usize) -> String {
     text.replace("namespace avsg", &format!("namespace avsg{n}"))
         .replace("avsg::", &format!("avsg{n}::"))
         .replace("AVSG_TILING(", &format!("AVSG_TILING_{n}("))
+        .replace("AVSG_START_TILING(", &format!("AVSG_START_TILING_{n}("))
         .replace(kernel, &format!("{kernel}g{n}_"))
         .replace("left_out", &format!("left_out_{n}"))
         .replace("avsg_leave_out", &format!("g{n}_avsg_leave_out"))

@@ -97,7 +97,7 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
     }
     let (first, second) = (step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k));
     let mut valid: Vec<i32> = (3 * k..4 * k).collect();
-    (0..20).for_each(|i| valid[i] = 5 * k + i as i32);
+    (0..12).for_each(|i| valid[i] = 5 * k + i as i32);
     // These ids are few enough that all of them have a link.
     let mut hits = valid[700..].to_vec();
     hits.iter_mut().step_by(45).for_each(|id| *id = -1);
@@ -118,8 +118,12 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 /// that is no longer used; no miss of a last token loses its link twice; sweeps with barriers
 /// prepare Probe for as many lanes as its passes have; every run collects the overwritten links
 /// between its two searches for links, with flags of its own; the scatter behind the second one waits
-/// for the vector unit; and the sweeps over the losers of a link run only if the sweep before them did.
-const UNNEEDED: [&str; 10] = [
+/// for the vector unit; the sweeps over the losers of a link run only if the sweep before them did; no run
+/// has so many of them that the vector unit searches for them; the scatter before a search waits for the
+/// vector unit; a token ends with waits for all units, which
+/// cover the memory that the next token's ids and hashes replace; and packed indices lie behind the words
+/// that are copied out.
+const UNNEEDED: [&str; 17] = [
     "PIPE_V>(); before Cast(bytes, life",
     "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
@@ -130,6 +134,13 @@ const UNNEEDED: [&str; 10] = [
     "S_V>(EVENT_ID0); before FindFree(",
     "PIPE_V>(); before AndWord(victim, newLink",
     "PIPE_V>(); before ShiftLeftWords(offset2, dead[base]",
+    "S_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
+    "MTE3_V>(EVENT_ID0); before for (int32_t base = 0; base < k; base += WIDE",
+    "PIPE_V>(); before SignWords(wideSign, ids[base]",
+    "S_V>(EVENT_ID0); before for (int32_t base = 0; base < sought2; base += WIDE",
+    "V_MTE3>(EVENT_ID0); before CopyOut(gm.missPos[missesAt]",
+    "PIPE_V>(); before BeginFindFree(secondSequence",
+    "V_S>(EVENT_ID0); before FindFewFree(linkPosition, ",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

@@ -60,6 +60,11 @@ pub enum Sync {
     /// `SetFlag` and `WaitFlag`: the second unit waits until the first has completed what was
     /// issued to it.
     Flag(Pipe, Pipe),
+    /// `SetFlag` with the number of an event: the first half of a flag.
+    Set(Pipe, Pipe, u8),
+    /// `WaitFlag`: the second unit waits until the first has completed what was issued to it before the
+    /// event was set.
+    Wait(Pipe, Pipe, u8),
 }
 
 /// How the scalar unit reads the count of a GatherMask, which is in a register of the vector unit.
@@ -86,6 +91,20 @@ pub fn word(bits: u32) -> String {
 }
 
 impl Act {
+    /// Returns whether no other unit takes part in the effect.
+    pub fn only(&self, unit: Pipe) -> bool {
+        self.units().iter().all(|one| *one == unit)
+    }
+
+    /// Returns the units that touch memory.
+    pub fn units(&self) -> Vec<Pipe> {
+        match self {
+            Self::Use { pipe, .. } => vec![*pipe],
+            Self::Either(a, b) => a.iter().chain(b).flat_map(Self::units).collect(),
+            Self::Sync(_) => Vec::new(),
+        }
+    }
+
     /// Returns the places that the effect touches, and whether it writes each.
     pub fn uses(&self) -> Vec<(&Place, bool)> {
         match self {

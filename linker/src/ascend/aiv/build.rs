@@ -1,5 +1,6 @@
 //! Builds the body of an emitted function: a method for each kind of statement.
 
+use super::act::Sync;
 use super::node::{
     Argument, Call, Copy, Definition, Function, If, Loop, Node, Operation, Outcome, Param,
     ParamType,
@@ -177,6 +178,16 @@ impl Builder {
     /// Copies `n` elements of global memory to UB, or back if `out` is set.
     pub fn copy(&mut self, out: bool, ub: Tensor, gm: Global, n: impl Into<Expr>) {
         self.push(Operation::Copy(Copy { out, ub, gm, n: n.into() }));
+    }
+
+    /// Adds statements that were built before.
+    pub fn append(&mut self, nodes: impl IntoIterator<Item = Node>) {
+        self.0.nodes.extend(nodes);
+    }
+
+    /// Adds synchronisation that the analysis takes as it is.
+    pub fn order(&mut self, sync: Sync) {
+        self.0.nodes.push(Node::Call(Call { operation: Operation::Order, sync: vec![sync] }));
     }
 
     fn block(&mut self, body: impl FnOnce(&mut Self)) -> Vec<Node> {

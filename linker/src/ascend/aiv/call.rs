@@ -86,7 +86,8 @@ impl Call {
             Operation::Variable(_, value) => all.push(value),
             Operation::Return(value) | Operation::Read { at: value, .. } => all.push(value),
             Operation::Write { at, value, .. } => all.extend([at, value]),
-            Operation::Count(_) | Operation::Leave | Operation::WaitForAll => {}
+            Operation::Count(_) | Operation::Leave | Operation::Order => {}
+            Operation::WaitForAll => {}
             Operation::Vector(vector) => all.extend(vector.scalar.as_ref().map(|s| &s.value)),
             Operation::Copy(Copy { gm: Global { at, .. }, n, .. }) => {
                 all.extend(at.as_ref().into_iter().chain([n]));

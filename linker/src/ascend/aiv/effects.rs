@@ -23,7 +23,7 @@ impl Call {
         let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
         match &self.operation {
             Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => Vec::new(),
-            Operation::Return(_) | Operation::Leave => Vec::new(),
+            Operation::Return(_) | Operation::Leave | Operation::Order => Vec::new(),
             Operation::WaitForAll => vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
             Operation::Read { from, .. } => one(Pipe::S, vec![from.place()], Vec::new()),
             Operation::Write { to, .. } => one(Pipe::S, Vec::new(), vec![to.place()]),

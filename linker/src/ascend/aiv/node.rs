@@ -102,6 +102,8 @@ pub enum Operation {
     Return(Expr),
     /// Ends the function of the kernel.
     Leave,
+    /// Nothing but the synchronisation before it.
+    Order,
     /// Waits for all cores. Copies to global memory stay before it, and copies from global memory behind
     /// it.
     WaitForAll,

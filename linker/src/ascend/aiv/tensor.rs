@@ -71,6 +71,8 @@ pub enum View {
     Own,
     /// Signed 32-bit numbers.
     I32,
+    /// Signed 16-bit numbers.
+    I16,
     /// Unsigned 32-bit numbers.
     U32,
     /// Unsigned 16-bit numbers.

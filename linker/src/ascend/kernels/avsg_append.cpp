@@ -110,6 +110,7 @@ extern "C" __global__ __aicore__ void avsg_append(
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
+    AVSG_START_TILING(avsg::COPY_TILING_AT);
     AVSG_TILING(t, avsg::COPY_TILING_AT);
     avsg::Append(t, cuQ, state, stableLen, seqLen, blockTable, hostChunks, fresh0, fresh1);
     PipeBarrier<PIPE_ALL>();

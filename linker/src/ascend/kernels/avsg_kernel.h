@@ -110,14 +110,20 @@ template <HardEvent event, typename Id> __aicore__ inline void SetWaitFlag(Id id
     WaitFlag<event>(id);
 }
 
-// Returns the words of a launch's scalars, copied to UB at `at`, because scalar reads of global memory
-// would go through the data cache.
-__aicore__ inline LocalTensor<int32_t> LaunchWords(GM_ADDR from, uint32_t at)
+// Starts the copy of a launch's scalars to UB at `at`, because scalar reads of global memory would go
+// through the data cache.
+__aicore__ inline void StartLaunchWords(GM_ADDR from, uint32_t at)
 {
-    const LocalTensor<int32_t> words = Local<int32_t>(at, sizeof(Tiling) / 4);
-    CopyIn(words, Global<int32_t>(from), sizeof(Tiling) / 4);
-    SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
-    return words;
+    const int32_t n = sizeof(Tiling) / 4;
+    CopyIn(Local<int32_t>(at, n), Global<int32_t>(from), n);
+    SetFlag<HardEvent::MTE2_S>(EVENT_ID0);
+}
+
+// Returns the words of which StartLaunchWords has started the copy.
+__aicore__ inline LocalTensor<int32_t> LaunchWords(uint32_t at)
+{
+    WaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
+    return Local<int32_t>(at, sizeof(Tiling) / 4);
 }
 
 // Returns whether a state has more entries in slotBlocks than a core has memory for.

@@ -12,10 +12,12 @@ extern "C" __global__ __aicore__ void avsg_plan(
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
+    AVSG_START_TILING(avsg::TILING_AT);
     avsg::PreloadFunctions();
-    AVSG_TILING(t, avsg::TILING_AT);
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
+    avsg::PrepareCore(gm);
+    AVSG_TILING(t, avsg::TILING_AT);
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
     avsg::PlanBatch(gm, words, t, avsg::SeparateCores{});
     if (t.slotBase >= 0) {

@@ -31,6 +31,20 @@ struct SeparateCores {
     __aicore__ inline void WaitForAll() const {}
 };
 
+// Returns the record of a padded request. The counts of its rows are zeros before the status bits.
+__aicore__ inline LocalTensor<int32_t> PaddedRecord()
+{
+    return Local<int32_t>(ZERO_AT, RECORD_WORDS);
+}
+
+// Writes what a core needs for all requests, while the launch scalars are copied. PlanBatch waits for it.
+__aicore__ inline void PrepareCore(const Gm &gm)
+{
+    Duplicate(PaddedRecord(), 0, RECORD_WORDS);
+    Duplicate(Local<int32_t>(PAD_AT, PAD_WORDS), -1, PAD_WORDS);
+    stage_one::Setup(gm);
+}
+
 // Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ
 // by at most one; or several cores share each request, and then all cores, with or without a
 // request, wait for each other once. No core returns before that. If the type of `cores` is
@@ -50,17 +64,11 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
     const int32_t sharer = GetBlockIdx() % sharers;
     bool synced = sharers == 1;
     const bool refused = HasTooManySlotBlocks(t);
-    // The record of a padded request. The counts of its rows are zeros before the status bits.
-    const LocalTensor<int32_t> zero = Local<int32_t>(ZERO_AT, RECORD_WORDS);
-    if (begin < end) {
-        Duplicate(zero, 0, RECORD_WORDS);
-        Duplicate(Local<int32_t>(PAD_AT, PAD_WORDS), -1, PAD_WORDS);
-        stage_one::Setup(gm);
-        PipeBarrier<PIPE_ALL>();
-        if (refused) {
-            // The flags of the window order this write before the copies out.
-            zero.SetValue(RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
-        }
+    const LocalTensor<int32_t> zero = PaddedRecord();
+    PipeBarrier<PIPE_ALL>();
+    if (refused) {
+        // The flags of the window order this write before the copies out.
+        zero.SetValue(RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
     }
     for (int32_t request = begin; request < end; request++) {
         // The words are limited again, although the host has checked them: a wrong word must not

@@ -56,6 +56,7 @@ extern "C" __global__ __aicore__ void avsg_reset(
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
+    AVSG_START_TILING(0);
     AVSG_TILING(t, 0);
     avsg::Reset(t, tables);
     PipeBarrier<PIPE_ALL>();

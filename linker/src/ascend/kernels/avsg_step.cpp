@@ -17,10 +17,12 @@ extern "C" __global__ __aicore__ void avsg_step(
     // Vector cores only, scheduled as SyncAll requires.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     InitSocState();
+    AVSG_START_TILING(avsg::TILING_AT);
     avsg::PreloadFunctions();
-    AVSG_TILING(t, avsg::TILING_AT);
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
+    avsg::PrepareCore(gm);
+    AVSG_TILING(t, avsg::TILING_AT);
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
     // Every request ends with a barrier over all pipes, so no copy is in progress at SyncAll.
     avsg::PlanBatch(gm, words, t, avsg::StepCores{});

@@ -10,6 +10,7 @@ extern "C" __global__ __aicore__ void avsg_transfer(
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
+    AVSG_START_TILING(avsg::COPY_TILING_AT);
     AVSG_TILING(t, avsg::COPY_TILING_AT);
     avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, slotBlocks, fresh0, fresh1);
     PipeBarrier<PIPE_ALL>();

@@ -3,7 +3,7 @@
 //! that the sweep reads.
 
 use crate::check::{Refused, Why};
-use crate::tape::{Block, ColumnId, OpCode, Tape, Value};
+use crate::tape::{Block, ColumnId, Op, OpCode, Tape, Value};
 use std::collections::BTreeMap;
 
 /// Returns, for every list that another one replaces (`take`), that other list.
@@ -34,7 +34,12 @@ fn swept(tape: &Tape, which: fn(OpCode) -> bool) -> impl Iterator<Item = (&Block
 /// written in the order of the lanes, while the sweep reads the second and does not read it after
 /// the write.
 pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
-    let mut pairs = Vec::new();
+    // A search writes an entry after it has read that entry's probe sequence.
+    let search = |op: &Op| {
+        let found = matches!(op.code, OpCode::FindFree(_));
+        found.then(|| [(op.columns[0], 0), (op.columns[1], 0)])
+    };
+    let mut pairs: Vec<_> = tape.body.all().filter_map(search).collect();
     for (body, at) in swept(tape, |code| matches!(code, OpCode::Append | OpCode::Store)) {
         let write = &body.ops[at];
         // The values come after the tile, and in an append after the mask.

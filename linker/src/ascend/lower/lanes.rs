@@ -2,10 +2,10 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Length, Node, Operation, Scalar, Temp, Tensor, Type, Vector, VectorOp,
-    View,
+    Argument, Call, Comparison, Expr, Length, Node, Operation, Scalar, Temp, Tensor, Type, Vector,
+    VectorOp, View,
 };
-use crate::ascend::functions::{append, lookup};
+use crate::ascend::functions::{append, lookup, mix};
 use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
@@ -294,6 +294,16 @@ impl Lower<'_> {
             && last.to.buffer == from.buffer
         {
             last.to = view.viewed_as(last.to.view);
+            return;
+        }
+        // A hash writes its result last, and may write it to the column.
+        if self.uses[&value] == 1
+            && let Some(Node::Call(call)) = self.out.last_mut()
+            && let Operation::Function(hash) = &mut call.operation
+            && *hash.function == mix::MIX
+            && hash.args[0] == Argument::from(from.clone())
+        {
+            hash.args[0] = view.into();
             return;
         }
         self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));

@@ -8,9 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// All units, in the order of their declaration.
 const PIPES: [Pipe; 4] = [Pipe::S, Pipe::V, Pipe::Mte2, Pipe::Mte3];
 
-/// The state: for each access, a bit for each unit that starts nothing before the access is
-/// complete.
-pub type Known = Vec<u8>;
+/// The state of the analysis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// For each access, a bit for each unit that starts nothing before the access is complete.
+    units: Vec<u8>,
+    /// For each event that is set and not yet waited for, whether each access is complete when it is set.
+    set: BTreeMap<(Pipe, Pipe, u8), Vec<bool>>,
+}
 
 /// All units. It is the state of an access that has not happened, for which no unit has to wait.
 const ALL: u8 = (1 << PIPES.len()) - 1;
@@ -74,13 +79,15 @@ impl<'s> PlaceMap<'s> {
             Node::Note(_) => None,
             Node::Call(call) => Some(Step::Call {
                 acts: self.all_numbered(&call.acts_with(self.statements)),
-                sync: Vec::new(),
+                sync: call.sync.clone(),
             }),
             Node::Loop(l) => {
                 let inner = |node: &Node| matches!(node, Node::Loop(_));
                 let short = l.width().is_none() && !l.body.iter().flat_map(Node::all).any(inner);
+                let nested = |node: &Node| node.bodies().flat_map(Node::all).any(inner);
+                let outer = l.body.iter().flat_map(Node::all).any(|n| inner(n) && nested(n));
                 let (always, sync) = (l.always, Vec::new());
-                Some(Step::Loop { always, short, sync, body: self.steps(&l.body) })
+                Some(Step::Loop { always, short, outer, sync, body: self.steps(&l.body) })
             }
             Node::If(If { body, otherwise, .. }) => {
                 Some(Step::If { body: self.steps(body), otherwise: self.steps(otherwise) })
@@ -107,7 +114,7 @@ impl<'s> PlaceMap<'s> {
 
     /// Returns the state before any access.
     pub fn initial(&self) -> Known {
-        vec![ALL; self.places.len() * 2 * PIPES.len()]
+        Known { units: vec![ALL; self.places.len() * 2 * PIPES.len()], set: BTreeMap::new() }
     }
 
     /// Applies one effect to the state. A synchronisation that it lacks is passed to `lack` and
@@ -127,7 +134,7 @@ impl<'s> PlaceMap<'s> {
         for &(place, write) in touched {
             for &other in &self.overlap[place] {
                 // Nearly always there is no access of the place that this unit would have to wait for.
-                let accesses = &known[key(other, false, PIPES[0])..][..2 * PIPES.len()];
+                let accesses = &known.units[key(other, false, PIPES[0])..][..2 * PIPES.len()];
                 if accesses.iter().all(|units| units & bit(pipe) != 0) {
                     continue;
                 }
@@ -138,7 +145,7 @@ impl<'s> PlaceMap<'s> {
                     } else {
                         (write || wrote) && !(q == Pipe::S && pipe == Pipe::S)
                     };
-                    if orders && known[key(other, wrote, q)] & bit(pipe) == 0 {
+                    if orders && known.units[key(other, wrote, q)] & bit(pipe) == 0 {
                         let sync = if q == pipe { Sync::Barrier(q) } else { Sync::Flag(q, pipe) };
                         lack(sync);
                         learn(known, sync);
@@ -147,7 +154,7 @@ impl<'s> PlaceMap<'s> {
             }
         }
         for &(place, write) in touched {
-            known[key(place, write, pipe)] = 0;
+            known.touch(key(place, write, pipe));
         }
     }
 
@@ -168,28 +175,66 @@ impl<'s> PlaceMap<'s> {
             self.tiles.iter().flat_map(|tile| (0..kinds).map(move |kind| (tile, kind)))
         {
             let [from, to] = pair(*tile).map(|place| place * kinds + kind);
-            known[to] &= std::mem::replace(&mut known[from], ALL);
+            known.units[to] &= std::mem::replace(&mut known.units[from], ALL);
+            for complete in known.set.values_mut() {
+                complete[to] &= std::mem::replace(&mut complete[from], true);
+            }
+        }
+    }
+}
+
+impl Known {
+    /// Records an access that no other unit has waited for.
+    fn touch(&mut self, access: usize) {
+        self.units[access] = 0;
+        self.set.values_mut().for_each(|complete| complete[access] = false);
+    }
+
+    /// Returns whether each access is complete when a unit completes what was issued to it.
+    fn complete(&self, unit: Pipe) -> Vec<bool> {
+        let own = |n: usize| n % PIPES.len() == unit as usize;
+        self.units.iter().enumerate().map(|(n, units)| own(n) || units & bit(unit) != 0).collect()
+    }
+
+    /// Makes a unit wait for those accesses.
+    fn wait(&mut self, unit: Pipe, complete: &[bool]) {
+        // All units wait for what the scalar unit has waited for, because it issues their later work.
+        let waiting = if unit == Pipe::S { ALL } else { bit(unit) };
+        for (units, _) in self.units.iter_mut().zip(complete).filter(|(_, complete)| **complete) {
+            *units |= waiting;
         }
     }
 }
 
 /// Applies a synchronisation to the state.
 pub fn learn(known: &mut Known, sync: Sync) {
-    let (from, to) = match sync {
-        Sync::Barrier(p) => (p, p),
-        Sync::Flag(a, b) => (a, b),
-    };
-    // All units wait for what the scalar unit has waited for, because it issues their later work.
-    let waiting = if to == Pipe::S { ALL } else { bit(to) };
-    for (n, units) in known.iter_mut().enumerate() {
-        if n % PIPES.len() == from as usize || *units & bit(from) != 0 {
-            *units |= waiting;
+    match sync {
+        Sync::Barrier(p) => {
+            let complete = known.complete(p);
+            known.wait(p, &complete);
+        }
+        Sync::Flag(a, b) => {
+            let complete = known.complete(a);
+            known.wait(b, &complete);
+        }
+        Sync::Set(a, b, event) => {
+            let complete = known.complete(a);
+            known.set.insert((a, b, event), complete);
+        }
+        Sync::Wait(a, b, event) => {
+            let complete = known.set.remove(&(a, b, event)).unwrap_or_default();
+            known.wait(b, &complete);
         }
     }
 }
 
 /// Returns the state where two paths meet. An access that happened on only one of them has the
-/// state of that path.
+/// state of that path. Both have set the same events.
 pub fn meet(a: &Known, b: &Known) -> Known {
-    a.iter().zip(b).map(|(a, b)| a & b).collect()
+    let units = a.units.iter().zip(&b.units).map(|(a, b)| a & b).collect();
+    let both = |(event, complete): (&(Pipe, Pipe, u8), &Vec<bool>)| {
+        let other = b.set.get(event)?;
+        Some((*event, complete.iter().zip(other).map(|(a, b)| *a && *b).collect()))
+    };
+    Known { units, set: a.set.iter().filter_map(both).collect() }
 }

@@ -30,6 +30,8 @@ pub enum Step {
         always: bool,
         /// Whether the loop is neither a sweep nor contains another loop.
         short: bool,
+        /// Whether the loop contains loops that contain loops.
+        outer: bool,
         /// The synchronisation before it.
         sync: Vec<Sync>,
         body: Vec<Step>,

@@ -1,8 +1,8 @@
 use super::overlap::Apart;
-use super::synchronise;
+use super::{synchronise, synchronise_early};
 use crate::ascend::aiv::{
     Call, Copy, CountRead, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Sync, Tensor,
-    Vector, VectorOp, syncs,
+    Type, Vector, VectorOp, syncs,
 };
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
@@ -83,4 +83,53 @@ fn a_wait_inside_of_a_loop_that_may_be_empty_does_not_count_after_it() {
     };
     assert_eq!(after(Loop::over("n", 8).from(Expr::name("first"))), Some(vec![BARRIER]));
     assert_eq!(after(Loop::over("n", 8)), Some(vec![]));
+}
+
+fn placed_early(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
+    synchronise_early(&mut nodes, &Apart, CountRead::default());
+    syncs(&mut nodes).into_iter().map(|sync| sync.clone()).collect()
+}
+
+fn order(sync: Sync) -> Node {
+    Node::Call(Call { operation: Operation::Order, sync: vec![sync] })
+}
+
+fn read(from: &str) -> Node {
+    let (name, from) = (from.to_uppercase(), Tensor::named(from));
+    Node::Call(Call::from(Operation::Read { name, ty: Type::I32, from, at: Expr::Number(0) }))
+}
+
+#[test]
+fn an_event_is_set_before_work_that_the_flag_does_not_need() {
+    let [set, wait] = [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, 1));
+    let nodes = vec![fetch("a"), fetch("b"), read("a")];
+    assert_eq!(placed_early(nodes.clone()), [vec![], vec![set], vec![wait]]);
+    let flag = Sync::Flag(Pipe::Mte2, Pipe::S);
+    // Without the second copy there is nothing to wait less for.
+    assert_eq!(placed_early(vec![fetch("a"), read("a")]), [vec![], vec![flag]]);
+    // The flag also serves the last statement, so its event stands behind both copies.
+    let both = [nodes, vec![read("b")]].concat();
+    assert_eq!(placed_early(both), [vec![], vec![], vec![flag], vec![]]);
+}
+
+#[test]
+fn an_event_covers_only_what_came_before_it() {
+    let [set, wait] = [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::V, 5));
+    let nodes = |last| vec![fetch("a"), order(set), fetch("b"), order(wait), add("c", last)];
+    let order = |last: &[Sync]| [vec![], vec![set], vec![], vec![wait], last.to_vec()];
+    assert_eq!(placed(nodes("a")), order(&[]));
+    assert_eq!(placed(nodes("b")), order(&[IN]));
+}
+
+/// A flag in an outer loop stands where the loop needs it, so that other work of the round comes first.
+#[test]
+fn a_flag_is_not_moved_out_of_a_loop_of_loops_of_loops() {
+    let inside = |body| vec![Node::Loop(Loop { body, ..Loop::over("round", 2) })];
+    let outer = [vec![add("x", "y")], inside(inside(vec![add("b", "a")]))].concat();
+    let outer = [vec![fetch("a")], inside(outer)].concat();
+    // In order: the copy, the outer loop, the first call, and two loops with their call.
+    let all = placed(outer);
+    assert!(all[1].is_empty() && all[2..].iter().flatten().any(|&s| s == IN), "{all:?}");
+    let all = placed([vec![fetch("a")], inside(vec![add("b", "a")])].concat());
+    assert_eq!(all[1], [IN]);
 }

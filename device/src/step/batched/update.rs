@@ -1,0 +1,98 @@
+//! UpdateState in an order in which the units of a vector core work beside each other.
+//!
+//! The scalar unit makes the scattered writes of a vector core, one by one, and the vector unit searches
+//! for links. The two work at the same time where neither needs the other's results:
+//!
+//! | scalar unit | vector unit |
+//! |---|---|
+//! | the ids of the misses enter the victims | probe sequences, and the links that they lead to |
+//! | the slots of the misses reach their lanes | which of these links are reusable, and the new links |
+//! | the new links are written | |
+//!
+//! So each column of scattered words has a sweep of its own, and the sweeps stand in this order.
+
+use super::columns::Batched;
+use crate::machine::control::{repeat, sweep, when};
+use crate::machine::phase::Phase;
+use crate::machine::{Indices, Machine};
+use crate::step::refresh::refresh_listed;
+use crate::step::request::Request;
+use crate::step::schedule::Work;
+use crate::step::update_state::{collect_overwritten, write_links};
+use crate::table::hash;
+use crate::table::params::{Lifetime, Params};
+use crate::table::state::State;
+
+/// Does what [`crate::step::schedule::Schedule::update`] says.
+#[inline(always)]
+pub fn update<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, Batched>,
+    request: &mut Request<'_, M>,
+    token: M::Scalar,
+) {
+    m.phase(Phase::UpdateState, "the ids of the misses enter the victims");
+    sweep!(m, m.len(&work.miss), |t| {
+        let x = m.item(t, &work.miss, 0);
+        let mixed = hash::mixed(m, p, x);
+        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
+    });
+    sweep!(m, m.len(&work.miss), |t| {
+        let (x, slot) = (m.item(t, &work.miss, 0), m.item(t, &work.dead, 0));
+        m.scatter(t, &mut state.id, slot, x, !m.is_negative(slot), Indices::Distinct);
+    });
+    m.phase(Phase::UpdateState, "a link for every miss, and the slots of the misses");
+    let (links, n) = (hash::links(p), m.len(&work.dead));
+    let table = [&state.link, &state.id];
+    m.find_free(&links, &mut work.link_position, &work.sequence, n, table);
+    sweep!(m, m.len(&work.miss), |t| {
+        let (x, slot) = (m.item(t, &work.miss, 0), m.item(t, &work.dead, 0));
+        m.store(t, &mut work.new_link, hash::link_word(m, p, hash::mixed(m, p, x), slot));
+    });
+    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
+    sweep!(m, m.len(&work.miss), |t| {
+        let (position, slot) = (m.item(t, &work.miss, 1), m.item(t, &work.dead, 0));
+        let lane = m.name_vector("lane", position - first);
+        m.scatter(t, &mut work.slot, lane, slot, !m.is_negative(slot), Indices::Distinct);
+    });
+    refresh_new(m, p, state, work, request, token);
+    let at = request.slot.at + request.slot.stride * token;
+    m.publish(&mut request.slot.words, at, &work.slot, request.k);
+    repeat!(m, 2, m.scalar(2), |round| {
+        write_links(m, p, state, work);
+        // Nothing follows the second search.
+        when!(m, m.ne(round, m.scalar(1)), || {
+            let (found, second) = (&work.link_position, &mut work.extra.second_sequence);
+            collect_overwritten(m, p, state, &mut work.dead, found, [&mut work.new_link, second]);
+            m.phase(Phase::UpdateState, "another link for these misses");
+            let (table, n) = ([&state.link, &state.id], m.len(&work.dead));
+            let second = &work.extra.second_sequence;
+            m.find_free(&links, &mut work.link_position, second, n, table);
+        });
+    });
+}
+
+/// Sets the lifetimes of the new slots. A new slot whose refresh is deferred keeps the lifetime of the
+/// victim until then under a constant rule, which needs no other value and gives it the lifetime of one
+/// that was hit.
+#[inline(always)]
+fn refresh_new<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, Batched>,
+    request: &Request<'_, M>,
+    token: M::Scalar,
+) {
+    match &p.lifetime {
+        Lifetime::Constant(_) => {
+            when!(m, m.ne(token + 1, request.deferred), || refresh_listed(m, p, state, work));
+        }
+        Lifetime::Frequency(f) => sweep!(m, m.len(&work.dead), |t| {
+            let slot = m.item(t, &work.dead, 0);
+            m.set_life(t, &mut state.life, slot, f.new, !m.is_negative(slot));
+        }),
+    }
+}

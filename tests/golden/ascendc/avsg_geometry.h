@@ -38,7 +38,7 @@ constexpr uint32_t HALF_ROWS = 32;  // rows at most in one half of the staging a
 constexpr uint32_t HALF_BYTES = 65536;  // bytes of one half
 constexpr uint32_t MAX_CHUNKS = 2048;  // chunks of the host pool per layer
 constexpr uint32_t UB_BYTES = 188416;  // bytes of UB that kernels use; Select overwrites the memory above
-constexpr uint32_t FRAME_AT = 182336;  // memory behind that of Stage One, which does not change it
+constexpr uint32_t FRAME_AT = 182592;  // memory behind that of Stage One, which does not change it
 constexpr uint32_t FRAME_BYTES = 1056;  // bytes of that memory
 constexpr uint32_t COPY_BYTES = 162464;  // bytes of UB that copies of rows use
 constexpr uint32_t GLOBAL_BYTES = 28864;  // bytes of UB that global slots use
@@ -131,8 +131,9 @@ __aicore__ inline Tiling TilingOf(const AscendC::LocalTensor<int32_t> &words)
 }
 
 // AVSG's host library launches the kernels: AVSG_TILING defines t, the scalars of a launch, which are
-// read through UB at an address.
+// read through UB at an address from AVSG_START_TILING on.
 #define AVSG_UPDATED(...)
-#define AVSG_TILING(t, at) const avsg::Tiling t = avsg::TilingOf(avsg::LaunchWords(tiling, at))
+#define AVSG_START_TILING(at) avsg::StartLaunchWords(tiling, at)
+#define AVSG_TILING(t, at) const avsg::Tiling t = avsg::TilingOf(avsg::LaunchWords(at))
 
 } // namespace avsg

@@ -31,19 +31,23 @@ constexpr uint32_t WORD_3FFFFF_AT = 384;
 constexpr uint32_t MASK_SCRATCH_AT = 416;
 constexpr uint32_t LIFE_MASK_AT = 448;
 constexpr uint32_t LINK_MASK_AT = 448;
-constexpr uint32_t IOTA_AT = 2112;
-constexpr uint32_t LANE_SCRATCH_AT = 4160;
-constexpr uint32_t PACKED_AT = 7232;
-constexpr uint32_t SCRATCH_AT = 4160;
-constexpr uint32_t SLOT_NUMBERS_AT = 4160;
-constexpr uint32_t PACKED_SLOTS_AT = 12864;
-constexpr uint32_t SEARCH0_AT = 4160;
-constexpr uint32_t SEARCH1_AT = 11328;
-constexpr uint32_t SEARCH2_AT = 18496;
+constexpr uint32_t IOTA_AT = 2368;
+constexpr uint32_t LANE_SCRATCH_AT = 4416;
+constexpr uint32_t PACKED_AT = 7488;
+constexpr uint32_t SCRATCH_AT = 4416;
+constexpr uint32_t SLOT_NUMBERS_AT = 4416;
+constexpr uint32_t PACKED_SLOTS_AT = 13120;
+constexpr uint32_t SEARCH0_AT = 4416;
+constexpr uint32_t SEARCH1_AT = 11584;
+constexpr uint32_t SEARCH2_AT = 18752;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
+constexpr int32_t POSITIONS = 16384;  // positions of links
+constexpr uint32_t SEQUENCE_SHIFT = 6;  // the lowest bit of such a position in a hash
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
-constexpr uint32_t FINGERPRINT_SHIFT = 10;  // lowest bit of the fingerprint in a mixed word
+constexpr uint32_t FINGERPRINTS = 1024;  // fingerprints
+constexpr uint32_t FINGERPRINT_UNIT = 1024;  // the lowest bit of the fingerprint in a mixed word
+constexpr uint32_t FINGERPRINT_SHIFT = 10;  // number of that bit
 constexpr int32_t SEARCH_IDS = 224;  // ids per iteration of a search
 constexpr int32_t SEARCH_WORDS = 1792;  // words of a column of a search
 constexpr int32_t PLANE_PIECES = 4;  // pieces of a plane that is copied in
@@ -104,6 +108,27 @@ AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_
     ShiftRightWords(high, x, 16u, lanes);
     PipeBarrier<PIPE_V>();
     SumOfProducts(dst, high, bits, p, q, lanes);
+}
+
+// dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
+// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
+// memory of as many lanes.
+AVSG_NOINLINE void Sequence(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &mixed,
+    const LocalTensor<int32_t> &stride, const LocalTensor<int32_t> &high, int32_t lanes)
+{
+    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
+    ShiftRightWords(dst, mixed, SEQUENCE_SHIFT, lanes);
+    PipeBarrier<PIPE_V>();
+    ShiftRightWords(stride, stride, SEQUENCE_SHIFT, lanes);
+    AndWord(dst, dst, POSITION_WORD_AT, lanes);
+    PipeBarrier<PIPE_V>();
+    AndWord(stride, stride, POSITION_WORD_AT, lanes);
+    PipeBarrier<PIPE_V>();
+    OrWord(stride, stride, WORD_1_AT, lanes);
+    PipeBarrier<PIPE_V>();
+    MulsWords(stride, stride, POSITIONS, lanes);
+    PipeBarrier<PIPE_V>();
+    OrWords(dst, dst, stride, lanes);
 }
 
 // Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
@@ -174,70 +199,63 @@ __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_
     return kept - len % 8;
 }
 
-// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
-// 910B has no scatter. One 64-bit access reads the words of two lanes.
-__aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
-    const LocalTensor<int32_t> &value, int32_t n)
+// Writes n indices, which are below 2^15, behind them as 16-bit words, if there is room for them in
+// the `room` words of their buffer.
+AVSG_NOINLINE void PackIndices(const LocalTensor<int32_t> &index, int32_t n, int32_t room)
 {
-    for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = U64(index).GetValue(i);
-        const uint64_t word = U64(value).GetValue(i);
-        column.SetValue(static_cast<int32_t>(to), static_cast<int32_t>(word));
-        column.SetValue(static_cast<int32_t>(to >> 32), static_cast<int32_t>(word >> 32));
-    }
-    if (n % 2 != 0) {
-        const int32_t to = index.GetValue(n - 1);
-        const int32_t word = value.GetValue(n - 1);
-        column.SetValue(to, word);
+    if (room > n + n / 2 + 15) {
+        Cast(index[(n + 7) / 8 * 8].ReinterpretCast<int16_t>(), index, RoundMode::CAST_NONE, n);
     }
 }
 
-// column[index[i]] = value[i] and other[place[i]] = index[i] for n lanes, in ascending order; n <=
-// TILE. Indices and places are cast to 16 bits, so that one 64-bit access reads those of four
-// lanes.
-__aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
-    const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place,
-    int32_t n)
+// column[index[i] - first] = value[i] for n lanes, in ascending order. The scalar unit writes, because
+// a 910B has no scatter. One 64-bit access reads the words of two lanes, or the 16-bit indices of four
+// lanes that PackIndices has written from the word `packed` on, if that is not 0.
+AVSG_NOINLINE void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
+    const LocalTensor<int32_t> &value, int32_t first, int32_t n, int32_t packed)
 {
-    const LocalTensor<int16_t> indices = Local<int16_t>(PACKED_AT, TILE);
-    const LocalTensor<int16_t> places = Local<int16_t>(LANE_SCRATCH_AT, TILE);
-    Cast(indices, index, RoundMode::CAST_NONE, n);
-    Cast(places, place, RoundMode::CAST_NONE, n);
-    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    for (int32_t i = 0; i < n / 4; i++) {
-        const uint64_t at = U64(indices).GetValue(i);
-        const uint64_t to = U64(places).GetValue(i);
-        const uint64_t firstWords = U64(value).GetValue(i * 2);
-        column.SetValue(static_cast<int32_t>(at & 0xffff), static_cast<int32_t>(firstWords));
-        other.SetValue(static_cast<int32_t>(to & 0xffff), static_cast<int32_t>(at & 0xffff));
-        column.SetValue(static_cast<int32_t>(at >> 16 & 0xffff), static_cast<int32_t>(firstWords >> 32));
-        other.SetValue(static_cast<int32_t>(to >> 16 & 0xffff), static_cast<int32_t>(at >> 16 & 0xffff));
-        const uint64_t lastWords = U64(value).GetValue(i * 2 + 1);
-        column.SetValue(static_cast<int32_t>(at >> 32 & 0xffff), static_cast<int32_t>(lastWords));
-        other.SetValue(static_cast<int32_t>(to >> 32 & 0xffff), static_cast<int32_t>(at >> 32 & 0xffff));
-        column.SetValue(static_cast<int32_t>(at >> 48 & 0xffff), static_cast<int32_t>(lastWords >> 32));
-        other.SetValue(static_cast<int32_t>(to >> 48 & 0xffff), static_cast<int32_t>(at >> 48 & 0xffff));
+    int32_t done = 0;
+    if (packed > 0) {
+        for (int32_t i = 0; i < n / 4; i++) {
+            const uint64_t to = U64(index).GetValue(packed / 2 + i);
+            const uint64_t firstWords = U64(value).GetValue(i * 2);
+            column.SetValue(static_cast<int32_t>(to & 0xffff) - first, static_cast<int32_t>(firstWords));
+            column.SetValue(static_cast<int32_t>(to >> 16 & 0xffff) - first, static_cast<int32_t>(firstWords >> 32));
+            const uint64_t lastWords = U64(value).GetValue(i * 2 + 1);
+            column.SetValue(static_cast<int32_t>(to >> 32 & 0xffff) - first, static_cast<int32_t>(lastWords));
+            column.SetValue(static_cast<int32_t>(to >> 48 & 0xffff) - first, static_cast<int32_t>(lastWords >> 32));
+        }
+        done = n / 4 * 4;
+    } else {
+        for (int32_t i = 0; i < n / 2; i++) {
+            const uint64_t to = U64(index).GetValue(i);
+            const uint64_t words = U64(value).GetValue(i);
+            column.SetValue(static_cast<int32_t>(to) - first, static_cast<int32_t>(words));
+            column.SetValue(static_cast<int32_t>(to >> 32) - first, static_cast<int32_t>(words >> 32));
+        }
+        done = n / 2 * 2;
     }
-    for (int32_t i = n / 4 * 4; i < n; i++) {
-        const int32_t at = index.GetValue(i);
-        const int32_t to = place.GetValue(i);
+    for (int32_t i = done; i < n; i++) {
+        const int32_t to = index.GetValue(i);
         const int32_t word = value.GetValue(i);
-        column.SetValue(at, word);
-        other.SetValue(to, at);
+        column.SetValue(to - first, word);
     }
 }
 
-// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE.
+// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE. `room` is
+// 0 if indices may be 2^15 or above, and else that of a buffer of packed lanes.
 __aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
-    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes)
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t room, int32_t lanes)
 {
-    const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
+    const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE + 256);
     const LocalTensor<int32_t> words = Local<int32_t>(LANE_SCRATCH_AT, TILE);
     Compact(at, index, mask, lanes);
     Compact(words, value, mask, lanes);
+    PipeBarrier<PIPE_V>();
+    PackIndices(at, lanes, room);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     const int32_t kept = KeptLanes();
-    ScatterAll(column, at, words, kept);
+    ScatterAll(column, at, words, 0, kept, (room > lanes + lanes / 2 + 15) * (lanes + 7) / 8 * 8);
 }
 
 // life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
@@ -451,11 +469,38 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
     }
 }
 
+// Gathers the links of the first probe sequences that FindFree examines.
+AVSG_NOINLINE void BeginFindFree(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t n)
+{
+    const int32_t count = ScalarMin(n, SEARCH_IDS);
+    const int32_t lanes = (count + 7) / 8 * 8;
+    GatherLinks(sequence, link, count, lanes);
+}
+
+// What FindFree does, one link at a time by the scalar unit.
+AVSG_NOINLINE void FindFewFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
+    const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
+{
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t probes = sequence.GetValue(i);
+        int32_t free = -1;
+        for (int32_t nth = 0; nth < LINKS && free <= -1; nth++) {
+            const int32_t position = (probes % POSITIONS + nth * (probes / POSITIONS)) % POSITIONS;
+            const uint32_t word = link.GetValue(position);
+            const uint32_t held = id.GetValue(word % SLOTS);
+            if (word / SLOTS != ((held % 65536 - 32768) * p + held / 65536 % 64 * q) / FINGERPRINT_UNIT % FINGERPRINTS) {
+                free = position;
+            }
+        }
+        at.SetValue(i, free);
+    }
+}
+
 // at[i] = the position of the first link of probe sequence i whose fingerprint differs from the
 // fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
 // overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
-// table's planes, and p and q the multipliers that hash an id.
-__aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
+// table's planes, and p and q the multipliers that hash an id. BeginFindFree was called before.
+AVSG_NOINLINE void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
     const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
 {
     const LocalTensor<int32_t> mixed = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
@@ -467,8 +512,10 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         const int32_t lanes = (count + 7) / 8 * 8;
         const int32_t all = LINKS * lanes;
         const int32_t repeats = (all + 127) / 128 * 128;
-        PipeBarrier<PIPE_V>();
-        GatherLinks(sequence[base], link, count, lanes);
+        if (base > 0) {
+            PipeBarrier<PIPE_V>();
+            GatherLinks(sequence[base], link, count, lanes);
+        }
         PipeBarrier<PIPE_V>();
         AndWord(mixed, fingerprint, SLOT_WORD_AT, all);
         PipeBarrier<PIPE_V>();
@@ -508,7 +555,7 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         PipeBarrier<PIPE_V>();
         AndWord(held, held, POSITION_WORD_AT, count);
         PipeBarrier<PIPE_V>();
-        Or(U16(at[base]), U16(held), U16(fingerprint), count * 2);
+        OrWords(at[base], held, fingerprint, count);
     }
 }
 

@@ -68,46 +68,53 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<uint8_t> isDead = Local<uint8_t>(1472, 64), isFresh = isDead, isOutOfPool = isDead,
         isOutOfRange = isDead, notNegative = isDead;
     const LocalTensor<uint8_t> equal = Local<uint8_t>(1536, 64), isMiss = equal, negative = equal, notEqual = equal;
-    const LocalTensor<uint8_t> wideHit = Local<uint8_t>(1600, 256), wideIsDead = wideHit, wideIsPending = wideHit,
-        wideNegative = wideHit, wideNotNegative = wideHit;
-    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1856, 256), wideNegative2 = wideIsInvalid;
-    const LocalTensor<int32_t> fresh = Local<int32_t>(10304, 512), freshRow = fresh, held = fresh, lane = fresh,
-        linkIndex = fresh, offset2 = fresh, row = fresh, sign = fresh, stride2 = fresh, victim = fresh;
-    const LocalTensor<int32_t> beyond = Local<int32_t>(12352, 512), fill = beyond, fingerprint = beyond,
-        held2 = beyond, high3 = beyond, mixed = beyond, offset = beyond, sign3 = beyond;
-    const LocalTensor<int32_t> fill2 = Local<int32_t>(14400, 512), fingerprint2 = fill2, high = fill2, mixed2 = fill2,
-        position = fill2, sign4 = fill2;
-    const LocalTensor<int32_t> entry = Local<int32_t>(16448, 512), high2 = entry, linkIndex2 = entry, sign2 = entry,
-        stride = entry;
-    const LocalTensor<int32_t> wideEntry = Local<int32_t>(10304, 2048), wideMixed = wideEntry, wideOffset2 = wideEntry,
-        wideSign = wideEntry, wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
-    const LocalTensor<int32_t> wideFill = Local<int32_t>(18496, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
-        wideHigh = wideFill, wideLane = wideFill, wideLinkIndex = wideFill, wideLived = wideFill,
-        wideOffset = wideFill, widePosition = wideFill, wideSign2 = wideFill;
-    const LocalTensor<int32_t> id = Local<int32_t>(26688, 8192);
-    const LocalTensor<half> life = Local<half>(59456, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(75840, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(141376, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> shareId = Local<int32_t>(149568, 2048), invalid = shareId, linkPosition = shareId;
-    const LocalTensor<int32_t> hash = Local<int32_t>(157760, 2048), slot = hash;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(165952, 2048), pending0 = shareSequence,
-        miss0 = shareSequence, newLink = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(174144, 2048), pending1 = candidate, miss1 = candidate,
-        sequence = candidate;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(174144, 8192);
+    const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1600, 256), wideHit = wideEqual, wideIsDead = wideEqual,
+        wideIsInvalid = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
+    const LocalTensor<uint8_t> wideEqual2 = Local<uint8_t>(1856, 256), wideNegative2 = wideEqual2,
+        wideNotInvalid = wideEqual2;
+    const LocalTensor<uint8_t> wideEqual3 = Local<uint8_t>(2112, 256), wideIsPending = wideEqual3;
+    const LocalTensor<int32_t> fresh = Local<int32_t>(10560, 512), freshRow = fresh, held = fresh, mixed = fresh,
+        offset2 = fresh, row = fresh, sign = fresh, stride2 = fresh, victim = fresh;
+    const LocalTensor<int32_t> beyond = Local<int32_t>(12608, 512), fill = beyond, held2 = beyond, high = beyond,
+        offset = beyond, sign3 = beyond;
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(14656, 512), mixed2 = fill2, position = fill2, sign4 = fill2,
+        stride = fill2;
+    const LocalTensor<int32_t> entry = Local<int32_t>(16704, 512), fingerprint = entry, high2 = entry, sign2 = entry;
+    const LocalTensor<int32_t> wideEntry = Local<int32_t>(10560, 2048), wideFingerprint = wideEntry,
+        wideHigh = wideEntry, wideMixed = wideEntry, wideOffset2 = wideEntry, wideSign = wideEntry,
+        wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
+    const LocalTensor<int32_t> wideFill = Local<int32_t>(18752, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
+        wideHigh2 = wideFill, wideLane = wideFill, wideLived = wideFill, wideOffset = wideFill,
+        widePosition = wideFill, wideSign2 = wideFill;
+    const LocalTensor<int32_t> id = Local<int32_t>(26944, 8192);
+    const LocalTensor<half> life = Local<half>(59712, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(76096, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(141632, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> sought = Local<int32_t>(149824, 2048), miss2 = sought, dead = sought;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(158016, 2048), invalid = shareSequence,
+        sequence = shareSequence, linkPosition = shareSequence;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(166208, 2048), pending0 = candidate, miss0 = candidate,
+        newLink = candidate;
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(174400, 2048), miss1 = pending1;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(174400, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
-    CopyInStaggered(id, gm.tables[q.tableAt + ID_PLANE], SLOTS, q.turn);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
-    CopyInStaggered(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS, q.turn);
+    SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
+    if (q.tokens > 0) {
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + (q.shared > 0) * q.shareAt], q.k - (q.shared > 0) * q.shareAt);
+    }
     Duplicate(record, 0, RECORD_WORDS);
     SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
-    SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
+    CopyInStaggered(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS, q.turn);
+    CopyInStaggered(id, gm.tables[q.tableAt + ID_PLANE], SLOTS, q.turn);
+    WaitFlag<HardEvent::MTE2_S>(EVENT_ID5);
     const int32_t generation = header.GetValue(HEADER_GENERATION);
     // Reset: an empty table for another generation
     if (generation != q.generation) {
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < 8192; base += WIDE) {
             const int32_t lanes = ScalarMin(8192 - base, WIDE);
             Duplicate(id[base], -1, lanes);
@@ -123,6 +130,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const int32_t top = header.GetValue(HEADER_TOP);
     // Invalidate: removal of rows that were not final before this step
     if (top > q.stable) {
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = ScalarMin(8192 - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -147,58 +155,61 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     outOfPoolLen = 0;
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     record.SetValue(RECORD_TOTAL, 0);
-    for (int32_t token = 0; token < q.tokens; token++) {
+    if (q.tokens > 0) {
         // Probe: the probe sequences of the ids, or of this core's share of them
-        const int32_t shared = q.shared > token;
+        const int32_t shared = q.shared > 0;
         const int32_t skipped = shared * q.shareAt;
-        const int32_t sought = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
-        SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
-        SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
-        SetWaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID0);
-        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * token + skipped], q.k - skipped);
-        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
-        for (int32_t base = 0; base < sought; base += WIDE) {
-            const int32_t lanes = ScalarMin(sought - base, WIDE);
-            Maxs(shareId[base], ids[base], 0, lanes);
+        const int32_t sought2 = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
+        const int32_t k = q.k - skipped;
+        for (int32_t base = 0; base < k; base += WIDE) {
+            const int32_t lanes = ScalarMin(k - base, WIDE);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+            SignWords(wideSign, ids[base], lanes);
+            PipeBarrier<PIPE_V>();
+            Duplicate(wideFill, -2, lanes);
+            EqualWords(wideNegative, wideSign, -1, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            SelectWords(sought[base], wideNegative, wideFill, ids[base], lanes);
         }
-        for (int32_t base = 0; base < sought; base += WIDE) {
-            const int32_t lanes = ScalarMin(sought - base, WIDE);
+        for (int32_t base = 0; base < k; base += WIDE) {
+            const int32_t lanes = ScalarMin(k - base, WIDE);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            Mix(wideMixed, shareId[base], 32, MIX_P, MIX_Q, wideHigh, lanes);
+            AddsWords(wideSign, sought[base], -q.limit, lanes);
+            Duplicate(wideFill, 4194304, lanes);
             PipeBarrier<PIPE_V>();
-            AddsWords(hash[base], wideMixed, 0, lanes);
+            SignWords(wideSign, wideSign, lanes);
+            PipeBarrier<PIPE_V>();
+            EqualWords(wideNegative, wideSign, -1, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            SelectWords(sought[base], wideNegative, sought[base], wideFill, lanes);
         }
-        for (int32_t base = 0; base < sought; base += WIDE) {
-            const int32_t lanes = ScalarMin(sought - base, WIDE);
+        for (int32_t base = 0; base < sought2; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought2 - base, WIDE);
             PipeBarrier<PIPE_V>();
-            Mix(wideStride, hash[base], 32, STRIDE_P, STRIDE_Q, wideHigh, lanes);
+            Mix(hash[base], sought[base], 32, MIX_P, MIX_Q, wideHigh, lanes);
+        }
+        for (int32_t base = 0; base < sought2; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought2 - base, WIDE);
             PipeBarrier<PIPE_V>();
-            ShiftRightWords(wideLinkIndex, hash[base], 6u, lanes);
-            ShiftRightWords(wideStride, wideStride, 6u, lanes);
-            PipeBarrier<PIPE_V>();
-            AndWord(wideLinkIndex, wideLinkIndex, WORD_3FFF_AT, lanes);
-            AndWord(wideStride, wideStride, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWord(wideStride, wideStride, WORD_1_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            MulsWords(wideStride, wideStride, 16384, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWords(shareSequence[base], wideStride, wideLinkIndex, lanes);
+            Sequence(shareSequence[base], hash[base], wideStride, wideHigh2, lanes);
         }
         if (shared) {
             // Probe: all links of an id at once
             PipeBarrier<PIPE_V>();
-            Find(slot, shareSequence, shareId, sought, link, id);
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+            Find(slot, shareSequence, sought, sought2, link, id);
         } else {
             // Probe: one link of each id per pass, from the last to the first
-            for (int32_t base = 0; base < sought; base += WIDE) {
-                const int32_t lanes = ScalarMin(sought - base, WIDE);
+            for (int32_t base = 0; base < sought2; base += WIDE) {
+                const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                 PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
             for (int32_t round = 0; round < 8; round++) {
-                for (int32_t base = 0; base < sought; base += WIDE) {
-                    const int32_t lanes = ScalarMin(sought - base, WIDE);
+                SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+                for (int32_t base = 0; base < sought2; base += WIDE) {
+                    const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                     PipeBarrier<PIPE_V>();
                     ShiftRightWords(wideStep, shareSequence[base], 14u, lanes);
                     AndWord(wideFirstLink, shareSequence[base], WORD_3FFF_AT, lanes);
@@ -215,48 +226,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     AndWord(candidate[base], wideEntry, WORD_1FFF_AT, lanes);
                 }
-                for (int32_t base = 0; base < sought; base += WIDE) {
-                    const int32_t lanes = ScalarMin(sought - base, WIDE);
+                for (int32_t base = 0; base < sought2; base += WIDE) {
+                    const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     PipeBarrier<PIPE_V>();
                     ShiftLeftWords(wideOffset2, candidate[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(wideHeld, id, U32(wideOffset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compare(wideHit, wideHeld, shareId[base], CMPMODE::EQ, alignedLanes);
+                    Compare(wideHit, wideHeld, sought[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     SelectWords(slot[base], wideHit, candidate[base], slot[base], lanes);
                 }
             }
         }
-        for (int32_t base = 0; base < sought; base += WIDE) {
-            const int32_t lanes = ScalarMin(sought - base, WIDE);
-            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            PipeBarrier<PIPE_V>();
-            AddsWords(wideSign, shareId[base], -q.limit, lanes);
-            Duplicate(wideFill, -2, lanes);
-            PipeBarrier<PIPE_V>();
-            SignWords(wideSign, wideSign, lanes);
-            PipeBarrier<PIPE_V>();
-            EqualWords(wideNegative, wideSign, -1, alignedLanes);
-            PipeBarrier<PIPE_V>();
-            SelectWords(slot[base], wideNegative, slot[base], wideFill, lanes);
-        }
-        for (int32_t base = 0; base < sought; base += WIDE) {
-            const int32_t lanes = ScalarMin(sought - base, WIDE);
-            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            PipeBarrier<PIPE_V>();
-            SignWords(wideSign, ids[base], lanes);
-            Duplicate(wideFill, -2, lanes);
-            PipeBarrier<PIPE_V>();
-            EqualWords(wideNegative, wideSign, -1, alignedLanes);
-            PipeBarrier<PIPE_V>();
-            SelectWords(slot[base], wideNegative, wideFill, slot[base], lanes);
-        }
         if (shared) {
             // Probe: exchange of the cores' shares
             SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
-            CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought);
+            CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought2);
             cores.WaitForAll();
             if (!q.owner) {
                 return;
@@ -271,15 +258,21 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t lanes = ScalarMin(q.k - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
-            EqualWords(wideIsPending, slot[base], -1, alignedLanes);
+            EqualWords(wideEqual, sought[base], -2, alignedLanes);
+            EqualWords(wideEqual2, sought[base], 4194304, alignedLanes);
+            EqualWords(wideEqual3, slot[base], -1, alignedLanes);
+            AndWord(wideX, sought[base], WORD_3FFFFF_AT, lanes);
             Indices(wideLane, base, lanes);
-            EqualWords(wideIsInvalid, slot[base], -2, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            Or(U16(wideIsInvalid), U16(wideEqual), U16(wideEqual2), alignedLanes / 16);
+            PipeBarrier<PIPE_V>();
+            Not(U16(wideNotInvalid), U16(wideIsInvalid), alignedLanes / 16);
+            PipeBarrier<PIPE_V>();
+            And(U16(wideIsPending), U16(wideEqual3), U16(wideNotInvalid), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, true, false);
-            Maxs(slot[base], slot[base], -1, lanes);
             pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false, true);
-            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, true, true);
+            invalidLen += Append(invalid, invalidLen, sought[base], wideIsInvalid, lanes, true, true);
         }
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
@@ -293,7 +286,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         }
         const int32_t outOfPoolBefore = outOfPoolLen;
         missLen = 0;
-        const int32_t first = token * 2048;
+        const int32_t first = 0 * 2048;
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = ScalarMin(pendingLen - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -319,19 +312,21 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             missLen += Append(miss2, missLen, row, isMiss, lanes, false, true);
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
+        PackIndices(miss1, missLen, 2048);
         // Locate: publication of the token's misses, after which their columns are free
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-        CopyOut(gm.valid[q.validAt + token], word, 1);
+        CopyOut(gm.valid[q.validAt], word, 1);
         const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missesAt = q.missAt + total;
         CopyOut(gm.missId[missesAt], miss0, missLen);
+        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue(RECORD_MISSES + token, missLen);
+        record.SetValue(RECORD_MISSES + 0, missLen);
         record.SetValue(RECORD_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
-        const int32_t atOnce = token + 1 != q.deferred;
+        const int32_t atOnce = 0 + 1 != q.deferred;
         deadLen = 0;
         if (!atOnce) {
             if (missLen > 0) {
@@ -380,53 +375,66 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
         const int32_t threshold = FindThreshold(life, lastThreshold, missLen);
         header.SetValue(HEADER_THRESHOLD, threshold);
+        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
+        CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
         deadLen = 0;
         SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
         PipeBarrier<PIPE_V>();
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
+        PipeBarrier<PIPE_V>();
+        PackIndices(dead, missLen, 2048);
         SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missSlot[missesAt], dead, deadLen);
-        // UpdateState: the misses enter the victims
+        // UpdateState: the ids of the misses enter the victims
+        SetFlag<HardEvent::V_S>(EVENT_ID1);
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
-            PipeBarrier<PIPE_V>();
-            AddsWords(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
-            ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
-            Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-            ShiftRightWords(linkIndex, mixed, 6u, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRightWords(fingerprint, mixed, 10u, lanes);
-            ShiftRightWords(stride, stride, 6u, lanes);
-            AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
-            AndWord(stride, stride, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            MulsWords(fingerprint, fingerprint, 8192, lanes);
-            OrWord(stride, stride, WORD_1_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWords(newLink[base], fingerprint, dead[base], lanes);
-            MulsWords(stride, stride, 16384, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWords(sequence[base], stride, linkIndex, lanes);
+            Sequence(sequence[base], mixed, stride, high2, lanes);
         }
-        if (atOnce) {
+        WaitFlag<HardEvent::V_S>(EVENT_ID1);
+        ScatterAll(id, dead, miss0, 0, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
+        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
+        CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
+        // UpdateState: a link for every miss, and the slots of the misses
+        if (deadLen > 16) {
+            BeginFindFree(sequence, link, deadLen);
+        }
+        if (deadLen > 16) {
+            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+            FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
+        } else {
             SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+            FindFewFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
+        }
+        SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+        for (int32_t base = 0; base < missLen; base += WIDE) {
+            const int32_t lanes = ScalarMin(missLen - base, WIDE);
+            PipeBarrier<PIPE_V>();
+            Mix(wideMixed, miss0[base], 22, MIX_P, MIX_Q, wideHigh2, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRightWords(wideFingerprint, wideMixed, 10u, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(wideFingerprint, wideFingerprint, WORD_3FF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            MulsWords(wideFingerprint, wideFingerprint, 8192, lanes);
+            PipeBarrier<PIPE_V>();
+            OrWords(newLink[base], wideFingerprint, dead[base], lanes);
+        }
+        ScatterAll(slot, miss1, dead, first, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
+        if (atOnce) {
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-        CopyOut(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
-        // UpdateState: a link for every miss
+        CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
         for (int32_t round = 0; round < 2; round++) {
-            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-            FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
             // UpdateState: the links, of which a later miss overwrites an earlier one
+            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -436,7 +444,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 EqualWords(notNegative, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
+                ScatterMasked(link, linkPosition[base], newLink[base], notNegative, TILE + 256, lanes);
             }
             if (round != 1) {
                 // UpdateState: the misses whose link was overwritten
@@ -474,38 +482,42 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     Mix(mixed2, held2, 32, MIX_P, MIX_Q, high2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(stride2, mixed2, 32, STRIDE_P, STRIDE_Q, high3, lanes);
-                    ShiftRightWords(linkIndex2, mixed2, 6u, lanes);
+                    Sequence(secondSequence[base], mixed2, stride2, high, lanes);
+                    ShiftRightWords(fingerprint, mixed2, 10u, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRightWords(fingerprint2, mixed2, 10u, lanes);
-                    ShiftRightWords(stride2, stride2, 6u, lanes);
-                    AndWord(linkIndex2, linkIndex2, WORD_3FFF_AT, lanes);
+                    AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(fingerprint2, fingerprint2, WORD_3FF_AT, lanes);
-                    AndWord(stride2, stride2, WORD_3FFF_AT, lanes);
+                    MulsWords(fingerprint, fingerprint, 8192, lanes);
                     PipeBarrier<PIPE_V>();
-                    MulsWords(fingerprint2, fingerprint2, 8192, lanes);
-                    OrWord(stride2, stride2, WORD_1_AT, lanes);
+                    OrWords(newLink[base], fingerprint, dead[base], lanes);
+                }
+                // UpdateState: another link for these misses
+                if (deadLen > 16) {
                     PipeBarrier<PIPE_V>();
-                    OrWords(newLink[base], fingerprint2, dead[base], lanes);
-                    MulsWords(stride2, stride2, 16384, lanes);
-                    PipeBarrier<PIPE_V>();
-                    OrWords(sequence[base], stride2, linkIndex2, lanes);
+                    BeginFindFree(secondSequence, link, deadLen);
+                }
+                if (deadLen > 16) {
+                    FindFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);
+                } else {
+                    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+                    FindFewFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);
                 }
             }
         }
+    } else {
+        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
+        CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
+        SetWaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID0);
+        CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
     }
     record.SetValue(RECORD_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
     // Copies the record and the table out.
-    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-    CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
-    PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
-    CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
-    CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
+    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
+    CopyOut(gm.tables[q.tableAt + LINK_PLANE], link, LINK_PLANE_WORDS);
     SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt + LIFE_PLANE], bytes.ReinterpretCast<int32_t>(), LIFE_PLANE_WORDS);
-    CopyOut(gm.tables[q.tableAt + LINK_PLANE], link, LINK_PLANE_WORDS);
+    CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
 }
 
 } // namespace stage_one

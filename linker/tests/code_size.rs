@@ -73,8 +73,8 @@ fn geometries() -> [Params; 4] {
     ]
 }
 
-/// The loop over tokens of the default geometry is at most 1 KB longer than the instruction cache of a vector core, and
-/// a kernel than twice the cache. The loops of the other geometries are a little longer.
+/// The loop over tokens of the default geometry fits the instruction cache of a vector core, and a kernel twice the
+/// cache. The loops of the other geometries are a little longer.
 #[test]
 fn kernels_have_a_bounded_number_of_instructions() {
     for (n, p) in geometries().into_iter().enumerate() {
@@ -86,7 +86,7 @@ fn kernels_have_a_bounded_number_of_instructions() {
             let plans = ["avsg_plan", "avsg_step"].contains(&kernel.name);
             let most = INSTRUCTION_CACHE_BYTES * if plans { 2 } else { 1 };
             assert!((INSTRUCTION_CACHE_BYTES / 16..=most).contains(&bytes), "{p}: {bytes}");
-            let longest = INSTRUCTION_CACHE_BYTES + if n == 0 { 1024 } else { 4096 };
+            let longest = INSTRUCTION_CACHE_BYTES + if n == 0 { 0 } else { 4096 };
             assert!(loops <= longest && (loops > 0) == plans, "{p}: {}: {loops}", kernel.name);
         }
     }

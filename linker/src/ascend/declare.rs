@@ -160,6 +160,12 @@ fn search_constants(
         (signed, "LINKS", links.retries + 1, "links of a probe sequence"),
         (unsigned, "LINK_BITS", links.position_bits, "bits of the position of a link"),
         (signed, "POSITIONS", 1 << links.position_bits, "positions of links"),
+        (
+            unsigned,
+            "SEQUENCE_SHIFT",
+            hash::MIX_BITS - links.position_bits,
+            "the lowest bit of such a position in a hash",
+        ),
         (unsigned, "SLOT_BITS", links.slot_bits, "bits of a slot"),
         (unsigned, "FINGERPRINTS", 1 << links.fingerprint_bits, "fingerprints"),
         (

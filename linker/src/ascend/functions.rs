@@ -30,11 +30,12 @@ pub mod words;
 use crate::ascend::aiv::{Function, Use};
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 29] = [
+pub static ALL: [&Function; 30] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
     &mix::MIX,
+    &mix::SEQUENCE,
     &append::COUNT,
     &append::COMPACT_AFTER_TAIL,
     &append::APPEND,

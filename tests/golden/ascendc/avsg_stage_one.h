@@ -76,16 +76,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> fresh = Local<int32_t>(10560, 512), freshRow = fresh, held = fresh, mixed = fresh,
         offset2 = fresh, row = fresh, sign = fresh, stride2 = fresh, victim = fresh;
     const LocalTensor<int32_t> beyond = Local<int32_t>(12608, 512), fill = beyond, held2 = beyond, high = beyond,
-        linkIndex = beyond, offset = beyond, sign3 = beyond;
-    const LocalTensor<int32_t> fill2 = Local<int32_t>(14656, 512), fingerprint = fill2, mixed2 = fill2,
-        position = fill2, sign4 = fill2, stride = fill2;
-    const LocalTensor<int32_t> entry = Local<int32_t>(16704, 512), high2 = entry, linkIndex2 = entry, sign2 = entry;
+        offset = beyond, sign3 = beyond;
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(14656, 512), mixed2 = fill2, position = fill2, sign4 = fill2,
+        stride = fill2;
+    const LocalTensor<int32_t> entry = Local<int32_t>(16704, 512), fingerprint = entry, high2 = entry, sign2 = entry;
     const LocalTensor<int32_t> wideEntry = Local<int32_t>(10560, 2048), wideFingerprint = wideEntry,
         wideHigh = wideEntry, wideMixed = wideEntry, wideOffset2 = wideEntry, wideSign = wideEntry,
         wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
     const LocalTensor<int32_t> wideFill = Local<int32_t>(18752, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
-        wideHigh2 = wideFill, wideLane = wideFill, wideLinkIndex = wideFill, wideLived = wideFill,
-        wideOffset = wideFill, widePosition = wideFill, wideSign2 = wideFill;
+        wideHigh2 = wideFill, wideLane = wideFill, wideLived = wideFill, wideOffset = wideFill,
+        widePosition = wideFill, wideSign2 = wideFill;
     const LocalTensor<int32_t> id = Local<int32_t>(26944, 8192);
     const LocalTensor<half> life = Local<half>(59712, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(76096, 16384);
@@ -192,19 +192,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < sought2; base += WIDE) {
             const int32_t lanes = ScalarMin(sought2 - base, WIDE);
             PipeBarrier<PIPE_V>();
-            Mix(wideStride, hash[base], 32, STRIDE_P, STRIDE_Q, wideHigh2, lanes);
-            PipeBarrier<PIPE_V>();
-            ShiftRightWords(wideLinkIndex, hash[base], 6u, lanes);
-            ShiftRightWords(wideStride, wideStride, 6u, lanes);
-            PipeBarrier<PIPE_V>();
-            AndWord(wideLinkIndex, wideLinkIndex, WORD_3FFF_AT, lanes);
-            AndWord(wideStride, wideStride, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWord(wideStride, wideStride, WORD_1_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            MulsWords(wideStride, wideStride, 16384, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWords(shareSequence[base], wideStride, wideLinkIndex, lanes);
+            Sequence(shareSequence[base], hash[base], wideStride, wideHigh2, lanes);
         }
         if (shared) {
             // Probe: all links of an id at once
@@ -402,22 +390,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetFlag<HardEvent::V_S>(EVENT_ID1);
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
-            PipeBarrier<PIPE_V>();
             Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
             PipeBarrier<PIPE_V>();
-            Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high2, lanes);
-            ShiftRightWords(linkIndex, mixed, 6u, lanes);
-            PipeBarrier<PIPE_V>();
-            ShiftRightWords(stride, stride, 6u, lanes);
-            AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            AndWord(stride, stride, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWord(stride, stride, WORD_1_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            MulsWords(stride, stride, 16384, lanes);
-            PipeBarrier<PIPE_V>();
-            OrWords(sequence[base], stride, linkIndex, lanes);
+            Sequence(sequence[base], mixed, stride, high2, lanes);
         }
         WaitFlag<HardEvent::V_S>(EVENT_ID1);
         ScatterAll(id, dead, miss0, 0, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
@@ -507,23 +482,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     Mix(mixed2, held2, 32, MIX_P, MIX_Q, high2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(stride2, mixed2, 32, STRIDE_P, STRIDE_Q, high, lanes);
-                    ShiftRightWords(linkIndex2, mixed2, 6u, lanes);
-                    PipeBarrier<PIPE_V>();
+                    Sequence(secondSequence[base], mixed2, stride2, high, lanes);
                     ShiftRightWords(fingerprint, mixed2, 10u, lanes);
-                    ShiftRightWords(stride2, stride2, 6u, lanes);
-                    AndWord(linkIndex2, linkIndex2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
-                    AndWord(stride2, stride2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     MulsWords(fingerprint, fingerprint, 8192, lanes);
-                    OrWord(stride2, stride2, WORD_1_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     OrWords(newLink[base], fingerprint, dead[base], lanes);
-                    MulsWords(stride2, stride2, 16384, lanes);
-                    PipeBarrier<PIPE_V>();
-                    OrWords(secondSequence[base], stride2, linkIndex2, lanes);
                 }
                 // UpdateState: another link for these misses
                 if (deadLen > 16) {

@@ -18,6 +18,15 @@ impl Call {
         Self::from(Operation::Function(FunctionCall { function, args, outcome, words }))
     }
 
+    /// Adds words whose blocks the function reads by the names of constants.
+    #[must_use]
+    pub fn reading(mut self, words: impl IntoIterator<Item = u32>) -> Self {
+        if let Operation::Function(call) = &mut self.operation {
+            call.words.extend(words);
+        }
+        self
+    }
+
     /// Returns the call of a function, if the statement is one.
     pub fn function(&self) -> Option<&FunctionCall> {
         if let Operation::Function(call) = &self.operation { Some(call) } else { None }

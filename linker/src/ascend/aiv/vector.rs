@@ -54,6 +54,8 @@ macro_rules! instructions {
                 /// `to = from & word` for 32-bit lanes, rounded up to 64, with a block that repeats the
                 /// word.
                 in_place AndWord: and_word(from, word);
+                /// `to = from | word`, as `AndWord`.
+                in_place OrWord: or_word(from, word);
                 /// `to = from << by` for unsigned 32-bit lanes.
                 in_place ShiftLeft: shift_left(from; by: U32) as U32;
                 /// `to = from >> by`, here for unsigned 32-bit lanes.
@@ -64,8 +66,6 @@ macro_rules! instructions {
             {
                 /// `to = a & b` for 16-bit lanes.
                 in_place And;
-                /// `to = from | word`, as `AndWord`.
-                in_place OrWord;
                 /// `to = mask ? a : b`, of which `b` may be a scalar.
                 in_place Select;
                 /// Sets the bits of the mask `to` for the lanes of `a` that compare with those of `b`.

@@ -6,8 +6,8 @@
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use crate::ascend::aiv::Element::{Mask, Word};
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Function, Loop, Operation, Outcome, Relation, SLOTS, Scalar,
-    Step, Tensor, Type, args,
+    Argument, Call, Comparison, Expr, Function, Loop, Outcome, Relation, SLOTS, Scalar, Step,
+    Tensor, Type, args,
 };
 use avsg_device::machine::links::Links;
 
@@ -228,7 +228,7 @@ pub fn find(columns: [String; 5], n: Expr, links: &Links) -> Call {
     let [slot, sequence, sought, link, id] = columns.map(Tensor::named);
     let args = vec![slot.into(), sequence.into(), sought.into(), n.into(), link.into(), id.into()];
     let words = words(links).map(|(_, word)| word);
-    with_words(Call::of(&FIND, args, Outcome::None), words.into())
+    Call::of(&FIND, args, Outcome::None).reading(words)
 }
 
 /// Calls [`BEGIN_FIND_FREE`] for `n` probe sequences with the columns sequence and link.
@@ -236,7 +236,7 @@ pub fn begin_find_free(columns: [String; 2], n: Expr, links: &Links) -> Call {
     let [sequence, link] = columns.map(Tensor::named);
     let words = words(links).map(|(_, word)| word);
     let args = vec![sequence.into(), link.into(), n.into()];
-    with_words(Call::of(&BEGIN_FIND_FREE, args, Outcome::None), words.into())
+    Call::of(&BEGIN_FIND_FREE, args, Outcome::None).reading(words)
 }
 
 /// Calls [`FIND_FREE`] or [`FIND_FEW_FREE`] for `n` probe sequences with the columns position, sequence,
@@ -251,13 +251,6 @@ pub fn find_free(
     let (p, q) = links.multipliers;
     let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
     args.extend(multipliers([p, q]).map(Argument::from));
-    let words = words(links).into_iter().map(|(_, word)| word).chain(WORDS).collect();
-    with_words(Call::of(function, args, Outcome::None), words)
-}
-
-fn with_words(mut call: Call, words: Vec<u32>) -> Call {
-    if let Operation::Function(call) = &mut call.operation {
-        call.words = words;
-    }
-    call
+    let words = words(links).into_iter().map(|(_, word)| word).chain(WORDS);
+    Call::of(function, args, Outcome::None).reading(words)
 }

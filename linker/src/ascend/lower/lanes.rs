@@ -156,6 +156,7 @@ impl Lower<'_> {
             OpCode::Add => self.plain(op, VectorOp::Add, None),
             OpCode::Sub => self.plain(op, VectorOp::Sub, None),
             OpCode::Mul => self.plain(op, VectorOp::Mul, None),
+            OpCode::Or if self.sequence(op) => {}
             OpCode::And | OpCode::Or => {
                 let name = if op.code == OpCode::And { VectorOp::And } else { VectorOp::Or };
                 self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
@@ -300,7 +301,7 @@ impl Lower<'_> {
         if self.uses[&value] == 1
             && let Some(Node::Call(call)) = self.out.last_mut()
             && let Operation::Function(hash) = &mut call.operation
-            && *hash.function == mix::MIX
+            && [&mix::MIX, &mix::SEQUENCE].contains(&hash.function)
             && hash.args[0] == Argument::from(from.clone())
         {
             hash.args[0] = view.into();

@@ -22,7 +22,7 @@ pub fn call(Vector { op, to, from, scalar, over }: &Vector) -> Option<String> {
         {
             "SelectWords"
         }
-        (VectorOp::Or, _) if all(View::U16) && *over == Length::HalfLanes => "OrWords",
+        (VectorOp::Or, _) if all(View::U16) && words_of_halves(over).is_some() => "OrWords",
         _ => return None,
     };
     // The function has the views.
@@ -32,6 +32,18 @@ pub fn call(Vector { op, to, from, scalar, over }: &Vector) -> Option<String> {
     };
     let mut args: Vec<_> = [to].into_iter().chain(from).map(words).collect();
     args.extend(scalar.as_ref().filter(|_| name != "SignWords").map(scalar_text));
-    args.push(if name == "OrWords" { length(&Length::Lanes) } else { length(over) });
+    let halves = words_of_halves(over).filter(|_| name == "OrWords");
+    args.push(length(&halves.unwrap_or_else(|| over.clone())));
     Some(format!("{name}({});", args.join(", ")))
+}
+
+/// Returns the number of 32-bit lanes of a length that counts their 16-bit halves.
+fn words_of_halves(over: &Length) -> Option<Length> {
+    match over {
+        Length::HalfLanes => Some(Length::Lanes),
+        Length::Of(Expr::Product(n, two)) if **two == Expr::Number(2) => {
+            Some(Length::Of((**n).clone()))
+        }
+        _ => None,
+    }
 }

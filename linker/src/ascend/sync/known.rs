@@ -37,6 +37,12 @@ fn bit(p: Pipe) -> u8 {
     1 << p as usize
 }
 
+/// Returns the units that wait if a unit waits. All units wait for what the scalar unit has waited for,
+/// because it issues their later work.
+fn waiting(unit: Pipe) -> u8 {
+    if unit == Pipe::S { ALL } else { bit(unit) }
+}
+
 /// Returns the number of an access by place, kind and unit.
 fn key(place: usize, write: bool, pipe: Pipe) -> usize {
     (place * 2 + usize::from(write)) * PIPES.len() + pipe as usize
@@ -196,10 +202,22 @@ impl Known {
         self.units.iter().enumerate().map(|(n, units)| own(n) || units & bit(unit) != 0).collect()
     }
 
+    /// Makes a unit wait for all that another unit completes.
+    fn wait_for(&mut self, unit: Pipe, other: Pipe) {
+        let waiting = waiting(unit);
+        // The accesses of a place by all units follow each other.
+        for accesses in self.units.chunks_exact_mut(PIPES.len()) {
+            for (pipe, units) in accesses.iter_mut().enumerate() {
+                if pipe == other as usize || *units & bit(other) != 0 {
+                    *units |= waiting;
+                }
+            }
+        }
+    }
+
     /// Makes a unit wait for those accesses.
     fn wait(&mut self, unit: Pipe, complete: &[bool]) {
-        // All units wait for what the scalar unit has waited for, because it issues their later work.
-        let waiting = if unit == Pipe::S { ALL } else { bit(unit) };
+        let waiting = waiting(unit);
         for (units, _) in self.units.iter_mut().zip(complete).filter(|(_, complete)| **complete) {
             *units |= waiting;
         }
@@ -209,14 +227,8 @@ impl Known {
 /// Applies a synchronisation to the state.
 pub fn learn(known: &mut Known, sync: Sync) {
     match sync {
-        Sync::Barrier(p) => {
-            let complete = known.complete(p);
-            known.wait(p, &complete);
-        }
-        Sync::Flag(a, b) => {
-            let complete = known.complete(a);
-            known.wait(b, &complete);
-        }
+        Sync::Barrier(p) => known.wait_for(p, p),
+        Sync::Flag(a, b) => known.wait_for(b, a),
         Sync::Set(a, b, event) => {
             let complete = known.complete(a);
             known.set.insert((a, b, event), complete);

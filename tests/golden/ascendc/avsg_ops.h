@@ -43,10 +43,7 @@ constexpr uint32_t SEARCH2_AT = 18752;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr int32_t POSITIONS = 16384;  // positions of links
-<<<<<<< HEAD
-=======
 constexpr uint32_t SEQUENCE_SHIFT = 6;  // the lowest bit of such a position in a hash
->>>>>>> w-fit
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
 constexpr uint32_t FINGERPRINTS = 1024;  // fingerprints
 constexpr uint32_t FINGERPRINT_UNIT = 1024;  // the lowest bit of the fingerprint in a mixed word

@@ -32,6 +32,9 @@ const PROBE_FILES: [(Probes, &str); 3] = [
     (CODE, include_str!("probes/code.cpp")),
 ];
 
+/// The bytes of a row in the checks.
+pub const ROW: usize = 1152;
+
 /// The name of the simulated device in a report.
 pub const SIMULATED: &str = "ascend-sim";
 
@@ -122,11 +125,7 @@ impl Harness {
             memory_free_bytes: free,
             memory_total_bytes: total,
             runtime_lacks: acl.absent().map(String::from).collect(),
-            geometry: Geometry {
-                k: self.params.k,
-                slots: self.params.slots,
-                row_bytes: super::kernels::ROW,
-            },
+            geometry: Geometry { k: self.params.k, slots: self.params.slots, row_bytes: ROW },
         })
     }
 }

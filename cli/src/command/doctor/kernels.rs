@@ -14,12 +14,11 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::step_result::StepResult;
 
 use super::check::Check;
-use super::harness::Harness;
+use super::harness::{Harness, ROW};
 use super::placed::Placed;
 use super::report::{Kernel, Status};
 use super::watch::progress;
 
-pub const ROW: usize = 1152;
 const STATES: usize = 2;
 const STEPS: usize = 3;
 

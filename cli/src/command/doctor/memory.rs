@@ -5,8 +5,7 @@ use avsg::ascend::RegisteredPool;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
-use super::harness::{Harness, TIMES};
-use super::kernels::ROW;
+use super::harness::{Harness, ROW, TIMES};
 use super::probe::Launch;
 
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {

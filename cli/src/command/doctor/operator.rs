@@ -7,8 +7,8 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::device_arrays::DeviceArrays;
 
-use super::harness::{Harness, TIMES};
-use super::kernels::{ROW, engine};
+use super::harness::{Harness, ROW, TIMES};
+use super::kernels::engine;
 use super::watch::progress;
 
 /// Returns whether a kernel reads the new content of a host row that was rewritten after the previous

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::check::Property;
-use super::times::Spread;
 
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Field {
@@ -161,4 +160,21 @@ fn as_map<T: Serialize, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_map(fields.iter().map(|(name, field)| (name, field)))
+}
+
+/// Microseconds of an operation: the median of several measurements, the least and the most.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub us: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Spread {
+    /// Returns the spread of measurements, of which there is at least one.
+    pub fn of(mut samples: Vec<f64>) -> Self {
+        samples.sort_by(f64::total_cmp);
+        let at = |n: usize| samples.get(n).copied().unwrap_or(f64::NAN);
+        Self { us: at(samples.len() / 2), low: at(0), high: at(samples.len().saturating_sub(1)) }
+    }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::report::Report;
-use super::times::Spread;
+use super::report::{Report, Spread};
 use crate::command::output::{Cell, Page, Table, bytes};
 
 /// Returns the page: the machine, the kernels and the measured properties, each named as in the JSON.

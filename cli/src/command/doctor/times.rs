@@ -7,31 +7,13 @@ use std::ffi::CStr;
 use anyhow::Result;
 use avsg::ascend::RegisteredPool;
 use avsg::ascend::acl::DeviceMemory;
-use serde::{Deserialize, Serialize};
 
 use super::check::Check;
-use super::harness::{self, Harness};
-use super::kernels::ROW;
+use super::harness::{self, Harness, ROW};
 use super::memory::host_rows;
 use super::probe::Launch;
+use super::report::Spread;
 use super::step_times;
-
-/// Microseconds of an operation: the median of several measurements, the least and the most.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    pub us: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-impl Spread {
-    /// Returns the spread of measurements, of which there is at least one.
-    pub fn of(mut samples: Vec<f64>) -> Self {
-        samples.sort_by(f64::total_cmp);
-        let at = |n: usize| samples.get(n).copied().unwrap_or(f64::NAN);
-        Self { us: at(samples.len() / 2), low: at(0), high: at(samples.len().saturating_sub(1)) }
-    }
-}
 
 /// The measured times of a check by the names of [`ROWS`], each with a spread or the reason why it has none.
 pub type Measured = BTreeMap<String, std::result::Result<Spread, String>>;

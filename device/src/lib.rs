@@ -36,4 +36,4 @@ mod table;
 
 pub use launch::{kernels, rules, share, stage_two, tiling};
 pub use step::{batched, request, schedule, sequential, stage_one, work};
-pub use table::{hash, memory, params, state};
+pub use table::{hash, learned, memory, params, state};

@@ -293,10 +293,12 @@ pub trait Machine: Copy {
 
     // ---- the lifetime column: it has bytes, and all other operations work on words ------------
 
-    /// Subtracts `by`, 0..=128, from the lifetime of every slot, saturating at -128. With `settle`,
-    /// a slot that is in use (lifetime >= 0) first falls by 128. Two instructions over all S
-    /// lifetimes, five with `settle`.
-    fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, settle: bool);
+    /// Subtracts `by`, 0..=128, from all lifetimes that are at least `from`, saturating at -128. Four
+    /// instructions over all S lifetimes.
+    fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, from: Self::Scalar);
+    /// Replaces to\[s\] by table\[life\[s\] + 128\] - 128 for all S slots. The table has 256 words in
+    /// 0..=255. One Gather of half-precision numbers.
+    fn map_life(self, to: &mut Self::Life<'_>, life: &Self::Life<'_>, table: &Self::Column<'_>);
     /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or
     /// 127 if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost
     /// only: each t that is tried costs one comparison over all S lifetimes, and a wait for the
@@ -332,9 +334,8 @@ pub trait Machine: Copy {
         value: i8,
         mask: Self::Mask,
     );
-    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\]\] in the live lanes where `mask` is
-    /// set. The rule is indexed by the byte as an unsigned number. It must be idempotent
-    /// (rule\[rule\[x\]\] = rule\[x\]), so that a slot which two lanes hit ends alike for every
+    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\] + 128\] in the live lanes where `mask` is
+    /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes hit ends alike for every
     /// tile width. A scalar loop, as for [`Self::scatter`].
     fn step_life(
         self,

@@ -5,7 +5,7 @@
 //! AVX2 has no compression instruction: a table of 256 permutations, 2 KB, replaces it. A gather is
 //! eight scalar loads; `vpgatherdd` is no faster on any CPU that has AVX2 but not AVX-512.
 
-use super::cpu::{Column, Cpu, Kernel, Life};
+use super::cpu::{Column, Cpu, Kernel, Life, index};
 use core::arch::x86_64::*;
 use core::array::from_fn;
 use core::ops::{BitAnd, BitOr, Not};
@@ -287,22 +287,59 @@ impl Cpu for Avx2 {
         for s in i {
             // SAFETY: the index is at most S + 7, and the column is S + SLACK bytes long.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-            *byte = rule[*byte as u8 as usize];
+            *byte = rule[index(*byte)];
         }
     }
 
     #[inline(always)]
-    fn age(self, life: &mut [i8], by: u8, settle: bool) {
-        let top = intrinsic!(_mm256_set1_epi8(if settle { i8::MIN } else { 0 }));
+    fn age(self, life: &mut [i8], by: u8, from: i8) {
+        let from = intrinsic!(_mm256_set1_epi8(from));
         // 128 is not a signed byte, so it is subtracted in two steps of 64.
         let half = intrinsic!(_mm256_set1_epi8((by / 2) as i8));
         let rest = intrinsic!(_mm256_set1_epi8((by - by / 2) as i8));
         for chunk in life.chunks_exact_mut(32) {
             // `chunk` is 32 bytes, the size of the load and of the store.
             let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
-            let settled = intrinsic!(_mm256_or_si256(l, top));
-            let aged = intrinsic!(_mm256_subs_epi8(_mm256_subs_epi8(settled, half), rest));
+            let aged = intrinsic!(_mm256_subs_epi8(_mm256_subs_epi8(l, half), rest));
+            let aged = intrinsic!(_mm256_blendv_epi8(aged, l, _mm256_cmpgt_epi8(from, l)));
             intrinsic!(_mm256_storeu_si256(chunk.as_mut_ptr().cast(), aged));
+        }
+    }
+    #[inline(always)]
+    fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
+        // The entries of sixteen lifetimes, once in each half of a register.
+        let rows: [__m256i; 16] = from_fn(
+            #[inline(always)]
+            |row| {
+                let row = &table[16 * row..16 * row + 16];
+                // `row` is 16 bytes, the size of the load.
+                intrinsic!(_mm256_broadcastsi128_si256(_mm_loadu_si128(row.as_ptr().cast())))
+            },
+        );
+        for (to, chunk) in to.chunks_exact_mut(32).zip(life.chunks_exact(32)) {
+            // `chunk` is 32 bytes, the size of the load.
+            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let at = intrinsic!(_mm256_xor_si256(l, _mm256_set1_epi8(i8::MIN)));
+            // The low four bits choose an entry of a row. Each higher bit, moved to the sign of its
+            // byte, then halves the rows.
+            let low = intrinsic!(_mm256_and_si256(at, _mm256_set1_epi8(15)));
+            let bit = intrinsic!([
+                _mm256_slli_epi16::<3>(at),
+                _mm256_slli_epi16::<2>(at),
+                _mm256_slli_epi16::<1>(at),
+                at
+            ]);
+            let mut left = rows.map(
+                #[inline(always)]
+                |row| intrinsic!(_mm256_shuffle_epi8(row, low)),
+            );
+            for (halved, &bit) in bit.iter().enumerate() {
+                for n in 0..8 >> halved {
+                    left[n] = intrinsic!(_mm256_blendv_epi8(left[2 * n], left[2 * n + 1], bit));
+                }
+            }
+            // `to` is 32 bytes, the size of the store.
+            intrinsic!(_mm256_storeu_si256(to.as_mut_ptr().cast(), left[0]));
         }
     }
     #[inline(always)]

@@ -4,10 +4,11 @@
 use core::marker::PhantomData;
 
 use avsg_device::batched::{Batched, refresh_deferred};
+use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, split_state, state_words};
-use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::memory::{clear_state, learn, links_end, split_state, state_words};
+use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::schedule::Schedule;
 use avsg_device::sequential::Sequential;
@@ -84,6 +85,8 @@ pub struct Outcome {
     pub id: Vec<i32>,
     pub life: Vec<i8>,
     pub link: Vec<i32>,
+    /// What learned lifetimes keep, after the step was learned.
+    pub learned: Vec<i32>,
 }
 
 /// The memory of a request. A test may change `state`, `batched` and `shared` between steps.
@@ -135,6 +138,9 @@ impl OneRequest {
         } else {
             m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Sequential> });
         }
+        if self.p.lifetime == Lifetime::Learned {
+            learn(&self.p, &mut self.state);
+        }
 
         let [slot, valid, pos, id, miss_slot, row, rec] = self.outputs.each_ref().map(|o| {
             let (front, rest) = o.split_at(GUARD);
@@ -153,7 +159,7 @@ impl OneRequest {
             assert!(list[total..].iter().all(|&w| w == UNTOUCHED), "the miss list overran");
         }
         let (s, t) = (self.p.slots as usize, self.p.links() as usize);
-        let (ids, links) = (header::WORDS, self.state.len() - t);
+        let (ids, learned) = (header::WORDS, links_end(&self.p));
         let bytes = self.state[ids + s..].iter().flat_map(|w| w.to_ne_bytes());
         Outcome {
             slots: slot.chunks(stride).map(|row| row[..k].to_vec()).collect(),
@@ -166,7 +172,20 @@ impl OneRequest {
             header: self.state[..ids].to_vec(),
             id: self.state[ids..ids + s].to_vec(),
             life: bytes.take(s).map(u8::cast_signed).collect(),
-            link: self.state[links..].to_vec(),
+            link: self.state[learned - t..learned].to_vec(),
+            learned: self.state[learned..].to_vec(),
+        }
+    }
+
+    /// Replaces the values of learned lifetimes by any words.
+    pub fn scramble(&mut self, seed: u32) {
+        if self.p.lifetime == Lifetime::Learned {
+            let values = &mut self.state[links_end(&self.p) + part::VALUES..][..LIFETIMES];
+            let mut word = seed;
+            for value in values {
+                word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *value = if seed % 3 == 0 { (word >> 24) as i32 } else { word as i32 };
+            }
         }
     }
 

@@ -95,4 +95,26 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         }
         set
     }
+
+    /// Returns the entries of 64 lifetimes. Each row has those of sixteen lifetimes in each quarter.
+    #[inline(always)]
+    pub(super) fn entries(self, rows: &[__m512i; 16], life: __m512i) -> __m512i {
+        let at = intrinsic!(_mm512_xor_si512(life, _mm512_set1_epi8(i8::MIN)));
+        // The low four bits choose an entry of a row. Each higher bit then halves the rows.
+        let low = intrinsic!(_mm512_and_si512(at, _mm512_set1_epi8(15)));
+        let bit =
+            |bit: u8| intrinsic!(_mm512_test_epi8_mask(at, _mm512_set1_epi8((1u8 << bit) as i8)));
+        let (fourth, others) = (bit(4), [bit(5), bit(6), bit(7)]);
+        let mut left = [life; 8];
+        for (n, left) in left.iter_mut().enumerate() {
+            let even = intrinsic!(_mm512_shuffle_epi8(rows[2 * n], low));
+            *left = intrinsic!(_mm512_mask_shuffle_epi8(even, fourth, rows[2 * n + 1], low));
+        }
+        for (halved, k) in others.into_iter().enumerate() {
+            for n in 0..4 >> halved {
+                left[n] = intrinsic!(_mm512_mask_blend_epi8(k, left[2 * n], left[2 * n + 1]));
+            }
+        }
+        left[0]
+    }
 }

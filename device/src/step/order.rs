@@ -1,0 +1,110 @@
+//! The order in which slots become victims, and the work on all lifetimes of a step.
+//!
+//! Constant lifetimes are this order. Learned ones ([`crate::learned`]) are replaced by the values that the
+//! table has for them: a slot that the running step uses has the largest value, whatever the table holds,
+//! so it is no victim while another slot is left.
+
+use crate::machine::Machine;
+use crate::machine::control::{sweep, when};
+use crate::machine::declare::Columns;
+use crate::machine::phase::Phase;
+use crate::step::schedule::{Schedule, Work};
+use crate::table::learned::{self, LIFETIMES, MAX_VALUE, NEW, WAS_USED, part};
+use crate::table::params::{Lifetime, Params};
+use crate::table::state::{State, header};
+
+/// The working columns for learned lifetimes.
+pub struct Order<'a, M: Machine> {
+    /// The value of each lifetime, indexed by the lifetime + 128.
+    pub value_of: M::Column<'a>,
+    /// The lifetimes + 128 of the slots of a sample.
+    pub sample: M::Column<'a>,
+    /// The value of each slot, less 128.
+    pub value: M::Life<'a>,
+}
+
+impl<'a, M: Machine> Order<'a, M> {
+    /// Declares the columns, if lifetimes are learned.
+    #[inline(always)]
+    pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Option<Self> {
+        (p.lifetime == Lifetime::Learned).then(|| Self {
+            value_of: c.column("value_of", LIFETIMES as u32, 0..=i32::from(u8::MAX)),
+            sample: c.column("sample", learned::sample_slots(p) as u32, 0..=2 * WAS_USED - 1),
+            value: c.life("value", p.slots),
+        })
+    }
+}
+
+/// Makes all lifetimes one step older (Alg. 1, line 3). They stop at -128: a byte that wrapped would revive
+/// slots, and CollectDead would return slots that this step hits.
+#[inline(always)]
+pub fn decay<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, S>,
+) {
+    let (Some(order), Some(learned)) = (&mut work.order, &mut state.learned) else {
+        m.phase(Phase::Decay, "one less for every lifetime");
+        return m.age(&mut state.life, m.scalar(1), m.scalar(i32::from(i8::MIN)));
+    };
+    let slots = learned::sample_slots(p) as i32;
+    let n = m.scalar(slots);
+    let word = |at: i32| m.read_output(&state.header, m.scalar(at));
+    let last = p.slots as i32 - slots;
+    let first = |at: i32| m.max(m.min(word(at), m.scalar(last)), m.scalar(0));
+    m.phase(Phase::Decay, "the slots of the last step's sample that it used");
+    let before = m.name_scalar("lastSample", first(header::LAST_SAMPLE));
+    let sample_at = m.scalar(learned::sample_part(p) as i32);
+    m.fetch(&mut order.sample, &m.written(learned), sample_at, n);
+    sweep!(m, n, |t| {
+        let life = m.gather_life(&state.life, m.iota(t) + before);
+        let unused = m.name_mask("unused", m.is_negative(life + (-1 - i32::from(NEW))));
+        let sampled = m.low_bits(m.load(t, &order.sample), 8);
+        m.store(t, &mut order.sample, m.select(unused, sampled, sampled | WAS_USED));
+    });
+    m.publish(learned, m.scalar(part::RESULT as i32), &order.sample, n);
+    m.phase(Phase::Decay, "the next class for slots whose time in a class is over, and a sample");
+    let moves_from = m.name_scalar("movesFrom", word(header::MOVES_FROM));
+    m.age(&mut state.life, m.scalar(16), moves_from);
+    let now = m.name_scalar("sampleFrom", first(header::SAMPLE));
+    sweep!(m, n, |t| {
+        let life = m.gather_life(&state.life, m.iota(t) + now);
+        m.store(t, &mut order.sample, life + 128);
+    });
+    m.publish(learned, sample_at, &order.sample, n);
+    m.phase(Phase::Decay, "the value of each lifetime");
+    let all = m.scalar(LIFETIMES as i32);
+    m.fetch(&mut order.value_of, &m.written(learned), m.scalar(part::VALUES as i32), all);
+    sweep!(m, all, |t| {
+        // Any word of global memory becomes a value, and that of a slot in use is the largest.
+        let value = m.low_bits(m.load(t, &order.value_of), 8);
+        let value = m.select(m.eq_to(value, MAX_VALUE + 1), m.splat(MAX_VALUE), value);
+        let unused = m.name_mask("unused", m.is_negative(m.iota(t) + (-128 - i32::from(NEW))));
+        m.store(t, &mut order.value_of, m.select(unused, value, m.splat(MAX_VALUE + 1)));
+    });
+}
+
+/// Finds the values of all slots, if a token has misses and lifetimes are learned.
+#[inline(always)]
+pub fn find_values<M: Machine, S: Schedule>(m: M, state: &State<'_, M>, work: &mut Work<'_, M, S>) {
+    if let Some(order) = &mut work.order {
+        m.phase(Phase::CollectDead, "the value of each slot");
+        when!(m, m.gt(m.len(&work.miss), m.scalar(0)), || {
+            m.map_life(&mut order.value, &state.life, &order.value_of);
+        });
+    }
+}
+
+/// Runs `body` on the bytes by which victims are chosen, the smallest first.
+#[inline(always)]
+pub fn with_values<M: Machine, R>(
+    state: &State<'_, M>,
+    order: Option<&Order<'_, M>>,
+    body: impl for<'l> FnOnce(&M::Life<'l>) -> R,
+) -> R {
+    match order {
+        Some(order) => body(&order.value),
+        None => body(&state.life),
+    }
+}

@@ -25,8 +25,7 @@
     clippy::doc_markdown,
     clippy::similar_names,
     clippy::mut_mut,
-    clippy::large_enum_variant,
-    reason = "names are the paper's; an Output is a borrowed slice; no_std has no box for a rule"
+    reason = "names are the paper's; an Output is a borrowed slice"
 )]
 
 mod launch;

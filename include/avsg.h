@@ -382,7 +382,7 @@ typedef struct avsg_engine_info {
   uint32_t slots;  ///< S, the number of slots per state and layer.
   int32_t table;  ///< An `avsg_table`.
   int32_t lifetime;  ///< An `avsg_lifetime`, but not AVSG_LIFETIME_AUTO.
-  int32_t life;  ///< The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
+  int32_t life;  ///< The constant lifetime in decode steps; 0 with AVSG_LIFETIME_LEARNED.
   uint32_t spread;  ///< Links per slot.
   uint32_t retries;  ///< R, the number of links probed after the first.
   uint32_t page;  ///< Tokens per block of the host's block tables; 0 if there are none.
@@ -399,8 +399,8 @@ typedef struct avsg_engine_info {
 /// Describes an engine.
 avsg_status avsg_engine_get_info(const avsg_engine *engine, avsg_engine_info *info);
 
-/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links. Word 0 is its
-/// generation. It is meant for snapshots and tests. The words are valid until the next call that takes
+/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
+/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until the next call that takes
 /// the engine's handle as a non-const pointer. On an Ascend device they are copied without waiting for
 /// the caller's streams: synchronize those first.
 avsg_status avsg_engine_get_table(avsg_engine *engine, size_t indexer, size_t state,
@@ -455,7 +455,7 @@ typedef struct avsg_memory {
   /// copy of one table.
   size_t engine_host;
   /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
-  /// layer, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
+  /// layer, and 512 bytes with AVSG_LIFETIME_LEARNED; 0 on "cpu".
   size_t engine_device;
   /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request, and with
   /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
@@ -828,13 +828,14 @@ typedef enum avsg_table {
   AVSG_TABLE_PAPER = 1,  ///< The paper's table, bit for bit.
 } avsg_table;
 
-/// The lifetime that a hit gives to a slot.
+/// The rule that chooses the slots which misses replace.
 typedef enum avsg_lifetime {
-  /// AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
+  /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, else AVSG_LIFETIME_CONSTANT.
   AVSG_LIFETIME_AUTO = 0,
   AVSG_LIFETIME_CONSTANT = 1,  ///< The constant `life`, which evicts the least recently used slot.
-  /// A count of uses that decays by the factor `lambda` per step. Only for a wide table.
-  AVSG_LIFETIME_FREQUENCY = 2,
+  /// The slots that are least likely to be used soon, which each request learns from its own
+  /// selections: by the time since their last use and the number of uses. Only for a wide table.
+  AVSG_LIFETIME_LEARNED = 2,
 } avsg_lifetime;
 
 /// The vector instructions that the device "cpu" runs its kernels with.
@@ -869,15 +870,12 @@ typedef enum avsg_strategy {
 /// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
 /// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
 /// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
-/// R + 1 links. Misses replace the slots of the smallest lifetimes, which a hit sets and every step lowers
-/// by one.
+/// R + 1 links.
 typedef struct avsg_tuning {
   size_t size;  ///< sizeof(avsg_tuning).
   int32_t table;  ///< An `avsg_table`.
   int32_t lifetime;  ///< An `avsg_lifetime`.
-  /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
-  /// is AVSG_LIFETIME_FREQUENCY.
-  double lambda;
+  uint64_t reserved;  ///< 0.
   /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
   /// `lifetime` is AVSG_LIFETIME_CONSTANT.
   int32_t life;

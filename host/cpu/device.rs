@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
-use avsg_device::params::Params;
+use avsg_device::params::{Lifetime, Params};
 
 use super::cores::{Cores, worker_words};
 use super::dispatch;
@@ -24,7 +24,7 @@ use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, available_memory, invalid};
+use crate::{Error, Result, available_memory, invalid, reserve};
 
 pub(crate) struct Cpu {
     cores: Cores,
@@ -95,6 +95,7 @@ impl Cpu {
             copier,
             tables: ProcessMemory::zeroed("tables", sizes.tables, allocator)?,
             work: ProcessMemory::zeroed("working columns", sizes.work, allocator)?,
+            learner: reserve::defaults("learners", config.states)?,
         };
         for table in 0..config.tables() {
             // SAFETY: `table` is in range, and no other thread has access to the new device.
@@ -160,19 +161,26 @@ impl Device for Cpu {
             Some(_) => dispatch::copy_nanoseconds(rows, resources.pool.format().bytes()),
             None => 0,
         };
+        let copies = transfer.is_some();
         let one = step.batch.map(|batch| {
             let outputs = &outputs;
             let run = move |request: usize, worker: usize| {
-                cores.plan_request(resources, batch, outputs, request, worker);
+                cores.plan_request(resources, (batch, copies), outputs, request, worker);
             };
             (batch.requests(), run)
         });
         let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
-        let launched = self.workers.launch(
-            step.batch.map_or(0, dispatch::match_nanoseconds) + copy,
+        let learns = copies && resources.config.params.lifetime == Lifetime::Learned;
+        let last = step.batch.filter(|_| learns).map(|batch| {
+            move |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker)
+        });
+        let stages = [
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
-        );
+        ];
+        let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
+        let nanoseconds = step.batch.map_or(0, dispatch::match_nanoseconds) + copy;
+        let launched = self.workers.launch_with(stages, last, nanoseconds);
         drop(transfer);
         self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;

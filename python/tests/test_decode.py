@@ -77,7 +77,7 @@ class Workload:
         (48, 1, 1, 0, {}),
         ((32, 8), 3, 1, 0, {"table": avsg.Table.PAPER}),
         ((32, 8), 2, 4, 16, {}),
-        ((16, 8, 4, 12), 4, 3, 32, {"lifetime": avsg.Lifetime.FREQUENCY, "decay": 0.9, "machine": avsg.Machine.EMU}),
+        ((16, 8, 4, 12), 4, 3, 32, {"lifetime": avsg.Lifetime.LEARNED, "machine": avsg.Machine.EMU}),
     ],
 )
 def test_every_row_is_exact_at_every_step(segments, tokens, states, page, options):

@@ -28,10 +28,10 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
         let rules = |table: &str| {
             policies.iter().filter(|p| p["policy"].as_str().unwrap().starts_with(table)).count()
         };
-        assert_eq!((rules("paper "), rules("wide ")), (8, 16));
+        assert_eq!((rules("paper "), rules("wide ")), (8, 10));
         let default = policies.iter().filter(|p| p["at"][0]["default"] == true);
         assert_eq!(default.count(), 2);
-        assert_eq!((rate(&report, "no buffer"), policies.len()), (0.0, 8 + 16 + 3));
+        assert_eq!((rate(&report, "no buffer"), policies.len()), (0.0, 8 + 10 + 3));
         rate(&report, "exact LRU");
     }
 }

@@ -209,7 +209,7 @@ fn the_operator_project_configures_under_cmake() {
 fn the_operators_agree_with_the_kernels() {
     let Some(mut compile) = cpp() else { return };
     let dir = folder("agree");
-    write("opp --page 64 --lifetime frequency:0.87", &dir);
+    write("opp --page 64 --lifetime learned", &dir);
     assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
     let program = dir.join("check");
     let options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", FAKE_CANN];

@@ -201,15 +201,15 @@ fn nothing_to_count_is_no_percentage() {
 }
 
 #[test]
-fn results_name_the_lifetime_rule_with_its_decay() {
+fn results_name_the_lifetime_rule() {
     let geometry = |rule: &str| {
         json(&format!("replay SAMPLE --slots 1024 --steps 2 {rule}"))["geometry"].clone()
     };
-    assert_eq!(geometry("--lifetime frequency:0.9")["lambda"], 0.9);
-    assert_eq!(geometry("--lifetime frequency")["lifetime"], "frequency:0.87");
-    let constant = geometry("--lifetime constant:3");
-    assert!(constant["lambda"].is_null() && constant["lifetime"] == "constant:3");
-    assert_eq!(json("info --slots 4096")["geometry"]["lambda"], 0.87);
+    for rule in ["learned", "constant:3"] {
+        assert_eq!(geometry(&format!("--lifetime {rule}"))["lifetime"], rule);
+    }
+    assert_eq!(json("info --slots 4096")["geometry"]["lifetime"], "learned");
+    assert_eq!(json("info --slots 2048")["geometry"]["lifetime"], "constant:127");
 }
 
 #[test]

@@ -52,6 +52,15 @@ pub enum Lifetime {
     Learned,
 }
 
+impl fmt::Display for Lifetime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(l) => write!(f, "constant:{l}"),
+            Self::Learned => f.write_str("learned"),
+        }
+    }
+}
+
 /// The geometry and the rules of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {

@@ -184,7 +184,7 @@ impl OneRequest {
             let mut word = seed;
             for value in values {
                 word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                *value = if seed % 3 == 0 { (word >> 24) as i32 } else { word as i32 };
+                *value = if seed.is_multiple_of(3) { (word >> 24) as i32 } else { word as i32 };
             }
         }
     }

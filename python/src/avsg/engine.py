@@ -44,7 +44,7 @@ class Engine:
     `tokens` the most tokens of a request in a step, and `states` the number of requests that are
     resident at once. The options are the other fields of avsg_engine_config (include/avsg.h), such as
     device, page, cores, workers and layer_indexer (the indexer of each layer); those of avsg_tuning,
-    such as table, lifetime, decay (its `lambda`) and machine; and those of avsg_ascend, such as
+    such as table, lifetime and machine; and those of avsg_ascend, such as
     kernels and device_id.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
@@ -267,7 +267,8 @@ class Engine:
         return self.view(layer, segment).numpy()
 
     def table(self, state: int, indexer: int = 0) -> np.ndarray:
-        """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links."""
+        """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links, and what
+        learned lifetimes keep."""
         words, count = c.c_void_p(), c.c_size_t()
         check(lib.avsg_engine_get_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()

@@ -52,7 +52,7 @@ pub fn geometries() -> impl Iterator<Item = Params> {
 /// If a geometry breaks a rule: the first such geometry.
 pub fn check() -> Result<(), Error> {
     for slots in [4096, 8192, 16384] {
-        let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(2048, 1, slots) };
+        let wide = Params { lifetime: Lifetime::Learned, ..Params::wide(2048, 1, slots) };
         let compact = Params { spread: 2, retries: 7, ..wide };
         let lru = |p| Params { lifetime: Lifetime::Constant(127), ..p };
         for p in [Params::paper(2048, 1, slots), wide, compact, lru(wide), lru(compact)] {
@@ -119,7 +119,7 @@ fn expression(p: &Params) -> String {
     let Params { table, lifetime, k, tokens, slots, spread, retries, page } = p;
     let lifetime = match lifetime {
         Lifetime::Constant(l) => format!("Constant({l})"),
-        Lifetime::Frequency(rule) => format!("Frequency({rule:?})"),
+        Lifetime::Learned => "Learned".into(),
     };
     format!(
         "Params {{ table: Table::{table:?}, lifetime: Lifetime::{lifetime}, k: {k}, \

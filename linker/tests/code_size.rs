@@ -67,7 +67,7 @@ fn geometries() -> [Params; 4] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
     [
         wide,
-        Params { lifetime: Lifetime::frequency(), page: 128, ..wide },
+        Params { lifetime: Lifetime::Learned, page: 128, ..wide },
         Params { page: 128, ..Params { spread: 2, retries: 7, ..Params::wide(2048, 2, 4096) } },
         Params::paper(2048, 1, 8192),
     ]

@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::machine::control::{sweep, when};
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
+use crate::step::request::Share;
 use crate::step::schedule::{Schedule, Work};
 use crate::table::learned::{self, LIFETIMES, MAX_VALUE, NEW, WAS_USED, part};
 use crate::table::params::{Lifetime, Params};
@@ -15,12 +16,17 @@ use crate::table::state::{State, header};
 
 /// The working columns for learned lifetimes.
 pub struct Order<'a, M: Machine> {
+    /// Words of the table on their way from or to global memory.
+    pub learned_words: M::Column<'a>,
     /// The value of each lifetime, indexed by the lifetime + 128.
     pub value_of: M::Column<'a>,
-    /// The lifetimes + 128 of the slots of a sample.
-    pub sample: M::Column<'a>,
     /// The value of each slot, less 128.
     pub value: M::Life<'a>,
+}
+
+/// Returns the length of [`Order::learned_words`]: that of the values, or of a sample.
+pub fn learned_words(p: &Params) -> usize {
+    LIFETIMES.max(learned::sample_slots(p))
 }
 
 impl<'a, M: Machine> Order<'a, M> {
@@ -28,8 +34,8 @@ impl<'a, M: Machine> Order<'a, M> {
     #[inline(always)]
     pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Option<Self> {
         (p.lifetime == Lifetime::Learned).then(|| Self {
+            learned_words: c.column("learned_words", learned_words(p) as u32, i32::MIN..=i32::MAX),
             value_of: c.column("value_of", LIFETIMES as u32, 0..=i32::from(u8::MAX)),
-            sample: c.column("sample", learned::sample_slots(p) as u32, 0..=2 * WAS_USED - 1),
             value: c.life("value", p.slots),
         })
     }
@@ -37,52 +43,81 @@ impl<'a, M: Machine> Order<'a, M> {
 
 /// Makes all lifetimes one step older (Alg. 1, line 3). They stop at -128: a byte that wrapped would revive
 /// slots, and CollectDead would return slots that this step hits.
+///
+/// Of the cores that share a request, those that do not own it choose no victims. They read no learned
+/// lifetime, and write none of the words that the owner reads.
 #[inline(always)]
 pub fn decay<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
     work: &mut Work<'_, M, S>,
+    share: &Share<M::Scalar>,
 ) {
     let (Some(order), Some(learned)) = (&mut work.order, &mut state.learned) else {
         m.phase(Phase::Decay, "one less for every lifetime");
         return m.age(&mut state.life, m.scalar(1), m.scalar(i32::from(i8::MIN)));
     };
+    m.phase(Phase::Decay, "the owner of the request works on learned lifetimes");
+    let owner = m.name_scalar("owner", m.not(m.gt(share.at, m.scalar(0))));
+    when!(m, owner, || {
+        load_values(m, order, learned);
+        age_and_sample(m, p, &mut state.life, &state.header, order, learned);
+    });
+}
+
+/// Fills `order.value_of` with what the table has for each lifetime.
+#[inline(always)]
+fn load_values<M: Machine>(m: M, order: &mut Order<'_, M>, learned: &M::Output<'_>) {
+    m.phase(Phase::Decay, "the value of each lifetime");
+    let all = m.scalar(LIFETIMES as i32);
+    let values = m.scalar(part::VALUES as i32);
+    m.fetch(&mut order.learned_words, &m.written(learned), values, all);
+    sweep!(m, all, |t| {
+        // Any word of global memory becomes a value, and that of a slot in use is the largest.
+        let value = m.low_bits(m.load(t, &order.learned_words), 8);
+        let value = m.select(m.eq_to(value, MAX_VALUE + 1), m.splat(MAX_VALUE), value);
+        let unused = m.name_mask("unused", m.is_negative(m.iota(t) + (-128 - i32::from(NEW))));
+        m.store(t, &mut order.value_of, m.select(unused, value, m.splat(MAX_VALUE + 1)));
+    });
+}
+
+/// Publishes which slots of the last step's sample that step used, ages all lifetimes, and publishes those
+/// of this step's sample.
+#[inline(always)]
+fn age_and_sample<M: Machine>(
+    m: M,
+    p: &Params,
+    life: &mut M::Life<'_>,
+    header: &M::Output<'_>,
+    order: &mut Order<'_, M>,
+    learned: &mut M::Output<'_>,
+) {
     let slots = learned::sample_slots(p) as i32;
     let n = m.scalar(slots);
-    let word = |at: i32| m.read_output(&state.header, m.scalar(at));
+    let word = |at: i32| m.read_output(header, m.scalar(at));
     let last = p.slots as i32 - slots;
     let first = |at: i32| m.max(m.min(word(at), m.scalar(last)), m.scalar(0));
     m.phase(Phase::Decay, "the slots of the last step's sample that it used");
     let before = m.name_scalar("lastSample", first(header::LAST_SAMPLE));
     let sample_at = m.scalar(learned::sample_part(p) as i32);
-    m.fetch(&mut order.sample, &m.written(learned), sample_at, n);
+    m.fetch(&mut order.learned_words, &m.written(learned), sample_at, n);
     sweep!(m, n, |t| {
-        let life = m.gather_life(&state.life, m.iota(t) + before);
+        let life = m.gather_life(life, m.iota(t) + before);
         let unused = m.name_mask("unused", m.is_negative(life + (-1 - i32::from(NEW))));
-        let sampled = m.low_bits(m.load(t, &order.sample), 8);
-        m.store(t, &mut order.sample, m.select(unused, sampled, sampled | WAS_USED));
+        let sampled = m.low_bits(m.load(t, &order.learned_words), 8);
+        m.store(t, &mut order.learned_words, m.select(unused, sampled, sampled | WAS_USED));
     });
-    m.publish(learned, m.scalar(part::RESULT as i32), &order.sample, n);
+    m.publish(learned, m.scalar(part::RESULT as i32), &order.learned_words, n);
     m.phase(Phase::Decay, "the next class for slots whose time in a class is over, and a sample");
     let moves_from = m.name_scalar("movesFrom", word(header::MOVES_FROM));
-    m.age(&mut state.life, m.scalar(16), moves_from);
+    m.age(life, m.scalar(16), moves_from);
     let now = m.name_scalar("sampleFrom", first(header::SAMPLE));
     sweep!(m, n, |t| {
-        let life = m.gather_life(&state.life, m.iota(t) + now);
-        m.store(t, &mut order.sample, life + 128);
+        let life = m.gather_life(life, m.iota(t) + now);
+        m.store(t, &mut order.learned_words, life + 128);
     });
-    m.publish(learned, sample_at, &order.sample, n);
-    m.phase(Phase::Decay, "the value of each lifetime");
-    let all = m.scalar(LIFETIMES as i32);
-    m.fetch(&mut order.value_of, &m.written(learned), m.scalar(part::VALUES as i32), all);
-    sweep!(m, all, |t| {
-        // Any word of global memory becomes a value, and that of a slot in use is the largest.
-        let value = m.low_bits(m.load(t, &order.value_of), 8);
-        let value = m.select(m.eq_to(value, MAX_VALUE + 1), m.splat(MAX_VALUE), value);
-        let unused = m.name_mask("unused", m.is_negative(m.iota(t) + (-128 - i32::from(NEW))));
-        m.store(t, &mut order.value_of, m.select(unused, value, m.splat(MAX_VALUE + 1)));
-    });
+    m.publish(learned, sample_at, &order.learned_words, n);
 }
 
 /// Finds the values of all slots, if a token has misses and lifetimes are learned.

@@ -43,7 +43,7 @@ fn prepare<M: Machine, S: Schedule>(
 ) {
     reset(m, p, state, request.generation);
     invalidate(m, p, state, request.stable, request.limit);
-    decay(m, p, state, work);
+    decay(m, p, state, work, &request.share);
     m.clear(&mut work.out_of_range);
     m.clear(&mut work.out_of_pool);
     m.write_output(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));

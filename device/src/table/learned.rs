@@ -28,14 +28,14 @@ pub const MAX_VALUE: i32 = 254;
 
 /// The logarithm of the number of steps that a slot stays in each class but the last. Older classes stay
 /// longer, so the classes that a step moves are the youngest ones.
-const LOG_STEPS: [u32; 15] = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 5, 6];
+pub const LOG_STEPS: [u32; 15] = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 5, 6];
 /// The mean number of steps between the last use of a slot of each class and the end of the step.
-const AGE: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18, 24, 32, 52, 100, 200];
+pub const AGE: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18, 24, 32, 52, 100, 200];
 /// The levels of a class, and the classes.
-const LEVELS: usize = 16;
+pub const LEVELS: usize = 16;
 
 /// 1 in the numbers of this module.
-const ONE: i64 = 1 << 16;
+pub const ONE: i64 = 1 << 16;
 /// The share of a use count that is left after a step: 0.99.
 const KEPT_PER_STEP: i64 = 64_881;
 /// The ratio of the use counts of two levels: 20^(1/15).
@@ -43,16 +43,16 @@ const LEVEL: i64 = 80_023;
 /// The root of this ratio.
 const HALF_LEVEL: i64 = 72_418;
 /// The discount beta of a use in the next step: 0.95.
-const BETA: i64 = 62_259;
+pub const BETA: i64 = 62_259;
 /// The weight of one slot of a sample, which decays by 1/8 when its class is estimated again.
-const SLOT: i32 = 16;
+pub const SLOT: i32 = 16;
 /// The weight of the prior probability of a use, 1/(2 · age): that of 32 slots.
-const PRIOR: i64 = 32 * SLOT as i64;
+pub const PRIOR: i64 = 32 * SLOT as i64;
 /// The number of steps in which all classes are estimated once.
-const SWEEP: i32 = 16;
+pub const SWEEP: i32 = 16;
 /// The number of steps after which values are used. Until then the order of victims is that of lifetimes:
 /// in a shorter time few slots of old classes were counted.
-const START: i32 = 64;
+pub const START: i32 = 64;
 
 /// Returns a · b in units of 2^-16.
 const fn product(a: i64, b: i64) -> i64 {

@@ -30,7 +30,7 @@ pub mod words;
 use crate::ascend::aiv::{Function, Use};
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 30] = [
+pub static ALL: [&Function; 31] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
@@ -49,7 +49,8 @@ pub static ALL: [&Function; 30] = [
     &life::REFRESH_LIFETIME_ALL,
     &life::REFRESH_LIFETIME_MASKED,
     &life::DECAY_LIFETIMES,
-    &life::END_STEP_USES,
+    &life::DECAY_LIFETIMES_FROM,
+    &life::MAP_LIFETIMES,
     &victims::COUNT_LE,
     &victims::FIND_THRESHOLD,
     &victims::APPEND_SLOTS,

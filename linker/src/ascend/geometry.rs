@@ -2,7 +2,8 @@
 //! every geometry: they take their numbers from `avsg_geometry.h`, and the interface from its macros.
 
 use avsg_device::batched::Batched;
-use avsg_device::memory::{state_words, table_words};
+use avsg_device::learned::{self, LIFETIMES, part};
+use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
@@ -36,8 +37,8 @@ pub(super) const COPY_BYTES: u32 = 128
 /// three columns of slots.
 pub(super) const GLOBAL_BYTES: u32 =
     (2 * 16 * 4 + 32) + 2 * 4 * MAX_SLOT_BLOCKS + 32 + 3 * 2048 * 4;
-/// Bytes of UB that `avsg_reset.cpp` uses: scalars, a header and three fills.
-pub(super) const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
+/// Bytes of UB that `avsg_reset.cpp` uses: scalars, a header and four fills.
+pub(super) const RESET_BYTES: u32 = 128 + 64 + 4 * 2048 * 4;
 
 /// Returns whether a step defers its last refreshes behind its miss list, and cores may share a
 /// token.
@@ -58,17 +59,79 @@ pub(super) fn step_bytes(p: &Params) -> u32 {
     COPY_BYTES + if defers(p) { 8 * lanes + lanes / 8 + 512 + (1 << shift) } else { 0 }
 }
 
+/// Returns the slots of a sample, if lifetimes are learned.
+fn learn_slots(p: &Params) -> u32 {
+    if p.lifetime == Lifetime::Learned { learned::sample_slots(p) as u32 } else { 0 }
+}
+
+/// Returns the bytes of UB that `avsg_learn.h` uses: a window, four words of a header, the lifetimes after
+/// a hit, what the table has for each lifetime, and a sample.
+pub(super) fn learn_bytes(p: &Params) -> u32 {
+    (2 * 16 * 4 + 32) + 32 + 2 * LIFETIMES as u32 + 4 * (part::RESULT as u32 + learn_slots(p))
+}
+
+/// Returns small numbers as one word of `bits` each, the last one lowest.
+fn packed(numbers: &[u32], bits: u32) -> u64 {
+    numbers.iter().fold(0, |word, &n| word << bits | u64::from(n))
+}
+
+/// Returns the constants of `avsg_learn.h`.
+fn learn_constants(p: &Params) -> String {
+    let mut text = String::new();
+    let mut define = |ty: &str, name: &str, value: String, doc: &str| {
+        text += &format!("constexpr {ty} {name} = {value};  // {doc}\n");
+    };
+    let mut word = |name: &str, value: i64, doc: &str| {
+        define("int32_t", name, value.to_string(), doc);
+    };
+    let header = |at: i32| i64::from(at - header::STEP);
+    word("LIFETIMES", LIFETIMES as i64, "different lifetimes");
+    word("LEARNED_AT", links_end(p) as i64, "first word of what lifetimes learn in a table");
+    word("LEARNED_WORDS", learned::words(p) as i64, "these words; 0: lifetimes learn nothing");
+    word("LEARN_SLOTS", learn_slots(p).into(), "slots of a sample");
+    word("LEARN_RESULT", part::RESULT as i64, "word of the last sample, behind four tables");
+    word("HEADER_LEARN", header::STEP.into(), "first of a header's words for learned lifetimes");
+    word("LEARN_STEP", header(header::STEP), "among them the number of the step");
+    word("LEARN_MOVES_FROM", header(header::MOVES_FROM), "the lowest lifetime that it ages");
+    word("LEARN_SAMPLE", header(header::SAMPLE), "the first slot of its sample");
+    word("LEARN_LAST_SAMPLE", header(header::LAST_SAMPLE), "that of the last step's sample");
+    word("LEARN_WAS_USED", learned::WAS_USED.into(), "bit of a sampled slot that was used");
+    word("LEARN_MAX_VALUE", learned::MAX_VALUE.into(), "largest value");
+    word("LEARN_LEVELS", learned::LEVELS as i64, "levels of a class");
+    word("LEARN_SLOT", learned::SLOT.into(), "weight of a sampled slot");
+    word("LEARN_SWEEP", learned::SWEEP.into(), "steps in which each class is estimated once");
+    word("LEARN_START", learned::START.into(), "steps before the first values");
+    let mut long = |name: &str, value: i64, doc: &str| {
+        define("int64_t", name, value.to_string(), doc);
+    };
+    long("LEARN_ONE", learned::ONE, "the number 1");
+    long("LEARN_BETA", learned::BETA, "what a use in the next step counts");
+    long("LEARN_PRIOR", learned::PRIOR, "weight of the prior probability of a use");
+    let (young, old) = learned::AGE.split_at(8);
+    let mut bits = |name: &str, value: u64, doc: &str| {
+        define("uint64_t", name, format!("{value:#X}"), doc);
+    };
+    bits(
+        "LEARN_LOG_STEPS",
+        packed(&learned::LOG_STEPS, 4) << 4,
+        "by age, oldest lowest: log2 of steps",
+    );
+    bits("LEARN_YOUNG_AGES", packed(young, 8), "mean ages of the classes 7..0");
+    bits("LEARN_OLD_AGES", packed(old, 8), "mean ages of the classes 15..8");
+    text
+}
+
 fn preamble(p: &Params) -> String {
     format!("// {p}\n// Written by AVSG's linker; do not edit. Apache-2.0.\n#pragma once\n")
 }
 
 /// Returns `avsg_geometry.h`. Stage One uses the unified buffer up to byte `frame`.
 pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
-    let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
+    let life_words = links_end(p) - header::WORDS - (p.slots + p.links()) as usize;
     let empty_lifetimes = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let lifetime = match p.lifetime {
         Lifetime::Constant(lifetime) => lifetime.into(),
-        Lifetime::Frequency(_) => -1,
+        Lifetime::Learned => -1,
     };
     let (lanes, shift) = late_shape(p);
     let mut text = format!(
@@ -134,13 +197,15 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     size("GLOBAL_BYTES", GLOBAL_BYTES, "bytes of UB that global slots use");
     size("RESET_BYTES", RESET_BYTES, "bytes of UB that a reset uses");
     size("STEP_BYTES", step_bytes(p), "bytes of UB that Stage Two of a step uses");
-    let doc = "words of a table: header, ids, lifetimes and padding, links";
+    size("LEARN_BYTES", learn_bytes(p), "bytes of UB that learning from a step uses");
+    let doc = "words of a table: header, ids, lifetimes and padding, links, what lifetimes learn";
     define("uint64_t", "TABLE_WORDS", table_words(p) as i64, doc);
     let doc = "whether a step leaves the refreshes of each request's last token to LateRefresh";
     text += &format!("constexpr bool DEFERS = {};  // {doc}\n", defers(p));
+    text += &learn_constants(p);
     text += "static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS == 1 << SLOT_BITS, \"ids and slots\");\n\
              static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, \"pages\");\n\
-             static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS, \"tables\");\n\n";
+             static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, \"tables\");\n\n";
     text + &tiling() + "\n\n" + &read_tiling(abi) + "\n} // namespace avsg\n"
 }
 

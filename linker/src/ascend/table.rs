@@ -10,7 +10,7 @@ use crate::ascend::lower::Lowered;
 use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
 use avsg_device::batched::Batched;
-use avsg_device::memory::state_words;
+use avsg_device::memory::links_end;
 use avsg_device::params::Params;
 use avsg_device::state::header;
 use std::collections::BTreeMap;
@@ -23,16 +23,23 @@ fn number(n: usize) -> i32 {
 }
 
 /// The names, values and comments of the constants that give the planes of a table.
-pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 5] {
+pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 6] {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = header::WORDS + slots;
     [
         ("ID_PLANE", number(header::WORDS), "first word of the ids in a table"),
         ("LIFE_PLANE", number(life), "first word of the lifetimes, one byte each"),
         ("LIFE_PLANE_WORDS", number(slots / 4), "words of the lifetimes"),
-        ("LINK_PLANE", number(state_words(p) - links), "first word of the links"),
+        ("LINK_PLANE", number(links_end(p) - links), "first word of the links"),
         ("LINK_PLANE_WORDS", number(links), "words of the links"),
+        ("LEARNED_PLANE", number(links_end(p)), "first word of what lifetimes learn"),
     ]
+}
+
+/// Returns the plane of a table with what lifetimes learn, from a word on. It stays in global memory.
+pub fn learned(at: Expr) -> Global {
+    let first = Expr::field("tableAt") + Expr::Constant("LEARNED_PLANE");
+    Global { plane: Some("learned"), ..Global::at("tables", first + at) }
 }
 
 /// Returns the planes of a table: their buffers, their first words in global memory, and their

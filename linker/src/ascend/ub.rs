@@ -99,8 +99,9 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     let slots = kernel.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(256, |c| c.len);
     let tiles = [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= slots.max(128));
     // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
-    let lengths = columns(kernel).into_values().map(|(len, _)| len);
-    let whole = WIDE_VECTORS as u32 * lengths.max().unwrap_or(0);
+    let lengths = columns(kernel).into_values();
+    let words = lengths.filter(|(element, ..)| *element == Element::Word).map(|(_, len, _)| len);
+    let whole = WIDE_VECTORS as u32 * words.max().unwrap_or(0);
     let words = |tile| count(&kernel.registers, false) * tile;
     let plans = tiles.flat_map(|tile| {
         [words(tile).max(whole), words(tile)].map(|words| place(kernel, tile, slots, words))
@@ -164,6 +165,10 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);
     }
+    if kernel.tape.body.all().any(|op| op.code == OpCode::MapLife) {
+        let entries_at = plan.insert("map_offsets", Element::Word, plan.map_tile(), scratch_at);
+        plan.insert("map_entries", Element::Half, 512, entries_at);
+    }
     if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
         plan.append("entry_blocks", Element::Word, 64 * 8);
     }
@@ -186,6 +191,12 @@ impl Plan {
     /// Returns the bytes of scratch memory.
     fn scratch(&self) -> u32 {
         self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
+    }
+
+    /// Returns the slots per iteration of `MapLifetimes`, whose offsets lie in the scratch memory. A count of
+    /// a Gather is below 2^14.
+    pub fn map_tile(&self) -> u32 {
+        self.slot_tile.min(1 << 13)
     }
 
     /// Returns the words of one of a search's three columns, which are all in the scratch memory.
@@ -229,10 +240,13 @@ impl Plan {
 fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
     let mut placed: Vec<Buffer> = Vec::new();
     let mut order: Vec<_> = columns(kernel).into_iter().collect();
-    order.sort_by_key(|((id, column), (len, live))| (live.0, Reverse(*len), Reverse(*id), *column));
-    for ((id, column), (len, live)) in order {
+    let size = |element: Element, len: u32| (len * element.size()).next_multiple_of(32);
+    order.sort_by_key(|((id, column), (element, len, live))| {
+        (live.0, Reverse(size(*element, *len)), Reverse(*id), *column)
+    });
+    for ((id, column), (element, len, live)) in order {
         let name = buffer_name(kernel.tape.column(id), column);
-        let bytes = (len * 4).next_multiple_of(32);
+        let bytes = size(element, len);
         let overlaps = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
         let replaceable = |b: &&Buffer| {
             let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
@@ -249,7 +263,7 @@ fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
         let ends = placed.iter().map(|b| b.at + b.bytes).chain([start]);
         let gap = || ends.filter(|&at| free(at, "")).min().unwrap_or(start);
         let at = replaced.unwrap_or_else(gap);
-        placed.push(Buffer { name, element: Element::Word, len, at, bytes, live: Some(live) });
+        placed.push(Buffer { name, element, len, at, bytes, live: Some(live) });
     }
     placed.sort_by_key(|b| (b.at, b.live));
     plan.bytes = placed.iter().map(|b| b.at + b.bytes).fold(plan.bytes, u32::max);
@@ -267,9 +281,12 @@ fn flatten<'t>(block: &'t [Op], ops: &mut Vec<&'t Op>) {
     }
 }
 
-/// Returns each column of a working column, with its length and the first and last operation between
-/// which it keeps its words. The body of the loop over tokens counts operation by operation.
-fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), (u32, (usize, usize))> {
+/// The type, the length, and the first and the last operation between which a column keeps its contents.
+type Live = (Element, u32, (usize, usize));
+
+/// Returns each column of a working column. The body of the loop over tokens counts operation by
+/// operation.
+fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), Live> {
     let (mut ops, mut loops) = (Vec::new(), Vec::new());
     for op in &kernel.tape.body.ops {
         let first = ops.len();
@@ -278,6 +295,8 @@ fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), (u32, (usize, usize)
                 flatten(&body.ops, &mut ops);
                 let mut carried = BTreeSet::new();
                 find_carried(body, &mut BTreeSet::new(), &mut carried);
+                // Lifetimes that no operation of this round has mapped are read by none.
+                carried.retain(|id| kernel.tape.column(*id).kind != Kind::Life);
                 loops.push((first..ops.len(), carried));
             }
             _ => flatten(std::slice::from_ref(op), &mut ops),
@@ -292,19 +311,20 @@ fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), (u32, (usize, usize)
                 (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
                 (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
-                (Kind::Words, _) if !column.resident => 0..1,
+                (Kind::Words | Kind::Life, _) if !column.resident => 0..1,
                 _ => 0..0,
             };
             for at in accessed {
+                let element = if column.kind == Kind::Life { Element::Half } else { Element::Word };
                 let len = column.len.next_multiple_of(128);
-                let (_, live) = columns.entry((id, at)).or_insert((len, (n, n)));
+                let (.., live) = columns.entry((id, at)).or_insert((element, len, (n, n)));
                 live.1 = n;
             }
         }
     }
     for (all, carried) in loops {
         let carried: BTreeSet<_> = carried.iter().map(storage).collect();
-        for ((id, _), (_, live)) in &mut columns {
+        for ((id, _), (.., live)) in &mut columns {
             let inside = live.0 < all.end && all.start <= live.1;
             let outside = live.0 < all.start || all.end <= live.1;
             if inside && (outside || carried.contains(id)) {

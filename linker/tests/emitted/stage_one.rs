@@ -8,7 +8,6 @@ use super::shim::{Launch, Mode};
 use super::steps;
 use super::steps::{Request, SplitMix64, StepState};
 use super::tier;
-use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::rules::rules;
 use avsg_linker::ascend::aiv::CountRead;
@@ -88,7 +87,8 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
             (name, set)
         });
         let words = (2 * k + 32) as usize;
-        Request { params: params.collect(), ids, blocks, slots: words, misses: words }
+        let (params, values) = (params.collect(), None);
+        Request { params, ids, blocks, slots: words, misses: words, values }
     };
     let mut few_hits = vec![-1; k as usize];
     for i in 0..20 {
@@ -165,12 +165,8 @@ fn every_barrier_and_flag_is_needed_where_the_register_interlocks() {
 
 fn assert_all_needed(read: CountRead, define: &str) {
     let random = &mut SplitMix64(3);
-    let p = Params {
-        spread: 2,
-        lifetime: Lifetime::frequency(),
-        page: 16,
-        ..Params::wide(900, 2, 2048)
-    };
+    let p =
+        Params { spread: 2, lifetime: Lifetime::Learned, page: 16, ..Params::wide(900, 2, 2048) };
     // The smallest unified buffer that suffices gives several tiles.
     let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_with(&p, limit, read).ok());
     let text = needs.expect("some size fits");
@@ -187,6 +183,7 @@ fn assert_all_needed(read: CountRead, define: &str) {
     steps.extend(steps_with_few_early_refreshes(&p, &steps[two_tokens]));
     let mut state = StepState::clear(&p);
     let run_step = |step| {
+        state.prepare(&p, step);
         let both = (state.clone(), state.replay(&tape, 16, step));
         state.finish(&p, step);
         both
@@ -229,20 +226,6 @@ fn emitted(p: &Params) -> Option<&'static Emitted> {
     Some(&of_geometry.expect("a geometry of this file").1)
 }
 
-/// Returns the words of a table in the layout of the CPU.
-fn words(p: &Params, state: &StepState) -> Vec<i32> {
-    let mut words = vec![0; memory::table_words(p)];
-    {
-        let mut s: avsg_device::state::State<'_, avsg_device::machine::emu::Emu<1>> =
-            memory::split_state(p, &mut words);
-        s.header.copy_from_slice(state.output("header"));
-        s.id.words_mut().copy_from_slice(state.output("id"));
-        s.link.words_mut().copy_from_slice(state.output("link"));
-        s.life.slots_mut().copy_from_slice(&state.life);
-    }
-    words
-}
-
 /// Runs one step on the shim from the table `before` and compares all outputs and the table with
 /// `want`.
 pub fn run_and_compare(
@@ -253,8 +236,8 @@ pub fn run_and_compare(
     step: &Request,
     (mode, seed): (Mode, u64),
 ) -> Result<(), String> {
-    let mut tables = words(p, before);
-    let mut out: Vec<Vec<i32>> = want.words[3..].iter().map(|(_, w)| vec![-77; w.len()]).collect();
+    let mut tables = before.table(p);
+    let mut out: Vec<Vec<i32>> = want.results().iter().map(|(_, w)| vec![-77; w.len()]).collect();
     let tape = record_stage_one(p).expect("Stage One can be recorded");
     let fields = tape.params.iter().map(|param| step.param(&param.name));
     let without = step.params.iter().find(|param| param.0 == "without").map(|param| param.1);
@@ -283,7 +266,7 @@ pub fn run_and_compare(
     if peak > e.text.ub_bytes {
         return Err(format!("{peak} bytes of UB are used, but {} are planned", e.text.ub_bytes));
     }
-    for ((name, want), got) in want.words[3..].iter().zip(&out) {
+    for ((name, want), got) in want.results().iter().zip(&out) {
         // The kernel writes the whole record of a request, the tape only some of its words.
         let mut want = want.clone();
         if *name == "gm_record" {
@@ -293,7 +276,7 @@ pub fn run_and_compare(
             return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
         }
     }
-    let want_words = words(p, want);
+    let want_words = want.table(p);
     match want_words.iter().zip(&tables).position(|(a, b)| a != b) {
         Some(at) => {
             Err(format!("word {at} of the table is {}, not {}", tables[at], want_words[at]))
@@ -310,7 +293,10 @@ fn compare(geometries: &[Params], random: &mut SplitMix64, steps: usize) {
         let tape = record_stage_one(p).unwrap();
         check(&tape).unwrap_or_else(|e| panic!("{e}"));
         let mut state = StepState::clear(p);
-        for (n, step) in steps::sequence(p, random, steps).iter().enumerate() {
+        let mut steps = steps::sequence(p, random, steps);
+        steps::scramble(&mut steps, random);
+        for (n, step) in steps.iter().enumerate() {
+            state.prepare(p, step);
             let before = state.clone();
             let want = state.replay(&tape, 16, step);
             for mode in [Mode::InOrder, Mode::Adversarial] {
@@ -337,12 +323,12 @@ fn small_geometries(random: &mut SplitMix64) -> [Params; 7] {
         (Table::Wide, 4, false, 16),
         (Table::Wide, 4, true, 0),
     ];
-    kinds.map(|(table, spread, frequency, page)| {
+    kinds.map(|(table, spread, learned, page)| {
         let slots = 256 << random.below(3);
         let k = 64 + random.below(193) as u32;
         let tokens = (1 + random.below(4) as u32).min(slots / k).max(1);
         let constant = Lifetime::Constant(1 + random.below(127) as i8);
-        let lifetime = if frequency { Lifetime::frequency() } else { constant };
+        let lifetime = if learned { Lifetime::Learned } else { constant };
         let retries = 1 + random.below(7) as u32;
         Params { table, lifetime, spread, retries, page, ..Params::wide(k, tokens, slots) }
     })
@@ -350,22 +336,22 @@ fn small_geometries(random: &mut SplitMix64) -> [Params; 7] {
 
 fn full_size_geometries() -> [Params; 4] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
-    let frequency = Params { lifetime: Lifetime::frequency(), page: 16, ..wide };
+    let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, ..Params::wide(2048, 2, 4096) };
-    [wide, frequency, Params::paper(2048, 4, 8192), spread]
+    [wide, learned, Params::paper(2048, 4, 8192), spread]
 }
 
 /// Returns geometries with the least number of slots, a single id, no retry and the maximum, pages
 /// of 2 and of 65536 rows, lists that are no multiple of a block, and tables in which all ids hit.
 fn extreme_geometries() -> [Params; 7] {
-    let (wide, frequency) = (Params::wide, Lifetime::frequency());
+    let (wide, learned) = (Params::wide, Lifetime::Learned);
     [
         wide(128, 1, 128),
         wide(16, 8, 128),
         Params { retries: 0, ..Params::paper(7, 8, 128) },
-        Params { spread: 1, retries: 0, lifetime: frequency, ..wide(1, 2, 128) },
+        Params { spread: 1, retries: 0, lifetime: learned, ..wide(1, 2, 128) },
         Params { lifetime: Lifetime::Constant(0), retries: 15, page: 65536, ..wide(100, 1, 128) },
-        Params { spread: 2, lifetime: frequency, page: 2, ..wide(300, 3, 1024) },
+        Params { spread: 2, lifetime: learned, page: 2, ..wide(300, 3, 1024) },
         Params { spread: 2, ..wide(2048, 1, 2048) },
     ]
 }

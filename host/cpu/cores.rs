@@ -2,13 +2,13 @@
 //! and copier.
 
 use avsg_device::memory::table_words;
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage_one::StageOne;
 use crate::array::ProcessMemory;
 use crate::batch::Batch;
 use crate::copy::Copier;

@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::{io, mem};
 
+use avsg_device::one_request::ROW;
+
 use super::records_copy::RecordsCopy;
-use super::stage_one::ROW;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::allocator::Allocator;
 use crate::array::ProcessMemory;

@@ -19,7 +19,7 @@ use layout::Layout;
 use memory::{Memory, StateBlocks};
 
 use crate::address::Address;
-use crate::allocator::Allocator;
+use crate::allocator::{Allocated, Allocator};
 use crate::array::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::written::Written;
@@ -71,7 +71,7 @@ impl DeviceBuffer {
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let layout = Layout::new(config)?;
-        let memory = ProcessMemory::zeroed(WHAT, layout.total, allocator)?;
+        let memory = ProcessMemory::zeroed(WHAT, layout.total, Allocated::LINE, allocator)?;
         Self::with_layout(config, &layout, memory.ptr(), Memory::Process(Arc::new(memory)))
     }
 

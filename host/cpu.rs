@@ -9,7 +9,6 @@ pub mod machine;
 mod outputs;
 mod records_copy;
 mod records_read;
-mod stage_one;
 pub mod standalone_table;
 mod threads;
 mod transfer;

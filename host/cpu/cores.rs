@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::memory::{learn, table_words};
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage_one::StageOne;
 use crate::array::ProcessMemory;
 use crate::batch::{Batch, named};
 use crate::copy::Copier;

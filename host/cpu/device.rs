@@ -12,6 +12,7 @@ use super::outputs::Outputs;
 use super::records_read::{self, RecordsReader};
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
+use crate::allocator::Allocated;
 use crate::array::ProcessMemory;
 use crate::backend::{CpuChoices, Device};
 use crate::batch::{Batch, Layer, Step};
@@ -93,8 +94,8 @@ impl Cpu {
         let cores = Cores {
             machine,
             copier,
-            tables: ProcessMemory::zeroed("tables", sizes.tables, allocator)?,
-            work: ProcessMemory::zeroed("working columns", sizes.work, allocator)?,
+            tables: ProcessMemory::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
+            work: ProcessMemory::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
             learner: reserve::defaults("learners", config.states)?,
         };
         for table in 0..config.tables() {

@@ -1,11 +1,11 @@
 //! The vector machines of a CPU.
 
-use avsg_device::machine::Kernel;
 use avsg_device::machine::emu::Emu;
 #[cfg(target_arch = "aarch64")]
 use avsg_device::machine::neon::Neon;
 #[cfg(target_arch = "x86_64")]
 use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
+use avsg_device::one_request::StageOne;
 use std::fmt;
 
 /// A vector machine that this CPU has. The value proves that it was detected, so no step runs CPUID
@@ -76,19 +76,18 @@ impl Machine {
         Vec::new()
     }
 
-    /// Runs a kernel on this machine.
-    #[inline]
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
+    /// Runs Stage One of one request on this machine.
+    pub(crate) fn run(self, request: StageOne<'_>) {
         match self {
-            Self::Emu(m) => m.run(kernel),
+            Self::Emu(m) => request.on_emu(m),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(m) => m.run(kernel),
+            Self::Avx2(m) => request.on_avx2(m),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(m) => m.run(kernel),
+            Self::Avx512(m) => request.on_avx512(m),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gather(m) => m.run(kernel),
+            Self::Avx512Gather(m) => request.on_avx512_gather(m),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(m) => m.run(kernel),
+            Self::Neon(m) => request.on_neon(m),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
 use super::dispatch;
-use super::stage_one::{ROW, SLOT};
 use super::worker_pool::{Stage, WorkerPool};
 use crate::address::Address;
 use crate::batch::Layer;

@@ -1,9 +1,9 @@
 //! Stage Two on the CPU: each core copies its share of the misses of one layer.
 
+use avsg_device::one_request::{POSITION, ROW, SLOT};
 use avsg_device::stage_two::{RequestMisses, for_each_range};
 
 use super::outputs::Outputs;
-use super::stage_one::{POSITION, ROW, SLOT};
 use crate::Result;
 use crate::batch::Layer;
 use crate::copy::Copier;

@@ -92,6 +92,7 @@ impl Cpu {
         let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
             machine,
+            workers: workers.threads(),
             copier,
             tables: ProcessMemory::zeroed("tables", sizes.tables, allocator)?,
             work: ProcessMemory::zeroed("working columns", sizes.work, allocator)?,

@@ -1,7 +1,7 @@
 //! Stage One of one request on a CPU machine: it passes slices of memory to the kernel as columns.
 
 use avsg_device::machine::Kernel;
-use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::machine::cpu::{Cpu, Scalar, Upcoming};
 use avsg_device::memory::split_state;
 use avsg_device::params::Params;
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span};
@@ -27,6 +27,8 @@ pub(crate) struct StageOne<'a> {
     pub valid: &'a mut [i32],
     pub miss: [&'a mut [i32]; 4],
     pub record: &'a mut [i32],
+    /// What the same worker reads after this request.
+    pub upcoming: Upcoming,
 }
 
 /// Indices of the columns in [`StageOne::miss`]; the column at 1 holds ids.
@@ -45,6 +47,7 @@ impl Kernel for StageOne<'_> {
         // stores change them, and would read them again in every tile.
         let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
+        state.life.upcoming = self.upcoming;
         let mut work = split_work::<C, Sequential>(p, self.work);
         let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {

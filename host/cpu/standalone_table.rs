@@ -1,5 +1,6 @@
 //! A table without an engine, for measurements.
 
+use avsg_device::machine::cpu::Upcoming;
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::request::record;
@@ -105,6 +106,7 @@ impl StandaloneTable {
             valid: &mut self.valid,
             miss: [a, b, c, d],
             record: &mut self.record,
+            upcoming: Upcoming::default(),
         });
         self.record[record::TOTAL as usize] as usize
     }

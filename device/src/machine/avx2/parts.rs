@@ -59,11 +59,10 @@ impl<const G: bool, const W: usize> Avx2<G, W> {
     #[inline(always)]
     pub(super) fn lanes(self, v: __m256i) -> [u32; 8] {
         let (low, high) = intrinsic!((_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v)));
-        let [a, b] = pairs(low);
-        let [c, d] = pairs(high);
+        let all = [pairs(low), pairs(high)];
         let mut out = [0; 8];
-        for (two, pair) in out.chunks_exact_mut(2).zip([a, b, c, d]) {
-            two.copy_from_slice(&[pair as u32, (pair >> 32) as u32]);
+        for (two, pair) in out.chunks_exact_mut(2).zip(all.as_flattened()) {
+            two.copy_from_slice(&[*pair as u32, (pair >> 32) as u32]);
         }
         out
     }

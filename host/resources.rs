@@ -27,7 +27,7 @@ pub enum MachineChoice {
     Auto,
     /// The scalar machine, which every CPU has.
     Emu,
-    /// AVX2.
+    /// AVX2 with the faster of its two forms of gather, by a measurement.
     Avx2,
     /// AVX-512 with the faster of its two forms of gather, by a measurement.
     Avx512,

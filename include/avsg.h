@@ -842,7 +842,7 @@ typedef enum avsg_lifetime {
 typedef enum avsg_machine {
   AVSG_MACHINE_AUTO = 0,  ///< The fastest of the CPU, as the first engine of the process measures it.
   AVSG_MACHINE_EMU = 1,  ///< Scalar code.
-  AVSG_MACHINE_AVX2 = 2,  ///< AVX2.
+  AVSG_MACHINE_AVX2 = 2,  ///< AVX2 with the faster of two forms of gather, as measured.
   AVSG_MACHINE_AVX512 = 3,  ///< The faster of the next two, measured as for AVSG_MACHINE_AUTO.
   AVSG_MACHINE_NEON = 4,  ///< NEON.
   AVSG_MACHINE_AVX512_LOADS = 5,  ///< AVX-512 with gathers by scalar loads: "avx512".

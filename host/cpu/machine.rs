@@ -8,6 +8,9 @@ use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
 use avsg_device::one_request::StageOne;
 use std::fmt;
 
+/// The number of machines that a CPU can have.
+pub(super) const MACHINES: usize = 5;
+
 /// A vector machine that this CPU has. The value proves that it was detected, so no step runs CPUID
 /// again, which in a virtual machine traps for several microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +18,12 @@ use std::fmt;
 pub enum Machine {
     /// One lane, on any CPU.
     Emu(Emu<1>),
-    /// AVX2: eight lanes.
+    /// AVX2: eight lanes, with gathers by scalar loads.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
+    Avx2(Avx2<false>),
+    /// AVX2: eight lanes, with gathers by `vpgatherdd`.
+    #[cfg(target_arch = "x86_64")]
+    Avx2Gather(Avx2<true>),
     /// AVX-512: 16 lanes, with gathers by scalar loads.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512<false>),
@@ -43,6 +49,8 @@ impl Machine {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2Gather(_) => "avx2 (vpgatherdd)",
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Gather(_) => "avx512 (vpgatherdd)",
@@ -52,13 +60,15 @@ impl Machine {
     }
 
     /// Returns every machine that this CPU has, the widest last.
-    pub fn all() -> heapless::Vec<Self, 5> {
+    pub fn all() -> heapless::Vec<Self, MACHINES> {
         let all = [
             Some(Self::Emu(Emu)),
             #[cfg(target_arch = "aarch64")]
             Neon::detect().map(Self::Neon),
             #[cfg(target_arch = "x86_64")]
             Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(Self::Avx2Gather),
             #[cfg(target_arch = "x86_64")]
             Avx512::detect().map(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
@@ -82,6 +92,8 @@ impl Machine {
             Self::Emu(m) => request.on_emu(m),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(m) => request.on_avx2(m),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2Gather(m) => request.on_avx2_gather(m),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(m) => request.on_avx512(m),
             #[cfg(target_arch = "x86_64")]

@@ -8,7 +8,7 @@ use super::sequential::Sequential;
 use super::stage_one::stage_one;
 use super::work::split_work;
 use crate::machine::Kernel;
-use crate::machine::cpu::{Cpu, Scalar};
+use crate::machine::cpu::{Cpu, Scalar, Upcoming};
 use crate::machine::emu::Emu;
 #[cfg(all(target_arch = "x86_64", not(target_os = "none")))]
 use crate::machine::{avx2::Avx2, avx512::Avx512};
@@ -49,6 +49,8 @@ pub struct StageOne<'a> {
     pub miss: [&'a mut [i32]; 4],
     /// The record of the request (`request::record`), written.
     pub record: &'a mut [i32],
+    /// What the same worker reads after this request.
+    pub upcoming: Upcoming,
 }
 
 /// Index in [`StageOne::miss`]: the places among the ids of the token.
@@ -74,8 +76,13 @@ impl StageOne<'_> {
 /// Targets of x86 without an operating system have no vector registers for LLVM.
 #[cfg(all(target_arch = "x86_64", not(target_os = "none")))]
 impl StageOne<'_> {
-    /// Runs with AVX2.
-    pub fn on_avx2(self, m: Avx2) {
+    /// Runs with AVX2 and gathers by scalar loads.
+    pub fn on_avx2(self, m: Avx2<false>) {
+        m.run(self);
+    }
+
+    /// Runs with AVX2 and gathers by `vpgatherdd`.
+    pub fn on_avx2_gather(self, m: Avx2<true>) {
         m.run(self);
     }
 
@@ -101,6 +108,7 @@ impl Kernel for StageOne<'_> {
         // stores change them, and would read them again in every tile.
         let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
+        state.life.upcoming = self.upcoming;
         let mut work = split_work::<C, Sequential>(p, self.work);
         let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {

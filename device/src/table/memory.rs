@@ -18,13 +18,19 @@ pub fn state_words(p: &Params) -> usize {
 
 /// Returns the number of the word behind the links of a table, where the words of [`learned`] begin.
 pub fn links_end(p: &Params) -> usize {
-    header::WORDS + p.slots as usize + life_words(p) + p.links() as usize
+    words_before_links(p) + p.links() as usize
 }
 
 /// Returns the number of words from one table to the next. It is a multiple of 64 bytes, so that no
 /// two tables share a cache line.
 pub fn table_words(p: &Params) -> usize {
     state_words(p).next_multiple_of(16)
+}
+
+/// Returns the number of words from the start of a table to its links. Every step reads nearly all of
+/// these words, and of the links those that its ids name.
+pub fn words_before_links(p: &Params) -> usize {
+    header::WORDS + p.slots as usize + life_words(p)
 }
 
 fn life_words(p: &Params) -> usize {

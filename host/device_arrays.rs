@@ -66,7 +66,8 @@ pub struct DeviceRows {
 /// The fresh rows of a step in device memory.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceFresh<'a> {
-    /// One entry per segment of the row format.
+    /// One entry per segment of the row format. A call for several layers has those of each layer, in the
+    /// order of its list of layers.
     pub segments: &'a [DeviceRows],
 }
 

@@ -145,7 +145,7 @@ pub(super) fn fork_targets(
     for &state in to {
         let at = usize::try_from(state).ok().filter(|&at| at < seen.len());
         let at = at.ok_or_else(|| {
-            invalid!("state" is state, but "it must be 0..{}", seen.len(); "pass states of the engine")
+            invalid!("state" is state, but "there are {}", seen.len(); "pass a number below that, from 0")
         })?;
         ensure!(at != from, "state" is state, but "a state is copied to another one";
             "pass two different states");

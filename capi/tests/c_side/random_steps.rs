@@ -175,10 +175,21 @@ impl RandomCaller<'_> {
         let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
         let (batch, stream) = (self.c_batch(&mut owned), self.stream());
         let fresh_pointer = if self.mistake(60) { null() } else { &fresh[0] };
+        let held = model.filter(|_| self.mistakes == 0 && self.verify);
+        let held = held.map(|_| self.held_before(engine, &owned));
+        let listed = model.is_some_and(|model| model.indexers == 1) && self.rarely(4);
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
         let (planned, mut moved) = unsafe {
-            if self.rarely(4) {
+            if listed {
+                let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
+                let in_order = [fresh_pointer, &fresh[1]];
+                let in_order = if first % 2 == 0 { in_order } else { [in_order[1], in_order[0]] };
+                let list = self.list(&in_order);
+                let (layers, count, rows) = (list.0.as_ptr(), list.2, list.1.as_ptr());
+                let moved = avsg_engine_transfer_layers(engine, plan, layers, count, rows, stream);
+                (planned, self.record(moved))
+            } else if self.rarely(4) {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
                 let other = if self.mistake(16) { self.handle(Kind::Plan) } else { plan };
                 let moved = avsg_engine_transfer(engine, other, first, fresh_pointer, stream);
@@ -191,7 +202,7 @@ impl RandomCaller<'_> {
         };
         let some = planned || moved;
         let both = some && model.is_some_and(|model| model.indexers == 1);
-        if both {
+        if both && !listed {
             let layer = 1 - first % 2;
             // SAFETY: as above.
             let status =
@@ -203,10 +214,66 @@ impl RandomCaller<'_> {
                 assert!(planned && moved, "a step without a mistake: {}", last_error());
                 let layers = if both { vec![0, 1] } else { vec![first] };
                 self.check_step(model, plan, &owned, &layers);
+                self.check_held(plan, &owned, &held.unwrap());
             }
             // The slots may have other rows, or a layer lacks a plan.
             _ if some => self.epoch += 1,
             _ => {}
+        }
+    }
+
+    /// Returns a list of both layers, a pointer to the fresh rows of each, and their number, at times with a
+    /// mistake.
+    fn list(
+        &mut self,
+        fresh: &[*const avsg_fresh; 2],
+    ) -> ([usize; 2], [*const avsg_fresh; 2], usize) {
+        let layers = if self.mistake(24) { [self.index(2), self.index(2)] } else { [0, 1] };
+        let count = self.mostly(2);
+        (layers, *fresh, if count == 1 { 0 } else { count })
+    }
+
+    /// Returns, for each request of a batch, a bit for each id below [`ROWS`] that its state holds.
+    fn held_before(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch) -> Vec<[u64; 2]> {
+        let mut all = Vec::new();
+        for (&state, &generation) in owned.state.iter().zip(&owned.generation) {
+            let (mut bits, state) = ([u64::MAX; ROWS / 64], state.max(0) as usize);
+            let (at, words) = (bits.as_mut_ptr(), bits.len());
+            // SAFETY: the array has that many words.
+            let status = unsafe {
+                avsg_engine_get_held(engine, owned.indexer, state, generation, 0, ROWS, at, words)
+            };
+            self.expect(status);
+            all.push(bits);
+        }
+        all
+    }
+
+    /// Checks that the first token of each request hit what its state held, and nothing else.
+    fn check_held(&mut self, plan: *mut avsg_plan, owned: &OwnedBatch, held: &[[u64; 2]]) {
+        for (request, bits) in held.iter().enumerate() {
+            let (first, end) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
+            if owned.state[request] < 0 || first == end {
+                continue;
+            }
+            let (mut outputs, mut arrays) =
+                (sized::<avsg_plan_request>(), sized::<avsg_plan_arrays>());
+            // SAFETY: the structs have their `size` set, and the arrays of the plan have the lengths that
+            // the header says.
+            let (slots, missed) = unsafe {
+                self.expect(avsg_plan_get_request(plan, request, &mut outputs));
+                self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
+                let misses = arrays.record.add(request * AVSG_RECORD_WORDS).read() as usize;
+                (read_words(None, outputs.slot, K), read_words(None, outputs.miss_id, misses))
+            };
+            for (&id, &slot) in owned.row(first).iter().zip(&slots).filter(|(_, slot)| **slot >= 0)
+            {
+                let stable = owned.stable[request];
+                let held =
+                    bits[id as usize / 64] >> (id % 64) & 1 == 1 && (stable < 0 || id < stable);
+                assert_eq!(held, !missed.contains(&id), "request {request}, id {id}, slot {slot}");
+                self.checked += 1;
+            }
         }
     }
 
@@ -255,15 +322,17 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Appends up to 60 rows of each request to one layer.
+    /// Appends up to 60 rows of each request to one layer, or to both in one call.
     pub(super) fn append(&mut self) {
         let engine = self.handle(Kind::Engine);
         let model = self.engine_model(engine);
         let model = model.as_deref();
         let (layer, most) = (self.index(2), [2, 60][self.below(2)]);
         let mut owned = self.batch(model, most);
-        let rows = Self::fresh_rows(model, &owned, layer % 2);
-        let fresh = self.fresh(&rows);
+        let layers = if self.rarely(3) { vec![0, 1] } else { vec![layer] };
+        let rows = layers.iter().map(|layer| Self::fresh_rows(model, &owned, layer % 2));
+        let rows: Vec<FreshRows> = rows.collect();
+        let fresh: Vec<avsg_fresh> = rows.iter().map(|rows| self.fresh(rows)).collect();
         let targets: Vec<usize> = match model {
             Some(model) if self.verify => {
                 stored_ids(&owned).map(|(_, id)| model.host_row(id)).collect()
@@ -275,18 +344,32 @@ impl RandomCaller<'_> {
             let pool = without_provenance_mut(model.pool.1);
             Handles::from_raw(pool, null_mut(), null_mut())
         });
-        let handles = handles.filter(|_| layer < 2 && self.verify);
+        let handles = handles.filter(|_| layers.iter().all(|&layer| layer < 2) && self.verify);
+        let rows_of_layers: Vec<(usize, usize)> =
+            layers.iter().flat_map(|&l| targets.iter().map(move |&host| (l, host))).collect();
         if let Some(handles) = &handles {
-            targets.iter().for_each(|&host| handles.write_row(layer, host, &POISON));
+            rows_of_layers.iter().for_each(|&(l, host)| handles.write_row(l, host, &POISON));
         }
         let mut batch = self.c_batch(&mut owned);
         if self.rarely(2) {
             batch.ids = avsg_i32s { data: null(), len: 0 };
         }
         let stream = self.stream();
-        let fresh: *const avsg_fresh = if self.mistake(60) { null() } else { &fresh };
+        let mut pointers: Vec<*const avsg_fresh> =
+            fresh.iter().map(|fresh| &raw const *fresh).collect();
+        if self.mistake(60) {
+            pointers[0] = null();
+        }
         // SAFETY: as in `step`.
-        let status = unsafe { avsg_engine_append(engine, &batch, layer, fresh, stream) };
+        let status = unsafe {
+            if let [first, second] = pointers[..] {
+                let (layers, fresh, count) = self.list(&[first, second]);
+                let (layers, fresh) = (layers.as_ptr(), fresh.as_ptr());
+                avsg_engine_append_layers(engine, &batch, layers, count, fresh, stream)
+            } else {
+                avsg_engine_append(engine, &batch, layer, pointers[0], stream)
+            }
+        };
         let done = self.record(status);
         let Some(model) = model else { return };
         assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
@@ -297,7 +380,7 @@ impl RandomCaller<'_> {
             }
             return;
         };
-        let read = |host: usize| {
+        let read = |layer: usize, host: usize| {
             let mut bytes = [0; ROW];
             let data = bytes.as_mut_ptr().cast();
             // SAFETY: `data` points to as many bytes as a row has.
@@ -305,16 +388,17 @@ impl RandomCaller<'_> {
             bytes
         };
         if self.mistakes == 0 {
-            for &host in &targets {
-                assert_eq!(read(host), model.pool.0.row(layer, host), "row {host}");
+            for &(layer, host) in &rows_of_layers {
+                assert_eq!(read(layer, host), model.pool.0.row(layer, host), "row {host}");
             }
-            self.checked += targets.len();
+            self.checked += rows_of_layers.len();
             return;
         }
         if !done {
-            assert!(targets.iter().all(|&host| read(host) == POISON), "a refused append wrote");
+            let poisoned = |&(layer, host): &(usize, usize)| read(layer, host) == POISON;
+            assert!(rows_of_layers.iter().all(poisoned), "a refused append wrote");
         }
-        for host in 0..ROWS {
+        for (layer, host) in layers.iter().flat_map(|&layer| (0..ROWS).map(move |h| (layer, h))) {
             handles.write_row(layer, host, &model.pool.0.row(layer, host));
         }
     }

@@ -224,7 +224,8 @@ avsg_status avsg_engine_destroy(avsg_engine *engine);
 /// Destroys a plan.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
-// Streams. A function of a step (avsg_engine_step, _plan, _transfer, _append) takes a stream:
+// Streams. A function of a step (avsg_engine_step, _plan, _transfer, _append, and those for layers) takes a
+// stream:
 // - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be read on
 //   the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device copies the
 //   arrays, and allocates when a batch is larger than every earlier one.

@@ -184,7 +184,7 @@ class Layers:
             self._fresh = [instance(rows, Fresh, f"fresh[{index}]") for index, rows in enumerate(fresh)]
             if len(self._fresh) != len(self._numbers):
                 raise InvalidError(
-                    f"{len(self._numbers)} layers and {len(self._fresh)} fresh rows were passed; pass those of each layer"
+                    f"{len(self._numbers)} layers and {len(self._fresh)} fresh rows were passed; pass one for each"
                 )
             addresses = (c.addressof(rows._struct) for rows in self._fresh)
             self._pointers = (c.c_void_p * len(self._fresh))(*addresses)

@@ -184,9 +184,7 @@ class Engine:
         handle = instance(plan, Plan, "plan")._handle
         check(lib.avsg_engine_transfer_layers(self._handle, handle, *layers.arguments, stream_address(stream)))
 
-    def append(
-        self, batch: Batch, layer: int | Layers, fresh: Fresh | None = None, stream: Any = None
-    ) -> None:
+    def append(self, batch: Batch, layer: int | Layers, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Writes the rows of this step to one layer of the host pool, or to several, which have their fresh rows.
 
         The call comes after a layer's gather and before the next plan.
@@ -265,7 +263,9 @@ class Engine:
             wholes(target_generation, "target_generation", c.c_int32),
         )
         if len(states) != len(generations):
-            raise InvalidError(f"{len(states)} targets and {len(generations)} generations were passed; pass one for each")
+            raise InvalidError(
+                f"{len(states)} targets and {len(generations)} generations were passed; pass one for each"
+            )
         check(lib.avsg_engine_fork_to(self._handle, source, source_generation, states, generations, len(states)))
 
     def discard(self, plan: Plan) -> None:

@@ -142,3 +142,10 @@ pub(crate) struct QueuedStep {
     /// Device address of each segment's fresh rows; 0 if there are none.
     pub fresh: [u64; DEVICE_SEGMENTS],
 }
+
+impl QueuedStep {
+    /// Returns a call of layer 0 without fresh rows.
+    pub fn of(kind: CallKind, batch: QueuedBatch, out: DevicePlan) -> Self {
+        Self { kind, batch, out, layer: 0, fresh: [0; DEVICE_SEGMENTS] }
+    }
+}

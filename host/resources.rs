@@ -233,6 +233,12 @@ impl Resources {
             })
     }
 
+    /// Returns whether a request has more tokens than a step may have, as an append may.
+    pub fn exceeds_a_step(&self, batch: &Batch<'_>) -> bool {
+        let most = self.config.params.tokens as i32;
+        batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most)
+    }
+
     /// Writes the fresh rows of a batch to some layers of the pool, from this thread and token by token,
     /// because the rows of a token in all layers of an indexer are one record of a file. If the pool's file
     /// does not take a row, it and the rows behind it are errors when they are read, until they are written.

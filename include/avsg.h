@@ -441,7 +441,8 @@ typedef struct avsg_engine_stats {
   uint64_t plans;  ///< Batches planned, with or without a transfer in the same call.
   uint64_t transfers;  ///< Transfers of a plan to a layer, with or without a plan in the same call.
   uint64_t appends;  ///< Appends to a layer.
-  uint64_t queued;  ///< Calls that were put into a caller's stream.
+  /// Calls that were put into a caller's stream; one for several layers counts for each.
+  uint64_t queued;
   uint64_t hits;  ///< Selected ids that had a slot.
   uint64_t misses;  ///< Selected ids that got a slot.
   /// Those of the misses whose slot an earlier id had been given since the state was last empty:

@@ -193,6 +193,9 @@ fn a_list_of_layers_is_a_transfer_and_an_append_of_each() {
     }
 }
 
+/// A list of layers, the segments of their fresh rows, and a part of the message.
+type Mistake<'a> = (&'a [usize], &'a [&'a [u8]], &'a str);
+
 #[test]
 fn a_list_with_a_mistake_is_refused_and_nothing_is_copied() {
     let mut engine = engine(3, 2);
@@ -209,7 +212,7 @@ fn a_list_with_a_mistake_is_refused_and_nothing_is_copied() {
     let before = (slot_bytes(&engine), host_bytes(&engine), engine.stats());
     let mut short = segments.clone();
     short[3] = &short[3][..9 * 3];
-    let cases: [(&[usize], &[&[u8]], &str); 6] = [
+    let cases: [Mistake<'_>; 6] = [
         (
             &[1, 0, 2],
             &segments,

@@ -24,8 +24,8 @@ use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
 use crate::array::Array;
 use crate::backend::{Device, SlotCopy};
-use crate::batch::{Batch, Fresh, Layers, Step};
-use crate::device_arrays::{CallKind, DEVICE_SEGMENTS, DevicePlan, QueuedStep, RawStream};
+use crate::batch::{Batch, Layers, Step};
+use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
 use crate::written::Written;
@@ -140,8 +140,7 @@ impl Ascend {
         done
     }
 
-    /// Puts the launches of some layers, which `step` makes of a layer and the addresses of its fresh rows,
-    /// into the engine's stream. The staging memory has the fresh rows of one layer at a time.
+    /// Puts a launch for each layer into the engine's stream, and waits where fresh rows need the staging memory.
     ///
     /// # Safety
     /// The earlier work of the stream on the staging memory is done; the context is bound.
@@ -150,19 +149,18 @@ impl Ascend {
         resources: &Resources,
         layers: Layers<'_>,
         rows: usize,
-        step: impl Fn(usize, [u64; DEVICE_SEGMENTS]) -> (QueuedStep, bool),
+        step: QueuedStep,
+        one_launch: bool,
     ) -> Result<()> {
-        let stream = self.stream.raw();
         for (index, layer) in layers.iter().enumerate() {
             if index > 0 && layer.fresh.is_some() {
                 self.stream.synchronize(self.timeout)?;
             }
-            let fresh = layer.fresh.map(|segments| Fresh { segments });
-            // SAFETY: the work of the layer before, which used the staging memory, is done. This value owns
-            // that memory and all other arrays, and its drop waits.
+            // SAFETY: the work of the layer before is done, and this value owns all memory; its drop waits.
             unsafe {
-                let fresh = self.staging.upload_fresh(fresh.as_ref(), rows, stream)?;
-                let (step, one_launch) = step(layer.number, fresh);
+                let stream = self.stream.raw();
+                let fresh = self.staging.upload_fresh(layer.fresh, rows, stream)?;
+                let step = QueuedStep { layer: layer.number, fresh, ..step };
                 self.launcher.run(resources, &step, one_launch, stream)?;
             }
         }
@@ -231,15 +229,11 @@ impl Device for Ascend {
                     }
                     None => arrays.planned_batch(plan),
                 };
-                let out = arrays.outputs();
+                let queued = QueuedStep::of(kind, batch, arrays.outputs());
                 if kind == CallKind::Plan {
-                    let step =
-                        QueuedStep { kind, batch, out, layer: 0, fresh: [0; DEVICE_SEGMENTS] };
-                    this.launcher.run(resources, &step, one_launch, stream)?;
+                    this.launcher.run(resources, &queued, one_launch, stream)?;
                 }
-                this.run_layers(resources, step.layers, rows, |layer, fresh| {
-                    (QueuedStep { kind, batch, out, layer, fresh }, one_launch)
-                })?;
+                this.run_layers(resources, step.layers, rows, queued, one_launch)?;
                 if kind == CallKind::Transfer { Ok(()) } else { arrays.download(plan, stream) }
             }
         });
@@ -266,9 +260,8 @@ impl Device for Ascend {
         batch: &Batch<'_>,
         layers: Layers<'_>,
     ) -> Result<()> {
-        let most = resources.config.params.tokens as i32;
-        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
-            // The device would need as much memory for the rows as the pool has.
+        // The device would need as much memory for the rows of a prompt as the pool has.
+        if resources.exceeds_a_step(batch) {
             return resources.write_rows(batch, layers);
         }
         match self.health {
@@ -288,10 +281,8 @@ impl Device for Ascend {
             unsafe {
                 let table = this.staging.upload_table(batch, stream)?;
                 let batch = inputs.upload(batch, table, stream)?;
-                let (kind, out) = (CallKind::Append, DevicePlan::default());
-                this.run_layers(resources, layers, batch.rows, |layer, fresh| {
-                    (QueuedStep { kind, batch, out, layer, fresh }, false)
-                })
+                let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
+                this.run_layers(resources, layers, batch.rows, step, false)
             }
         })
     }

@@ -87,12 +87,9 @@ impl Engine {
         let out = outputs(&self.resources, plan, &batch)?;
         check_layers(&self.resources, layers, fresh, batch.rows)?;
         check::indexer(&self.resources, layers, batch.arrays.indexer)?;
-        for (layer, fresh) in fresh_rows(layers, fresh) {
-            let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
-            // SAFETY: the caller keeps the contract of this function (`# Safety`).
-            unsafe { self.enqueue(&step, stream)? };
-        }
-        Ok(())
+        let step = QueuedStep::of(CallKind::Transfer, batch, out);
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { self.enqueue_layers(step, layers, fresh, stream) }
     }
 
     /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
@@ -161,9 +158,24 @@ impl Engine {
         let batch = without_ids(&self.resources, batch, rows)?;
         check_layers(&self.resources, layers, Some(fresh), batch.rows)?;
         check::writer(&self.resources)?;
-        for (layer, fresh) in fresh_rows(layers, Some(fresh)) {
-            let (kind, out) = (CallKind::Append, DevicePlan::default());
-            let step = QueuedStep { kind, batch, out, layer, fresh };
+        let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { self.enqueue_layers(step, layers, Some(fresh), stream) }
+    }
+
+    /// Puts a checked call into a stream for each of some layers.
+    ///
+    /// # Safety
+    /// As for [`Self::enqueue_plan`].
+    unsafe fn enqueue_layers(
+        &mut self,
+        step: QueuedStep,
+        layers: &[usize],
+        fresh: Option<&DeviceFresh<'_>>,
+        stream: RawStream,
+    ) -> Result<()> {
+        for (index, &layer) in layers.iter().enumerate() {
+            let step = QueuedStep { layer, fresh: of_layer(layers, fresh, index), ..step };
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.enqueue(&step, stream)? };
         }
@@ -261,14 +273,6 @@ fn check_layers(
             "pass the address of the first row");
     }
     Ok(())
-}
-
-/// Returns each layer of a checked call with the address of each segment's fresh rows.
-fn fresh_rows(
-    layers: &[usize],
-    fresh: Option<&DeviceFresh<'_>>,
-) -> impl Iterator<Item = (usize, [u64; DEVICE_SEGMENTS])> {
-    layers.iter().enumerate().map(move |(index, &layer)| (layer, of_layer(layers, fresh, index)))
 }
 
 /// Returns the address of each segment's fresh rows in the layer at an index; 0 if there are none.

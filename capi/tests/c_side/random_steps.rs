@@ -1,4 +1,4 @@
-//! Random steps and appends. A single thread demands that each one without a mistake succeeds and is
+//! Random steps. A single thread demands that each one without a mistake succeeds and is
 //! exact.
 
 use std::collections::HashSet;
@@ -16,9 +16,6 @@ use avsg_testkit::memory::read_words;
 use super::models::EngineModel;
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
-
-/// The bytes that a row of the pool has before an append writes it.
-const POISON: [u8; ROW] = [0xEE; ROW];
 
 impl RandomCaller<'_> {
     /// Returns the generation of a state, which changes at times.
@@ -130,7 +127,7 @@ impl RandomCaller<'_> {
     }
 
     /// Returns the struct of fresh rows, which may have a mistake.
-    fn fresh(&mut self, rows: &FreshRows) -> avsg_fresh {
+    pub(super) fn fresh(&mut self, rows: &FreshRows) -> avsg_fresh {
         let mut fresh = c_fresh(rows);
         fresh.bytes[0] = self.mostly(fresh.bytes[0]);
         fresh.segments = self.mostly(2);
@@ -153,7 +150,7 @@ impl RandomCaller<'_> {
         batch
     }
 
-    fn stream(&mut self) -> *mut c_void {
+    pub(super) fn stream(&mut self) -> *mut c_void {
         if self.mistake(300) { without_provenance_mut(8) } else { null_mut() }
     }
 
@@ -224,7 +221,7 @@ impl RandomCaller<'_> {
 
     /// Returns a list of both layers, a pointer to the fresh rows of each, and their number, at times with a
     /// mistake.
-    fn list(
+    pub(super) fn list(
         &mut self,
         fresh: &[*const avsg_fresh; 2],
     ) -> ([usize; 2], [*const avsg_fresh; 2], usize) {
@@ -321,91 +318,10 @@ impl RandomCaller<'_> {
             assert_eq!(duplicates, selected - distinct.len());
         }
     }
-
-    /// Appends up to 60 rows of each request to one layer, or to both in one call.
-    pub(super) fn append(&mut self) {
-        let engine = self.handle(Kind::Engine);
-        let model = self.engine_model(engine);
-        let model = model.as_deref();
-        let (layer, most) = (self.index(2), [2, 60][self.below(2)]);
-        let mut owned = self.batch(model, most);
-        let layers = if self.rarely(3) { vec![0, 1] } else { vec![layer] };
-        let rows = layers.iter().map(|layer| Self::fresh_rows(model, &owned, layer % 2));
-        let rows: Vec<FreshRows> = rows.collect();
-        let fresh: Vec<avsg_fresh> = rows.iter().map(|rows| self.fresh(rows)).collect();
-        let targets: Vec<usize> = match model {
-            Some(model) if self.verify => {
-                stored_ids(&owned).map(|(_, id)| model.host_row(id)).collect()
-            }
-            _ => Vec::new(),
-        };
-        let pool = model.filter(|model| self.shared.known().pools.contains_key(&model.pool.1));
-        let handles = pool.map(|model| {
-            let pool = without_provenance_mut(model.pool.1);
-            Handles::from_raw(pool, null_mut(), null_mut())
-        });
-        let handles = handles.filter(|_| layers.iter().all(|&layer| layer < 2) && self.verify);
-        let rows_of_layers: Vec<(usize, usize)> =
-            layers.iter().flat_map(|&l| targets.iter().map(move |&host| (l, host))).collect();
-        if let Some(handles) = &handles {
-            rows_of_layers.iter().for_each(|&(l, host)| handles.write_row(l, host, &POISON));
-        }
-        let mut batch = self.c_batch(&mut owned);
-        if self.rarely(2) {
-            batch.ids = avsg_i32s { data: null(), len: 0 };
-        }
-        let stream = self.stream();
-        let mut pointers: Vec<*const avsg_fresh> =
-            fresh.iter().map(|fresh| &raw const *fresh).collect();
-        if self.mistake(60) {
-            pointers[0] = null();
-        }
-        // SAFETY: as in `step`.
-        let status = unsafe {
-            if let [first, second] = pointers[..] {
-                let (layers, fresh, count) = self.list(&[first, second]);
-                let (layers, fresh) = (layers.as_ptr(), fresh.as_ptr());
-                avsg_engine_append_layers(engine, &batch, layers, count, fresh, stream)
-            } else {
-                avsg_engine_append(engine, &batch, layer, pointers[0], stream)
-            }
-        };
-        let done = self.record(status);
-        let Some(model) = model else { return };
-        assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
-        let Some(handles) = handles else {
-            if done && self.mistakes > 0 && self.verify {
-                // The pool may have wrong rows, and without its handle they cannot be restored.
-                self.destroy_engines_on(&model.pool.0);
-            }
-            return;
-        };
-        let read = |layer: usize, host: usize| {
-            let mut bytes = [0; ROW];
-            let data = bytes.as_mut_ptr().cast();
-            // SAFETY: `data` points to as many bytes as a row has.
-            ok(unsafe { avsg_pool_read_row(handles.pool, layer, host, data, ROW) });
-            bytes
-        };
-        if self.mistakes == 0 {
-            for &(layer, host) in &rows_of_layers {
-                assert_eq!(read(layer, host), model.pool.0.row(layer, host), "row {host}");
-            }
-            self.checked += rows_of_layers.len();
-            return;
-        }
-        if !done {
-            let poisoned = |&(layer, host): &(usize, usize)| read(layer, host) == POISON;
-            assert!(rows_of_layers.iter().all(poisoned), "a refused append wrote");
-        }
-        for (layer, host) in layers.iter().flat_map(|&layer| (0..ROWS).map(move |h| (layer, h))) {
-            handles.write_row(layer, host, &model.pool.0.row(layer, host));
-        }
-    }
 }
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
-fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
     let requests = (0..owned.state.len()).filter(|&n| owned.state[n] >= 0 && owned.stable[n] >= 0);
     requests.flat_map(|n| {
         let (first, end) = (owned.cu_q[n] as usize, owned.cu_q[n + 1] as usize);

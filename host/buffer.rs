@@ -268,13 +268,13 @@ impl DeviceBuffer {
     }
 
     /// Calls `copy` with the source address, the target address and the length of each segment of
-    /// the slots of one layer that `ids` lists, for a copy from one state to another. In a buffer
-    /// that is not the caller's one call copies all slots of a segment.
+    /// some slots of one layer, for a copy from one state to another. In a buffer that is not the
+    /// caller's one call copies all slots of a segment.
     pub(crate) fn for_each_copy(
         &self,
         layer: usize,
         [from, to]: [usize; 2],
-        ids: &[i32],
+        slots: &[u32],
         mut copy: impl FnMut(*mut u8, *mut u8, usize) -> Result<()>,
     ) -> Result<()> {
         let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
@@ -285,8 +285,8 @@ impl DeviceBuffer {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
             }
-            for slot in (0..ids.len()).filter(|&slot| ids[slot] >= 0) {
-                let (from, to) = (from.ptr(slot), to.ptr(slot));
+            for &slot in slots {
+                let (from, to) = (from.ptr(slot as usize), to.ptr(slot as usize));
                 if !from.is_null() && !to.is_null() {
                     copy(from, to, segment.bytes)?;
                 }

@@ -9,6 +9,7 @@ pub mod machine;
 mod outputs;
 mod records_copy;
 mod records_read;
+mod slots_copy;
 pub mod standalone_table;
 mod threads;
 mod transfer;

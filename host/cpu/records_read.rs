@@ -15,7 +15,7 @@ use super::records_copy::RecordsCopy;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::allocator::Allocator;
 use crate::array::ProcessMemory;
-use crate::batch::Layer;
+use crate::batch::Layers;
 use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
 use crate::disk::{ALIGNMENT, Layout, Reader, Store};
@@ -28,7 +28,7 @@ use crate::{Error, Result, available_memory};
 /// The bytes of the engine's bounce buffer, unless a record is longer.
 const SHARED_BYTES: usize = 1 << 20;
 /// The most bytes of a plan's bounce buffer, unless a record is longer. If the records of a plan take more,
-/// they are read again for each layer.
+/// they are read again for each transfer.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
@@ -116,14 +116,14 @@ impl RecordsReader {
         written.add(bounce.ptr().addr(), bounce.len(), "engine's bounce buffer")
     }
 
-    /// Copies the misses of a plan to one layer.
+    /// Copies the misses of a plan to some layers of its indexer.
     pub fn transfer(
         &mut self,
         resources: &Resources,
         copier: Copier,
         workers: &WorkerPool,
         plan: &mut Plan,
-        layer: Layer<'_>,
+        layers: Layers<'_>,
     ) -> Result<()> {
         self.settle()?;
         // An earlier transfer may have been refused on the way.
@@ -133,7 +133,7 @@ impl RecordsReader {
         // What the plan holds counts again once everything that was written since was read.
         let (held, stamp) = (records.held.take(), self.reader.store().stamp());
         let store = Arc::clone(self.reader.store());
-        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layer);
+        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layers);
         let kept = copy.and_then(|copy| self.copy(copy, workers, held));
         records.held = matches!(kept, Ok(true)).then_some(stamp);
         plan.records = Some(records);
@@ -155,7 +155,7 @@ impl RecordsReader {
         Ok(())
     }
 
-    /// Copies the records of a plan to one layer, and reads them first unless the plan holds them, with the
+    /// Copies the records of a plan to the layers, and reads them first unless the plan holds them, with the
     /// store's stamp `held`. Returns whether the plan holds them afterwards.
     fn copy(
         &mut self,

@@ -5,11 +5,13 @@
 
 use core::ops::Range;
 
+use super::hash;
 use super::learned;
 use super::params::{Lifetime, Params};
 use super::state::{DEAD, EMPTY, INVALID, State, header};
 use crate::machine::Machine;
-use crate::machine::cpu::{Column, Life, SLACK};
+use crate::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
+use crate::machine::emu::Emu;
 
 /// Returns the number of words of one table.
 pub fn state_words(p: &Params) -> usize {
@@ -70,6 +72,28 @@ pub fn invalidate_slots(p: &Params, words: &mut [i32], ids: &[i32], slots: &[i32
             (id[slot], life[slot]) = (EMPTY, DEAD);
         }
     }
+}
+
+/// Calls `found` with each id in `ids` that Probe finds in a table: a slot holds it, and one of its links
+/// names the slot. An id that has two slots comes twice.
+pub fn find_ids(p: &Params, words: &[i32], ids: Range<i32>, mut found: impl FnMut(i32)) {
+    let (id, rest) = words[header::WORDS..].split_at(p.slots as usize);
+    let link = &rest[life_words(p)..][..p.links() as usize];
+    let mask = (1 << p.slot_bits()) - 1;
+    for &x in id.iter().filter(|x| ids.contains(x)) {
+        let named = |r| (link[link_position(p, x, r)] & mask) as usize;
+        if (0..=p.retries as i32).any(|r| id[named(r)] == x) {
+            found(x);
+        }
+    }
+}
+
+/// Returns the position of link r of an id.
+fn link_position(p: &Params, id: i32, r: i32) -> usize {
+    let (m, mut word) = (Emu::<1>, [0]);
+    let at = hash::nth_link(m, p, hash::mixed(m, p, Cpu::splat(m, id)), Scalar::new(r));
+    Cpu::store(m, &mut word, 0, at, m.first_lanes(1));
+    word[0] as usize
 }
 
 /// Learns from the step that Stage One has made on a table of learned lifetimes.

@@ -117,10 +117,10 @@ fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
     ]
 }
 
-/// Returns a geometry with several tokens per step, pages and a frequency rule, and one with none of these.
+/// Returns a geometry with several tokens per step, pages and learned lifetimes, and one with none of these.
 /// The smallest unified buffer that suffices gives sweeps several rounds.
 fn texts(read: CountRead) -> [(Params, StageOneText); 2] {
-    let lifetime = Lifetime::frequency();
+    let lifetime = Lifetime::Learned;
     let tokens = Params { spread: 2, lifetime, page: 16, ..Params::wide(900, 2, 2048) };
     let token = Params { spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
     [tokens, token].map(|p| {

@@ -179,7 +179,7 @@ impl Entries {
         let mut places = (0..self.records.layout.group_layers(self.all[at].indexer))
             .filter(|&place| self.has(at, place));
         let first = places.next().unwrap_or(0);
-        first..places.last().unwrap_or(first) + 1
+        first..places.next_back().unwrap_or(first) + 1
     }
 
     /// Returns the memory of a part of a record, or of a spare record.

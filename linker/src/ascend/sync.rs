@@ -6,12 +6,14 @@
 //! Q. If an effect touches a place before the unit is in the required sets, a synchronisation is
 //! inserted before the call. A flag that a loop needs only for accesses before the loop is inserted
 //! before the loop, and so is a barrier if the loop is short. A loop is walked until its state does
-//! not change. Where two paths meet, the sets are intersected, but for paths on which a scalar has other
-//! bounds that a later branch or loop tests: these stay apart until then (`paths`). The body of a
-//! function is synchronised once, on its own; a call of it counts as the statements of the body, whose
-//! own synchronisation does not change. At the end, every synchronisation that the others make
-//! redundant is removed; a mutation test shows that each remaining one is needed. Then flags of the
-//! kernel itself are split where the first unit gets other work before the second one needs the flag.
+//! not change. Where two paths meet, the sets are intersected. The body of a function is synchronised
+//! once, on its own; a call of it counts as the statements of the body, whose own synchronisation does
+//! not change. At the end, every synchronisation that the others make redundant is removed; a mutation
+//! test shows that each remaining one is needed.
+//!
+//! In a kernel, flags are then split where the first unit gets other work before the second one needs the
+//! flag. At last the analysis follows scalars: paths on which a scalar has other bounds stay apart as long
+//! as a later branch or loop tests it (`paths`), and what no path needs is removed, too.
 
 mod facts;
 mod known;

@@ -3,7 +3,7 @@
 
     docs/matching.py TRACE... [--program target/release/avsg] [--runs 3]
 
-Every figure is the median over the runs. The contenders of a run take turns, so a ratio holds on a loaded machine, and a time
+Every figure is the median over the runs; a time of a batch is the first decile of its steps. The contenders of a run take turns, so a ratio holds on a loaded machine, and a time
 does not. A machine that the CPU lacks is left out.
 """
 
@@ -61,8 +61,8 @@ def batches(program, traces, runs):
                       "--steps", "200")[1]
                 for _ in range(runs)
             ]
-            us = median(own, lambda row: row["median_us"]) / requests
-            cells.setdefault(requests, []).append((us, median(own, lambda row: row["median_ratio"])))
+            us = median(own, lambda row: row["first_decile_us"]) / requests
+            cells.setdefault(requests, []).append((us, median(own, lambda row: row["first_decile_ratio"])))
     return cells
 
 

@@ -27,13 +27,13 @@ pub(crate) fn list_of_one(fresh: &*const avsg_fresh) -> *const *const avsg_fresh
 /// a thread may have a small stack.
 ///
 /// # Safety
-/// `list` is NULL or valid for reads of `count` pointers, each of which is as [`read_fresh`] demands. During
-/// 'a each segment is NULL or valid for reads of its bytes, and not written.
-pub(crate) unsafe fn host_list<'a>(
+/// `list` is NULL or valid for reads of `count` pointers, each of which is as [`read_fresh`] demands. While
+/// `all` is in use each segment is NULL or valid for reads of its bytes, and not written.
+pub(crate) unsafe fn host_list(
     list: *const *const avsg_fresh,
     count: usize,
     plan: Option<&Plan>,
-    all: &mut ListSegments<&'a [u8]>,
+    all: &mut ListSegments<&[u8]>,
 ) -> Result<bool> {
     contract!(read_list(list, count, plan, |segments| host_segments(segments), all))
 }

@@ -45,9 +45,14 @@ fn match_reads_the_trace_that_synth_writes() {
         plots.display()
     ));
     let rows = report["rows"].as_array().unwrap();
-    // K = 128 exceeds S = 64, and K = 256 exceeds the trace's K.
-    assert_eq!(rows.len(), 6);
+    // K = 128 exceeds S = 64, and K = 256 exceeds the trace's K. The table wide has two rules.
+    assert_eq!(rows.len(), 9);
     for row in rows {
+        if row["lifetime"] == "learned" {
+            positive(row, &["learn_us", "over_constant"]);
+        } else {
+            assert!(row["learn_us"].is_null() && row["over_constant"].is_null(), "{row}");
+        }
         positive(row, &TIMES);
         let rate = row["hit_rate"].as_f64().unwrap();
         assert!((20.0..100.0).contains(&rate), "{row}");
@@ -109,7 +114,10 @@ fn layers_compares_lists_and_forks() {
 fn info_computes_the_sizes_by_their_formulas() {
     let report = json("info --k 2048 --slots 8192 --layers 78 --requests 2 --context 65536");
     let bytes = &report["bytes"];
-    assert_eq!(bytes["table"].as_u64(), Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4));
+    assert_eq!(
+        bytes["table"].as_u64(),
+        Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4 + 4096 + 8192 / 2)
+    );
     assert_eq!(bytes["slots_per_request"].as_u64(), Some(78 * 8192 * 1152));
     assert_eq!(bytes["slots"].as_u64(), Some(2 * 78 * 8192 * 1152));
     let pool = bytes["host_pool_per_request"].as_u64().unwrap();

@@ -269,6 +269,7 @@ impl<C: Cpu> Machine for C {
         rule: &[i8; 256],
         mask: C::K,
     ) {
+        life.upcoming.fetch(C::LANES * 12 / 64);
         Cpu::step_life(self, life, slot, rule, mask & t.live);
     }
 

@@ -11,6 +11,7 @@
 //! not name one state.
 
 mod check;
+mod fork;
 mod order;
 mod queue;
 mod state;

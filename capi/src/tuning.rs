@@ -36,7 +36,7 @@ pub enum avsg_machine {
     AVSG_MACHINE_AUTO = 0,
     /// Scalar code.
     AVSG_MACHINE_EMU = 1,
-    /// AVX2.
+    /// AVX2 with the faster of two forms of gather, as measured.
     AVSG_MACHINE_AVX2 = 2,
     /// The faster of the next two, measured as for AVSG_MACHINE_AUTO.
     AVSG_MACHINE_AVX512 = 3,

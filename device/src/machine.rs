@@ -40,6 +40,10 @@ mod cpuid;
 #[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
+#[cfg(target_arch = "x86_64")]
+mod quarters;
+#[cfg(target_arch = "x86_64")]
+mod sparse;
 
 /// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
 /// repeat.

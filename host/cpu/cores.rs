@@ -4,14 +4,15 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use avsg_device::memory::{learn, table_words};
+use avsg_device::machine::cpu::Upcoming;
+use avsg_device::memory::{learn, table_words, words_before_links};
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage_one::StageOne;
 use crate::array::ProcessMemory;
 use crate::batch::{Batch, named};
 use crate::copy::Copier;
@@ -27,6 +28,8 @@ pub(super) fn worker_words(params: &Params) -> usize {
 /// The memory and the choices that the workers share.
 pub(super) struct Cores {
     pub machine: Machine,
+    /// The number of workers.
+    pub workers: usize,
     pub copier: Copier,
     pub tables: ProcessMemory,
     pub work: ProcessMemory,
@@ -48,6 +51,19 @@ impl Cores {
         // SAFETY: the memory holds all tables, is zeroed and begins at a cache line; the caller keeps
         // `table` in range and the access exclusive (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
+    }
+
+    /// Returns the table of the request that a worker plans after `request`, if every worker takes one
+    /// in turn.
+    fn upcoming(&self, resources: &Resources, batch: &Batch<'_>, request: usize) -> Upcoming {
+        let state = batch.state.get(request + self.workers);
+        let Some(state) = state.and_then(|&state| usize::try_from(state).ok()) else {
+            return Upcoming::default();
+        };
+        let (config, at) = (&resources.config, self.tables.ptr().cast::<i32>());
+        let table = config.table(batch.indexer, state);
+        let words = table_words(&config.params);
+        Upcoming::new(at.wrapping_add(table * words), words_before_links(&config.params))
     }
 
     /// Runs Stage One of one request on one worker. If the launch copies rows, the worker learns from it
@@ -106,6 +122,7 @@ impl Cores {
             valid,
             miss,
             record,
+            upcoming: self.upcoming(resources, batch, request),
         });
         resources.globalize(state, slot);
         if params.lifetime == Lifetime::Learned {

@@ -1,13 +1,14 @@
 //! A table without an engine, for measurements.
 
+use avsg_device::machine::cpu::Upcoming;
 use avsg_device::memory::{clear_state, learn, table_words};
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
-use super::stage_one::StageOne;
 use crate::mapping::{MIB2, Mapping};
 use crate::{Result, geometry, reserve};
 
@@ -126,6 +127,7 @@ impl StandaloneTable {
             valid: &mut self.valid,
             miss: [a, b, c, d],
             record: &mut self.record,
+            upcoming: Upcoming::default(),
         });
         self.record[record::TOTAL as usize] as usize
     }

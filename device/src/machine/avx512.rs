@@ -4,6 +4,7 @@
 //! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts.
 
 use super::cpu::{Column, Cpu, Kernel, Life, index};
+use super::sparse::append_chosen;
 use core::arch::x86_64::*;
 pub use registers::{Mask, V};
 
@@ -246,6 +247,11 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let mask = column.mask();
         let words = column.words_mut().as_mut_ptr();
         for i in 0..W {
+            // An instruction with an empty mask takes as long as another one, and the last registers
+            // of a short list have such masks.
+            if k.0[i] == 0 {
+                continue;
+            }
             let index = self.reduced(index.0[i], mask);
             // Every index is at most the column's mask, which is below its length. The instruction
             // writes conflicting lanes in lane order.
@@ -351,42 +357,22 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     fn append_life(
         self,
         to: &mut [i32],
-        mut len: usize,
+        len: usize,
         life: &[i8],
         t: i8,
         equal: bool,
         limit: usize,
     ) -> usize {
-        for (c, chunk) in life.chunks_exact(64).enumerate() {
-            if len >= limit {
-                return limit;
-            }
-            let mut k = self.chosen(chunk, t, equal);
-            // Victims are sparse: nearly every chunk has at most four. Lanes behind the last one are
-            // overwritten by the next chunk.
-            let (first, count) = ((64 * c) as i32, k.count_ones() as usize);
-            if count <= 8 {
-                let words = &mut to[len..len + 8];
-                k = self.lowest_four(&mut words[..4], first, k);
-                if count > 4 {
-                    self.lowest_four(&mut words[4..], first, k);
-                }
-                len += count;
-                continue;
-            }
-            for quarter in 0..4 {
-                let k = (k >> (16 * quarter)) as u16;
-                let words = &mut to[len..len + 16];
-                let slots = self.count_up(first + 16 * quarter);
-                // `words` is 64 bytes, the size of the store.
-                intrinsic!(_mm512_storeu_si512(
-                    words.as_mut_ptr().cast(),
-                    _mm512_maskz_compress_epi32(k, slots)
-                ));
-                len += k.count_ones() as usize;
-            }
-        }
-        len.min(limit)
+        append_chosen(
+            to,
+            len,
+            life,
+            limit,
+            #[inline(always)]
+            |word| self.chosen(word, t, equal),
+            #[inline(always)]
+            |to, first, set| self.write_all(to, first, set),
+        )
     }
 }
 

@@ -255,12 +255,12 @@ fn find_by_passes<M: Machine>(
 fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     sweep!(m, n, |t| {
         let x = m.load(t, &work.extra.sought);
-        let invalid = m.name_mask("isInvalid", m.eq_to(x, PADDING) | m.eq_to(x, ID_LIMIT));
-        let missing = m.eq_to(m.load(t, &work.slot), -1);
-        // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
+        // The words in place of invalid ids are the only ones outside of 0..ID_LIMIT.
         let id = m.low_bits(x, ID_LIMIT.ilog2());
-        m.append(t, &mut work.pending, missing & !invalid, [id, m.iota(t)]);
-        m.append(t, &mut work.invalid, invalid, [x]);
+        let valid = m.name_mask("isValid", m.eq(x, id));
+        let missing = m.eq_to(m.load(t, &work.slot), -1);
+        m.append(t, &mut work.pending, missing & valid, [id, m.iota(t)]);
+        m.append(t, &mut work.invalid, !valid, [x]);
     });
 }
 

@@ -5,11 +5,13 @@
 
 use core::ops::Range;
 
+use super::hash;
 use super::learned;
 use super::params::{Lifetime, Params};
 use super::state::{DEAD, EMPTY, INVALID, State, header};
 use crate::machine::Machine;
-use crate::machine::cpu::{Column, Life, SLACK};
+use crate::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
+use crate::machine::emu::Emu;
 
 /// Returns the number of words of one table.
 pub fn state_words(p: &Params) -> usize {
@@ -18,13 +20,19 @@ pub fn state_words(p: &Params) -> usize {
 
 /// Returns the number of the word behind the links of a table, where the words of [`learned`] begin.
 pub fn links_end(p: &Params) -> usize {
-    header::WORDS + p.slots as usize + life_words(p) + p.links() as usize
+    words_before_links(p) + p.links() as usize
 }
 
 /// Returns the number of words from one table to the next. It is a multiple of 64 bytes, so that no
 /// two tables share a cache line.
 pub fn table_words(p: &Params) -> usize {
     state_words(p).next_multiple_of(16)
+}
+
+/// Returns the number of words from the start of a table to its links. Every step reads nearly all of
+/// these words, and of the links those that its ids name.
+pub fn words_before_links(p: &Params) -> usize {
+    header::WORDS + p.slots as usize + life_words(p)
 }
 
 fn life_words(p: &Params) -> usize {
@@ -64,6 +72,28 @@ pub fn invalidate_slots(p: &Params, words: &mut [i32], ids: &[i32], slots: &[i32
             (id[slot], life[slot]) = (EMPTY, DEAD);
         }
     }
+}
+
+/// Calls `found` with each id in `ids` that Probe finds in a table: a slot holds it, and one of its links
+/// names the slot. An id that has two slots comes twice.
+pub fn find_ids(p: &Params, words: &[i32], ids: Range<i32>, mut found: impl FnMut(i32)) {
+    let (id, rest) = words[header::WORDS..].split_at(p.slots as usize);
+    let link = &rest[life_words(p)..][..p.links() as usize];
+    let mask = (1 << p.slot_bits()) - 1;
+    for &x in id.iter().filter(|x| ids.contains(x)) {
+        let named = |r| (link[link_position(p, x, r)] & mask) as usize;
+        if (0..=p.retries as i32).any(|r| id[named(r)] == x) {
+            found(x);
+        }
+    }
+}
+
+/// Returns the position of link r of an id.
+fn link_position(p: &Params, id: i32, r: i32) -> usize {
+    let (m, mut word) = (Emu::<1>, [0]);
+    let at = hash::nth_link(m, p, hash::mixed(m, p, Cpu::splat(m, id)), Scalar::new(r));
+    Cpu::store(m, &mut word, 0, at, m.first_lanes(1));
+    word[0] as usize
 }
 
 /// Learns from the step that Stage One has made on a table of learned lifetimes.

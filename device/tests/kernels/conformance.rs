@@ -44,7 +44,9 @@ conform!(emu_3, Some(Emu::<3>));
 conform!(emu_16, Some(Emu::<16>));
 // Miri does not support most of these instructions.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-conform!(avx2, avsg_device::machine::avx2::Avx2::detect());
+conform!(avx2, avsg_device::machine::avx2::Avx2::<false>::detect());
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+conform!(avx2_gather, avsg_device::machine::avx2::Avx2::<true>::detect());
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 conform!(avx512, avsg_device::machine::avx512::Avx512::<false>::detect());
 #[cfg(all(target_arch = "x86_64", not(miri)))]

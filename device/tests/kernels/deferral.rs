@@ -35,7 +35,8 @@ fn deferral_changes_nothing() {
     #[cfg(target_arch = "x86_64")]
     {
         use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
-        Avx2::detect().map_or_else(|| println!("skipped: no AVX2"), changes_nothing);
+        Avx2::<false>::detect().map_or_else(|| println!("skipped: no AVX2"), changes_nothing);
+        Avx2::<true>::detect().map_or_else(|| println!("skipped: no AVX2"), changes_nothing);
         Avx512::<false>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
         Avx512::<true>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
     }

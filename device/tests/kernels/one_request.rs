@@ -34,7 +34,7 @@ runner!([const N: usize] Emu<N>);
 #[cfg(target_arch = "x86_64")]
 runner!([const G: bool] avsg_device::machine::avx512::Avx512<G>);
 #[cfg(target_arch = "x86_64")]
-runner!([] avsg_device::machine::avx2::Avx2);
+runner!([const G: bool] avsg_device::machine::avx2::Avx2<G>);
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 runner!([] avsg_device::machine::neon::Neon);
 

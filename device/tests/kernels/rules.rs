@@ -7,7 +7,7 @@
 use super::one_request::{OneRequest, Outcome, Step};
 use avsg_device::learned::{AFTER_HIT, MAX_VALUE, NEW, part};
 use avsg_device::machine::emu::Emu;
-use avsg_device::memory::links_end;
+use avsg_device::memory::{find_ids, links_end};
 use avsg_device::params::{Fault, Lifetime, Params};
 use avsg_device::request::status;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
@@ -197,6 +197,47 @@ fn a_miss_whose_link_is_overwritten_searches_once_more() {
         let o = r.tokens(ids.clone());
         assert_eq!((o.counts[0], o.link[at] & 63), (3, o.slots[0][2]), "the later miss has it");
         assert_eq!(r.tokens(ids.clone()).counts[0], 0, "all are found, batched: {batched}");
+    }
+}
+
+/// Returns the ids below a limit that `find_ids` finds in the table of a request, in ascending order.
+fn found_in(r: &OneRequest, p: &Params, limit: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    find_ids(p, &r.state, 0..limit, |id| found.push(id));
+    found.sort_unstable();
+    found
+}
+
+/// Of two ids with one link between them, both have a slot, and the link names that of the later one.
+#[test]
+fn an_id_in_a_slot_that_no_link_names_is_not_found() {
+    let p = Params { spread: 1, retries: 0, ..wide(2, 1, 64) };
+    let link_of = |id| {
+        let o = OneRequest::new(p).tokens(vec![vec![id]]);
+        o.link.iter().position(|link| link & INVALID == 0).expect("a miss enters a link")
+    };
+    let rival = (1..).find(|&id| link_of(id) == link_of(0)).expect("64 links, and more ids");
+    let mut r = OneRequest::new(p);
+    assert_eq!(r.tokens(vec![vec![0, rival]]).counts[0], 2);
+    let slots = &r.state[header::WORDS..][..64];
+    assert!(slots.contains(&0) && slots.contains(&rival));
+    let found = found_in(&r, &p, rival + 1);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found_in(&r, &p, 1).len(), usize::from(found == [0]));
+    let missed = missed(&r.tokens(vec![vec![0, rival]]));
+    assert!(missed.len() == 1 && !missed.contains(&found[0]), "{missed:?} after {found:?}");
+}
+
+/// In a full table the ids that `find_ids` finds are those that Probe finds.
+#[test]
+fn the_ids_of_a_full_table_are_found_as_probe_finds_them() {
+    for p in [wide(64, 1, 64), Params { retries: 0, ..wide(64, 1, 64) }, Params::paper(64, 1, 64)] {
+        let mut r = OneRequest::new(p);
+        let all: Vec<i32> = (0..64).map(|i| i * 71 % 4096).collect();
+        r.tokens(vec![all.clone()]);
+        let found = found_in(&r, &p, 4096);
+        let missed = missed(&r.tokens(vec![all.clone()]));
+        assert!(all.iter().all(|id| found.contains(id) != missed.contains(id)), "{found:?}");
     }
 }
 

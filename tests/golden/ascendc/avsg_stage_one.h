@@ -69,34 +69,33 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         isOutOfRange = isDead, notNegative = isDead;
     const LocalTensor<uint8_t> equal = Local<uint8_t>(1536, 64), isMiss = equal, negative = equal, notEqual = equal;
     const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1600, 256), wideHit = wideEqual, wideIsDead = wideEqual,
-        wideIsInvalid = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
-    const LocalTensor<uint8_t> wideEqual2 = Local<uint8_t>(1856, 256), wideNegative2 = wideEqual2,
-        wideNotInvalid = wideEqual2;
-    const LocalTensor<uint8_t> wideEqual3 = Local<uint8_t>(2112, 256), wideIsPending = wideEqual3;
-    const LocalTensor<int32_t> fresh = Local<int32_t>(10560, 512), freshRow = fresh, held = fresh, mixed = fresh,
+        wideIsPending = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
+    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1856, 256), wideIsValid = wideIsInvalid,
+        wideNegative2 = wideIsInvalid;
+    const LocalTensor<int32_t> fresh = Local<int32_t>(10304, 512), freshRow = fresh, held = fresh, mixed = fresh,
         offset2 = fresh, row = fresh, sign = fresh, stride2 = fresh, victim = fresh;
-    const LocalTensor<int32_t> beyond = Local<int32_t>(12608, 512), fill = beyond, held2 = beyond, high = beyond,
+    const LocalTensor<int32_t> beyond = Local<int32_t>(12352, 512), fill = beyond, held2 = beyond, high = beyond,
         offset = beyond, sign3 = beyond;
-    const LocalTensor<int32_t> fill2 = Local<int32_t>(14656, 512), mixed2 = fill2, position = fill2, sign4 = fill2,
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(14400, 512), mixed2 = fill2, position = fill2, sign4 = fill2,
         stride = fill2;
-    const LocalTensor<int32_t> entry = Local<int32_t>(16704, 512), fingerprint = entry, high2 = entry, sign2 = entry;
-    const LocalTensor<int32_t> wideEntry = Local<int32_t>(10560, 2048), wideFingerprint = wideEntry,
+    const LocalTensor<int32_t> entry = Local<int32_t>(16448, 512), fingerprint = entry, high2 = entry, sign2 = entry;
+    const LocalTensor<int32_t> wideEntry = Local<int32_t>(10304, 2048), wideFingerprint = wideEntry,
         wideHigh = wideEntry, wideMixed = wideEntry, wideOffset2 = wideEntry, wideSign = wideEntry,
         wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
-    const LocalTensor<int32_t> wideFill = Local<int32_t>(18752, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
+    const LocalTensor<int32_t> wideFill = Local<int32_t>(18496, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
         wideHigh2 = wideFill, wideLane = wideFill, wideLived = wideFill, wideOffset = wideFill,
         widePosition = wideFill, wideSign2 = wideFill;
-    const LocalTensor<int32_t> id = Local<int32_t>(26944, 8192);
-    const LocalTensor<half> life = Local<half>(59712, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(76096, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(141632, 2048), hash = ids, slot = ids, secondSequence = ids;
-    const LocalTensor<int32_t> sought = Local<int32_t>(149824, 2048), miss2 = sought, dead = sought;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(158016, 2048), invalid = shareSequence,
+    const LocalTensor<int32_t> id = Local<int32_t>(26688, 8192);
+    const LocalTensor<half> life = Local<half>(59456, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(75840, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(141376, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> sought = Local<int32_t>(149568, 2048), miss2 = sought, dead = sought;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(157760, 2048), invalid = shareSequence,
         sequence = shareSequence, linkPosition = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(166208, 2048), pending0 = candidate, miss0 = candidate,
+    const LocalTensor<int32_t> candidate = Local<int32_t>(165952, 2048), pending0 = candidate, miss0 = candidate,
         newLink = candidate;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(174400, 2048), miss1 = pending1;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(174400, 8192);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(174144, 2048), miss1 = pending1;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(174144, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
@@ -203,11 +202,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // Probe: one link of each id per pass, from the last to the first
             for (int32_t base = 0; base < sought2; base += WIDE) {
                 const int32_t lanes = ScalarMin(sought2 - base, WIDE);
-                PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t round = 0; round < 8; round++) {
-                SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
                 for (int32_t base = 0; base < sought2; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                     PipeBarrier<PIPE_V>();
@@ -258,18 +256,15 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t lanes = ScalarMin(q.k - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            EqualWords(wideEqual, sought[base], -2, alignedLanes);
-            EqualWords(wideEqual2, sought[base], 4194304, alignedLanes);
-            EqualWords(wideEqual3, slot[base], -1, alignedLanes);
             AndWord(wideX, sought[base], WORD_3FFFFF_AT, lanes);
+            EqualWords(wideEqual, slot[base], -1, alignedLanes);
             Indices(wideLane, base, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(wideIsInvalid), U16(wideEqual), U16(wideEqual2), alignedLanes / 16);
+            Compare(wideIsValid, sought[base], wideX, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Not(U16(wideNotInvalid), U16(wideIsInvalid), alignedLanes / 16);
+            And(U16(wideIsPending), U16(wideEqual), U16(wideIsValid), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
-            And(U16(wideIsPending), U16(wideEqual3), U16(wideNotInvalid), alignedLanes / 16);
-            PipeBarrier<PIPE_V>();
+            Not(U16(wideIsInvalid), U16(wideIsValid), alignedLanes / 16);
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, true, false);
             pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false, true);
             invalidLen += Append(invalid, invalidLen, sought[base], wideIsInvalid, lanes, true, true);
@@ -455,7 +450,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-                    PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
                     SignWords(sign4, linkPosition[base], lanes);
@@ -475,7 +469,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 }
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);
-                    PipeBarrier<PIPE_V>();
                     ShiftLeftWords(offset2, dead[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(held2, id, U32(offset2), 0, lanes);
@@ -493,7 +486,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 }
                 // UpdateState: another link for these misses
                 if (deadLen > 16) {
-                    PipeBarrier<PIPE_V>();
                     BeginFindFree(secondSequence, link, deadLen);
                 }
                 if (deadLen > 16) {

@@ -427,9 +427,9 @@ typedef struct avsg_engine_info {
 avsg_status avsg_engine_get_info(const avsg_engine *engine, avsg_engine_info *info);
 
 /// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
-/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until the next call that takes
-/// the engine's handle as a non-const pointer. On an Ascend device they are copied without waiting for
-/// the caller's streams: synchronize those first.
+/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until
+/// the next call that takes the engine's handle as a non-const pointer. On an Ascend device they are copied
+/// without waiting for the caller's streams: synchronize those first.
 avsg_status avsg_engine_get_table(avsg_engine *engine, size_t indexer, size_t state,
     const int32_t **words, size_t *count);
 

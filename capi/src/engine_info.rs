@@ -100,9 +100,9 @@ pub unsafe extern "C" fn avsg_engine_get_info(
 }
 
 /// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
-/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until the next call that takes
-/// the engine's handle as a non-const pointer. On an Ascend device they are copied without waiting for
-/// the caller's streams: synchronize those first.
+/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until
+/// the next call that takes the engine's handle as a non-const pointer. On an Ascend device they are copied
+/// without waiting for the caller's streams: synchronize those first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_get_table(
     engine: *mut avsg_engine,

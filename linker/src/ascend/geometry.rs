@@ -87,7 +87,8 @@ fn learn_constants(p: &Params) -> String {
     let header = |at: i32| i64::from(at - header::STEP);
     word("LIFETIMES", LIFETIMES as i64, "different lifetimes");
     word("LEARNED_AT", links_end(p) as i64, "first word of what lifetimes learn in a table");
-    word("LEARNED_WORDS", learned::words(p) as i64, "these words; 0: lifetimes learn nothing");
+    let words = table_words(p) - links_end(p);
+    word("LEARNED_WORDS", words as i64, "these words and padding; 0: lifetimes learn nothing");
     word("LEARN_SLOTS", learn_slots(p).into(), "slots of a sample");
     word("LEARN_RESULT", part::RESULT as i64, "word of the last sample, behind four tables");
     word("HEADER_LEARN", header::STEP.into(), "first of a header's words for learned lifetimes");

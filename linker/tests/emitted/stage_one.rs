@@ -121,9 +121,10 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 /// for the vector unit; the sweeps over the losers of a link run only if the sweep before them did; no run
 /// has so many of them that the vector unit searches for them; the scatter before a search waits for the
 /// vector unit; a token ends with waits for all units, which
-/// cover the memory that the next token's ids and hashes replace; and packed indices lie behind the words
-/// that are copied out.
-const UNNEEDED: [&str; 17] = [
+/// cover the memory that the next token's ids and hashes replace; packed indices lie behind the words
+/// that are copied out; the only wide sweep with lane numbers is that of a sample, which has one tile; and
+/// values of slots are mapped again, or kept, only after they were mapped, with the waits of the first time.
+const UNNEEDED: [&str; 22] = [
     "PIPE_V>(); before Cast(bytes, life",
     "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
@@ -133,7 +134,7 @@ const UNNEEDED: [&str; 17] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
     "S_V>(EVENT_ID0); before FindFree(",
     "PIPE_V>(); before AndWord(victim, newLink",
-    "PIPE_V>(); before ShiftLeftWords(offset2, dead[base]",
+    "PIPE_V>(); before ShiftLeftWords(offset, dead[base]",
     "S_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
     "MTE3_V>(EVENT_ID0); before for (int32_t base = 0; base < k; base += WIDE",
     "PIPE_V>(); before SignWords(wideSign, ids[base]",
@@ -141,6 +142,11 @@ const UNNEEDED: [&str; 17] = [
     "V_MTE3>(EVENT_ID0); before CopyOut(gm.missPos[missesAt]",
     "PIPE_V>(); before BeginFindFree(secondSequence",
     "V_S>(EVENT_ID0); before FindFewFree(linkPosition, ",
+    "PIPE_V>(); before AddsWords(dst[done], dst, done",
+    "S_V>(EVENT_ID0); before for (int32_t base = 0; base < k; base += WIDE",
+    "MTE3_V>(EVENT_ID0); before MapLifetimes(value, life, valueOf)",
+    "PIPE_V>(); before RefreshLifetimeAll(life, dead[base]",
+    "MTE3_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen; base += WIDE",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

@@ -16,26 +16,25 @@ use crate::table::state::{State, header};
 
 /// The working columns for learned lifetimes.
 pub struct Order<'a, M: Machine> {
-    /// Words of the table on their way from or to global memory.
-    pub learned_words: M::Column<'a>,
+    /// What the table has for each lifetime.
+    pub learned_values: M::Column<'a>,
+    /// The lifetimes + 128 of the slots of a sample.
+    pub sample: M::Column<'a>,
     /// The value of each lifetime, indexed by the lifetime + 128.
     pub value_of: M::Column<'a>,
     /// The value of each slot, less 128.
     pub value: M::Life<'a>,
 }
 
-/// Returns the length of [`Order::learned_words`]: that of the values, or of a sample.
-pub fn learned_words(p: &Params) -> usize {
-    LIFETIMES.max(learned::sample_slots(p))
-}
-
 impl<'a, M: Machine> Order<'a, M> {
     /// Declares the columns, if lifetimes are learned.
     #[inline(always)]
     pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Option<Self> {
+        let values = LIFETIMES as u32;
         (p.lifetime == Lifetime::Learned).then(|| Self {
-            learned_words: c.column("learned_words", learned_words(p) as u32, i32::MIN..=i32::MAX),
-            value_of: c.column("value_of", LIFETIMES as u32, 0..=i32::from(u8::MAX)),
+            learned_values: c.column("learned_values", values, i32::MIN..=i32::MAX),
+            sample: c.column("sample", learned::sample_slots(p) as u32, i32::MIN..=i32::MAX),
+            value_of: c.column("value_of", values, 0..=i32::from(u8::MAX)),
             value: c.life("value", p.slots),
         })
     }
@@ -72,10 +71,10 @@ fn load_values<M: Machine>(m: M, order: &mut Order<'_, M>, learned: &M::Output<'
     m.phase(Phase::Decay, "the value of each lifetime");
     let all = m.scalar(LIFETIMES as i32);
     let values = m.scalar(part::VALUES as i32);
-    m.fetch(&mut order.learned_words, &m.written(learned), values, all);
+    m.fetch(&mut order.learned_values, &m.written(learned), values, all);
     sweep!(m, all, |t| {
         // Any word of global memory becomes a value, and that of a slot in use is the largest.
-        let value = m.low_bits(m.load(t, &order.learned_words), 8);
+        let value = m.low_bits(m.load(t, &order.learned_values), 8);
         let value = m.select(m.eq_to(value, MAX_VALUE + 1), m.splat(MAX_VALUE), value);
         let unused = m.name_mask("unused", m.is_negative(m.iota(t) + (-128 - i32::from(NEW))));
         m.store(t, &mut order.value_of, m.select(unused, value, m.splat(MAX_VALUE + 1)));
@@ -101,23 +100,23 @@ fn age_and_sample<M: Machine>(
     m.phase(Phase::Decay, "the slots of the last step's sample that it used");
     let before = m.name_scalar("lastSample", first(header::LAST_SAMPLE));
     let sample_at = m.scalar(learned::sample_part(p) as i32);
-    m.fetch(&mut order.learned_words, &m.written(learned), sample_at, n);
+    m.fetch(&mut order.sample, &m.written(learned), sample_at, n);
     sweep!(m, n, |t| {
         let life = m.gather_life(life, m.iota(t) + before);
         let unused = m.name_mask("unused", m.is_negative(life + (-1 - i32::from(NEW))));
-        let sampled = m.low_bits(m.load(t, &order.learned_words), 8);
-        m.store(t, &mut order.learned_words, m.select(unused, sampled, sampled | WAS_USED));
+        let sampled = m.low_bits(m.load(t, &order.sample), 8);
+        m.store(t, &mut order.sample, m.select(unused, sampled, sampled | WAS_USED));
     });
-    m.publish(learned, m.scalar(part::RESULT as i32), &order.learned_words, n);
+    m.publish(learned, m.scalar(part::RESULT as i32), &order.sample, n);
     m.phase(Phase::Decay, "the next class for slots whose time in a class is over, and a sample");
     let moves_from = m.name_scalar("movesFrom", word(header::MOVES_FROM));
     m.age(life, m.scalar(16), moves_from);
     let now = m.name_scalar("sampleFrom", first(header::SAMPLE));
     sweep!(m, n, |t| {
         let life = m.gather_life(life, m.iota(t) + now);
-        m.store(t, &mut order.learned_words, life + 128);
+        m.store(t, &mut order.sample, life + 128);
     });
-    m.publish(learned, sample_at, &order.learned_words, n);
+    m.publish(learned, sample_at, &order.sample, n);
 }
 
 /// Finds the values of all slots, if a token has misses and lifetimes are learned.

@@ -1,10 +1,9 @@
 //! The working columns of a core in the memory of a CPU.
 
-use super::order::learned_words;
 use super::schedule::{Schedule, Work};
 use crate::machine::cpu::{Column, Cpu, Life, List, SLACK};
 use crate::machine::declare::Columns;
-use crate::table::learned::LIFETIMES;
+use crate::table::learned::{self, LIFETIMES};
 use crate::table::memory::as_bytes;
 use crate::table::params::{Lifetime, Params};
 use core::ops::RangeInclusive;
@@ -14,7 +13,7 @@ pub fn work_words<S: Schedule>(p: &Params) -> usize {
     let order = match p.lifetime {
         Lifetime::Constant(_) => 0,
         Lifetime::Learned => {
-            let columns = [LIFETIMES, learned_words(p)].map(column_words);
+            let columns = [LIFETIMES, LIFETIMES, learned::sample_slots(p)].map(column_words);
             columns.into_iter().sum::<usize>() + life_words(p.slots)
         }
     };

@@ -29,6 +29,16 @@ pub mod words;
 
 use crate::ascend::aiv::{Function, Use};
 
+/// The functions that search links. No other function uses them.
+pub static SEARCH: [&Function; 6] = [
+    &search::GATHER_LINKS,
+    &search::SELECT_FIRST_LINK,
+    &search::FIND,
+    &search::BEGIN_FIND_FREE,
+    &search::FIND_FEW_FREE,
+    &search::FIND_FREE,
+];
+
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
 pub static ALL: [&Function; 31] = [
     &words::WRITE_IOTA,

@@ -1,4 +1,4 @@
-//! Writes the three headers that depend on a geometry. All other files of the kernels are the same for
+//! Writes the headers that depend on a geometry. All other files of the kernels are the same for
 //! every geometry: they take their numbers from `avsg_geometry.h`, and the interface from its macros.
 
 use avsg_device::batched::Batched;
@@ -87,7 +87,8 @@ fn learn_constants(p: &Params) -> String {
     let header = |at: i32| i64::from(at - header::STEP);
     word("LIFETIMES", LIFETIMES as i64, "different lifetimes");
     word("LEARNED_AT", links_end(p) as i64, "first word of what lifetimes learn in a table");
-    word("LEARNED_WORDS", learned::words(p) as i64, "these words; 0: lifetimes learn nothing");
+    let words = table_words(p) - links_end(p);
+    word("LEARNED_WORDS", words as i64, "these words and padding; 0: lifetimes learn nothing");
     word("LEARN_SLOTS", learn_slots(p).into(), "slots of a sample");
     word("LEARN_RESULT", part::RESULT as i64, "word of the last sample, behind four tables");
     word("HEADER_LEARN", header::STEP.into(), "first of a header's words for learned lifetimes");
@@ -219,21 +220,40 @@ pub(super) fn ops(p: &Params, stage_one: &StageOneText) -> String {
     )
 }
 
-/// Returns `avsg_stage_one.h`.
-pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
+/// Returns `avsg_search.h`.
+pub(super) fn search(p: &Params, stage_one: &StageOneText) -> String {
     format!(
-        "// avsg_stage_one.h: Stage One of one request, generated from its tape.\n{}\n\
-         #include \"avsg_ops.h\"\n\nnamespace avsg {{\n\n\
+        "// avsg_search.h: searches for the links of ids, and for links that can be reused.\n{}\n\
+         #include \"avsg_ops.h\"\n\nnamespace avsg::stage_one {{\n\n{}\n\n}} // namespace avsg::stage_one\n",
+        preamble(p),
+        stage_one.search.trim_end()
+    )
+}
+
+/// Returns `avsg_request.h`.
+pub(super) fn request(p: &Params) -> String {
+    format!(
+        "// avsg_request.h: the arguments of Stage One.\n{}\n\
+         #include \"avsg_kernel.h\"\n\nnamespace avsg {{\n\n\
          // The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.\n\
          struct Request {{\n{}    int32_t turn;               // Number of this core among those that share the request.\n\
          \x20   bool owner;                 // Whether this core continues after all parts are probed.\n\
          \x20   uint64_t tableAt;           // First word of the table.\n}};\n\n\
          // Arrays in global memory.\nstruct Gm {{\n    GlobalTensor<int32_t> {}, tables;\n\
-         \x20   GlobalTensor<half> rules;\n}};\n\nnamespace stage_one {{\n\n{}\n\n{}\n\n\
-         }} // namespace stage_one\n\n}} // namespace avsg\n",
+         \x20   GlobalTensor<half> rules;\n}};\n\n}} // namespace avsg\n",
         preamble(p),
         request::fields(p),
-        request::members(p),
+        request::members(p)
+    )
+}
+
+/// Returns `avsg_stage_one.h`.
+pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
+    format!(
+        "// avsg_stage_one.h: Stage One of one request, generated from its tape.\n{}\n\
+         #include \"avsg_request.h\"\n#include \"avsg_search.h\"\n\nnamespace avsg::stage_one {{\n\n{}\n\n{}\n\n\
+         }} // namespace avsg::stage_one\n",
+        preamble(p),
         text.setup.trim_end(),
         text.body.trim_end()
     )

@@ -101,6 +101,8 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
             kernel_h,
             instructions_h,
             ("avsg_ops.h", geometry::ops(p, stage_one)),
+            ("avsg_search.h", geometry::search(p, stage_one)),
+            ("avsg_request.h", geometry::request(p)),
             ("avsg_stage_one.h", geometry::stage_one(p, stage_one)),
             plan_h,
             rows_h,

@@ -303,7 +303,7 @@ fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), Live> {
         }
     }
     let storage = |id: &ColumnId| *kernel.alias.get(id).unwrap_or(id);
-    let mut columns = BTreeMap::new();
+    let (mut columns, mut fetched) = (BTreeMap::new(), Vec::new());
     for (n, op) in ops.into_iter().enumerate() {
         for (op, id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, storage(id)))) {
             let column = kernel.tape.column(id);
@@ -319,6 +319,9 @@ fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), Live> {
                 let len = column.len.next_multiple_of(128);
                 let (.., live) = columns.entry((id, at)).or_insert((element, len, (n, n)));
                 live.1 = n;
+                if op.code == OpCode::Fetch && live.0 == n {
+                    fetched.push((id, at));
+                }
             }
         }
     }
@@ -328,9 +331,15 @@ fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), Live> {
             let inside = live.0 < all.end && all.start <= live.1;
             let outside = live.0 < all.start || all.end <= live.1;
             if inside && (outside || carried.contains(id)) {
-                *live = (live.0.min(all.start), live.1.max(all.end - 1));
+                // A column that is live around a loop leaves no gap among those in the loop.
+                let first = if outside { 0 } else { all.start };
+                *live = (live.0.min(first), live.1.max(all.end - 1));
             }
         }
+    }
+    // Copies that fill a column first may stand beside those of the table, before all operations.
+    for key in fetched {
+        columns.entry(key).and_modify(|(.., live)| live.0 = 0);
     }
     columns
 }

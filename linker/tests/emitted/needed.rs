@@ -122,7 +122,8 @@ fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
 fn texts(read: CountRead) -> [(Params, StageOneText); 2] {
     let lifetime = Lifetime::Learned;
     let tokens = Params { spread: 2, lifetime, page: 16, ..Params::wide(900, 2, 2048) };
-    let token = Params { spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
+    let constant = Lifetime::Constant(127);
+    let token = Params { lifetime: constant, spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
     [tokens, token].map(|p| {
         let text = (1..).find_map(|n| stage_one_with(&p, 1024 * n, read).ok());
         (p, text.expect("some size fits"))
@@ -180,6 +181,7 @@ fn without_each(p: &Params, text: StageOneText, define: &str) -> Option<Vec<(Str
     steps.extend(chosen_steps(p, &steps[full]));
     let mut state = StepState::clear(p);
     let run_step = |step| {
+        state.prepare(p, step);
         let both = (state.clone(), state.replay(&tape, 16, step));
         state.finish(p, step);
         both

@@ -181,7 +181,8 @@ impl RandomCaller<'_> {
             if listed {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
                 let in_order = [fresh_pointer, &fresh[1]];
-                let in_order = if first.is_multiple_of(2) { in_order } else { [in_order[1], in_order[0]] };
+                let in_order =
+                    if first.is_multiple_of(2) { in_order } else { [in_order[1], in_order[0]] };
                 let list = self.list(&in_order);
                 let (layers, count, rows) = (list.0.as_ptr(), list.2, list.1.as_ptr());
                 let moved = avsg_engine_transfer_layers(engine, plan, layers, count, rows, stream);

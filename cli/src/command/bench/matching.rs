@@ -188,8 +188,7 @@ fn page(report: &Report) -> Page {
     let mut own = Table::new([
         "K",
         "S",
-        "table",
-        "rule",
+        "table and rule",
         "machine",
         "hit rate, %",
         "median, us",
@@ -197,28 +196,32 @@ fn page(report: &Report) -> Page {
         "learning, us",
     ])
     .titled("AVSG");
-    let columns = ["K", "S", "table", "rule", "AVSG, us"].map(str::to_owned).into_iter();
+    let columns = ["K", "S", "table", "AVSG, us"].map(str::to_owned).into_iter();
     let others = OTHERS.iter().map(|(name, _)| format!("{name}, us"));
     let mut beside = Table::new(columns.chain(others)).titled("AVSG beside other ways to match");
     for row in &report.rows {
-        let geometry = || {
-            let rule = Cell::from(&row.lifetime);
-            [row.k.into(), row.slots.into(), row.table.into(), rule].into_iter()
-        };
+        let table = format!("{} {}", row.table, row.lifetime);
         let median = match row.over_constant {
             Some(ratio) => with_ratio(row.median_us, ratio),
             None => number(row.median_us),
         };
-        own.add_row(geometry().chain([
+        own.add_row([
+            row.k.into(),
+            row.slots.into(),
+            table.into(),
             row.machine.clone().into(),
             row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
             median,
             number(row.trimmed_mean_us),
             row.learn_us.map_or_else(Cell::none, number),
-        ]));
-        let medians = OTHERS.iter().map(|(_, median)| median(row));
-        let others = medians.map(|us| with_ratio(us, us / row.median_us));
-        beside.add_row(geometry().chain([number(row.median_us)]).chain(others));
+        ]);
+        // The others ran once beside both rules, and keep the least recently used slots.
+        if row.over_constant.is_none() {
+            let medians = OTHERS.iter().map(|(_, median)| median(row));
+            let others = medians.map(|us| with_ratio(us, us / row.median_us));
+            let geometry = [row.k.into(), row.slots.into(), row.table.into()];
+            beside.add_row(geometry.into_iter().chain([number(row.median_us)]).chain(others));
+        }
     }
     page.table(own);
     page.table(beside);

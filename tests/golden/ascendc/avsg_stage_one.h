@@ -437,8 +437,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 RefreshLifetimeAll(life, dead[base], lanes);
             }
-            SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID0);
             WaitFlag<HardEvent::V_S>(EVENT_ID1);
+            SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifetimeAll(value, dead[base], static_cast<half>(127.0f), lanes);

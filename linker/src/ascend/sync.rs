@@ -72,6 +72,23 @@ fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) 
     }
     for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
         *to = std::mem::take(from);
+        order_waits(to);
+    }
+}
+
+/// Orders neighbouring waits of one unit by the unit that they wait for, because the analysis finds them in
+/// an order that depends on the names of buffers.
+fn order_waits(sync: &mut [Sync]) {
+    let wait = |sync: Sync| match sync {
+        Sync::Flag(from, to) | Sync::Wait(from, to, _) => Some((to, from)),
+        Sync::Barrier(_) | Sync::Set(..) => None,
+    };
+    let swapped = |a: Sync, b: Sync| match (wait(a), wait(b)) {
+        (Some((to, from)), Some((other, earlier))) => to == other && earlier < from,
+        _ => false,
+    };
+    while let Some(n) = (1..sync.len()).find(|&n| swapped(sync[n - 1], sync[n])) {
+        sync.swap(n - 1, n);
     }
 }
 

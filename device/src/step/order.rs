@@ -4,41 +4,18 @@
 //! table has for them: a slot that the running step uses has the largest value, whatever the table holds,
 //! so it is no victim while another slot is left.
 
+pub mod columns;
+
+use columns::Order;
+
 use crate::machine::Machine;
 use crate::machine::control::{sweep, when};
-use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::step::request::Share;
 use crate::step::schedule::{Schedule, Work};
 use crate::table::learned::{self, LIFETIMES, MAX_VALUE, NEW, WAS_USED, part};
-use crate::table::params::{Lifetime, Params};
+use crate::table::params::Params;
 use crate::table::state::{State, header};
-
-/// The working columns for learned lifetimes.
-pub struct Order<'a, M: Machine> {
-    /// What the table has for each lifetime.
-    pub learned_values: M::Column<'a>,
-    /// The lifetimes + 128 of the slots of a sample.
-    pub sample: M::Column<'a>,
-    /// The value of each lifetime, indexed by the lifetime + 128.
-    pub value_of: M::Column<'a>,
-    /// The value of each slot, less 128.
-    pub value: M::Life<'a>,
-}
-
-impl<'a, M: Machine> Order<'a, M> {
-    /// Declares the columns, if lifetimes are learned.
-    #[inline(always)]
-    pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Option<Self> {
-        let values = LIFETIMES as u32;
-        (p.lifetime == Lifetime::Learned).then(|| Self {
-            learned_values: c.column("learned_values", values, i32::MIN..=i32::MAX),
-            sample: c.column("sample", learned::sample_slots(p) as u32, i32::MIN..=i32::MAX),
-            value_of: c.column("value_of", values, 0..=i32::from(u8::MAX)),
-            value: c.life("value", p.slots),
-        })
-    }
-}
 
 /// Makes all lifetimes one step older (Alg. 1, line 3). They stop at -128: a byte that wrapped would revive
 /// slots, and CollectDead would return slots that this step hits.

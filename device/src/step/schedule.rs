@@ -4,7 +4,7 @@
 //! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
-use super::order::Order;
+use super::order::columns::Order;
 use super::request::Request;
 use crate::machine::Machine;
 use crate::machine::declare::Columns;

@@ -17,12 +17,11 @@
 //! All numbers are integers; a shift to the right rounds down.
 
 use super::params::{Lifetime, Params};
+pub use super::state::NEW;
 use super::state::header;
 
 /// The number of different lifetimes. Tables of this module are indexed by the lifetime + 128.
 pub const LIFETIMES: usize = 256;
-/// The lifetime of a new slot: class 0, level 0. A slot that the running step uses has at least this one.
-pub const NEW: i8 = 112;
 /// The largest value of a slot that the running step does not use. A used slot has one more.
 pub const MAX_VALUE: i32 = 254;
 
@@ -48,7 +47,7 @@ pub const BETA: i64 = 62_259;
 pub const SLOT: i32 = 16;
 /// The weight of the prior probability of a use, 1/(2 · age): that of 32 slots.
 pub const PRIOR: i64 = 32 * SLOT as i64;
-/// The number of steps in which all classes are estimated once.
+/// The number of steps in which all classes are estimated once; a power of two.
 pub const SWEEP: i32 = 16;
 /// The number of steps after which values are used. Until then the order of victims is that of lifetimes:
 /// in a shorter time few slots of old classes were counted.
@@ -140,7 +139,7 @@ pub fn learn(p: &Params, header: &mut [i32], learned: &mut [i32]) {
     } else {
         count(&mut learned[part::COUNTED..sample_part(p)]);
     }
-    estimate(learned, (step % SWEEP) as usize);
+    estimate(learned, (step & (SWEEP - 1)) as usize);
     let next = if step == i32::MAX { SWEEP * START } else { step + 1 };
     if next % SWEEP == 0 && next >= START {
         publish(learned);

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-use super::learned;
-use super::state::FINGERPRINT_AND_SLOT_BITS;
+use super::state::{FINGERPRINT_AND_SLOT_BITS, NEW};
 
 /// The limit of ids: they are below 2^22, because larger ones would overflow the hash
 /// ([`crate::hash`]).
@@ -202,7 +201,7 @@ impl Params {
     pub fn new_life(&self) -> i8 {
         match self.lifetime {
             Lifetime::Constant(l) => l,
-            Lifetime::Learned => learned::NEW,
+            Lifetime::Learned => NEW,
         }
     }
 

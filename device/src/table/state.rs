@@ -18,6 +18,9 @@ pub const EMPTY: i32 = -1;
 /// The lowest lifetime: that of an empty slot of `wide`, and of a victim of `paper` until it has a
 /// link.
 pub const DEAD: i8 = i8::MIN;
+/// The lowest learned lifetime of a slot that the running step uses, which is that of a new slot: class 0 and
+/// level 0 of [`crate::learned`].
+pub const NEW: i8 = 112;
 
 bitfield! {
     /// One packed entry. Fingerprint and slot share 23 bits; the boundary depends on m.

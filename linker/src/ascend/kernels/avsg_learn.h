@@ -49,7 +49,7 @@ struct LearnTable {
     }
 
     // Counts the slots of the last step's sample.
-    __aicore__ inline void Count() const
+    __aicore__ inline void CountSample() const
     {
         const LocalTensor<int32_t> sample = Local<int32_t>(LEARN_SAMPLE_AT, LEARN_SLOTS);
         for (int32_t i = 0; i < LEARN_SLOTS; i++) {
@@ -118,7 +118,7 @@ struct LearnTable {
         if (step == 0) {
             Start();
         } else {
-            Count();
+            CountSample();
         }
         Estimate(step % LEARN_SWEEP);
         const int32_t next = step == 0x7FFFFFFF ? LEARN_SWEEP * LEARN_START : step + 1;

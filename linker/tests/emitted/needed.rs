@@ -13,7 +13,7 @@ use avsg_linker::record::record_stage_one;
 use std::collections::BTreeMap;
 
 /// Barriers and flags that no run needs, with the reason why the emitter has them.
-const UNNEEDED: [(&str, &str); 2] = [
+const UNNEEDED: [(&str, &str); 4] = [
     (
         "V_MTE3>(EVENT_ID0); before CopyOut(gm.missPos[missesAt]",
         "The vector unit writes packed indices behind the words that are copied; the analysis knows a \
@@ -23,6 +23,16 @@ const UNNEEDED: [(&str, &str); 2] = [
         "PIPE_V>(); before BeginFindFree(secondSequence",
         "A search starts in memory that the sweep before it does not use, because it begins with few \
          lanes; the analysis knows the columns of a search as whole places.",
+    ),
+    (
+        "PIPE_V>(); before AddsWords(dst[done], dst, done",
+        "The only wide sweep with lane numbers is that of a sample, which is one round of the loop that makes \
+         them.",
+    ),
+    (
+        "SetFlag<HardEvent::V_S>(EVENT_ID1); before for (int32_t base = 0; base < deadLen",
+        "The slots whose values are kept were refreshed in a loop that waits for the vector unit; the analysis \
+         does not see a wait within a function that it needs for other memory.",
     ),
 ];
 

@@ -858,7 +858,8 @@ typedef enum avsg_table {
 
 /// The rule that chooses the slots which misses replace.
 typedef enum avsg_lifetime {
-  /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, else AVSG_LIFETIME_CONSTANT.
+  /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, and with 2 links per slot fewer than
+  /// 4 K, else AVSG_LIFETIME_CONSTANT.
   AVSG_LIFETIME_AUTO = 0,
   AVSG_LIFETIME_CONSTANT = 1,  ///< The constant `life`, which evicts the least recently used slot.
   /// The slots that are least likely to be used soon, which each request learns from its own
@@ -909,7 +910,8 @@ typedef struct avsg_tuning {
   int32_t life;
   /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
   uint32_t spread;
-  /// R, the number of links probed after the first: 1 to 15; 0 selects 3, and -1 selects none.
+  /// R, the number of links probed after the first: 1 to 15; 0 selects 3, or 7 with 2 links per slot, and
+  /// -1 selects none.
   int32_t retries;
   /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
   uint32_t paper_a1;

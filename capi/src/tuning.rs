@@ -20,7 +20,8 @@ pub enum avsg_table {
 /// The rule that chooses the slots which misses replace.
 #[repr(C)]
 pub enum avsg_lifetime {
-    /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, else AVSG_LIFETIME_CONSTANT.
+    /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, and with 2 links per slot fewer than
+    /// 4 K, else AVSG_LIFETIME_CONSTANT.
     AVSG_LIFETIME_AUTO = 0,
     /// The constant `life`, which evicts the least recently used slot.
     AVSG_LIFETIME_CONSTANT = 1,
@@ -92,7 +93,8 @@ pub struct avsg_tuning {
     pub life: i32,
     /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
     pub spread: u32,
-    /// R, the number of links probed after the first: 1 to 15; 0 selects 3, and -1 selects none.
+    /// R, the number of links probed after the first: 1 to 15; 0 selects 3, or 7 with 2 links per slot, and
+    /// -1 selects none.
     pub retries: i32,
     /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
     pub paper_a1: u32,
@@ -117,7 +119,8 @@ pub struct avsg_tuning {
 impl avsg_tuning {
     /// Returns the geometry, which the engine checks.
     pub(crate) fn params(&self, k: u32, tokens: u32, slots: u32) -> Result<Params> {
-        let tables = [Params::wide(k, tokens, slots), Params::paper(k, tokens, slots)];
+        let wide = if self.spread == 2 { Params::compact } else { Params::wide };
+        let tables = [wide(k, tokens, slots), Params::paper(k, tokens, slots)];
         let defaults = choice("table", self.table, &tables)?;
         let table = match (defaults.table, self.paper_a1, self.paper_a2) {
             (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },

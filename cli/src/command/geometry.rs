@@ -70,8 +70,8 @@ pub struct TableOptions {
     #[arg(long, value_name = "R")]
     pub retries: Option<u32>,
     /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
-    /// request learns which slots to keep; wide only) [default: wide learned if S >= 2*K, else
-    /// constant:127; paper constant:16]
+    /// request learns which slots to keep; wide only) [default: wide learned if S >= 2*K, and with
+    /// spread 2 if also S < 4*K, else constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     pub lifetime: Option<String>,
     /// Multipliers of the paper's hash, two odd numbers of 32 bits
@@ -93,11 +93,12 @@ impl TableOptions {
         let (k, tokens) = (narrow(k), narrow(tokens));
         let mut p = match self.table {
             TableKind::Paper => Params::paper(k, tokens, slots),
+            TableKind::Wide if self.spread == Some(2) => Params::compact(k, tokens, slots),
             TableKind::Wide => Params::wide(k, tokens, slots),
         };
         p.page = page;
         p.spread = self.spread.unwrap_or(p.spread);
-        p.retries = self.retries.unwrap_or(if p.spread == 2 { 7 } else { 3 });
+        p.retries = self.retries.unwrap_or(p.retries);
         if let Some(rule) = &self.lifetime {
             p.lifetime = lifetime(rule)?;
         }

@@ -129,6 +129,16 @@ impl Params {
         Self { table: Table::Wide, lifetime, k, tokens, slots, spread: 4, retries: 3, page: 0 }
     }
 
+    /// Returns the default geometry of devices with little fast memory, such as vector cores: two links per
+    /// slot, R = 7, and learned lifetimes only below S = 4·K. In a larger buffer few rows miss, and by the
+    /// model of a vector core the copies that learning saves take less time than it does
+    /// (`research/docs/cost-model.md`).
+    pub fn compact(k: u32, tokens: u32, slots: u32) -> Self {
+        let wide = Self::wide(k, tokens, slots);
+        let lifetime = if slots / 4 >= k { Lifetime::Constant(127) } else { wide.lifetime };
+        Self { lifetime, spread: 2, retries: 7, ..wide }
+    }
+
     /// Returns the paper's geometry: spread 1, R = 3, L = 16.
     pub fn paper(k: u32, tokens: u32, slots: u32) -> Self {
         Self {

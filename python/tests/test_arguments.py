@@ -66,7 +66,6 @@ TYPES = [
     (lambda m: avsg.Engine(avsg.PoolShape(1, 64, 16), k=16, slots=64), "pool is of type PoolShape"),
     (lambda m: avsg.Engine.memory(m.pool, k=16, slots=64), "pool is of type Pool, but an avsg.PoolShape is needed"),
     (lambda m: avsg.Engine(m.pool, k=16.0, slots=64), "k is of type float"),
-    (lambda m: avsg.Engine(m.pool, k=16, slots=64, decay="0.9"), "decay is of type str, but a number is needed"),
     (lambda m: avsg.Engine(m.pool, k=16, slots=64, device=7), "device is of type int, but text is needed"),
     (lambda m: avsg.Engine(m.pool, k=16, slots=64, workers=3), "workers is of type int, but an avsg.Workers is needed"),
     (lambda m: avsg.Engine(m.pool, k=16, slots=64, table=None), "table is of type NoneType"),

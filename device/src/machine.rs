@@ -303,19 +303,17 @@ pub trait Machine: Copy {
     /// Replaces to\[s\] by table\[life\[s\] + 128\] - 128 for all S slots. The table has 256 words in
     /// 0..=255. One Gather of half-precision numbers.
     fn map_life(self, to: &mut Self::Life<'_>, life: &Self::Life<'_>, table: &Self::Column<'_>);
-    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or
-    /// 127 if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost
-    /// only: each t that is tried costs one comparison over all S lifetimes, and a wait for the
-    /// count.
+    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or 127
+    /// if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost only: each
+    /// t that is tried costs one comparison over all S lifetimes, and a wait for the count.
     fn threshold(
         self,
         life: &Self::Life<'_>,
         hint: Self::Scalar,
         need: Self::Scalar,
     ) -> Self::Scalar;
-    /// Appends the slots with a lifetime < t, or = t if `equal`, in the order of their indices,
-    /// until the list has `limit` entries. A pass over the lifetimes, which ends when the list is
-    /// full.
+    /// Appends the slots with a lifetime < t, or = t if `equal`, in the order of their indices, until
+    /// the list has `limit` entries. A pass over the lifetimes, which ends when the list is full.
     fn append_life(
         self,
         list: &mut Self::List<'_, 1>,
@@ -328,8 +326,7 @@ pub trait Machine: Copy {
     /// [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
     /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. It is no
-    /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as for
-    /// [`Self::scatter`].
+    /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as a scatter.
     fn set_life(
         self,
         t: Self::Tile,

@@ -120,9 +120,9 @@ struct LearnTable {
         } else {
             CountSample();
         }
-        Estimate(step % LEARN_SWEEP);
+        Estimate(step & (LEARN_SWEEP - 1));
         const int32_t next = step == 0x7FFFFFFF ? LEARN_SWEEP * LEARN_START : step + 1;
-        if (next % LEARN_SWEEP == 0 && next >= LEARN_START) {
+        if ((next & (LEARN_SWEEP - 1)) == 0 && next >= LEARN_START) {
             Publish();
         }
         const uint32_t order = static_cast<uint32_t>(next) * 0x9E3779B1u >> 16;

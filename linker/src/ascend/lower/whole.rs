@@ -16,7 +16,7 @@ impl Lower<'_> {
         camel(self.tape.column(id).array())
     }
 
-    /// Returns global memory from a word of an array, or of a plane of the table, on.
+    /// Returns the global memory that begins at a word of an array, or of a plane of the table.
     fn global(&self, id: ColumnId, at: Expr) -> Global {
         let column = self.tape.column(id);
         let array = column.array();

@@ -49,7 +49,7 @@ pub const SLOT: i32 = 16;
 pub const PRIOR: i64 = 32 * SLOT as i64;
 /// The number of steps in which all classes are estimated once; a power of two.
 pub const SWEEP: i32 = 16;
-/// The number of steps after which values are used. Until then the order of victims is that of lifetimes:
+/// The number of steps after which values are used. Until then the order of victims is that of classes:
 /// in a shorter time few slots of old classes were counted.
 pub const START: i32 = 64;
 
@@ -150,11 +150,12 @@ pub fn learn(p: &Params, header: &mut [i32], learned: &mut [i32]) {
     header[header::MOVES_FROM as usize] = lowest_that_moves(next);
 }
 
-/// Forgets what an earlier request taught. Values are the order of lifetimes.
+/// Forgets what an earlier request taught. Values are the order of classes, so that the victims are the least
+/// recently used slots, and empty ones before them.
 fn start(learned: &mut [i32]) {
     learned[part::USES..part::RESULT].fill(0);
-    for (value, word) in (0..).zip(&mut learned[part::VALUES..part::USES]) {
-        *word = MAX_VALUE.min(value);
+    for (at, word) in (0..).zip(&mut learned[part::VALUES..part::USES]) {
+        *word = (at & -(LEVELS as i32)) + at.min(1);
     }
 }
 

@@ -37,11 +37,11 @@ struct LearnTable {
     {
     }
 
-    // Forgets what an earlier request taught. Values are the order of lifetimes.
+    // Forgets what an earlier request taught. Values are the order of classes, and empty slots come first.
     __aicore__ inline void Start() const
     {
         for (int32_t at = 0; at < LIFETIMES; at++) {
-            value.SetValue(at, ScalarMin(at, LEARN_MAX_VALUE));
+            value.SetValue(at, (at & -LEARN_LEVELS) + ScalarMin(at, 1));
             uses.SetValue(at, 0);
             counted.SetValue(at, 0);
             used.SetValue(at, 0);

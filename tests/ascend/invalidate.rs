@@ -76,7 +76,7 @@ fn a_rewritten_row_is_copied_again_and_no_other() {
         assert_eq!(step(engine, &mut plan, both), [expected.clone(), expected]);
         assert_eq!(step(engine, &mut plan, both), NONE);
         // All ids of a state.
-        assert_eq!(engine.invalidate(1, 0..1 << 22).unwrap(), 2 * K);
+        assert_eq!(engine.invalidate(1, 0..1 << 24).unwrap(), 2 * K);
         assert_eq!(step(engine, &mut plan, both).map(|misses| misses.len()), [0, K]);
     });
 }
@@ -122,7 +122,7 @@ fn states_and_ids_out_of_range_are_refused() {
             (0, -1..1, "-1..1"),
             (0, 3..3, "3..3"),
             (0, 5..3, "5..3"),
-            (1, 0..(1 << 22) + 1, "0..4194305"),
+            (1, 0..(1 << 24) + 1, "0..16777217"),
         ];
         for (state, ids, part) in cases {
             expect_refusal(engine.invalidate(state, ids), &[part]);

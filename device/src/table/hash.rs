@@ -6,19 +6,19 @@
 //! Selections with a stride of 2^m all collide, and this hash hits 26-64 % if 8 of every 64 ids are
 //! selected.
 //!
-//! `wide`: the mixed word of an id is the sum of its 16 low and 6 high bits, each multiplied by a
+//! `wide`: the mixed word of an id is the sum of its 16 low and 8 high bits, each multiplied by a
 //! constant of 15 bits ([`Machine::madd`]: two instructions on x86). The first link and the
 //! fingerprint are the *high* bits of its low 20. That is linear, so runs of ids, which is what an
 //! indexer selects, are spread evenly over the links and seldom collide. The stride is made from
-//! the mixed word in the same way, which is not linear: where a lattice of ids meets a lattice of
-//! links, their probe sequences differ.
+//! the 22 low bits of the mixed word in the same way, which is not linear: where a lattice of ids meets a
+//! lattice of links, their probe sequences differ.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats
-//! the search for them; `tests/kernels/structured.rs` asserts the result. Over 36 patterns, two
-//! offsets, five sizes and both geometries, at most 1.11 % of the ids find no link in a full table,
-//! and 0.10 % on average; the best of three million sets has 1.07 %. A first link that is not
-//! linear is as good as an ideal hash in this measurement (0.39 and 0.06 %), but ids of real traces
-//! collide more often on it: Stage One takes 4 to 14 % longer.
+//! the search for them; `tests/kernels/structured.rs` asserts the result. Over 36 patterns, four
+//! offsets up to 9 million, five sizes and both geometries, at most 1.27 % of the ids find no link in a full
+//! table, and 0.11 % on average. With ids from two offsets below 2^14 that is 1.11 %, and the best of three
+//! million sets has 1.07 %. A first link that is not linear is as good as an ideal hash in this measurement
+//! (0.39 and 0.06 %), but ids of real traces collide more often on it: Stage One takes 4 to 14 % longer.
 
 use super::params::{Params, Table};
 use crate::machine::links::Links;
@@ -29,7 +29,9 @@ pub const MIX_BITS: u32 = 20;
 /// The largest number of bits of a stride, because [`Machine::mul_scalar`] takes factors below
 /// 2^15.
 pub const STRIDE_BITS: u32 = 15;
-/// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the six bits above.
+/// The number of low bits of a mixed word that its stride is made of.
+pub const STRIDE_SOURCE_BITS: u32 = 22;
+/// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the eight bits above.
 pub type Multipliers = (i32, i32);
 /// The multipliers of the mixed word, and those of the stride.
 pub const MULTIPLIERS: [Multipliers; 2] = [(27_381, 2_305), (15_605, 3_809)];
@@ -76,7 +78,10 @@ pub fn first_link<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     let even = match p.table {
         Table::Paper { a2, .. } => product(m, p, mixed, a2),
-        Table::Wide => top(m, madd(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
+        Table::Wide => {
+            let source = m.low_bits(mixed, STRIDE_SOURCE_BITS);
+            top(m, madd(m, source, MULTIPLIERS[1]), stride_bits(p))
+        }
     };
     m.name_vector("stride", even | 1)
 }
@@ -143,7 +148,7 @@ pub fn links(p: &Params) -> Links {
     Links {
         retries: p.retries,
         position_bits: p.link_bits(),
-        slot_bits: p.slot_bits(),
+        slots: p.slots,
         multipliers: MULTIPLIERS[0],
         fingerprint_shift: MIX_BITS - p.fingerprint_bits(),
         fingerprint_bits: p.fingerprint_bits(),

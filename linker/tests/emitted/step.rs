@@ -78,8 +78,8 @@ fn random_geometries() -> [Params; 4] {
         Params { page: 16, ..wide },
         Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
         Params { page: 128, ..Params::paper(100, 2, 512) },
-        // K is large enough for several cores to share a token.
-        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
+        // K is large enough for several cores to share a token, and S is no power of two.
+        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1152) },
     ]
 }
 

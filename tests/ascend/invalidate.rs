@@ -93,7 +93,7 @@ fn a_stale_row_shows_without_invalidation() {
 
 #[test]
 fn both_tables_and_both_lifetimes_can_be_invalidated() {
-    let paper = Params::paper(K as u32, 2, SLOTS as u32);
+    let paper = Params::paper(K as u32, 2, 128);
     assert!(matches!(paper.table, Table::Paper { .. }));
     let [constant, learned] = [Lifetime::Constant(127), Lifetime::Learned]
         .map(|lifetime| Params { lifetime, ..config().params });

@@ -51,8 +51,8 @@ impl Shape {
     /// Returns the parameters of the table, which are valid for every shape.
     pub fn params(&self) -> Params {
         // The paper's table has a power of two.
-        let sizes: &[u32] =
-            if self.table % 5 == 0 { &[64, 128, 256] } else { &[64, 128, 256, 192, 320] };
+        let paper = self.table.is_multiple_of(5);
+        let sizes: &[u32] = if paper { &[64, 128, 256] } else { &[64, 128, 256, 192, 320] };
         let slots = sizes[usize::from(self.slots) % sizes.len()];
         let tokens = 1 + u32::from(self.tokens) % 4;
         let k = 1 + u32::from(self.k) % (slots / tokens).min(40);

@@ -10,7 +10,7 @@ use avsg_testkit::content::fill_row;
 use avsg_testkit::exact;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices};
-use crate::small::{self, K, ROW, SLOTS, pool};
+use crate::small::{self, K, ROW, pool};
 
 /// Version of a row that was rewritten.
 const REWRITTEN: u32 = 70;

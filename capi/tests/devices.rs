@@ -111,6 +111,7 @@ fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number:
             let slots = read_words(None, one.slot, one.tokens * K);
             assert_eq!(slots, outputs.slots[first * K..end * K]);
             assert_eq!(read_words(None, one.valid, one.tokens), outputs.valid[first..end]);
+            assert_eq!(read_words(None, one.row_misses, one.tokens), expected.token_misses);
             let lists = [one.miss_position, one.miss_id, one.miss_slot, one.miss_row];
             assert_eq!(lists.map(|list| read_words(None, list, one.misses)), expected.misses);
         }

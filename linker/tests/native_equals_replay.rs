@@ -195,6 +195,20 @@ fn learned_values_match() {
     assert!(taught.len() >= 2, "{taught:?}");
 }
 
+/// A record has more tokens than words for their misses.
+#[test]
+fn nine_to_sixteen_tokens_match() {
+    let random = &mut SplitMix64(6);
+    for tokens in 9..=16 {
+        for p in [Params::wide(7, tokens, 128), Params::paper(7, tokens, 128)] {
+            assert!(compare(&p, random, 4).missed > 20);
+        }
+    }
+    let learned = Params { page: 16, ..Params::wide(40, 16, 1024) };
+    assert_eq!(learned.lifetime, Lifetime::Learned);
+    compare(&learned, random, 40);
+}
+
 /// The column lengths are no powers of two, and the slots of lanes above 256 must not wrap around.
 #[test]
 fn odd_k_matches() {

@@ -8,7 +8,7 @@ use super::state::{FINGERPRINT_AND_SLOT_BITS, NEW};
 /// ([`crate::hash`]).
 pub const ID_LIMIT: i32 = 1 << 22;
 /// The largest N_q, the number of tokens per request and step.
-pub const MAX_TOKENS: u32 = 8;
+pub const MAX_TOKENS: u32 = 16;
 /// The smallest S, and the least length of a column of K words.
 pub const MIN_SLOTS: u32 = 64;
 /// The largest S, because the paper's hash multiplies m bits by m bits.

@@ -167,7 +167,7 @@ impl OneRequest {
             misses: (0..total)
                 .map(|i| Miss { pos: pos[i], id: id[i], slot: miss_slot[i], row: row[i] })
                 .collect(),
-            counts: rec[..n].to_vec(),
+            counts: record::row_misses(rec, n).collect(),
             status: rec[record::STATUS as usize],
             header: self.state[..ids].to_vec(),
             id: self.state[ids..ids + s].to_vec(),

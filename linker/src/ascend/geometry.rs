@@ -158,7 +158,13 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("ID_LIMIT", ID_LIMIT.into(), "every id is below it");
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
     word("RECORD_WORDS", record::WORDS as i64, "words of a request's record, 64 bytes");
-    word("RECORD_MISSES", 0, "word of the misses of token 0; one word for each token");
+    let misses = match p.tokens {
+        ..=record::TOKENS => "word of the misses of token 0; one word for each token",
+        _ => {
+            "word of the misses of token 0, and in its upper half those of token 8; then 1 and 9, and so on"
+        }
+    };
+    word("RECORD_MISSES", record::MISSES.into(), misses);
     word("RECORD_TOTAL", record::TOTAL.into(), "word of the misses of all tokens");
     word(
         "RECORD_STATUS",

@@ -32,13 +32,14 @@ pub fn random_step(rng: &mut SplitMix64, form: u8, states: usize, requests: usiz
     Step { form, swap, requests }
 }
 
-/// Geometries for device engines that differ in every field except the strategy. The bytes are the
+/// Geometries for device engines that differ in every field except the strategy, the last one with 16 tokens. The
+/// bytes are the
 /// fields of [`Shape`] in order: table, lifetime, K, tokens, slots, page, format, states, cores,
 /// strategy.
 pub const DEVICE_SHAPES: [[u8; 10]; 3] = [
     [0, 0, 29, 3, 1, 0, 0, 2, 0, 0],
     [1, 0, 7, 1, 1, 2, 1, 6, 3, 0],
-    [3, 3, 17, 3, 1, 3, 4, 3, 6, 0],
+    [3, 3, 6, 207, 1, 3, 4, 3, 6, 0],
 ];
 
 /// Actions for [`long_workload`] of every kind: decode, rollback, read-only, padded and join.

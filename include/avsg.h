@@ -88,7 +88,7 @@ typedef struct avsg_engine_config {
   const char *device;  ///< A name of `avsg_devices`, or NULL for "cpu".
   uint32_t k;  ///< K, the most ids that a token selects: 1 to S.
   uint32_t tokens;  ///< N_q, the most tokens of a request in one step: 1 to 16, with N_q * K at most S.
-  uint32_t slots;  ///< S, slots per state and layer: a power of two, 64 (Ascend: 128) to 32768.
+  uint32_t slots;  ///< S, slots per state and layer: a multiple of 64 (Ascend: 128), at most 65536.
   uint32_t page;  ///< Tokens per block of block tables: a power of two to 65536; 0: row x is id x.
   size_t states;  ///< Request states: the most requests that are resident at a time.
   const uint32_t *layer_indexer;  ///< The indexer of each layer, from 0; NULL: one for all.
@@ -140,7 +140,7 @@ typedef struct avsg_batch {
   /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
   /// and the rows of those ids are fresh rows. -1: neither.
   struct avsg_i32s stable_len;
-  struct avsg_i32s seq_len;  ///< Tokens of the sequence with those of this step, at most 4194304.
+  struct avsg_i32s seq_len;  ///< Tokens of the sequence with those of this step, at most 16777216.
   struct avsg_i32s block_table;  ///< The pool's blocks of each request; empty if `page` is 0.
   size_t block_stride;  ///< Elements from one request of `block_table` to the next.
   size_t indexer;  ///< The indexer that selected the ids.
@@ -658,7 +658,7 @@ typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
   void *const *bases;  ///< bases[layer * segments + segment] is the address of index 0.
   size_t base_count;  ///< Elements of `bases`: layers * segments.
-  /// Slots of a block, a power of two up to S; 0 for slots without blocks. S gives the states a
+  /// Slots of a block, a power of two that divides S; 0 for slots without blocks. S gives the states a
   /// stride of their own.
   size_t block_slots;
   /// Bytes from one block of a segment to the next; ignored if `block_slots` is 0.

@@ -10,12 +10,12 @@ import avsg
 class Workload:
     """Requests that join, leave, decode and have drafts rejected, with what every row must hold."""
 
-    def __init__(self, seed, *, segments, tokens, states, page, **options):
+    def __init__(self, seed, *, segments, tokens, states, page, slots=128, **options):
         self.rng = np.random.default_rng(seed)
         self.capacity, self.k, self.tokens, self.states, self.page = 256, 16, tokens, states, page
         self.pool = avsg.Pool(1, states * self.capacity, segments)
         self.engine = avsg.Engine(
-            self.pool, k=self.k, slots=128, tokens=tokens, states=states, page=page, cores=1, **options
+            self.pool, k=self.k, slots=slots, tokens=tokens, states=states, page=page, cores=1, **options
         )
         self.plan = self.engine.new_plan()
         self.batch = avsg.Batch.zeros(states, self.k, tokens, blocks=self.capacity // page if page else 0)

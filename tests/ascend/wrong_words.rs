@@ -69,7 +69,7 @@ const WRONG: [Wrong; 19] = [
     (Arg::Slot, 3 * K - 1, -2, "-2 as a slot"),
     (Arg::MissPos, 0, 2 * K as i32, "16 as a miss's position, but it must be 0..=15"),
     (Arg::MissPos, 2 * K, 8, "8 as a miss's position, but it must be 0..=7"),
-    (Arg::MissId, 1, 1 << 22, "4194304 as a miss's id, but it must be 0..=4194303"),
+    (Arg::MissId, 1, 1 << 24, "16777216 as a miss's id, but it must be 0..=16777215"),
     (Arg::MissId, 1, -1, "-1 as a miss's id"),
     (Arg::MissSlot, 5, SLOTS, "64 as a miss's slot, but it must be 0..=63"),
     (Arg::MissSlot, 2 * K + 5, -1, "-1 as a miss's slot"),

@@ -21,11 +21,13 @@ impl RandomCaller<'_> {
         let mut config = engine_config();
         let mut parts = Box::new(([0, 1], tuning()));
         let (indexers, tuning) = &mut *parts;
-        config.slots = [64, 128][self.below(2)];
-        if self.rarely(3) {
-            config.tokens = config.slots / K as u32;
-        }
         tuning.table = self.below(2) as i32;
+        // The paper's table has a power of two.
+        let paper = tuning.table == avsg_table::AVSG_TABLE_PAPER as i32;
+        config.slots = [64, 128, 192][self.below(if paper { 2 } else { 3 })];
+        if self.rarely(3) {
+            config.tokens = (config.slots / K as u32).min(16);
+        }
         config.page = [0, 16][self.below(2)];
         config.cores = 1 + self.below(3) as u32;
         tuning.copier = self.below(4) as i32;
@@ -68,7 +70,8 @@ impl RandomCaller<'_> {
     /// Creates an engine, at times with a mistake, and keeps its handle.
     pub(super) fn create_engine(&mut self) {
         let ((mut config, parts), mut created) = (self.engine_config(), null_mut());
-        let slots_per_state = if config.slots == 128 { 128 } else { 64 };
+        let slots_per_state =
+            [128, 192].into_iter().find(|&s| s == config.slots).unwrap_or(64) as usize;
         let own = self.rarely(2).then(|| self.own_slots(slots_per_state));
         let bases: Vec<*mut c_void> = own.iter().flat_map(base_pointers).collect();
         let buffer = own.as_ref().map(|slots| self.caller_buffer(slots, &bases));
@@ -128,7 +131,9 @@ impl RandomCaller<'_> {
     /// Returns slots in the caller's memory: with padding, in blocks or without, and with a table
     /// of blocks or in order.
     fn own_slots(&mut self, slots_per_state: usize) -> Slots {
-        let block_slots = [usize::MAX, 16, slots_per_state][self.below(3)];
+        // The largest power of two that divides S.
+        let most = 1 << slots_per_state.trailing_zeros();
+        let block_slots = [usize::MAX, 16, most][self.below(3)];
         let slot_stride = SEGMENTS.map(|bytes| bytes + self.below(9));
         let total = STATES * slots_per_state;
         let (mut blocks, mut table) = (total.div_ceil(block_slots), Vec::new());

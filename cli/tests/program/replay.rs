@@ -195,6 +195,26 @@ fn all_vector_machines_give_the_same_slots() {
     }
 }
 
+/// Numbers of slots that are no power of two, and the largest one: every row is compared.
+#[test]
+fn other_numbers_of_slots_replay_the_trace() {
+    let hits = |slots: &str| {
+        let report = json(&format!("replay SAMPLE --steps 40 --lifetime constant:127 {slots}"));
+        assert_eq!(report["wrong_rows"], 0, "{slots}");
+        assert_eq!(report["verified_rows"], 40 * 4 * 256, "{slots}");
+        number(&report["hit_rate"])
+    };
+    let rates = ["--slots 1024", "--slots 1344", "--slots 1536", "--slots 2048"].map(hits);
+    assert!(rates.is_sorted() && rates[0] < rates[3], "{rates:?}");
+    assert_eq!(hits("--slots 65536"), rates[3], "all hits that there are");
+    let report = json("compare SAMPLE --steps 4 --slots 1536");
+    let policies = report["policies"].as_array().expect("policies");
+    assert!(policies.iter().all(|p| !p["policy"].as_str().unwrap_or("paper").starts_with("paper")));
+    let matched = json("bench match --k 256 --slots 1536 --machine emu --steps 30");
+    let rows = matched["rows"].as_array().expect("rows");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["table"] == "wide"), "{matched}");
+}
+
 #[test]
 fn refused_input_is_one_line_and_status_2() {
     let truncated = file("truncated.npz");
@@ -205,7 +225,8 @@ fn refused_input_is_one_line_and_status_2() {
     for (options, part) in [
         ("--slots 128", "128"),
         ("--slots 512", "N_q*K is 1024"),
-        ("--slots 1000", "power of two"),
+        ("--slots 1000", "multiple of 64 in 64..=65536"),
+        ("--slots 1536 --table paper", "power of two"),
         ("--slots 1048576", "1048576"),
         ("--spread 3", "spread is 3"),
         ("--retries 99", "99"),

@@ -6,12 +6,12 @@
 //! Selections with a stride of 2^m all collide, and this hash hits 26-64 % if 8 of every 64 ids are
 //! selected.
 //!
-//! `wide`: the mixed word of an id is the sum of its 16 low and 6 high bits, each multiplied by a
+//! `wide`: the mixed word of an id is the sum of its 16 low and 8 high bits, each multiplied by a
 //! constant of 15 bits ([`Machine::madd`]: two instructions on x86). The first link and the
 //! fingerprint are the *high* bits of its low 20. That is linear, so runs of ids, which is what an
 //! indexer selects, are spread evenly over the links and seldom collide. The stride is made from
-//! the mixed word in the same way, which is not linear: where a lattice of ids meets a lattice of
-//! links, their probe sequences differ.
+//! the 22 low bits of the mixed word in the same way, which is not linear: where a lattice of ids meets a
+//! lattice of links, their probe sequences differ.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats
 //! the search for them; `tests/kernels/structured.rs` asserts the result. The multiplier of the low
@@ -30,7 +30,9 @@ pub const MIX_BITS: u32 = 20;
 /// The largest number of bits of a stride, because [`Machine::mul_scalar`] takes factors below
 /// 2^15.
 pub const STRIDE_BITS: u32 = 15;
-/// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the six bits above.
+/// The number of low bits of a mixed word that its stride is made of.
+pub const STRIDE_SOURCE_BITS: u32 = 22;
+/// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the eight bits above.
 pub type Multipliers = (i32, i32);
 /// The multipliers of the mixed word, and those of the stride.
 pub const MULTIPLIERS: [Multipliers; 2] = [(3_145, 26_111), (27_139, 2_169)];
@@ -77,7 +79,10 @@ pub fn first_link<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     let even = match p.table {
         Table::Paper { a2, .. } => product(m, p, mixed, a2),
-        Table::Wide => top(m, madd(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
+        Table::Wide => {
+            let source = m.low_bits(mixed, STRIDE_SOURCE_BITS);
+            top(m, madd(m, source, MULTIPLIERS[1]), stride_bits(p))
+        }
     };
     m.name_vector("stride", even | 1)
 }
@@ -144,7 +149,7 @@ pub fn links(p: &Params) -> Links {
     Links {
         retries: p.retries,
         position_bits: p.link_bits(),
-        slot_bits: p.slot_bits(),
+        slots: p.slots,
         multipliers: MULTIPLIERS[0],
         fingerprint_shift: MIX_BITS - p.fingerprint_bits(),
         fingerprint_bits: p.fingerprint_bits(),

@@ -83,8 +83,8 @@ fn random_geometries() -> [Params; 4] {
             ..Params::wide(16, MAX_TOKENS, 256)
         },
         Params { page: 128, ..Params::paper(100, 2, 512) },
-        // K is large enough for several cores to share a token.
-        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
+        // K is large enough for several cores to share a token, and S is no power of two.
+        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1152) },
     ]
 }
 

@@ -50,7 +50,10 @@ impl From<[u8; 10]> for Shape {
 impl Shape {
     /// Returns the parameters of the table, which are valid for every shape.
     pub fn params(&self) -> Params {
-        let slots = [64, 128, 256][usize::from(self.slots) % 3];
+        // The paper's table has a power of two.
+        let sizes: &[u32] =
+            if self.table % 5 == 0 { &[64, 128, 256] } else { &[64, 128, 256, 192, 320] };
+        let slots = sizes[usize::from(self.slots) % sizes.len()];
         // Most geometries have few tokens, because many of them leave few ids for each.
         let most = if self.tokens < 192 { 4 } else { MAX_TOKENS };
         let tokens = 1 + u32::from(self.tokens) % most;

@@ -86,6 +86,7 @@ fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
     let (slot, valid) = (address(arrays.slot), address(arrays.valid));
     let device = DevicePlan { slot, valid, miss, record: address(arrays.record) };
     let context: Option<&Context> = handles.context.as_deref().filter(|_| memory == DEVICE);
+    assert_eq!(arrays.row_misses.is_null(), context.is_some(), "only the host has this array");
     // SAFETY: the arrays are those of a plan that holds the batch, and no call is in progress.
     unsafe { StepResult::from_arrays(context, &device, arrays.k, cu_q) }
 }

@@ -202,7 +202,9 @@ fn learned_values_match() {
 fn nine_to_sixteen_tokens_match() {
     let random = &mut SplitMix64(6);
     for tokens in 9..=16 {
-        for p in [Params::wide(7, tokens, 128), Params::paper(7, tokens, 128)] {
+        let constant = Lifetime::Constant(random.below(2) as i8);
+        let wide = Params::wide(7, tokens, 128);
+        for p in [wide, Params { lifetime: constant, ..wide }, Params::paper(7, tokens, 128)] {
             assert!(compare(&p, random, 4).missed > 20);
         }
     }

@@ -88,8 +88,8 @@ fn a_chunk_that_was_appended_passes_in_calls_of_sixteen_rows() {
         let mut plans: Vec<_> = calls.iter().map(|_| engine.new_plan(16, 1).unwrap()).collect();
         let rows = rows_of(chunk.clone());
         let whole = OwnedBatch { ids: Vec::new(), ..batch(chunk.clone(), chunk.start) };
-        for layer in 0..LAYERS {
-            let segments = rows[layer].segments();
+        for (layer, rows) in rows.iter().enumerate() {
+            let segments = rows.segments();
             let fresh = Fresh { segments: &segments };
             engine.append(&whole.batch(), layer, &fresh).unwrap();
             for (owned, plan) in batches.iter().zip(&mut plans) {
@@ -119,8 +119,8 @@ fn a_chunk_of_fresh_rows_passes_in_calls_of_sixteen_rows() {
             let owned = batch(call.clone(), call.start);
             let rows = rows_of(call.clone());
             let written = chunk.start..call.end;
-            for layer in 0..LAYERS {
-                let segments = rows[layer].segments();
+            for (layer, rows) in rows.iter().enumerate() {
+                let segments = rows.segments();
                 let fresh = Fresh { segments: &segments };
                 match layer {
                     0 => engine.step(&owned.batch(), &mut plan, layer, Some(&fresh)).unwrap(),

@@ -8,8 +8,7 @@
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 //!
-//! Costs are those of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle)
-//! unless stated.
+//! Costs are of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle) unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;

@@ -35,5 +35,5 @@ mod step;
 mod table;
 
 pub use launch::{kernels, rules, share, stage_two, tiling};
-pub use step::{batched, request, schedule, sequential, stage_one, work};
+pub use step::{batched, request, schedule, sequential, simt, stage_one, work};
 pub use table::{hash, memory, params, state};

@@ -9,9 +9,10 @@ use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
 use super::limits::{FRAME_BYTES, UB_BYTES};
-use super::request;
 use super::stage_one::StageOneText;
+use crate::launch::tiling;
 use crate::names::camel;
+use crate::request;
 
 /// The interface through which a kernel is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,25 +172,6 @@ pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
         request::members(p),
         text.setup.trim_end(),
         text.body.trim_end()
-    )
-}
-
-/// Returns the struct of the launch scalars, with assertions that its layout is that of the host.
-fn tiling() -> String {
-    let (mut fields, mut asserts) = (String::new(), vec![]);
-    for field in Tiling::FIELDS {
-        let name = camel(field.name);
-        let array = if field.array > 0 { format!("[{}]", field.array) } else { String::new() };
-        let declared = format!("    int32_t {name}{array};");
-        fields += &format!("{declared:<36}// {}\n", field.doc);
-        asserts.push(format!("__builtin_offsetof(Tiling, {name}) == {}", field.offset));
-    }
-    asserts.push(format!("sizeof(Tiling) == {}", size_of::<Tiling>()));
-    let asserts: Vec<_> = asserts.chunks(2).map(|two| two.join(" && ")).collect();
-    format!(
-        "// The scalars of a launch, as the host writes them.\nstruct Tiling {{\n{fields}}};\n\
-         static_assert({}, \"Tiling\");",
-        asserts.join("\n    && ")
     )
 }
 

@@ -1,0 +1,109 @@
+// avsg_block.cuh: the shared memory of a block, and words that all of its threads keep in registers.
+// From AVSG, and the same for every geometry: the numbers are in avsg_geometry.cuh. Apache-2.0.
+#pragma once
+
+#include "avsg_geometry.cuh"
+#include "avsg_instructions.cuh"
+
+// All shared memory of a block. Addresses in it are bytes.
+extern __shared__ __align__(128) unsigned char avsgShared[];
+
+namespace avsg {
+
+constexpr unsigned ALL_LANES = 0xFFFFFFFFu;     // the threads of a warp
+constexpr int WARP = 32;
+constexpr int WARPS = THREADS / WARP;
+// The mark of a lane that asks for a word. It is above every word that lanes may ask for.
+constexpr int TAG = 1 << 30;
+
+// Returns shared memory from an address on.
+template <typename T> __device__ __forceinline__ T *Shared(int at)
+{
+    return reinterpret_cast<T *>(avsgShared + at);
+}
+
+// Words that every thread of the block keeps, with the same values. The loops are unrolled, so that the words are
+// registers.
+template <int WORDS> struct Line {
+    int words[WORDS];
+
+    __device__ __forceinline__ int Get(int at) const
+    {
+        int word = 0;
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) {
+            word = i == at ? words[i] : word;
+        }
+        return word;
+    }
+
+    __device__ __forceinline__ void Set(int at, int word)
+    {
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) {
+            words[i] = i == at ? word : words[i];
+        }
+    }
+
+    // Reads the words, or fills them with zeros.
+    __device__ __forceinline__ void Load(const int *from)
+    {
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) {
+            words[i] = from == nullptr ? 0 : from[i];
+        }
+    }
+
+    // Writes the words, each by one thread.
+    __device__ __forceinline__ void Store(int *to) const
+    {
+        if (threadIdx.x < WORDS) {
+            to[threadIdx.x] = Get(static_cast<int>(threadIdx.x));
+        }
+    }
+};
+
+typedef Line<HEADER_USED> Header;
+typedef Line<RECORD_USED> Record;
+
+// Arrays in global memory, and the table of the request.
+struct Gm {
+    const int *ids, *blockTable;
+    int *slot, *valid, *missPos, *missId, *missSlot, *missRow, *record, *table;
+};
+
+// Copies words from one memory to another, by all threads. The addresses are multiples of 16 bytes, and
+// `words` is a multiple of 4.
+__device__ __forceinline__ void CopyWords(int *to, const int *from, int words)
+{
+    for (int i = static_cast<int>(threadIdx.x); i < words / 4; i += THREADS) {
+        reinterpret_cast<int4 *>(to)[i] = reinterpret_cast<const int4 *>(from)[i];
+    }
+}
+
+__device__ __forceinline__ void Exchange(int *&a, int *&b)
+{
+    int *const c = a;
+    a = b;
+    b = c;
+}
+
+// Shifts a word right and fills it with zeros.
+__device__ __forceinline__ int ShiftRight(int word, int bits)
+{
+    return static_cast<int>(static_cast<unsigned>(word) >> bits);
+}
+
+// Returns the sum of products of a hash.
+__device__ __forceinline__ int MultiplyAdd(int x, int p, int q)
+{
+    return ((x & 0xFFFF) - 0x8000) * p + ((x >> 16) & 0x3F) * q;
+}
+
+// Returns from[index] if the lane asks for it and the index is in 0..n - 1, else -1.
+__device__ __forceinline__ int LookUp(const int *from, int n, int index, bool asks)
+{
+    return asks && index >= 0 && index < n ? from[index] : -1;
+}
+
+} // namespace avsg

@@ -103,15 +103,15 @@ def lifetime():
     trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
     answer = research("lifetime", trace, "--slots", ",".join(map(str, sizes)))
     wanted = [
-        ("`paper`, L = 16", "paper", "constant", 16.0),
-        ("`wide`, constant", "wide", "constant", 127.0),
-        ("`wide`, frequency 0.87", "wide", "frequency", 0.87),
+        ("`paper`, L = 16", "paper", "constant:16"),
+        ("`wide`, constant", "wide", "constant:127"),
+        ("`wide`, learned", "wide", "learned"),
     ]
     bounds = [("exact LRU", "lru"), ("Belady's optimum", "opt")]
 
-    def rate(slots, kind, rule, value):
-        key = (slots, kind, rule, value)
-        rates = [r["hit_rate"] for r in answer["rows"] if (r["slots"], r["table"], r["rule"], r["value"]) == key]
+    def rate(slots, kind, rule):
+        key = (slots, kind, rule)
+        rates = [r["hit_rate"] for r in answer["rows"] if (r["slots"], r["table"], r["lifetime"]) == key]
         if len(rates) != 1:
             raise SystemExit(f"{len(rates)} rows are {key}")
         return f"{rates[0]:.2f}"
@@ -119,6 +119,21 @@ def lifetime():
     lines = [[name, *(rate(s, *which) for s in sizes)] for name, *which in wanted]
     lines += [[name, *(f"{s[key]:.2f}" for s in answer["scale"])] for name, key in bounds]
     return table(["policy", *(f"S = {s}" for s in sizes)], lines)
+
+
+def learned():
+    """Hit rates of learned lifetimes beside exact LRU and the optimum."""
+    trace = "tests/data/nomicon-4k-k256.npz"
+    runs = [("committed trace, K = 256", trace, "--slots", "512,1024"), ("synthetic, K = 2048", "--slots", "4096,8192")]
+    lines = []
+    for name, *arguments in runs:
+        answer = research("lifetime", *arguments)
+        rates = {(r["slots"], r["table"], r["lifetime"]): r["hit_rate"] for r in answer["rows"]}
+        for scale in answer["scale"]:
+            slots = scale["slots"]
+            values = scale["lru"], *(rates[slots, "wide", rule] for rule in ("constant:127", "learned")), scale["opt"]
+            lines.append([name, slots, *(f"{value:.2f}" for value in values)])
+    return table(["ids", "S", "exact LRU", "`wide`, constant", "`wide`, learned", "Belady's optimum"], lines)
 
 
 def reuse():
@@ -158,7 +173,7 @@ def contenders():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (goal, pipes, ranges, code, variants, stated, lifetime, reuse, policies, contenders)}
+TABLES = {f.__name__: f for f in (goal, pipes, ranges, code, variants, stated, lifetime, learned, reuse, policies, contenders)}
 
 
 def main():

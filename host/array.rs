@@ -90,22 +90,24 @@ impl<T: Integer> DerefMut for Array<T> {
 }
 
 /// Zeroed memory of this process: a mapping, or memory of the caller's allocator.
+#[derive(Debug)]
 pub(crate) enum ProcessMemory {
     Mapped(Mapping),
     Allocated(Allocated),
 }
 
 impl ProcessMemory {
-    /// Returns `bytes` bytes of zero, which begin at a cache line.
+    /// Returns `bytes` bytes of zero, which begin at a multiple of `align`, at most a page.
     pub fn zeroed(
         what: &'static str,
         bytes: usize,
+        align: usize,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         match allocator {
             None => Mapping::anonymous(what, bytes).map(Self::Mapped),
             Some(allocator) => {
-                Allocated::zeroed(allocator, what, bytes, Allocated::LINE).map(Self::Allocated)
+                Allocated::zeroed(allocator, what, bytes, align).map(Self::Allocated)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::batch::{Batch, Layer, Step};
+use crate::batch::{Batch, Layers, Step};
 use crate::copy::Copier;
 use crate::device_arrays::{QueuedStep, RawStream};
 use crate::plan::Plan;
@@ -19,6 +19,16 @@ pub(crate) struct CpuChoices {
     pub copier: Copier,
 }
 
+/// Slots that are copied from one state to the same slots of others, in each of some layers.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotCopy<'a> {
+    pub layers: &'a [usize],
+    pub from: usize,
+    /// Distinct states, without `from`.
+    pub to: &'a [i32],
+    pub slots: &'a [u32],
+}
+
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
     /// Runs the stages of a step, writes the results into `plan`, and waits. Returns how long Stage
@@ -30,8 +40,13 @@ pub(crate) trait Device: Send + Sync {
         plan: &mut Plan,
     ) -> Result<Option<Duration>>;
 
-    /// Writes fresh rows to the host pool, where every one has a row, and waits.
-    fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()>;
+    /// Writes the fresh rows of some layers to the host pool, where every one has a row, and waits.
+    fn append(
+        &mut self,
+        resources: &Resources,
+        batch: &Batch<'_>,
+        layers: Layers<'_>,
+    ) -> Result<()>;
 
     /// Puts a call whose arrays are in device memory into a caller's stream.
     ///
@@ -67,15 +82,9 @@ pub(crate) trait Device: Send + Sync {
         edit: &mut dyn FnMut(&mut [i32]) -> bool,
     ) -> Result<()>;
 
-    /// Copies the slots of one layer that `ids`, the ids of a table, lists from one state to another,
-    /// and waits. After an error the next plan empties every table.
-    fn copy_slots(
-        &mut self,
-        resources: &Resources,
-        layer: usize,
-        states: [usize; 2],
-        ids: &[i32],
-    ) -> Result<()>;
+    /// Copies slots from one state to others, and waits. After an error the next plan empties every
+    /// table.
+    fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()>;
 
     /// Returns the epoch of the next plan, which a failure that leaves every table cold raises.
     fn epoch(&self) -> u64 {

@@ -48,7 +48,8 @@ pub type Batch<'a> = BatchOf<&'a [i32]>;
 /// segment, the row of token r begins at byte r · stride.
 #[derive(Clone, Copy, Debug)]
 pub struct Fresh<'a> {
-    /// One slice per segment of the row format.
+    /// One slice per segment of the row format. A call for several layers has those of each layer, in the
+    /// order of its list of layers.
     pub segments: &'a [&'a [u8]],
 }
 
@@ -124,11 +125,35 @@ pub(crate) fn named(states: &[i32]) -> impl Iterator<Item = (usize, usize)> + '_
     states.iter().enumerate().filter_map(state)
 }
 
-/// The layer that a step transfers, with its fresh rows.
+/// A layer of a call, with a slice of fresh rows for each segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer<'a> {
     pub number: usize,
+    pub fresh: Option<&'a [&'a [u8]]>,
+}
+
+/// The layers of a call, in ascending order, with the fresh rows of all of them or of none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Layers<'a> {
+    pub numbers: &'a [usize],
     pub fresh: Option<&'a Fresh<'a>>,
+}
+
+impl<'a> Layers<'a> {
+    /// Returns the layer at an index of the list, whose fresh rows were checked.
+    pub fn get(&self, index: usize) -> Layer<'a> {
+        let of_layer = |fresh: &'a Fresh<'a>| {
+            let segments = fresh.segments.len() / self.numbers.len();
+            &fresh.segments[index * segments..][..segments]
+        };
+        Layer { number: self.numbers[index], fresh: self.fresh.map(of_layer) }
+    }
+
+    /// Returns the layers in the order of the list.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Layer<'a>> + use<'a> {
+        let layers = *self;
+        (0..layers.numbers.len()).map(move |index| layers.get(index))
+    }
 }
 
 /// The stages that one call runs; with both, SyncAll is between them.
@@ -136,6 +161,7 @@ pub(crate) struct Layer<'a> {
 pub(crate) struct Step<'a> {
     /// The batch that Stage One plans.
     pub batch: Option<&'a Batch<'a>>,
-    /// The layer that Stage Two copies; without a batch over the miss lists of an earlier plan.
-    pub layer: Option<Layer<'a>>,
+    /// The layers that Stage Two copies, at most one with a batch; without a batch over the miss lists of
+    /// an earlier plan.
+    pub layers: Layers<'a>,
 }

@@ -19,7 +19,7 @@ use layout::Layout;
 use memory::{Memory, StateBlocks};
 
 use crate::address::Address;
-use crate::allocator::Allocator;
+use crate::allocator::{Allocated, Allocator};
 use crate::array::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::written::Written;
@@ -71,7 +71,7 @@ impl DeviceBuffer {
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let layout = Layout::new(config)?;
-        let memory = ProcessMemory::zeroed(WHAT, layout.total, allocator)?;
+        let memory = ProcessMemory::zeroed(WHAT, layout.total, Allocated::LINE, allocator)?;
         Self::with_layout(config, &layout, memory.ptr(), Memory::Process(Arc::new(memory)))
     }
 
@@ -268,13 +268,13 @@ impl DeviceBuffer {
     }
 
     /// Calls `copy` with the source address, the target address and the length of each segment of
-    /// the slots of one layer that `ids` lists, for a copy from one state to another. In a buffer
-    /// that is not the caller's one call copies all slots of a segment.
+    /// some slots of one layer, for a copy from one state to another. In a buffer that is not the
+    /// caller's one call copies all slots of a segment.
     pub(crate) fn for_each_copy(
         &self,
         layer: usize,
         [from, to]: [usize; 2],
-        ids: &[i32],
+        slots: &[u32],
         mut copy: impl FnMut(*mut u8, *mut u8, usize) -> Result<()>,
     ) -> Result<()> {
         let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
@@ -285,8 +285,8 @@ impl DeviceBuffer {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
             }
-            for slot in (0..ids.len()).filter(|&slot| ids[slot] >= 0) {
-                let (from, to) = (from.ptr(slot), to.ptr(slot));
+            for &slot in slots {
+                let (from, to) = (from.ptr(slot as usize), to.ptr(slot as usize));
                 if !from.is_null() && !to.is_null() {
                     copy(from, to, segment.bytes)?;
                 }

@@ -9,7 +9,7 @@ pub mod machine;
 mod outputs;
 mod records_copy;
 mod records_read;
-mod stage_one;
+mod slots_copy;
 pub mod standalone_table;
 mod threads;
 mod transfer;

@@ -66,7 +66,8 @@ pub struct DeviceRows {
 /// The fresh rows of a step in device memory.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceFresh<'a> {
-    /// One entry per segment of the row format.
+    /// One entry per segment of the row format. A call for several layers has those of each layer, in the
+    /// order of its list of layers.
     pub segments: &'a [DeviceRows],
 }
 
@@ -140,4 +141,11 @@ pub(crate) struct QueuedStep {
     pub layer: usize,
     /// Device address of each segment's fresh rows; 0 if there are none.
     pub fresh: [u64; DEVICE_SEGMENTS],
+}
+
+impl QueuedStep {
+    /// Returns a call of layer 0 without fresh rows.
+    pub fn of(kind: CallKind, batch: QueuedBatch, out: DevicePlan) -> Self {
+        Self { kind, batch, out, layer: 0, fresh: [0; DEVICE_SEGMENTS] }
+    }
 }

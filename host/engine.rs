@@ -11,6 +11,7 @@
 //! not name one state.
 
 mod check;
+mod fork;
 mod order;
 mod queue;
 mod state;
@@ -237,7 +238,7 @@ impl Engine {
     }
 
     /// Reads the table of one state and the first indexer as int32 words, for snapshots and tests: the header, ids,
-    /// lifetimes and links of [`avsg_device::memory`].
+    /// lifetimes, links and what learned lifetimes keep ([`avsg_device::memory`]).
     ///
     /// # Errors
     /// If there is no such state, or the copy from the device fails.

@@ -1,8 +1,6 @@
 //! Error messages for invalid geometries.
 
-use avsg_device::params::{
-    Fault, Frequency, Lifetime, MAX_RETRIES, MAX_SLOTS, MAX_TOKENS, MIN_SLOTS, Params, Table,
-};
+use avsg_device::params::{Fault, MAX_RETRIES, MAX_SLOTS, MAX_TOKENS, MIN_SLOTS, Params, Table};
 
 use crate::{Result, invalid};
 
@@ -32,13 +30,9 @@ pub fn check(p: &Params) -> Result<()> {
         Fault::Retries => invalid!("R (retries)" is p.retries, but "it must be 0..={MAX_RETRIES}";
             "choose 3 or 7"),
         Fault::Lifetime => {
-            let value = match p.lifetime {
-                Lifetime::Constant(l) => format!("constant:{l}"),
-                Lifetime::Frequency(_) => "frequency".into(),
-            };
             let (table, least) = if paper { ("paper", 1) } else { ("wide", 0) };
-            invalid!("lifetime" is value, but "{table} takes constant:{least}..=127";
-                "choose L in that range, or frequency with wide")
+            invalid!("lifetime" is p.lifetime, but "{table} takes constant:{least}..=127";
+                "choose L in that range, or learned with wide")
         }
         Fault::EvenMultiplier => {
             let value = match p.table {
@@ -50,15 +44,4 @@ pub fn check(p: &Params) -> Result<()> {
         Fault::Page => invalid!("page" is p.page, but "it must be 0 or a power of two up to 65536";
             "choose 16..128"),
     })
-}
-
-/// Returns frequency lifetimes with the decay factor `lambda` per step.
-///
-/// # Errors
-/// If `lambda` is out of [`Frequency::MIN_LAMBDA`]`..=`[`Frequency::MAX_LAMBDA`].
-pub fn frequency(lambda: f64) -> Result<Lifetime> {
-    let (low, high) = (Frequency::MIN_LAMBDA, Frequency::MAX_LAMBDA);
-    Frequency::new(lambda).map(Lifetime::Frequency).ok_or_else(
-        || invalid!("lambda" is lambda, but "it must be {low}..={high}"; "0.87 is a good start"),
-    )
 }

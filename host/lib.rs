@@ -49,7 +49,6 @@ pub mod ascend;
 pub mod available_memory;
 mod backend;
 mod batch;
-mod bounce;
 pub mod buffer;
 mod cgroups;
 pub mod copy;

@@ -17,6 +17,13 @@ pub(crate) fn filled<T: Clone>(what: &'static str, len: usize, value: T) -> Resu
     Ok(all)
 }
 
+/// Returns a vector of `len` default values.
+pub(crate) fn defaults<T: Default>(what: &'static str, len: usize) -> Result<Vec<T>> {
+    let mut all = with_capacity(what, len)?;
+    all.resize_with(len, T::default);
+    Ok(all)
+}
+
 pub(crate) fn copied<T: Copy>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
     let mut all = with_capacity(what, values.len())?;
     all.extend_from_slice(values);

@@ -7,7 +7,7 @@ use avsg_device::params::Params;
 use avsg_device::stage_two::Strategy;
 
 use crate::allocator::Allocator;
-use crate::batch::{Batch, Layer};
+use crate::batch::{Batch, Layers};
 use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::copy::Copier;
 use crate::cpus::{allowed_cpu_count, check_cores};
@@ -27,7 +27,7 @@ pub enum MachineChoice {
     Auto,
     /// The scalar machine, which every CPU has.
     Emu,
-    /// AVX2.
+    /// AVX2 with the faster of its two forms of gather, by a measurement.
     Avx2,
     /// AVX-512 with the faster of its two forms of gather, by a measurement.
     Avx512,
@@ -233,19 +233,28 @@ impl Resources {
             })
     }
 
-    /// Writes the fresh rows of a batch to one layer of the pool, from this thread. If the pool's file does
-    /// not take a row, it and the rows behind it are errors when they are read, until they are written.
-    pub fn write_rows(&self, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
-        let (Some(fresh), mut written) = (layer.fresh, Ok(())) else { return Ok(()) };
+    /// Returns whether a request has more tokens than a step may have, as an append may.
+    pub fn exceeds_a_step(&self, batch: &Batch<'_>) -> bool {
+        let most = self.config.params.tokens as i32;
+        batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most)
+    }
+
+    /// Writes the fresh rows of a batch to some layers of the pool, from this thread and token by token,
+    /// because the rows of a token in all layers of an indexer are one record of a file. If the pool's file
+    /// does not take a row, it and the rows behind it are errors when they are read, until they are written.
+    pub fn write_rows(&self, batch: &Batch<'_>, layers: Layers<'_>) -> Result<()> {
+        let mut written = Ok(());
         for (at, request, id) in Self::fresh_ids(batch) {
             let Some(row) = self.row(batch, request, id) else { continue };
-            let segments = self.pool.format().as_slice().iter().zip(fresh.segments);
-            let parts: heapless::Vec<_, MAX_SEGMENTS> = segments
-                .map(|(segment, rows)| &rows[at * segment.stride..][..segment.bytes])
-                .collect();
-            written = written.and_then(|()| self.pool.write_parts(layer.number, row, &parts));
-            if let (Err(_), Some(store)) = (&written, self.pool.store()) {
-                store.forget(layer.number, row);
+            for layer in layers.iter() {
+                let segments = self.pool.format().as_slice().iter().zip(layer.fresh.unwrap_or(&[]));
+                let parts: heapless::Vec<_, MAX_SEGMENTS> = segments
+                    .map(|(segment, rows)| &rows[at * segment.stride..][..segment.bytes])
+                    .collect();
+                written = written.and_then(|()| self.pool.write_parts(layer.number, row, &parts));
+                if let (Err(_), Some(store)) = (&written, self.pool.store()) {
+                    store.forget(layer.number, row);
+                }
             }
         }
         written

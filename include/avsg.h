@@ -194,12 +194,25 @@ avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_
 avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, size_t layer,
     const avsg_fresh *fresh, void *stream);
 
+/// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
+/// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
+/// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
+/// layers has the plan; after AVSG_OS repeat the call or discard the plan.
+avsg_status avsg_engine_transfer_layers(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
+    size_t count, const avsg_fresh *const *fresh, void *stream);
+
 /// Writes the step's fresh rows to one layer of the pool: fresh row g of a request becomes the row of
 /// id stable_len + g. A request may have any number of them, not only N_q, which writes the rows of a
 /// prefill or a restore. Requests whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the
 /// pool has no row for an id, or if this process is a reader; a stream skips rows without one.
 avsg_status avsg_engine_append(avsg_engine *engine, const avsg_batch *batch, size_t layer,
     const avsg_fresh *fresh, void *stream);
+
+/// Writes the step's fresh rows to `count` layers, in ascending order: `avsg_engine_append` for each in one
+/// call, by all workers on "cpu". fresh[i] has the rows of layers[i], and all have at most 256 segments.
+/// After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
+avsg_status avsg_engine_append_layers(avsg_engine *engine, const avsg_batch *batch,
+    const size_t *layers, size_t count, const avsg_fresh *const *fresh, void *stream);
 
 /// Destroys the handle of a pool, whose memory lasts until every engine on it is destroyed.
 avsg_status avsg_pool_destroy(avsg_pool *pool);
@@ -211,7 +224,8 @@ avsg_status avsg_engine_destroy(avsg_engine *engine);
 /// Destroys a plan.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
-// Streams. A function of a step (avsg_engine_step, _plan, _transfer, _append) takes a stream:
+// Streams. A function of a step (avsg_engine_step, _plan, _transfer, _append, and those for layers) takes a
+// stream:
 // - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be read on
 //   the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device copies the
 //   arrays, and allocates when a batch is larger than every earlier one.
@@ -362,6 +376,19 @@ avsg_status avsg_engine_load(avsg_engine *engine, const avsg_load *load, avsg_pl
 avsg_status avsg_engine_fork(avsg_engine *engine, size_t from, int32_t from_generation, size_t to,
     int32_t to_generation);
 
+/// Copies the state `from` to `count` states, as `avsg_engine_fork` does to one: to[i] gets the generation
+/// to_generation[i]. A state is named once. On "cpu" all workers copy.
+avsg_status avsg_engine_fork_to(avsg_engine *engine, size_t from, int32_t from_generation,
+    const int32_t *to, const int32_t *to_generation, size_t count);
+
+/// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
+/// it holds id first + i. The state's next plan in `generation` hits such an id, if it selects it below
+/// `seq_len` and below a `stable_len` other than -1, and has no row to copy; what later plans do is open.
+/// `bits` has `words` elements, at least one for 64 ids. On an Ascend device the call waits as
+/// `avsg_engine_invalidate` does and reads the table back: it is not meant for the step path.
+avsg_status avsg_engine_get_held(avsg_engine *engine, size_t indexer, size_t state, int32_t generation,
+    size_t first, size_t end, uint64_t *bits, size_t words);
+
 /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
 /// example because its drafts were abandoned. The ids that it missed lose their slots, so that the
 /// next plan misses them again; the plan holds no batch afterwards. AVSG_INVALID, with nothing
@@ -382,7 +409,7 @@ typedef struct avsg_engine_info {
   uint32_t slots;  ///< S, the number of slots per state and layer.
   int32_t table;  ///< An `avsg_table`.
   int32_t lifetime;  ///< An `avsg_lifetime`, but not AVSG_LIFETIME_AUTO.
-  int32_t life;  ///< The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
+  int32_t life;  ///< The constant lifetime in decode steps; 0 with AVSG_LIFETIME_LEARNED.
   uint32_t spread;  ///< Links per slot.
   uint32_t retries;  ///< R, the number of links probed after the first.
   uint32_t page;  ///< Tokens per block of the host's block tables; 0 if there are none.
@@ -399,10 +426,10 @@ typedef struct avsg_engine_info {
 /// Describes an engine.
 avsg_status avsg_engine_get_info(const avsg_engine *engine, avsg_engine_info *info);
 
-/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links. Word 0 is its
-/// generation. It is meant for snapshots and tests. The words are valid until the next call that takes
-/// the engine's handle as a non-const pointer. On an Ascend device they are copied without waiting for
-/// the caller's streams: synchronize those first.
+/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
+/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until
+/// the next call that takes the engine's handle as a non-const pointer. On an Ascend device they are copied
+/// without waiting for the caller's streams: synchronize those first.
 avsg_status avsg_engine_get_table(avsg_engine *engine, size_t indexer, size_t state,
     const int32_t **words, size_t *count);
 
@@ -414,7 +441,8 @@ typedef struct avsg_engine_stats {
   uint64_t plans;  ///< Batches planned, with or without a transfer in the same call.
   uint64_t transfers;  ///< Transfers of a plan to a layer, with or without a plan in the same call.
   uint64_t appends;  ///< Appends to a layer.
-  uint64_t queued;  ///< Calls that were put into a caller's stream.
+  /// Calls that were put into a caller's stream; one for several layers counts for each.
+  uint64_t queued;
   uint64_t hits;  ///< Selected ids that had a slot.
   uint64_t misses;  ///< Selected ids that got a slot.
   /// Those of the misses whose slot an earlier id had been given since the state was last empty:
@@ -455,7 +483,7 @@ typedef struct avsg_memory {
   /// copy of one table.
   size_t engine_host;
   /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
-  /// layer, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
+  /// layer, and 512 bytes with AVSG_LIFETIME_LEARNED; 0 on "cpu".
   size_t engine_device;
   /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request, and with
   /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
@@ -828,20 +856,22 @@ typedef enum avsg_table {
   AVSG_TABLE_PAPER = 1,  ///< The paper's table, bit for bit.
 } avsg_table;
 
-/// The lifetime that a hit gives to a slot.
+/// The rule that chooses the slots which misses replace.
 typedef enum avsg_lifetime {
-  /// AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
+  /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, and with 2 links per slot fewer than
+  /// 4 K, else AVSG_LIFETIME_CONSTANT.
   AVSG_LIFETIME_AUTO = 0,
   AVSG_LIFETIME_CONSTANT = 1,  ///< The constant `life`, which evicts the least recently used slot.
-  /// A count of uses that decays by the factor `lambda` per step. Only for a wide table.
-  AVSG_LIFETIME_FREQUENCY = 2,
+  /// The slots that are least likely to be used soon, which each request learns from its own
+  /// selections: by the time since their last use and the number of uses. Only for a wide table.
+  AVSG_LIFETIME_LEARNED = 2,
 } avsg_lifetime;
 
 /// The vector instructions that the device "cpu" runs its kernels with.
 typedef enum avsg_machine {
   AVSG_MACHINE_AUTO = 0,  ///< The fastest of the CPU, as the first engine of the process measures it.
   AVSG_MACHINE_EMU = 1,  ///< Scalar code.
-  AVSG_MACHINE_AVX2 = 2,  ///< AVX2.
+  AVSG_MACHINE_AVX2 = 2,  ///< AVX2 with the faster of two forms of gather, as measured.
   AVSG_MACHINE_AVX512 = 3,  ///< The faster of the next two, measured as for AVSG_MACHINE_AUTO.
   AVSG_MACHINE_NEON = 4,  ///< NEON.
   AVSG_MACHINE_AVX512_LOADS = 5,  ///< AVX-512 with gathers by scalar loads: "avx512".
@@ -869,21 +899,19 @@ typedef enum avsg_strategy {
 /// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
 /// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
 /// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
-/// R + 1 links. Misses replace the slots of the smallest lifetimes, which a hit sets and every step lowers
-/// by one.
+/// R + 1 links.
 typedef struct avsg_tuning {
   size_t size;  ///< sizeof(avsg_tuning).
   int32_t table;  ///< An `avsg_table`.
   int32_t lifetime;  ///< An `avsg_lifetime`.
-  /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
-  /// is AVSG_LIFETIME_FREQUENCY.
-  double lambda;
+  uint64_t reserved;  ///< 0.
   /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
   /// `lifetime` is AVSG_LIFETIME_CONSTANT.
   int32_t life;
   /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
   uint32_t spread;
-  /// R, the number of links probed after the first: 1 to 15; 0 selects 3, and -1 selects none.
+  /// R, the number of links probed after the first: 1 to 15; 0 selects 3, or 7 with 2 links per slot, and
+  /// -1 selects none.
   int32_t retries;
   /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
   uint32_t paper_a1;

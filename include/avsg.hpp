@@ -115,6 +115,12 @@ class Handle {
     T *handle_;
 };
 
+// Throws if a list of layers has fresh rows of another number of layers.
+inline void check_list(const char *call, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh) {
+    if (fresh.size() != layers.size())
+        throw std::invalid_argument(std::string("avsg::Engine::") + call + ": fresh and layers differ in length");
+}
+
 // Calls a function that writes one value, and returns the value.
 template <class T, class Call>
 T out(T value, Call call) {
@@ -246,6 +252,22 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
     void fork(std::size_t from, std::int32_t from_generation, std::size_t to, std::int32_t to_generation) {
         check(avsg_engine_fork(get(), from, from_generation, to, to_generation));
     }
+    // Copies it to several states. `to_generation` has a generation for each of `to`.
+    void fork(std::size_t from, std::int32_t from_generation, Span<const std::int32_t> to,
+              Span<const std::int32_t> to_generation) {
+        if (to.size() != to_generation.size())
+            throw std::invalid_argument("avsg::Engine::fork: to and to_generation differ in length");
+        check(avsg_engine_fork_to(get(), from, from_generation, to.data(), to_generation.data(), to.size()));
+    }
+    // Tells for each id from `first` to `end` - 1 whether a state holds it.
+    std::vector<bool> held(std::size_t indexer, std::size_t state, std::int32_t generation, std::size_t first,
+                           std::size_t end) {
+        std::vector<std::uint64_t> bits(end > first ? (end - first + 63) / 64 : 1);
+        check(avsg_engine_get_held(get(), indexer, state, generation, first, end, bits.data(), bits.size()));
+        std::vector<bool> all(end - first);
+        for (std::size_t i = 0; i < all.size(); i++) all[i] = bits[i / 64] >> i % 64 & 1;
+        return all;
+    }
 
     // Drops a planned batch that is not going to be transferred to every layer.
     void discard(Plan &plan);
@@ -255,7 +277,16 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
 
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
     void transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
+    // `fresh` has the address of the fresh rows of each layer; it is empty if no miss is a fresh row.
+    void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh,
+                  void *stream = nullptr);
     void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
+    // `fresh` has the address of the fresh rows of each layer.
+    void append(const avsg_batch &batch, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh,
+                void *stream = nullptr) {
+        detail::check_list("append", layers, fresh);
+        check(avsg_engine_append_layers(get(), &batch, layers.data(), layers.size(), fresh.data(), stream));
+    }
     void append(const avsg_batch &batch, std::size_t layer, const avsg_fresh &fresh, void *stream = nullptr) {
         check(avsg_engine_append(get(), &batch, layer, &fresh, stream));
     }
@@ -321,6 +352,12 @@ inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_
 inline void Engine::discard(Plan &plan) { check(avsg_engine_discard(get(), plan.get())); }
 inline void Engine::transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream) {
     check(avsg_engine_transfer(get(), plan.get(), layer, fresh, stream));
+}
+inline void Engine::transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh,
+                             void *stream) {
+    if (!fresh.empty()) detail::check_list("transfer", layers, fresh);
+    check(avsg_engine_transfer_layers(get(), plan.get(), layers.data(), layers.size(),
+                                      fresh.empty() ? nullptr : fresh.data(), stream));
 }
 inline void Engine::step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh,
                          void *stream) {

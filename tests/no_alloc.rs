@@ -84,10 +84,16 @@ fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
         let appended = calls(|| {
             (0..LAYERS).for_each(|layer| engine.append(&batch, layer, &fresh).unwrap());
         });
-        let counts = [planned, transferred, stepped, appended];
+        let (all, layers) = (segments.repeat(LAYERS), [0, 1]);
+        let of_all = Fresh { segments: &all };
+        let listed = calls(|| {
+            engine.transfer_layers(&mut plan, &layers, Some(&of_all)).unwrap();
+            engine.append_layers(&batch, &layers, &of_all).unwrap();
+        });
+        let counts = [planned, transferred, stepped, appended, listed];
         assert_eq!(
-            counts, [0; 4],
-            "cores {cores}: allocator calls of plan, transfer, step, append"
+            counts, [0; 5],
+            "cores {cores}: allocator calls of plan, transfer, step, append, lists of layers"
         );
         assert_eq!(threads(), workers, "the number of threads changed");
         assert!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));

@@ -4,13 +4,14 @@
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::device::state::header;
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, Fresh, Load};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
+use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{exact, fixture};
 
@@ -247,5 +248,138 @@ fn hits_are_read_from_the_buffer_when_the_host_rows_are_corrupted() {
             (0..LAYERS).for_each(|l| engine.pool().write_row(l, row, &[0xEE; 64]).unwrap());
         }
         assert_eq!(step(engine, &mut plan, &owned), 0);
+    });
+}
+
+/// The batch of a fixed-size graph has four places, of which 4, 3, 1 and 4 are occupied, and a vacant one
+/// still has the tokens and ids of its last request.
+#[test]
+fn vacant_places_anywhere_miss_nothing_copy_nothing_and_touch_no_table() {
+    on_both(|engine| {
+        let mut plan = engine.new_plan(8, 4).unwrap();
+        for (turn, vacant) in [vec![], vec![1], vec![0, 1, 3], vec![]].into_iter().enumerate() {
+            let place = |at: i32| {
+                let state = if vacant.contains(&at) { -1 } else { at };
+                (state, vec![ids(10 * at + 60 * turn as i32), ids(10 * at + 60 * turn as i32 + 1)])
+            };
+            let requests: Vec<_> = (0..4).map(place).collect();
+            let owned = batch(1, &requests);
+            let held: Vec<_> = (0..4).map(|state| ids_in_slots(engine, state)).collect();
+            let before = engine.stats();
+            step(engine, &mut plan, &owned);
+            let live = 2 * small().k as usize * (4 - vacant.len());
+            let after = engine.stats();
+            let selected = |stats: avsg::engine::Stats| (stats.hits + stats.misses) as usize;
+            assert_eq!(selected(after) - selected(before), live);
+            for (at, held) in held.into_iter().enumerate() {
+                let state = ids_in_slots(engine, at);
+                if vacant.contains(&(at as i32)) {
+                    assert_eq!((plan.misses(at).id.len(), plan.status(at)), (0, 0));
+                    assert!((2 * at..2 * at + 2).all(|row| plan.valid()[row] == 0));
+                    assert!(
+                        plan.slots(2 * at).iter().chain(plan.slots(2 * at + 1)).all(|&s| s == -1)
+                    );
+                    assert_eq!(state, held, "the table of vacant place {at}");
+                } else {
+                    assert_ne!(state, held);
+                }
+            }
+            // A replay of the same batch finds everything.
+            assert_eq!(step(engine, &mut plan, &owned), 0);
+        }
+    });
+}
+
+/// A batch whose places are all vacant, and an append of one with rows in its vacant places.
+#[test]
+fn a_batch_of_vacant_places_changes_nothing_and_appends_only_live_rows() {
+    on_both(|engine| {
+        let mut plan = engine.new_plan(6, 3).unwrap();
+        let mut owned = batch(1, &[(-1, vec![ids(1)]), (2, vec![ids(2)]), (-1, vec![ids(3)])]);
+        (owned.stable, owned.seq) = (vec![70; 3], vec![71; 3]);
+        let mut fresh = FreshRows::new(&RowFormat::single(64).unwrap(), 3);
+        (0..3).for_each(|at| fresh.put(at, 900 + at as i32, 0));
+        let of_layers = [fresh.clone(), fresh];
+        let segments = FreshRows::segments_of(&of_layers);
+        let rows = |engine: &Engine| -> Vec<Vec<u8>> {
+            let row = |at: usize| {
+                let mut bytes = vec![0; 64];
+                engine.pool().read_row(at % 2, at / 2, &mut bytes).unwrap();
+                bytes
+            };
+            (0..2 * engine.pool().rows()).map(row).collect()
+        };
+        let before = rows(engine);
+        engine.append_layers(&owned.batch(), &[0, 1], &Fresh { segments: &segments }).unwrap();
+        let after = rows(engine);
+        let changed = (0..before.len()).filter(|&at| before[at] != after[at]);
+        let row = row_of(first_block(2), 70) as usize;
+        assert_eq!(changed.collect::<Vec<_>>(), [2 * row, 2 * row + 1]);
+        owned.state.fill(-1);
+        engine.plan(&owned.batch(), &mut plan).unwrap();
+        engine.transfer_layers(&mut plan, &[0, 1], None).unwrap();
+        engine.append_layers(&owned.batch(), &[0, 1], &Fresh { segments: &segments }).unwrap();
+        assert!((plan.total_misses(), rows(engine) == after) == (0, true));
+    });
+}
+
+/// Layers that follow use a plan after later steps were planned and transferred to the first layer.
+#[test]
+fn layers_that_follow_use_plans_after_later_steps() {
+    on_both(|engine| {
+        let batches =
+            [5, 40, 41].map(|first| batch(1, &[(2, vec![ids(first)]), (-1, vec![ids(7)])]));
+        let mut plans = [(); 3].map(|()| engine.new_plan(2, 2).unwrap());
+        for (owned, plan) in batches.iter().zip(&mut plans) {
+            engine.step(&owned.batch(), plan, 0, None).unwrap();
+            assert_eq!(check(engine, plan, owned, 0), small().k as usize);
+        }
+        let early = engine.transfer_layers(&mut plans[1], &[1], None).unwrap_err().to_string();
+        assert!(early.contains("layer 1 lacks the rows of plan 1 for state 2"), "{early}");
+        for (owned, plan) in batches.iter().zip(&mut plans) {
+            engine.transfer_layers(plan, &[1], None).unwrap();
+            assert_eq!(check(engine, plan, owned, 1), small().k as usize);
+        }
+    });
+}
+
+/// A request is spilled and its state taken by another; a restore loads what a prefix cache remembers, and
+/// what the state then holds is what its next step hits. A copy for a second request holds the same.
+#[test]
+fn a_restored_prefix_is_held_and_forked_to_other_requests() {
+    on_both(|engine| {
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        let (first, second) = (ids(3), ids(90));
+        let held = |engine: &mut Engine, state: usize, generation: i32| -> Vec<i32> {
+            let mut bits = [0; 8];
+            let count = engine.held(0, state, generation, 0..512, &mut bits).unwrap();
+            let set = |id: &i32| bits[*id as usize / 64] >> (id % 64) & 1 == 1;
+            let found: Vec<i32> = (0..512).filter(set).collect();
+            assert_eq!(found.len(), count);
+            found
+        };
+        step(engine, &mut plan, &batch(1, &[(0, vec![first.clone(), second.clone()])]));
+        let mut remembered = [first.clone(), second.clone()].concat();
+        remembered.sort_unstable();
+        assert_eq!(held(engine, 0, 1), remembered);
+        // The request is aborted, and another one has the state.
+        step(engine, &mut plan, &batch(2, &[(0, vec![ids(200)])]));
+        assert_eq!(held(engine, 0, 1), Vec::<i32>::new());
+        let owned = batch(3, &[(0, vec![first, second])]);
+        let (ids, block_table) = (&remembered[..], &owned.blocks[..]);
+        let load = Load { indexer: 0, state: 0, generation: 3, seq_len: 512, ids, block_table };
+        assert_eq!(engine.load(&load, &mut plan).unwrap(), remembered.len());
+        assert_eq!(held(engine, 0, 3), remembered);
+        assert_eq!(step(engine, &mut plan, &owned), 0);
+        engine.fork_to(0, 3, &[3, 1], &[8, 9]).unwrap();
+        for (state, generation) in [(3, 8), (1, 9)] {
+            assert_eq!(held(engine, state, generation), remembered);
+            // The rows of a state depend on its blocks, which the copies share with state 0.
+            let mut shared = owned.clone();
+            (shared.state[0], shared.generation[0]) = (state as i32, generation);
+            engine.step(&shared.batch(), &mut plan, 1, None).unwrap();
+            assert_eq!(plan.total_misses(), 0);
+            exact::check_step(engine, &plan, &shared, 1, |_, id| (row_of(first_block(0), id), 1));
+        }
     });
 }

@@ -36,7 +36,7 @@ pub struct avsg_engine_info {
     pub table: i32,
     /// An `avsg_lifetime`, but not AVSG_LIFETIME_AUTO.
     pub lifetime: i32,
-    /// The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
+    /// The constant lifetime in decode steps; 0 with AVSG_LIFETIME_LEARNED.
     pub life: i32,
     /// Links per slot.
     pub spread: u32,
@@ -74,7 +74,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         lifetime: if matches!(params.lifetime, Lifetime::Constant(_)) { 1 } else { 2 },
         life: match params.lifetime {
             Lifetime::Constant(life) => life.into(),
-            Lifetime::Frequency(_) => 0,
+            Lifetime::Learned => 0,
         },
         spread: params.spread,
         retries: params.retries,
@@ -99,10 +99,10 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     contract!(give_struct(info, describe))
 }
 
-/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links. Word 0 is its
-/// generation. It is meant for snapshots and tests. The words are valid until the next call that takes
-/// the engine's handle as a non-const pointer. On an Ascend device they are copied without waiting for
-/// the caller's streams: synchronize those first.
+/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
+/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until
+/// the next call that takes the engine's handle as a non-const pointer. On an Ascend device they are copied
+/// without waiting for the caller's streams: synchronize those first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_get_table(
     engine: *mut avsg_engine,

@@ -7,7 +7,7 @@ use crate::handle;
 use crate::overlap;
 use crate::plan::avsg_plan;
 use crate::sized;
-use crate::status::{Failure, avsg_status, check_reserved, enter};
+use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
 use avsg::engine::{Engine, Load};
 use avsg::plan::Plan;
 
@@ -23,13 +23,6 @@ pub extern "C" fn avsg_engine_invalidate(
     end: usize,
 ) -> avsg_status {
     enter(|| {
-        let id = |what: &str, id: usize| {
-            i32::try_from(id).map_err(|_| {
-                let text =
-                    format!("{what} is {id}, but ids are below 4194304; pass a range of ids");
-                Failure::invalid(text)
-            })
-        };
         let mut engine = handle::exclusive::<Engine>(engine)?;
         engine.invalidate(state, id("first", first)?..id("end", end)?)?;
         Ok(())
@@ -104,6 +97,57 @@ pub extern "C" fn avsg_engine_fork(
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         Ok(engine.fork(from, from_generation, to, to_generation)?)
+    })
+}
+
+/// Copies the state `from` to `count` states, as `avsg_engine_fork` does to one: to[i] gets the generation
+/// to_generation[i]. A state is named once. On "cpu" all workers copy.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_fork_to(
+    engine: *mut avsg_engine,
+    from: usize,
+    from_generation: i32,
+    to: *const i32,
+    to_generation: *const i32,
+    count: usize,
+) -> avsg_status {
+    enter(|| {
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let to = contract!(sized::array("to", to, count))?;
+        let to_generation = contract!(sized::array("to_generation", to_generation, count))?;
+        Ok(engine.fork_to(from, from_generation, to, to_generation)?)
+    })
+}
+
+/// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
+/// it holds id first + i. The state's next plan in `generation` hits such an id, if it selects it below
+/// `seq_len` and below a `stable_len` other than -1, and has no row to copy; what later plans do is open.
+/// `bits` has `words` elements, at least one for 64 ids. On an Ascend device the call waits as
+/// `avsg_engine_invalidate` does and reads the table back: it is not meant for the step path.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_get_held(
+    engine: *mut avsg_engine,
+    indexer: usize,
+    state: usize,
+    generation: i32,
+    first: usize,
+    end: usize,
+    bits: *mut u64,
+    words: usize,
+) -> avsg_status {
+    enter(|| {
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let bits = contract!(sized::array_mut("bits", bits, words))?;
+        let ids = id("first", first)?..id("end", end)?;
+        engine.held(indexer, state, generation, ids, bits)?;
+        Ok(())
+    })
+}
+
+/// Returns an id or the end of a range of ids.
+fn id(what: &str, id: usize) -> Result<i32> {
+    i32::try_from(id).map_err(|_| {
+        Failure::invalid(format!("{what} is {id}, but ids are below 4194304; pass a range of ids"))
     })
 }
 

@@ -23,7 +23,7 @@ pub struct avsg_engine_stats {
     pub transfers: u64,
     /// Appends to a layer.
     pub appends: u64,
-    /// Calls that were put into a caller's stream.
+    /// Calls that were put into a caller's stream; one for several layers counts for each.
     pub queued: u64,
     /// Selected ids that had a slot.
     pub hits: u64,

@@ -80,7 +80,8 @@ pub(crate) fn choice<T: Copy>(what: &str, value: i32, choices: &[T]) -> Result<T
 }
 
 /// Refuses a reserved field that is not 0.
-pub(crate) fn check_reserved(value: u32) -> Result<()> {
+pub(crate) fn check_reserved(value: impl Into<u64>) -> Result<()> {
+    let value = value.into();
     if value != 0 {
         let limit = "it must be 0; zero the struct first";
         return Failure::refuse(format!("reserved is {value}, but {limit}"));

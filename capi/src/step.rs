@@ -4,11 +4,12 @@
 use std::ffi::c_void;
 
 use crate::arrays::{
-    RawSegment, Segments, avsg_batch, avsg_fresh, batch_of, device_array, device_segments,
-    host_array, host_segments, read_fresh,
+    avsg_batch, avsg_fresh, batch_of, device_array, device_segments, host_array, host_segments,
+    read_fresh,
 };
 use crate::contract::contract;
 use crate::engine::avsg_engine;
+use crate::fresh_list::{ListSegments, device_list, host_list, list_of_one};
 use crate::handle;
 use crate::overlap;
 use crate::plan::{avsg_plan, check_readable};
@@ -34,17 +35,18 @@ pub unsafe extern "C" fn avsg_engine_step(
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
         let batch = contract!(overlap::read_batch(batch, &plan))?;
-        let fresh = contract!(read_fresh_of(fresh, &plan))?;
+        let fresh = contract!(read_fresh(fresh))?;
+        overlap::check_fresh(fresh.as_deref().unwrap_or_default(), &plan)?;
         let Some(stream) = stream else {
             let batch = contract!(host_batch(&batch))?;
-            return contract!(with_host_rows(fresh, |fresh| {
-                engine.step(&batch, &mut plan, layer, fresh)
-            }));
+            let segments = fresh.map(|fresh| contract!(host_segments(&fresh))).transpose()?;
+            let fresh = segments.as_deref().map(|segments| Fresh { segments });
+            return Ok(engine.step(&batch, &mut plan, layer, fresh.as_ref())?);
         };
         let batch = batch_of(&batch, device_array)?;
-        with_device_rows(fresh, |fresh| {
-            contract!(engine.enqueue_step(&batch, &mut plan, layer, fresh, stream))
-        })
+        let segments = fresh.map(|fresh| device_segments(&fresh)).transpose()?;
+        let fresh = segments.as_deref().map(|segments| DeviceFresh { segments });
+        Ok(contract!(engine.enqueue_step(&batch, &mut plan, layer, fresh.as_ref(), stream))?)
     })
 }
 
@@ -83,23 +85,55 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     fresh: *const avsg_fresh,
     stream: *mut c_void,
 ) -> avsg_status {
+    let fresh = list_of_one(&fresh);
+    contract!(avsg_engine_transfer_layers(engine, plan, &layer, 1, fresh, stream))
+}
+
+/// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
+/// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
+/// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
+/// layers has the plan; after AVSG_OS repeat the call or discard the plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_transfer_layers(
+    engine: *mut avsg_engine,
+    plan: *mut avsg_plan,
+    layers: *const usize,
+    count: usize,
+    fresh: *const *const avsg_fresh,
+    stream: *mut c_void,
+) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        if stream.is_none() {
-            check_readable(&plan)?;
+        let layers = contract!(sized::array("layers", layers, count))?;
+        if let Some(stream) = stream {
+            return contract!(enqueue_transfer(&mut engine, &plan, layers, fresh, stream));
         }
-        let fresh = contract!(read_fresh_of(fresh, &plan))?;
-        match stream {
-            None => contract!(with_host_rows(fresh, |fresh| {
-                engine.transfer(&mut plan, layer, fresh)
-            })),
-            Some(stream) => with_device_rows(fresh, |fresh| {
-                contract!(engine.enqueue_transfer(&plan, layer, fresh, stream))
-            }),
-        }
+        check_readable(&plan)?;
+        let mut segments = ListSegments::new();
+        let given = contract!(host_list(fresh, count, Some(&plan), &mut segments))?;
+        let fresh = given.then_some(Fresh { segments: &segments });
+        Ok(engine.transfer_layers(&mut plan, layers, fresh.as_ref())?)
     })
+}
+
+/// Puts a transfer into a stream. It is not inlined, because the stack of its caller has a list of its own.
+///
+/// # Safety
+/// As for [`Engine::enqueue_transfer_layers`] and [`device_list`].
+#[inline(never)]
+unsafe fn enqueue_transfer(
+    engine: &mut Engine,
+    plan: &Plan,
+    layers: &[usize],
+    fresh: *const *const avsg_fresh,
+    stream: RawStream,
+) -> Result<()> {
+    let mut segments = ListSegments::new();
+    let given = contract!(device_list(fresh, layers.len(), Some(plan), &mut segments))?;
+    let fresh = given.then_some(DeviceFresh { segments: &segments });
+    Ok(contract!(engine.enqueue_transfer_layers(plan, layers, fresh.as_ref(), stream))?)
 }
 
 /// Writes the step's fresh rows to one layer of the pool: fresh row g of a request becomes the row of
@@ -114,22 +148,58 @@ pub unsafe extern "C" fn avsg_engine_append(
     fresh: *const avsg_fresh,
     stream: *mut c_void,
 ) -> avsg_status {
+    let fresh = list_of_one(&fresh);
+    contract!(avsg_engine_append_layers(engine, batch, &layer, 1, fresh, stream))
+}
+
+/// Writes the step's fresh rows to `count` layers, in ascending order: `avsg_engine_append` for each in one
+/// call, by all workers on "cpu". fresh[i] has the rows of layers[i], and all have at most 256 segments.
+/// After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_append_layers(
+    engine: *mut avsg_engine,
+    batch: *const avsg_batch,
+    layers: *const usize,
+    count: usize,
+    fresh: *const *const avsg_fresh,
+    stream: *mut c_void,
+) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let stream = contract!(caller_stream(&engine, stream))?;
         let batch = contract!(sized::read(batch))?;
-        let fresh = contract!(read_fresh(fresh))?.ok_or_else(|| {
+        let layers = contract!(sized::array("layers", layers, count))?;
+        if fresh.is_null() {
             let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
-            Failure::new(AVSG_NULL, text.into())
-        })?;
-        let Some(stream) = stream else {
-            let (batch, segments) = contract!((host_batch(&batch)?, host_segments(&fresh)?));
-            return Ok(engine.append(&batch, layer, &Fresh { segments: &segments })?);
-        };
-        let (segments, rows) = (device_segments(&fresh)?, batch.append_rows);
-        let (batch, fresh) = (batch_of(&batch, device_array)?, DeviceFresh { segments: &segments });
-        Ok(contract!(engine.enqueue_append(&batch, rows, layer, &fresh, stream))?)
+            return Err(Failure::new(AVSG_NULL, text.into()));
+        }
+        if let Some(stream) = stream {
+            return contract!(enqueue_append(&mut engine, &batch, layers, fresh, stream));
+        }
+        let mut segments = ListSegments::new();
+        contract!(host_list(fresh, count, None, &mut segments))?;
+        let batch = contract!(host_batch(&batch))?;
+        Ok(engine.append_layers(&batch, layers, &Fresh { segments: &segments })?)
     })
+}
+
+/// Puts an append into a stream. It is not inlined, because the stack of its caller has a list of its own.
+///
+/// # Safety
+/// As for [`Engine::enqueue_append_layers`] and [`device_list`].
+#[inline(never)]
+unsafe fn enqueue_append(
+    engine: &mut Engine,
+    batch: &avsg_batch,
+    layers: &[usize],
+    fresh: *const *const avsg_fresh,
+    stream: RawStream,
+) -> Result<()> {
+    let mut segments = ListSegments::new();
+    contract!(device_list(fresh, layers.len(), None, &mut segments))?;
+    let (rows, fresh) = (batch.append_rows, DeviceFresh { segments: &segments });
+    let batch = batch_of(batch, device_array)?;
+    Ok(contract!(engine.enqueue_append_layers(&batch, rows, layers, &fresh, stream))?)
 }
 
 /// Returns the caller's stream, or None for NULL.
@@ -153,38 +223,4 @@ unsafe fn caller_stream(engine: &Engine, stream: *mut c_void) -> Result<Option<R
 /// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
 unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
     batch_of(batch, |what, array| contract!(host_array(what, array)))
-}
-
-/// The segments of fresh rows as C passes them, or None.
-type RawFresh = Option<Segments<RawSegment>>;
-
-/// Reads where the fresh rows are of a call that transfers `plan`.
-///
-/// # Safety
-/// As for [`read_fresh`].
-unsafe fn read_fresh_of(fresh: *const avsg_fresh, plan: &Plan) -> Result<RawFresh> {
-    let fresh = contract!(read_fresh(fresh))?;
-    overlap::check_fresh(fresh.as_deref().unwrap_or_default(), plan)?;
-    Ok(fresh)
-}
-
-/// Calls `run` with fresh rows in host memory.
-///
-/// # Safety
-/// During the call each segment is NULL or valid for reads of its bytes, and not written.
-unsafe fn with_host_rows(
-    fresh: RawFresh,
-    run: impl FnOnce(Option<&Fresh<'_>>) -> avsg::Result<()>,
-) -> Result<()> {
-    let segments = fresh.map(|fresh| contract!(host_segments(&fresh))).transpose()?;
-    Ok(run(segments.as_deref().map(|segments| Fresh { segments }).as_ref())?)
-}
-
-/// Calls `run` with fresh rows in device memory.
-fn with_device_rows(
-    fresh: RawFresh,
-    run: impl FnOnce(Option<&DeviceFresh<'_>>) -> avsg::Result<()>,
-) -> Result<()> {
-    let segments = fresh.map(|fresh| device_segments(&fresh)).transpose()?;
-    Ok(run(segments.as_deref().map(|segments| DeviceFresh { segments }).as_ref())?)
 }

@@ -3,10 +3,9 @@
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
-use crate::status::{Failure, Result, choice, unknown_constant};
+use crate::status::{Failure, Result, check_reserved, choice, unknown_constant};
 use avsg::copy::Copier;
 use avsg::engine::MachineChoice;
-use avsg::geometry::frequency;
 
 /// The table that maps ids to slots.
 #[repr(C)]
@@ -18,15 +17,17 @@ pub enum avsg_table {
     AVSG_TABLE_PAPER = 1,
 }
 
-/// The lifetime that a hit gives to a slot.
+/// The rule that chooses the slots which misses replace.
 #[repr(C)]
 pub enum avsg_lifetime {
-    /// AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
+    /// AVSG_LIFETIME_LEARNED for a wide table of at least 2 K slots, and with 2 links per slot fewer than
+    /// 4 K, else AVSG_LIFETIME_CONSTANT.
     AVSG_LIFETIME_AUTO = 0,
     /// The constant `life`, which evicts the least recently used slot.
     AVSG_LIFETIME_CONSTANT = 1,
-    /// A count of uses that decays by the factor `lambda` per step. Only for a wide table.
-    AVSG_LIFETIME_FREQUENCY = 2,
+    /// The slots that are least likely to be used soon, which each request learns from its own
+    /// selections: by the time since their last use and the number of uses. Only for a wide table.
+    AVSG_LIFETIME_LEARNED = 2,
 }
 
 /// The vector instructions that the device "cpu" runs its kernels with.
@@ -36,7 +37,7 @@ pub enum avsg_machine {
     AVSG_MACHINE_AUTO = 0,
     /// Scalar code.
     AVSG_MACHINE_EMU = 1,
-    /// AVX2.
+    /// AVX2 with the faster of two forms of gather, as measured.
     AVSG_MACHINE_AVX2 = 2,
     /// The faster of the next two, measured as for AVSG_MACHINE_AUTO.
     AVSG_MACHINE_AVX512 = 3,
@@ -75,8 +76,7 @@ pub enum avsg_strategy {
 /// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
 /// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
 /// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
-/// R + 1 links. Misses replace the slots of the smallest lifetimes, which a hit sets and every step lowers
-/// by one.
+/// R + 1 links.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_tuning {
@@ -86,15 +86,15 @@ pub struct avsg_tuning {
     pub table: i32,
     /// An `avsg_lifetime`.
     pub lifetime: i32,
-    /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
-    /// is AVSG_LIFETIME_FREQUENCY.
-    pub lambda: f64,
+    /// 0.
+    pub reserved: u64,
     /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
     /// `lifetime` is AVSG_LIFETIME_CONSTANT.
     pub life: i32,
     /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
     pub spread: u32,
-    /// R, the number of links probed after the first: 1 to 15; 0 selects 3, and -1 selects none.
+    /// R, the number of links probed after the first: 1 to 15; 0 selects 3, or 7 with 2 links per slot, and
+    /// -1 selects none.
     pub retries: i32,
     /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
     pub paper_a1: u32,
@@ -119,25 +119,20 @@ pub struct avsg_tuning {
 impl avsg_tuning {
     /// Returns the geometry, which the engine checks.
     pub(crate) fn params(&self, k: u32, tokens: u32, slots: u32) -> Result<Params> {
-        let tables = [Params::wide(k, tokens, slots), Params::paper(k, tokens, slots)];
+        let wide = if self.spread == 2 { Params::compact } else { Params::wide };
+        let tables = [wide(k, tokens, slots), Params::paper(k, tokens, slots)];
         let defaults = choice("table", self.table, &tables)?;
         let table = match (defaults.table, self.paper_a1, self.paper_a2) {
             (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
             (defaults, ..) => defaults,
         };
+        check_reserved(self.reserved)?;
         // A value that the lifetime does not use would be ignored without a word.
-        let unused = match self.lifetime {
-            0 if self.life != 0 => Some(("life", self.life.to_string())),
-            0 | 1 if self.lambda != 0.0 => Some(("lambda", self.lambda.to_string())),
-            2 if self.life != 0 => Some(("life", self.life.to_string())),
-            _ => None,
-        };
-        if let Some((what, value)) = unused {
+        if self.life != 0 && self.lifetime != 1 {
             return Failure::refuse(format!(
-                "{what} is {value}, but lifetime is {}, which does not use it; set lifetime to \
-                 AVSG_LIFETIME_{}, or {what} to 0",
-                self.lifetime,
-                if what == "life" { "CONSTANT" } else { "FREQUENCY" },
+                "life is {}, but lifetime is {}, which does not use it; set lifetime to \
+                 AVSG_LIFETIME_CONSTANT, or life to 0",
+                self.life, self.lifetime
             ));
         }
         let lifetime = match self.lifetime {
@@ -150,8 +145,7 @@ impl avsg_tuning {
                 })?;
                 Lifetime::Constant(life)
             }
-            2 if self.lambda == 0.0 => Lifetime::frequency(),
-            2 => frequency(self.lambda)?,
+            2 => Lifetime::Learned,
             other => return unknown_constant("lifetime", other, 2),
         };
         let spread = if self.spread == 0 { defaults.spread } else { self.spread };

@@ -15,16 +15,16 @@ use avsg_capi_testkit::*;
 struct Case {
     indexers: usize,
     page: u32,
-    frequency: bool,
+    learned: bool,
     /// Whether the slots are in memory of the caller.
     own_slots: bool,
 }
 
 const CASES: [Case; 4] = [
-    Case { indexers: 1, page: 16, frequency: false, own_slots: false },
-    Case { indexers: 2, page: 0, frequency: false, own_slots: false },
-    Case { indexers: 1, page: 16, frequency: true, own_slots: false },
-    Case { indexers: 2, page: 16, frequency: true, own_slots: true },
+    Case { indexers: 1, page: 16, learned: false, own_slots: false },
+    Case { indexers: 2, page: 0, learned: false, own_slots: false },
+    Case { indexers: 1, page: 16, learned: true, own_slots: false },
+    Case { indexers: 2, page: 16, learned: true, own_slots: true },
 ];
 
 /// The indexer of each layer, if there are two.
@@ -73,7 +73,7 @@ impl<'a> Setting<'a> {
         let pool = avsg_pool_config { chunk_bytes, allocator: &allocator, ..pool_config() };
         let mut config = config_on(self.device);
         (config.page, config.cores, config.allocator) = (case.page, 3, &allocator);
-        let tuning = avsg_tuning { lifetime: if case.frequency { 2 } else { 0 }, ..tuning() };
+        let tuning = avsg_tuning { lifetime: if case.learned { 2 } else { 1 }, ..tuning() };
         config.tuning = &tuning;
         if case.indexers == 2 {
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
@@ -216,7 +216,7 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
         // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
         // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
         let (on_cpu, slots) = (device == c"cpu", usize::from(!case.own_slots));
-        let engine = slots + if on_cpu { 2 } else { 3 + usize::from(case.frequency) };
+        let engine = slots + if on_cpu { 2 } else { 3 + usize::from(case.learned) };
         let staging = if case.page == 0 { 2 } else { 2 + 1 + 2 } + 2;
         let all = 12 + engine + 11 + if on_cpu { 0 } else { 2 + staging };
         assert_eq!(refused, all, "{device:?} {case:?}");

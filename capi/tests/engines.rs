@@ -33,12 +33,9 @@ fn invalid_engine_configurations_are_refused() {
     let parts = ["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"];
     refuse(&|_, t| t.life = 5, AVSG_INVALID, &parts);
     refuse(&|_, t| (t.lifetime, t.life) = (2, 5), AVSG_INVALID, &["life is 5", "lifetime is 2"]);
-    refuse(&|_, t| t.lambda = 0.9, AVSG_INVALID, &["lambda is 0.9", "lifetime is 0"]);
-    let parts = ["lambda is 0.9", "lifetime is 1"];
-    refuse(&|_, t| (t.lifetime, t.lambda) = (1, 0.9), AVSG_INVALID, &parts);
-    refuse(&|_, t| (t.lifetime, t.lambda) = (2, 1.5), AVSG_INVALID, &["lambda is 1.5", "0.965"]);
-    refuse(&|_, t| (t.lifetime, t.lambda) = (2, f64::NAN), AVSG_INVALID, &["lambda is NaN"]);
-    refuse(&|_, t| (t.table, t.lifetime) = (1, 2), AVSG_INVALID, &["frequency", "paper"]);
+    refuse(&|_, t| t.lifetime = 3, AVSG_INVALID, &["lifetime is 3", "0..=2"]);
+    refuse(&|_, t| t.reserved = 1, AVSG_INVALID, &["reserved is 1", "zero the struct"]);
+    refuse(&|_, t| (t.table, t.lifetime) = (1, 2), AVSG_INVALID, &["learned", "paper"]);
     refuse(&|_, t| (t.table, t.paper_a1) = (1, 4), AVSG_INVALID, &["primes is 4,0", "odd"]);
     refuse(&|_, t| t.spread = 3, AVSG_INVALID, &["spread is 3"]);
     refuse(&|_, t| t.retries = 16, AVSG_INVALID, &["retries) is 16"]);
@@ -136,7 +133,7 @@ fn an_engines_info_has_the_defaults_filled_in() {
         info
     };
     let wide = info_of(&|_, _| ());
-    assert_eq!((wide.spread, wide.retries, wide.lifetime, wide.life), (4, 3, 1, 127));
+    assert_eq!((wide.spread, wide.retries, wide.lifetime, wide.life), (4, 3, 2, 0));
     assert_eq!((wide.k, wide.tokens, wide.slots, wide.page), (8, 2, 64, 16));
     assert_eq!((wide.states, wide.layers, wide.cores), (2, 2, 1));
     let text = |field: &[c_char]| -> String {
@@ -146,7 +143,12 @@ fn an_engines_info_has_the_defaults_filled_in() {
     assert!(!text(&wide.copier).is_empty());
     let paper = info_of(&|_, t| (t.table, t.retries) = (1, -1));
     assert_eq!((paper.spread, paper.retries, paper.lifetime, paper.life), (1, 0, 1, 16));
-    let counting = info_of(&|_, t| (t.lifetime, t.spread, t.retries) = (2, 2, 7));
-    assert_eq!((counting.spread, counting.retries, counting.lifetime), (2, 7, 2));
+    let constant = info_of(&|_, t| (t.lifetime, t.life) = (1, 5));
+    assert_eq!((constant.lifetime, constant.life), (1, 5));
+    let learned = info_of(&|_, t| (t.lifetime, t.spread, t.retries) = (2, 2, 7));
+    assert_eq!((learned.spread, learned.retries, learned.lifetime), (2, 7, 2));
+    // K is more than half of S.
+    let small = info_of(&|c, _| (c.tokens, c.k) = (1, 33));
+    assert_eq!((small.lifetime, small.life), (1, 127));
     assert!(info_of(&|c, _| (c.cores, c.page) = (0, 0)).cores >= 1);
 }

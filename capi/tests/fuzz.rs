@@ -6,6 +6,8 @@
 
 #[path = "c_side/models.rs"]
 mod models;
+#[path = "c_side/random_appends.rs"]
+mod random_appends;
 #[path = "c_side/random_caller.rs"]
 mod random_caller;
 #[path = "c_side/random_engines.rs"]

@@ -121,6 +121,42 @@ fn mistakes_in_the_structs_of_a_step_are_refused() {
             }
             let status = avsg_engine_append(engine, &caller.batch, 0, null(), caller.stream);
             expect_error(status, AVSG_NULL, &["fresh is NULL", "append"]);
+            let (batch, stream, whole) = (&caller.batch, caller.stream, caller.fresh);
+            let append = |layers: &[usize], fresh: &[*const avsg_fresh]| {
+                let (numbers, count) = (layers.as_ptr(), layers.len());
+                avsg_engine_append_layers(engine, batch, numbers, count, fresh.as_ptr(), stream)
+            };
+            let (one, short) = (
+                avsg_fresh { segments: 1, ..whole },
+                avsg_fresh { bytes: [95, whole.bytes[1], 0, 0], ..whole },
+            );
+            let mistakes: [(&[usize], [&avsg_fresh; 2], &str); 5] = [
+                (&[0, 1], [&whole, &one], "fresh[1] has 1 segments, but fresh[0] has 2"),
+                (
+                    &[0, 1],
+                    [&one, &one],
+                    "fresh segments is 2, but a row has 2, in each of 2 layers",
+                ),
+                (&[0, 1], [&whole, &short], "fresh bytes is 95, but layer 1: 4 rows"),
+                (&[1, 0], [&whole, &whole], "layer is 0, but it comes after layer 1"),
+                (&[1, 1], [&whole, &whole], "layer is 1, but it comes after layer 1"),
+            ];
+            for (layers, fresh, part) in mistakes {
+                let fresh = fresh.map(|fresh| &raw const *fresh);
+                expect_error(append(layers, &fresh), AVSG_INVALID, &[part]);
+                let (count, fresh) = (layers.len(), fresh.as_ptr());
+                let layers = layers.as_ptr();
+                let plan = caller.handles.plan;
+                // The plan holds no batch, which a stream finds first.
+                let status =
+                    avsg_engine_transfer_layers(engine, plan, layers, count, fresh, stream);
+                assert_ne!(status, AVSG_OK);
+            }
+            let fresh = [&raw const whole, null()];
+            expect_error(append(&[0, 1], &fresh), AVSG_NULL, &["fresh[1] is NULL"]);
+            let (many, fresh) = ([0; 129], [&raw const whole; 129]);
+            expect_error(append(&many, &fresh), AVSG_INVALID, &["count is 129", "128 layers"]);
+            ok(append(&[], &fresh));
         }
     });
 }

@@ -113,6 +113,18 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
             });
         }
         check("engine_append", &mut || avsg_engine_append(engine, &batch, 0, &fresh, null_mut()));
+        let (layers, of_layers) = ([0, 1], [&raw const fresh; 2]);
+        let (layers, of_layers) = (layers.as_ptr(), of_layers.as_ptr());
+        if !chosen {
+            check("engine_transfer_layers", &mut || {
+                avsg_engine_transfer_layers(engine, plan, layers, 2, of_layers, null_mut())
+            });
+        }
+        check("engine_append_layers", &mut || {
+            avsg_engine_append_layers(engine, &batch, layers, 2, of_layers, null_mut())
+        });
+        check("engine_fork_to", &mut || avsg_engine_fork_to(engine, 0, 1, &1, &7, 1));
+        check("engine_get_held", &mut || avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
         check("engine_invalidate", &mut || avsg_engine_invalidate(engine, 0, 1, 2));
         check("engine_get_info", &mut || avsg_engine_get_info(engine, &mut sized()));
         check("plan_destroy", &mut || avsg_plan_destroy(plan));

@@ -1,5 +1,5 @@
-//! Changes of a state between steps through C: a load, a fork, an invalidation and a discard reach the
-//! engine with their arguments, and its counters are given.
+//! Changes of a state between steps through C: a load, forks, an invalidation and a discard reach the
+//! engine with their arguments, and what a state holds and the engine's counters are given.
 
 use std::ptr::{null, null_mut};
 
@@ -72,6 +72,28 @@ fn loaded_forked_and_invalidated_states_hit_what_they_have() {
     assert_eq!(misses(&handles, &selection(1, 5, 38)), 0);
     assert_eq!(misses(&handles, &selection(1, 6, 38)), K);
     assert_eq!(misses(&handles, &selection(0, 3, 38)), 0);
+    let held = |state: usize, generation: i32| {
+        let mut bits = [u64::MAX; 2];
+        let (at, words) = (bits.as_mut_ptr(), bits.len());
+        // SAFETY: the array has two words.
+        ok(unsafe {
+            avsg_engine_get_held(handles.engine, 0, state, generation, 10, 120, at, words)
+        });
+        (0..110).filter(|at| bits[at / 64] >> (at % 64) & 1 == 1).map(|at| at + 10).collect()
+    };
+    let (all, none): (Vec<usize>, Vec<usize>) = ((10..46).collect(), Vec::new());
+    assert_eq!((held(0, 3), held(0, 4), held(1, 5)), (all.clone(), none.clone(), none));
+    // SAFETY: the arrays have an element.
+    unsafe {
+        ok(avsg_engine_fork_to(handles.engine, 0, 3, &1, &8, 1));
+        ok(avsg_engine_fork_to(handles.engine, 0, 3, null(), null(), 0));
+        let (to, generations) = ([1, 1].as_ptr(), [8, 9].as_ptr());
+        let status = avsg_engine_fork_to(handles.engine, 0, 3, to, generations, 2);
+        expect_error(status, AVSG_INVALID, &["state is 1, but the list names it twice"]);
+    }
+    assert_eq!(held(1, 8), all);
+    assert_eq!(misses(&handles, &selection(1, 8, 38)), 0);
+    assert_eq!(misses(&handles, &selection(1, 6, 38)), K);
     let status = avsg_engine_fork(handles.engine, 1, 6, 1, 5);
     expect_error(status, AVSG_INVALID, &["state is 1", "another one"]);
     ok(avsg_engine_invalidate(handles.engine, 0, 40, 42));

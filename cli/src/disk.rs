@@ -6,6 +6,6 @@ mod probe;
 mod reader;
 
 pub use file::{Folder, direct, drop_from_page_cache, path_in_proc};
-pub use layout::{layout, padding_percent};
+pub use layout::layout;
 pub use probe::Speeds;
 pub use reader::{Read, Reader};

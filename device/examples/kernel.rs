@@ -52,12 +52,18 @@ impl Kernel for Step<'_> {
 fn on_this_cpu(step: Step<'_>) {
     #[cfg(target_arch = "x86_64")]
     {
-        use avsg_device::machine::avx512::Avx512;
+        use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
         // Both forms of gather are compiled, so that the test finds both.
         if let Some(m) = Avx512::<false>::detect().filter(|_| step.ids[0] < 0) {
             return m.run(step);
         }
         if let Some(m) = Avx512::<true>::detect() {
+            return m.run(step);
+        }
+        if let Some(m) = Avx2::<false>::detect().filter(|_| step.ids[0] < 0) {
+            return m.run(step);
+        }
+        if let Some(m) = Avx2::<true>::detect() {
             return m.run(step);
         }
     }

@@ -25,8 +25,7 @@
     clippy::doc_markdown,
     clippy::similar_names,
     clippy::mut_mut,
-    clippy::large_enum_variant,
-    reason = "names are the paper's; an Output is a borrowed slice; no_std has no box for a rule"
+    reason = "names are the paper's; an Output is a borrowed slice"
 )]
 
 mod launch;
@@ -35,5 +34,5 @@ mod step;
 mod table;
 
 pub use launch::{kernels, rules, share, stage_two, tiling};
-pub use step::{batched, request, schedule, sequential, simt, stage_one, work};
-pub use table::{hash, memory, params, state};
+pub use step::{batched, one_request, request, schedule, sequential, simt, stage_one, work};
+pub use table::{hash, learned, memory, params, state};

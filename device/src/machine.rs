@@ -40,6 +40,10 @@ mod cpuid;
 #[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
+#[cfg(target_arch = "x86_64")]
+mod quarters;
+#[cfg(target_arch = "x86_64")]
+mod sparse;
 
 /// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
 /// repeat.
@@ -293,23 +297,23 @@ pub trait Machine: Copy {
 
     // ---- the lifetime column: it has bytes, and all other operations work on words ------------
 
-    /// Subtracts `by`, 0..=128, from the lifetime of every slot, saturating at -128. With `settle`,
-    /// a slot that is in use (lifetime >= 0) first falls by 128. Two instructions over all S
-    /// lifetimes, five with `settle`.
-    fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, settle: bool);
-    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or
-    /// 127 if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost
-    /// only: each t that is tried costs one comparison over all S lifetimes, and a wait for the
-    /// count.
+    /// Subtracts `by`, 0..=128, from all lifetimes that are at least `from`, saturating at -128. Four
+    /// instructions over all S lifetimes.
+    fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, from: Self::Scalar);
+    /// Replaces to\[s\] by table\[life\[s\] + 128\] - 128 for all S slots. The table has 256 words in
+    /// 0..=255. One Gather of half-precision numbers.
+    fn map_life(self, to: &mut Self::Life<'_>, life: &Self::Life<'_>, table: &Self::Column<'_>);
+    /// Returns the smallest t in -128..=127 such that at least `need` slots have a lifetime <= t, or 127
+    /// if there is none; -128 if `need` <= 0. `hint`, a guess of the result, changes the cost only: each
+    /// t that is tried costs one comparison over all S lifetimes, and a wait for the count.
     fn threshold(
         self,
         life: &Self::Life<'_>,
         hint: Self::Scalar,
         need: Self::Scalar,
     ) -> Self::Scalar;
-    /// Appends the slots with a lifetime < t, or = t if `equal`, in the order of their indices,
-    /// until the list has `limit` entries. A pass over the lifetimes, which ends when the list is
-    /// full.
+    /// Appends the slots with a lifetime < t, or = t if `equal`, in the order of their indices, until
+    /// the list has `limit` entries. A pass over the lifetimes, which ends when the list is full.
     fn append_life(
         self,
         list: &mut Self::List<'_, 1>,
@@ -322,8 +326,7 @@ pub trait Machine: Copy {
     /// [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
     /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. It is no
-    /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as for
-    /// [`Self::scatter`].
+    /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as a scatter.
     fn set_life(
         self,
         t: Self::Tile,
@@ -332,9 +335,8 @@ pub trait Machine: Copy {
         value: i8,
         mask: Self::Mask,
     );
-    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\]\] in the live lanes where `mask` is
-    /// set. The rule is indexed by the byte as an unsigned number. It must be idempotent
-    /// (rule\[rule\[x\]\] = rule\[x\]), so that a slot which two lanes hit ends alike for every
+    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\] + 128\] in the live lanes where `mask` is
+    /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes hit ends alike for every
     /// tile width. A scalar loop, as for [`Self::scatter`].
     fn step_life(
         self,

@@ -3,6 +3,8 @@
 pub mod batched;
 pub mod collect_dead;
 pub mod locate;
+pub mod one_request;
+pub mod order;
 pub mod prepare;
 pub mod probe;
 pub mod refresh;

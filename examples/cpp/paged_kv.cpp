@@ -108,7 +108,7 @@ class Cache {
         return false;
     }
 
-    // Makes one step of every request: one plan, and a transfer and an append for each layer.
+    // Makes one step of every request: one plan, a transfer for each layer, and one append for all of them.
     void step(int number) {
         std::vector<std::int32_t> ids, cu_q{0}, state, generation, stable, seq, blocks;
         for (int s = 0; s < kStates; s++) {
@@ -134,13 +134,18 @@ class Cache {
         batch.block_stride = kRequestBlocks;
 
         engine_.plan(batch, plan_);
+        std::array<decltype(fresh_rows(state, 0)), kLayers> rows;
+        std::array<avsg_fresh, kLayers> fresh;
+        std::array<const avsg_fresh *, kLayers> list;
+        std::array<std::size_t, kLayers> layers;
         for (int layer = 0; layer < kLayers; layer++) {
-            const auto rows = fresh_rows(state, layer);
-            const auto fresh = avsg::fresh(rows[0], rows[1]);
-            engine_.transfer(plan_, layer, &fresh);
+            rows[layer] = fresh_rows(state, layer);
+            fresh[layer] = avsg::fresh(rows[layer][0], rows[layer][1]);
+            engine_.transfer(plan_, layer, &fresh[layer]);
             attend(layer, ids, state);
-            engine_.append(batch, layer, fresh);
+            list[layer] = &fresh[layer], layers[layer] = layer;
         }
+        engine_.append(batch, layers, list);
         const auto counters = plan_.counters();
         selected_ += counters.selected;
         hits_ += counters.hits;

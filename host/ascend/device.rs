@@ -23,8 +23,8 @@ use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
 use crate::array::Array;
-use crate::backend::Device;
-use crate::batch::{Batch, Layer, Step};
+use crate::backend::{Device, SlotCopy};
+use crate::batch::{Batch, Layers, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
@@ -140,6 +140,33 @@ impl Ascend {
         done
     }
 
+    /// Puts a launch for each layer into the engine's stream, and waits where fresh rows need the staging memory.
+    ///
+    /// # Safety
+    /// The earlier work of the stream on the staging memory is done; the context is bound.
+    unsafe fn run_layers(
+        &mut self,
+        resources: &Resources,
+        layers: Layers<'_>,
+        rows: usize,
+        step: QueuedStep,
+        one_launch: bool,
+    ) -> Result<()> {
+        for (index, layer) in layers.iter().enumerate() {
+            if index > 0 && layer.fresh.is_some() {
+                self.stream.synchronize(self.timeout)?;
+            }
+            // SAFETY: the work of the layer before is done, and this value owns all memory; its drop waits.
+            unsafe {
+                let stream = self.stream.raw();
+                let fresh = self.staging.upload_fresh(layer.fresh, rows, stream)?;
+                let step = QueuedStep { layer: layer.number, fresh, ..step };
+                self.launcher.run(resources, &step, one_launch, stream)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns an error if kernels cannot count the words of a batch, before anything has changed.
     fn refuse_uncountable(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
         let (config, pool) = (&resources.config, resources.pool.geometry());
@@ -172,10 +199,10 @@ impl Device for Ascend {
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let kind = match (step.batch, step.layer) {
-            (Some(_), None) => CallKind::Plan,
-            (Some(_), Some(_)) => CallKind::PlanAndTransfer,
-            (None, _) => CallKind::Transfer,
+        let kind = match step.batch {
+            Some(_) if step.layers.numbers.is_empty() => CallKind::Plan,
+            Some(_) => CallKind::PlanAndTransfer,
+            None => CallKind::Transfer,
         };
         match step.batch {
             Some(batch) => {
@@ -185,9 +212,8 @@ impl Device for Ascend {
             None => self.refuse_stale(plan)?,
         }
         // The last call synchronized the stream, so no work uses the staging memory.
-        let fresh = step.layer.and_then(|layer| layer.fresh);
         let rows = step.batch.map_or(plan.rows(), Batch::tokens);
-        self.staging.reserve(step.batch, fresh.map(|_| rows))?;
+        self.staging.reserve(step.batch, step.layers.fresh.map(|_| rows))?;
         if let Some(batch) = step.batch {
             plan.begin(batch);
         }
@@ -203,10 +229,11 @@ impl Device for Ascend {
                     }
                     None => arrays.planned_batch(plan),
                 };
-                let fresh = this.staging.upload_fresh(fresh, rows, stream)?;
-                let layer = step.layer.map_or(0, |layer| layer.number);
-                let step = QueuedStep { kind, batch, out: arrays.outputs(), layer, fresh };
-                this.launcher.run(resources, &step, one_launch, stream)?;
+                let queued = QueuedStep::of(kind, batch, arrays.outputs());
+                if kind == CallKind::Plan {
+                    this.launcher.run(resources, &queued, one_launch, stream)?;
+                }
+                this.run_layers(resources, step.layers, rows, queued, one_launch)?;
                 if kind == CallKind::Transfer { Ok(()) } else { arrays.download(plan, stream) }
             }
         });
@@ -227,7 +254,16 @@ impl Device for Ascend {
         Ok(None)
     }
 
-    fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
+    fn append(
+        &mut self,
+        resources: &Resources,
+        batch: &Batch<'_>,
+        layers: Layers<'_>,
+    ) -> Result<()> {
+        // The device would need as much memory for the rows of a prompt as the pool has.
+        if resources.exceeds_a_step(batch) {
+            return resources.write_rows(batch, layers);
+        }
         match self.health {
             Health::Good => {}
             Health::Lost => return Err(lost()),
@@ -245,10 +281,8 @@ impl Device for Ascend {
             unsafe {
                 let table = this.staging.upload_table(batch, stream)?;
                 let batch = inputs.upload(batch, table, stream)?;
-                let fresh = this.staging.upload_fresh(layer.fresh, batch.rows, stream)?;
-                let (kind, out) = (CallKind::Append, DevicePlan::default());
-                let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };
-                this.launcher.run(resources, &step, false, stream)
+                let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
+                this.run_layers(resources, layers, batch.rows, step, false)
             }
         })
     }
@@ -332,14 +366,8 @@ impl Device for Ascend {
         edited.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
-    fn copy_slots(
-        &mut self,
-        resources: &Resources,
-        layer: usize,
-        states: [usize; 2],
-        ids: &[i32],
-    ) -> Result<()> {
-        let copied = slots::copy(self.context(), &resources.buffer, layer, states, ids);
+    fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()> {
+        let copied = slots::copy(self.context(), &resources.buffer, copy);
         copied.inspect_err(|_| self.health = Health::NeedsReset)
     }
 

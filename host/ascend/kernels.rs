@@ -9,7 +9,7 @@ use std::sync::Arc;
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 #[cfg(feature = "kernels")]
-use avsg_device::params::{Frequency, Lifetime, Table};
+use avsg_device::params::{Lifetime, Table};
 use avsg_device::tiling::Tiling;
 
 use super::acl::{Args, Binary};

@@ -19,7 +19,7 @@ use crate::{Error, Result, ensure, invalid};
 
 /// Returns the bytes that [`Engine::on_ascend`](crate::engine::Engine::on_ascend) takes on a pool of
 /// this configuration: the slots, the tables, the chunk addresses (8 bytes for each chunk of rows),
-/// the lifetimes of a frequency rule, and in host memory a copy of one table. The checks are those of
+/// the lifetimes after a hit if they are learned, and in host memory a copy of one table. The checks are those of
 /// [`Engine::on_ascend`](crate::engine::Engine::on_ascend), except that the device, its kernels and the
 /// memory of the pool are not known here.
 ///
@@ -95,7 +95,7 @@ pub(super) fn tables(config: &Config) -> Result<usize> {
     bytes.ok_or_else(|| too_large("states", config.states))
 }
 
-/// Returns the bytes of a frequency rule in device memory; none for another rule.
+/// Returns the bytes of the lifetimes after a hit in device memory; none for constant ones.
 pub(super) fn rule(config: &Config) -> heapless::Vec<u8, 512> {
     rules(&config.params.lifetime).iter().flatten().flat_map(|h| h.to_ne_bytes()).collect()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::acl::{Context, DeviceMemory, MemorySource, sys};
 use crate::Result;
+use crate::backend::SlotCopy;
 use crate::buffer::{BufferConfig, DeviceBuffer, SlotMemory};
 use crate::resources::Config;
 
@@ -42,19 +43,15 @@ pub(super) fn allocate(
     DeviceBuffer::from_caller(shape, caller, Some(reader))
 }
 
-/// Copies the slots of one layer that `ids` lists from one state to another, and waits. No other
-/// work uses them.
-pub(super) fn copy(
-    context: &Context,
-    buffer: &DeviceBuffer,
-    layer: usize,
-    states: [usize; 2],
-    ids: &[i32],
-) -> Result<()> {
-    let current = context.bind()?;
-    buffer.for_each_copy(layer, states, ids, |from, to, bytes| {
-        let kind = sys::ACL_MEMCPY_DEVICE_TO_DEVICE;
-        // SAFETY: both ranges are slots of the buffer, of different states, which do not overlap.
-        unsafe { current.copy(to.cast(), from.cast(), bytes, kind) }
-    })
+/// Copies slots from one state to others, and waits. No other work uses them.
+pub(super) fn copy(context: &Context, buffer: &DeviceBuffer, copy: &SlotCopy<'_>) -> Result<()> {
+    let (current, SlotCopy { layers, from, to, slots }) = (context.bind()?, *copy);
+    for (&layer, &to) in layers.iter().flat_map(|layer| to.iter().map(move |to| (layer, to))) {
+        buffer.for_each_copy(layer, [from, to as usize], slots, |from, to, bytes| {
+            let kind = sys::ACL_MEMCPY_DEVICE_TO_DEVICE;
+            // SAFETY: both ranges are slots of the buffer, of different states, which do not overlap.
+            unsafe { current.copy(to.cast(), from.cast(), bytes, kind) }
+        })?;
+    }
+    Ok(())
 }

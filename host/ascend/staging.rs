@@ -8,7 +8,7 @@ use super::acl::{Context, DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
 use crate::allocator::Allocator;
-use crate::batch::{Batch, Fresh};
+use crate::batch::Batch;
 use crate::device_arrays::{DeviceArray, DeviceBatch, QueuedBatch, RawStream};
 use crate::rows::RowFormat;
 
@@ -163,13 +163,12 @@ impl Staging {
     /// As for [`Self::upload_table`].
     pub unsafe fn upload_fresh(
         &mut self,
-        fresh: Option<&Fresh<'_>>,
+        fresh: Option<&[&[u8]]>,
         rows: usize,
         stream: RawStream,
     ) -> Result<[u64; 2]> {
         let mut addresses = [0; 2];
-        let (Some(Fresh { segments: parts }), Some((device, pinned))) = (fresh, &mut self.fresh.0)
-        else {
+        let (Some(parts), Some((device, pinned))) = (fresh, &mut self.fresh.0) else {
             return Ok(addresses);
         };
         let mut at = 0;

@@ -5,14 +5,12 @@ use std::time::Instant;
 
 use avsg_device::params::Params;
 
-use super::machine::Machine;
+use super::machine::{MACHINES, Machine};
 use super::standalone_table::StandaloneTable;
 use crate::measured::Measured;
 use crate::resources::MachineChoice;
 use crate::{Result, invalid, reserve};
 
-/// The number of machines that a CPU can have.
-const MACHINES: usize = 5;
 /// The most sets of candidates that a [`MachineChoice`] gives.
 const SETS: usize = 4;
 /// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest.
@@ -38,7 +36,7 @@ impl Machine {
         let matches = |name: &str| match choice {
             MachineChoice::Auto => true,
             MachineChoice::Emu => name == "emu",
-            MachineChoice::Avx2 => name == "avx2",
+            MachineChoice::Avx2 => name.starts_with("avx2"),
             MachineChoice::Avx512 => name.starts_with("avx512"),
             MachineChoice::Avx512Loads => name == "avx512",
             MachineChoice::Avx512Gather => name == "avx512 (vpgatherdd)",

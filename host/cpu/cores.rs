@@ -1,16 +1,20 @@
 //! What the workers of the CPU device share: the tables, the working columns, and the chosen machine
 //! and copier.
 
-use avsg_device::memory::table_words;
-use avsg_device::params::{NO_STABLE_LEN, Params};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use avsg_device::machine::cpu::Upcoming;
+use avsg_device::memory::{learn, table_words, words_before_links};
+use avsg_device::one_request::StageOne;
+use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage_one::StageOne;
 use crate::array::ProcessMemory;
-use crate::batch::Batch;
+use crate::batch::{Batch, named};
 use crate::copy::Copier;
 use crate::resources::Resources;
 
@@ -24,9 +28,14 @@ pub(super) fn worker_words(params: &Params) -> usize {
 /// The memory and the choices that the workers share.
 pub(super) struct Cores {
     pub machine: Machine,
+    /// The number of workers.
+    pub workers: usize,
     pub copier: Copier,
     pub tables: ProcessMemory,
     pub work: ProcessMemory,
+    /// For each state, the worker, counted from 1, that ran Stage One of the running step and has yet
+    /// to learn from it; 0 if there is none.
+    pub learner: Vec<AtomicUsize>,
 }
 
 impl Cores {
@@ -44,11 +53,25 @@ impl Cores {
         unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
     }
 
-    /// Runs Stage One of one request on one worker.
+    /// Returns the table of the request that a worker plans after `request`, if every worker takes one
+    /// in turn.
+    fn upcoming(&self, resources: &Resources, batch: &Batch<'_>, request: usize) -> Upcoming {
+        let state = batch.state.get(request + self.workers);
+        let Some(state) = state.and_then(|&state| usize::try_from(state).ok()) else {
+            return Upcoming::default();
+        };
+        let (config, at) = (&resources.config, self.tables.ptr().cast::<i32>());
+        let table = config.table(batch.indexer, state);
+        let words = table_words(&config.params);
+        Upcoming::new(at.wrapping_add(table * words), words_before_links(&config.params))
+    }
+
+    /// Runs Stage One of one request on one worker. If the launch copies rows, the worker learns from it
+    /// in [`Self::learn`], otherwise at once.
     pub fn plan_request(
         &self,
         resources: &Resources,
-        batch: &Batch<'_>,
+        (batch, copies): (&Batch<'_>, bool),
         out: &Outputs<'_>,
         request: usize,
         worker: usize,
@@ -99,7 +122,37 @@ impl Cores {
             valid,
             miss,
             record,
+            upcoming: self.upcoming(resources, batch, request),
         });
         resources.globalize(state, slot);
+        if params.lifetime == Lifetime::Learned {
+            self.learner[state].store(worker + 1, Ordering::Relaxed);
+            if !copies {
+                self.learn(resources, batch, request..request + 1, worker);
+            }
+        }
+    }
+
+    /// Learns from those of a batch's `requests` whose Stage One this worker ran, once from each: their
+    /// tables are in its CPU's cache.
+    pub fn learn(
+        &self,
+        resources: &Resources,
+        batch: &Batch<'_>,
+        requests: Range<usize>,
+        worker: usize,
+    ) {
+        let params = &resources.config.params;
+        for (_, state) in named(&batch.state[requests]) {
+            // Other workers write other numbers, and this worker has written its own one itself.
+            if self.learner[state].load(Ordering::Relaxed) == worker + 1 {
+                self.learner[state].store(0, Ordering::Relaxed);
+                let table = resources.config.table(batch.indexer, state);
+                // SAFETY: the engine checked that the indexer and `state` are in range, and that
+                // `state` is named once in the batch. This worker alone ran its Stage One, which has
+                // ended.
+                learn(params, unsafe { self.table(params, table) });
+            }
+        }
     }
 }

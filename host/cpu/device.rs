@@ -1,20 +1,23 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
-use avsg_device::params::Params;
+use avsg_device::params::{Lifetime, Params};
 
 use super::cores::{Cores, worker_words};
 use super::dispatch;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::records_read::{self, RecordsReader};
+use super::slots_copy::SlotsCopy;
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
+use crate::allocator::Allocated;
 use crate::array::ProcessMemory;
-use crate::backend::{CpuChoices, Device};
-use crate::batch::{Batch, Layer, Step};
+use crate::backend::{CpuChoices, Device, SlotCopy};
+use crate::batch::{Batch, Fresh, Layer, Layers, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
 use crate::disk::Layout;
@@ -24,7 +27,7 @@ use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, available_memory, invalid};
+use crate::{Error, Result, available_memory, invalid, reserve};
 
 pub(crate) struct Cpu {
     cores: Cores,
@@ -92,9 +95,11 @@ impl Cpu {
         let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
             machine,
+            workers: workers.threads(),
             copier,
-            tables: ProcessMemory::zeroed("tables", sizes.tables, allocator)?,
-            work: ProcessMemory::zeroed("working columns", sizes.work, allocator)?,
+            tables: ProcessMemory::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
+            work: ProcessMemory::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
+            learner: reserve::defaults("learners", config.states)?,
         };
         for table in 0..config.tables() {
             // SAFETY: `table` is in range, and no other thread has access to the new device.
@@ -147,33 +152,36 @@ impl Device for Cpu {
         if let Some(batch) = step.batch {
             plan.begin(batch);
         }
-        if let (Some(reader), Some(layer)) = (&mut self.reader, step.layer) {
-            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, layer);
+        let layers = step.layers;
+        if let Some(reader) = self.reader.as_mut().filter(|_| !layers.numbers.is_empty()) {
+            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, layers);
             self.broken = matches!(done, Err(Error::Broken { .. }));
             return done.map(|()| None);
         }
-        let rows = step.batch.map_or(plan.misses, dispatch::expected_misses);
+        let rows = step.batch.map_or(plan.misses, dispatch::expected_misses) * layers.numbers.len();
+        let copy = dispatch::copy_nanoseconds(rows, resources.pool.format().bytes());
         let (outputs, cores) = (Outputs::of(plan), &self.cores);
-        let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
-        let transfer = step.layer.map(transfer).transpose()?;
-        let copy = match transfer {
-            Some(_) => dispatch::copy_nanoseconds(rows, resources.pool.format().bytes()),
-            None => 0,
-        };
+        let transfer = Transfer { resources, copier: cores.copier, out: &outputs, layers };
+        let copies = transfer.pieces() > 0;
         let one = step.batch.map(|batch| {
             let outputs = &outputs;
             let run = move |request: usize, worker: usize| {
-                cores.plan_request(resources, batch, outputs, request, worker);
+                cores.plan_request(resources, (batch, copies), outputs, request, worker);
             };
             (batch.requests(), run)
         });
-        let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
-        let launched = self.workers.launch(
-            step.batch.map_or(0, dispatch::match_nanoseconds) + copy,
+        let learns = copies && resources.config.params.lifetime == Lifetime::Learned;
+        let last = step.batch.filter(|_| learns).map(|batch| {
+            move |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker)
+        });
+        let two = Stage { pieces: transfer.pieces(), run: &|piece, _| transfer.run(piece) };
+        let stages = [
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
-            two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
-        );
-        drop(transfer);
+            copies.then_some(two),
+        ];
+        let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
+        let nanoseconds = step.batch.map_or(0, dispatch::match_nanoseconds) + copy;
+        let launched = self.workers.launch_with(stages, last, nanoseconds);
         self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;
         if step.batch.is_some() {
@@ -182,8 +190,31 @@ impl Device for Cpu {
         Ok(Some(plan_time))
     }
 
-    fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
-        resources.write_rows(batch, layer)
+    fn append(
+        &mut self,
+        resources: &Resources,
+        batch: &Batch<'_>,
+        layers: Layers<'_>,
+    ) -> Result<()> {
+        let pieces = layers.numbers.len();
+        // The queue of writes of a file has one lock, and wants the rows of a record one after another.
+        if pieces < 2 || resources.pool.store().is_some() {
+            return resources.write_rows(batch, layers);
+        }
+        let failed = OnceLock::new();
+        let run = |index: usize, _: usize| {
+            let Layer { number, fresh } = layers.get(index);
+            let fresh = fresh.map(|segments| Fresh { segments });
+            let one = Layers { numbers: &[number], fresh: fresh.as_ref() };
+            if let Err(error) = resources.write_rows(batch, one) {
+                // A later error tells no more.
+                let _ = failed.set(error);
+            }
+        };
+        let rows = batch.tokens() * pieces;
+        let time = dispatch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
+        failed.into_inner().map_or(Ok(()), Err)
     }
 
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
@@ -220,19 +251,12 @@ impl Device for Cpu {
         Ok(())
     }
 
-    fn copy_slots(
-        &mut self,
-        resources: &Resources,
-        layer: usize,
-        states: [usize; 2],
-        ids: &[i32],
-    ) -> Result<()> {
-        resources.buffer.for_each_copy(layer, states, ids, |from, to, bytes| {
-            // SAFETY: both ranges are slots of the buffer, of different states, which do not
-            // overlap. No launch runs, because this method has `&mut self`.
-            unsafe { core::ptr::copy_nonoverlapping(from, to, bytes) };
-            Ok(())
-        })
+    fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()> {
+        let copies = SlotsCopy { resources, copier: self.cores.copier, copy };
+        let stage = Stage { pieces: copies.pieces(), run: &|piece, _| copies.run(piece) };
+        let copied = self.workers.launch(copies.nanoseconds(), None, Some(stage));
+        self.broken = matches!(copied, Err(Error::Broken { .. }));
+        copied.map(drop)
     }
 
     fn name(&self) -> &'static str {

@@ -2,7 +2,8 @@
 //!
 //! The cores of this device are only played: a piece of a stage is one request or the share of one
 //! core, and whichever thread is free runs the next one. A thread that the system has descheduled
-//! before it claimed a piece delays nobody. SyncAll waits for pieces, not for threads.
+//! before it claimed a piece delays nobody. SyncAll waits for pieces, not for threads. At the end each
+//! thread does what is left of its own pieces.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +57,8 @@ impl Stage<'_> {
 pub(super) struct Launch<'a> {
     one: Option<Stage<'a>>,
     two: Option<Stage<'a>>,
+    /// What a thread does, with its worker, when no piece is left.
+    last: Option<&'a (dyn Fn(usize) + Sync)>,
     next: [AtomicUsize; 2],
     /// Finished pieces of stage one.
     done: AtomicUsize,
@@ -68,15 +71,19 @@ pub(super) struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    pub fn new(one: Option<Stage<'a>>, two: Option<Stage<'a>>, spin: Duration) -> Self {
+    pub fn new(
+        [one, two]: [Option<Stage<'a>>; 2],
+        last: Option<&'a (dyn Fn(usize) + Sync)>,
+        spin: Duration,
+    ) -> Self {
         let (next, done) = (Default::default(), AtomicUsize::new(0));
         let (panicked, one_done) = (AtomicBool::new(false), AtomicU64::new(0));
         let (start, sync_all) = (Instant::now(), Event::default());
-        Self { one, two, next, done, start, one_done, panicked, sync_all, spin }
+        Self { one, two, last, next, done, start, one_done, panicked, sync_all, spin }
     }
 
-    /// Runs pieces of stage one until none is left, waits for those of other threads (SyncAll),
-    /// and runs pieces of stage two until none is left.
+    /// Runs pieces of stage one until none is left, waits for those of other threads (SyncAll), runs
+    /// pieces of stage two until none is left, and does what is left of this worker's pieces.
     pub fn run(&self, worker: usize) {
         if let Some(one) = self.one {
             while let Some(piece) = self.claim(0, one) {
@@ -92,11 +99,15 @@ impl<'a> Launch<'a> {
                 self.sync_all.wait(self.spin, done);
             }
         }
-        let Some(two) = self.two else { return };
-        while !self.panicked.load(Ordering::Acquire)
-            && let Some(piece) = self.claim(1, two)
-        {
-            self.run_piece(two, piece, worker);
+        if let Some(two) = self.two {
+            while !self.panicked.load(Ordering::Acquire)
+                && let Some(piece) = self.claim(1, two)
+            {
+                self.run_piece(two, piece, worker);
+            }
+        }
+        if let Some(last) = self.last {
+            self.run_piece(Stage { pieces: 1, run: &|_, worker| last(worker) }, 0, worker);
         }
     }
 

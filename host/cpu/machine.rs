@@ -1,12 +1,15 @@
 //! The vector machines of a CPU.
 
-use avsg_device::machine::Kernel;
 use avsg_device::machine::emu::Emu;
 #[cfg(target_arch = "aarch64")]
 use avsg_device::machine::neon::Neon;
 #[cfg(target_arch = "x86_64")]
 use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
+use avsg_device::one_request::StageOne;
 use std::fmt;
+
+/// The number of machines that a CPU can have.
+pub(super) const MACHINES: usize = 5;
 
 /// A vector machine that this CPU has. The value proves that it was detected, so no step runs CPUID
 /// again, which in a virtual machine traps for several microseconds.
@@ -15,9 +18,12 @@ use std::fmt;
 pub enum Machine {
     /// One lane, on any CPU.
     Emu(Emu<1>),
-    /// AVX2: eight lanes.
+    /// AVX2: eight lanes, with gathers by scalar loads.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
+    Avx2(Avx2<false>),
+    /// AVX2: eight lanes, with gathers by `vpgatherdd`.
+    #[cfg(target_arch = "x86_64")]
+    Avx2Gather(Avx2<true>),
     /// AVX-512: 16 lanes, with gathers by scalar loads.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512<false>),
@@ -43,6 +49,8 @@ impl Machine {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2Gather(_) => "avx2 (vpgatherdd)",
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Gather(_) => "avx512 (vpgatherdd)",
@@ -52,13 +60,15 @@ impl Machine {
     }
 
     /// Returns every machine that this CPU has, the widest last.
-    pub fn all() -> heapless::Vec<Self, 5> {
+    pub fn all() -> heapless::Vec<Self, MACHINES> {
         let all = [
             Some(Self::Emu(Emu)),
             #[cfg(target_arch = "aarch64")]
             Neon::detect().map(Self::Neon),
             #[cfg(target_arch = "x86_64")]
             Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(Self::Avx2Gather),
             #[cfg(target_arch = "x86_64")]
             Avx512::detect().map(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
@@ -76,19 +86,20 @@ impl Machine {
         Vec::new()
     }
 
-    /// Runs a kernel on this machine.
-    #[inline]
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
+    /// Runs Stage One of one request on this machine.
+    pub(crate) fn run(self, request: StageOne<'_>) {
         match self {
-            Self::Emu(m) => m.run(kernel),
+            Self::Emu(m) => request.on_emu(m),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(m) => m.run(kernel),
+            Self::Avx2(m) => request.on_avx2(m),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(m) => m.run(kernel),
+            Self::Avx2Gather(m) => request.on_avx2_gather(m),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gather(m) => m.run(kernel),
+            Self::Avx512(m) => request.on_avx512(m),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Gather(m) => request.on_avx512_gather(m),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(m) => m.run(kernel),
+            Self::Neon(m) => request.on_neon(m),
         }
     }
 }

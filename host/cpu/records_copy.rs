@@ -1,29 +1,29 @@
-//! Copies of rows to the slots of one layer, from records that were read from a file.
+//! Copies of rows to the slots of some layers, from records that were read from a file.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
 use super::dispatch;
-use super::stage_one::{ROW, SLOT};
 use super::worker_pool::{Stage, WorkerPool};
 use crate::address::Address;
-use crate::batch::Layer;
+use crate::batch::{Layer, Layers};
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{Plan, Records};
 use crate::resources::Resources;
 use crate::{Error, Result};
 
-/// The transfer of one plan to one layer. Threads share it; each copies records of its own.
+/// The transfer of one plan to some layers. Threads share it; each copies records of its own.
 pub(super) struct RecordsCopy<'a> {
     pub resources: &'a Resources,
     pub store: &'a Store,
     pub copier: Copier,
     pub plan: &'a Plan,
     pub records: &'a Records,
-    pub layer: Layer<'a>,
+    pub layers: Layers<'a>,
     /// The first error of a row.
     pub failed: OnceLock<Error>,
 }
@@ -38,14 +38,14 @@ impl<'a> RecordsCopy<'a> {
         store: &'a Store,
         copier: Copier,
         (plan, records): (&'a Plan, &'a Records),
-        layer: Layer<'a>,
+        layers: Layers<'a>,
     ) -> Result<Self> {
         let mut states = (0..plan.requests).filter(|&request| plan.missed(request));
         states.try_for_each(|request| {
             let state = plan.state[request] as usize;
-            resources.buffer.view(state, layer.number, 0).map(drop)
+            layers.numbers.iter().try_for_each(|&l| resources.buffer.view(state, l, 0).map(drop))
         })?;
-        Ok(Self { resources, store, copier, plan, records, layer, failed: OnceLock::new() })
+        Ok(Self { resources, store, copier, plan, records, layers, failed: OnceLock::new() })
     }
 
     /// Returns the bytes of a record.
@@ -58,24 +58,27 @@ impl<'a> RecordsCopy<'a> {
         self.plan.miss[ROW][self.records.first_place(record)] as usize
     }
 
-    /// Returns the address of the slot of the first miss of a record.
+    /// Returns the address of the slot of the first miss of a record, in the first layer.
     pub fn slot_of(&self, record: usize) -> *mut u8 {
-        self.slot(self.records.first_place(record), 0)
+        self.slot(self.layers.numbers[0], self.records.first_place(record), 0)
     }
 
-    /// Checks the row of this layer in a record, and keeps an error. Returns whether there is none.
+    /// Checks the rows of the layers in a record, and keeps an error. Returns whether there is none.
     ///
     /// # Safety
     /// The record is at `at`, and nothing writes it during the call.
     unsafe fn check(&self, record: usize, at: *const u8) -> bool {
         // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
         let read = unsafe { core::slice::from_raw_parts(at, self.record_bytes()) };
-        let checked = self.store.row_in(read, self.layer.number, self.row(record));
-        checked.map(drop).map_err(|error| self.fail(error)).is_ok()
+        let checked = |&layer: &usize| {
+            let row = self.store.row_in(read, layer, self.row(record));
+            row.map(drop).map_err(|error| self.fail(error)).is_ok()
+        };
+        self.layers.numbers.iter().all(checked)
     }
 
-    /// Checks the row of a record that was read into [`Self::slot_of`], and copies it to the slots of the
-    /// other misses.
+    /// Checks the row of a record of one layer that was read into [`Self::slot_of`], and copies it to the
+    /// slots of the other misses.
     ///
     /// # Safety
     /// The record is there, and no other thread accesses the slots of its misses during the call.
@@ -85,15 +88,14 @@ impl<'a> RecordsCopy<'a> {
         if unsafe { self.check(record, from) } {
             for &place in &self.records.places_of(record..record + 1)[1..] {
                 let bytes = self.resources.pool.format().bytes();
+                let to = self.slot(self.layers.numbers[0], place as usize, 0);
                 // SAFETY: each miss has a slot of its own, with room for a row.
-                unsafe {
-                    core::ptr::copy_nonoverlapping(from, self.slot(place as usize, 0), bytes)
-                };
+                unsafe { core::ptr::copy_nonoverlapping(from, to, bytes) };
             }
         }
     }
 
-    /// Checks the rows of this layer in a range of records, the first of which is at `at`, and copies them
+    /// Checks the rows of the layers in a range of records, the first of which is at `at`, and copies them
     /// to their slots. After an error it only keeps the error.
     ///
     /// # Safety
@@ -106,20 +108,22 @@ impl<'a> RecordsCopy<'a> {
         if !range.clone().all(|record| unsafe { self.check(record, address(record)) }) {
             return;
         }
-        let mut from = self.store.layout().row_range(self.layer.number).start;
         let places = self.records.places_of(range);
-        for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
-            let source =
-                |n: usize| address(self.records.number(places[n] as usize)).wrapping_add(from);
-            // SAFETY: the sources are parts of records (`# Safety`). Stage One gives slots below S, each
-            // to one miss of one request, so that destinations are distinct and in the buffer, which does
-            // not overlap the records.
-            unsafe {
-                self.copier.copy_rows(places.len(), segment.bytes, source, |n| {
-                    self.slot(places[n] as usize, i)
-                });
+        for &layer in self.layers.numbers {
+            let mut from = self.store.layout().row_range(layer).start;
+            for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
+                let source =
+                    |n: usize| address(self.records.number(places[n] as usize)).wrapping_add(from);
+                // SAFETY: the sources are parts of records (`# Safety`). Stage One gives slots below S,
+                // each to one miss of one request, so that destinations are distinct and in the buffer,
+                // which does not overlap the records.
+                unsafe {
+                    self.copier.copy_rows(places.len(), segment.bytes, source, |n| {
+                        self.slot(layer, places[n] as usize, i)
+                    });
+                }
+                from += segment.bytes;
             }
-            from += segment.bytes;
         }
     }
 
@@ -137,44 +141,52 @@ impl<'a> RecordsCopy<'a> {
             unsafe { self.copy(range, first) };
         };
         let row_bytes = self.resources.pool.format().bytes();
-        let nanoseconds = dispatch::copy_nanoseconds(self.plan.misses, row_bytes);
+        let rows = self.plan.misses * self.layers.numbers.len();
+        let nanoseconds = dispatch::copy_nanoseconds(rows, row_bytes);
         workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
         Ok(())
     }
 
     /// Copies the rows that only this step has.
     pub fn copy_fresh(&self) {
-        let (rows, Some(fresh)) = (&self.plan.miss[ROW], self.layer.fresh) else { return };
+        let rows = &self.plan.miss[ROW];
         if !self.plan.fresh {
             return;
         }
         for request in 0..self.plan.requests {
             let first = self.plan.cu_q[request] as usize;
             for place in self.plan.places(request).filter(|&place| rows[place] < 0) {
-                for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
-                    let at = (first + !rows[place] as usize) * segment.stride;
-                    // `check::fresh` has checked that the slice holds a row of every token.
-                    let from = &fresh.segments[i][at..][..segment.bytes];
-                    // SAFETY: the slot is one of the buffer, which has room for the segment and which no
-                    // input overlaps.
-                    unsafe {
-                        let to = self.slot(place, i);
-                        core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
-                    }
+                for layer in self.layers.iter() {
+                    self.copy_fresh_row(layer, place, first + !rows[place] as usize);
                 }
             }
         }
     }
 
-    /// Returns the address of a segment of the slot of a miss.
+    /// Copies the fresh row of a token to the slot of a miss in one layer.
+    fn copy_fresh_row(&self, layer: Layer<'_>, place: usize, token: usize) {
+        let segments = self.resources.pool.format().as_slice().iter();
+        for (i, (segment, rows)) in segments.zip(layer.fresh.unwrap_or(&[])).enumerate() {
+            // `check::layers` has checked that the slice holds a row of every token.
+            let from = &rows[token * segment.stride..][..segment.bytes];
+            // SAFETY: the slot is one of the buffer, which has room for the segment and which no input
+            // overlaps.
+            unsafe {
+                let to = self.slot(layer.number, place, i);
+                core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
+            }
+        }
+    }
+
+    /// Returns the address of a segment of the slot of a miss in one layer.
     ///
     /// # Panics
     /// If the plan names a state that does not exist, which [`Self::new`] has refused.
-    fn slot(&self, place: usize, segment: usize) -> *mut u8 {
+    fn slot(&self, layer: usize, place: usize, segment: usize) -> *mut u8 {
         let token = (place / self.plan.k) as i32;
         let request = self.plan.cu_q[..=self.plan.requests].partition_point(|&at| at <= token) - 1;
         let (state, slot) = (self.plan.state[request], self.plan.miss[SLOT][place]);
-        let view = self.resources.buffer.view(state as usize, self.layer.number, segment);
+        let view = self.resources.buffer.view(state as usize, layer, segment);
         view.unwrap_or_else(|error| panic!("{error}")).ptr(slot as usize)
     }
 

@@ -9,16 +9,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::{io, mem};
 
+use avsg_device::one_request::ROW;
+
 use super::records_copy::RecordsCopy;
-use super::stage_one::ROW;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::allocator::Allocator;
 use crate::array::ProcessMemory;
-use crate::batch::Layer;
-use crate::bounce::Bounce;
+use crate::batch::Layers;
 use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
-use crate::disk::{Layout, Reader, Store};
+use crate::disk::{ALIGNMENT, Layout, Reader, Store};
 use crate::plan::{Plan, Records};
 use crate::resources::{Config, Resources};
 use crate::rows::RowFormat;
@@ -28,19 +28,18 @@ use crate::{Error, Result, available_memory};
 /// The bytes of the engine's bounce buffer, unless a record is longer.
 const SHARED_BYTES: usize = 1 << 20;
 /// The most bytes of a plan's bounce buffer, unless a record is longer. If the records of a plan take more,
-/// they are read again for each layer.
+/// they are read again for each transfer.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
 
 /// Returns whether the record of a single layer can be read into the slot of its row: what is behind the
-/// row falls between the slots, which are aligned.
+/// row falls between the slots, which are aligned if they are a mapping of the engine.
 fn fits_slots(layout: &Layout, config: &Config, format: &RowFormat) -> bool {
     let [segment] = format.as_slice() else { return false };
     let record = layout.row_stride().next_multiple_of(layout.block());
-    config.buffer.is_none()
-        && segment.stride >= record
-        && segment.stride.is_multiple_of(layout.block())
+    let own = config.buffer.is_none() && config.allocator.is_none();
+    own && segment.stride >= record && segment.stride.is_multiple_of(layout.block())
 }
 
 /// Returns the records' bytes of the indexers with one layer, or of those with several.
@@ -67,13 +66,26 @@ pub(super) fn plan_bytes(layout: &Layout, places: usize) -> usize {
     Records::bytes_needed(places).saturating_add(kept_bytes(layout, places))
 }
 
+/// Allocates a bounce buffer; none for 0 bytes. The kernel writes it while a read is in flight, so that no
+/// Rust reference into it exists then.
+fn bounce_buffer(
+    bytes: usize,
+    allocator: Option<&Arc<dyn Allocator>>,
+) -> Result<Option<Arc<ProcessMemory>>> {
+    if bytes == 0 {
+        return Ok(None);
+    }
+    let memory = ProcessMemory::zeroed("bounce buffer", bytes, ALIGNMENT, allocator)?;
+    Ok(Some(Arc::new(memory)))
+}
+
 /// What an engine has to read records.
 pub(super) struct RecordsReader {
     reader: Reader,
     /// The slots, if the records of single layers are read there.
     slots: Option<Arc<ProcessMemory>>,
     /// The bounce buffer for the records of single layers.
-    bounce: Option<Arc<Bounce>>,
+    bounce: Option<Arc<ProcessMemory>>,
     /// The memory of reads that did not end within the time limit.
     lost: Option<Arc<dyn Send + Sync>>,
 }
@@ -84,7 +96,7 @@ impl RecordsReader {
         let direct = fits_slots(layout, config, format);
         let slots = buffer.own_memory().filter(|_| direct).cloned();
         let bytes = engine_bytes(layout, config, format);
-        let bounce = Bounce::new(bytes, config.allocator.as_ref())?;
+        let bounce = bounce_buffer(bytes, config.allocator.as_ref())?;
         Ok(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None })
     }
 
@@ -94,7 +106,7 @@ impl RecordsReader {
         if allocator.is_none() {
             available_memory::check("plan's records", plan_bytes(layout, places))?;
         }
-        let bounce = Bounce::new(kept_bytes(layout, places), allocator)?;
+        let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
         plan.records = Some(Box::new(Records::new(places, bounce, allocator)?));
         Ok(())
     }
@@ -104,24 +116,24 @@ impl RecordsReader {
         written.add(bounce.ptr().addr(), bounce.len(), "engine's bounce buffer")
     }
 
-    /// Copies the misses of a plan to one layer.
+    /// Copies the misses of a plan to some layers of its indexer.
     pub fn transfer(
         &mut self,
         resources: &Resources,
         copier: Copier,
         workers: &WorkerPool,
         plan: &mut Plan,
-        layer: Layer<'_>,
+        layers: Layers<'_>,
     ) -> Result<()> {
         self.settle()?;
         // An earlier transfer may have been refused on the way.
         self.reader.clear();
-        let Some(mut records) = plan.records.take() else { return Err(Error::broken_device()) };
+        let mut records = plan.records.take().ok_or_else(Error::broken_device)?;
         records.sort((0..plan.requests).flat_map(|request| plan.places(request)), &plan.miss[ROW]);
         // What the plan holds counts again once everything that was written since was read.
         let (held, stamp) = (records.held.take(), self.reader.store().stamp());
         let store = Arc::clone(self.reader.store());
-        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layer);
+        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layers);
         let kept = copy.and_then(|copy| self.copy(copy, workers, held));
         records.held = matches!(kept, Ok(true)).then_some(stamp);
         plan.records = Some(records);
@@ -143,7 +155,7 @@ impl RecordsReader {
         Ok(())
     }
 
-    /// Copies the records of a plan to one layer, and reads them first unless the plan holds them, with the
+    /// Copies the records of a plan to the layers, and reads them first unless the plan holds them, with the
     /// store's stamp `held`. Returns whether the plan holds them afterwards.
     fn copy(
         &mut self,
@@ -165,19 +177,30 @@ impl RecordsReader {
         }
         for start in (0..count).step_by(most) {
             let range = start..count.min(start + most);
-            match &bounce {
-                Some(bounce) => {
-                    let first = if keeps { 0 } else { start };
-                    self.read_bounced(&copy, workers, range, (bounce, first))?;
-                }
-                None => self.read_direct(&copy, workers, range)?,
+            if let Some(bounce) = &bounce {
+                let (first, bytes) = (if keeps { 0 } else { start }, copy.record_bytes());
+                let at = |record: usize| bounce.ptr().wrapping_add((record - first) * bytes);
+                // SAFETY: the record was read to its place, and nothing else writes there during the copy.
+                let done = |record: usize| unsafe { copy.copy(record..record + 1, at(record)) };
+                self.read(&copy, workers, range, bounce.clone(), &at, &done)?;
+            } else {
+                let slots = self.slots.clone().ok_or_else(Error::broken_device)?;
+                let at = |record: usize| copy.slot_of(record);
+                // SAFETY: the record was read to its slot, and each miss has a slot of its own.
+                let done = |record: usize| unsafe { copy.spread(record) };
+                self.read(&copy, workers, range, slots, &at, &done)?;
             }
         }
         copy.result().map(|()| keeps)
     }
 
     /// Reads those records of a plan again that were written after its stamp.
-    fn refresh(&mut self, copy: &RecordsCopy<'_>, bounce: &Arc<Bounce>, held: u64) -> Result<()> {
+    fn refresh(
+        &mut self,
+        copy: &RecordsCopy<'_>,
+        bounce: &Arc<ProcessMemory>,
+        held: u64,
+    ) -> Result<()> {
         let (indexer, bytes) = (copy.plan.indexer, copy.record_bytes());
         let mut listed = 0;
         for record in 0..copy.records.count() {
@@ -194,36 +217,6 @@ impl RecordsReader {
             }
         }
         self.run(bounce.clone(), &mut |_| {})
-    }
-
-    /// Reads a range of records into a bounce buffer, whose first record is `first`, and copies each to its
-    /// slots.
-    fn read_bounced(
-        &mut self,
-        copy: &RecordsCopy<'_>,
-        workers: &WorkerPool,
-        range: Range<usize>,
-        (bounce, first): (&Arc<Bounce>, usize),
-    ) -> Result<()> {
-        let at = |record: usize| bounce.ptr().wrapping_add((record - first) * copy.record_bytes());
-        // SAFETY: the record was read to its place, and nothing else writes there during the copy.
-        let done = |record: usize| unsafe { copy.copy(record..record + 1, at(record)) };
-        self.read(copy, workers, range, bounce.clone(), &at, &done)
-    }
-
-    /// Reads a range of records into the slots of their first misses, and copies them to those of the other
-    /// misses.
-    fn read_direct(
-        &mut self,
-        copy: &RecordsCopy<'_>,
-        workers: &WorkerPool,
-        range: Range<usize>,
-    ) -> Result<()> {
-        let Some(slots) = self.slots.clone() else { return Err(Error::broken_device()) };
-        let at = |record: usize| copy.slot_of(record);
-        // SAFETY: the record was read to its slot, and each miss has a slot of its own.
-        let done = |record: usize| unsafe { copy.spread(record) };
-        self.read(copy, workers, range, slots, &at, &done)
     }
 
     /// Reads a range of records, each to the address `at`, and calls `done` for each. `memory` owns the

@@ -1,13 +1,14 @@
 //! A table without an engine, for measurements.
 
-use avsg_device::memory::{clear_state, table_words};
-use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::machine::cpu::Upcoming;
+use avsg_device::memory::{clear_state, learn, table_words};
+use avsg_device::one_request::StageOne;
+use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
-use super::stage_one::StageOne;
 use crate::mapping::{MIB2, Mapping};
 use crate::{Result, geometry, reserve};
 
@@ -81,9 +82,30 @@ impl StandaloneTable {
         self.ids = ids;
     }
 
-    /// Runs one step over `ids`, `[tokens, K]`, and returns the number of misses. A `stable` of -1
-    /// turns invalidation off.
+    /// Runs one step over `ids`, `[tokens, K]`, and returns the number of misses: [`Self::stage_one`],
+    /// then [`Self::learn`].
     pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
+        let misses = self.stage_one(machine, ids, tokens, stable);
+        self.learn();
+        misses
+    }
+
+    /// Learns from the last Stage One, if lifetimes are learned. Each Stage One needs one call.
+    pub fn learn(&mut self) {
+        if self.params.lifetime == Lifetime::Learned {
+            learn(&self.params, Self::split(&mut self.memory, &self.params).0);
+        }
+    }
+
+    /// Runs Stage One of a step over `ids`, `[tokens, K]`, and returns the number of misses. A `stable`
+    /// of -1 turns invalidation off.
+    pub fn stage_one(
+        &mut self,
+        machine: Machine,
+        ids: &[i32],
+        tokens: usize,
+        stable: i32,
+    ) -> usize {
         let k = self.params.k as usize;
         let params = self.params;
         let [a, b, c, d] = &mut self.miss;
@@ -105,6 +127,7 @@ impl StandaloneTable {
             valid: &mut self.valid,
             miss: [a, b, c, d],
             record: &mut self.record,
+            upcoming: Upcoming::default(),
         });
         self.record[record::TOTAL as usize] as usize
     }

@@ -1,83 +1,68 @@
-//! Stage Two on the CPU: each core copies its share of the misses of one layer.
+//! Stage Two on the CPU: each core copies its share of the misses of each layer.
 
+use avsg_device::one_request::{POSITION, ROW, SLOT};
 use avsg_device::stage_two::{RequestMisses, for_each_range};
 
 use super::outputs::Outputs;
-use super::stage_one::{POSITION, ROW, SLOT};
-use crate::Result;
-use crate::batch::Layer;
+use crate::batch::Layers;
 use crate::copy::Copier;
-use crate::pool::RowView;
 use crate::resources::Resources;
-use crate::rows::MAX_SEGMENTS;
 
-/// One launch of Stage Two, for one layer.
+/// One launch of Stage Two. Its pieces are the shares of the cores in each layer.
 pub(super) struct Transfer<'a> {
-    resources: &'a Resources,
-    copier: Copier,
-    out: &'a Outputs<'a>,
-    layer: Layer<'a>,
-    rows: heapless::Vec<RowView<'a>, MAX_SEGMENTS>,
+    pub resources: &'a Resources,
+    pub copier: Copier,
+    pub out: &'a Outputs<'a>,
+    pub layers: Layers<'a>,
 }
 
-impl<'a> Transfer<'a> {
-    pub fn new(
-        resources: &'a Resources,
-        copier: Copier,
-        out: &'a Outputs<'a>,
-        layer: Layer<'a>,
-    ) -> Result<Self> {
-        let segments = resources.pool.format().as_slice().len();
-        let rows = (0..segments).map(|s| resources.pool.view(layer.number, s));
-        Ok(Self { resources, copier, out, layer, rows: rows.collect::<Result<_>>()? })
+impl Transfer<'_> {
+    /// Returns the number of pieces.
+    pub fn pieces(&self) -> usize {
+        self.layers.numbers.len() * self.resources.config.cores
     }
 
-    /// Copies the share of one core.
+    /// Copies the share of one core in one layer.
     ///
     /// # Panics
-    /// If the plan names a state that does not exist, which the engine has refused. The panic breaks the
-    /// device, so that no row is lost in silence.
-    pub fn run(&self, core: usize) {
+    /// If there is no such layer, or the plan names a state that does not exist, which the engine has
+    /// refused. The panic breaks the device, so that no row is lost in silence.
+    pub fn run(&self, piece: usize) {
         let (resources, out) = (self.resources, self.out);
+        let cores = resources.config.cores;
+        let (layer, core) = (self.layers.get(piece / cores), piece % cores);
         let share = |r: usize| RequestMisses {
             positions: out.misses(r, POSITION),
             selected: (out.cu_q[r + 1] - out.cu_q[r]) as usize * out.k,
         };
         let config = &resources.config;
-        for_each_range(
-            config.strategy,
-            core,
-            config.cores,
-            out.requests,
-            share,
-            |request, range| {
-                let slots = &out.misses(request, SLOT)[range.clone()];
-                let rows = &out.misses(request, ROW)[range];
-                let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
-                for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                    let to = resources.buffer.view(state, self.layer.number, i);
-                    let to = to.unwrap_or_else(|error| panic!("{error}"));
-                    let source = |n: usize| match rows[n] {
-                        row @ 0.. => self.rows[i].ptr(row as usize),
-                        fresh => {
-                            let at = (first + !fresh as usize) * segment.stride;
-                            // `check::fresh` has checked that the slice holds a row of every token.
-                            self.layer
-                                .fresh
-                                .map_or(core::ptr::null(), |f| f.segments[i][at..].as_ptr())
-                        }
-                    };
-                    // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
-                    // S. A slot is in one miss of one request, so destinations are distinct. Pool,
-                    // buffer and fresh rows do not overlap, and no other thread or process writes these
-                    // rows (module `pool`).
-                    unsafe {
-                        self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
-                            to.ptr(slots[n] as usize)
-                        });
+        for_each_range(config.strategy, core, cores, out.requests, share, |request, range| {
+            let slots = &out.misses(request, SLOT)[range.clone()];
+            let rows = &out.misses(request, ROW)[range];
+            let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
+            for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
+                let to = resources.buffer.view(state, layer.number, i);
+                let to = to.unwrap_or_else(|error| panic!("{error}"));
+                let from = resources.pool.view(layer.number, i);
+                let from = from.unwrap_or_else(|error| panic!("{error}"));
+                let source = |n: usize| match rows[n] {
+                    row @ 0.. => from.ptr(row as usize),
+                    fresh => {
+                        let at = (first + !fresh as usize) * segment.stride;
+                        // `check::layers` has checked that the slice holds a row of every token.
+                        layer.fresh.map_or(core::ptr::null(), |f| f[i][at..].as_ptr())
                     }
+                };
+                // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
+                // S. A slot is in one miss of one request, so destinations are distinct. Pool,
+                // buffer and fresh rows do not overlap, and no other thread or process writes these
+                // rows (module `pool`).
+                unsafe {
+                    self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
+                        to.ptr(slots[n] as usize)
+                    });
                 }
-            },
-        );
+            }
+        });
     }
 }

@@ -107,9 +107,19 @@ impl WorkerPool {
         one: Option<Stage<'_>>,
         two: Option<Stage<'_>>,
     ) -> Result<Duration> {
+        self.launch_with([one, two], None, nanoseconds)
+    }
+
+    /// Runs [`Self::launch`], after which each thread calls `last` with its worker before it leaves.
+    pub(super) fn launch_with(
+        &self,
+        stages: [Option<Stage<'_>>; 2],
+        last: Option<&(dyn Fn(usize) + Sync)>,
+        nanoseconds: u64,
+    ) -> Result<Duration> {
         let workers = &*self.0;
         workers.birth.check("worker pool")?;
-        let launch = Launch::new(one, two, workers.spin);
+        let launch = Launch::new(stages, last, workers.spin);
         let asleep = match &workers.kind {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,

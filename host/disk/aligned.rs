@@ -3,7 +3,7 @@
 use crate::{Result, reserve};
 
 /// The alignment of [`Aligned`], and of pages: no device asks for more.
-pub(super) const ALIGNMENT: usize = 4096;
+pub(crate) const ALIGNMENT: usize = 4096;
 
 /// Zeroed memory that begins at a multiple of [`ALIGNMENT`].
 pub(super) struct Aligned {

@@ -1,6 +1,9 @@
 //! Making the store of a new file or of one that was kept.
 
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+
+use spin::Mutex;
 
 use super::aligned::{ALIGNMENT, Aligned};
 use super::bits::Bits;
@@ -10,12 +13,12 @@ use super::header::{self, Header};
 use super::info::{Counters, DiskInfo};
 use super::layout::{Layout, Shape};
 use super::open::{self, Opened, random};
-use super::records::Records;
+use super::records::{Records, check_len};
 use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, WriteQueue};
 use crate::fork::Birth;
-use crate::{Result, ensure};
+use crate::{Error, Result, ensure};
 
 impl Store {
     /// Makes the file at its full size. An error leaves nothing behind.
@@ -78,7 +81,7 @@ impl Store {
             header.block, but "this device reads blocks of {}", opened.block;
             "set buffered, or move the file back to a device like the one that it was made on");
         let (layout, places) = Self::lay_out(shape, file, header.block)?;
-        opened.check_len(&file.path, layout.end())?;
+        check_len(&*opened.file, &file.path, layout.end())?;
         let records = Self::records(file, layout, header.number, &opened, wrap)?;
         let commits = places.map(|places| Commits::open(places, &records)).transpose()?;
         let store = Self::assemble(shape, file, records, commits)?;
@@ -129,9 +132,13 @@ impl Store {
     }
 
     fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
-        opened.check_len(&file.path, header::BYTES as u64)?;
+        check_len(&*opened.file, &file.path, header::BYTES as u64)?;
         let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-        opened.read(&file.path, block.bytes_mut())?;
+        let read = opened.file.fd.read_exact_at(block.bytes_mut(), 0);
+        read.map_err(|error| {
+            let remedy = "name another path";
+            Error::os("read", file.path.display().to_string(), error, remedy)
+        })?;
         Header::decode(block.bytes())
     }
 
@@ -143,7 +150,7 @@ impl Store {
         wrap: Wrap<'_>,
     ) -> Result<Arc<Records>> {
         Ok(Arc::new(Records {
-            disk: wrap(Arc::new(opened.disk(&file.path)?)),
+            disk: wrap(opened.file.clone()),
             path: file.path.clone(),
             memory_alignment: opened.memory_alignment,
             unit: if file.buffered { 1 } else { layout.block() },
@@ -184,7 +191,8 @@ impl Store {
             queue_records: queue.capacity(),
         };
         let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
-        Self::of_parts(records, info, segments, queue)
+        let (queue, stamps) = (Mutex::new(queue), Stamps::new()?);
+        Ok(Self { records, info, segments, queue, stamps })
     }
 }
 

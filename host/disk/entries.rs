@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::slice;
+use std::sync::Arc;
 
 use super::flight::Failure;
 use super::info::Counters;
@@ -46,6 +47,7 @@ pub(super) struct Entry {
 /// The entries of a queue of writes, and their memory. The kernel reads the memory while records are
 /// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
 pub(super) struct Entries {
+    records: Arc<Records>,
     memory: Mapping,
     /// Bytes from one record in memory to the next.
     stride: usize,
@@ -61,13 +63,14 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    pub fn new(records: &Records, count: usize, spare: usize) -> Result<Self> {
+    pub fn new(records: &Arc<Records>, count: usize, spare: usize) -> Result<Self> {
         let layout = &records.layout;
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let none = Entry { state: State::Free, indexer: 0, row: 0, rows: 0, range: 0..0, age: 0 };
         let mut free = reserve::with_capacity(WHAT, count)?;
         free.extend((0..count).rev());
         Ok(Self {
+            records: Arc::clone(records),
             memory: Mapping::anonymous(WHAT, stride * (count + spare))?,
             stride,
             all: reserve::filled(WHAT, count, none)?,
@@ -100,9 +103,9 @@ impl Entries {
     }
 
     /// Returns the entry of the record with this number.
-    pub fn find(&self, records: &Records, record: usize) -> Option<usize> {
-        let queued = records.queued.get(record);
-        if queued { self.record.iter().position(|&other| other == record) } else { None }
+    pub fn find(&self, record: usize) -> Option<usize> {
+        let places = || self.record.iter().position(|&other| other == record);
+        self.records.queued.get(record).then(places).flatten()
     }
 
     /// Returns whether the file is read for an entry.
@@ -135,48 +138,48 @@ impl Entries {
     }
 
     /// Takes a free entry for a record that is not in the queue.
-    pub fn take(&mut self, records: &Records, indexer: usize, row: usize) -> Option<usize> {
+    pub fn take(&mut self, indexer: usize, row: usize) -> Option<usize> {
         let at = self.free.pop()?;
         self.ages += 1;
         let (state, age) = (State::Filling, self.ages);
         self.all[at] = Entry { state, indexer, row, rows: 0, range: 0..0, age };
-        self.record[at] = records.layout.record_number(indexer, row);
-        self.arrived_mut(records, at).fill(0);
+        self.record[at] = self.records.layout.record_number(indexer, row);
+        self.arrived_mut(at).fill(0);
         // What has not arrived, and the padding, is written as zeros.
-        self.bytes_mut(records, at).fill(0);
+        self.bytes_mut(at).fill(0);
         Some(at)
     }
 
-    fn arrived_mut(&mut self, records: &Records, at: usize) -> &mut [u64] {
-        let words = records.layout.layers().div_ceil(64);
+    fn arrived_mut(&mut self, at: usize) -> &mut [u64] {
+        let words = self.records.layout.layers().div_ceil(64);
         &mut self.arrived[at * words..][..words]
     }
 
     /// Returns whether the row of the layer at this place among those of the indexer is in the entry.
-    pub fn has(&self, records: &Records, at: usize, place: usize) -> bool {
-        let words = records.layout.layers().div_ceil(64);
+    pub fn has(&self, at: usize, place: usize) -> bool {
+        let words = self.records.layout.layers().div_ceil(64);
         self.arrived[at * words + place / 64] >> (place % 64) & 1 == 1
     }
 
     /// Notes that the row at this place has arrived.
-    pub fn note(&mut self, records: &Records, at: usize, place: usize) {
-        if !self.has(records, at, place) {
+    pub fn note(&mut self, at: usize, place: usize) {
+        if !self.has(at, place) {
             self.all[at].rows += 1;
-            self.arrived_mut(records, at)[place / 64] |= 1 << (place % 64);
+            self.arrived_mut(at)[place / 64] |= 1 << (place % 64);
         }
     }
 
     /// Returns whether the rows of all layers are in the entry.
-    pub fn is_whole(&self, records: &Records, at: usize) -> bool {
-        self.all[at].rows == records.layout.group_layers(self.all[at].indexer)
+    pub fn is_whole(&self, at: usize) -> bool {
+        self.all[at].rows == self.records.layout.group_layers(self.all[at].indexer)
     }
 
     /// Returns the first place that has arrived, and the one behind the last.
-    pub fn span(&self, records: &Records, at: usize) -> Range<usize> {
-        let mut places = (0..records.layout.group_layers(self.all[at].indexer))
-            .filter(|&place| self.has(records, at, place));
+    pub fn span(&self, at: usize) -> Range<usize> {
+        let mut places = (0..self.records.layout.group_layers(self.all[at].indexer))
+            .filter(|&place| self.has(at, place));
         let first = places.next().unwrap_or(0);
-        first..places.last().unwrap_or(first) + 1
+        first..places.next_back().unwrap_or(first) + 1
     }
 
     /// Returns the memory of a part of a record, or of a spare record.
@@ -186,8 +189,8 @@ impl Entries {
     }
 
     /// Returns the record of an entry.
-    pub fn bytes(&self, records: &Records, at: usize) -> &[u8] {
-        let Piece { at, len } = self.whole(records, at);
+    pub fn bytes(&self, at: usize) -> &[u8] {
+        let Piece { at, len } = self.whole(at);
         // SAFETY: the range is that of an entry's record in the mapping, which is initialised. Nobody writes
         // it: `bytes_mut` needs `&mut self`, and the kernel writes spare records only.
         unsafe { slice::from_raw_parts(at, len) }
@@ -197,40 +200,39 @@ impl Entries {
     ///
     /// # Panics
     /// If the entry is being written.
-    pub fn bytes_mut(&mut self, records: &Records, at: usize) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, at: usize) -> &mut [u8] {
         assert!(self.all[at].state != State::Writing, "the kernel reads the record");
-        let Piece { at, len } = self.whole(records, at);
+        let Piece { at, len } = self.whole(at);
         // SAFETY: as for `bytes`, and `&mut self` makes the access exclusive.
         unsafe { slice::from_raw_parts_mut(at, len) }
     }
 
-    fn whole(&self, records: &Records, at: usize) -> Piece {
-        self.piece(at, 0..records.layout.record_bytes(self.all[at].indexer))
+    fn whole(&self, at: usize) -> Piece {
+        self.piece(at, 0..self.records.layout.record_bytes(self.all[at].indexer))
     }
 
     /// Returns the parts of these bytes of a record that hold rows which are in the file and not in the entry.
     pub fn missing<'a>(
         &'a self,
-        records: &'a Records,
         at: usize,
         range: &'a Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> + 'a {
         let Entry { indexer, row, .. } = self.all[at];
-        let (layout, stride) = (&records.layout, records.layout.row_stride());
+        let (layout, stride) = (&self.records.layout, self.records.layout.row_stride());
         let places =
             range.start / stride..range.end.div_ceil(stride).min(layout.group_layers(indexer));
         let missing = places.filter(move |&place| {
             let number = layout.row_number(indexer, row, place);
-            !self.has(records, at, place) && records.written.get(number)
+            !self.has(at, place) && self.records.written.get(number)
         });
         missing
             .map(move |place| range.start.max(place * stride)..range.end.min((place + 1) * stride))
     }
 
     /// Puts what was read of missing rows into the blocks of a record.
-    pub fn merge(&mut self, records: &Records, at: usize, spare: usize) {
+    pub fn merge(&mut self, at: usize, spare: usize) {
         let range = self.all[at].range.clone();
-        for part in self.missing(records, at, &range) {
+        for part in self.missing(at, &range) {
             let from = self.piece(self.all.len() + spare, part.clone());
             let to = self.piece(at, part);
             // SAFETY: entries and spare records do not overlap. The read of the spare record has ended, and
@@ -240,12 +242,7 @@ impl Entries {
     }
 
     /// Notes the end of an operation of an entry.
-    pub fn ended(
-        &mut self,
-        records: &Records,
-        at: usize,
-        result: std::result::Result<(), Failure>,
-    ) {
+    pub fn ended(&mut self, at: usize, result: std::result::Result<(), Failure>) {
         let entry = &mut self.all[at];
         match (entry.state, result) {
             (State::Reading(spare), Ok(())) => entry.state = State::Read(spare),
@@ -254,11 +251,11 @@ impl Entries {
                 self.failure.get_or_insert(failure);
             }
             (_, Ok(())) => {
-                Counters::add(&records.counters.writes, 1);
-                Counters::add(&records.counters.written_bytes, entry.range.len());
+                Counters::add(&self.records.counters.writes, 1);
+                Counters::add(&self.records.counters.written_bytes, entry.range.len());
                 entry.state = State::Free;
                 self.free.push(at);
-                records.queued.clear(std::mem::replace(&mut self.record[at], NONE));
+                self.records.queued.clear(std::mem::replace(&mut self.record[at], NONE));
             }
             (_, Err(failure)) => {
                 entry.state = State::Failed;

@@ -1,7 +1,7 @@
 //! The file itself, as a [`Disk`].
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::slice;
 
 use rustix::fs::{self, FlockOperation, SeekFrom};
@@ -14,7 +14,7 @@ pub(super) const MAX_PIECES: usize = 64;
 
 /// An open file or block device.
 pub(super) struct File {
-    pub fd: OwnedFd,
+    pub fd: std::fs::File,
 }
 
 impl Disk for File {

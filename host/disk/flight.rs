@@ -22,6 +22,26 @@ pub(super) struct Failure {
     pub error: io::Error,
 }
 
+/// Returns how many of the `bytes` bytes of an operation with this result were moved. One that was cut short
+/// goes on behind them, at a multiple of `unit` bytes; one that was interrupted is repeated.
+pub(super) fn moved(
+    result: io::Result<usize>,
+    direction: Direction,
+    bytes: usize,
+    unit: usize,
+) -> io::Result<usize> {
+    match result {
+        Ok(moved) if moved >= bytes => Ok(bytes),
+        Ok(moved) if moved >= unit => Ok(moved - moved % unit),
+        Ok(_) if direction == Direction::Read => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::INTR | Errno::AGAIN) => Ok(0),
+            _ => Err(error),
+        },
+    }
+}
+
 /// What is called for each operation that has ended.
 pub(super) type Ended<'a> = dyn FnMut(u32, std::result::Result<(), Failure>) + 'a;
 
@@ -117,29 +137,16 @@ impl Flight {
         queue.wait(timeout, &mut |id, result| {
             *under_way -= 1;
             let rest = &mut rest[id as usize];
-            let error = match result {
-                Ok(moved) if moved >= rest.bytes => {
-                    progress = true;
-                    return ended(id, Ok(()));
+            let Rest { direction, offset, bytes, .. } = *rest;
+            let moved = moved(result, direction, bytes, *unit);
+            progress |= !matches!(moved, Ok(0));
+            match moved {
+                Ok(moved) if moved < bytes => {
+                    rest.skip(moved, pieces);
+                    waiting.push_back(id);
                 }
-                Ok(moved) if moved >= *unit => {
-                    progress = true;
-                    rest.skip(moved - moved % *unit, pieces);
-                    return waiting.push_back(id);
-                }
-                Ok(_) => match rest.direction {
-                    Direction::Read => io::ErrorKind::UnexpectedEof.into(),
-                    Direction::Write => io::ErrorKind::WriteZero.into(),
-                },
-                Err(error) => error,
-            };
-            match Errno::from_io_error(&error) {
-                Some(Errno::INTR | Errno::AGAIN) => waiting.push_back(id),
-                _ => {
-                    progress = true;
-                    let Rest { direction, offset, .. } = *rest;
-                    ended(id, Err(Failure { direction, offset, error }));
-                }
+                Ok(_) => ended(id, Ok(())),
+                Err(error) => ended(id, Err(Failure { direction, offset, error })),
             }
         })?;
         Ok(progress)

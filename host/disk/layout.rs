@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::disk::checksum;
 use crate::indexers::Indexers;
 use crate::rows::{self, RowFormat};
-use crate::{Result, ensure, invalid, reserve};
+use crate::{Result, invalid, reserve};
 
 const WHAT: &str = "layout of the pool file";
 
@@ -181,11 +181,6 @@ impl Layout {
         self.end
     }
 
-    /// Returns the bytes of all rows, without checksums and padding.
-    pub fn payload_bytes(&self) -> u64 {
-        self.layers() as u64 * self.rows as u64 * self.row_bytes as u64
-    }
-
     /// Returns the number of a layer among those of its indexer.
     pub(super) fn place(&self, layer: usize) -> usize {
         self.of_layer[layer].1
@@ -200,6 +195,12 @@ impl Layout {
     pub(super) fn row_number(&self, indexer: usize, row: usize, place: usize) -> usize {
         let group = &self.groups[indexer];
         group.first + row * group.layers + place
+    }
+
+    /// Returns the number of the row of a layer among all rows of the file.
+    pub(super) fn number_of(&self, layer: usize, row: usize) -> usize {
+        let (indexer, place) = self.of_layer[layer];
+        self.row_number(indexer, row, place)
     }
 
     /// Returns the number of a record among all records of the file.
@@ -230,13 +231,5 @@ impl Layout {
     pub(super) fn check_record_of(&self, indexer: usize, row: usize) -> Result<()> {
         rows::index("indexer", indexer, self.indexers())?;
         rows::index("row", row, self.rows)
-    }
-
-    /// Checks the length of a record in memory.
-    pub(super) fn check_record(&self, indexer: usize, given: usize) -> Result<()> {
-        let needed = self.record_bytes(indexer);
-        ensure!(given >= needed, "record buffer" is format!("{given} bytes"), but
-            "a record of indexer {indexer} has {needed}"; "pass memory for a whole record");
-        Ok(())
     }
 }

@@ -3,18 +3,19 @@
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
     self, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
 use super::config::PoolFile;
 use super::file::File;
-use super::io::Disk;
+use super::records::check_len;
 use crate::{Error, Result, ensure, invalid};
 
 /// The block of a file whose file system names none.
@@ -28,7 +29,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// An open file, or a block device.
 pub(super) struct Opened {
-    pub file: File,
+    pub file: Arc<File>,
     pub device: bool,
     pub block: usize,
     pub memory_alignment: usize,
@@ -113,7 +114,7 @@ impl Opened {
                 "set buffered, or name a path in a file system with O_DIRECT");
         }
         Ok(Self {
-            file: File { fd },
+            file: Arc::new(File { fd: fd.into() }),
             device,
             block: block(offset),
             memory_alignment: if direct { memory } else { 1 },
@@ -143,68 +144,31 @@ impl Opened {
     /// Takes `len` bytes of space for the new file, or checks that the device has them.
     pub fn reserve(&self, path: &Path, len: u64) -> Result<()> {
         if self.device {
-            return self.check_len(path, len);
+            return check_len(&*self.file, path, len);
         }
         let limit = getrlimit(Resource::Fsize).current;
         ensure!(limit.is_none_or(|limit| len <= limit), "pool file" is format!("{len} bytes"), but
             "this process may write files of {} bytes", limit.unwrap_or(0);
             "raise the limit (ulimit -f) or ask for fewer rows");
         let room = || fs::fstatvfs(&self.file.fd).map(|fs| fs.f_bavail * fs.f_frsize);
-        let missing = |error| {
-            let missing = len.saturating_sub(room().unwrap_or(0));
-            let what = format!(
-                "{} of {len} bytes, of which the file system lacks {missing}",
-                path.display()
-            );
-            Error::os(
-                "fallocate",
-                what,
-                error,
-                "free space, ask for fewer rows, or name another path",
-            )
-        };
         // A file system may take long to find out, and meanwhile have no room for others.
-        if room().is_ok_and(|room| room < len) {
-            return Err(missing(Errno::NOSPC));
-        }
-        loop {
-            match fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len) {
-                Ok(()) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP) => {
-                    let remedy = "name a path in a file system that reserves space (ext4, xfs, btrfs, tmpfs)";
-                    let what = format!("{} of {len} bytes", path.display());
-                    return Err(Error::os("fallocate", what, Errno::OPNOTSUPP, remedy));
-                }
-                Err(error) => return Err(missing(error)),
+        let taken = if room().is_ok_and(|room| room < len) {
+            Err(Errno::NOSPC)
+        } else {
+            retry_on_intr(|| fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len))
+        };
+        taken.map_err(|error| {
+            let what = format!("{} of {len} bytes", path.display());
+            if error == Errno::OPNOTSUPP {
+                let remedy =
+                    "name a path in a file system that reserves space (ext4, xfs, btrfs, tmpfs)";
+                return Error::os("fallocate", what, error, remedy);
             }
-        }
-    }
-
-    /// Checks that the file or the device has `len` bytes.
-    pub fn check_len(&self, path: &Path, len: u64) -> Result<()> {
-        let call = if self.device { "lseek" } else { "fstat" };
-        let has = self.file.length().map_err(|error| {
-            Error::os(call, path.display().to_string(), error, "name another path")
-        })?;
-        ensure!(has >= len, "pool file" is format!("{} of {has} bytes", path.display()), but
-            "its rows need {len} bytes";
-            "name a larger device; a file that became shorter has lost rows, so make it anew");
-        Ok(())
-    }
-
-    /// Reads the first bytes of the file.
-    pub fn read(&self, path: &Path, into: &mut [u8]) -> Result<()> {
-        let mut read = 0;
-        while read < into.len() {
-            match rustix::io::pread(&self.file.fd, &mut into[read..], read as u64) {
-                Ok(0) => return Err(refused("read", path)(Errno::NODATA)),
-                Ok(n) => read += n,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(refused("read", path)(error)),
-            }
-        }
-        Ok(())
+            let missing = len.saturating_sub(room().unwrap_or(0));
+            let what = format!("{what}, of which the file system lacks {missing}");
+            let remedy = "free space, ask for fewer rows, or name another path";
+            Error::os("fallocate", what, error, remedy)
+        })
     }
 
     /// Makes the name of a new file durable.
@@ -213,19 +177,6 @@ impl Opened {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(folder, flags, Mode::empty());
         opened.and_then(fs::fsync).map_err(refused("fsync", folder))
-    }
-
-    /// Returns the file, for a store.
-    pub fn disk(&self, path: &Path) -> Result<File> {
-        let fd = self.file.fd.try_clone().map_err(|error| {
-            Error::os(
-                "fcntl(F_DUPFD_CLOEXEC)",
-                path.display().to_string(),
-                error,
-                "raise ulimit -n",
-            )
-        })?;
-        Ok(File { fd })
     }
 
     /// Ends the creation: from here on the file keeps its name.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::bits::Bits;
 use super::checksum;
-use super::flight::Failure;
+use super::flight::{self, Failure};
 use super::info::Counters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
@@ -51,7 +51,7 @@ impl Records {
             rest = after;
         }
         if layout.checksums() {
-            let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+            let number = layout.number_of(layer, row);
             let sum = checksum::of_row(self.number, number, &record[range.clone()]);
             record[range.end..][..checksum::BYTES].copy_from_slice(&sum);
         }
@@ -62,7 +62,9 @@ impl Records {
         let layout = &self.layout;
         layout.check_row(layer, row)?;
         let indexer = layout.indexer_of(layer);
-        layout.check_record(indexer, record.len())?;
+        let needed = layout.record_bytes(indexer);
+        ensure!(record.len() >= needed, "record buffer" is format!("{} bytes", record.len()), but
+            "a record of indexer {indexer} has {needed}"; "pass memory for a whole record");
         let number = self.row_of(layer, row)?;
         let range = layout.row_range(layer);
         let at = || layout.record_offset(indexer, row) + range.start as u64;
@@ -77,8 +79,7 @@ impl Records {
 
     /// Returns the number of a row that was written.
     pub fn row_of(&self, layer: usize, row: usize) -> Result<usize> {
-        let layout = &self.layout;
-        let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
+        let number = self.layout.number_of(layer, row);
         ensure!(self.written.get(number), "row" is format!("{row} of layer {layer}"), but
             "it was never written to {}, its write was refused, or it was not flushed before the file was opened",
             self.path.display();
@@ -88,11 +89,8 @@ impl Records {
 
     /// Returns whether the row of a layer was written.
     pub fn is_written(&self, layer: usize, row: usize) -> bool {
-        let layout = &self.layout;
-        layout.check_row(layer, row).is_ok() && {
-            let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
-            self.written.get(number)
-        }
+        self.layout.check_row(layer, row).is_ok()
+            && self.written.get(self.layout.number_of(layer, row))
     }
 
     /// Reads or writes adjacent bytes of the file in this thread.
@@ -112,19 +110,10 @@ impl Records {
             let pieces = [Piece { at: at.wrapping_add(moved), len: len - moved }];
             let operation = Operation { direction, offset: offset + moved as u64, pieces: &pieces };
             // SAFETY: the caller guarantees this for all bytes, of which the pieces are the rest.
-            let error = match unsafe { self.disk.run(&operation) } {
-                Ok(n) if n >= len - moved => return Ok(()),
-                Ok(n) if n >= self.unit => {
-                    moved += n - n % self.unit;
-                    continue;
-                }
-                Ok(_) if direction == Direction::Read => io::ErrorKind::UnexpectedEof.into(),
-                Ok(_) => io::ErrorKind::WriteZero.into(),
-                Err(error) => error,
-            };
-            if !matches!(Errno::from_io_error(&error), Some(Errno::INTR | Errno::AGAIN)) {
-                return Err(Failure { direction, offset: operation.offset, error });
-            }
+            let result = unsafe { self.disk.run(&operation) };
+            let more = flight::moved(result, direction, len - moved, self.unit);
+            moved +=
+                more.map_err(|error| Failure { direction, offset: operation.offset, error })?;
         }
         Ok(())
     }
@@ -195,15 +184,7 @@ impl Records {
 
     /// Checks that nobody made the file shorter.
     pub fn check_len(&self) -> Result<()> {
-        if !self.keep {
-            return Ok(());
-        }
-        let (path, end) = (self.path.display(), self.layout.end());
-        let has = self.disk.length();
-        let has = has.map_err(|e| Error::os("fstat", path.to_string(), e, "make the pool anew"))?;
-        ensure!(has >= end, "pool file" is format!("{path} of {has} bytes"), but
-            "its rows need {end} bytes"; "the file became shorter, so make the pool anew");
-        Ok(())
+        if self.keep { check_len(&*self.disk, &self.path, self.layout.end()) } else { Ok(()) }
     }
 
     /// Returns the bytes of a record's blocks that hold the rows at these places.
@@ -217,4 +198,15 @@ impl Records {
         };
         start - start % block..end
     }
+}
+
+/// Checks that the file or the device has `needed` bytes.
+pub(super) fn check_len(disk: &dyn Disk, path: &Path, needed: u64) -> Result<()> {
+    let path = path.display();
+    let has = disk.length();
+    let has = has.map_err(|e| Error::os("fstat", path.to_string(), e, "make the pool anew"))?;
+    ensure!(has >= needed, "pool file" is format!("{path} of {has} bytes"), but
+        "its rows need {needed} bytes";
+        "name a larger device; a file that became shorter has lost rows, so make the pool anew");
+    Ok(())
 }

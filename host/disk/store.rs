@@ -30,25 +30,14 @@ pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
 /// [pool](crate::pool): a row is not read while it is written.
 pub struct Store {
     pub(super) records: Arc<Records>,
-    info: DiskInfo,
+    pub(super) info: DiskInfo,
     /// The bytes of each segment of a row.
-    segments: heapless::Vec<usize, MAX_SEGMENTS>,
-    queue: Mutex<WriteQueue>,
-    stamps: Stamps,
+    pub(super) segments: heapless::Vec<usize, MAX_SEGMENTS>,
+    pub(super) queue: Mutex<WriteQueue>,
+    pub(super) stamps: Stamps,
 }
 
 impl Store {
-    /// Joins the parts of a store.
-    pub(super) fn of_parts(
-        records: Arc<Records>,
-        info: DiskInfo,
-        segments: heapless::Vec<usize, MAX_SEGMENTS>,
-        queue: WriteQueue,
-    ) -> Result<Self> {
-        let stamps = Stamps::new()?;
-        Ok(Self { records, info, segments, queue: Mutex::new(queue), stamps })
-    }
-
     /// Returns the number of writes so far, for [`Self::written_since`].
     pub(crate) fn stamp(&self) -> u64 {
         self.stamps.now()
@@ -154,9 +143,7 @@ impl Store {
     /// Makes reads of a row an error until it is written again, because its new bytes may not have been
     /// taken. The row exists.
     pub(crate) fn forget(&self, layer: usize, row: usize) {
-        let layout = self.layout();
-        let number = layout.row_number(layout.indexer_of(layer), row, layout.place(layer));
-        self.records.written.clear(number);
+        self.records.written.clear(self.layout().number_of(layer, row));
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::commit::{self, Commits};
-use super::entries::{Entries, State};
+use super::entries::{Entries, Entry, State};
 use super::flight::Flight;
 use super::info::Counters;
 use super::io::{Direction, Queue};
@@ -70,21 +70,24 @@ impl WriteQueue {
         let layout = &records.layout;
         let (indexer, place) = (layout.indexer_of(layer), layout.place(layer));
         let record = layout.record_number(indexer, row);
-        let at = match self.settled(record)? {
-            Some(at) => at,
-            None => loop {
-                if let Some(at) = self.entries.take(&records, indexer, row) {
-                    break at;
-                }
-                self.make_room()?;
-            },
+        let mut at = self.entries.find(record);
+        if at.is_some_and(|at| self.entries.get(at).state != State::Filling) {
+            // Its write must end before the record can change.
+            self.wait_until(|entries| entries.find(record).is_none())?;
+            at = None;
+        }
+        let at = loop {
+            match at.or_else(|| self.entries.take(indexer, row)) {
+                Some(at) => break at,
+                None => self.make_room()?,
+            }
         };
-        records.put(self.entries.bytes_mut(&records, at), layer, row, parts);
-        self.entries.note(&records, at, place);
+        records.put(self.entries.bytes_mut(at), layer, row, parts);
+        self.entries.note(at, place);
         records.queued.set(record);
         records.written.set(layout.row_number(indexer, row, place));
         Counters::add(&records.counters.rows_appended, 1);
-        if send && self.entries.is_whole(&records, at) {
+        if send && self.entries.is_whole(at) {
             self.send(&[at])?;
             self.advance(Duration::ZERO)?;
         }
@@ -95,25 +98,24 @@ impl WriteQueue {
     pub fn row(&self, layer: usize, row: usize) -> Option<&[u8]> {
         let layout = &self.records.layout;
         let (indexer, place) = (layout.indexer_of(layer), layout.place(layer));
-        let at = self.entries.find(&self.records, layout.record_number(indexer, row))?;
-        let has = self.entries.has(&self.records, at, place);
-        has.then(|| &self.entries.bytes(&self.records, at)[layout.row_range(layer)])
+        let at = self.entries.find(layout.record_number(indexer, row))?;
+        let has = self.entries.has(at, place);
+        has.then(|| &self.entries.bytes(at)[layout.row_range(layer)])
     }
 
     /// Returns a record if it is in the queue. If rows of its layers are missing there, it is written
     /// first, so that it can be read from the file.
     pub fn record(&mut self, indexer: usize, row: usize) -> Result<Option<&[u8]>> {
         self.end_reads()?;
-        let records = Arc::clone(&self.records);
-        let record = records.layout.record_number(indexer, row);
-        let Some(at) = self.entries.find(&records, record) else { return Ok(None) };
-        if self.entries.is_whole(&records, at) {
-            return Ok(Some(self.entries.bytes(&records, at)));
+        let record = self.records.layout.record_number(indexer, row);
+        let Some(at) = self.entries.find(record) else { return Ok(None) };
+        if self.entries.is_whole(at) {
+            return Ok(Some(self.entries.bytes(at)));
         }
         if self.entries.get(at).state == State::Filling {
             self.send(&[at])?;
         }
-        self.wait_until(|entries| entries.find(&records, record).is_none())?;
+        self.wait_until(|entries| entries.find(record).is_none())?;
         Ok(None)
     }
 
@@ -128,15 +130,15 @@ impl WriteQueue {
             self.send(&filling)?;
             self.collect()?;
         }
-        let records = Arc::clone(&self.records);
         self.wait_until(|_| false)?;
+        let Self { records, commits, .. } = self;
         records.check_len()?;
-        match &mut self.commits {
+        match commits {
             Some(commits) => {
                 commits.put_all(&records.written);
-                commits.commit(&records)
+                commits.commit(records)
             }
-            None => commit::sync(&records),
+            None => commit::sync(records),
         }
     }
 
@@ -144,18 +146,6 @@ impl WriteQueue {
     pub fn settle(&mut self) {
         self.flight.abandon();
         self.flight.settle(self.records.timeout);
-    }
-
-    /// Returns the entry of a record after its write, if there was one, has ended; `None` if the record is
-    /// not in the queue.
-    fn settled(&mut self, record: usize) -> Result<Option<usize>> {
-        let records = Arc::clone(&self.records);
-        let Some(at) = self.entries.find(&records, record) else { return Ok(None) };
-        if self.entries.get(at).state != State::Filling {
-            self.wait_until(|entries| entries.find(&records, record).is_none())?;
-            return Ok(None);
-        }
-        Ok(Some(at))
     }
 
     /// Frees an entry: by waiting for a write, or by starting one.
@@ -170,24 +160,16 @@ impl WriteQueue {
     /// Starts the writes of entries that are filling, at most [`PARTIAL`] unless they are whole. Where rows
     /// of other layers share a block, their bytes are read first.
     fn send(&mut self, which: &[usize]) -> Result<()> {
-        let records = Arc::clone(&self.records);
-        records.check_len()?;
+        self.records.check_len()?;
         self.take_out(which)?;
-        let layout = &records.layout;
         let mut spare = 0;
         for &at in which {
-            let (indexer, row) = (self.entries.get(at).indexer, self.entries.get(at).row);
-            let range = records.blocks_of(indexer, self.entries.span(&records, at));
-            let missing = self.entries.missing(&records, at, &range).next().is_some();
-            self.entries.get_mut(at).range = range.clone();
+            let range = self.records.blocks_of(self.entries.get(at).indexer, self.entries.span(at));
+            let missing = self.entries.missing(at, &range).next().is_some();
+            self.entries.get_mut(at).range = range;
             if missing {
                 self.entries.get_mut(at).state = State::Reading(spare);
-                self.flight.pieces[at] =
-                    self.entries.piece(self.entries.len() + spare, range.clone());
-                let offset = layout.record_offset(indexer, row) + range.start as u64;
-                // SAFETY: the spare record belongs to this entry alone until the read has ended, and the
-                // mapping lives until no operation is under way or is left to the kernel.
-                unsafe { self.flight.start(at as u32, Direction::Read, offset, at..at + 1) };
+                self.start(at, Direction::Read, self.entries.len() + spare);
                 spare += 1;
             }
         }
@@ -200,7 +182,7 @@ impl WriteQueue {
         }
         for &at in which {
             if let State::Read(spare) = self.entries.get(at).state {
-                self.entries.merge(&records, at, spare);
+                self.entries.merge(at, spare);
             }
             self.write(at);
         }
@@ -219,14 +201,20 @@ impl WriteQueue {
     }
 
     fn write(&mut self, at: usize) {
-        let entry = self.entries.get_mut(at);
-        entry.state = State::Writing;
-        let (range, indexer, row) = (entry.range.clone(), entry.indexer, entry.row);
+        self.entries.get_mut(at).state = State::Writing;
+        self.start(at, Direction::Write, at);
+    }
+
+    /// Starts an operation on the range of an entry, whose bytes are in this place of the memory: that of
+    /// an entry that is in the state of writing, or a spare one that has no other entry.
+    fn start(&mut self, at: usize, direction: Direction, place: usize) {
+        let Entry { indexer, row, ref range, .. } = *self.entries.get(at);
         let offset = self.records.layout.record_offset(indexer, row) + range.start as u64;
-        self.flight.pieces[at] = self.entries.piece(at, range);
-        // SAFETY: nobody writes the memory of an entry in this state, and the mapping lives until no
-        // operation is under way or is left to the kernel.
-        unsafe { self.flight.start(at as u32, Direction::Write, offset, at..at + 1) };
+        self.flight.pieces[at] = self.entries.piece(place, range.clone());
+        // SAFETY: nobody else uses these bytes until the operation has ended: they are a spare record of
+        // this entry, or nobody writes them in this state. The mapping lives until no operation is under
+        // way or is left to the kernel.
+        unsafe { self.flight.start(at as u32, direction, offset, at..at + 1) };
     }
 
     /// Without checksums a row that is half written over cannot be told from a whole one. So rows that are
@@ -239,9 +227,9 @@ impl WriteQueue {
         }
         for &at in which {
             let entry = self.entries.get(at);
-            for place in self.entries.span(records, at) {
+            for place in self.entries.span(at) {
                 let number = records.layout.row_number(entry.indexer, entry.row, place);
-                if self.entries.has(records, at, place) && commits.has(number) {
+                if self.entries.has(at, place) && commits.has(number) {
                     commits.take_out(number);
                     any = true;
                 }
@@ -282,9 +270,9 @@ impl WriteQueue {
     }
 
     fn advance(&mut self, timeout: Duration) -> Result<bool> {
-        let Self { records, entries, flight, .. } = self;
+        let Self { entries, flight, .. } = self;
         let advanced: io::Result<bool> =
-            flight.advance(timeout, &mut |id, result| entries.ended(records, id as usize, result));
+            flight.advance(timeout, &mut |id, result| entries.ended(id as usize, result));
         advanced.map_err(|error| self.records.stopped(error, self.flight.under_way()))
     }
 

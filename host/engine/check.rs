@@ -1,8 +1,10 @@
 //! Checks of batches: every mistake is reported before anything changes.
 //!
-//! [`arrays`], [`ids`], [`fresh`] and [`capacity`] check arrays wherever they are. The contents of
+//! [`arrays`], [`ids`], [`layers`] and [`capacity`] check arrays wherever they are. The contents of
 //! arrays in device memory are not known to the host. Ids are not checked in either case: the kernels
 //! treat an id that is out of range as padding and raise a status bit.
+
+use std::ops::Range;
 
 use avsg_device::params::ID_LIMIT;
 
@@ -10,7 +12,7 @@ use crate::batch::{Batch, BatchArray, BatchOf, MAX_REQUESTS, named};
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
-use crate::{Result, ensure, rows};
+use crate::{Result, ensure, invalid, rows};
 
 /// Checks a batch and the plan that will hold its results.
 pub(super) fn batch(
@@ -122,6 +124,37 @@ pub(super) fn ids<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> R
     Ok(())
 }
 
+/// Checks a range of ids.
+pub(super) fn id_range(ids: &Range<i32>) -> Result<()> {
+    ensure!(ids.start >= 0 && ids.end <= ID_LIMIT && !ids.is_empty(),
+        "ids" is format!("{}..{}", ids.start, ids.end), but "ids are 0..{ID_LIMIT}";
+        "pass a range of at least one id");
+    Ok(())
+}
+
+/// Checks the states that a state is copied to, and the number of their generations.
+pub(super) fn fork_targets(
+    seen: &mut [bool],
+    from: usize,
+    to: &[i32],
+    generations: &[i32],
+) -> Result<()> {
+    ensure!(generations.len() == to.len(), "generations" is generations.len(), but
+        "{} states are named", to.len(); "pass a generation for each state");
+    seen.fill(false);
+    for &state in to {
+        let at = usize::try_from(state).ok().filter(|&at| at < seen.len());
+        let at = at.ok_or_else(|| {
+            invalid!("state" is state, but "there are {}", seen.len(); "pass a number below that, from 0")
+        })?;
+        ensure!(at != from, "state" is state, but "a state is copied to another one";
+            "pass two different states");
+        ensure!(!core::mem::replace(&mut seen[at], true), "state" is state, but
+            "the list names it twice"; "list each state once");
+    }
+    Ok(())
+}
+
 /// Checks that a plan belongs to this engine and holds a planned batch.
 pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
     resources.check_process()?;
@@ -141,25 +174,32 @@ pub(super) fn blocks(resources: &Resources, states: &[i32]) -> Result<()> {
     named(states).try_for_each(|(_, state)| resources.buffer.check_blocks(state))
 }
 
-/// Checks that an existing layer belongs to the indexer of a plan.
-pub(super) fn indexer(resources: &Resources, layer: usize, planned: usize) -> Result<()> {
-    let indexer = resources.config.indexers.of(layer);
-    ensure!(indexer == planned, "layer" is layer, but
-        "its ids come from indexer {indexer}, and the plan is of indexer {planned}";
-        "plan once per indexer, transfer per layer");
+/// Checks that existing layers belong to the indexer of a plan.
+pub(super) fn indexer(resources: &Resources, layers: &[usize], planned: usize) -> Result<()> {
+    for &layer in layers {
+        let indexer = resources.config.indexers.of(layer);
+        ensure!(indexer == planned, "layer" is layer, but
+            "its ids come from indexer {indexer}, and the plan is of indexer {planned}";
+            "plan once per indexer, transfer per layer");
+    }
     Ok(())
 }
 
-/// Checks a layer, and the bytes in each segment of the fresh rows of a batch of `tokens` tokens;
-/// `needed` refuses their absence.
-pub(super) fn fresh(
+/// Checks a list of layers, and the bytes in each segment of the fresh rows that a batch of `tokens`
+/// tokens has in each of them; `needed` refuses their absence.
+pub(super) fn layers(
     resources: &Resources,
-    layer: usize,
+    layers: &[usize],
     tokens: usize,
     fresh: Option<impl ExactSizeIterator<Item = usize>>,
     needed: bool,
 ) -> Result<()> {
-    rows::index("layer", layer, resources.pool.layers())?;
+    for (index, &layer) in layers.iter().enumerate() {
+        rows::index("layer", layer, resources.pool.layers())?;
+        ensure!(index == 0 || layers[index - 1] < layer, "layer" is layer, but
+            "it comes after layer {} in the list", layers[index - 1];
+            "list each layer once, in ascending order");
+    }
     let segments = resources.pool.format().as_slice();
     let Some(fresh) = fresh else {
         ensure!(!needed, "fresh rows" is "none", but
@@ -167,14 +207,16 @@ pub(super) fn fresh(
             "pass this layer's fresh rows, or stable_len -1 if the pool has them all");
         return Ok(());
     };
-    ensure!(fresh.len() == segments.len(), "fresh segments" is fresh.len(), but
-        "a row has {}", segments.len(); "pass the pool's number");
-    for (bytes, segment) in fresh.zip(segments) {
+    ensure!(fresh.len() == layers.len() * segments.len(), "fresh segments" is fresh.len(), but
+        "a row has {}, in each of {} layers", segments.len(), layers.len();
+        "pass the pool's number for each layer");
+    let of_layers = layers.iter().flat_map(|layer| segments.iter().map(move |s| (layer, s)));
+    for (bytes, (layer, segment)) in fresh.zip(of_layers) {
         // The product saturates: a stride that only the fresh rows have may be any.
         let before = tokens.saturating_sub(1).saturating_mul(segment.stride);
         let need = before.saturating_add(if tokens == 0 { 0 } else { segment.bytes });
         ensure!(bytes >= need, "fresh bytes" is bytes, but
-            "{tokens} rows of stride {} need {need}", segment.stride;
+            "layer {layer}: {tokens} rows of stride {} need {need}", segment.stride;
             "pass one row per token of the batch");
     }
     Ok(())

@@ -39,7 +39,27 @@ impl Engine {
         unsafe { self.enqueue_planning(CallKind::Plan, batch, plan, 0, None, stream) }
     }
 
-    /// Puts Stage Two of one layer into a stream, after the plan's Stage One.
+    /// Puts Stage Two of one layer into a stream, after the plan's Stage One. It is
+    /// [`Self::enqueue_transfer_layers`] with a list of one.
+    ///
+    /// # Safety
+    /// As for [`Self::enqueue_transfer_layers`].
+    ///
+    /// # Errors
+    /// As for [`Self::enqueue_transfer_layers`].
+    pub unsafe fn enqueue_transfer(
+        &mut self,
+        plan: &Plan,
+        layer: usize,
+        fresh: Option<&DeviceFresh<'_>>,
+        stream: RawStream,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { self.enqueue_transfer_layers(plan, &[layer], fresh, stream) }
+    }
+
+    /// Puts Stage Two of some layers, listed in ascending order, into a stream, after the plan's Stage
+    /// One: a launch for each. `fresh` has the segments of all layers.
     ///
     /// # Safety
     /// - As for [`Self::enqueue_plan`]; the `cu_q` and `state` arrays of the planned batch are
@@ -50,12 +70,13 @@ impl Engine {
     ///   states nor replays.
     ///
     /// # Errors
-    /// If the plan was not planned in a stream, there is no such layer, the layer belongs to another
-    /// indexer, the fresh rows are too short, or a call of the runtime fails.
-    pub unsafe fn enqueue_transfer(
+    /// If the plan was not planned in a stream, the list is not ascending, a layer does not exist or
+    /// belongs to another indexer, the fresh rows are too short, or a call of the runtime fails; the work
+    /// of the layers before it is in the stream in the last case, and of none in the others.
+    pub unsafe fn enqueue_transfer_layers(
         &mut self,
         plan: &Plan,
-        layer: usize,
+        layers: &[usize],
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
@@ -64,11 +85,11 @@ impl Engine {
                 "enqueue_plan or enqueue_step must plan it first"; "plan it in the stream"));
         };
         let out = outputs(&self.resources, plan, &batch)?;
-        let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
-        check::indexer(&self.resources, layer, batch.arrays.indexer)?;
-        let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
+        check_layers(&self.resources, layers, fresh, batch.rows)?;
+        check::indexer(&self.resources, layers, batch.arrays.indexer)?;
+        let step = QueuedStep::of(CallKind::Transfer, batch, out);
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.enqueue(&step, stream) }
+        unsafe { self.enqueue_layers(step, layers, fresh, stream) }
     }
 
     /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
@@ -92,7 +113,28 @@ impl Engine {
         unsafe { self.enqueue_planning(kind, batch, plan, layer, fresh, stream) }
     }
 
-    /// Puts an append into a stream, after the layer's transfer. Later work of that stream reads
+    /// Puts an append to one layer into a stream. It is [`Self::enqueue_append_layers`] with a list of
+    /// one.
+    ///
+    /// # Safety
+    /// As for [`Self::enqueue_plan`].
+    ///
+    /// # Errors
+    /// As for [`Self::enqueue_append_layers`].
+    pub unsafe fn enqueue_append(
+        &mut self,
+        batch: &DeviceBatch,
+        rows: usize,
+        layer: usize,
+        fresh: &DeviceFresh<'_>,
+        stream: RawStream,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { self.enqueue_append_layers(batch, rows, &[layer], fresh, stream) }
+    }
+
+    /// Puts an append to some layers, listed in ascending order, into a stream, after their transfers: a
+    /// launch for each. `fresh` has the segments of all layers. Later work of that stream reads
     /// the rows from the pool; the host and other streams may read them once the append is done.
     /// The batch needs no ids. `rows` is the most rows that `cu_q` may count; 0 means as many as the
     /// ids have room for, or N_q per request without ids. A request may have any number of them,
@@ -102,23 +144,42 @@ impl Engine {
     /// As for [`Self::enqueue_plan`].
     ///
     /// # Errors
-    /// If an array is too short, there is no such layer, this process may not write the pool, or a
-    /// call of the runtime fails.
-    pub unsafe fn enqueue_append(
+    /// If an array is too short, the list is not ascending, there is no such layer, this process may not
+    /// write the pool, or a call of the runtime fails; the work of the layers before it is in the stream
+    /// in the last case, and of none in the others.
+    pub unsafe fn enqueue_append_layers(
         &mut self,
         batch: &DeviceBatch,
         rows: usize,
-        layer: usize,
+        layers: &[usize],
         fresh: &DeviceFresh<'_>,
         stream: RawStream,
     ) -> Result<()> {
         let batch = without_ids(&self.resources, batch, rows)?;
-        let fresh = fresh_rows(&self.resources, Some(fresh), layer, batch.rows)?;
+        check_layers(&self.resources, layers, Some(fresh), batch.rows)?;
         check::writer(&self.resources)?;
-        let out = DevicePlan::default();
-        let step = QueuedStep { kind: CallKind::Append, batch, out, layer, fresh };
+        let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.enqueue(&step, stream) }
+        unsafe { self.enqueue_layers(step, layers, Some(fresh), stream) }
+    }
+
+    /// Puts a checked call into a stream for each of some layers.
+    ///
+    /// # Safety
+    /// As for [`Self::enqueue_plan`].
+    unsafe fn enqueue_layers(
+        &mut self,
+        step: QueuedStep,
+        layers: &[usize],
+        fresh: Option<&DeviceFresh<'_>>,
+        stream: RawStream,
+    ) -> Result<()> {
+        for (index, &layer) in layers.iter().enumerate() {
+            let step = QueuedStep { layer, fresh: of_layer(layers, fresh, index), ..step };
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            unsafe { self.enqueue(&step, stream)? };
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -143,12 +204,13 @@ impl Engine {
     ) -> Result<()> {
         let indexer = batch.indexer;
         let batch = with_ids(&self.resources, batch)?;
-        let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
+        check_layers(&self.resources, &[layer], fresh, batch.rows)?;
         rows::index("indexer", indexer, self.resources.config.indexers.count())?;
         if kind == CallKind::PlanAndTransfer {
-            check::indexer(&self.resources, layer, indexer)?;
+            check::indexer(&self.resources, &[layer], indexer)?;
         }
         let out = outputs(&self.resources, plan, &batch)?;
+        let fresh = of_layer(&[layer], fresh, 0);
         let step = QueuedStep { kind, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let queued = unsafe { self.enqueue(&step, stream) };
@@ -195,25 +257,35 @@ fn queued_batch(resources: &Resources, arrays: DeviceBatch, rows: usize) -> Resu
     Ok(QueuedBatch { arrays: DeviceBatch { block_stride, ..arrays }, rows })
 }
 
-/// Returns the address of each segment's fresh rows, for an existing layer and a batch of at most
-/// `batch_rows` rows.
-fn fresh_rows(
+/// Checks the layers of a call and their fresh rows, for a batch of at most `batch_rows` rows.
+fn check_layers(
     resources: &Resources,
+    layers: &[usize],
     fresh: Option<&DeviceFresh<'_>>,
-    layer: usize,
     batch_rows: usize,
-) -> Result<[u64; DEVICE_SEGMENTS]> {
+) -> Result<()> {
     resources.check_process()?;
-    check::fresh(resources, layer, batch_rows, fresh.map(DeviceFresh::bytes), false)?;
-    let (mut bases, segments) = ([0; DEVICE_SEGMENTS], fresh.map_or(&[][..], |f| f.segments));
-    for (base, rows) in bases.iter_mut().zip(segments) {
+    check::layers(resources, layers, batch_rows, fresh.map(DeviceFresh::bytes), false)?;
+    for rows in fresh.map_or(&[][..], |fresh| fresh.segments) {
         ensure!(rows.address != 0 && rows.address.checked_add(rows.bytes as u64).is_some(),
             "address of fresh rows" is rows.address, but
             "it must be that of all fresh rows in device memory";
             "pass the address of the first row");
-        *base = rows.address;
     }
-    Ok(bases)
+    Ok(())
+}
+
+/// Returns the address of each segment's fresh rows in the layer at an index; 0 if there are none.
+fn of_layer(
+    layers: &[usize],
+    fresh: Option<&DeviceFresh<'_>>,
+    index: usize,
+) -> [u64; DEVICE_SEGMENTS] {
+    let segments = fresh.map_or(&[][..], |fresh| fresh.segments);
+    let each = segments.len() / layers.len();
+    let mut bases = [0; DEVICE_SEGMENTS];
+    bases.iter_mut().zip(&segments[index * each..]).take(each).for_each(|(b, s)| *b = s.address);
+    bases
 }
 
 /// Returns the addresses of a plan's outputs if the plan belongs to this engine and is large enough

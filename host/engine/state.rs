@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::slice;
 
-use avsg_device::memory::{clear_state, invalidate_ids, invalidate_slots, table_words};
-use avsg_device::params::ID_LIMIT;
+use avsg_device::memory::{find_ids, invalidate_ids, invalidate_slots};
 use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
@@ -64,9 +63,7 @@ impl Engine {
         self.resources.check_process()?;
         let config = &self.resources.config;
         rows::index("state", state, config.states)?;
-        ensure!(ids.start >= 0 && ids.end <= ID_LIMIT && !ids.is_empty(),
-            "ids" is format!("{}..{}", ids.start, ids.end), but "ids are 0..{ID_LIMIT}";
-            "pass a range of at least one id");
+        check::id_range(&ids)?;
         let mut emptied = 0;
         if !self.device.wait_for_tables()? {
             return Ok(emptied);
@@ -100,99 +97,72 @@ impl Engine {
         let (k, slots) = (config.params.k as usize, config.params.slots as usize);
         ensure!(load.ids.len() <= slots, "ids to load" is load.ids.len(), but
             "a state has {slots} slots"; "pass fewer ids");
+        let (indexers, all) = (&config.indexers, self.resources.pool.layers());
+        let mut layers = reserve::with_capacity("layers", all)?;
+        layers.extend(indexers.layers_of(load.indexer, all));
         // The first part is the longest, so that no later one is refused. Without ids, padding
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
         check::batch(&self.resources, &mut self.named, &first, plan)?;
-        let (indexers, layers) = (config.indexers.clone(), self.resources.pool.layers());
         self.begin();
-        for layer in indexers.layers_of(load.indexer, layers) {
-            self.order.check_next(&first, layer)?;
-        }
+        layers.iter().try_for_each(|&layer| self.order.check_next(&first, layer))?;
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
             self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
-            for layer in indexers.layers_of(load.indexer, layers) {
-                let transferred = self.transfer(plan, layer, None);
-                if transferred.is_err() && self.resources.pool.store().is_some() {
-                    self.discard(plan)?;
-                }
-                transferred?;
+            let transferred = self.transfer_layers(plan, &layers, None);
+            if transferred.is_err() && self.resources.pool.store().is_some() {
+                self.discard(plan)?;
             }
+            transferred?;
         }
         Ok(copied)
     }
 
-    /// Copies a state to another one, with its tables and slots, for a sequence that is forked: the
-    /// copy has `to_generation`, and its next plan hits what that of the original would hit in
-    /// `from_generation`. Where an indexer has not planned the original in that generation, for
-    /// example because the request was only appended so far, the copy is empty. What the other state
-    /// held is forgotten. The host rows of the copy are the caller's concern: shared blocks, or
-    /// copies with the same ids.
+    /// Tells which ids of a range a state holds for an indexer, for example the ids of a shared prefix:
+    /// sets bit i % 64 of word i / 64 of `bits` if it holds id `ids.start` + i, and clears the others.
+    /// Returns the number of ids that it holds.
     ///
-    /// On an Ascend device the call waits for the work of every stream, as [`Self::invalidate`]
-    /// does.
+    /// A bit means that the next plan of the state in `generation`, if it selects the id, hits it and has
+    /// no row to copy. It needs a `stable_len` above the id, or of -1, because a plan drops the slots of
+    /// other ids first, and a `seq_len` above it. A transfer of an earlier plan that a layer lacks is
+    /// still due. Bits say nothing about plans after the next one, which may evict the id. In another
+    /// generation than that of its last plan, load or fork a state holds nothing.
+    ///
+    /// On an Ascend device the call waits as [`Self::invalidate`] does and copies the table to the host;
+    /// it is not meant for the step path.
     ///
     /// # Errors
-    /// If there is no such state, both are the same, a layer lacks rows of the original's last plan
-    /// in that generation, or a block of one of them is not in the caller's buffer; nothing is
-    /// changed then. If a call of the runtime fails, the next plan may start every table cold.
-    pub fn fork(
-        &mut self,
-        from: usize,
-        from_generation: i32,
-        to: usize,
-        to_generation: i32,
-    ) -> Result<()> {
-        self.resources.check_process()?;
-        self.begin();
-        let config = &self.resources.config;
-        rows::index("state", from, config.states)?;
-        rows::index("state", to, config.states)?;
-        ensure!(from != to, "state" is to, but "a state is copied to another one";
-            "pass two different states");
-        self.order.check_complete(from, from_generation, &config.indexers)?;
-        let mut copy = reserve::filled("table", table_words(&config.params), 0)?;
-        if self.device.wait_for_tables()? {
-            [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
-            for indexer in 0..config.indexers.count() {
-                self.fork_table(indexer, [from, to], [from_generation, to_generation], &mut copy)?;
-            }
-        }
-        self.order.filled(to, to_generation);
-        self.counters.forked([from, to], [from_generation, to_generation]);
-        Ok(())
-    }
-
-    /// Copies the table of one indexer, and the slots of its layers, from one state to another. The
-    /// copy is empty if the table is of another generation than the first one. The host may not
-    /// know the generation, because streams plan too, but the table does.
-    fn fork_table(
+    /// If there is no such indexer or state, the range is empty or leaves the ids, `bits` is too short, or
+    /// a call of the runtime fails.
+    pub fn held(
         &mut self,
         indexer: usize,
-        [from, to]: [usize; 2],
-        [from_generation, to_generation]: [i32; 2],
-        copy: &mut [i32],
-    ) -> Result<()> {
+        state: usize,
+        generation: i32,
+        ids: Range<i32>,
+        bits: &mut [u64],
+    ) -> Result<usize> {
+        self.resources.check_process()?;
         let config = &self.resources.config;
-        self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
-            copy.copy_from_slice(words);
-            false
-        })?;
-        if copy[header::GENERATION as usize] == from_generation {
-            let ids = &copy[header::WORDS..][..config.params.slots as usize];
-            for layer in config.indexers.layers_of(indexer, self.resources.pool.layers()) {
-                self.device.copy_slots(&self.resources, layer, [from, to], ids)?;
-            }
-        } else {
-            clear_state(&config.params, copy);
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        check::id_range(&ids)?;
+        let words = ids.len().div_ceil(64);
+        ensure!(bits.len() >= words, "words of bits" is bits.len(), but
+            "{} ids need {words}", ids.len(); "pass a bit for each id, 64 in a word");
+        bits.fill(0);
+        if !self.device.wait_for_tables()? {
+            return Ok(0);
         }
-        copy[header::GENERATION as usize] = to_generation;
-        self.device.edit_table(&self.resources, config.table(indexer, to), &mut |words| {
-            words.copy_from_slice(copy);
-            true
-        })
+        let table = self.device.read_table(&self.resources, config.table(indexer, state))?;
+        if table[header::GENERATION as usize] == generation {
+            find_ids(&config.params, table, ids.clone(), |id| {
+                let at = (id - ids.start) as usize;
+                bits[at / 64] |= 1 << (at % 64);
+            });
+        }
+        Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
     }
 
     /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for

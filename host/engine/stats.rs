@@ -21,7 +21,7 @@ pub struct Stats {
     pub transfers: u64,
     /// Appends to a layer.
     pub appends: u64,
-    /// Calls that were put into a caller's stream.
+    /// Calls that were put into a caller's stream; one for several layers counts for each of them.
     pub queued: u64,
     /// Selected ids that had a slot.
     pub hits: u64,
@@ -127,9 +127,9 @@ impl Counters {
         }
     }
 
-    /// Counts an append of `bytes` bytes.
-    pub fn appended(&mut self, time: Duration, bytes: usize) {
-        self.total.appends += 1;
+    /// Counts an append of `bytes` bytes to some layers.
+    pub fn appended(&mut self, time: Duration, layers: usize, bytes: usize) {
+        self.total.appends += layers as u64;
         self.total.append_time += time;
         self.total.appended_bytes += bytes as u64;
     }

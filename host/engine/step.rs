@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Batch, Engine, Fresh, check};
 use crate::Result;
-use crate::batch::{Layer, Step};
+use crate::batch::{Layers, Step};
 use crate::plan::Plan;
 use crate::resources::Resources;
 
@@ -20,7 +20,23 @@ impl Engine {
         self.run_plan(batch, plan)
     }
 
-    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer.
+    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
+    /// [`Self::transfer_layers`] with a list of one.
+    ///
+    /// # Errors
+    /// As for [`Self::transfer_layers`].
+    pub fn transfer(
+        &mut self,
+        plan: &mut Plan,
+        layer: usize,
+        fresh: Option<&Fresh<'_>>,
+    ) -> Result<()> {
+        self.transfer_layers(plan, &[layer], fresh)
+    }
+
+    /// Runs Stage Two of some layers, listed in ascending order: copies the rows that a plan missed into
+    /// their slots. The CPU device wakes its workers once for all of them, and a pool in a file reads
+    /// each record once. `fresh` has the segments of all layers.
     ///
     /// Every plan that missed a row must be transferred to every layer whose slots are read. For
     /// one layer and one state, transfers must come in the order of the plans. Different layers are
@@ -28,22 +44,25 @@ impl Engine {
     /// rows, before the other layers have them. A plan may be transferred to one layer twice.
     ///
     /// # Errors
-    /// If the layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
-    /// plan needs, or the plan is out of order: the layer holds rows of a newer plan of some state,
+    /// If the list is not ascending, a layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
+    /// plan needs, or the plan is out of order: a layer holds rows of a newer plan of some state,
     /// or lacks the rows of an older one. Nothing is copied then. If a row of a pool in a file cannot be
-    /// read, the layer does not hold the plan: make the same call again, or discard the plan.
-    pub fn transfer(
+    /// read, none of the layers holds the plan: make the same call again, or discard the plan.
+    pub fn transfer_layers(
         &mut self,
         plan: &mut Plan,
-        layer: usize,
+        layers: &[usize],
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
-        check::fresh(&self.resources, layer, plan.rows(), fresh.map(Fresh::bytes), plan.fresh)?;
-        check::indexer(&self.resources, layer, plan.indexer)?;
+        check::layers(&self.resources, layers, plan.rows(), fresh.map(Fresh::bytes), plan.fresh)?;
+        check::indexer(&self.resources, layers, plan.indexer)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
-        self.order.check(plan, layer)?;
-        self.run_transfer(plan, Layer { number: layer, fresh })
+        layers.iter().try_for_each(|&layer| self.order.check(plan, layer))?;
+        if layers.is_empty() {
+            return Ok(());
+        }
+        self.run_transfer(plan, Layers { numbers: layers, fresh })
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -61,36 +80,32 @@ impl Engine {
     ) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        check::fresh(
-            &self.resources,
-            layer,
-            batch.tokens(),
-            fresh.map(Fresh::bytes),
-            may_need_fresh,
-        )?;
-        check::indexer(&self.resources, layer, batch.indexer)?;
+        let (numbers, bytes) = (&[layer], fresh.map(Fresh::bytes));
+        check::layers(&self.resources, numbers, batch.tokens(), bytes, may_need_fresh)?;
+        check::indexer(&self.resources, numbers, batch.indexer)?;
         self.begin();
         self.order.check_next(batch, layer)?;
-        let layer = Layer { number: layer, fresh };
+        let layers = Layers { numbers, fresh };
         if self.resources.pool.store().is_some() {
             // The plan is noted before its rows are read, because a read may fail.
             self.run_plan(batch, plan)?;
-            return self.run_transfer(plan, layer);
+            return self.run_transfer(plan, layers);
         }
-        let step = Step { batch: Some(batch), layer: Some(layer) };
+        let step = Step { batch: Some(batch), layers };
         let start = Instant::now();
         let plan_time = self.device.run(&self.resources, &step, plan)?;
         self.counters.stepped(start.elapsed(), plan_time);
         self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
-        self.transferred(plan, layer.number);
+        self.transferred(plan, numbers);
         Ok(())
     }
 
     /// Runs Stage One of a checked batch.
     fn run_plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         let start = Instant::now();
-        self.device.run(&self.resources, &Step { batch: Some(batch), layer: None }, plan)?;
+        let step = Step { batch: Some(batch), layers: Layers::default() };
+        self.device.run(&self.resources, &step, plan)?;
         self.counters.total.plan_time += start.elapsed();
         self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
@@ -98,11 +113,11 @@ impl Engine {
     }
 
     /// Runs Stage Two of a checked plan.
-    fn run_transfer(&mut self, plan: &mut Plan, layer: Layer<'_>) -> Result<()> {
+    fn run_transfer(&mut self, plan: &mut Plan, layers: Layers<'_>) -> Result<()> {
         let start = Instant::now();
-        self.device.run(&self.resources, &Step { batch: None, layer: Some(layer) }, plan)?;
+        self.device.run(&self.resources, &Step { batch: None, layers }, plan)?;
         self.counters.total.transfer_time += start.elapsed();
-        self.transferred(plan, layer.number);
+        self.transferred(plan, layers.numbers);
         Ok(())
     }
 
@@ -113,48 +128,59 @@ impl Engine {
         }
     }
 
-    /// Notes that a layer holds the rows of a plan.
-    fn transferred(&mut self, plan: &Plan, layer: usize) {
+    /// Notes that layers hold the rows of a plan.
+    fn transferred(&mut self, plan: &Plan, layers: &[usize]) {
         let bytes = plan.total_misses() * self.resources.pool.format().bytes();
-        self.counters.total.transfers += 1;
-        self.counters.total.transferred_bytes += bytes as u64;
-        self.order.transferred(plan, layer);
+        self.counters.total.transfers += layers.len() as u64;
+        self.counters.total.transferred_bytes += (bytes * layers.len()) as u64;
+        layers.iter().for_each(|&layer| self.order.transferred(plan, layer));
     }
 
-    /// Writes this step's fresh rows to one layer of the host pool: token g of a request becomes
-    /// the row of id `stable_len` + g.
+    /// Writes this step's fresh rows to one layer of the host pool. It is [`Self::append_layers`] with a
+    /// list of one.
+    ///
+    /// # Errors
+    /// As for [`Self::append_layers`].
+    pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
+        self.append_layers(batch, &[layer], fresh)
+    }
+
+    /// Writes this step's fresh rows to some layers of the host pool, listed in ascending order: token g
+    /// of a request becomes the row of id `stable_len` + g. `fresh` has the segments of all layers.
     ///
     /// A request may have any number of rows here, not only N_q, which writes the rows of a prefill or
     /// of a restore: `stable_len` is the id of its first row, and its state is any that no other
     /// request of the batch names.
     ///
-    /// Call it after the layer's transfer and before the next transfer to that layer. Requests without a
+    /// Call it after a layer's transfer and before the next transfer to that layer. Requests without a
     /// state or with a `stable_len` of -1 are skipped, and so are rows whose id is not below
     /// `seq_len`.
     ///
     /// # Errors
-    /// If some row has no place in the pool, or this process may not write the pool; nothing is
-    /// written then. If an Ascend call fails, rows may be missing: call it again before any other
-    /// call. If a pool in a file does not take a row, because an earlier write failed, make the same call
-    /// again; until then the rows that were not taken are errors when they are read.
-    pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
+    /// If the list is not ascending or names no layer, some row has no place in the pool, or this process
+    /// may not write the pool; nothing is written then. If an Ascend call fails, rows of any of the
+    /// layers may be missing: call it again before any other call. If a pool in a file does not take a row,
+    /// because an earlier write failed, make the same call again; until then the rows that were not taken,
+    /// of any of the layers, are errors when they are read.
+    pub fn append_layers(
+        &mut self,
+        batch: &Batch<'_>,
+        layers: &[usize],
+        fresh: &Fresh<'_>,
+    ) -> Result<()> {
         check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
-        check::fresh(&self.resources, layer, batch.tokens(), Some(fresh.bytes()), true)?;
+        check::layers(&self.resources, layers, batch.tokens(), Some(fresh.bytes()), true)?;
         check::writer(&self.resources)?;
         self.resources.check_append_rows(batch)?;
-        let layer = Layer { number: layer, fresh: Some(fresh) };
-        let most = self.resources.config.params.tokens as i32;
-        let start = Instant::now();
-        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
-            // A device would need as much memory for the rows as the pool has.
-            self.resources.write_rows(batch, layer)?;
-        } else {
-            self.device.append(&self.resources, batch, layer)?;
+        if layers.is_empty() {
+            return Ok(());
         }
-        self.counters.appended(
-            start.elapsed(),
-            Resources::fresh_ids(batch).count() * self.resources.pool.format().bytes(),
-        );
+        let start = Instant::now();
+        let of_layers = Layers { numbers: layers, fresh: Some(fresh) };
+        self.device.append(&self.resources, batch, of_layers)?;
+        let rows = Resources::fresh_ids(batch).count() * layers.len();
+        let bytes = rows * self.resources.pool.format().bytes();
+        self.counters.appended(start.elapsed(), layers.len(), bytes);
         Ok(())
     }
 }

@@ -8,8 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::allocator::Allocator;
-use crate::array::Array;
-use crate::bounce::Bounce;
+use crate::array::{Array, ProcessMemory};
 use crate::written::Written;
 use crate::{Result, ensure};
 
@@ -27,7 +26,7 @@ pub(crate) struct Records {
     count: usize,
     sorted: bool,
     /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
-    pub bounce: Option<Arc<Bounce>>,
+    pub bounce: Option<Arc<ProcessMemory>>,
     /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
     pub held: Option<u64>,
 }
@@ -44,7 +43,7 @@ impl Records {
     /// If there are too many places to count with 31 bits, or memory is refused.
     pub fn new(
         places: usize,
-        bounce: Option<Arc<Bounce>>,
+        bounce: Option<Arc<ProcessMemory>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         ensure!(places < i32::MAX as usize, "max_tokens" is places, but

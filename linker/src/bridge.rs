@@ -37,12 +37,9 @@ pub enum Error {
 /// tokens also serve fewer tokens, so each geometry has the largest N_q with N_q K <= S.
 pub fn geometries() -> impl Iterator<Item = Params> {
     let shapes = [(8192, 4, 0), (8192, 4, 128), (4096, 2, 0), (4096, 2, 128)];
-    shapes.into_iter().map(|(slots, tokens, page)| Params {
-        spread: 2,
-        retries: 7,
-        page,
-        ..Params::wide(2048, tokens, slots)
-    })
+    shapes
+        .into_iter()
+        .map(|(slots, tokens, page)| Params { page, ..Params::compact(2048, tokens, slots) })
 }
 
 /// Records Stage One of many geometries and checks that each one keeps the rules of the kernel
@@ -52,8 +49,8 @@ pub fn geometries() -> impl Iterator<Item = Params> {
 /// If a geometry breaks a rule: the first such geometry.
 pub fn check() -> Result<(), Error> {
     for slots in [4096, 8192, 16384] {
-        let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(2048, 1, slots) };
-        let compact = Params { spread: 2, retries: 7, ..wide };
+        let wide = Params { lifetime: Lifetime::Learned, ..Params::wide(2048, 1, slots) };
+        let compact = Params { lifetime: Lifetime::Learned, ..Params::compact(2048, 1, slots) };
         let lru = |p| Params { lifetime: Lifetime::Constant(127), ..p };
         for p in [Params::paper(2048, 1, slots), wide, compact, lru(wide), lru(compact)] {
             for page in [0, 128] {
@@ -119,7 +116,7 @@ fn expression(p: &Params) -> String {
     let Params { table, lifetime, k, tokens, slots, spread, retries, page } = p;
     let lifetime = match lifetime {
         Lifetime::Constant(l) => format!("Constant({l})"),
-        Lifetime::Frequency(rule) => format!("Frequency({rule:?})"),
+        Lifetime::Learned => "Learned".into(),
     };
     format!(
         "Params {{ table: Table::{table:?}, lifetime: Lifetime::{lifetime}, k: {k}, \

@@ -254,6 +254,9 @@ impl Scope<'_> {
             OpCode::Gather | OpCode::Scatter(_) | OpCode::GatherLife | OpCode::SetLife(_) => {
                 power(column())
             }
+            OpCode::MapLife if column().len != self.tape.column(op.columns[1]).len => {
+                Err(Why::Operands)
+            }
             OpCode::Find(links) | OpCode::FindFree(links) => self.links(op, links),
             OpCode::StepLife(rule) => {
                 power(column())?;

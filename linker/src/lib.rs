@@ -13,6 +13,7 @@ pub mod check;
 pub mod cuda;
 mod expr;
 mod launch;
+mod learn;
 mod live;
 mod names;
 mod one_file;

@@ -15,12 +15,25 @@ fn flatten<'t>(block: &'t [Op], ops: &mut Vec<&'t Op>) {
     }
 }
 
-/// Returns each column of a working column, with its length and the first and last operation between
-/// which it keeps its words. The body of the loop over tokens counts operation by operation.
+/// A column of a working column.
+#[derive(Clone, Copy, Debug)]
+pub struct Live {
+    /// The kind of the working column.
+    pub kind: Kind,
+    /// The length, a multiple of 128.
+    pub len: u32,
+    /// The first and the last operation between which it keeps its contents.
+    pub from_to: (usize, usize),
+    /// Whether a copy from global memory fills it first.
+    pub fetched: bool,
+}
+
+/// Returns each column of a working column. The body of the loop over tokens counts operation by
+/// operation.
 pub fn columns(
     tape: &Tape,
     alias: &BTreeMap<ColumnId, ColumnId>,
-) -> BTreeMap<(ColumnId, usize), (u32, (usize, usize))> {
+) -> BTreeMap<(ColumnId, usize), Live> {
     let (mut ops, mut loops) = (Vec::new(), Vec::new());
     for op in &tape.body.ops {
         let first = ops.len();
@@ -29,6 +42,8 @@ pub fn columns(
                 flatten(&body.ops, &mut ops);
                 let mut carried = BTreeSet::new();
                 find_carried(body, &mut BTreeSet::new(), &mut carried);
+                // Lifetimes that no operation of this round has mapped are read by none.
+                carried.retain(|id| tape.column(*id).kind != Kind::Life);
                 loops.push((first..ops.len(), carried));
             }
             _ => flatten(std::slice::from_ref(op), &mut ops),
@@ -43,23 +58,30 @@ pub fn columns(
                 (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
                 (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
-                (Kind::Words, _) if !column.resident => 0..1,
+                (Kind::Words | Kind::Life, _) if !column.resident => 0..1,
                 _ => 0..0,
             };
             for at in accessed {
-                let len = column.len.next_multiple_of(128);
-                let (_, live) = columns.entry((id, at)).or_insert((len, (n, n)));
-                live.1 = n;
+                let live = columns.entry((id, at)).or_insert(Live {
+                    kind: column.kind,
+                    len: column.len.next_multiple_of(128),
+                    from_to: (n, n),
+                    fetched: false,
+                });
+                live.from_to.1 = n;
+                live.fetched |= op.code == OpCode::Fetch && live.from_to.0 == n;
             }
         }
     }
     for (all, carried) in loops {
         let carried: BTreeSet<_> = carried.iter().map(storage).collect();
-        for ((id, _), (_, live)) in &mut columns {
+        for ((id, _), Live { from_to: live, .. }) in &mut columns {
             let inside = live.0 < all.end && all.start <= live.1;
             let outside = live.0 < all.start || all.end <= live.1;
             if inside && (outside || carried.contains(id)) {
-                *live = (live.0.min(all.start), live.1.max(all.end - 1));
+                // A column that is live around a loop leaves no gap among those in the loop.
+                let first = if outside { 0 } else { all.start };
+                *live = (live.0.min(first), live.1.max(all.end - 1));
             }
         }
     }

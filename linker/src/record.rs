@@ -95,9 +95,15 @@ impl<'t> Recorder<'t> {
         Words(self.resident(self.declare(name, Kind::Words, len, vec![(item, range)])))
     }
 
-    /// Declares a lifetime column of `slots` bytes.
+    /// Declares the lifetimes of a table: a column of `slots` bytes that stays in fast memory while a
+    /// request runs.
     pub fn life(self, name: &str, slots: u32) -> Life {
-        Life(self.resident(self.declare(name, Kind::Life, slots, Vec::new())))
+        Life(self.resident(self.working_life(name, slots).0))
+    }
+
+    /// Declares a working column of `slots` lifetimes.
+    pub fn working_life(self, name: &str, slots: u32) -> Life {
+        Life(self.declare(name, Kind::Life, slots, Vec::new()))
     }
 
     /// Declares a list of at most `len` entries, with the name and the range of each column.
@@ -115,7 +121,8 @@ impl<'t> Recorder<'t> {
         Input(self.declare(name, Kind::Input, 0, vec![(name, range)]))
     }
 
-    /// Declares an output in global memory.
+    /// Declares an output in global memory. It is an array if its name begins with `gm_`, and a plane of
+    /// the table otherwise.
     pub fn output(self, name: &'static str, range: Range) -> Output {
         Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
     }

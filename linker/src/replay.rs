@@ -8,7 +8,8 @@
 //! Lanes past the length of a sweep are not represented: a vector has as many lanes as its tile has
 //! live ones. No op combines different lanes, so nothing could read the others. The words behind
 //! those that a sweep stores, or that a fetch or a search writes, are poison to the end of the
-//! column, because a machine may leave anything there.
+//! column, because a machine may leave anything there. A working column of lifetimes is undefined until
+//! an op maps lifetimes to it, and again when a round of a loop begins.
 
 mod bind;
 mod fault;
@@ -90,6 +91,7 @@ impl<'t> Replay<'t> {
             return Err(named(&p.name, "the parameter was not set".into()));
         }
         self.memory.clear_lists();
+        self.memory.forget_lifetimes();
         self.block(&self.tape.body)
     }
 
@@ -129,6 +131,7 @@ impl<'t> Replay<'t> {
         let n = self.scalar(op.args[0]).min(i32::try_from(max).unwrap_or(i32::MAX));
         for r in 0..n {
             self.define(body.binds, r);
+            self.memory.forget_lifetimes();
             self.block(body)?;
         }
         Ok(())

@@ -128,7 +128,7 @@ pub struct Column {
 
 impl Column {
     /// Returns the name of an array in global memory without its prefix `gm_`, which tells it from a
-    /// column in fast memory.
+    /// column in fast memory, and from a plane of the table.
     pub fn array(&self) -> &str {
         self.name.trim_start_matches("gm_")
     }

@@ -88,9 +88,12 @@ struct Lifetimes;
 
 impl Kernel for Lifetimes {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
-        let mut rule: [i8; 256] = core::array::from_fn(|byte| byte as u8 as i8);
-        rule[128..].iter_mut().enumerate().for_each(|(n, next)| *next = (n / 2) as i8);
-        for (need, settle) in [(0, false), (9, true), (200, false), (100_000, true)] {
+        let mut rule: [i8; 256] = core::array::from_fn(|at| (at as i32 - 128) as i8);
+        rule[..128].iter_mut().enumerate().for_each(|(n, next)| *next = (n / 2) as i8);
+        m.sweep(m.scalar(LEN), |t| {
+            m.store(t, &mut d.bytes, m.low_bits(m.iota(t) * 77 + 5, 8));
+        });
+        for (need, from) in [(0, -128), (9, 0), (200, i32::MIN), (100_000, 60), (5, i32::MAX)] {
             let need = m.scalar(need);
             let th = m.threshold(&d.life, m.scalar(-7), need);
             m.clear(&mut d.singles);
@@ -110,7 +113,13 @@ impl Kernel for Lifetimes {
                 let lane = m.iota(t);
                 m.set_life(t, &mut d.life, lane * 9, -100, m.eq_to(lane & 1, 0));
             });
-            m.age(&mut d.life, m.max(th + 1, m.scalar(0)), settle);
+            m.map_life(&mut d.values, &d.life, &d.bytes);
+            m.sweep(m.scalar(LEN), |t| {
+                let value = m.gather_life(&d.values, m.iota(t));
+                m.store(t, &mut d.z, value + 3);
+            });
+            m.publish(&mut d.out, m.scalar(300), &d.z, m.scalar(LEN));
+            m.age(&mut d.life, m.max(th + 1, m.scalar(0)), m.scalar(from));
             let dead = m.len(&d.count) + m.read_output(&d.out, m.scalar(0));
             m.write_output(&mut d.out, m.scalar(0), dead);
         }

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 fn geometries() -> Vec<Params> {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    let frequency = Params { lifetime: Lifetime::frequency(), page: 128, ..wide };
+    let learned = Params { lifetime: Lifetime::Learned, page: 128, ..wide };
     let small = Params { page: 16, ..Params::wide(8, 2, 128) };
-    vec![wide, frequency, small, Params::paper(256, 4, 1024)]
+    vec![wide, learned, small, Params::paper(256, 4, 1024)]
 }
 
 /// A kernel, and its text with its headers, with and without comments.

@@ -61,7 +61,7 @@ fn renamed(tape: &Tape, name: Option<&'static str>) -> Tape {
 #[test]
 fn names_decide_no_register_no_width_and_no_call() {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    let paged = Params { page: 16, lifetime: Lifetime::frequency(), ..Params::wide(900, 2, 2048) };
+    let paged = Params { page: 16, lifetime: Lifetime::Learned, ..Params::wide(900, 2, 2048) };
     for p in [wide, paged, Params::paper(512, 2, 2048)] {
         let tape = record_stage_one(&p).unwrap();
         let emit = |tape: &Tape| text(&p, tape, 184 * 1024, CountRead::AfterWait).unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 #[test]
 fn stage_one_passes_the_checker_for_every_kind_of_geometry() {
     for (k, tokens, slots) in [(1, 1, 64), (300, 3, 1024), (2048, 1, 4096), (2048, 4, 32768)] {
-        let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(k, tokens, slots) };
+        let wide = Params { lifetime: Lifetime::Learned, ..Params::wide(k, tokens, slots) };
         let compact = Params { spread: 2, retries: 7, ..wide };
         let least = Params { spread: 1, retries: 0, lifetime: Lifetime::Constant(127), ..wide };
         let most = Params { retries: 15, ..wide };
@@ -31,10 +31,10 @@ fn stage_one_passes_the_checker_for_every_kind_of_geometry() {
 #[test]
 fn printed_tapes_are_the_committed_ones() {
     let constant = Params { lifetime: Lifetime::Constant(127), ..Params::wide(64, 2, 128) };
-    let counting = Params { lifetime: Lifetime::frequency(), ..Params::wide(64, 1, 256) };
-    let paged = Params { page: 16, spread: 2, retries: 7, ..counting };
+    let learned = Params { lifetime: Lifetime::Learned, ..Params::wide(64, 1, 256) };
+    let paged = Params { page: 16, spread: 2, retries: 7, ..learned };
     check_golden("stage_one_wide", &constant);
-    check_golden("stage_one_wide_paged_frequency", &paged);
+    check_golden("stage_one_wide_paged_learned", &paged);
     check_golden("stage_one_paper", &Params::paper(64, 1, 128));
 }
 

@@ -151,7 +151,7 @@ fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
             m.clear(&mut d.list);
             m.append_life(&mut d.list, &d.life, th, d.n, false);
             if changes {
-                m.age(&mut d.life, m.scalar(1), false);
+                m.age(&mut d.life, m.scalar(1), m.scalar(0));
             }
             m.append_life(&mut d.list, &d.life, th, d.n, true);
             m.sweep(m.len(&d.list), |t| {
@@ -242,12 +242,12 @@ fn constants_out_of_range_are_refused() {
     assert_eq!(column, Why::ListColumn(1, 1));
     let wraps = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))])));
     assert_eq!(wraps, Why::NotPowerOfTwo("odd".into(), 63));
-    let rule = core::array::from_fn(|byte| (byte as u8).wrapping_add(1) as i8);
+    let rule = core::array::from_fn(|at| (at as u8).wrapping_add(129) as i8);
     let steps = refused(|m, mut d| {
         m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.is_negative(m.iota(t))));
     });
     assert!(matches!(steps, Why::Rule(-128, -127, -126)), "{steps}");
-    let too_old = refused(|m, mut d| m.age(&mut d.life, d.n * m.scalar(3), true));
+    let too_old = refused(|m, mut d| m.age(&mut d.life, d.n * m.scalar(3), d.n));
     assert_eq!(too_old, Why::Argument(Range::new(0, 128), Range::new(0, 192)));
 }
 

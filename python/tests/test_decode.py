@@ -77,7 +77,7 @@ class Workload:
         (48, 1, 1, 0, {}),
         ((32, 8), 3, 1, 0, {"table": avsg.Table.PAPER}),
         ((32, 8), 2, 4, 16, {}),
-        ((16, 8, 4, 12), 4, 3, 32, {"lifetime": avsg.Lifetime.FREQUENCY, "decay": 0.9, "machine": avsg.Machine.EMU}),
+        ((16, 8, 4, 12), 4, 3, 32, {"lifetime": avsg.Lifetime.LEARNED, "machine": avsg.Machine.EMU}),
     ],
 )
 def test_every_row_is_exact_at_every_step(segments, tokens, states, page, options):
@@ -188,6 +188,72 @@ def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
     assert stats.plan_ns > 0 and stats.step_ns == 0
     with pytest.raises(avsg.InvalidError, match="state is 2"):
         engine.invalidate(2, 0, 1)
+
+
+def test_one_call_transfers_and_appends_all_layers():
+    pool = avsg.Pool(3, 256, (32, 16))
+    truth = np.random.default_rng(5).integers(0, 256, (3, 256, 48), dtype=np.uint8)
+    for layer in range(3):
+        pool.write(layer, 0, truth[layer, :200, :32], truth[layer, :200, 32:])
+    engine = avsg.Engine(pool, k=16, slots=64, cores=2)
+    plan, batch = engine.new_plan(), avsg.Batch.zeros(1, 16)
+    new = [[np.zeros((1, 32), np.uint8), np.zeros((1, 16), np.uint8)] for _ in range(3)]
+    layers = avsg.Layers(range(3), [avsg.Fresh(*rows) for rows in new])
+    for length in range(200, 220):
+        for layer, rows in enumerate(new):
+            rows[0][0], rows[1][0] = truth[layer, length, :32], truth[layer, length, 32:]
+        batch.ids[0] = (np.arange(16) * 13 + length) % (length + 1)
+        batch.ids[0, 0] = length
+        batch.stable_len[0], batch.seq_len[0] = length, length + 1
+        engine.plan(batch, plan)
+        engine.transfer(plan, layers)
+        engine.append(batch, layers)
+        for layer in range(3):
+            found = np.concatenate([engine.buffer(layer, part)[0, plan.slots[0]] for part in range(2)], axis=1)
+            assert (found == truth[layer, batch.ids[0]]).all()
+            assert (pool.read_row(layer, length) == truth[layer, length]).all()
+    stats = engine.stats
+    assert (stats.transfers, stats.appends) == (60, 60)
+    batch.stable_len[0] = -1
+    engine.plan(batch, plan)
+    engine.transfer(plan, avsg.Layers([0, 2]))
+    engine.transfer(plan, avsg.Layers([]))
+    with pytest.raises(avsg.InvalidError, match="layer is 1, but it comes after layer 2 in the list"):
+        engine.transfer(plan, avsg.Layers([2, 1]))
+    with pytest.raises(avsg.InvalidError, match="layer is 3"):
+        engine.append(batch, avsg.Layers([3], [avsg.Fresh(*new[0])]))
+    with pytest.raises(avsg.NullError, match="fresh is NULL"):
+        engine.append(batch, avsg.Layers([1]))
+
+
+def test_a_state_tells_what_it_holds_and_is_copied_to_several():
+    pool = avsg.Pool(1, 256, 48)
+    engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)
+    plan, batch = engine.new_plan(1, 1), avsg.Batch.zeros(1, 16)
+    batch.generation[0], batch.seq_len[0] = 3, 256
+    batch.ids[0] = np.arange(40, 72, 2)
+    engine.step(batch, plan)
+    held = engine.held(0, 3, 30, 130)
+    assert held.dtype == bool and held.shape == (100,)
+    assert (np.flatnonzero(held) + 30).tolist() == batch.ids[0].tolist()
+    assert not engine.held(0, 4, 0, 256).any() and not engine.held(1, 3, 0, 256).any()
+    engine.fork(0, 3, [1, 2], [7, 8])
+    for state, generation in ((1, 7), (2, 8)):
+        assert (engine.held(state, generation, 30, 130) == held).all()
+        batch.state[0], batch.generation[0] = state, generation
+        engine.step(batch, plan)
+        assert plan.counters.misses == 0
+    for arguments, part in (
+        ((0, 3, [1, 1], [7, 8]), "state is 1, but the list names it twice"),
+        ((0, 3, [1, 2], [7]), "2 targets and 1 generations were passed"),
+        ((0, 3, 5, 7), "state is 5, but there are 3"),
+    ):
+        with pytest.raises(avsg.InvalidError, match=part):
+            engine.fork(*arguments)
+    with pytest.raises(avsg.InvalidError, match=r"ids is 9\.\.9"):
+        engine.held(0, 3, 9, 9)
+    with pytest.raises(avsg.InvalidError, match="indexer is 1"):
+        engine.held(0, 3, 0, 9, indexer=1)
 
 
 def test_a_block_table_names_the_pages_of_a_state():

@@ -11,6 +11,7 @@ import avsg
 def test_steps_keep_no_memory(deployment):
     fresh_rows = np.zeros((1, 48), np.uint8)
     fresh, batch, plan, engine = avsg.Fresh(fresh_rows), deployment.batch, deployment.plan, deployment.engine
+    layers = avsg.Layers([0], [fresh])
     batch.ids[0] = np.arange(16)
     batch.stable_len[0], batch.seq_len[0] = 511, 512
 
@@ -19,6 +20,8 @@ def test_steps_keep_no_memory(deployment):
             batch.ids[0, 0] = step % 500
             engine.step(batch, plan, 0, fresh)
             engine.append(batch, 0, fresh)
+            engine.transfer(plan, layers)
+            engine.append(batch, layers)
 
     steps(50)
     gc.collect()

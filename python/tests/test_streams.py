@@ -3,6 +3,7 @@
 import sys
 import types
 
+import numpy as np
 import pytest
 from conftest import device_batch, device_ints
 
@@ -46,6 +47,14 @@ def test_fresh_rows_are_where_the_batch_is(deployment):
             call(deployment.batch, *([deployment.plan] if call == deployment.engine.step else []), 0, fresh)
     with pytest.raises(avsg.InvalidError, match="the fresh rows are on the device npu, but no stream was passed"):
         deployment.engine.transfer(deployment.plan, 0, fresh)
+    layers = avsg.Layers([0], [fresh])
+    with pytest.raises(avsg.InvalidError, match="the batch is on cpu and the fresh rows on npu"):
+        deployment.engine.append(deployment.batch, layers)
+    with pytest.raises(avsg.InvalidError, match="the fresh rows are on the device npu, but no stream was passed"):
+        deployment.engine.transfer(deployment.plan, layers)
+    both = avsg.Layers([0, 1], [fresh, avsg.Fresh(np.zeros(48, np.uint8))])
+    with pytest.raises(avsg.InvalidError, match="the fresh rows are on cpu and npu"):
+        deployment.engine.append(deployment.batch, both)
 
 
 def test_the_cpu_device_has_no_streams(deployment):

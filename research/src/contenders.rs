@@ -2,7 +2,6 @@
 //! that bound it.
 
 mod hisparse;
-mod ideal_frequency;
 mod second_chance;
 mod set_fifo;
 #[cfg(test)]
@@ -15,7 +14,6 @@ use avsg_cli::baseline::{
     Belady, ExactLru, LRU, MatcherPolicy, OPTIMUM, Policy, PreviousStep, count_hits,
     count_operator_hits,
 };
-use avsg_cli::command::geometry::DEFAULT_LAMBDA;
 use avsg_cli::command::output::{self, Cell, OutputOptions, Page, Table};
 use avsg_cli::command::rules::{default_slots, tables};
 use avsg_cli::command::trace_options::TraceOptions;
@@ -24,7 +22,6 @@ use clap::Args;
 use serde::Serialize;
 
 use hisparse::HiSparse;
-use ideal_frequency::IdealFrequency;
 use second_chance::SecondChance;
 use set_fifo::SetFifo;
 
@@ -106,7 +103,6 @@ fn policies_at(trace: &Trace, slots: usize) -> Result<Vec<(&'static str, Box<dyn
         ("CLOCK", Box::new(SecondChance::clock(slots))),
         ("SIEVE", Box::new(SecondChance::sieve(slots))),
         ("batch LRU of HiSparse", Box::new(HiSparse::new(slots))),
-        ("frequency:0.87 with every link", Box::new(IdealFrequency::new(slots, DEFAULT_LAMBDA))),
         (LRU, Box::new(ExactLru::new(slots)?)),
         (OPTIMUM, Box::new(Belady::new(trace, slots)?)),
     ])

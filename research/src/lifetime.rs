@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use avsg::device::params::Params;
+use avsg::device::params::{Lifetime, Params};
 use avsg_cli::baseline::{Belady, ExactLru, LRU, OPTIMUM};
 use avsg_cli::command::output::{self, Cell, OutputOptions, Page};
 use avsg_cli::command::rules::{rules, tables};
@@ -24,9 +24,8 @@ const SYNTHETIC: (usize, usize) = (2048, 1000);
 #[derive(Args, Debug)]
 #[command(
     after_help = "Rule constant:L sets a slot's lifetime to L at a hit, and every step subtracts 1; a table does not \
-                  distinguish the ages of slots whose lifetime has run out. Rule frequency:LAMBDA makes the lifetime \
-                  the logarithm of a count of uses that every step multiplies by LAMBDA (wide table only). Hit rates \
-                  are in percent and leave out the first step. Exact LRU and Belady's optimum run on the same steps. \
+                  distinguish the ages of slots whose lifetime has run out. With rule learned each \
+                  request learns which slots to keep (wide table only). Hit rates are in percent and leave out the first step. Exact LRU and Belady's optimum run on the same steps. \
                   The paper states hit rates for L = 1, 8 and 16 on its own requests (K = 2048, S = 8192), which are \
                   not public. They have a column of their own and show the trend over L."
 )]
@@ -63,9 +62,8 @@ pub struct Report {
 struct Row {
     slots: u32,
     table: &'static str,
-    rule: &'static str,
-    /// L or lambda.
-    value: f64,
+    /// The rule: `constant:L` or `learned`.
+    lifetime: String,
     hit_rate: f64,
     /// The hit rate that the paper states for this L on its own requests, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,13 +98,15 @@ pub fn compute(options: &Options) -> Result<Report> {
     let (mut rows, mut scale) = (Vec::new(), Vec::new());
     for &slots in &options.slots {
         for (table, params) in tables(trace.k, 1, slots)? {
-            for (rule, value, lifetime) in rules(&params) {
+            for lifetime in rules(&params) {
                 let steps = hits::of_table(&trace, &Params { lifetime, ..params })?;
                 let hit_rate = hits::percent(&steps[1..]);
                 let is_the_papers = (table, trace.k, slots) == ("paper", k, LIFETIME_SLOTS);
-                let same = |&&(l, _): &&(i8, f64)| is_the_papers && f64::from(l) == value;
+                let same =
+                    |&&(l, _): &&(i8, f64)| is_the_papers && lifetime == Lifetime::Constant(l);
                 let paper = LIFETIMES.iter().find(same).map(|&(_, percent)| percent);
-                rows.push(Row { slots, table, rule, value, hit_rate, paper });
+                let lifetime = lifetime.to_string();
+                rows.push(Row { slots, table, lifetime, hit_rate, paper });
             }
         }
         let lru = hits::of_policy(&trace, &mut ExactLru::new(slots as usize)?);
@@ -140,12 +140,16 @@ fn page(report: &Report) -> Page {
     for scale in &report.scale {
         let rows: Vec<&Row> = report.rows.iter().filter(|row| row.slots == scale.slots).collect();
         // Neighbours with one hit rate are one line, because nine equal lines say no more.
-        let key = |row: &Row| (row.table, row.rule, row.hit_rate.to_bits(), row.paper);
+        let key = |row: &&Row| {
+            let constant = row.lifetime.starts_with("constant");
+            (row.table, constant, row.hit_rate.to_bits(), row.paper)
+        };
         let both = |rate: f64| [difference(rate - scale.lru), difference(rate - scale.opt)];
         for equal in rows.chunk_by(|a, b| key(a) == key(b)) {
             let (row, last) = (equal[0], equal[equal.len() - 1]);
-            let end = if equal.len() > 1 { format!(" to {}", last.value) } else { String::new() };
-            let rule = format!("{}:{}{end}", row.rule, row.value);
+            let l = last.lifetime.strip_prefix("constant:").unwrap_or_default();
+            let end = if equal.len() > 1 { format!(" to {l}") } else { String::new() };
+            let rule = format!("{}{end}", row.lifetime);
             let first = [row.slots.into(), row.table.into(), rule.into(), rate(row.hit_rate)];
             let paper = row.paper.map_or_else(Cell::none, rate);
             table.add_row(first.into_iter().chain(both(row.hit_rate)).chain([paper]));
@@ -172,8 +176,9 @@ mod tests {
         }
         let report = json("lifetime --steps 2 --slots 4096,8192");
         let rows = report["rows"].as_array().unwrap();
-        // The table wide has 9 constants and 7 factors; paper has 8 constants, as it refuses L = 0.
-        assert_eq!(rows.len(), 2 * (9 + 7 + 8));
+        // The table wide has 9 constants and learned lifetimes; paper has 8 constants, as it refuses
+        // L = 0.
+        assert_eq!(rows.len(), 2 * (9 + 1 + 8));
         let stated: Vec<_> = rows.iter().filter(|row| row["paper"].is_f64()).collect();
         assert_eq!(stated.len(), 3);
         for row in stated {
@@ -181,7 +186,7 @@ mod tests {
         }
         let Command::Lifetime(options) = command("lifetime --steps 2") else { unreachable!() };
         let text = page(&compute(&options).unwrap()).framed(None);
-        assert!(text.contains("constant:0 to 127") && text.contains("0.8 to 0.96"), "{text}");
+        assert!(text.contains("constant:0 to 127") && text.contains("learned"), "{text}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Cell {
     /// The paper's table.
     pub paper: f64,
     wide_constant: f64,
-    wide_frequency: f64,
+    wide_learned: f64,
     lru: f64,
     opt: f64,
     /// The figure that the paper states.
@@ -108,14 +108,14 @@ pub fn compute(options: &Options) -> Result<Report> {
             Ok([
                 hits::of_table(trace, &paper)?,
                 hits::of_table(trace, &wide(Lifetime::Constant(127)))?,
-                hits::of_table(trace, &wide(Lifetime::frequency()))?,
+                hits::of_table(trace, &wide(Lifetime::Learned))?,
                 hits::of_policy(trace, &mut ExactLru::new(cell.slots as usize)?),
                 hits::of_policy(trace, &mut Belady::new(trace, cell.slots as usize)?),
             ])
         });
         bar.inc(1);
-        let [paper, wide_constant, wide_frequency, lru, opt] = rates?;
-        Ok(Cell { paper, wide_constant, wide_frequency, lru, opt, ..cell })
+        let [paper, wide_constant, wide_learned, lru, opt] = rates?;
+        Ok(Cell { paper, wide_constant, wide_learned, lru, opt, ..cell })
     };
     let rows = cells().map(measure).collect::<Result<Vec<_>>>()?;
     bar.finish_and_clear();
@@ -163,14 +163,14 @@ fn page(report: &Report) -> Page {
         "S",
         "paper",
         "wide constant",
-        "wide frequency",
+        "wide learned",
         LRU,
         OPTIMUM,
         "reference",
     ]);
     for row in &report.rows {
         let rates =
-            [row.paper, row.wide_constant, row.wide_frequency, row.lru, row.opt, row.reference];
+            [row.paper, row.wide_constant, row.wide_learned, row.lru, row.opt, row.reference];
         let first = [row.gamma.into(), row.mu.into(), row.slots.into()];
         let rates = rates.map(|rate| output::Cell::number(rate, 2));
         table.add_row(first.into_iter().chain(rates));

@@ -3,12 +3,11 @@
 //! The library is stored under the hash of everything that was compiled, so that a kernel is
 //! compiled once per machine.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::{env, fs, io, iter, process};
+use std::{env, fs, io, iter};
 
 use crate::cache::cache_folder;
 use crate::compiler;
@@ -32,13 +31,11 @@ pub(crate) fn compile(source: &Path, flags: &[&str]) -> Result<PathBuf, String> 
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let library = cache_folder()?.join(format!("{:016x}.so", hasher.finish()));
-    let lock = file_lock(&library);
-    let _compiling = lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let _compiling = lock(&library)?;
     if library.exists() {
         return Ok(library);
     }
-    // The temporary name is unique to this process, as another process may compile the same text.
-    let temporary = library.with_extension(format!("{}.tmp", process::id()));
+    let temporary = library.with_extension("tmp");
     let done = compiler
         .args(FLAGS)
         .args(flags)
@@ -64,9 +61,8 @@ pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
     text.hash(&mut hasher);
     let source = cache_folder()?.join(format!("{:016x}.cpp", hasher.finish()));
     let failed = |e: io::Error| format!("{}: {e}", source.display());
-    let lock = file_lock(&source);
-    let _writing = lock.lock().unwrap_or_else(PoisonError::into_inner);
-    let temporary = source.with_extension(format!("{}.tmp", process::id()));
+    let _writing = lock(&source)?;
+    let temporary = source.with_extension("tmp");
     fs::write(&temporary, text).map_err(failed)?;
     fs::rename(&temporary, &source).map_err(failed)?;
     Ok(source)
@@ -83,13 +79,12 @@ fn shim_folder() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../linker/shim"), PathBuf::from)
 }
 
-/// A lock for each file of the cache that this process used.
-static LOCKS: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
-
-/// Returns the lock of a file, under which one thread makes the file and the others wait for it.
-fn file_lock(file: &Path) -> Arc<Mutex<()>> {
-    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(locks.entry(file.to_owned()).or_default())
+/// Takes the lock of a file of the cache, under which one thread of all processes makes the file and the
+/// others wait for it.
+fn lock(file: &Path) -> Result<File, String> {
+    let path = file.with_extension("lock");
+    let locked = File::create(&path).and_then(|lock| lock.lock().map(|()| lock));
+    locked.map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Hashes the headers of a folder, because they are a part of what is compiled.

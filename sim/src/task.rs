@@ -34,11 +34,17 @@ impl Task {
     pub fn is_launch(&self) -> bool {
         matches!(self, Self::Launch(_))
     }
+
+    /// Returns whether the task runs a kernel of a binary.
+    pub fn runs(&self, binary: u64) -> bool {
+        matches!(self, Self::Launch(launch) if launch.binary == binary)
+    }
 }
 
 /// A queued kernel with the arguments that were copied when it was enqueued.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
+    pub binary: u64,
     pub name: String,
     pub code: Code,
     pub device: u32,

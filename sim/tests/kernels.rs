@@ -87,6 +87,8 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     assert_eq!(words(host, 1)[0], 100, "the kernel has not run before a wait");
     assert_eq!(code!(aclrtHostUnregister(host)), INVALID, "a kernel may read it");
     assert_eq!(code!(aclrtBinaryUnLoad(kernel.binary)), INVALID, "a kernel is queued");
+    let idle = prepare(&session, mapped);
+    assert_eq!(code!(aclrtBinaryUnLoad(idle.binary)), OK, "no kernel of this binary is queued");
     assert_eq!(code!(aclrtSynchronizeStreamWithTimeout(stream, 100)), OK);
     assert_eq!(
         words(host, 1)[0],

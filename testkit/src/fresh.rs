@@ -1,5 +1,7 @@
 //! The fresh rows of a step, segment by segment, as an engine takes them.
 
+use std::slice;
+
 use avsg::rows::{RowFormat, Segment};
 
 use crate::content::fill_row;
@@ -38,6 +40,11 @@ impl FreshRows {
 
     /// Returns the bytes of each segment as slices, as `Fresh` takes them.
     pub fn segments(&self) -> Vec<&[u8]> {
-        self.parts.iter().map(Vec::as_slice).collect()
+        Self::segments_of(slice::from_ref(self))
+    }
+
+    /// Returns the segments of the fresh rows of several layers, as `Fresh` takes them for a list of layers.
+    pub fn segments_of(layers: &[Self]) -> Vec<&[u8]> {
+        layers.iter().flat_map(|layer| &layer.parts).map(Vec::as_slice).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Test support for AVSG: row contents that identify their row ([`content`]), the construction of
 //! batches ([`batch`], [`fresh`], [`device_arrays`]), disks that fail ([`faulty_disk`]), random workloads that drive an engine
-//! ([`workload`]), and the verification of each step's rows ([`exact`]) and of its other results
-//! ([`workload`]).
+//! ([`workload`]), and the verification of each step's rows ([`exact`]), of what a state holds ([`held`]) and
+//! of its other results ([`workload`]).
 
 pub mod allocations;
 pub mod batch;
@@ -11,6 +11,7 @@ pub mod exact;
 pub mod faulty_disk;
 pub mod fixture;
 pub mod fresh;
+pub mod held;
 pub mod memory;
 pub mod scratch;
 pub mod splitmix;

@@ -48,7 +48,7 @@ proptest! {
     }
 }
 
-/// Runs the emitted kernels: paper and wide tables, with and without block tables and frequency
+/// Runs the emitted kernels: paper and wide tables, with and without block tables and learned
 /// lifetimes, on few cores and on many, with one launch and with two.
 #[test]
 fn emitted_kernels_match_the_cpu() {

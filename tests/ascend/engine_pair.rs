@@ -142,18 +142,17 @@ impl EnginePair {
         let batch = self.device_arrays.batch();
         let rows: Vec<_> =
             (0..self.config.layers).map(|layer| self.device_arrays.fresh(layer)).collect();
-        let fresh: Vec<_> = rows.iter().map(|rows| DeviceFresh { segments: rows }).collect();
+        let (all, layers) = (rows.concat(), (0..rows.len()).collect::<Vec<usize>>());
+        let later = DeviceFresh { segments: &all[rows[0].len()..] };
         let (engine, plan) = (&mut self.ascend, &mut self.ascend_plan);
         // SAFETY: the arrays have the sizes in `batch` and are dropped after the test has waited
         // for the stream.
         unsafe {
-            engine.enqueue_step(&batch, plan, 0, Some(&fresh[0]), stream)?;
-            for (layer, fresh) in fresh.iter().enumerate().skip(1) {
-                engine.enqueue_transfer(plan, layer, Some(fresh), stream)?;
-            }
-            for (layer, fresh) in fresh.iter().enumerate() {
-                engine.enqueue_append(&batch, 0, layer, fresh, stream)?;
-            }
+            let first = DeviceFresh { segments: &rows[0] };
+            engine.enqueue_step(&batch, plan, 0, Some(&first), stream)?;
+            engine.enqueue_transfer_layers(plan, &layers[1..], Some(&later), stream)?;
+            let fresh = DeviceFresh { segments: &all };
+            engine.enqueue_append_layers(&batch, 0, &layers, &fresh, stream)?;
         }
         Ok(())
     }

@@ -50,6 +50,37 @@ fn a_forked_state_hits_what_the_original_hits() {
 }
 
 #[test]
+fn one_call_copies_a_state_to_several_others() {
+    on_both_devices(&config(), empty_pool, |engine| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        for (step, indexer) in [(0, 0), (5, 1), (30, 0), (41, 1)] {
+            select(engine, &mut plan, indexer, [0, 1], &ids(step));
+        }
+        select(engine, &mut plan, 0, [1, 1], &ids(70));
+        engine.fork_to(0, 1, &[2, 1], &[9, 7]).unwrap();
+        engine.fork_to(0, 1, &[], &[]).unwrap();
+        for (state, generation) in [(1, 7), (2, 9)] {
+            let at = [state, generation];
+            assert_eq!(select_of(engine, &mut plan, 0, 0, at, &ids(30)), Vec::<i32>::new());
+            assert_eq!(select_of(engine, &mut plan, 0, 1, at, &ids(41)), Vec::<i32>::new());
+        }
+        let cases: [(&[i32], &[i32], &str); 6] = [
+            (&[1, 2], &[1], "generations is 1, but 2 states are named"),
+            (&[1, 1], &[1, 2], "state is 1, but the list names it twice"),
+            (&[2, 0], &[1, 1], "state is 0, but a state is copied to another one"),
+            (&[2, 3], &[1, 1], "state is 3, but there are 3"),
+            (&[-1], &[1], "state is -1, but there are 3"),
+            (&[i32::MIN], &[1], "there are 3"),
+        ];
+        for (to, generations, part) in cases {
+            expect_refusal(engine.fork_to(0, 1, to, generations), &[part]);
+        }
+        assert_eq!(select_of(engine, &mut plan, 0, 0, [2, 9], &ids(30)), Vec::<i32>::new());
+    });
+}
+
+#[test]
 fn forks_that_cannot_be_exact_are_refused() {
     on_both_devices(&config(), empty_pool, |engine| {
         prefill(engine);

@@ -2,7 +2,7 @@
 //! host rows were rewritten, exactly these ids are missed and copied anew.
 
 use avsg::ascend::acl::Stream;
-use avsg::device::params::{Params, Table};
+use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
@@ -95,8 +95,9 @@ fn a_stale_row_shows_without_invalidation() {
 fn both_tables_and_both_lifetimes_can_be_invalidated() {
     let paper = Params::paper(K as u32, 2, SLOTS as u32);
     assert!(matches!(paper.table, Table::Paper { .. }));
-    let lifetime = avsg::geometry::frequency(0.9).unwrap();
-    for params in [paper, Params { lifetime, ..config().params }] {
+    let [constant, learned] = [Lifetime::Constant(127), Lifetime::Learned]
+        .map(|lifetime| Params { lifetime, ..config().params });
+    for params in [paper, constant, learned] {
         let mut engine = Engine::new(Config { params, ..config() }, pool()).unwrap();
         let mut plan = engine.new_plan(4, 2).unwrap();
         for _ in 0..3 {

@@ -9,6 +9,7 @@ mod engine_pair;
 mod faults;
 mod forks;
 mod harness;
+mod held;
 mod indexers;
 mod invalidate;
 mod large_batches;

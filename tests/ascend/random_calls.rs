@@ -11,6 +11,7 @@ use avsg::pool::HostPool;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::exact;
+use avsg_testkit::held::Held;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::step_result::StepResult;
 
@@ -32,10 +33,11 @@ const REFUSALS: [&str; 6] = [
     "a state is copied to another one",
 ];
 /// How many calls of each kind are permitted at least.
-const LEAST_PERMITTED: [(&str, i32); 7] = [
+const LEAST_PERMITTED: [(&str, i32); 8] = [
     ("Plan", 800),
     ("Step", 350),
-    ("Transfer", 200),
+    ("Transfer", 120),
+    ("TransferLayers", 50),
     ("Discard", 240),
     ("Fork", 10),
     ("Load", 50),
@@ -48,9 +50,11 @@ enum Call {
     Plan(usize, OwnedBatch),
     Step(usize, OwnedBatch, usize),
     Transfer(usize, usize),
+    /// Transfers a plan to every layer of its indexer.
+    TransferLayers(usize),
     Discard(usize),
-    /// From a state in a generation to another state in another generation.
-    Fork([usize; 2], [i32; 2]),
+    /// From a state in a generation to another state, or to all others, in another generation.
+    Fork([usize; 2], [i32; 2], bool),
     /// Loads ids for an indexer, with the plan of this number.
     Load(usize, usize, [i32; 2], Vec<i32>),
     /// Writes the next version of rows, and invalidates them in every state.
@@ -81,23 +85,39 @@ impl<'a> Caller<'a> {
         let engine = &mut *self.engine;
         match call {
             Call::Plan(at, owned) => {
+                let held = Held::before(engine, owned);
                 engine.plan(&owned.batch(), &mut self.plans[*at])?;
                 self.batches[*at] = owned.clone();
+                return Ok(held.check(&self.plans[*at], owned));
             }
             Call::Step(at, owned, layer) => {
+                let held = Held::before(engine, owned);
                 engine.step(&owned.batch(), &mut self.plans[*at], *layer, None)?;
                 self.batches[*at] = owned.clone();
-                return Ok(self.check(*at, *layer));
+                let hits = held.check(&self.plans[*at], owned);
+                return Ok(hits + self.check(*at, *layer));
             }
             Call::Transfer(at, layer) => {
                 engine.transfer(&mut self.plans[*at], *layer, None)?;
                 return Ok(self.check(*at, *layer));
             }
+            Call::TransferLayers(at) => {
+                let indexer = self.plans[*at].indexer();
+                let of_plan = |layer: &usize| OF_LAYER[*layer] == indexer;
+                let layers: Vec<usize> = (0..OF_LAYER.len()).filter(of_plan).collect();
+                engine.transfer_layers(&mut self.plans[*at], &layers, None)?;
+                return Ok(layers.iter().map(|&layer| self.check(*at, layer)).sum());
+            }
             Call::Discard(at) => {
                 engine.discard(&mut self.plans[*at])?;
                 self.batches[*at] = OwnedBatch::new(K, 0);
             }
-            Call::Fork([from, to], [old, new]) => engine.fork(*from, *old, *to, *new)?,
+            Call::Fork([from, to], [old, new], false) => engine.fork(*from, *old, *to, *new)?,
+            Call::Fork([from, _], [old, new], true) => {
+                let others: Vec<i32> =
+                    (0..STATES as i32).filter(|&state| state != *from as i32).collect();
+                engine.fork_to(*from, *old, &others, &[*new, *new + 1])?;
+            }
             Call::Load(at, indexer, [state, generation], ids) => {
                 let (state, generation, indexer) = (*state, *generation, *indexer);
                 let load = Load { indexer, state, generation, seq_len: 600, ids, block_table: &[] };
@@ -160,13 +180,15 @@ fn draw(rng: &mut SplitMix64) -> Call {
         owned.push([state, generation, -1, 600], &rows[..rng.below(2)]);
     }
     let first = rng.below(500) as i32;
-    match rng.below(40) {
+    match rng.below(42) {
         0..9 => Call::Plan(at, owned),
         9..18 => Call::Step(at, OwnedBatch { indexer: OF_LAYER[layer], ..owned }, layer),
-        18..32 => Call::Transfer(at, layer),
+        18..28 => Call::Transfer(at, layer),
+        28..32 => Call::TransferLayers(at),
         32..37 => Call::Discard(at),
-        37 => Call::Fork(states, generations),
-        38 => {
+        37 => Call::Fork(states, generations, false),
+        40 => Call::Fork(states, generations, true),
+        38 | 41 => {
             let ids = (first..first + rng.below(60) as i32).collect();
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
         }

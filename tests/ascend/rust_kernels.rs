@@ -7,8 +7,8 @@ use std::slice;
 use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::machine::cpu::{Cpu, Scalar};
 use avsg::device::machine::emu::Emu;
-use avsg::device::memory::{clear_state, split_state, state_words};
-use avsg::device::params::{NO_STABLE_LEN, Params};
+use avsg::device::memory::{clear_state, learn, split_state, state_words};
+use avsg::device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg::device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg::device::sequential::Sequential;
 use avsg::device::stage_one::stage_one;
@@ -110,6 +110,9 @@ impl avsg::device::machine::Kernel for StageOneCall<'_> {
             deferred: zero,
         };
         stage_one(c, self.p, &mut state, &mut work, &mut request);
+        if self.p.lifetime == Lifetime::Learned {
+            learn(self.p, self.table);
+        }
     }
 }
 

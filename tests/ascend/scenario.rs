@@ -4,13 +4,13 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
+use avsg::Result;
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params};
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg::{Result, geometry};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fixture;
@@ -26,9 +26,7 @@ const LAYERS: usize = 2;
 const STEPS: usize = 3;
 
 pub fn config() -> Config {
-    let lifetime = geometry::frequency(0.9).unwrap();
-    assert!(matches!(lifetime, Lifetime::Frequency(_)));
-    let params = Params { lifetime, page: 16, ..Params::wide(K as u32, 2, 64) };
+    let params = Params { lifetime: Lifetime::Learned, page: 16, ..Params::wide(K as u32, 2, 64) };
     Config { cores: 4, ..Config::new(params, 2) }
 }
 

@@ -34,7 +34,7 @@ fn geometries_out_of_range_are_refused() {
             Params { lifetime: Lifetime::Constant(0), ..paper },
             &["lifetime is constant:0", "1..=127"],
         ),
-        (Params { lifetime: Lifetime::frequency(), ..paper }, &["lifetime is frequency", "paper"]),
+        (Params { lifetime: Lifetime::Learned, ..paper }, &["lifetime is learned", "paper"]),
         (primes(2, 3), &["primes is 2,3", "odd"]),
         (primes(3, 0), &["primes is 3,0", "odd"]),
         (Params { page: 48, ..wide }, &["page is 48", "power of two", "65536"]),
@@ -44,9 +44,6 @@ fn geometries_out_of_range_are_refused() {
     for (params, parts) in bad {
         let pool = || fixture::pool(1, 128, format());
         expect_error(Engine::new(Config::new(*params, 1), pool()), parts);
-    }
-    for lambda in [0.0, 0.499, 0.97, 1.0, -1.0, f64::NAN, f64::INFINITY] {
-        expect_error(avsg::geometry::frequency(lambda), &["lambda is", "0.5..=0.965", "0.87"]);
     }
 }
 

@@ -29,9 +29,13 @@ enum Call {
     /// Transfers a plan to every layer of its indexer. After each transfer, the row of this miss is written
     /// again.
     TransferAll(usize, usize),
+    /// Transfers a plan to every layer of its indexer in one call.
+    TransferLayers(usize),
     Discard(usize),
     /// Appends the fresh rows of the batch, in the version, to a layer.
     Append(OwnedBatch, usize, u32),
+    /// Appends the fresh rows of the batch, in the version and those above it, from this layer on.
+    AppendLayers(OwnedBatch, usize, u32),
     /// From a state in a generation to another state in another generation.
     Fork([usize; 2], [i32; 2]),
     /// Loads ids for an indexer, with the plan of this number.
@@ -86,6 +90,15 @@ impl Caller {
                     }
                 }
             }
+            Call::TransferLayers(at) => {
+                let (plan, owned) = (&mut self.plans[*at], &self.batches[*at]);
+                let of_plan = |layer: &usize| OF_LAYER[*layer] == plan.indexer();
+                let layers: Vec<usize> = (0..OF_LAYER.len()).filter(of_plan).collect();
+                let rows = layers.iter().map(|&layer| fresh(engine, owned, 1000 + layer as u32));
+                let rows: Vec<FreshRows> = rows.collect();
+                let segments = FreshRows::segments_of(&rows);
+                engine.transfer_layers(plan, &layers, Some(&Fresh { segments: &segments }))?;
+            }
             Call::Discard(at) => {
                 engine.discard(&mut self.plans[*at])?;
                 self.batches[*at] = OwnedBatch::new(K, 0);
@@ -94,6 +107,13 @@ impl Caller {
                 let rows = fresh(engine, owned, *version);
                 let segments = rows.segments();
                 engine.append(&owned.batch(), *layer, &Fresh { segments: &segments })?;
+            }
+            Call::AppendLayers(owned, first, version) => {
+                let layers: Vec<usize> = (*first..OF_LAYER.len()).collect();
+                let rows = layers.iter().map(|&layer| fresh(engine, owned, version + layer as u32));
+                let rows: Vec<FreshRows> = rows.collect();
+                let segments = FreshRows::segments_of(&rows);
+                engine.append_layers(&owned.batch(), &layers, &Fresh { segments: &segments })?;
             }
             Call::Fork([from, to], [old, new]) => engine.fork(*from, *old, *to, *new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
@@ -171,7 +191,8 @@ fn draw(rng: &mut SplitMix64, n: usize, page: u32, last: usize) -> Call {
         0..6 => Call::Plan(at, owned),
         6..16 => Call::Step(at, OwnedBatch { indexer: OF_LAYER[layer], ..owned }, layer),
         16..22 => Call::Transfer(at, layer),
-        22..30 => Call::TransferAll(at, rng.below(2 * K)),
+        22..27 => Call::TransferAll(at, rng.below(2 * K)),
+        27..30 => Call::TransferLayers(at),
         30..34 => Call::Discard(at),
         34 => Call::Fork(states, generations),
         35 => {
@@ -179,13 +200,14 @@ fn draw(rng: &mut SplitMix64, n: usize, page: u32, last: usize) -> Call {
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
         }
         36 => Call::Invalidate(states[0], first..first + 1 + rng.below(40) as i32),
-        37..41 => Call::Append(owned, layer, rng.below(1 << 20) as u32),
+        37..39 => Call::Append(owned, layer, rng.below(1 << 20) as u32),
+        39..41 => Call::AppendLayers(owned, layer, rng.below(1 << 20) as u32),
         41 => {
             let tokens = 1 + rng.below(PREFILL);
             let mut owned = OwnedBatch::new(K, 0);
             owned.push([0, 1, first, first + tokens as i32], &vec![vec![-1; K]; tokens]);
             (owned.blocks, owned.block_stride) = (blocks(page), blocks(page).len());
-            Call::Append(owned, layer, rng.below(1 << 20) as u32)
+            Call::AppendLayers(owned, layer, rng.below(1 << 20) as u32)
         }
         42..47 => Call::Write(layer, rng.below(ROWS), rng.below(1 << 20) as u32, rng.below(3) > 0),
         _ => Call::Flush,

@@ -1,5 +1,6 @@
 //! What an engine over a pool in a file takes and refuses, and how engines share such a pool.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -134,7 +135,7 @@ fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
     assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
 }
 
-/// An allocator that counts the bytes that it gives.
+/// An allocator that counts the bytes that it gives, which have the alignment that is asked for and no more.
 #[derive(Debug, Default)]
 struct Counting(AtomicUsize);
 
@@ -142,9 +143,9 @@ struct Counting(AtomicUsize);
 unsafe impl Allocator for Counting {
     fn allocate(&self, _: MemoryKind, bytes: usize, alignment: usize) -> *mut u8 {
         self.0.fetch_add(bytes, Ordering::Relaxed);
-        let layout = std::alloc::Layout::from_size_align(bytes, alignment.max(16)).unwrap();
-        // SAFETY: the engine asks for at least one byte.
-        unsafe { std::alloc::alloc_zeroed(layout) }
+        let layout = Layout::from_size_align(alignment + bytes, 2 * alignment).unwrap();
+        // SAFETY: the layout has room for the bytes behind the first `alignment`.
+        unsafe { alloc_zeroed(layout).wrapping_add(alignment) }
     }
 
     unsafe fn release(&self, _: MemoryKind, _: *mut u8, _: usize) {
@@ -153,7 +154,7 @@ unsafe impl Allocator for Counting {
 }
 
 #[test]
-fn an_allocator_is_asked_for_the_bytes_that_are_told_before() {
+fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
     for segments in [&[[64, 64]][..], &[[1000, 1024]], &[[1000, 1536]]] {
         let setting = Setting::new(segments);
         let counting = Arc::new(Counting::default());
@@ -161,16 +162,20 @@ fn an_allocator_is_asked_for_the_bytes_that_are_told_before() {
         let config = Config { allocator, ..setting.config() };
         let pool = setting.in_file();
         let (slots, rest) = Engine::bytes_needed(&config, &pool).unwrap();
-        let engine = Engine::new(config.clone(), HostPool::new(&pool).unwrap()).unwrap();
+        let mut engine = Engine::new(config.clone(), HostPool::new(&pool).unwrap()).unwrap();
         assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest);
         let bytes = Engine::plan_bytes(&config, &pool, 4, 2).unwrap();
-        let plan = engine.new_plan(4, 2).unwrap();
+        let mut plan = engine.new_plan(4, 2).unwrap();
         assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest + bytes);
         // Two layers share the longest record.
         let record = 2 * (segments[0][0] + 8);
         let bounce = 4 * K * record.next_multiple_of(512);
         assert!(bytes > bounce, "{bytes} with {bounce}");
         assert_eq!(OF_LAYER.len(), engine.pool().layers());
-        drop(plan);
+        pair::fill(engine.pool());
+        let mut owned = OwnedBatch::new(K, 0);
+        owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).collect()]);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0));
     }
 }

@@ -148,6 +148,13 @@ fn a_transfer_that_failed_is_repeated() {
             }
         }
         pair.step(40, layer);
+        // The tables learned once from each plan.
+        let indexer = pair::OF_LAYER[layer];
+        for state in 0..2 {
+            let of =
+                |engine: &mut Engine| engine.read_indexer_table(indexer, state).unwrap().to_vec();
+            assert!(of(&mut pair.file.0) == of(&mut pair.memory.0));
+        }
     });
 }
 

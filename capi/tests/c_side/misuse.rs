@@ -17,6 +17,14 @@ struct ValidArguments {
     owned: Arrays,
 }
 
+impl ValidArguments {
+    /// Makes a call with the fresh rows of a list of one layer.
+    fn with_list(&self, call: impl FnOnce(*const *const avsg_fresh) -> avsg_status) -> avsg_status {
+        let fresh = self.owned.fresh();
+        call(&(&raw const fresh))
+    }
+}
+
 /// A call with valid arguments but for one.
 type Call<T> = fn(&ValidArguments, T) -> avsg_status;
 
@@ -80,6 +88,8 @@ const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
     ("avsg_engine_load", "engine", unsafe_call!(|v, h| avsg_engine_load(handle(h), &sized(), v.handles.plan))),
     ("avsg_engine_load", "plan", unsafe_call!(|v, h| avsg_engine_load(v.handles.engine, &sized(), handle(h)))),
     ("avsg_engine_fork", "engine", |_, h| avsg_engine_fork(handle(h), 0, 1, 1, 1)),
+    ("avsg_engine_fork_to", "engine", unsafe_call!(|_v, h| avsg_engine_fork_to(handle(h), 0, 1, &1, &1, 1))),
+    ("avsg_engine_get_held", "engine", unsafe_call!(|_v, h| avsg_engine_get_held(handle(h), 0, 0, 1, 0, 1, &mut 0, 1))),
     ("avsg_engine_destroy", "engine", |_, h| avsg_engine_destroy(handle(h))),
     ("avsg_engine_get_buffer", "engine", unsafe_call!(|_v, h| avsg_engine_get_buffer(handle(h), 0, 0, &mut sized()))),
     ("avsg_engine_get_block_table", "engine", unsafe_call!(|_v, h| avsg_engine_get_block_table(handle(h), &0, 1, 0, &mut 0, 1, &mut 0))),
@@ -90,6 +100,9 @@ const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
     ("avsg_engine_transfer", "plan", unsafe_call!(|v, h| avsg_engine_transfer(v.handles.engine, handle(h), 0, &v.owned.fresh(), NO_STREAM))),
     ("avsg_engine_step", "engine", unsafe_call!(|v, h| avsg_engine_step(handle(h), &v.owned.batch(), v.handles.plan, 0, &v.owned.fresh(), NO_STREAM))),
     ("avsg_engine_step", "plan", unsafe_call!(|v, h| avsg_engine_step(v.handles.engine, &v.owned.batch(), handle(h), 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_engine_transfer_layers", "engine", unsafe_call!(|v, h| v.with_list(|fresh| avsg_engine_transfer_layers(handle(h), v.handles.plan, &0, 1, fresh, NO_STREAM)))),
+    ("avsg_engine_transfer_layers", "plan", unsafe_call!(|v, h| v.with_list(|fresh| avsg_engine_transfer_layers(v.handles.engine, handle(h), &0, 1, fresh, NO_STREAM)))),
+    ("avsg_engine_append_layers", "engine", unsafe_call!(|v, h| v.with_list(|fresh| avsg_engine_append_layers(handle(h), &v.owned.batch(), &0, 1, fresh, NO_STREAM)))),
     ("avsg_engine_append", "engine", unsafe_call!(|v, h| avsg_engine_append(handle(h), &v.owned.batch(), 0, &v.owned.fresh(), NO_STREAM))),
     ("avsg_plan_destroy", "plan", |_, h| avsg_plan_destroy(handle(h))),
     ("avsg_plan_get_arrays", "plan", unsafe_call!(|_v, h| avsg_plan_get_arrays(handle(h), HOST, &mut sized()))),
@@ -147,6 +160,15 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_engine_step", Struct, unsafe_call!(|v, p| avsg_engine_step(v.handles.engine, p.cast(), v.handles.plan, 0, null(), NO_STREAM))),
     ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, p.cast(), 0, &v.owned.fresh(), NO_STREAM))),
     ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, &v.owned.batch(), 0, p.cast(), NO_STREAM))),
+    ("avsg_engine_transfer_layers", Words, unsafe_call!(|v, p| avsg_engine_transfer_layers(v.handles.engine, v.handles.plan, p.cast(), 1, null(), NO_STREAM))),
+    ("avsg_engine_transfer_layers", Struct, unsafe_call!(|v, p| avsg_engine_transfer_layers(v.handles.engine, v.handles.plan, &0, 1, &p.cast_const().cast(), NO_STREAM))),
+    ("avsg_engine_append_layers", Struct, unsafe_call!(|v, p| v.with_list(|fresh| avsg_engine_append_layers(v.handles.engine, p.cast(), &0, 1, fresh, NO_STREAM)))),
+    ("avsg_engine_append_layers", Words, unsafe_call!(|v, p| v.with_list(|fresh| avsg_engine_append_layers(v.handles.engine, &v.owned.batch(), p.cast(), 1, fresh, NO_STREAM)))),
+    ("avsg_engine_append_layers", Words, unsafe_call!(|v, p| avsg_engine_append_layers(v.handles.engine, &v.owned.batch(), &0, 1, p.cast(), NO_STREAM))),
+    ("avsg_engine_append_layers", Struct, unsafe_call!(|v, p| avsg_engine_append_layers(v.handles.engine, &v.owned.batch(), &0, 1, &p.cast_const().cast(), NO_STREAM))),
+    ("avsg_engine_fork_to", Words, unsafe_call!(|v, p| avsg_engine_fork_to(v.handles.engine, 0, 1, p.cast(), &1, 1))),
+    ("avsg_engine_fork_to", Words, unsafe_call!(|v, p| avsg_engine_fork_to(v.handles.engine, 0, 1, &1, p.cast(), 1))),
+    ("avsg_engine_get_held", Words, unsafe_call!(|v, p| avsg_engine_get_held(v.handles.engine, 0, 0, 1, 0, 1, p.cast(), 1))),
     ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, HOST, p.cast()))),
     ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, DEVICE, p.cast()))),
     ("avsg_plan_get_duplicates", Words, unsafe_call!(|v, p| avsg_plan_get_duplicates(v.handles.plan, p.cast()))),
@@ -173,6 +195,13 @@ const NUMBER_ARGUMENTS: &[(Call<usize>, &str, usize)] = &[
     (|v, n| avsg_engine_invalidate(v.handles.engine, n, 0, 1), "state", 2),
     (|v, n| avsg_engine_fork(v.handles.engine, n, 1, 1, 1), "state", 2),
     (|v, n| avsg_engine_fork(v.handles.engine, 0, 1, n, 1), "state", 2),
+    (unsafe_call!(|v, n| avsg_engine_fork_to(v.handles.engine, n, 1, &1, &1, 1)), "state", 2),
+    (unsafe_call!(|v, n| avsg_engine_fork_to(v.handles.engine, 0, 1, &(n.min(1 << 30) as i32), &1, 1)), "state", 2),
+    (unsafe_call!(|v, n| avsg_engine_get_held(v.handles.engine, n, 0, 1, 0, 1, &mut 0, 1)), "indexer", 1),
+    (unsafe_call!(|v, n| avsg_engine_get_held(v.handles.engine, 0, n, 1, 0, 1, &mut 0, 1)), "state", 2),
+    (unsafe_call!(|v, n| avsg_engine_get_held(v.handles.engine, 0, 0, 1, 0, n, &mut 0, 1)), "", 65),
+    (unsafe_call!(|v, n| v.with_list(|fresh| avsg_engine_transfer_layers(v.handles.engine, v.handles.plan, &n, 1, fresh, NO_STREAM))), "layer", 2),
+    (unsafe_call!(|v, n| v.with_list(|fresh| avsg_engine_append_layers(v.handles.engine, &v.owned.batch(), &n, 1, fresh, NO_STREAM))), "layer", 2),
     (|v, n| avsg_engine_invalidate(v.handles.engine, 0, n, 1 << 22), "", 1 << 22),
     (|v, n| avsg_engine_invalidate(v.handles.engine, 0, 0, n), "", (1 << 22) + 1),
     (unsafe_call!(|v, n| avsg_engine_get_buffer(v.handles.engine, n, 0, &mut sized())), "layer", 2),

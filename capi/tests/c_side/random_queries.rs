@@ -68,7 +68,7 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(23) {
+            match self.below(24) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
                 2 => info!(avsg_plan_get_arrays, plan, HOST),
@@ -136,6 +136,13 @@ impl RandomCaller<'_> {
                     info!(avsg_get_memory, &config, &of_pool, rows, requests, self.mostly(8))
                 }
                 20 => self.set_log(),
+                21 => {
+                    let (mut bits, state) = ([0u64; 2], self.index(2));
+                    let (first, end) = (self.mostly(0), self.mostly(ROWS));
+                    let (at, words) = (self.pointer(&mut bits), self.mostly(2));
+                    let words = if words > 2 { usize::MAX } else { words };
+                    avsg_engine_get_held(engine, layer, state, 1, first, end, at.cast(), words)
+                }
                 _ => {
                     // A descriptor that was never exported.
                     let (mut desc, mut created) = ([0u8; AVSG_POOL_DESC_BYTES], null_mut());

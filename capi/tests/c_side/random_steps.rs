@@ -1,4 +1,4 @@
-//! Random steps and appends. A single thread demands that each one without a mistake succeeds and is
+//! Random steps. A single thread demands that each one without a mistake succeeds and is
 //! exact.
 
 use std::collections::HashSet;
@@ -16,9 +16,6 @@ use avsg_testkit::memory::read_words;
 use super::models::EngineModel;
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
-
-/// The bytes that a row of the pool has before an append writes it.
-const POISON: [u8; ROW] = [0xEE; ROW];
 
 impl RandomCaller<'_> {
     /// Returns the generation of a state, which changes at times.
@@ -130,7 +127,7 @@ impl RandomCaller<'_> {
     }
 
     /// Returns the struct of fresh rows, which may have a mistake.
-    fn fresh(&mut self, rows: &FreshRows) -> avsg_fresh {
+    pub(super) fn fresh(&mut self, rows: &FreshRows) -> avsg_fresh {
         let mut fresh = c_fresh(rows);
         fresh.bytes[0] = self.mostly(fresh.bytes[0]);
         fresh.segments = self.mostly(2);
@@ -153,7 +150,7 @@ impl RandomCaller<'_> {
         batch
     }
 
-    fn stream(&mut self) -> *mut c_void {
+    pub(super) fn stream(&mut self) -> *mut c_void {
         if self.mistake(300) { without_provenance_mut(8) } else { null_mut() }
     }
 
@@ -175,10 +172,22 @@ impl RandomCaller<'_> {
         let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
         let (batch, stream) = (self.c_batch(&mut owned), self.stream());
         let fresh_pointer = if self.mistake(60) { null() } else { &fresh[0] };
+        let held = model.filter(|_| self.mistakes == 0 && self.verify);
+        let held = held.map(|_| self.held_before(engine, &owned));
+        let listed = model.is_some_and(|model| model.indexers == 1) && self.rarely(4);
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
         let (planned, mut moved) = unsafe {
-            if self.rarely(4) {
+            if listed {
+                let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
+                let in_order = [fresh_pointer, &fresh[1]];
+                let in_order =
+                    if first.is_multiple_of(2) { in_order } else { [in_order[1], in_order[0]] };
+                let list = self.list(&in_order);
+                let (layers, count, rows) = (list.0.as_ptr(), list.2, list.1.as_ptr());
+                let moved = avsg_engine_transfer_layers(engine, plan, layers, count, rows, stream);
+                (planned, self.record(moved))
+            } else if self.rarely(4) {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
                 let other = if self.mistake(16) { self.handle(Kind::Plan) } else { plan };
                 let moved = avsg_engine_transfer(engine, other, first, fresh_pointer, stream);
@@ -191,7 +200,7 @@ impl RandomCaller<'_> {
         };
         let some = planned || moved;
         let both = some && model.is_some_and(|model| model.indexers == 1);
-        if both {
+        if both && !listed {
             let layer = 1 - first % 2;
             // SAFETY: as above.
             let status =
@@ -203,10 +212,66 @@ impl RandomCaller<'_> {
                 assert!(planned && moved, "a step without a mistake: {}", last_error());
                 let layers = if both { vec![0, 1] } else { vec![first] };
                 self.check_step(model, plan, &owned, &layers);
+                self.check_held(plan, &owned, &held.unwrap());
             }
             // The slots may have other rows, or a layer lacks a plan.
             _ if some => self.epoch += 1,
             _ => {}
+        }
+    }
+
+    /// Returns a list of both layers, a pointer to the fresh rows of each, and their number, at times with a
+    /// mistake.
+    pub(super) fn list(
+        &mut self,
+        fresh: &[*const avsg_fresh; 2],
+    ) -> ([usize; 2], [*const avsg_fresh; 2], usize) {
+        let layers = if self.mistake(24) { [self.index(2), self.index(2)] } else { [0, 1] };
+        let count = self.mostly(2);
+        (layers, *fresh, if count == 1 { 0 } else { count })
+    }
+
+    /// Returns, for each request of a batch, a bit for each id below [`ROWS`] that its state holds.
+    fn held_before(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch) -> Vec<[u64; 2]> {
+        let mut all = Vec::new();
+        for (&state, &generation) in owned.state.iter().zip(&owned.generation) {
+            let (mut bits, state) = ([u64::MAX; ROWS / 64], state.max(0) as usize);
+            let (at, words) = (bits.as_mut_ptr(), bits.len());
+            // SAFETY: the array has that many words.
+            let status = unsafe {
+                avsg_engine_get_held(engine, owned.indexer, state, generation, 0, ROWS, at, words)
+            };
+            self.expect(status);
+            all.push(bits);
+        }
+        all
+    }
+
+    /// Checks that the first token of each request hit what its state held, and nothing else.
+    fn check_held(&mut self, plan: *mut avsg_plan, owned: &OwnedBatch, held: &[[u64; 2]]) {
+        for (request, bits) in held.iter().enumerate() {
+            let (first, end) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
+            if owned.state[request] < 0 || first == end {
+                continue;
+            }
+            let (mut outputs, mut arrays) =
+                (sized::<avsg_plan_request>(), sized::<avsg_plan_arrays>());
+            // SAFETY: the structs have their `size` set, and the arrays of the plan have the lengths that
+            // the header says.
+            let (slots, missed) = unsafe {
+                self.expect(avsg_plan_get_request(plan, request, &mut outputs));
+                self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
+                let misses = arrays.record.add(request * AVSG_RECORD_WORDS).read() as usize;
+                (read_words(None, outputs.slot, K), read_words(None, outputs.miss_id, misses))
+            };
+            for (&id, &slot) in owned.row(first).iter().zip(&slots).filter(|(_, slot)| **slot >= 0)
+            {
+                let stable = owned.stable[request];
+                let held =
+                    bits[id as usize / 64] >> (id % 64) & 1 == 1 && (stable < 0 || id < stable);
+                assert_eq!(held, !missed.contains(&id), "request {request}, id {id}, slot {slot}");
+                self.checked += 1;
+            }
         }
     }
 
@@ -254,74 +319,10 @@ impl RandomCaller<'_> {
             assert_eq!(duplicates, selected - distinct.len());
         }
     }
-
-    /// Appends up to 60 rows of each request to one layer.
-    pub(super) fn append(&mut self) {
-        let engine = self.handle(Kind::Engine);
-        let model = self.engine_model(engine);
-        let model = model.as_deref();
-        let (layer, most) = (self.index(2), [2, 60][self.below(2)]);
-        let mut owned = self.batch(model, most);
-        let rows = Self::fresh_rows(model, &owned, layer % 2);
-        let fresh = self.fresh(&rows);
-        let targets: Vec<usize> = match model {
-            Some(model) if self.verify => {
-                stored_ids(&owned).map(|(_, id)| model.host_row(id)).collect()
-            }
-            _ => Vec::new(),
-        };
-        let pool = model.filter(|model| self.shared.known().pools.contains_key(&model.pool.1));
-        let handles = pool.map(|model| {
-            let pool = without_provenance_mut(model.pool.1);
-            Handles::from_raw(pool, null_mut(), null_mut())
-        });
-        let handles = handles.filter(|_| layer < 2 && self.verify);
-        if let Some(handles) = &handles {
-            targets.iter().for_each(|&host| handles.write_row(layer, host, &POISON));
-        }
-        let mut batch = self.c_batch(&mut owned);
-        if self.rarely(2) {
-            batch.ids = avsg_i32s { data: null(), len: 0 };
-        }
-        let stream = self.stream();
-        let fresh: *const avsg_fresh = if self.mistake(60) { null() } else { &fresh };
-        // SAFETY: as in `step`.
-        let status = unsafe { avsg_engine_append(engine, &batch, layer, fresh, stream) };
-        let done = self.record(status);
-        let Some(model) = model else { return };
-        assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
-        let Some(handles) = handles else {
-            if done && self.mistakes > 0 && self.verify {
-                // The pool may have wrong rows, and without its handle they cannot be restored.
-                self.destroy_engines_on(&model.pool.0);
-            }
-            return;
-        };
-        let read = |host: usize| {
-            let mut bytes = [0; ROW];
-            let data = bytes.as_mut_ptr().cast();
-            // SAFETY: `data` points to as many bytes as a row has.
-            ok(unsafe { avsg_pool_read_row(handles.pool, layer, host, data, ROW) });
-            bytes
-        };
-        if self.mistakes == 0 {
-            for &host in &targets {
-                assert_eq!(read(host), model.pool.0.row(layer, host), "row {host}");
-            }
-            self.checked += targets.len();
-            return;
-        }
-        if !done {
-            assert!(targets.iter().all(|&host| read(host) == POISON), "a refused append wrote");
-        }
-        for host in 0..ROWS {
-            handles.write_row(layer, host, &model.pool.0.row(layer, host));
-        }
-    }
 }
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
-fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
     let requests = (0..owned.state.len()).filter(|&n| owned.state[n] >= 0 && owned.stable[n] >= 0);
     requests.flat_map(|n| {
         let (first, end) = (owned.cu_q[n] as usize, owned.cu_q[n + 1] as usize);

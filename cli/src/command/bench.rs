@@ -3,6 +3,7 @@
 mod busy;
 mod contenders;
 mod disk;
+mod layers;
 mod match_options;
 mod matching;
 mod planners;
@@ -31,6 +32,8 @@ pub enum Bench {
     /// Measures how fast Stage Two copies on this machine, beside plain copy loops, and compares three
     /// ways to spread the misses over cores
     Transfer(transfer::Options),
+    /// Measures one call for all layers beside a call for each, and forks of a state beside a parallel memcpy
+    Layers(layers::Options),
     /// Measures how much longer a step takes while another process spins on every CPU
     Busy(busy::Options),
     /// Measures a step whose rows are on a disk, beside reads of every row and a mapped file with a page cache
@@ -48,6 +51,7 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
     match bench {
         Bench::Match(options) => matching::run(&options)?,
         Bench::Transfer(options) => transfer::run(&options)?,
+        Bench::Layers(options) => layers::run(&options)?,
         Bench::Busy(options) => busy::run(&options)?,
         Bench::Disk(options) => disk::run(&options)?,
         Bench::Map(options) => disk::map(&options)?,

@@ -77,12 +77,12 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
         for (name, default) in tables {
             let machine = Machine::find(MachineChoice::Auto)?;
             let table = if name == "paper" { "--table paper " } else { "" };
-            for (rule, value, lifetime) in rules(&default) {
+            for lifetime in rules(&default) {
                 let params = Params { lifetime, ..default };
                 let count = count_operator_hits(trace, &params, machine)?;
-                let options = format!("{table}--lifetime {rule}:{value}");
+                let options = format!("{table}--lifetime {lifetime}");
                 let is_default = lifetime == default.lifetime;
-                add(format!("{name} {rule}:{value}"), Some(options), slots, count, is_default);
+                add(format!("{name} {lifetime}"), Some(options), slots, count, is_default);
             }
         }
         let optimum = count_hits(trace, &mut Belady::new(trace, slots as usize)?);

@@ -13,7 +13,6 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
 /// The kind of hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,10 +69,9 @@ pub struct TableOptions {
     /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     pub retries: Option<u32>,
-    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or frequency:LAMBDA
-    /// (least frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide
-    /// only; frequency alone is frequency:0.87) [default: wide frequency:0.87 if K < S < 4*K, else
-    /// constant:127; paper constant:16]
+    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
+    /// request learns which slots to keep; wide only) [default: wide learned if S >= 2*K, and with
+    /// spread 2 if also S < 4*K, else constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     pub lifetime: Option<String>,
     /// Multipliers of the paper's hash, two odd numbers of 32 bits
@@ -95,11 +93,12 @@ impl TableOptions {
         let (k, tokens) = (narrow(k), narrow(tokens));
         let mut p = match self.table {
             TableKind::Paper => Params::paper(k, tokens, slots),
+            TableKind::Wide if self.spread == Some(2) => Params::compact(k, tokens, slots),
             TableKind::Wide => Params::wide(k, tokens, slots),
         };
         p.page = page;
         p.spread = self.spread.unwrap_or(p.spread);
-        p.retries = self.retries.unwrap_or(if p.spread == 2 { 7 } else { 3 });
+        p.retries = self.retries.unwrap_or(p.retries);
         if let Some(rule) = &self.lifetime {
             p.lifetime = lifetime(rule)?;
         }
@@ -109,48 +108,19 @@ impl TableOptions {
         geometry::check(&p)?;
         Ok(p)
     }
-
-    /// Returns the lifetime rule of `p`, which these options made.
-    pub fn rule(&self, p: &Params) -> Rule {
-        if let Lifetime::Constant(l) = p.lifetime {
-            return Rule { lifetime: format!("constant:{l}"), lambda: None };
-        }
-        let given = self.lifetime.as_ref().and_then(|rule| rule.split_once(':'));
-        let lambda = given.and_then(|(_, l)| l.parse().ok()).unwrap_or(DEFAULT_LAMBDA);
-        Rule { lifetime: format!("frequency:{lambda}"), lambda: Some(lambda) }
-    }
 }
 
-/// The decay factor of [`Lifetime::frequency`].
-pub const DEFAULT_LAMBDA: f64 = 0.87;
-
-/// A lifetime rule as it is written in options and results.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Rule {
-    /// `constant:L` or `frequency:LAMBDA`.
-    pub lifetime: String,
-    /// The decay of a use per step, for the rule `frequency`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lambda: Option<f64>,
-}
-
-/// Parses a lifetime rule: `constant:L`, `frequency:LAMBDA` or `frequency`.
+/// Parses a lifetime rule: `constant:L` or `learned`.
 pub fn lifetime(rule: &str) -> Result<Lifetime> {
-    let bad = || {
-        let limit = "it must be constant:L (0..=127) or frequency:LAMBDA (0.5..=0.965)";
-        Error::invalid("--lifetime", rule, limit, "for example frequency:0.87")
-    };
-    if rule == "frequency" {
-        return Ok(Lifetime::frequency());
+    if rule == "learned" {
+        return Ok(Lifetime::Learned);
     }
-    match rule.split_once(':') {
-        Some(("constant", l)) => {
-            let l: i8 = l.parse().map_err(|_| bad())?;
-            if l < 0 { Err(bad().into()) } else { Ok(Lifetime::Constant(l)) }
-        }
-        Some(("frequency", l)) => Ok(geometry::frequency(l.parse::<f64>().map_err(|_| bad())?)?),
-        _ => Err(bad().into()),
-    }
+    let l = rule.strip_prefix("constant:").and_then(|l| l.parse().ok()).filter(|&l: &i8| l >= 0);
+    let l = l.ok_or_else(|| {
+        let limit = "it must be constant:L (0..=127) or learned";
+        Error::invalid("--lifetime", rule, limit, "pass learned, or constant:127 for LRU")
+    })?;
+    Ok(Lifetime::Constant(l))
 }
 
 /// Returns the paper's table with the multipliers `A1,A2` of `primes`; refuses the `wide` table.
@@ -234,18 +204,5 @@ impl DeviceOptions {
         let options =
             AscendOptions { kernels: self.kernels.clone(), ..AscendOptions::new(context) };
         Ok(Engine::on_ascend(config, pool, &options)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_default_rule_has_the_default_decay() {
-        assert_eq!(
-            lifetime(&format!("frequency:{DEFAULT_LAMBDA}")).unwrap(),
-            Lifetime::frequency()
-        );
     }
 }

@@ -16,7 +16,7 @@ use avsg::{available_memory, cpus::allowed_cpu_count};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::{DeviceOptions, RowOptions, Rule, TableOptions};
+use super::geometry::{DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, Cell, OutputOptions, Page};
 use crate::checks::{at_least_1, product};
 use device::Ascend;
@@ -103,8 +103,7 @@ struct Geometry {
     table: String,
     spread: u32,
     retries: u32,
-    #[serde(flatten)]
-    rule: Rule,
+    lifetime: String,
     layers: usize,
     indexers: usize,
     requests: usize,
@@ -201,7 +200,7 @@ fn measure(options: &Options) -> Result<Report> {
             table: format!("{:?}", options.table.table).to_lowercase(),
             spread: params.spread,
             retries: params.retries,
-            rule: options.table.rule(&params),
+            lifetime: params.lifetime.to_string(),
             layers,
             indexers,
             requests,
@@ -223,7 +222,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
     let Report { cpu, device, memory, geometry, bytes: b, files } = report;
-    let Geometry { table, k, tokens, slots, spread, retries, rule, .. } = geometry;
+    let Geometry { table, k, tokens, slots, spread, retries, lifetime, .. } = geometry;
     let Geometry { layers, indexers, requests, row_bytes, context, .. } = geometry;
     let size = output::bytes;
     let lacks = if cpu.lacks.is_empty() {
@@ -246,14 +245,15 @@ fn page(report: &Report) -> Page {
     page.text(format!(
         "geometry  {table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {}, rows of \
          {row_bytes} bytes, {} ({}), {}, {context} tokens of context",
-        rule.lifetime,
+        lifetime,
         output::count(*layers, "layer"),
         output::count(*indexers, "indexer"),
         output::count(*requests, "request"),
     ));
     let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
+    let learned = if lifetime == "learned" { " + learned 4096 + S/2" } else { "" };
     let formula = format!(
-        "{indexers} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}",
+        "{indexers} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}",
         b.table
     );
     let size = |bytes: usize| Cell::shown(bytes as f64, size(bytes));

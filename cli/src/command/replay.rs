@@ -206,7 +206,6 @@ fn replay(
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let rule = options.table.rule(&engine.config().params);
-    let report = Report::new(trace, &engine, rule, inputs.sparse, inputs.memory, tally);
+    let report = Report::new(trace, &engine, inputs.sparse, inputs.memory, tally);
     Ok((report, results))
 }

@@ -6,8 +6,6 @@ use avsg::geometry;
 
 /// The constants L.
 const CONSTANTS: [i8; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 127];
-/// The decay factors LAMBDA.
-const FACTORS: [f64; 7] = [0.8, 0.85, 0.87, 0.9, 0.93, 0.95, 0.96];
 
 /// Returns both tables with their default rules for `k` ids per token, `tokens` tokens per step and
 /// `slots` slots.
@@ -23,12 +21,10 @@ pub fn tables(k: usize, tokens: usize, slots: u32) -> Result<[(&'static str, Par
     Ok(tables)
 }
 
-/// Returns (name, value, rule) of every lifetime rule that the table accepts.
-pub fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
-    let constants = CONSTANTS.map(|l| ("constant", f64::from(l), Lifetime::Constant(l)));
-    let factor = |l| geometry::frequency(l).ok().map(|rule| ("frequency", l, rule));
-    let all = constants.into_iter().chain(FACTORS.into_iter().filter_map(factor));
-    all.filter(|&(.., lifetime)| Params { lifetime, ..*p }.check().is_ok()).collect()
+/// Returns every lifetime rule that the table accepts.
+pub fn rules(p: &Params) -> impl Iterator<Item = Lifetime> {
+    let all = CONSTANTS.map(Lifetime::Constant).into_iter().chain([Lifetime::Learned]);
+    all.filter(|&lifetime| Params { lifetime, ..*p }.check().is_ok())
 }
 
 /// Returns the three smallest S that the operator accepts for steps of `ids` ids, or fewer if the third

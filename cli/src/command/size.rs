@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::{MAX_SLOTS, MIN_SLOTS};
+use avsg::device::params::{MAX_SLOTS, MIN_SLOTS, Params};
 use avsg::engine::MachineChoice;
 use clap::Args;
 
@@ -27,13 +27,13 @@ use time::TimeOptions;
 /// Slots between two points of the curve.
 const STRIDE: usize = 64;
 /// The rules of the wide table that are measured unless one is named. The first one is taken if both
-/// miss the same rows, because it has no constant whose best value depends on the workload.
-const RULES: [&str; 2] = ["constant:127", "frequency:0.87"];
+/// miss as many rows, because it matches faster.
+const RULES: [&str; 2] = ["constant:127", "learned"];
 
 #[derive(Args, Debug)]
 #[command(
     mut_arg("lifetime", |rule| rule.help("Lifetime rule as of avsg replay, the only one to measure [default: wide both \
-        constant:127 and frequency:0.87, paper constant:16]")),
+        constant:127 and learned, paper constant:16]")),
     after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless \
                   --lifetime names one, and the rule that misses less is shown. The first step, which starts with an \
                   empty buffer, is left out. Times are a model, in which the matching and a disk are measured. Examples:\n  \
@@ -101,21 +101,21 @@ fn measure(options: &Options) -> Result<Report> {
         let mut measured = Vec::new();
         for table in &tables {
             let params = table.params(trace.k, trace.tokens, slots, 0)?;
-            measured.push((table.rule(&params), params, layers.measure(&params, machine)?));
+            measured.push((params, layers.measure(&params, machine)?));
             bar.inc(1);
         }
         // The sort keeps the order of rules that miss the same rows.
-        measured.sort_by_key(|(_, _, hits)| hits.all.misses());
-        let (rule, params, hits) = measured.swap_remove(0);
-        let other_rule = measured.pop().map(|(rule, _, hits)| {
+        measured.sort_by_key(|(_, hits)| hits.all.misses());
+        let (params, hits) = measured.swap_remove(0);
+        let other_rule = measured.pop().map(|(Params { lifetime, .. }, hits)| {
             let hit_rate = hits.all.percent();
-            OtherRule { rule, hit_rate }
+            OtherRule { lifetime: lifetime.to_string(), hit_rate }
         });
         let match_us = model.as_ref().map(|model| model.matching_us(trace, &params, machine));
         let match_us = match_us.transpose()?.unwrap_or(0.0);
         points.push(Point {
             slots,
-            rule,
+            lifetime: params.lifetime.to_string(),
             hit_rate: hits.all.percent(),
             worst_layer: hits.worst,
             lru_hit_rate: layers.lru(slots as usize).percent(),
@@ -128,7 +128,7 @@ fn measure(options: &Options) -> Result<Report> {
 
     let wish = Wish { hit_rate: options.hit_rate, tpot_ms: options.time.tpot_ms };
     let best = wish.recommended(&points, deployment.host_bytes);
-    let recommended = best.map(|p| Recommended { slots: p.slots, rule: p.rule.clone() });
+    let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
     let no_buffer = selected.map(|selected| copies(selected, 0.0));
     Ok(Report {
         trace: options.trace.name(),

@@ -21,10 +21,3 @@ pub fn layout(
     let shape = Shape { layers, rows, format: format.clone(), indexers };
     Ok(Layout::new(&shape, true, block, 0)?)
 }
-
-/// Returns the share of padding in the bytes of a layout, in percent.
-pub fn padding_percent(layout: &Layout) -> f64 {
-    let rows = layout.layers() as u64 * layout.rows() as u64;
-    let used = rows as f64 * layout.row_stride() as f64;
-    100.0 - 100.0 * used / layout.end() as f64
-}

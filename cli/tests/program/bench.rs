@@ -45,9 +45,14 @@ fn match_reads_the_trace_that_synth_writes() {
         plots.display()
     ));
     let rows = report["rows"].as_array().unwrap();
-    // K = 128 exceeds S = 64, and K = 256 exceeds the trace's K.
-    assert_eq!(rows.len(), 6);
+    // K = 128 exceeds S = 64, and K = 256 exceeds the trace's K. The table wide has two rules.
+    assert_eq!(rows.len(), 9);
     for row in rows {
+        if row["lifetime"] == "learned" {
+            positive(row, &["learn_us", "over_constant"]);
+        } else {
+            assert!(row["learn_us"].is_null() && row["over_constant"].is_null(), "{row}");
+        }
         positive(row, &TIMES);
         let rate = row["hit_rate"].as_f64().unwrap();
         assert!((20.0..100.0).contains(&rate), "{row}");
@@ -83,10 +88,36 @@ fn transfer_reports_throughput_and_strategies() {
 }
 
 #[test]
+fn layers_compares_lists_and_forks() {
+    let line =
+        "bench layers --layers 3 --k 16 --slots 64 --misses 4 --copies 1,3 --repeats 2 --cores 2";
+    let report = json(line);
+    let calls = report["calls"].as_array().unwrap();
+    assert_eq!(calls.iter().map(|row| &row["call"]).collect::<Vec<_>>(), ["transfer", "append"]);
+    assert_eq!(calls.iter().map(|row| &row["rows_per_layer"]).collect::<Vec<_>>(), [8, 2]);
+    calls.iter().for_each(|row| positive(row, &["each_layer_us", "one_call_us", "ratio"]));
+    let forks = report["forks"].as_array().unwrap();
+    assert_eq!(forks.len(), 2);
+    for (row, copies) in forks.iter().zip([1, 3]) {
+        // A few ids of a full table may find no link.
+        let rows = row["rows"].as_u64().unwrap();
+        assert!(
+            (3 * copies * 60..=3 * copies * 64).contains(&rows) && row["copies"] == copies,
+            "{row}"
+        );
+        positive(row, &["fork_us", "fork_gbs", "memcpy_us", "memcpy_gbs", "percent_of_memcpy"]);
+    }
+    assert!(text(line).contains("% of memcpy"));
+}
+
+#[test]
 fn info_computes_the_sizes_by_their_formulas() {
     let report = json("info --k 2048 --slots 8192 --layers 78 --requests 2 --context 65536");
     let bytes = &report["bytes"];
-    assert_eq!(bytes["table"].as_u64(), Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4));
+    assert_eq!(
+        bytes["table"].as_u64(),
+        Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4 + 4096 + 8192 / 2)
+    );
     assert_eq!(bytes["slots_per_request"].as_u64(), Some(78 * 8192 * 1152));
     assert_eq!(bytes["slots"].as_u64(), Some(2 * 78 * 8192 * 1152));
     let pool = bytes["host_pool_per_request"].as_u64().unwrap();
@@ -133,6 +164,10 @@ fn bad_input_is_one_line_and_status_2() {
         ("bench transfer --requests 0", "--requests is 0"),
         ("bench transfer --rows-in-pool 4000000", "at most 2000000000 bytes"),
         ("bench transfer --k 64 --rows-in-pool 4096 --cores 0", "cores is 0"),
+        ("bench layers --misses 2000", "--misses is 2000"),
+        ("bench layers --copies 0", "--copies is 0"),
+        ("bench layers --slots 100", "100"),
+        ("bench layers --layers 200 --slots 32768", "at most 8000000000 bytes"),
         ("info --k 9000", "K is 9000"),
         ("info --requests 0", "--requests is 0"),
         ("info --layers 0", "layers is 0"),

@@ -19,50 +19,50 @@ fn setting<'a>(report: &'a Value, name: &str) -> &'a Value {
     rows.iter().find(|row| row["setting"] == name).unwrap_or_else(|| panic!("{name} of {report}"))
 }
 
+/// Checks a report of `bench disk`.
+fn check_bench(report: &Value) {
+    let settings = report["settings"].as_array().expect("settings");
+    for row in settings {
+        assert_eq!(row["wrong_rows"], 0, "{row}");
+        assert!(number(&row["step_us"]) > 0.0 && number(&row["memory_bytes"]) > 0.0, "{row}");
+        assert!(number(&row["step_us"]) <= number(&row["step_p99_us"]), "{row}");
+    }
+    let [every, mapped, avsg] = ["every row", "mapped", "AVSG"].map(|name| setting(report, name));
+    let record = number(&report["file"]["record_bytes"]);
+    assert_eq!(record % number(&report["file"]["block"]), 0.0, "{report}");
+    assert_eq!(number(&every["bytes_per_step"]), 256.0 * record);
+    for count in ["bytes_per_step", "reads_per_step"] {
+        assert!(number(&avsg[count]) < number(&every[count]) / 2.0, "{report}");
+    }
+    assert_eq!(mapped["memory_bytes"], avsg["memory_bytes"]);
+    assert!(mapped["page_cache"].as_str().is_some_and(|by| by.contains("posix_fadvise")));
+    assert_eq!(settings.len() == 4, report["no_control_group"].is_null(), "{report}");
+    let stage_two = &report["stage_two"];
+    for rate in ["reads_per_second", "loop_reads_per_second"] {
+        assert!(number(&stage_two[rate]) > 0.0, "{stage_two}");
+    }
+    let rate = &stage_two["fio_reads_per_second"];
+    assert!(rate.is_null() != stage_two["fio_missing"].is_null(), "{stage_two}");
+}
+
 #[test]
 fn bench_disk_compares_the_settings_and_every_row_is_right() {
-    for options in ["", "--layers 3 --row-bytes 200 --no-checksums --buffered"] {
-        let report = json(&format!("{BENCH} {options}"));
-        for row in report["settings"].as_array().expect("settings") {
-            assert_eq!(row["wrong_rows"], 0, "{row}");
-            assert!(number(&row["step_us"]) > 0.0 && number(&row["memory_bytes"]) > 0.0, "{row}");
-            assert!(number(&row["step_us"]) <= number(&row["step_p99_us"]), "{row}");
-        }
-        let [every, mapped, avsg] =
-            ["every row", "mapped", "AVSG"].map(|name| setting(&report, name));
-        let record = number(&report["file"]["record_bytes"]);
-        assert_eq!(record % number(&report["file"]["block"]), 0.0, "{report}");
-        assert_eq!(number(&every["bytes_per_step"]), 256.0 * record);
-        assert!(
-            number(&avsg["bytes_per_step"]) < number(&every["bytes_per_step"]) / 2.0,
-            "{report}"
-        );
-        assert!(
-            number(&avsg["reads_per_step"]) < number(&every["reads_per_step"]) / 2.0,
-            "{report}"
-        );
-        assert_eq!(mapped["memory_bytes"], avsg["memory_bytes"]);
-        assert!(mapped["page_cache"].as_str().is_some_and(|by| by.contains("posix_fadvise")));
-        let grouped = report["settings"].as_array().expect("settings").len() == 4;
-        assert_eq!(grouped, report["no_control_group"].is_null(), "{report}");
-        let stage_two = &report["stage_two"];
-        for rate in ["reads_per_second", "loop_reads_per_second"] {
-            assert!(number(&stage_two[rate]) > 0.0, "{stage_two}");
-        }
-        let rate = &stage_two["fio_reads_per_second"];
-        assert!(rate.is_null() != stage_two["fio_missing"].is_null(), "{stage_two}");
-    }
+    check_bench(&json(BENCH));
 }
 
 #[test]
 fn the_page_of_bench_disk_says_what_limits_the_page_cache_and_that_fio_is_missing() {
-    let output = command(BENCH).env("PATH", "/nonexistent").output().expect("the program starts");
+    let path = folder("bench-disk").join("report.json");
+    let options = "--layers 3 --row-bytes 200 --no-checksums --buffered";
+    let mut command = command(&format!("{BENCH} {options} --json {}", path.display()));
+    let output = command.env("PATH", "/nonexistent").output().expect("the program starts");
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", errors(&output));
     for part in ["every row", "mapped", "AVSG", "fio is not installed", "posix_fadvise", "padding"]
     {
         assert!(shown.contains(part), "`{part}` is not in {shown}");
     }
+    check_bench(&serde_json::from_slice(&fs::read(path).expect("a report")).expect("JSON"));
 }
 
 /// Returns the children of a process.

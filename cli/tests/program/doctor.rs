@@ -1,12 +1,14 @@
 //! Tests of `avsg doctor`: the report is written whatever happens, each field has a value or a
 //! reason, and a kernel that hangs, faults or is wrong is named.
 
+mod faults;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 use std::sync::Once;
 
-use avsg::device::kernels::{Arg, KernelName};
+use avsg::device::kernels::KernelName;
 use serde_json::Value;
 
 use crate::support::{command, errors, folder, has_cpp_compiler};
@@ -59,6 +61,11 @@ const FIELDS: [&str; 13] = [
     "kernel_fault_code",
 ];
 
+/// Returns the names of the kernels in a report.
+fn kernel_names() -> impl Iterator<Item = &'static str> {
+    KernelName::ALL.into_iter().map(|kernel| kernel.entry().to_str().unwrap())
+}
+
 /// Returns a property, which has a value or a reason, and is judged if it has a value and an expected one.
 fn field<'a>(report: &'a Value, name: &str) -> &'a Value {
     let field = report.get(name).unwrap_or_else(|| panic!("{name} in {report}"));
@@ -93,7 +100,7 @@ fn a_missing_library_is_reported_as_no_device() {
         assert!(field(&report, name)["value"].is_null(), "{name}");
     }
     assert!(times(&report).values().all(|time| time["measured"].is_null()));
-    for name in KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap()) {
+    for name in kernel_names() {
         assert_eq!(report["kernels"][name]["status"], "not_run", "{report}");
     }
     let remark = report["cann"]["remarks"][0].as_str().unwrap();
@@ -112,9 +119,8 @@ fn every_form_holds_the_report() {
         let (shown, errors) = (stdout(&output), errors(&output));
         assert_eq!(shown.starts_with("skipped: no device"), skipped_on_stdout, "{shown}");
         assert_eq!(errors.contains("skipped: no device"), !skipped_on_stdout, "{errors}");
-        let kernels = KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap());
         let others = ["Machine", "not_run", "step_misses", "version of avsg"];
-        for part in FIELDS.into_iter().chain(kernels).chain(others) {
+        for part in FIELDS.into_iter().chain(kernel_names()).chain(others) {
             assert!(shown.contains(part), "{part} in {name}:\n{shown}");
         }
     }
@@ -151,7 +157,7 @@ fn the_simulated_report_has_every_field() {
     assert!(output.status.success(), "{errors}");
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed, report);
-    for name in KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap()) {
+    for name in kernel_names() {
         assert_eq!(report["kernels"][name]["status"], "good", "{report}");
         assert!(errors.contains(&format!("{name}: good")), "{errors}");
     }
@@ -312,84 +318,6 @@ fn a_probe_that_hangs_or_faults_does_not_stop_the_others() {
     assert_eq!(times["copy_in_1"]["reason"], "it was not asked for");
     let clocks = times["gather_2048"]["clocks_us"].as_f64().unwrap();
     assert!(clocks > 0.0, "the clocks have no faults");
-}
-
-/// Returns the status and the reason of each kernel that a run with a fault of the simulator
-/// reports, in the order of the checks. The report is written, and the exit status is 1.
-fn kernels_with(fault: &str, only: &str, limit: &str) -> Vec<(String, String)> {
-    let options = format!("--device ascend-sim --only {only} --limit {limit}");
-    let name = fault.replace(['=', '/'], "_");
-    let (report, output) = report(&name, &options, &[("AVSG_SIM", fault)]);
-    assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
-    for name in FIELDS {
-        field(&report, name);
-    }
-    let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
-    let kernels = kernels.iter().filter_map(|name| report["kernels"].get(name));
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    kernels.map(|kernel| (text(&kernel["status"]), text(&kernel["reason"]))).collect()
-}
-
-/// Returns the fault that sets a word of an array of a kernel.
-fn corrupt(kernel: KernelName, arg: Arg, word: usize, value: i32) -> String {
-    let number = kernel.args().iter().position(|&a| a == arg).unwrap();
-    format!("corrupt={}/{number}/{word}/{value}", kernel.entry().to_str().unwrap())
-}
-
-/// A fault of the simulator, the check that is asked for, the expected status of each kernel, and
-/// a part of the reason of the first kernel that is not right.
-type Case<'a> = (&'a str, &'a str, &'a [&'a str], &'a str);
-
-#[test]
-fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
-    if !kernels_compile() {
-        return;
-    }
-    let table = corrupt(KernelName::Reset, Arg::Tables, 20, 5);
-    let record = corrupt(KernelName::Plan, Arg::Record, 8, 65);
-    let slot = corrupt(KernelName::Plan, Arg::Slot, 3, 0);
-    let row = corrupt(KernelName::Transfer, Arg::Kv0, 0, 5);
-    // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
-    let unused = corrupt(KernelName::Transfer, Arg::Kv0, 2 * 256 * 1152 / 4 - 1, 5);
-    let unused_reason =
-        "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
-    let misses = "the device wrote 65 as a request's number of misses";
-    let cases: [Case<'_>; 10] = [
-        ("hang=avsg_reset", "plan", &["hung", "not_run"], "507046"),
-        ("hang=avsg_plan", "transfer", &["good", "hung", "not_run"], "507046"),
-        ("exception=avsg_transfer", "transfer", &["good", "good", "faulted"], "507035"),
-        ("exception=avsg_append", "append", &["good", "faulted"], "507035"),
-        ("hang=avsg_step", "step", &["good", "good", "good", "hung"], "507046"),
-        (&table, "reset", &["wrong"], "word of a table 20 is 5, and the CPU's is -1"),
-        (&record, "plan", &["good", "wrong"], misses),
-        (&slot, "plan", &["good", "wrong"], "slot 3 is 0, and the CPU's is"),
-        (&row, "transfer", &["good", "good", "wrong"], "slot 0 has not the row of id"),
-        (&unused, "transfer", &["good", "good", "wrong"], unused_reason),
-    ];
-    for (fault, only, expected, reason) in cases {
-        let kernels = kernels_with(fault, only, "20");
-        let statuses: Vec<_> = kernels.iter().map(|(status, _)| status.as_str()).collect();
-        assert_eq!(statuses, expected, "{fault}: {kernels:?}");
-        let first = kernels.iter().find(|(status, _)| status != "good").unwrap();
-        assert!(first.1.contains(reason), "{fault}: {kernels:?}");
-    }
-}
-
-/// The simulator never returns from the wait for this kernel, like a driver that hangs.
-#[test]
-fn a_wait_that_never_returns_does_not_hang_the_doctor() {
-    if !kernels_compile() {
-        return;
-    }
-    // A loaded machine may need more time than the first limit for the kernel that does not hang.
-    let run = |limit: &str| {
-        let kernels = kernels_with("stall=avsg_append", "append", limit);
-        println!("{limit} s: {kernels:?}");
-        let [(reset, _), (append, reason)] = &kernels[..] else { panic!("{kernels:?}") };
-        let named = reason.starts_with(&format!("running avsg_append: no answer within {limit} s"));
-        reset == "good" && append == "hung" && named
-    };
-    assert!(run("4") || run("60"));
 }
 
 /// A runtime library that is opened by its path counts as a device, whose kernels are built by

@@ -184,7 +184,7 @@ fn refused_input_is_one_line_and_status_2() {
         ("--spread 3", "spread is 3"),
         ("--retries 99", "99"),
         ("--lifetime constant:200", "constant:200"),
-        ("--lifetime frequency:0.99", "0.99"),
+        ("--lifetime frequency:0.87", "or learned"),
         ("--table paper --primes 2,4", "odd"),
         ("--row-bytes 0", "0"),
         ("--page 48", "48"),

@@ -1,5 +1,6 @@
-//! The lifetime rule of a frequency table as half-precision numbers, which device kernels gather.
+//! The lifetimes after a hit as half-precision numbers, which device kernels gather.
 
+use crate::table::learned::AFTER_HIT;
 use crate::table::params::Lifetime;
 
 /// Returns the rule of a hit as a device takes it, if it is no constant: 256 halves, of which entry
@@ -7,9 +8,7 @@ use crate::table::params::Lifetime;
 pub fn rules(lifetime: &Lifetime) -> Option<[u16; 256]> {
     match lifetime {
         Lifetime::Constant(_) => None,
-        Lifetime::Frequency(rule) => {
-            Some(core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF])))
-        }
+        Lifetime::Learned => Some(AFTER_HIT.map(half)),
     }
 }
 
@@ -27,7 +26,6 @@ fn half(n: i8) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::params::Frequency;
 
     /// Returns the value of a half by the definition of the format.
     fn value(bits: u16) -> f64 {
@@ -42,12 +40,9 @@ mod tests {
 
     #[test]
     fn rules_are_indexed_from_the_lowest_lifetime() {
-        let rule = Frequency::new(0.87).unwrap();
-        let table = rules(&Lifetime::Frequency(rule)).expect("a rule with a table");
-        for life in i8::MIN..=i8::MAX {
-            let next = rule.hit[life as u8 as usize];
-            let at = (i32::from(life) + 128) as usize;
-            assert!((value(table[at]) - f64::from(next)).abs() < f64::EPSILON, "{life}");
+        let table = rules(&Lifetime::Learned).expect("a rule with a table");
+        for (half, next) in table.into_iter().zip(AFTER_HIT) {
+            assert!((value(half) - f64::from(next)).abs() < f64::EPSILON, "{next}");
         }
     }
 }

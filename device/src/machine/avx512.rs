@@ -3,7 +3,8 @@
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and sixteen
 //! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts.
 
-use super::cpu::{Column, Cpu, Kernel, Life};
+use super::cpu::{Column, Cpu, Kernel, Life, index};
+use super::sparse::append_chosen;
 use core::arch::x86_64::*;
 pub use registers::{Mask, V};
 
@@ -246,6 +247,11 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let mask = column.mask();
         let words = column.words_mut().as_mut_ptr();
         for i in 0..W {
+            // An instruction with an empty mask takes as long as another one, and the last registers
+            // of a short list have such masks.
+            if k.0[i] == 0 {
+                continue;
+            }
             let index = self.reduced(index.0[i], mask);
             // Every index is at most the column's mask, which is below its length. The instruction
             // writes conflicting lanes in lane order.
@@ -300,23 +306,41 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             for s in self.padded(slot.0[i], mask, k.0[i]) {
                 // SAFETY: the index is at most S + 15, and the column is S + SLACK bytes long.
                 let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-                *byte = rule[*byte as u8 as usize];
+                *byte = rule[index(*byte)];
             }
         }
     }
 
     #[inline(always)]
-    fn age(self, life: &mut [i8], by: u8, settle: bool) {
+    fn age(self, life: &mut [i8], by: u8, from: i8) {
         for chunk in life.chunks_exact_mut(64) {
             // `chunk` is 64 bytes, the size of the load and of the store.
             let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
-            let top = intrinsic!(_mm512_set1_epi8(if settle { i8::MIN } else { 0 }));
-            let settled = intrinsic!(_mm512_or_si512(l, top));
+            let k = intrinsic!(_mm512_cmpge_epi8_mask(l, _mm512_set1_epi8(from)));
             // 128 is not a signed byte, so it is subtracted in two steps of 64.
             let half = intrinsic!(_mm512_set1_epi8((by / 2) as i8));
             let rest = intrinsic!(_mm512_set1_epi8((by - by / 2) as i8));
-            let aged = intrinsic!(_mm512_subs_epi8(_mm512_subs_epi8(settled, half), rest));
-            intrinsic!(_mm512_storeu_si512(chunk.as_mut_ptr().cast(), aged));
+            let aged = intrinsic!(_mm512_subs_epi8(_mm512_subs_epi8(l, half), rest));
+            intrinsic!(_mm512_mask_storeu_epi8(chunk.as_mut_ptr(), k, aged));
+        }
+    }
+    #[inline(always)]
+    fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
+        // The entries of sixteen lifetimes, once in each quarter of a register.
+        let mut rows = [intrinsic!(_mm512_setzero_si512()); 16];
+        for (n, row) in rows.iter_mut().enumerate() {
+            let bytes = &table[16 * n..16 * n + 16];
+            // `bytes` has 16 bytes, the size of the load.
+            let bytes = intrinsic!(_mm_loadu_si128(bytes.as_ptr().cast()));
+            *row = intrinsic!(_mm512_broadcast_i32x4(bytes));
+        }
+        for (n, chunk) in life.chunks_exact(64).enumerate() {
+            // `chunk` is 64 bytes, the size of the load.
+            let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
+            let mapped = self.entries(&rows, l);
+            let to = &mut to[64 * n..64 * n + 64];
+            // `to` is 64 bytes, the size of the store.
+            intrinsic!(_mm512_storeu_si512(to.as_mut_ptr().cast(), mapped));
         }
     }
     #[inline(always)]
@@ -333,42 +357,22 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     fn append_life(
         self,
         to: &mut [i32],
-        mut len: usize,
+        len: usize,
         life: &[i8],
         t: i8,
         equal: bool,
         limit: usize,
     ) -> usize {
-        for (c, chunk) in life.chunks_exact(64).enumerate() {
-            if len >= limit {
-                return limit;
-            }
-            let mut k = self.chosen(chunk, t, equal);
-            // Victims are sparse: nearly every chunk has at most four. Lanes behind the last one are
-            // overwritten by the next chunk.
-            let (first, count) = ((64 * c) as i32, k.count_ones() as usize);
-            if count <= 8 {
-                let words = &mut to[len..len + 8];
-                k = self.lowest_four(&mut words[..4], first, k);
-                if count > 4 {
-                    self.lowest_four(&mut words[4..], first, k);
-                }
-                len += count;
-                continue;
-            }
-            for quarter in 0..4 {
-                let k = (k >> (16 * quarter)) as u16;
-                let words = &mut to[len..len + 16];
-                let slots = self.count_up(first + 16 * quarter);
-                // `words` is 64 bytes, the size of the store.
-                intrinsic!(_mm512_storeu_si512(
-                    words.as_mut_ptr().cast(),
-                    _mm512_maskz_compress_epi32(k, slots)
-                ));
-                len += k.count_ones() as usize;
-            }
-        }
-        len.min(limit)
+        append_chosen(
+            to,
+            len,
+            life,
+            limit,
+            #[inline(always)]
+            |word| self.chosen(word, t, equal),
+            #[inline(always)]
+            |to, first, set| self.write_all(to, first, set),
+        )
     }
 }
 

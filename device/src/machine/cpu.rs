@@ -7,7 +7,7 @@
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
-pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile};
+pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile, Upcoming};
 
 /// A kernel as a value that any CPU machine can run. It is a trait because a closure cannot be
 /// generic. The bound is [`Cpu`] and not [`Machine`](super::Machine), because a body makes columns
@@ -87,15 +87,21 @@ pub trait Cpu: Copy {
     fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V;
     /// Writes `value` to life\[slot\] for the lanes of `k`.
     fn set_life(self, life: &mut Life<'_>, slot: Self::V, value: i8, k: Self::K);
-    /// Replaces life\[slot\] by its successor in `rule` for the lanes of `k`.
+    /// Replaces life\[slot\] by rule\[life\[slot\] + 128\] for the lanes of `k`.
     fn step_life(self, life: &mut Life<'_>, slot: Self::V, rule: &[i8; 256], k: Self::K);
 
     /// See [`Machine::age`](super::Machine::age).
     #[inline(always)]
-    fn age(self, life: &mut [i8], by: u8, settle: bool) {
-        for l in life {
-            let settled = if settle && *l >= 0 { *l ^ i8::MIN } else { *l };
-            *l = (i16::from(settled) - i16::from(by)).max(-128) as i8;
+    fn age(self, life: &mut [i8], by: u8, from: i8) {
+        for l in life.iter_mut().filter(|l| **l >= from) {
+            *l = (i16::from(*l) - i16::from(by)).max(-128) as i8;
+        }
+    }
+    /// See [`Machine::map_life`](super::Machine::map_life); the table has the results as bytes.
+    #[inline(always)]
+    fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
+        for (to, &l) in to.iter_mut().zip(life) {
+            *to = table[index(l)];
         }
     }
     /// Returns the number of bytes that are <= t.
@@ -126,6 +132,12 @@ pub trait Cpu: Copy {
         }
         len
     }
+}
+
+/// Returns the index of a lifetime in a table of 256 entries.
+#[inline(always)]
+pub fn index(life: i8) -> usize {
+    usize::from(life as u8 ^ 0x80)
 }
 
 /// A register of a machine. A value of the type exists only if the token of the machine existed.

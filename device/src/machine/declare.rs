@@ -18,6 +18,8 @@ pub trait Columns<'a, M: Machine> {
         len: u32,
         columns: [(&'static str, RangeInclusive<i32>); W],
     ) -> M::List<'a, W>;
+    /// Returns a column of `slots` bytes.
+    fn life(&mut self, name: &'static str, slots: u32) -> M::Life<'a>;
 }
 
 /// The source of the arguments of a kernel.

@@ -2,7 +2,7 @@
 //! panics on overflow. `Emu<1>` is the scalar machine that runs on any CPU. `Emu<3>` finds kernels
 //! whose result depends on the width.
 
-use super::cpu::{Column, Cpu, Kernel, Life};
+use super::cpu::{Column, Cpu, Kernel, Life, index};
 use core::ops::{BitAnd, BitOr, Not};
 
 /// The emulated machine of `N` lanes, where N is in 1..=64.
@@ -163,7 +163,7 @@ impl<const N: usize> Cpu for Emu<N> {
         for i in 0..N {
             if k.0[i] {
                 let l = &mut life.slots_mut()[(slot.0[i] as u32 & mask) as usize];
-                *l = rule[*l as u8 as usize];
+                *l = rule[index(*l)];
             }
         }
     }

@@ -197,8 +197,20 @@ impl<C: Cpu> Machine for C {
     }
 
     #[inline(always)]
-    fn age(self, life: &mut Life<'_>, by: Scalar, settle: bool) {
-        Cpu::age(self, life.slots_mut(), by.0.clamp(0, 128) as u8, settle);
+    fn age(self, life: &mut Life<'_>, by: Scalar, from: Scalar) {
+        if from.0 <= i32::from(i8::MAX) {
+            let from = from.0.max(i32::from(i8::MIN)) as i8;
+            Cpu::age(self, life.slots_mut(), by.0.clamp(0, 128) as u8, from);
+        }
+    }
+    #[inline(always)]
+    fn map_life(self, to: &mut Life<'_>, life: &Life<'_>, table: &Column<'_>) {
+        let mut bytes = [0; 256];
+        let words = &table.data[..bytes.len()];
+        for (n, byte) in bytes.iter_mut().enumerate() {
+            *byte = (words[n] - 128) as i8;
+        }
+        Cpu::map_life(self, to.slots_mut(), life.slots(), &bytes);
     }
     #[inline(always)]
     fn threshold(self, life: &Life<'_>, hint: Scalar, need: Scalar) -> Scalar {
@@ -244,6 +256,8 @@ impl<C: Cpu> Machine for C {
     }
     #[inline(always)]
     fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {
+        // More lines at once than a core has fill buffers would delay the loads that follow.
+        life.upcoming.fetch(C::LANES * 12 / 64);
         Cpu::set_life(self, life, slot, value, mask & t.live);
     }
     #[inline(always)]
@@ -255,6 +269,7 @@ impl<C: Cpu> Machine for C {
         rule: &[i8; 256],
         mask: C::K,
     ) {
+        life.upcoming.fetch(C::LANES * 12 / 64);
         Cpu::step_life(self, life, slot, rule, mask & t.live);
     }
 

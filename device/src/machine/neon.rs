@@ -4,7 +4,7 @@
 //! compression is a byte shuffle by a table of 16 orders; gathers and scatters are four scalar
 //! accesses.
 
-use super::cpu::{Column, Cpu, Kernel, Life};
+use super::cpu::{Column, Cpu, Kernel, Life, index};
 use core::arch::aarch64::*;
 use core::array::from_fn;
 use core::ops::{BitAnd, BitOr, Not};
@@ -261,21 +261,46 @@ impl Cpu for Neon {
         for s in i {
             // SAFETY: the index is at most S + 3, and the column is S + SLACK bytes long.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-            *byte = rule[*byte as u8 as usize];
+            *byte = rule[index(*byte)];
         }
     }
 
     #[inline(always)]
-    fn age(self, life: &mut [i8], by: u8, settle: bool) {
-        let top = intrinsic!(vdupq_n_s8(if settle { i8::MIN } else { 0 }));
+    fn age(self, life: &mut [i8], by: u8, from: i8) {
+        let from = intrinsic!(vdupq_n_s8(from));
         // 128 is not a signed byte, so it is subtracted in two steps of 64.
         let half = intrinsic!(vdupq_n_s8((by / 2) as i8));
         let rest = intrinsic!(vdupq_n_s8((by - by / 2) as i8));
         for chunk in life.chunks_exact_mut(16) {
             // `chunk` is 16 bytes, the size of the load and of the store.
-            let settled = intrinsic!(vorrq_s8(vld1q_s8(chunk.as_ptr()), top));
-            let aged = intrinsic!(vqsubq_s8(vqsubq_s8(settled, half), rest));
+            let l = intrinsic!(vld1q_s8(chunk.as_ptr()));
+            let aged = intrinsic!(vqsubq_s8(vqsubq_s8(l, half), rest));
+            let aged = intrinsic!(vbslq_s8(vcgeq_s8(l, from), aged, l));
             intrinsic!(vst1q_s8(chunk.as_mut_ptr(), aged));
+        }
+    }
+    #[inline(always)]
+    fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
+        // An index past the 64 bytes of four registers leaves the byte as it is.
+        let rows: [int8x16x4_t; 4] = from_fn(
+            #[inline(always)]
+            |n| {
+                let bytes = &table[64 * n..64 * n + 64];
+                // `bytes` has 64 bytes, the size of the four loads.
+                intrinsic!(vld1q_s8_x4(bytes.as_ptr()))
+            },
+        );
+        for (to, chunk) in to.chunks_exact_mut(16).zip(life.chunks_exact(16)) {
+            // `chunk` is 16 bytes, the size of the load.
+            let l = intrinsic!(vreinterpretq_u8_s8(vld1q_s8(chunk.as_ptr())));
+            let mut at = intrinsic!(veorq_u8(l, vdupq_n_u8(0x80)));
+            let mut mapped = intrinsic!(vqtbl4q_s8(rows[0], at));
+            for &row in &rows[1..] {
+                at = intrinsic!(vsubq_u8(at, vdupq_n_u8(64)));
+                mapped = intrinsic!(vqtbx4q_s8(mapped, row, at));
+            }
+            // `to` is 16 bytes, the size of the store.
+            intrinsic!(vst1q_s8(to.as_mut_ptr(), mapped));
         }
     }
     #[inline(always)]

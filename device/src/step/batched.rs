@@ -15,9 +15,10 @@
 //! **Deferral.** A scattered write is a scalar one on these machines, so the refresh of all hits
 //! would be the longest part of the work before the miss list is published. Nearly all of it can
 //! wait until then, and other cores can help: [`refresh_deferred`] takes any part of the slots. Let
-//! b be the least t with count(life <= t) >= n_g + [`MAX_EARLY_HITS`]. If at most
-//! [`MAX_EARLY_HITS`] hits have a lifetime of at most b, then n_g slots up to b are not hits, and
-//! no victim has a lifetime above b. A refresh raises a lifetime, so a hit above b is no victim
+//! v be what victims are chosen by: the lifetime, or of a learned lifetime its value ([`super::order`]). Let
+//! b be the least t with count(v <= t) >= n_g + [`MAX_EARLY_HITS`]. If at most [`MAX_EARLY_HITS`] hits
+//! have a v of at most b, then n_g slots up to b are not hits, and no victim has a v above b. A refresh
+//! gives a slot the largest v of all slots, whatever a request has learned, so a hit above b is no victim
 //! before or after its refresh, and no count up to b includes it. Hence the result is the same to
 //! the last bit (`tests/kernels/deferral.rs`). If there are more such hits, as there are with S =
 //! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
@@ -30,14 +31,17 @@ pub use columns::{Batched, Extra};
 
 use columns::PADDING;
 
+use super::order::{find_values, with_values};
 use super::refresh::{refresh, refresh_listed};
 use super::request::Request;
 use super::schedule::{Schedule, Work};
 use crate::machine::control::{sweep, when, when_else};
+use crate::machine::cpu::index;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::machine::{Machine, search};
 use crate::table::hash;
+use crate::table::learned::AFTER_HIT;
 use crate::table::params::{ID_LIMIT, Lifetime, Params};
 use crate::table::state::{State, header};
 
@@ -116,15 +120,29 @@ impl Schedule for Batched {
         m.phase(Phase::Refresh, "hits that could be chosen as victims");
         let at_once = m.name_scalar("atOnce", m.ne(token + 1, request.deferred));
         m.clear(&mut work.dead);
+        find_values(m, state, work);
         when!(m, m.not(at_once), || collect_early_hits(m, state, work, request.k));
         m.phase(Phase::Refresh, "either all hits, or only those that could be chosen as victims");
         let all = m.name_scalar(
             "refreshAll",
             m.max(at_once, m.gt(m.len(&work.dead), m.scalar(MAX_EARLY_HITS))),
         );
-        when_else!(m, all, state, |state| refresh(m, p, state, work, request.k), |state| {
-            refresh_listed(m, p, state, work);
-        });
+        let mut both = (state, work);
+        when_else!(
+            m,
+            all,
+            &mut both,
+            |both| {
+                let (state, work) = both;
+                refresh(m, p, state, work, request.k);
+                find_values(m, state, work);
+            },
+            |both| {
+                let (state, work) = both;
+                refresh_listed(m, p, state, work);
+                keep_listed(m, work);
+            }
+        );
     }
 
     #[inline(always)]
@@ -152,15 +170,27 @@ fn collect_early_hits<M: Machine>(
     // Without misses there are no victims.
     when!(m, m.gt(need, m.scalar(0)), || {
         let hint = m.name_scalar("hint", m.read_output(&state.header, m.scalar(header::THRESHOLD)));
-        let life = &state.life;
-        let bound = m.name_scalar("bound", m.threshold(life, hint, need + MAX_EARLY_HITS));
-        let above = bound + 1;
-        sweep!(m, k, |t| {
-            let slot = m.load(t, &work.slot);
-            let early = m.is_negative(m.gather_life(life, slot) - above);
-            m.append(t, &mut work.dead, early & !m.is_negative(slot), [slot]);
+        with_values(state, work.order.as_ref(), |values| {
+            let bound = m.threshold(values, hint, need + MAX_EARLY_HITS);
+            let above = m.name_scalar("bound", bound) + 1;
+            sweep!(m, k, |t| {
+                let slot = m.load(t, &work.slot);
+                let early = m.is_negative(m.gather_life(values, slot) - above);
+                m.append(t, &mut work.dead, early & !m.is_negative(slot), [slot]);
+            });
         });
     });
+}
+
+/// Gives the slots in `work.dead` the largest value, which the slots of a refresh have.
+#[inline(always)]
+fn keep_listed<M: Machine>(m: M, work: &mut Work<'_, M, Batched>) {
+    if let Some(order) = &mut work.order {
+        sweep!(m, m.len(&work.dead), |t| {
+            let slot = m.item(t, &work.dead, 0);
+            m.set_life(t, &mut order.value, slot, i8::MAX, !m.is_negative(slot));
+        });
+    }
 }
 
 /// Fills `sought` with the first `n` ids of `work.ids`, and with words that no slot holds in place of ids
@@ -225,12 +255,12 @@ fn find_by_passes<M: Machine>(
 fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     sweep!(m, n, |t| {
         let x = m.load(t, &work.extra.sought);
-        let invalid = m.name_mask("isInvalid", m.eq_to(x, PADDING) | m.eq_to(x, ID_LIMIT));
-        let missing = m.eq_to(m.load(t, &work.slot), -1);
-        // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
+        // The words in place of invalid ids are the only ones outside of 0..ID_LIMIT.
         let id = m.low_bits(x, ID_LIMIT.ilog2());
-        m.append(t, &mut work.pending, missing & !invalid, [id, m.iota(t)]);
-        m.append(t, &mut work.invalid, invalid, [x]);
+        let valid = m.name_mask("isValid", m.eq(x, id));
+        let missing = m.eq_to(m.load(t, &work.slot), -1);
+        m.append(t, &mut work.pending, missing & valid, [id, m.iota(t)]);
+        m.append(t, &mut work.invalid, !valid, [x]);
     });
 }
 
@@ -244,7 +274,7 @@ pub fn refresh_deferred(p: &Params, life: &mut [i8], slots: &[i32]) {
         };
         *life = match &p.lifetime {
             Lifetime::Constant(l) => *l,
-            Lifetime::Frequency(f) => f.hit[usize::from(life.cast_unsigned())],
+            Lifetime::Learned => AFTER_HIT[index(*life)],
         };
     }
 }

@@ -4,12 +4,13 @@
 //! Let th be the least t with count(life <= t) >= n_g. `paper`: every lifetime falls by max(0, th +
 //! 1), which is the number of decays that the loop of Alg. 1 takes; the victims are the slots with
 //! the lowest indices among those with life < 0. `wide`: the victims are the slots with the n_g
-//! smallest lifetimes, first those below th and then those equal to it, each in the order of their
-//! indices.
+//! smallest lifetimes, or of learned lifetimes the smallest values ([`super::order`]): first those below th
+//! and then those equal to it, each in the order of their indices.
 //!
 //! There are always enough victims, because the lifetimes of slots that the running request uses
 //! are the largest, and N_q·K <= S.
 
+use super::order::with_values;
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
 use crate::machine::phase::Phase;
@@ -27,19 +28,23 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     m.phase(Phase::CollectDead, "the slots with the smallest lifetimes, one for each miss");
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);
-    let life = &mut state.life;
     let hint = m.name_scalar("lastThreshold", m.read_output(&state.header, at));
-    let th = m.name_scalar("threshold", m.threshold(life, hint, need));
+    let th = with_values(state, work.order.as_ref(), |values| m.threshold(values, hint, need));
+    let th = m.name_scalar("threshold", th);
     m.write_output(&mut state.header, at, th);
     m.clear(&mut work.dead);
     match p.table {
         Table::Paper { .. } => {
-            m.age(life, m.max(th + 1, m.scalar(0)), false);
-            m.append_life(&mut work.dead, life, m.scalar(0), need, false);
+            let all = m.scalar(i32::from(i8::MIN));
+            m.age(&mut state.life, m.max(th + 1, m.scalar(0)), all);
+            m.append_life(&mut work.dead, &state.life, m.scalar(0), need, false);
         }
         Table::Wide => {
-            m.append_life(&mut work.dead, life, th, need, false);
-            m.append_life(&mut work.dead, life, th, need, true);
+            let dead = &mut work.dead;
+            with_values(state, work.order.as_ref(), |values| {
+                m.append_life(dead, values, th, need, false);
+                m.append_life(dead, values, th, need, true);
+            });
         }
     }
 }

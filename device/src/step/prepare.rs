@@ -1,5 +1,4 @@
-//! The preparation of a table for a step: it may be emptied, loses rows that were not final, and
-//! ages.
+//! The preparation of a table for a step: it may be emptied, and loses rows that were not final.
 //!
 //! `stable` is the number of tokens whose KV was final before this forward pass. The paper
 //! invalidates at the end of a step (Alg. 4, lines 9 and 10) and leaves stale hits when N is chosen
@@ -10,7 +9,7 @@
 use crate::machine::Machine;
 use crate::machine::control::{sweep, when};
 use crate::machine::phase::Phase;
-use crate::table::params::{Lifetime, Params};
+use crate::table::params::Params;
 use crate::table::state::{DEAD, EMPTY, INVALID, State, header};
 
 /// Empties the table if its generation is not the request's. So a request that joins, leaves, is
@@ -27,6 +26,9 @@ pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation:
             m.set_life(t, &mut state.life, slot, p.empty_life(), !m.is_negative(slot));
         });
         sweep!(m, m.scalar(p.links() as i32), |t| m.store(t, &mut state.link, m.splat(INVALID)));
+        if state.learned.is_some() {
+            m.write_output(&mut state.header, m.scalar(header::STEP), m.scalar(0));
+        }
     });
     m.write_output(&mut state.header, at, generation);
 }
@@ -52,14 +54,4 @@ pub fn invalidate<M: Machine>(
         });
     });
     m.write_output(&mut state.header, at, m.max(m.min(top, stable), limit));
-}
-
-/// Subtracts one from every lifetime (Alg. 1, line 3), saturating at -128: a byte that wrapped
-/// would revive slots, and CollectDead would return slots that this step hits. Frequency lifetimes
-/// also leave the range that means "in use" here, and not at the end of the request that used them.
-#[inline(always)]
-pub fn decay<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>) {
-    m.phase(Phase::Decay, "one less for every lifetime");
-    let settle = matches!(p.lifetime, Lifetime::Frequency(_));
-    m.age(&mut state.life, m.scalar(1), settle);
 }

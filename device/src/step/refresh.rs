@@ -3,6 +3,7 @@
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
+use crate::table::learned::AFTER_HIT;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::State;
 
@@ -49,6 +50,6 @@ fn set_hit<M: Machine>(
 ) {
     match &p.lifetime {
         Lifetime::Constant(l) => m.set_life(t, &mut state.life, slot, *l, hit),
-        Lifetime::Frequency(f) => m.step_life(t, &mut state.life, slot, &f.hit, hit),
+        Lifetime::Learned => m.step_life(t, &mut state.life, slot, &AFTER_HIT, hit),
     }
 }

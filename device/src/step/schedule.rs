@@ -4,6 +4,7 @@
 //! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
+use super::order::columns::Order;
 use super::request::Request;
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
@@ -54,6 +55,8 @@ pub struct Work<'a, M: Machine, S: Schedule> {
     pub out_of_range: M::List<'a, 0>,
     /// Counts the misses of the request whose row is outside of the pool.
     pub out_of_pool: M::List<'a, 0>,
+    /// The columns for learned lifetimes.
+    pub order: Option<Order<'a, M>>,
     /// The columns that only this schedule uses.
     pub extra: S::Extra<'a, M>,
 }
@@ -82,6 +85,7 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
             invalid: c.list("invalid", k, [("id", i32::MIN..=i32::MAX)]),
             out_of_range: c.list("out_of_range", step, []),
             out_of_pool: c.list("out_of_pool", step, []),
+            order: Order::declare(p, c),
             extra: S::declare(p, c),
         }
     }
@@ -111,7 +115,7 @@ pub trait Schedule: Sized {
     );
 
     /// Refreshes hits before victims are chosen: at least all hits that could otherwise be chosen
-    /// as victims.
+    /// as victims. Leaves the values of slots in `work.order`.
     fn refresh<M: Machine>(
         m: M,
         p: &Params,

@@ -1,6 +1,7 @@
 //! The schedule of CPUs: hits are refreshed before victims are chosen, and the links of an id are
 //! examined one by one, because every lane that is left out saves time.
 
+use super::order::find_values;
 use super::probe::{other_links, probe};
 use super::refresh::refresh;
 use super::request::Request;
@@ -66,6 +67,7 @@ impl Schedule for Sequential {
     ) {
         m.phase(Phase::Refresh, "the lifetimes of the hits");
         refresh(m, p, state, work, request.k);
+        find_values(m, state, work);
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@
 //! wait for each other where a list is made, so there are few lists, and a token without a miss does
 //! nothing else. It serves the `wide` table with probe sequences that fit a word.
 
+use super::order::find_values;
 use super::probe::selected;
 use super::refresh::refresh;
 use super::request::Request;
@@ -96,6 +97,7 @@ impl Schedule for Simt {
     ) {
         m.phase(Phase::Refresh, "the lifetimes of the hits");
         refresh(m, p, state, work, request.k);
+        find_values(m, state, work);
     }
 
     #[inline(always)]

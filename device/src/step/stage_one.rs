@@ -2,7 +2,8 @@
 
 use super::collect_dead::collect_dead;
 use super::locate::locate;
-use super::prepare::{decay, invalidate, reset};
+use super::order::decay;
+use super::prepare::{invalidate, reset};
 use super::request::{Request, record, status};
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
@@ -42,7 +43,7 @@ fn prepare<M: Machine, S: Schedule>(
 ) {
     reset(m, p, state, request.generation);
     invalidate(m, p, state, request.stable, request.limit);
-    decay(m, p, state);
+    decay(m, p, state, work, &request.share);
     m.clear(&mut work.out_of_range);
     m.clear(&mut work.out_of_pool);
     m.write_output(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));

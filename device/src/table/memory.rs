@@ -1,24 +1,38 @@
 //! The layout of a table in plain words, and its division into columns on a CPU.
 //!
-//! The size depends on the geometry alone. A table is header, ids, lifetimes with a pad, and links:
-//! 64 + 4·S + (S + 64) + 4·S·spread bytes.
+//! The size depends on the geometry and the lifetimes. A table is header, ids, lifetimes with a pad, and
+//! links: 64 + 4·S + (S + 64) + 4·S·spread bytes. Learned lifetimes have 4096 + S/2 bytes more.
 
 use core::ops::Range;
 
-use super::params::Params;
+use super::hash;
+use super::learned;
+use super::params::{Lifetime, Params};
 use super::state::{DEAD, EMPTY, INVALID, State, header};
 use crate::machine::Machine;
-use crate::machine::cpu::{Column, Life, SLACK};
+use crate::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
+use crate::machine::emu::Emu;
 
 /// Returns the number of words of one table.
 pub fn state_words(p: &Params) -> usize {
-    header::WORDS + p.slots as usize + life_words(p) + p.links() as usize
+    links_end(p) + learned::words(p)
+}
+
+/// Returns the number of the word behind the links of a table, where the words of [`learned`] begin.
+pub fn links_end(p: &Params) -> usize {
+    words_before_links(p) + p.links() as usize
 }
 
 /// Returns the number of words from one table to the next. It is a multiple of 64 bytes, so that no
 /// two tables share a cache line.
 pub fn table_words(p: &Params) -> usize {
     state_words(p).next_multiple_of(16)
+}
+
+/// Returns the number of words from the start of a table to its links. Every step reads nearly all of
+/// these words, and of the links those that its ids name.
+pub fn words_before_links(p: &Params) -> usize {
+    header::WORDS + p.slots as usize + life_words(p)
 }
 
 fn life_words(p: &Params) -> usize {
@@ -29,19 +43,21 @@ fn life_words(p: &Params) -> usize {
 pub fn clear_state(p: &Params, words: &mut [i32]) {
     let (header, rest) = words.split_at_mut(header::WORDS);
     let (id, rest) = rest.split_at_mut(p.slots as usize);
-    let (life, link) = rest.split_at_mut(life_words(p));
+    let (life, rest) = rest.split_at_mut(life_words(p));
+    let (link, learned) = rest.split_at_mut(p.links() as usize);
     header.fill(0);
     header[header::THRESHOLD as usize] = i32::from(DEAD);
     id.fill(EMPTY);
-    bytes(life).fill(p.empty_life());
+    as_bytes(life).fill(p.empty_life());
     link.fill(INVALID);
+    learned.fill(0);
 }
 
 /// Empties every slot whose id is in `ids`, as Invalidate does at the start of a step, and returns
 /// the number of slots.
 pub fn invalidate_ids(p: &Params, words: &mut [i32], ids: Range<i32>) -> usize {
     let (id, rest) = words[header::WORDS..].split_at_mut(p.slots as usize);
-    let life = bytes(&mut rest[..life_words(p)]);
+    let life = as_bytes(&mut rest[..life_words(p)]);
     let listed = id.iter_mut().zip(life).filter(|(id, _)| ids.contains(id));
     listed.map(|(id, life)| (*id, *life) = (EMPTY, DEAD)).count()
 }
@@ -49,13 +65,44 @@ pub fn invalidate_ids(p: &Params, words: &mut [i32], ids: Range<i32>) -> usize {
 /// Empties the slots that hold given ids, where `slots` has one slot for each id.
 pub fn invalidate_slots(p: &Params, words: &mut [i32], ids: &[i32], slots: &[i32]) {
     let (id, rest) = words[header::WORDS..].split_at_mut(p.slots as usize);
-    let life = bytes(&mut rest[..life_words(p)]);
+    let life = as_bytes(&mut rest[..life_words(p)]);
     for (&expected, &slot) in ids.iter().zip(slots) {
         let slot = slot as usize;
         if id[slot] == expected {
             (id[slot], life[slot]) = (EMPTY, DEAD);
         }
     }
+}
+
+/// Calls `found` with each id in `ids` that Probe finds in a table: a slot holds it, and one of its links
+/// names the slot. An id that has two slots comes twice.
+pub fn find_ids(p: &Params, words: &[i32], ids: Range<i32>, mut found: impl FnMut(i32)) {
+    let (id, rest) = words[header::WORDS..].split_at(p.slots as usize);
+    let link = &rest[life_words(p)..][..p.links() as usize];
+    let mask = (1 << p.slot_bits()) - 1;
+    for &x in id.iter().filter(|x| ids.contains(x)) {
+        let named = |r| (link[link_position(p, x, r)] & mask) as usize;
+        if (0..=p.retries as i32).any(|r| id[named(r)] == x) {
+            found(x);
+        }
+    }
+}
+
+/// Returns the position of link r of an id.
+fn link_position(p: &Params, id: i32, r: i32) -> usize {
+    let (m, mut word) = (Emu::<1>, [0]);
+    let at = hash::nth_link(m, p, hash::mixed(m, p, Cpu::splat(m, id)), Scalar::new(r));
+    Cpu::store(m, &mut word, 0, at, m.first_lanes(1));
+    word[0] as usize
+}
+
+/// Learns from the step that Stage One has made on a table of learned lifetimes.
+///
+/// # Panics
+/// If there are fewer words than [`state_words`].
+pub fn learn(p: &Params, words: &mut [i32]) {
+    let (header, rest) = words.split_at_mut(header::WORDS);
+    learned::learn(p, header, &mut rest[links_end(p) - header::WORDS..]);
 }
 
 /// Divides the words of a table into its planes.
@@ -69,11 +116,19 @@ where
     let (header, rest) = words.split_at_mut(header::WORDS);
     let (id, rest) = rest.split_at_mut(p.slots as usize);
     let (life, rest) = rest.split_at_mut(life_words(p));
-    let (link, _) = rest.split_at_mut(p.links() as usize);
-    State { id: Column::new(id), life: Life::new(bytes(life)), link: Column::new(link), header }
+    let (link, rest) = rest.split_at_mut(p.links() as usize);
+    let learned = (p.lifetime == Lifetime::Learned).then_some(&mut rest[..learned::words(p)]);
+    State {
+        id: Column::new(id),
+        life: Life::new(as_bytes(life)),
+        link: Column::new(link),
+        header,
+        learned,
+    }
 }
 
-fn bytes(words: &mut [i32]) -> &mut [i8] {
+/// Returns words as bytes.
+pub(crate) fn as_bytes(words: &mut [i32]) -> &mut [i8] {
     let len = core::mem::size_of_val(words);
     // SAFETY: the result has the same address, size and exclusive borrow as `words`, and any byte
     // is a valid `i8`.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::state::FINGERPRINT_AND_SLOT_BITS;
+use super::state::{FINGERPRINT_AND_SLOT_BITS, NEW};
 
 /// The limit of ids: they are below 2^22, because larger ones would overflow the hash
 /// ([`crate::hash`]).
@@ -40,71 +40,28 @@ impl Table {
     pub const KNUTH_XXHASH: Self = Self::Paper { a1: 2_654_435_761, a2: 2_246_822_519 };
 }
 
-/// The lifetime of a slot after a hit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The rule of lifetimes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// The constant L; the lifetimes then order slots by their last use.
+    /// A hit sets the lifetime to the constant L, and each step subtracts one; the lifetimes then order
+    /// slots by their last use.
     Constant(i8),
-    /// The logarithm of an exponentially decaying count of uses, see [`Frequency`].
-    Frequency(Frequency),
+    /// Age and use count in one byte, of which each request learns the value, see [`crate::learned`]. For
+    /// `wide`.
+    Learned,
 }
 
-impl Lifetime {
-    /// Returns frequency lifetimes with the decay factor that is best over the shared traces. At S
-    /// = 2·K, the hit rate is 1.9 points above exact LRU, and at worst 0.23 below it (MTP-3, S =
-    /// 4·K). With a factor of 0.9 these figures are 2.2 and 0.54.
-    pub fn frequency() -> Self {
-        Frequency::new(0.87).map_or(Self::Constant(127), Self::Frequency)
-    }
-}
-
-/// Frequency lifetimes. A lifetime that falls by one in each step is a decaying score in the
-/// logarithmic domain; this one counts uses.
-///
-/// With u = ln(1/lambda), the score of a slot is e^(u·s). A hit adds 1 to the score: s <-
-/// round(ln(1 + e^(u·s))/u), at most `top`, where the sum of all lambda^i converges. A new slot has
-/// s = 0. A byte holds s - top - 1 for a slot at rest, which is negative, and s - top + 127 for a
-/// slot that the running request uses, which is not negative. So no second column is needed, a
-/// second hit changes nothing, and the next step settles all used slots in one pass over the
-/// column.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Frequency {
-    /// The byte after a hit, indexed by the byte before it as an unsigned number.
-    pub hit: [i8; 256],
-    /// The byte of a slot that was just filled.
-    pub new: i8,
-}
-
-impl Frequency {
-    /// The smallest decay factor.
-    pub const MIN_LAMBDA: f64 = 0.5;
-    /// The largest decay factor. Above it, the byte can represent fewer than 32 steps of age.
-    pub const MAX_LAMBDA: f64 = 0.965;
-
-    /// Returns the rule of a decay factor per step, or `None` outside `MIN_LAMBDA..=MAX_LAMBDA`.
-    pub fn new(lambda: f64) -> Option<Self> {
-        if !(Self::MIN_LAMBDA..=Self::MAX_LAMBDA).contains(&lambda) {
-            return None;
+impl fmt::Display for Lifetime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(l) => write!(f, "constant:{l}"),
+            Self::Learned => f.write_str("learned"),
         }
-        let u = -libm::log(lambda);
-        let top = libm::round(-libm::log(1.0 - lambda) / u) as i32;
-        let mut hit = [0i8; 256];
-        for byte in -128i32..=127 {
-            let next = if byte >= 0 {
-                byte
-            } else {
-                let s = f64::from(byte + top + 1);
-                let stepped = libm::round(libm::log(1.0 + libm::exp(u * s)) / u) as i32;
-                stepped.min(top) - top + 127
-            };
-            hit[(byte as i8) as u8 as usize] = next as i8;
-        }
-        Some(Self { hit, new: (127 - top) as i8 })
     }
 }
 
 /// The geometry and the rules of one table.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// The kind of the table.
     pub table: Table,
@@ -140,7 +97,7 @@ pub enum Fault {
     Spread,
     /// R is above [`MAX_RETRIES`].
     Retries,
-    /// L is not in 0..=127 (`wide`) or 1..=127 (`paper`), or `paper` has frequency lifetimes.
+    /// L is not in 0..=127 (`wide`) or 1..=127 (`paper`), or `paper` has learned lifetimes.
     Lifetime,
     /// A multiplier of the paper's hash is even, so the highest bit of the id would have no effect.
     EvenMultiplier,
@@ -157,21 +114,29 @@ impl fmt::Display for Params {
         )?;
         match lifetime {
             Lifetime::Constant(l) => write!(f, "constant lifetime {l}")?,
-            Lifetime::Frequency(rule) => write!(f, "frequency lifetimes from {}", rule.new)?,
+            Lifetime::Learned => write!(f, "learned lifetimes")?,
         }
         write!(f, ", page {page}")
     }
 }
 
 impl Params {
-    /// Returns the default geometry: `wide`, spread 4, R = 3, and the lifetimes that are best at
-    /// this size. If S is above K and below 4·K, these are [`Lifetime::frequency`], which save more
-    /// copies than their refresh costs. Otherwise both rules have the same hit rate, and matching
-    /// with constant lifetimes is a quarter faster.
+    /// Returns the default geometry: `wide`, spread 4, R = 3, and learned lifetimes if S is at least
+    /// 2·K. In a smaller buffer most slots that a step does not use were used by the last steps, and what
+    /// was learned loses up to 1.4 points there (`docs/limits.md`).
     pub fn wide(k: u32, tokens: u32, slots: u32) -> Self {
-        let counts = slots > k && slots / 4 < k;
-        let lifetime = if counts { Lifetime::frequency() } else { Lifetime::Constant(127) };
+        let lifetime = if slots / 2 >= k { Lifetime::Learned } else { Lifetime::Constant(127) };
         Self { table: Table::Wide, lifetime, k, tokens, slots, spread: 4, retries: 3, page: 0 }
+    }
+
+    /// Returns the default geometry of devices with little fast memory, such as vector cores: two links per
+    /// slot, R = 7, and learned lifetimes only below S = 4·K. In a larger buffer few rows miss, and by the
+    /// model of a vector core the copies that learning saves take less time than it does
+    /// (`research/docs/cost-model.md`).
+    pub fn compact(k: u32, tokens: u32, slots: u32) -> Self {
+        let wide = Self::wide(k, tokens, slots);
+        let lifetime = if slots / 4 >= k { Lifetime::Constant(127) } else { wide.lifetime };
+        Self { lifetime, spread: 2, retries: 7, ..wide }
     }
 
     /// Returns the paper's geometry: spread 1, R = 3, L = 16.
@@ -193,7 +158,7 @@ impl Params {
         let slots = self.slots.is_power_of_two() && (MIN_SLOTS..=MAX_SLOTS).contains(&self.slots);
         let lifetime = match self.lifetime {
             Lifetime::Constant(l) => l >= i8::from(paper),
-            Lifetime::Frequency(_) => !paper,
+            Lifetime::Learned => !paper,
         };
         let primes = match self.table {
             Table::Paper { a1, a2 } => a1 & a2 & 1 == 1,
@@ -246,7 +211,7 @@ impl Params {
     pub fn new_life(&self) -> i8 {
         match self.lifetime {
             Lifetime::Constant(l) => l,
-            Lifetime::Frequency(f) => f.new,
+            Lifetime::Learned => NEW,
         }
     }
 

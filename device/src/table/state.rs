@@ -18,6 +18,9 @@ pub const EMPTY: i32 = -1;
 /// The lowest lifetime: that of an empty slot of `wide`, and of a victim of `paper` until it has a
 /// link.
 pub const DEAD: i8 = i8::MIN;
+/// The lowest learned lifetime of a slot that the running step uses, which is that of a new slot: class 0 and
+/// level 0 of [`crate::learned`].
+pub const NEW: i8 = 112;
 
 bitfield! {
     /// One packed entry. Fingerprint and slot share 23 bits; the boundary depends on m.
@@ -84,6 +87,15 @@ pub mod header {
     pub const TOP: i32 = 1;
     /// Word of the threshold of the last step, where the next bisection starts.
     pub const THRESHOLD: i32 = 2;
+    /// Word of the number of steps since the table was emptied. This word and the next ones belong to
+    /// learned lifetimes ([`crate::learned::learn`]).
+    pub const STEP: i32 = 3;
+    /// Word of the lowest lifetime that moves to the next class in this step.
+    pub const MOVES_FROM: i32 = 4;
+    /// Word of the first slot of this step's sample.
+    pub const SAMPLE: i32 = 5;
+    /// Word of the first slot of the last step's sample.
+    pub const LAST_SAMPLE: i32 = 6;
 }
 
 /// The table of a request, in a machine's memory.
@@ -96,4 +108,7 @@ pub struct State<'a, M: Machine> {
     pub link: M::Column<'a>,
     /// [`header::WORDS`] words in global memory.
     pub header: M::Output<'a>,
+    /// What learned lifetimes keep in global memory, see [`crate::learned::part`]; `None` for other
+    /// lifetimes.
+    pub learned: Option<M::Output<'a>>,
 }

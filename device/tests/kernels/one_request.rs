@@ -4,10 +4,11 @@
 use core::marker::PhantomData;
 
 use avsg_device::batched::{Batched, refresh_deferred};
+use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, split_state, state_words};
-use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::memory::{clear_state, learn, links_end, split_state, state_words};
+use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::schedule::Schedule;
 use avsg_device::sequential::Sequential;
@@ -34,7 +35,7 @@ runner!([const N: usize] Emu<N>);
 #[cfg(target_arch = "x86_64")]
 runner!([const G: bool] avsg_device::machine::avx512::Avx512<G>);
 #[cfg(target_arch = "x86_64")]
-runner!([] avsg_device::machine::avx2::Avx2);
+runner!([const G: bool] avsg_device::machine::avx2::Avx2<G>);
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 runner!([] avsg_device::machine::neon::Neon);
 
@@ -85,6 +86,8 @@ pub struct Outcome {
     pub id: Vec<i32>,
     pub life: Vec<i8>,
     pub link: Vec<i32>,
+    /// What learned lifetimes keep, after the step was learned.
+    pub learned: Vec<i32>,
 }
 
 /// The schedule that runs the steps of a request.
@@ -153,6 +156,9 @@ impl OneRequest {
                 m.run(OneStep { memory: self, step, k, stride, schedule });
             }
         }
+        if self.p.lifetime == Lifetime::Learned {
+            learn(&self.p, &mut self.state);
+        }
 
         let [slot, valid, pos, id, miss_slot, row, rec] = self.outputs.each_ref().map(|o| {
             let (front, rest) = o.split_at(GUARD);
@@ -171,7 +177,7 @@ impl OneRequest {
             assert!(list[total..].iter().all(|&w| w == UNTOUCHED), "the miss list overran");
         }
         let (s, t) = (self.p.slots as usize, self.p.links() as usize);
-        let (ids, links) = (header::WORDS, self.state.len() - t);
+        let (ids, learned) = (header::WORDS, links_end(&self.p));
         let bytes = self.state[ids + s..].iter().flat_map(|w| w.to_ne_bytes());
         Outcome {
             slots: slot.chunks(stride).map(|row| row[..k].to_vec()).collect(),
@@ -184,7 +190,20 @@ impl OneRequest {
             header: self.state[..ids].to_vec(),
             id: self.state[ids..ids + s].to_vec(),
             life: bytes.take(s).map(u8::cast_signed).collect(),
-            link: self.state[links..].to_vec(),
+            link: self.state[learned - t..learned].to_vec(),
+            learned: self.state[learned..].to_vec(),
+        }
+    }
+
+    /// Replaces the values of learned lifetimes by any words.
+    pub fn scramble(&mut self, seed: u32) {
+        if self.p.lifetime == Lifetime::Learned {
+            let values = &mut self.state[links_end(&self.p) + part::VALUES..][..LIFETIMES];
+            let mut word = seed;
+            for value in values {
+                word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *value = if seed.is_multiple_of(3) { (word >> 24) as i32 } else { word as i32 };
+            }
         }
     }
 

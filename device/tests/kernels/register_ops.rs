@@ -228,20 +228,19 @@ impl Kernel for LifeOps {
 
 fn whole_column<C: Cpu>(m: C, life: &[i8]) {
     let all = if cfg!(miri) { vec![0u8, 1, 127, 128] } else { (0..=128).collect() };
-    for settle in [false, true] {
+    for from in [i8::MIN, -112, 0, 127] {
         for &by in &all {
             let mut got = life.to_vec();
-            Cpu::age(m, &mut got, by, settle);
-            let want: Vec<i8> = life
-                .iter()
-                .map(|&l| {
-                    let l = i32::from(l) - if settle && l >= 0 { 128 } else { 0 };
-                    (l - i32::from(by)).max(-128) as i8
-                })
-                .collect();
-            assert!(got == want, "age by {by}, settle {settle}");
+            Cpu::age(m, &mut got, by, from);
+            let aged = |l: i8| (i32::from(l) - i32::from(by)).max(-128) as i8;
+            let want: Vec<i8> = life.iter().map(|&l| if l >= from { aged(l) } else { l }).collect();
+            assert!(got == want, "age by {by} from {from}");
         }
     }
+    let table: [i8; 256] = core::array::from_fn(|i| (i as u8).wrapping_mul(77) as i8);
+    let mut mapped = vec![0; life.len()];
+    Cpu::map_life(m, &mut mapped, life, &table);
+    assert!(mapped.iter().zip(life).all(|(&to, &l)| to == table[(i32::from(l) + 128) as usize]));
     for t in [i8::MIN, -127, -126, -2, -1, 0, 1, 5, 126, 127] {
         assert_eq!(Cpu::count_le(m, life, t), life.iter().filter(|&&l| l <= t).count());
     }
@@ -276,7 +275,8 @@ fn bytes<C: Cpu>(m: C, life: &[i8], noise: &mut Noise) {
     let slots = life.len();
     let mut memory = life.to_vec();
     memory.resize(slots + SLACK, 77);
-    let rule: [i8; 256] = core::array::from_fn(|i| (i as u8 | 0x81).cast_signed());
+    let rule: [i8; 256] =
+        core::array::from_fn(|i| (i as u8 | 0x81).wrapping_sub(128).cast_signed());
     for set in masks(C::LANES, noise) {
         let k = mask(m, &set);
         let slot: Vec<i32> =
@@ -292,7 +292,7 @@ fn bytes<C: Cpu>(m: C, life: &[i8], noise: &mut Noise) {
         let mut want = life.to_vec();
         Cpu::step_life(m, &mut column, v, &rule, k);
         for i in (0..C::LANES).filter(|&i| set[i]) {
-            want[at(i)] = rule[want[at(i)] as u8 as usize];
+            want[at(i)] = rule[(i32::from(want[at(i)]) + 128) as usize];
         }
         assert!(column.slots() == want, "dead lanes step nothing but the pad");
         Cpu::set_life(m, &mut column, v, 42, k);

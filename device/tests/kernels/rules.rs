@@ -5,7 +5,9 @@
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Order, Outcome, Step};
+use avsg_device::learned::{AFTER_HIT, MAX_VALUE, NEW, part};
 use avsg_device::machine::emu::Emu;
+use avsg_device::memory::{find_ids, links_end};
 use avsg_device::params::{Fault, Lifetime, Params};
 use avsg_device::request::status;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
@@ -119,29 +121,43 @@ fn refresh_is_per_token() {
     assert_eq!(o.counts, [32, 32]);
 }
 
-/// The victims of a token are the slots with the smallest lifetimes: first those below the largest
-/// of these, then those equal to it, each in the order of their indices.
+/// The victims of a token are the slots with the smallest lifetimes, or of learned lifetimes those with the
+/// smallest values: first those below the largest of these, then those equal to it, each in the order of
+/// their indices.
 #[test]
-fn the_victims_of_wide_have_the_smallest_lifetimes() {
+fn the_victims_of_wide_have_the_smallest_values() {
     for p in [wide(16, 1, 64), Params::wide(16, 1, 64)] {
         let mut r = OneRequest::new(p);
         let mut life = vec![i16::from(p.empty_life()); 64];
         for g in 0..200 {
+            if g % 10 == 9 {
+                r.scramble(g as u32);
+            }
+            let moves_from = r.state[header::MOVES_FROM as usize] as i16;
+            let learned = r.state[links_end(&p)..].to_vec();
             let o = r.tokens(vec![(0..16).map(|i| (g * 5 + i * (1 + g % 3)) % 150).collect()]);
-            let (decay, hit): (fn(i16) -> i16, _) = match &p.lifetime {
-                Lifetime::Constant(l) => (|l| l - 1, [*l; 256]),
-                Lifetime::Frequency(f) => (|l| if l < 0 { l - 1 } else { l - 129 }, f.hit),
+            let (by, from, hit) = match &p.lifetime {
+                Lifetime::Constant(l) => (1, -128, [*l; 256]),
+                Lifetime::Learned => (16, moves_from, AFTER_HIT),
             };
-            life.iter_mut().for_each(|l| *l = decay(*l).max(-128));
+            let aged = |l: i16| if l >= from { (l - by).max(-128) } else { l };
+            life.iter_mut().for_each(|l| *l = aged(*l));
+            let value = |l: i16| match p.lifetime {
+                Lifetime::Constant(_) => l.into(),
+                Lifetime::Learned if l >= NEW.into() => MAX_VALUE + 1,
+                Lifetime::Learned => {
+                    (learned[part::VALUES + (l + 128) as usize] & 0xFF).min(MAX_VALUE)
+                }
+            };
             let missed: Vec<usize> = o.misses.iter().map(|m| m.pos as usize).collect();
             for slot in (0..16).filter(|i| !missed.contains(i)).map(|i| o.slots[0][i] as usize) {
-                life[slot] = i16::from(hit[life[slot] as u8 as usize]);
+                life[slot] = i16::from(hit[(life[slot] + 128) as usize]);
             }
             let mut victims: Vec<usize> = (0..64).collect();
-            victims.sort_by_key(|&slot| life[slot]);
+            victims.sort_by_key(|&slot| value(life[slot]));
             victims.truncate(missed.len());
-            let most = victims.last().map(|&slot| life[slot]);
-            victims.sort_by_key(|&slot| (Some(life[slot]) == most, slot));
+            let most = victims.last().map(|&slot| value(life[slot]));
+            victims.sort_by_key(|&slot| (Some(value(life[slot])) == most, slot));
             let chosen: Vec<usize> = o.misses.iter().map(|m| m.slot as usize).collect();
             assert_eq!(chosen, victims, "step {g}");
             life = o.life.iter().map(|&l| l.into()).collect();
@@ -154,8 +170,8 @@ fn probe_ignores_the_invalid_bit() {
     for p in [Params::paper(4, 1, 64), wide(4, 1, 64)] {
         let mut r = OneRequest::new(p);
         let o = r.tokens(vec![vec![3]]);
-        let links = r.state.len() - p.links() as usize;
-        r.state[links..].iter_mut().for_each(|link| *link |= INVALID);
+        let end = links_end(&p);
+        r.state[end - p.links() as usize..end].iter_mut().for_each(|link| *link |= INVALID);
         let again = r.tokens(vec![vec![3]]);
         assert_eq!((again.counts[0], &again.slots), (0, &o.slots));
     }
@@ -181,6 +197,47 @@ fn a_miss_whose_link_is_overwritten_searches_once_more() {
         let o = r.tokens(ids.clone());
         assert_eq!((o.counts[0], o.link[at] & 63), (3, o.slots[0][2]), "the later miss has it");
         assert_eq!(r.tokens(ids.clone()).counts[0], 0, "all are found, {order:?}");
+    }
+}
+
+/// Returns the ids below a limit that `find_ids` finds in the table of a request, in ascending order.
+fn found_in(r: &OneRequest, p: &Params, limit: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    find_ids(p, &r.state, 0..limit, |id| found.push(id));
+    found.sort_unstable();
+    found
+}
+
+/// Of two ids with one link between them, both have a slot, and the link names that of the later one.
+#[test]
+fn an_id_in_a_slot_that_no_link_names_is_not_found() {
+    let p = Params { spread: 1, retries: 0, ..wide(2, 1, 64) };
+    let link_of = |id| {
+        let o = OneRequest::new(p).tokens(vec![vec![id]]);
+        o.link.iter().position(|link| link & INVALID == 0).expect("a miss enters a link")
+    };
+    let rival = (1..).find(|&id| link_of(id) == link_of(0)).expect("64 links, and more ids");
+    let mut r = OneRequest::new(p);
+    assert_eq!(r.tokens(vec![vec![0, rival]]).counts[0], 2);
+    let slots = &r.state[header::WORDS..][..64];
+    assert!(slots.contains(&0) && slots.contains(&rival));
+    let found = found_in(&r, &p, rival + 1);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found_in(&r, &p, 1).len(), usize::from(found == [0]));
+    let missed = missed(&r.tokens(vec![vec![0, rival]]));
+    assert!(missed.len() == 1 && !missed.contains(&found[0]), "{missed:?} after {found:?}");
+}
+
+/// In a full table the ids that `find_ids` finds are those that Probe finds.
+#[test]
+fn the_ids_of_a_full_table_are_found_as_probe_finds_them() {
+    for p in [wide(64, 1, 64), Params { retries: 0, ..wide(64, 1, 64) }, Params::paper(64, 1, 64)] {
+        let mut r = OneRequest::new(p);
+        let all: Vec<i32> = (0..64).map(|i| i * 71 % 4096).collect();
+        r.tokens(vec![all.clone()]);
+        let found = found_in(&r, &p, 4096);
+        let missed = missed(&r.tokens(vec![all.clone()]));
+        assert!(all.iter().all(|id| found.contains(id) != missed.contains(id)), "{found:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! rolled back, and ids repeat, are padding, are out of range, or are in an invalid block.
 
 use super::one_request::Step;
-use avsg_device::params::{Frequency, Lifetime, NO_STABLE_LEN, Params, Table};
+use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params, Table};
 use proptest::prelude::*;
 
 /// Returns a geometry and its steps. They are smaller under Miri, which is about a thousand times
@@ -38,7 +38,7 @@ fn geometries(paper_only: bool) -> impl Strategy<Value = Params> {
             if paper {
                 let l = match lifetime {
                     Lifetime::Constant(l) => l.max(1),
-                    Lifetime::Frequency(_) => 16,
+                    Lifetime::Learned => 16,
                 };
                 let p = Params::paper(k.min(slots / tokens), tokens, slots);
                 Params { lifetime: Lifetime::Constant(l), page, ..p }
@@ -53,7 +53,7 @@ fn geometries(paper_only: bool) -> impl Strategy<Value = Params> {
 fn lifetimes() -> impl Strategy<Value = Lifetime> {
     prop_oneof![
         prop_oneof![Just(0i8), Just(1), Just(16), Just(127)].prop_map(Lifetime::Constant),
-        (0.5..0.965f64).prop_map(|l| Lifetime::Frequency(Frequency::new(l).expect("in range"))),
+        Just(Lifetime::Learned),
     ]
 }
 

@@ -53,6 +53,9 @@ inline unsigned __vcmples4(unsigned a, unsigned b)
     return all;
 }
 
+// Returns 0xFF in each byte where a >= b, of bytes with sign.
+inline unsigned __vcmpges4(unsigned a, unsigned b) { return __vcmples4(b, a); }
+
 SHIM inline void __syncthreads() { shim::wait_for_block(); }
 
 namespace shim {
@@ -75,6 +78,8 @@ template <typename F> SHIM inline void exchange(Thread *lanes, F from)
     }
 }
 
+SHIM inline void finish_warp_barrier(Thread *lanes) { block.warp_steps[index_of(lanes) / WARP_LANES]++; }
+
 SHIM inline void finish_ballot(Thread *lanes)
 {
     unsigned bits = 0;
@@ -96,6 +101,8 @@ SHIM inline void finish_shuffle_xor(Thread *lanes)
 }
 
 } // namespace shim
+
+SHIM inline void __syncwarp() { shim::meet("a barrier of the warp", 0, 0, shim::finish_warp_barrier); }
 
 SHIM inline unsigned __ballot_sync(unsigned mask, bool holds)
 {
@@ -129,10 +136,10 @@ SHIM inline int atomicMax(int *at, int word)
     return before;
 }
 
-SHIM inline unsigned atomicAdd(unsigned *at, unsigned word)
+template <typename T> SHIM inline T atomicAdd(T *at, T word)
 {
     shim::check_bytes(at, sizeof(int), shim::Access{true, shim::ATOMIC});
-    const unsigned before = *at;
+    const T before = *at;
     *at = before + word;
     return before;
 }

@@ -39,6 +39,7 @@ struct Block {
     int count, ready, at_barrier, ended;
     int order[MAX_THREADS]; // the threads that can run, `ready` of them
     int at_warp[MAX_THREADS / WARP_LANES];
+    uint32_t warp_steps[MAX_THREADS / WARP_LANES];  // barriers that a warp has passed
     Thread *running;
     jmp_buf scheduler;
     ucontext_t first;

@@ -117,7 +117,7 @@ SHIM inline void SetLife(signed char *life, signed char value)
 
 SHIM inline void StepLife(signed char *life, const signed char *rule)
 {
-    SetLife(life, rule[static_cast<unsigned char>(*life)]);
+    SetLife(life, rule[*life + 128]);
 }
 
 SHIM inline shim::Arrivals *ArrivalsOf(CopyBarrier *barrier)

@@ -23,11 +23,15 @@ namespace shim {
 // In place of the number of a thread: several have read, an atomic operation has written, or a function with which
 // threads write alike.
 constexpr int16_t SEVERAL = -2, ATOMIC = -3, ALIKE = -4;
+constexpr int8_t SEVERAL_WARPS = -1;
 
-// The last accesses to a byte: the intervals, 0 for none, and the threads.
+// The last accesses to a byte: the intervals, 0 for none, the threads, their warps (SEVERAL_WARPS for more than one),
+// and the barriers that these warps had passed.
 struct Record {
     uint32_t written, read;
     int16_t writer, reader;
+    int8_t writer_warp, reader_warp;
+    uint32_t write_step, read_step;
     // In shared memory: whether a bulk copy writes or reads the byte, until a thread has waited for it.
     bool arriving, leaving;
 };
@@ -88,12 +92,16 @@ SHIM inline void check(const Region &region, size_t at, Access a)
         fail("copy: thread %d %s byte %zu of %s, which a bulk copy has that no thread has waited for", self, what, at,
              region.name);
     }
-    const bool alike = a.by < 0 && r.writer == a.by;
-    if (r.written == now && r.writer != a.by && !alike) {
+    const auto warp = int8_t(self / WARP_LANES);
+    const uint32_t step = block.warp_steps[warp];
+    // A barrier of the warp orders what its threads did before.
+    const bool write_ordered = r.writer_warp == warp && r.write_step < step;
+    const bool read_ordered = r.reader_warp == warp && r.read_step < step;
+    if (r.written == now && r.writer != a.by && !write_ordered) {
         fail("race: thread %d %s byte %zu of %s, which thread %d has written since the last barrier", self, what, at,
              region.name, r.writer);
     }
-    if (a.write && r.read == now && r.reader != a.by) {
+    if (a.write && r.read == now && r.reader != a.by && !read_ordered) {
         fail("race: thread %d writes byte %zu of %s, which thread %d has read since the last barrier", self, at,
              region.name, r.reader);
     }
@@ -103,10 +111,14 @@ SHIM inline void check(const Region &region, size_t at, Access a)
         fail("race: thread %d %s byte %zu of %s, which another block has accessed", self, what, at, region.name);
     }
     if (a.write) {
+        r.writer_warp = r.written == now && r.writer_warp != warp ? SEVERAL_WARPS : warp;
+        r.write_step = step;
         r.written = now;
         r.writer = a.by;
     } else {
         r.reader = r.read == now && r.reader != a.by ? SEVERAL : a.by;
+        r.reader_warp = r.read == now && r.reader_warp != warp ? SEVERAL_WARPS : warp;
+        r.read_step = step;
         r.read = now;
     }
 }

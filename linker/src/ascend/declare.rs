@@ -118,6 +118,7 @@ pub fn constants(
     let tiles = [
         ("SLOT_TILE", number(plan.slot_tile), "slots per iteration of AppendSlots"),
         ("LIFE_TILE", number(plan.life_tile), "slots per iteration over lifetimes"),
+        ("MAP_TILE", number(plan.map_tile()), "slots per iteration of MapLifetimes"),
     ];
     for (name, value, comment) in tiles.iter().chain(&table::constants(p)).chain(&mix::CONSTANTS) {
         if named.contains(name) {

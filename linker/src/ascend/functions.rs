@@ -29,8 +29,18 @@ pub mod words;
 
 use crate::ascend::aiv::{Function, Use};
 
+/// The functions that search links. No other function uses them.
+pub static SEARCH: [&Function; 6] = [
+    &search::GATHER_LINKS,
+    &search::SELECT_FIRST_LINK,
+    &search::FIND,
+    &search::BEGIN_FIND_FREE,
+    &search::FIND_FEW_FREE,
+    &search::FIND_FREE,
+];
+
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 30] = [
+pub static ALL: [&Function; 31] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
@@ -49,7 +59,8 @@ pub static ALL: [&Function; 30] = [
     &life::REFRESH_LIFETIME_ALL,
     &life::REFRESH_LIFETIME_MASKED,
     &life::DECAY_LIFETIMES,
-    &life::END_STEP_USES,
+    &life::DECAY_LIFETIMES_FROM,
+    &life::MAP_LIFETIMES,
     &victims::COUNT_LE,
     &victims::FIND_THRESHOLD,
     &victims::APPEND_SLOTS,

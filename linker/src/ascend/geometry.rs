@@ -1,8 +1,9 @@
-//! Writes the three headers that depend on a geometry. All other files of the kernels are the same for
+//! Writes the headers that depend on a geometry. All other files of the kernels are the same for
 //! every geometry: they take their numbers from `avsg_geometry.h`, and the interface from its macros.
 
 use avsg_device::batched::Batched;
-use avsg_device::memory::{state_words, table_words};
+use avsg_device::learned::{self, LIFETIMES, part};
+use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
@@ -11,6 +12,7 @@ use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::stage_one::StageOneText;
 use crate::launch::tiling;
+use crate::learn;
 use crate::names::camel;
 use crate::request;
 
@@ -37,8 +39,8 @@ pub(super) const COPY_BYTES: u32 = 128
 /// three columns of slots.
 pub(super) const GLOBAL_BYTES: u32 =
     (2 * 16 * 4 + 32) + 2 * 4 * MAX_SLOT_BLOCKS + 32 + 3 * 2048 * 4;
-/// Bytes of UB that `avsg_reset.cpp` uses: scalars, a header and three fills.
-pub(super) const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
+/// Bytes of UB that `avsg_reset.cpp` uses: scalars, a header and four fills.
+pub(super) const RESET_BYTES: u32 = 128 + 64 + 4 * 2048 * 4;
 
 /// Returns whether a step defers its last refreshes behind its miss list, and cores may share a
 /// token.
@@ -59,17 +61,28 @@ pub(super) fn step_bytes(p: &Params) -> u32 {
     COPY_BYTES + if defers(p) { 8 * lanes + lanes / 8 + 512 + (1 << shift) } else { 0 }
 }
 
+/// Returns the slots of a sample, if lifetimes are learned.
+fn learn_slots(p: &Params) -> u32 {
+    if p.lifetime == Lifetime::Learned { learned::sample_slots(p) as u32 } else { 0 }
+}
+
+/// Returns the bytes of UB that `avsg_learn.h` uses: a window, four words of a header, the lifetimes after
+/// a hit, what the table has for each lifetime, and a sample.
+pub(super) fn learn_bytes(p: &Params) -> u32 {
+    (2 * 16 * 4 + 32) + 32 + 2 * LIFETIMES as u32 + 4 * (part::RESULT as u32 + learn_slots(p))
+}
+
 fn preamble(p: &Params) -> String {
     format!("// {p}\n// Written by AVSG's linker; do not edit. Apache-2.0.\n#pragma once\n")
 }
 
 /// Returns `avsg_geometry.h`. Stage One uses the unified buffer up to byte `frame`.
 pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
-    let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
+    let life_words = links_end(p) - header::WORDS - (p.slots + p.links()) as usize;
     let empty_lifetimes = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let lifetime = match p.lifetime {
         Lifetime::Constant(lifetime) => lifetime.into(),
-        Lifetime::Frequency(_) => -1,
+        Lifetime::Learned => -1,
     };
     let (lanes, shift) = late_shape(p);
     let mut text = format!(
@@ -135,13 +148,15 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     size("GLOBAL_BYTES", GLOBAL_BYTES, "bytes of UB that global slots use");
     size("RESET_BYTES", RESET_BYTES, "bytes of UB that a reset uses");
     size("STEP_BYTES", step_bytes(p), "bytes of UB that Stage Two of a step uses");
-    let doc = "words of a table: header, ids, lifetimes and padding, links";
+    size("LEARN_BYTES", learn_bytes(p), "bytes of UB that learning from a step uses");
+    let doc = "words of a table: header, ids, lifetimes and padding, links, what lifetimes learn";
     define("uint64_t", "TABLE_WORDS", table_words(p) as i64, doc);
     let doc = "whether a step leaves the refreshes of each request's last token to LateRefresh";
     text += &format!("constexpr bool DEFERS = {};  // {doc}\n", defers(p));
+    text += &learn::constants(p);
     text += "static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS == 1 << SLOT_BITS, \"ids and slots\");\n\
              static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, \"pages\");\n\
-             static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS, \"tables\");\n\n";
+             static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, \"tables\");\n\n";
     text + &tiling() + "\n\n" + &read_tiling(abi) + "\n} // namespace avsg\n"
 }
 
@@ -155,21 +170,40 @@ pub(super) fn ops(p: &Params, stage_one: &StageOneText) -> String {
     )
 }
 
-/// Returns `avsg_stage_one.h`.
-pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
+/// Returns `avsg_search.h`.
+pub(super) fn search(p: &Params, stage_one: &StageOneText) -> String {
     format!(
-        "// avsg_stage_one.h: Stage One of one request, generated from its tape.\n{}\n\
-         #include \"avsg_ops.h\"\n\nnamespace avsg {{\n\n\
+        "// avsg_search.h: searches for the links of ids, and for links that can be reused.\n{}\n\
+         #include \"avsg_ops.h\"\n\nnamespace avsg::stage_one {{\n\n{}\n\n}} // namespace avsg::stage_one\n",
+        preamble(p),
+        stage_one.search.trim_end()
+    )
+}
+
+/// Returns `avsg_request.h`.
+pub(super) fn request(p: &Params) -> String {
+    format!(
+        "// avsg_request.h: the arguments of Stage One.\n{}\n\
+         #include \"avsg_kernel.h\"\n\nnamespace avsg {{\n\n\
          // The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.\n\
          struct Request {{\n{}    int32_t turn;               // Number of this core among those that share the request.\n\
          \x20   bool owner;                 // Whether this core continues after all parts are probed.\n\
          \x20   uint64_t tableAt;           // First word of the table.\n}};\n\n\
          // Arrays in global memory.\nstruct Gm {{\n    GlobalTensor<int32_t> {}, tables;\n\
-         \x20   GlobalTensor<half> rules;\n}};\n\nnamespace stage_one {{\n\n{}\n\n{}\n\n\
-         }} // namespace stage_one\n\n}} // namespace avsg\n",
+         \x20   GlobalTensor<half> rules;\n}};\n\n}} // namespace avsg\n",
         preamble(p),
         request::fields(p),
-        request::members(p),
+        request::members(p)
+    )
+}
+
+/// Returns `avsg_stage_one.h`.
+pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
+    format!(
+        "// avsg_stage_one.h: Stage One of one request, generated from its tape.\n{}\n\
+         #include \"avsg_request.h\"\n#include \"avsg_search.h\"\n\nnamespace avsg::stage_one {{\n\n{}\n\n{}\n\n\
+         }} // namespace avsg::stage_one\n",
+        preamble(p),
         text.setup.trim_end(),
         text.body.trim_end()
     )

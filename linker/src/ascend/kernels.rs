@@ -86,9 +86,9 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     if frame > STAGE_ONE_BYTES {
         return Err(TooLarge { needs: frame, limit: STAGE_ONE_BYTES });
     }
-    let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES);
+    let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES).max(geometry::learn_bytes(p));
     let step = plan.max(geometry::step_bytes(p));
-    let [kernel_h, instructions_h, plan_h, rows_h, transfer_h, globalize_h, late_h] =
+    let [kernel_h, instructions_h, plan_h, rows_h, transfer_h, globalize_h, late_h, learn_h] =
         HEADERS.map(|(name, text)| (name, text.to_owned()));
     let kernel = |name: KernelName, ub_bytes| {
         let (_, text) = KERNELS[name as usize];
@@ -101,12 +101,15 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
             kernel_h,
             instructions_h,
             ("avsg_ops.h", geometry::ops(p, stage_one)),
+            ("avsg_search.h", geometry::search(p, stage_one)),
+            ("avsg_request.h", geometry::request(p)),
             ("avsg_stage_one.h", geometry::stage_one(p, stage_one)),
             plan_h,
             rows_h,
             transfer_h,
             globalize_h,
             late_h,
+            learn_h,
         ],
         kernels: vec![
             kernel(KernelName::Plan, plan),
@@ -118,7 +121,7 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     })
 }
 
-const HEADERS: [(&str, &str); 7] = [
+const HEADERS: [(&str, &str); 8] = [
     file!("avsg_kernel.h"),
     file!("avsg_instructions.h"),
     file!("avsg_plan.h"),
@@ -126,6 +129,7 @@ const HEADERS: [(&str, &str); 7] = [
     file!("avsg_transfer.h"),
     file!("avsg_globalize.h"),
     file!("avsg_late.h"),
+    file!("avsg_learn.h"),
 ];
 /// The kernels' files in the order of [`KernelName::ALL`].
 const KERNELS: [(&str, &str); KernelName::ALL.len()] = [

@@ -2,6 +2,7 @@
 //! prints them.
 
 use super::declare::{calls_of, constants, functions, tensors};
+use super::functions::SEARCH;
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
 use super::table::{setup, with_table};
@@ -19,6 +20,8 @@ use avsg_device::params::Params;
 pub struct StageOneText {
     /// The constants and functions that Stage One uses.
     pub ops: String,
+    /// The functions with which it searches links, which use those of `ops`.
+    pub search: String,
     /// The function `Setup`, which runs once per core.
     pub setup: String,
     /// The function `StageOne`, which runs once per request.
@@ -88,9 +91,13 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
         let several = calls_of(function, &all, &functions) > 1;
         format!("{}\n", definition(function, count, several))
     };
-    let functions: String = functions.iter().map(definition).collect();
+    let (search, others): (Vec<_>, Vec<_>) =
+        functions.iter().partition(|function| SEARCH.contains(function));
+    let text = |functions: Vec<&&'static Function>| functions.into_iter().map(definition).collect();
+    let [search, others]: [String; 2] = [search, others].map(text);
     Ok(StageOneText {
-        ops: format!("{constants}\n{functions}"),
+        ops: format!("{constants}\n{others}"),
+        search,
         setup: once,
         body,
         ub_bytes: plan.bytes,

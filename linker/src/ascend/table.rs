@@ -10,7 +10,7 @@ use crate::ascend::lower::Lowered;
 use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
 use avsg_device::batched::Batched;
-use avsg_device::memory::state_words;
+use avsg_device::memory::links_end;
 use avsg_device::params::Params;
 use avsg_device::state::header;
 use std::collections::BTreeMap;
@@ -23,16 +23,26 @@ fn number(n: usize) -> i32 {
 }
 
 /// The names, values and comments of the constants that give the planes of a table.
-pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 5] {
+pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 6] {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = header::WORDS + slots;
     [
         ("ID_PLANE", number(header::WORDS), "first word of the ids in a table"),
         ("LIFE_PLANE", number(life), "first word of the lifetimes, one byte each"),
         ("LIFE_PLANE_WORDS", number(slots / 4), "words of the lifetimes"),
-        ("LINK_PLANE", number(state_words(p) - links), "first word of the links"),
+        ("LINK_PLANE", number(links_end(p) - links), "first word of the links"),
         ("LINK_PLANE_WORDS", number(links), "words of the links"),
+        ("LEARNED_PLANE", number(links_end(p)), "first word of what lifetimes learn"),
     ]
+}
+
+/// The name of the plane with what lifetimes learn.
+const LEARNED: &str = "learned";
+
+/// Returns the plane of a table with what lifetimes learn, from a word on. It stays in global memory.
+pub fn learned(at: Expr) -> Global {
+    let first = Expr::field("tableAt") + Expr::Constant("LEARNED_PLANE");
+    Global { plane: Some(LEARNED), ..Global::at("tables", first + at) }
 }
 
 /// Returns the planes of a table: their buffers, their first words in global memory, and their
@@ -59,8 +69,43 @@ const HEADER_EVENT: u8 = 5;
 pub fn with_table(p: &Params, mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
     let tokens = body.iter().position(is_tokens);
     let ids = tokens.and_then(|tokens| take_fetch(&mut body, tokens, map));
+    let learned = take_learned(&mut body, map);
     let early = tokens.map_or_else(Vec::new, |tokens| save_early(&mut body[tokens]));
-    [load(p, ids), body, save(&early)].concat()
+    [load(p, learned, ids), body, save(&early)].concat()
+}
+
+/// Takes the copies of what lifetimes have learned out of the branch that makes them, so that they stand
+/// before those of the largest planes. They stay there if other work before them uses their memory.
+fn take_learned(body: &mut [Node], map: &impl Overlap) -> Option<Node> {
+    let of = |node: &Node| match node.call().map(|call| &call.operation) {
+        Some(Operation::Copy(copy)) if !copy.out && copy.gm.plane == Some(LEARNED) => {
+            Some(copy.ub.place())
+        }
+        _ => None,
+    };
+    let branch = |node: &Node| matches!(node, Node::If(branch) if branch.body.iter().any(|n| of(n).is_some()));
+    let at = body.iter().position(branch)?;
+    let (before, rest) = body.split_at_mut(at);
+    let Node::If(branch) = &mut rest[0] else { return None };
+    let mut used: Vec<Node> = before.to_vec();
+    let free = |used: &[Node], to: &Place| {
+        let acts: Vec<Act> =
+            used.iter().flat_map(Node::all).filter_map(Node::call).flat_map(Call::acts).collect();
+        let mut places = acts.iter().flat_map(Act::uses);
+        !map.overlap(to, &ub("bytes")) && !places.any(|(place, _)| map.overlap(to, place))
+    };
+    let (mut taken, mut kept) = (Vec::new(), Vec::new());
+    for node in std::mem::take(&mut branch.body) {
+        if of(&node).is_some_and(|to| free(&used, &to)) {
+            taken.push(node);
+        } else {
+            used.push(node.clone());
+            kept.push(node);
+        }
+    }
+    branch.body = kept;
+    let condition = branch.condition.clone();
+    (!taken.is_empty()).then(|| Node::If(If { condition, body: taken, otherwise: Vec::new() }))
 }
 
 /// Returns whether a node is the branch or the loop over the tokens.
@@ -153,10 +198,10 @@ fn save_early(tokens: &mut Node) -> Vec<String> {
     saved
 }
 
-/// Returns the calls that copy a table in, and the first token's ids. Lifetimes are bytes in global
+/// Returns the calls that copy a table in, what its lifetimes learned, and the first token's ids. Lifetimes are bytes in global
 /// memory, and halfs in UB, where the vector unit compares them. The largest planes come last: the
 /// header decides whether they are used at all, and the ids and the lifetimes need work before.
-fn load(p: &Params, ids: Option<Node>) -> Vec<Node> {
+fn load(p: &Params, learned: Option<Node>, ids: Option<Node>) -> Vec<Node> {
     let load = |f: &mut Builder| {
         f.note("Copies the table in, and clears the record.");
         let [header, id, bytes, link] = planes();
@@ -166,6 +211,7 @@ fn load(p: &Params, ids: Option<Node>) -> Vec<Node> {
         let [first, last] =
             [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, HEADER_EVENT));
         f.order(first);
+        f.append(learned);
         f.append(ids);
         f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
         f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);

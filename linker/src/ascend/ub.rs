@@ -7,7 +7,7 @@
 use crate::ascend::aiv::{Element, Part, Place, word};
 use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::ascend::sync::Overlap;
-use crate::live::columns;
+use crate::live::{Live, columns};
 use crate::names::camel;
 use crate::tape::{Kind, OpCode};
 use std::cmp::Reverse;
@@ -99,8 +99,9 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     let slots = kernel.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(256, |c| c.len);
     let tiles = [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= slots.max(128));
     // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
-    let lengths = columns(&kernel.tape, &kernel.alias).into_values().map(|(len, _)| len);
-    let whole = WIDE_VECTORS as u32 * lengths.max().unwrap_or(0);
+    let live = columns(&kernel.tape, &kernel.alias).into_values();
+    let words = live.filter(|live| element(live) == Element::Word).map(|live| live.len);
+    let whole = WIDE_VECTORS as u32 * words.max().unwrap_or(0);
     let words = |tile| count(&kernel.registers, false) * tile;
     let plans = tiles.flat_map(|tile| {
         [words(tile).max(whole), words(tile)].map(|words| place(kernel, tile, slots, words))
@@ -164,6 +165,10 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);
     }
+    if kernel.tape.body.all().any(|op| op.code == OpCode::MapLife) {
+        let entries_at = plan.insert("map_offsets", Element::Word, plan.map_tile(), scratch_at);
+        plan.insert("map_entries", Element::Half, 512, entries_at);
+    }
     if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
         plan.append("entry_blocks", Element::Word, 64 * 8);
     }
@@ -186,6 +191,12 @@ impl Plan {
     /// Returns the bytes of scratch memory.
     fn scratch(&self) -> u32 {
         self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
+    }
+
+    /// Returns the slots per iteration of `MapLifetimes`, whose offsets lie in the scratch memory. A count of
+    /// a Gather is below 2^14.
+    pub fn map_tile(&self) -> u32 {
+        self.slot_tile.min(1 << 13)
     }
 
     /// Returns the words of one of a search's three columns, which are all in the scratch memory.
@@ -222,6 +233,11 @@ impl Plan {
     }
 }
 
+/// Returns the type of a column's elements.
+fn element(live: &Live) -> Element {
+    if live.kind == Kind::Life { Element::Half } else { Element::Word }
+}
+
 /// Places columns from the address `start` on, in the order of their first operations, and of two with
 /// one such operation the longer one first, or the one that is declared later. A column
 /// that may be written while another one is read for the last time gets that one's address; any
@@ -229,10 +245,15 @@ impl Plan {
 fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
     let mut placed: Vec<Buffer> = Vec::new();
     let mut order: Vec<_> = columns(&kernel.tape, &kernel.alias).into_iter().collect();
-    order.sort_by_key(|((id, column), (len, live))| (live.0, Reverse(*len), Reverse(*id), *column));
-    for ((id, column), (len, live)) in order {
+    // Copies that fill a column first may stand beside those of the table, before all operations.
+    order.iter_mut().filter(|(_, live)| live.fetched).for_each(|(_, live)| live.from_to.0 = 0);
+    let size = |live: &Live| (live.len * element(live).size()).next_multiple_of(32);
+    order.sort_by_key(|((id, column), live)| {
+        (live.from_to.0, Reverse(size(live)), Reverse(*id), *column)
+    });
+    for ((id, column), of) in order {
         let name = buffer_name(kernel.tape.column(id), column);
-        let bytes = (len * 4).next_multiple_of(32);
+        let (element, len, bytes, live) = (element(&of), of.len, size(&of), of.from_to);
         let overlaps = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
         let replaceable = |b: &&Buffer| {
             let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
@@ -249,7 +270,7 @@ fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
         let ends = placed.iter().map(|b| b.at + b.bytes).chain([start]);
         let gap = || ends.filter(|&at| free(at, "")).min().unwrap_or(start);
         let at = replaced.unwrap_or_else(gap);
-        placed.push(Buffer { name, element: Element::Word, len, at, bytes, live: Some(live) });
+        placed.push(Buffer { name, element, len, at, bytes, live: Some(live) });
     }
     placed.sort_by_key(|b| (b.at, b.live));
     plan.bytes = placed.iter().map(|b| b.at + b.bytes).fold(plan.bytes, u32::max);

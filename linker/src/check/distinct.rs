@@ -116,7 +116,7 @@ impl Walk<'_> {
                     _ => List::Columns(vec![equal && (*list == List::Empty || *list == below)]),
                 };
             }
-            OpCode::Age(_) | OpCode::SetLife(_) | OpCode::StepLife(_) => {
+            OpCode::Age | OpCode::MapLife | OpCode::SetLife(_) | OpCode::StepLife(_) => {
                 let below = |list: &&mut List| matches!(list, List::Below(life, _) if *life == op.columns[0]);
                 let changed = self.lists.iter_mut().filter(below);
                 changed.for_each(|list| *list = List::Columns(vec![true]));

@@ -11,6 +11,7 @@
 
 use super::{Refused, Why};
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
+use avsg_device::learned::LIFETIMES;
 
 /// An interval whose bounds can represent a result that overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,7 +288,11 @@ impl Pass<'_> {
                 )
             }
             OpCode::When => check_argument(arg(0), CONDITION),
-            OpCode::Age(_) => check_argument(arg(0), Range::new(0, 128)),
+            OpCode::Age => check_argument(arg(0), Range::new(0, 128)),
+            OpCode::MapLife => {
+                self.check_length(op.columns[2], LIFETIMES as i64)?;
+                check_argument(self.declared(op.columns[2], 0), Range::new(0, u8::MAX.into()))
+            }
             OpCode::AppendLife(_) => {
                 check_argument(arg(0), LIFE)?;
                 self.check_length(op.columns[0], arg(1).hi)?;

@@ -1,15 +1,17 @@
 //! The memory that an operation on lanes touches, and which thread touches a word.
 
 use crate::tape::code::Role;
-use crate::tape::{ColumnId, Op, OpCode};
+use crate::tape::{ColumnId, Op, OpCode, Range as Bounds, Value};
 use avsg_device::machine::Indices;
 use std::ops::Range;
 
 /// Which thread touches a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
-    /// The thread that has the lane with the number of the word.
-    Lane,
+    /// The thread that has the lane with the number of the word, counted from a constant first one.
+    Lane(i32),
+    /// The thread that has the lane with a quarter of the number of the byte.
+    Quarter,
     /// Thread 0.
     First,
     /// Any thread.
@@ -29,20 +31,27 @@ pub struct Access {
     pub write: bool,
 }
 
-/// Returns the accesses of an operation in a sweep.
-pub fn accesses(op: &Op) -> Vec<Access> {
+/// Returns the accesses of an operation in a sweep. `ranges` are those of all values, by number.
+pub fn accesses(op: &Op, ranges: &[Bounds]) -> Vec<Access> {
+    const LANE: By = By::Lane(0);
+    // Copies that begin at a constant word of global memory.
+    let copied = || {
+        let first = |at: &Value| ranges.get(at.0 as usize).copied();
+        let first = op.args.first().and_then(first).filter(|range| range.lo == range.hi);
+        first.map_or(By::Any, |range| By::Lane(range.lo))
+    };
     let written: &[(usize, By)] = match op.code {
-        OpCode::Find(_) | OpCode::FindFree(_) | OpCode::Fetch | OpCode::Store => &[(0, By::Lane)],
-        OpCode::Publish | OpCode::PublishList(_) => &[(0, By::Any)],
+        OpCode::Find(_) | OpCode::FindFree(_) | OpCode::Fetch | OpCode::Store => &[(0, LANE)],
+        OpCode::Publish | OpCode::PublishList(_) => &[(0, copied())],
         _ if op.code.writes() => &[(0, By::Any)],
         _ => &[],
     };
     let read: &[(usize, By)] = match op.code {
-        OpCode::Load | OpCode::Item(_) => &[(0, By::Lane)],
-        OpCode::Find(_) => &[(1, By::Lane), (2, By::Lane), (3, By::Any), (4, By::Any)],
-        OpCode::FindFree(_) => &[(1, By::Lane), (2, By::Any), (3, By::Any)],
-        OpCode::Publish | OpCode::PublishList(_) => &[(1, By::Lane)],
-        OpCode::Fetch => &[(1, By::Any)],
+        OpCode::Load | OpCode::Item(_) => &[(0, LANE)],
+        OpCode::Find(_) => &[(1, LANE), (2, LANE), (3, By::Any), (4, By::Any)],
+        OpCode::FindFree(_) => &[(1, LANE), (2, By::Any), (3, By::Any)],
+        OpCode::Publish | OpCode::PublishList(_) => &[(1, LANE)],
+        OpCode::Fetch => &[(1, copied())],
         _ if op.code.signature().columns().any(|(_, role)| role == Role::Gathered) => {
             &[(0, By::Any)]
         }
@@ -71,4 +80,12 @@ pub fn repeats(op: &Op) -> bool {
 /// Returns whether a sweep has threads wait for each other: where a list is made, or a winner found.
 pub fn waits(op: &Op) -> bool {
     op.code == OpCode::Append || repeats(op)
+}
+
+/// Returns whether two accesses to one column, each of at most `lanes` words, touch no word from two threads.
+pub fn apart(a: By, b: By, lanes: i32) -> bool {
+    match (a, b) {
+        (By::Lane(a), By::Lane(b)) => a == b || a.abs_diff(b) >= lanes.unsigned_abs(),
+        _ => a == b && a != By::Any,
+    }
 }

@@ -5,22 +5,24 @@
 //! streamed, or only read: a thread has the same lanes in both, so what it stores it can keep in a
 //! register.
 
-use super::access::{Access, By, accesses};
-use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Tape, Type, Value};
+use super::access::{Access, By, accesses, apart};
+use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 use std::collections::BTreeMap;
 
 /// Returns the tape with its work on lanes in sweeps, of which neighbours are joined. A sweep may then
-/// contain operations on whole columns, each for the lane of a thread.
-pub fn fuse(tape: &Tape) -> Tape {
+/// contain operations on whole columns, each for the lane of a thread. `ranges` are those of its values, by
+/// number.
+pub fn fuse(tape: &Tape, ranges: &[Range]) -> Tape {
     let mut tape = tape.clone();
     let body = std::mem::take(&mut tape.body);
-    let mut fuse = Fuse { tape, same: BTreeMap::new() };
+    let mut fuse = Fuse { tape, ranges, same: BTreeMap::new() };
     fuse.tape.body = fuse.block(body, BTreeMap::new());
     fuse.tape
 }
 
-struct Fuse {
+struct Fuse<'r> {
     tape: Tape,
+    ranges: &'r [Range],
     /// Lengths that equal an earlier one.
     same: BTreeMap<Value, Value>,
 }
@@ -28,7 +30,7 @@ struct Fuse {
 /// The lengths of lists that did not change since.
 type Lengths = BTreeMap<ColumnId, Value>;
 
-impl Fuse {
+impl Fuse<'_> {
     fn block(&mut self, block: Block, mut lengths: Lengths) -> Block {
         let mut out = Vec::new();
         for mut op in block.ops {
@@ -62,7 +64,7 @@ impl Fuse {
             } else {
                 out.push(op);
             }
-            join_last(&mut out);
+            join_last(&mut out, self.ranges);
         }
         Block { binds: block.binds, ops: out }
     }
@@ -108,12 +110,12 @@ fn changed_lists(op: &Op) -> &[ColumnId] {
 
 /// Joins the last operation to the last sweep before it, if it is a sweep and all between them can be
 /// done before both.
-fn join_last(ops: &mut Vec<Op>) {
+fn join_last(ops: &mut Vec<Op>, ranges: &[Range]) {
     let Some(last) = ops.pop() else { return };
     let before = ops.iter().rposition(|op| op.code == OpCode::Sweep);
     let Some(at) = before.filter(|_| last.code == OpCode::Sweep) else { return ops.push(last) };
     let early = ops[at + 1..].iter().all(|op| can_be_before(op, &ops[at]));
-    if !early || ops[at].args != last.args || !joins(&ops[at], &last) {
+    if !early || ops[at].args != last.args || !joins(&ops[at], &last, ranges) {
         return ops.push(last);
     }
     let mut first = ops.remove(at);
@@ -160,15 +162,17 @@ fn can_be_before(op: &Op, sweep: &Op) -> bool {
         && !op.columns.iter().any(touches)
 }
 
-fn joins(a: &Op, b: &Op) -> bool {
+fn joins(a: &Op, b: &Op, ranges: &[Range]) -> bool {
     let of = |sweep: &Op| -> Vec<Access> {
-        sweep.blocks.iter().flat_map(|block| &block.ops).flat_map(accesses).collect()
+        let ops = sweep.blocks.iter().flat_map(|block| &block.ops);
+        ops.flat_map(|op| accesses(op, ranges)).collect()
     };
+    let lanes = ranges.get(a.args[0].0 as usize).map_or(i32::MAX, |range| range.hi);
     let (first, second) = (of(a), of(b));
     first.iter().all(|x| {
         let shared = second.iter().filter(|y| y.column == x.column);
-        let apart = |y: &&Access| (x.by == By::Lane && y.by == By::Lane) || !(x.write || y.write);
-        shared.into_iter().all(|y| apart(&y))
+        let streamed = |y: &Access| !(x.write || y.write) || apart(x.by, y.by, lanes);
+        shared.into_iter().all(streamed)
     })
 }
 
@@ -191,10 +195,12 @@ pub fn in_registers(tape: &Tape, id: ColumnId) -> bool {
     let column = tape.column(id);
     let plain = column.kind == Kind::Words && !column.resident;
     let [sweep] = found[..] else { return plain && found.is_empty() };
-    let touched = sweep.blocks.iter().flat_map(|block| &block.ops).flat_map(accesses);
+    let ops = sweep.blocks.iter().flat_map(|block| &block.ops);
+    // Only copies from and to global memory need ranges.
+    let touched = ops.flat_map(|op| accesses(op, &[]));
     let mut own = touched.filter(|access| access.column == id);
     // The first access of an operation is its write.
     plain
-        && own.next().is_some_and(|a| a.write && a.by == By::Lane)
-        && own.all(|a| a.by == By::Lane)
+        && own.next().is_some_and(|a| a.write && a.by == By::Lane(0))
+        && own.all(|a| a.by == By::Lane(0))
 }

@@ -3,12 +3,15 @@
 
 use super::Options;
 use super::place::life_bytes;
+use super::print::rule_text;
 use super::stage_one::{Failed, StageOneText, record, text};
 use crate::launch::tiling;
+use crate::learn;
 use crate::one_file::one_file;
 use crate::request;
-use avsg_device::memory::{state_words, table_words};
-use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::learned::{AFTER_HIT, LEVELS, LIFETIMES};
+use avsg_device::memory::{links_end, table_words};
+use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record as line;
 use avsg_device::state::header;
 
@@ -31,12 +34,13 @@ macro_rules! file {
     };
 }
 
-const HEADERS: [(&str, &str); 7] = [
+const HEADERS: [(&str, &str); 8] = [
     file!("avsg_instructions.cuh"),
     file!("avsg_block.cuh"),
     file!("avsg_scan.cuh"),
     file!("avsg_life.cuh"),
     file!("avsg_links.cuh"),
+    file!("avsg_learn.cuh"),
     file!("avsg_rows.cuh"),
     file!("avsg_plan.cuh"),
 ];
@@ -45,6 +49,16 @@ const KERNELS: [(&str, &str); 3] = [
     ("avsg_step", include_str!("kernels/avsg_step.cu")),
     ("avsg_transfer", include_str!("kernels/avsg_transfer.cu")),
 ];
+
+// The lanes of a warp estimate all levels of a class at once. In class 1 the uses after a hit are those of the
+// same class, so no hit may lead to a level that an estimate in order would have replaced before.
+const _: () = {
+    let mut level = 0;
+    while level < LEVELS {
+        assert!(AFTER_HIT[LIFETIMES - 2 * LEVELS + level] >= AFTER_HIT[LIFETIMES - LEVELS + level]);
+        level += 1;
+    }
+};
 
 /// Bytes of shared memory with which the copy of rows keeps a link busy, where a block may use as many.
 const RING_BYTES: u32 = 96 * 1024;
@@ -93,7 +107,8 @@ fn geometry(p: &Params, stage_one: &StageOneText, options: Options, shared_bytes
     let totals_bytes = 4 * plan.totals;
     let mut text = format!(
         "// avsg_geometry.cuh: the geometry, the addresses in shared memory and the launch scalars.\n{}\n\
-         namespace avsg {{\n\ntypedef int int32_t;\n\n",
+         namespace avsg {{\n\n\
+         typedef int int32_t;\ntypedef long long int64_t;\ntypedef unsigned long long uint64_t;\n\n",
         preamble(p)
     );
     let mut word = |name: &str, value: i64, doc: &str| {
@@ -109,10 +124,17 @@ fn geometry(p: &Params, stage_one: &StageOneText, options: Options, shared_bytes
     word("RECORD_TOTAL", line::TOTAL.into(), "word of the misses of all tokens");
     let used = i64::from(line::STATUS) + 1;
     word("RECORD_USED", used, "words of a record up to the last one that is not always 0");
-    let used = i64::from(header::THRESHOLD) + 1;
-    word("HEADER_USED", used, "words of a table's header up to the last one that a step changes");
+    let last = match p.lifetime {
+        Lifetime::Constant(_) => header::THRESHOLD,
+        Lifetime::Learned => header::LAST_SAMPLE,
+    };
+    word(
+        "HEADER_USED",
+        i64::from(last) + 1,
+        "words of a table's header up to the last one that a step changes",
+    );
     word("TABLE_WORDS", table_words(p) as i64, "words from one table to the next");
-    word("STATE_WORDS", state_words(p) as i64, "words of a table: header, ids, lifetimes, links");
+    word("LINKS_END", links_end(p) as i64, "words of header, ids, lifetimes and links");
     word("LIFE_WORD", i64::from(planes / 4), "the first word of a table's lifetimes");
     word(
         "LIFE_WORDS",
@@ -135,6 +157,7 @@ fn geometry(p: &Params, stage_one: &StageOneText, options: Options, shared_bytes
         shared_bytes.into(),
         "bytes of shared memory that a launch gives to a block",
     );
+    text += &learn::constants(p);
     text += &format!(
         "constexpr bool WHOLE_TABLE = {};  // whether ids and links are in shared memory\n\n{}\n\n}} // namespace avsg\n",
         plan.whole_table,
@@ -149,9 +172,12 @@ fn stage_one_header(p: &Params, text: &StageOneText) -> String {
         "// avsg_stage_one.cuh: Stage One of one request, generated from its tape.\n{}\n\
          #include \"avsg_life.cuh\"\n#include \"avsg_links.cuh\"\n\nnamespace avsg {{\n\n\
          // The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.\n\
-         struct Request {{\n{}}};\n\n{}{}\n}} // namespace avsg\n",
+         struct Request {{\n{}}};\n\n\
+         // The lifetime after a hit, by the one before it + 128, where lifetimes are learned.\n{}\n\
+         {}{}\n}} // namespace avsg\n",
         preamble(p),
         request::fields(p),
+        rule_text("AFTER_HIT", &AFTER_HIT),
         text.rules,
         text.body
     )

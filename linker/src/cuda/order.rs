@@ -17,6 +17,8 @@ enum Space {
     Shared(u32, u32),
     /// A column that is elsewhere, or a plane of the table.
     Column(ColumnId),
+    /// Words of one.
+    Words(ColumnId, i32, i32),
 }
 
 /// Memory that some thread has touched.
@@ -31,13 +33,16 @@ struct Touch {
 /// barrier since then.
 type Touched = BTreeMap<Touch, BTreeSet<Value>>;
 
+#[derive(Clone, Copy)]
 struct Walk<'t> {
     tape: &'t Tape,
     plan: &'t Plan,
     ranges: &'t [Range],
-    defs: BTreeMap<Value, Op>,
+    defs: &'t BTreeMap<Value, Op>,
     /// The lengths of lists of slots with their limits: a list is empty if its limit is not above 0.
-    limits: BTreeMap<Value, Value>,
+    limits: &'t BTreeMap<Value, Value>,
+    /// Whether each branch that touches memory ends with a barrier, needed or not.
+    cautious: bool,
 }
 
 /// Returns the fused tape with the barriers of a block as `Synchronise`. One with an operand is a barrier
@@ -45,9 +50,9 @@ struct Walk<'t> {
 /// round follows.
 pub fn order(tape: &Tape, plan: &Plan, ranges: &[Range]) -> Tape {
     let def = |op: &Op| Some((op.out?, Op { blocks: Vec::new(), ..op.clone() }));
-    let defs = tape.body.all().filter_map(def).collect();
+    let defs: BTreeMap<_, _> = tape.body.all().filter_map(def).collect();
     let limits = limits(&tape.body, &mut BTreeMap::new());
-    let walk = Walk { tape, plan, ranges, defs, limits };
+    let walk = Walk { tape, plan, ranges, defs: &defs, limits: &limits, cautious: false };
     let body = walk.block(&tape.body, &mut Touched::new());
     Tape { body, ..tape.clone() }
 }
@@ -62,16 +67,19 @@ impl Walk<'_> {
                     ops.push(Op { blocks: vec![body], ..op.clone() });
                 }
                 OpCode::When => {
-                    let mut yes = touched.clone();
-                    if let Some(n) = self.above_zero(op.args[0]) {
-                        yes.retain(|_, unless| !unless.contains(&n));
-                    }
                     // A round of a loop ends with a barrier where it needs one.
                     let last = block.binds.is_some() && at + 1 == block.ops.len();
-                    let yes_block = self.branch(&op.blocks[0], &mut yes, last);
-                    let blocks = vec![yes_block, self.branch(&op.blocks[1], touched, last)];
-                    join(touched, &yes);
-                    ops.push(Op { blocks, ..op.clone() });
+                    let (mut open, mut closed) = (touched.clone(), touched.clone());
+                    let without = self.when(op, &mut open, false);
+                    let with = self.when(op, &mut closed, true);
+                    let rest = Block { binds: None, ops: block.ops[at + 1..].to_vec() };
+                    let rest = |mut touched: Touched| {
+                        Walk { cautious: true, ..*self }.block(&rest, &mut touched)
+                    };
+                    let needless = || rest(open.clone()) == rest(closed.clone());
+                    let ends = !last && (self.cautious || !needless());
+                    *touched = if ends { closed } else { open };
+                    ops.push(if ends { with } else { without });
                 }
                 _ => self.op(op, touched, &mut ops),
             }
@@ -79,11 +87,24 @@ impl Walk<'_> {
         Block { binds: block.binds, ops }
     }
 
-    /// Orders a branch. One that touches memory ends with a barrier, so that the way around it needs none.
-    fn branch(&self, block: &Block, touched: &mut Touched, last: bool) -> Block {
+    /// Orders the two ways of a branch.
+    fn when(&self, op: &Op, touched: &mut Touched, ends: bool) -> Op {
+        let mut yes = touched.clone();
+        if let Some(n) = self.above_zero(op.args[0]) {
+            yes.retain(|_, unless| !unless.contains(&n));
+        }
+        let yes_block = self.way(&op.blocks[0], &mut yes, ends);
+        let blocks = vec![yes_block, self.way(&op.blocks[1], touched, ends)];
+        join(touched, &yes);
+        Op { blocks, ..op.clone() }
+    }
+
+    /// Orders one way of a branch. If it touches memory it may end with a barrier, so that the other way needs
+    /// none.
+    fn way(&self, block: &Block, touched: &mut Touched, ends: bool) -> Block {
         let before = touched.clone();
         let mut ordered = self.block(block, touched);
-        if !last && touched.keys().any(|touch| !before.contains_key(touch)) {
+        if ends && touched.keys().any(|touch| !before.contains_key(touch)) {
             ordered.ops.push(Op::new(OpCode::Synchronise));
             touched.clear();
         }
@@ -160,17 +181,26 @@ impl Walk<'_> {
     /// Returns what an operation touches up to its first barrier, and what after its last one.
     fn touches(&self, op: &Op) -> [Vec<Touch>; 2] {
         let any = |n: usize, write| self.touch(op.columns[n], 0..1, By::Any, write);
+        let quarters = |n: usize, write| self.touch(op.columns[n], 0..1, By::Quarter, write);
         match op.code {
-            OpCode::Age(_) => [any(0, true), Vec::new()],
-            OpCode::Threshold => [any(0, false), Vec::new()],
+            OpCode::Age => [quarters(0, true), Vec::new()],
+            OpCode::MapLife => {
+                let read = [quarters(1, false), any(2, false)].concat();
+                [[quarters(0, true), read].concat(), Vec::new()]
+            }
+            OpCode::Threshold => [quarters(0, false), Vec::new()],
             OpCode::AppendLife(_) => [any(1, false), any(0, true)],
             OpCode::WriteOutput => [self.touch(op.columns[0], 0..1, By::First, true), Vec::new()],
             OpCode::Sweep => {
+                let n = self.ranges.get(op.args[0].0 as usize).map_or(i32::MAX, |range| range.hi);
                 let [mut before, mut after] = [Vec::new(), Vec::new()];
                 for op in &op.blocks[0].ops {
                     let late = |write: bool| write && waits(op);
-                    for a in accesses(op) {
-                        let touches = self.touch(a.column, a.parts, a.by, a.write);
+                    for a in accesses(op, self.ranges) {
+                        let mut touches = self.touch(a.column, a.parts, a.by, a.write);
+                        if let By::Lane(first) = a.by {
+                            touches.iter_mut().for_each(|touch| self.narrow(touch, first, n));
+                        }
                         if repeats(op) {
                             before.extend(touches.clone());
                         }
@@ -180,6 +210,16 @@ impl Walk<'_> {
                 [before, after]
             }
             _ => Default::default(),
+        }
+    }
+
+    /// Narrows an access to global memory by lanes to the `n` words from `first` on.
+    fn narrow(&self, touch: &mut Touch, first: i32, n: i32) {
+        match touch.space {
+            Space::Column(id) if self.tape.column(id).kind == Kind::Output => {
+                touch.space = Space::Words(id, first, first.saturating_add(n));
+            }
+            _ => {}
         }
     }
 
@@ -261,6 +301,11 @@ fn join(touched: &mut Touched, other: &Touched) {
 fn conflict(a: &Touch, b: &Touch) -> bool {
     let overlap = match (&a.space, &b.space) {
         (Space::Shared(a, a_end), Space::Shared(b, b_end)) => a < b_end && b < a_end,
+        (Space::Words(one, a, a_end), Space::Words(other, b, b_end)) => {
+            one == other && a < b_end && b < a_end
+        }
+        (Space::Words(one, ..), Space::Column(other))
+        | (Space::Column(other), Space::Words(one, ..)) => one == other,
         (a, b) => a == b,
     };
     let same_thread = a.by == b.by && a.by != By::Any && a.space == b.space;

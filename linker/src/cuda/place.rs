@@ -7,7 +7,7 @@
 use super::Options;
 use super::access::waits;
 use super::fuse::in_registers;
-use crate::live;
+use crate::live::{self, Live};
 use crate::tape::{ColumnId, Kind, Op, OpCode, Tape, Value};
 use avsg_device::params::Params;
 use avsg_device::state::header;
@@ -113,7 +113,8 @@ fn with_table(
     let (columns, end) = place_columns(tape, scratch.end.next_multiple_of(16));
     let name = |&(id, n): &(ColumnId, usize)| {
         let column = tape.column(id);
-        let number = if column.kind == Kind::Words { String::new() } else { n.to_string() };
+        let list = matches!(column.kind, Kind::List { .. });
+        let number = if list { n.to_string() } else { String::new() };
         ((id, n), format!("{}{number}", column.name))
     };
     let names = columns.keys().map(name).collect();
@@ -144,15 +145,15 @@ fn place_columns(tape: &Tape, start: u32) -> (Places, u32) {
     let mut order: Vec<_> = live::columns(tape, &BTreeMap::new())
         .into_iter()
         .filter(|((id, _), _)| !in_registers(tape, *id))
-        .map(|(key, (len, live))| {
-            let live = if exchanged(&key.0) { (0, usize::MAX) } else { live };
-            (live, key, len)
+        .map(|(key, Live { kind, len, from_to, .. })| {
+            let live = if exchanged(&key.0) { (0, usize::MAX) } else { from_to };
+            (live, key, if kind == Kind::Life { len } else { 4 * len })
         })
         .collect();
     order.sort();
     let mut placed: Vec<Placed> = Vec::new();
-    for (live, key, len) in order {
-        let bytes = (4 * len).next_multiple_of(16);
+    for (live, key, bytes) in order {
+        let bytes = bytes.next_multiple_of(16);
         let beside = |other: &&Placed| other.live.0 <= live.1 && live.0 <= other.live.1;
         let free = |at: u32| {
             let mut others = placed.iter().filter(beside);

@@ -10,6 +10,7 @@ use super::Options;
 use super::place::Plan;
 use crate::names::camel;
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Value};
+use avsg_device::learned::LIFETIMES;
 use avsg_device::params::Params;
 use lanes::Sweep;
 use page::Print;
@@ -69,16 +70,17 @@ pub fn print(
          {{\n{}}}\n",
         print.out
     );
-    let rules = print.rules.iter().enumerate().map(|(n, rule)| rule_text(n, rule));
+    let rules = print.rules.iter().enumerate();
+    let rules = rules.map(|(n, Rule(rule))| rule_text(&format!("RULE{n}"), rule));
     (rules.collect::<Vec<_>>().join("\n"), body)
 }
 
-/// Returns the array of a rule, indexed by a lifetime as an unsigned byte.
-fn rule_text(n: usize, Rule(rule): &Rule) -> String {
+/// Returns the array of a rule, indexed by a lifetime + 128.
+pub fn rule_text(name: &str, rule: &[i8; LIFETIMES]) -> String {
     let rows =
         rule.chunks(16).map(|row| row.iter().map(i8::to_string).collect::<Vec<_>>().join(", "));
     let rows: Vec<_> = rows.collect();
-    format!("__constant__ const signed char RULE{n}[256] = {{\n    {}}};\n", rows.join(",\n    "))
+    format!("__constant__ const signed char {name}[256] = {{\n    {}}};\n", rows.join(",\n    "))
 }
 
 impl Print<'_> {
@@ -106,7 +108,9 @@ impl Print<'_> {
             let constant = if taken { "" } else { "const " };
             for (part, name) in names.iter().enumerate() {
                 if let Some(at) = self.plan.columns.get(&(id, part)) {
-                    self.line(&format!("int *{constant}{name} = Shared<int>({});", at.start));
+                    let ty = if column.kind == Kind::Life { "signed char" } else { "int" };
+                    let at = at.start;
+                    self.line(&format!("{ty} *{constant}{name} = Shared<{ty}>({at});"));
                 }
             }
             let used = tape.body.all().any(|op| op.columns.contains(&id));
@@ -188,8 +192,9 @@ impl Print<'_> {
         let list = self.tape.column(op.columns[0]);
         let (n, t, limit) = (names::length(list), self.value(op.args[0]), self.value(op.args[1]));
         let to = names::of_column(list).next().unwrap_or_default();
+        let life = camel(&self.tape.column(op.columns[1]).name);
         self.line(&format!(
-            "{n} = AppendVictims<{below}, {equal}>({to}, {n}, {limit}, life, {t}, scratch);"
+            "{n} = AppendVictims<{below}, {equal}>({to}, {n}, {limit}, {life}, {t}, scratch);"
         ));
     }
 }

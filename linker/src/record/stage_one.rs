@@ -1,11 +1,11 @@
 //! The tape of Stage One: the kernel, recorded with the columns and arguments that it declares.
 
-use super::{Input, List, Output, Recorder, Recording, Scalar, Words};
+use super::{Input, Life, List, Output, Recorder, Recording, Scalar, Words};
 use crate::check::Refused;
 use crate::tape::{Range, Tape};
 use avsg_device::batched::Batched;
 use avsg_device::machine::declare::{Arguments, Columns};
-use avsg_device::params::{ID_LIMIT, Params};
+use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::Request;
 use avsg_device::schedule::{Schedule, Work};
 use avsg_device::sequential::Sequential;
@@ -14,7 +14,7 @@ use avsg_device::state::{EMPTY, INVALID, State};
 use std::ops::RangeInclusive;
 
 /// Records Stage One for a geometry as vector cores run it: by the schedule [`Batched`] if it
-/// serves the table, else by [`Sequential`]. State columns are `id`, `life`, `link` and `header`;
+/// serves the table, else by [`Sequential`]. State columns are `id`, `life`, `link`, `header` and `learned`;
 /// working columns and arguments have their declared names.
 ///
 /// # Errors
@@ -66,6 +66,7 @@ fn state<'a, 't>(m: Recorder<'t>, p: &Params) -> State<'a, Recorder<'t>> {
         life: m.life("life", p.slots),
         link: m.plane("link", "entry", p.links(), Range::new(0, 2 * INVALID - 1)),
         header: m.line("header", Range::ANY),
+        learned: (p.lifetime == Lifetime::Learned).then(|| m.output("learned", Range::ANY)),
     }
 }
 
@@ -85,6 +86,9 @@ impl<'t> Columns<'_, Recorder<'t>> for Recorder<'t> {
         columns: [(&'static str, RangeInclusive<i32>); W],
     ) -> List<W> {
         Recorder::list(*self, name, len, columns.map(|(name, words)| (name, range(words))))
+    }
+    fn life(&mut self, name: &'static str, slots: u32) -> Life {
+        self.working_life(name, slots)
     }
 }
 

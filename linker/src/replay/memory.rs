@@ -28,8 +28,8 @@ pub(super) struct List {
 const MISFIT: &str = "the column is the wrong kind of memory";
 
 impl<'t> Memory<'t> {
-    /// Returns memory in which words are undefined, lists are empty, and global memory and
-    /// lifetimes are not bound.
+    /// Returns memory in which words and lifetimes are undefined, lists are empty, and global memory is
+    /// not bound.
     pub(super) fn new(tape: &'t Tape) -> Self {
         let contents = |c: &Column| match c.kind {
             Kind::Words => Contents::Words(vec![None; c.len as usize]),
@@ -78,7 +78,9 @@ impl<'t> Memory<'t> {
 
     pub(super) fn life(&mut self, id: ColumnId) -> Result<&mut [i8], String> {
         match &mut self.contents[id.0 as usize] {
-            Contents::Life(life) if life.is_empty() => Err("the lifetimes were not bound".into()),
+            Contents::Life(life) if life.is_empty() => {
+                Err("the lifetimes are undefined: nothing bound or mapped them".into())
+            }
             Contents::Life(life) => Ok(life),
             _ => Err(MISFIT.into()),
         }
@@ -102,6 +104,34 @@ impl<'t> Memory<'t> {
         window.ok_or_else(|| {
             format!("{n} words at {at} are outside of `{name}`, which has {len} words")
         })
+    }
+
+    /// Makes the bytes of working lifetime columns undefined.
+    pub(super) fn forget_lifetimes(&mut self) {
+        for (column, contents) in self.tape.columns.iter().zip(&mut self.contents) {
+            if column.kind == Kind::Life && !column.resident {
+                *contents = Contents::Life(Vec::new());
+            }
+        }
+    }
+
+    /// Fills the lifetimes `to` with the entries of `life` in a table of words.
+    pub(super) fn map_life(
+        &mut self,
+        to: ColumnId,
+        life: ColumnId,
+        table: ColumnId,
+    ) -> Result<(), String> {
+        let life = self.life(life)?.to_vec();
+        let table = self.words(table)?;
+        let next = |&l: &i8| {
+            let word = table.get(usize::from(l.cast_unsigned() ^ 128)).copied().flatten();
+            let word = word.ok_or("the table has no entry for a lifetime, or it is poison")?;
+            i8::try_from(word - 128).map_err(|_| format!("{word} is not in 0..=255"))
+        };
+        let mapped = life.iter().map(next).collect::<Result<_, String>>()?;
+        self.contents[to.0 as usize] = Contents::Life(mapped);
+        Ok(())
     }
 
     /// Makes the words of a column from `first` on poison.

@@ -20,10 +20,14 @@ impl Replay<'_> {
             OpCode::Len => count(self.memory.list(op.columns[0])?.len)?,
             OpCode::Threshold => {
                 let need = usize::try_from(arg(1)).unwrap_or(0);
-                let mut life = self.memory.life(op.columns[0])?.to_vec();
-                life.sort_unstable();
-                let last = need.checked_sub(1).map(|n| life.get(n).copied().unwrap_or(i8::MAX));
-                last.unwrap_or(i8::MIN).into()
+                // Without a need the lifetimes may be undefined.
+                if let Some(last) = need.checked_sub(1) {
+                    let mut life = self.memory.life(op.columns[0])?.to_vec();
+                    life.sort_unstable();
+                    life.get(last).copied().unwrap_or(i8::MAX).into()
+                } else {
+                    i8::MIN.into()
+                }
             }
             OpCode::ReadOutput => {
                 let (at, range) = (arg(0), self.tape.column(op.columns[0]).ranges[0]);
@@ -51,24 +55,29 @@ impl Replay<'_> {
                 memory.check_len(op.columns[0])?;
             }
             OpCode::Find(links) | OpCode::FindFree(links) => self.search(op, &links)?,
-            OpCode::Age(settle) => {
-                if !(0..=128).contains(&args[0]) {
-                    return Err(format!("lifetimes fall by 0..=128, not by {}", args[0]));
+            OpCode::Age => {
+                let [by, from] = args[..] else { return Err("two scalars".into()) };
+                if !(0..=128).contains(&by) {
+                    return Err(format!("lifetimes fall by 0..=128, not by {by}"));
                 }
-                for l in memory.life(op.columns[0])? {
-                    let settled = i32::from(*l) - if settle && *l >= 0 { 128 } else { 0 };
-                    *l = life((settled - args[0]).max(-128))?;
+                for l in memory.life(op.columns[0])?.iter_mut().filter(|l| i32::from(**l) >= from) {
+                    *l = life((i32::from(*l) - by).max(-128))?;
                 }
             }
+            OpCode::MapLife => memory.map_life(op.columns[0], op.columns[1], op.columns[2])?,
             OpCode::AppendLife(equal) => {
                 let (t, limit) = (life(args[0])?, usize::try_from(args[1]).unwrap_or(0));
                 let chosen = |l: i8| if equal { l == t } else { l < t };
+                let free = limit.saturating_sub(memory.list(op.columns[0])?.len);
+                // A list that is full takes no slots, and the lifetimes may be undefined.
+                if free == 0 {
+                    return Ok(());
+                }
                 let slots: Vec<i32> = (0..)
                     .zip(memory.life(op.columns[1])?)
                     .filter_map(|(slot, l)| chosen(*l).then_some(slot))
                     .collect();
                 let list = memory.list(op.columns[0])?;
-                let free = limit.saturating_sub(list.len);
                 slots.iter().take(free).for_each(|&slot| list.push([slot]));
                 memory.check_len(op.columns[0])?;
             }

@@ -84,14 +84,14 @@ impl Signature {
     }
 }
 
-/// The rule of a step of lifetimes: the next byte, indexed by the byte as an unsigned number.
+/// The rule of a step of lifetimes: the next byte, indexed by the byte + 128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule(pub [i8; 256]);
 
 impl Rule {
     /// Returns the byte that follows.
     pub fn next(&self, byte: i8) -> i8 {
-        self.0[usize::from(byte.cast_unsigned())]
+        self.0[usize::from(byte.cast_unsigned() ^ 128)]
     }
 }
 

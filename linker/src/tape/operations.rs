@@ -76,8 +76,10 @@ macro_rules! operations {
             Take = take['a, const W: usize](to: (WholeWrite &mut List<W>),
                 from: (WholeWrite &mut List<W>)), "take {to} <- {from}";
 
-            Age = age(life: (WholeWrite &mut Life), by: Scalar; settle: bool),
-                "age {life} by {by}{}", if settle { ", settling" } else { "" };
+            Age = age(life: (WholeWrite &mut Life), by: Scalar, from: Scalar),
+                "age {life} from {from} on by {by}";
+            MapLife = map_life(to: (WholeWrite &mut Life), life: (WholeRead &Life),
+                table: (WholeRead &Words)), "map {to} <- {life} by {table}";
             Threshold = threshold(life: (WholeRead &Life), hint: Scalar, need: Scalar) -> Scalar,
                 "threshold of {life} from {hint} for {need}";
             AppendLife = append_life(list: (WholeWrite &mut List<1>), life: (WholeRead &Life),

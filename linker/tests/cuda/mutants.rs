@@ -1,10 +1,12 @@
 //! Texts without one barrier, fence or wait: each breaks a rule of the shim or gives wrong bits.
 
 use super::gpu::Gpu;
-use super::stage_one::{ALL, emit, neighbours};
-use super::steps::{self, SplitMix64, StepState};
+use super::stage_one::{ALL, emit, neighbours, steps};
+use super::steps::StepState;
 use super::tier;
+use avsg_device::learned::START;
 use avsg_device::params::{Lifetime, Params};
+use avsg_device::state::header;
 use avsg_linker::cuda::{Options, record};
 use avsg_sim::shim::Mode;
 
@@ -40,19 +42,21 @@ pub fn with_switches(text: &str, files: &[&str], calls: &[&str]) -> (String, Vec
 }
 
 /// The files with the barriers of Stage One.
-const STAGE_ONE: [&str; 4] = ["scan.cuh", "life.cuh", "stage_one.cuh", "plan.cuh"];
+const STAGE_ONE: [&str; 5] = ["scan.cuh", "life.cuh", "stage_one.cuh", "plan.cuh", "learn.cuh"];
 
 /// Leaves out each barrier of Stage One. A run of one of the steps must fail without it.
 fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
     let mut statements = Vec::new();
     let change = |text: String| {
-        let (switched, all) = with_switches(&text, &STAGE_ONE, &["__syncthreads();"]);
+        let learns = p.lifetime == Lifetime::Learned;
+        let files = &STAGE_ONE[..STAGE_ONE.len() - usize::from(!learns)];
+        let (switched, all) = with_switches(&text, files, &["__syncthreads();", "__syncwarp();"]);
         statements = all;
         switched
     };
     let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Loads, change) else { return };
     let mut state = StepState::clear(p);
-    let mut steps = steps::sequence(p, &mut SplitMix64(3), 16);
+    let mut steps = steps(p, 3, 16);
     let last = steps[15].clone();
     // Some of the ids are new until the table is full, and at the end one valid id stands beside one that is not.
     let k = p.k as i32;
@@ -60,8 +64,17 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
     let two = (0..20).map(|n| (800 + n, 2, 1));
     let step = |(base, k, invalid)| neighbours(p, &last, base, k, invalid);
     steps.extend(many.chain(two).map(step));
-    let states: Vec<_> =
-        steps.iter().map(|step| (state.clone(), state.replay(&emitted.tape, 16, step))).collect();
+    let mut run = |(n, step): (usize, &_)| {
+        state.prepare(p, step);
+        if n == 20 {
+            // The step after which a request has values of its own.
+            state.words[0].1[header::STEP as usize] = START - 1;
+        }
+        let (before, want) = (state.clone(), state.replay(&emitted.tape, 16, step));
+        state.learn(p);
+        (before, want)
+    };
+    let states: Vec<_> = steps.iter().enumerate().map(&mut run).collect();
     let fails = |n: usize| {
         emitted.compiled.leave_out(n);
         steps.iter().zip(&states).enumerate().any(|(seed, (step, (before, want)))| {
@@ -77,12 +90,8 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
 
 #[test]
 fn every_barrier_of_stage_one_is_needed() {
-    let wide = Params {
-        spread: 2,
-        lifetime: Lifetime::frequency(),
-        page: 16,
-        ..Params::wide(512, 2, 2048)
-    };
+    let wide =
+        Params { spread: 2, lifetime: Lifetime::Learned, page: 16, ..Params::wide(512, 2, 2048) };
     // One is at the end of a round behind which there is another one. Such a round takes a branch that has barriers,
     // which the analysis does not know.
     every_barrier_is_needed(&wide, ALL, 1);

@@ -50,9 +50,9 @@ fn nvcc_compiles_the_files_without_warnings_and_spills() {
     }
     let Some(nvcc) = nvcc() else { return };
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
-    let frequency = Params { lifetime: Lifetime::frequency(), page: 16, ..wide };
+    let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..wide };
-    let geometries = [(frequency, 1024), (spread, 512), (Params::paper(2048, 4, 8192), 1024)];
+    let geometries = [(learned, 1024), (spread, 512), (Params::paper(2048, 4, 8192), 1024)];
     for (n, (p, threads)) in geometries.iter().enumerate() {
         let kernels = cuda(p, Options { threads: *threads, ..Options::default() }).unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-files{n}"));

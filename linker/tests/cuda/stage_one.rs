@@ -5,7 +5,6 @@ use super::gpu::{Compiled, Gpu, compile, run};
 use super::steps::{self, Request, SplitMix64, StepState};
 use super::tier;
 use avsg_device::machine::emu::Emu;
-use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
 use avsg_linker::tape::Tape;
@@ -44,17 +43,18 @@ pub fn emit(
     Some(Emitted { p: *p, tape, compiled })
 }
 
-/// Returns the words of a table in the layout of the CPU.
-fn words(p: &Params, state: &StepState) -> Vec<i32> {
-    let mut words = vec![0; memory::table_words(p)];
-    {
-        let mut s: avsg_device::state::State<'_, Emu<1>> = memory::split_state(p, &mut words);
-        s.header.copy_from_slice(state.output("header"));
-        s.id.words_mut().copy_from_slice(state.output("id"));
-        s.link.words_mut().copy_from_slice(state.output("link"));
-        s.life.slots_mut().copy_from_slice(&state.life);
+/// Returns random steps as one block runs them: alone, and with values of lifetimes that no request would learn in
+/// a third of them.
+pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
+    let random = &mut SplitMix64(seed);
+    let mut all = steps::sequence(p, random, n);
+    steps::scramble(&mut all, random);
+    for (name, value) in all.iter_mut().flat_map(|step| &mut step.params) {
+        if ["shared", "share_at", "share_len", "deferred"].contains(name) {
+            *value = 0;
+        }
     }
-    words
+    all
 }
 
 impl Emitted {
@@ -67,8 +67,8 @@ impl Emitted {
         step: &Request,
         (mode, seed): (Mode, u64),
     ) -> Result<u32, String> {
-        let mut tables = words(&self.p, before);
-        let outputs = &want.words[3..];
+        let mut tables = before.table(&self.p);
+        let outputs = want.results();
         let mut out: Vec<Vec<i32>> = outputs.iter().map(|(_, w)| vec![-77; w.len()]).collect();
         let fields: Vec<i32> = self.tape.params.iter().map(|p| step.param(&p.name)).collect();
         let [ids, blocks] = [&step.ids, &step.blocks].map(|words| [&words[..], &[0]].concat());
@@ -86,7 +86,9 @@ impl Emitted {
                 return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
             }
         }
-        let want = words(&self.p, want);
+        let mut want = want.clone();
+        want.learn(&self.p);
+        let want = want.table(&self.p);
         let differs = want.iter().zip(&tables).position(|(a, b)| a != b);
         differs.map_or(Ok(barriers), |at| {
             Err(format!("word {at} of the table is {}, not {}", tables[at], want[at]))
@@ -100,11 +102,13 @@ fn compare(p: &Params, options: Options, seed: u64, steps: usize) {
     let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Bulk, |text| text) else {
         return;
     };
-    let (mut state, mut native) = (StepState::clear(p), StepState::clear(p));
-    for (n, step) in steps::sequence(p, &mut SplitMix64(seed), steps).iter().enumerate() {
-        let before = state.clone();
+    let mut state = StepState::clear(p);
+    for (n, step) in self::steps(p, seed, steps).iter().enumerate() {
+        state.prepare(p, step);
+        let (before, mut native) = (state.clone(), state.clone());
         let want = state.replay(&emitted.tape, 16, step);
         native.native(Emu::<16>, p, step).expect_same(&want, &format!("step {n} of {p:?}"));
+        state.learn(p);
         for mode in [Mode::InOrder, Mode::Adversarial] {
             emitted
                 .run_and_compare(&before, &want, step, (mode, n as u64))
@@ -126,12 +130,12 @@ fn small_geometries() -> [Params; 7] {
         (Table::Wide, 4, false, 16),
         (Table::Wide, 4, true, 0),
     ];
-    kinds.map(|(table, spread, frequency, page)| {
+    kinds.map(|(table, spread, learned, page)| {
         let slots = 256 << random.below(3);
         let k = 64 + random.below(193) as u32;
         let tokens = (1 + random.below(8) as u32).min(slots / k).max(1);
         let constant = Lifetime::Constant(1 + random.below(127) as i8);
-        let lifetime = if frequency { Lifetime::frequency() } else { constant };
+        let lifetime = if learned { Lifetime::Learned } else { constant };
         let retries = 1 + random.below(7) as u32;
         Params { table, lifetime, spread, retries, page, ..Params::wide(k, tokens, slots) }
     })
@@ -148,9 +152,9 @@ fn small_geometries_match_the_tape() {
 /// Returns the largest geometries, and those of 4096 and 8192 slots with both spreads.
 fn full_size_geometries() -> [Params; 4] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
-    let frequency = Params { lifetime: Lifetime::frequency(), page: 16, ..wide };
+    let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..wide };
-    [wide, frequency, Params::paper(2048, 4, 8192), spread]
+    [wide, learned, Params::paper(2048, 4, 8192), spread]
 }
 
 #[test]
@@ -187,7 +191,7 @@ pub fn neighbours(p: &Params, like: &Request, base: i32, k: i32, invalid: usize)
     let (mut ids, words) = ((base..base + k).collect::<Vec<_>>(), (2 * k + 32) as usize);
     ids.iter_mut().rev().take(invalid).for_each(|id| *id = i32::MAX);
     let blocks = (0..n / page).collect();
-    Request { params: params.collect(), ids, blocks, slots: words, misses: words }
+    Request { params: params.collect(), ids, blocks, slots: words, misses: words, values: None }
 }
 
 /// Block barriers: at most 5 in a step that hits everything, and 24 in one that misses.
@@ -199,12 +203,13 @@ fn a_step_has_few_barriers() {
     let Some(emitted) = emit(&p, record(&p).unwrap(), options, Gpu::Bulk, |text| text) else {
         return;
     };
-    let like = steps::sequence(&p, &mut SplitMix64(1), 1).remove(0);
+    let like = steps(&p, 1, 1).remove(0);
     let mut state = StepState::clear(&p);
     let mut barriers = |base| {
         let step = neighbours(&p, &like, base, 2048, 0);
         let before = state.clone();
         let want = state.replay(&emitted.tape, 16, &step);
+        state.learn(&p);
         let n = emitted.run_and_compare(&before, &want, &step, (Mode::InOrder, 1)).unwrap();
         (want.output("gm_record")[16 + 8], n)
     };

@@ -4,8 +4,8 @@ use super::gpu::Gpu;
 use super::kernels::{
     KERNELS, a_column_around_the_tokens, a_column_of_an_earlier_token, geometry, record,
 };
-use super::stage_one::{ALL, emit};
-use super::steps::{self, SplitMix64, StepState};
+use super::stage_one::{ALL, emit, steps};
+use super::steps::StepState;
 use avsg_linker::check::Why;
 use avsg_linker::cuda::{Options, text};
 use avsg_sim::shim::Mode;
@@ -19,9 +19,10 @@ fn small_kernels_match_their_tapes() {
         let options = Options { threads: 256, ..ALL };
         let Some(emitted) = emit(&p, tape, options, Gpu::Loads, |text| text) else { return };
         let mut state = StepState::clear(&p);
-        for (at, step) in steps::sequence(&p, &mut SplitMix64(n as u64), 6).iter().enumerate() {
+        for (at, step) in steps(&p, n as u64, 6).iter().enumerate() {
             let before = state.clone();
             let want = state.replay(&emitted.tape, 16, step);
+            state.learn(&p);
             emitted
                 .run_and_compare(&before, &want, step, (Mode::Adversarial, at as u64))
                 .unwrap_or_else(|e| panic!("kernel {n}, step {at}: {e}\n{}", emitted.tape));

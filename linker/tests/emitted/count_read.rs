@@ -34,7 +34,7 @@ const STEPS: usize = 6;
 
 #[test]
 fn counts_that_are_read_at_once_need_a_register_that_interlocks() {
-    let lifetime = Lifetime::frequency();
+    let lifetime = Lifetime::Learned;
     let p = Params { spread: 2, lifetime, page: 16, ..Params::wide(100, 2, 256) };
     for mode in [Mode::InOrder, Mode::Adversarial] {
         let Some(wrong) = wrong_steps(&p, true, mode) else { return };

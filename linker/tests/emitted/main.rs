@@ -6,6 +6,7 @@ mod count_read;
 mod harness;
 mod layer_memory;
 mod mutants;
+mod needed;
 mod older_cann;
 mod operator;
 mod operator_compiler;

@@ -10,9 +10,10 @@ use super::shim::{Failure, Mode};
 use super::test_engine::Batch;
 use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
-use avsg_device::memory::{split_state, state_words, table_words};
+use avsg_device::memory::{learn, split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
+use avsg_device::rules::rules;
 use avsg_device::state::State;
 use avsg_device::tiling::{Launch, MAX_SLOT_BLOCKS};
 use avsg_linker::ascend::StageOneText;
@@ -96,18 +97,22 @@ struct Outputs {
 /// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
-/// Returns the tables after a batch. This Stage One does not change them, and a step refreshes the
-/// slots of each request's last token.
+/// Returns the tables after a batch. This Stage One does not change them, a step refreshes the
+/// slots of each request's last token, and each request learns.
 fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
     let mut tables = vec![7; b.state.len() * table_words(p)];
     for (request, &state) in b.state.iter().enumerate() {
         let (first, end) = (b.cu_q[request], b.cu_q[request + 1]);
-        if step && first < end && (0..b.state.len() as i32).contains(&state) {
-            let table = &mut tables[state as usize * table_words(p)..][..state_words(p)];
-            let mut table: State<'_, Emu<1>> = split_state(p, table);
+        if !(0..b.state.len() as i32).contains(&state) {
+            continue;
+        }
+        let words = &mut tables[state as usize * table_words(p)..][..state_words(p)];
+        if step && first < end {
+            let mut table: State<'_, Emu<1>> = split_state(p, words);
             let slots = &out.slot[(end - 1) as usize * p.k as usize..][..b.k];
             refresh_deferred(p, table.life.slots_mut(), slots);
         }
+        learn(p, words);
     }
     tables
 }
@@ -232,14 +237,14 @@ fn run_and_compare(
             }
         }
     }
-    let null = std::ptr::null_mut();
+    let (null, rule) = (std::ptr::null_mut(), rules(&p.lifetime).expect("learned lifetimes"));
     let name = kernels.name(kernel_name(step));
     let run = shim_launch(&name, options)
         .input(&b.ids)
         .input(&b.cu_q)
         .input(&b.state)
         .input(&b.generation);
-    let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).raw(null);
+    let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).input(&rule);
     let mut run = if step { layer.pass(run, &places) } else { places.pass(run) };
     run = run.device(&mut out.slot).device(&mut out.valid);
     run = out.miss.iter_mut().fold(run, |run, miss| run.device(miss));
@@ -267,7 +272,8 @@ fn run_and_compare(
     if step && layer.segments.iter().zip(&kv).any(|(segment, kv)| segment.kv != *kv) {
         return Err(differs("the device buffer"));
     }
-    if tables != expected_tables(p, step && !refused, &b, &expected) {
+    let untouched = vec![7; tables.len()];
+    if tables != if refused { untouched } else { expected_tables(p, step, &b, &expected) } {
         return Err(differs("a table"));
     }
     Ok(peak)

@@ -10,9 +10,12 @@ use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::shim::Mode;
 use super::test_engine::{Batch, TestEngine};
 use super::tier;
+use avsg_device::learned::{LIFETIMES, part};
+use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::status;
 use avsg_device::share::sharers;
+use avsg_device::state::header;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::{Abi, Kernel};
 use npyz::NpyFile;
@@ -157,7 +160,8 @@ fn trace() -> (Vec<i32>, Vec<i32>) {
     (array("ids.npy"), array("stable.npy"))
 }
 
-/// The requests decode different parts of the committed trace.
+/// The requests decode different parts of the committed trace. Learned values choose victims from the fifth
+/// step on.
 #[test]
 fn a_real_trace_matches_the_cpu() {
     let (ids, stable) = trace();
@@ -180,6 +184,10 @@ fn a_real_trace_matches_the_cpu() {
             }
             let cores = [1, 2, 20, 40][step % 4];
             let mode = EVERY_ORDER[step / 4 % 3];
+            if step == 1 && p.lifetime == Lifetime::Learned {
+                let tables = engine.tables.chunks_exact_mut(table_words(p));
+                tables.for_each(|table| table[header::STEP as usize] = 60);
+            }
             compare(
                 &mut engine,
                 emitted,
@@ -187,6 +195,10 @@ fn a_real_trace_matches_the_cpu() {
                 RunOptions { cores, mode, seed: step as u64 },
                 &mut totals,
             );
+        }
+        if p.lifetime == Lifetime::Learned {
+            let values = &engine.tables[links_end(p)..][part::VALUES..LIFETIMES];
+            assert!(!values.is_sorted(), "{values:?}");
         }
         let hits = 1.0 - totals.misses as f64 / totals.valid as f64;
         assert!(hits > 0.7 && totals.misses > 3000 && totals.shared > 5, "{totals:?}: {hits}");

@@ -46,7 +46,7 @@ fn emit_narrow_and_wide(tape: &Tape) -> StageOneText {
 /// operation.
 #[test]
 fn every_operation_is_emitted() {
-    let wide = Params { lifetime: Lifetime::frequency(), page: 16, ..Params::wide(64, 2, 256) };
+    let wide = Params { lifetime: Lifetime::Learned, page: 16, ..Params::wide(64, 2, 256) };
     let stages = [wide, Params::paper(64, 2, 256)].map(|p| {
         stage_one(&p).unwrap_or_else(|e| panic!("{e}"));
         record_stage_one(&p).unwrap()

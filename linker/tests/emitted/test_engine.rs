@@ -7,8 +7,8 @@ use std::ptr::null_mut;
 use avsg_device::machine::cpu::Scalar;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::table_words;
-use avsg_device::memory::{clear_state, split_state, state_words};
-use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::memory::{clear_state, learn, split_state, state_words};
+use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::rules::rules;
 use avsg_device::sequential::Sequential;
@@ -178,6 +178,9 @@ impl TestEngine {
                 deferred: word(0),
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);
+            if p.lifetime == Lifetime::Learned {
+                learn(&p, words);
+            }
         }
         for (r, &state) in b.state.iter().enumerate().filter(|(_, state)| **state >= 0) {
             let slots = &mut slot[b.cu_q[r] as usize * k..b.cu_q[r + 1] as usize * k];

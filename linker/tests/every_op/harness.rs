@@ -21,7 +21,9 @@ pub struct KernelMemory<'a, M: Machine> {
     pub x: M::Column<'a>,
     pub y: M::Column<'a>,
     pub z: M::Column<'a>,
+    pub bytes: M::Column<'a>,
     pub life: M::Life<'a>,
+    pub values: M::Life<'a>,
     pub pairs: M::List<'a, 2>,
     pub more: M::List<'a, 2>,
     pub singles: M::List<'a, 1>,
@@ -44,7 +46,9 @@ pub fn record<K: Kernel>() -> Tape {
         x: m.column("x", 256, Range::ANY),
         y: m.column("y", 256, Range::new(0, (1 << 20) - 1)),
         z: m.column("z", 256, Range::ANY),
+        bytes: m.column("bytes", 256, Range::new(0, 255)),
         life: m.life("life", 256),
+        values: m.working_life("values", 256),
         pairs: m.list("pairs", 256, pair),
         more: m.list("more", 256, pair),
         singles: m.list("singles", 256, [("slot", Range::below(256))]),
@@ -75,16 +79,19 @@ fn native<C: Cpu, K: Kernel>(m: C, n: i32) -> Contents {
     x.resize(WORDS + 64, 0);
     y.resize(WORDS + 64, 0);
     life.resize(WORDS + 64, 0);
-    let mut words = vec![vec![0x5A5A; WORDS + 64]; 6];
+    let mut values = vec![0x5A; WORDS + 64];
+    let mut words = vec![vec![0x5A5A; WORDS + 64]; 7];
     let mut next = words.iter_mut();
-    let mut column = || next.next().expect("six columns").as_mut_slice();
+    let mut column = || next.next().expect("seven columns").as_mut_slice();
     let memory = &mut KernelMemory::<'_, C> {
         n: Scalar::new(n),
         s: Scalar::new(77),
         x: Column::new(&mut x),
         y: Column::new(&mut y),
         z: Column::new(column()),
+        bytes: Column::new(column()),
         life: Life::new(&mut life),
+        values: Life::new(&mut values),
         pairs: List::new([column(), column()]),
         more: List::new([column(), column()]),
         singles: List::new([column()]),

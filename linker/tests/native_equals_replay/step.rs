@@ -1,10 +1,11 @@
 //! Random steps of one request, which run natively or in the interpreter.
 
 use avsg_device::batched::{Batched, refresh_deferred};
+use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::declare::Arguments;
 use avsg_device::memory;
-use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{self as stage, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
@@ -41,6 +42,9 @@ pub struct Request {
     pub slots: usize,
     /// Words of each miss list.
     pub misses: usize,
+    /// What the random values of lifetimes are made from, which the table gets before the step; `None` if
+    /// it has those that it has learned.
+    pub values: Option<u64>,
 }
 
 impl Request {
@@ -82,22 +86,31 @@ impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
 }
 
 /// Returns a random sequence of steps with a growing context and a selection that changes slowly,
-/// and with rollbacks, changes of generation, invalid ids and invalid blocks.
+/// and with rollbacks, changes of generation, invalid ids and invalid blocks. In a sequence of more than 100
+/// steps one in 120 changes the generation, so that some generations learn values.
 pub fn sequence(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<Request> {
     let (mut generation, mut length, mut base) = (7, 2 * u64::from(p.slots), 0);
-    let mut next = || step(p, random, &mut generation, &mut length, &mut base);
+    let mut next = || step(p, random, steps > 100, &mut generation, &mut length, &mut base);
     (0..steps).map(|_| next()).collect()
+}
+
+/// Gives a third of the steps a table with values of lifetimes that no request would learn.
+pub fn scramble(steps: &mut [Request], random: &mut SplitMix64) {
+    for step in steps {
+        step.values = random.one_in(3).then_some(random.0);
+    }
 }
 
 fn step(
     p: &Params,
     random: &mut SplitMix64,
+    lasting: bool,
     generation: &mut i32,
     length: &mut u64,
     base: &mut u64,
 ) -> Request {
     let action = random.below(10);
-    *generation += i32::from(action == 0);
+    *generation += i32::from(action == 0 && (!lasting || random.one_in(12)));
     *length = if action < 3 { *length * 3 / 4 } else { *length + random.below(9) };
     let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens.into()) };
     let k = if random.one_in(3) { 1 + random.below(p.k.into()) } else { p.k.into() };
@@ -150,7 +163,8 @@ fn step(
         ("deferred", if random.one_in(3) { 0 } else { tokens as i32 }),
     ];
     let slots = (slot_at + stride * tokens + slack) as usize;
-    Request { params, ids, blocks, slots, misses: (5 + k * tokens + slack) as usize }
+    let misses = (5 + k * tokens + slack) as usize;
+    Request { params, ids, blocks, slots, misses, values: None }
 }
 
 /// Contents after a step: the named planes of the table, and the outputs.
@@ -160,9 +174,29 @@ pub struct StepState {
     pub life: Vec<i8>,
 }
 
-const PLANES: [&str; 3] = ["header", "id", "link"];
+const PLANES: [&str; 4] = ["header", "id", "link", "learned"];
 
 impl StepState {
+    /// Returns the words of a table.
+    pub fn table(&self, p: &Params) -> Vec<i32> {
+        let mut words = vec![0; memory::table_words(p)];
+        {
+            let mut s: State<'_, avsg_device::machine::emu::Emu<1>> =
+                memory::split_state(p, &mut words);
+            s.header.copy_from_slice(self.output("header"));
+            s.id.words_mut().copy_from_slice(self.output("id"));
+            s.link.words_mut().copy_from_slice(self.output("link"));
+            s.life.slots_mut().copy_from_slice(&self.life);
+            s.learned.unwrap_or_default().copy_from_slice(self.output("learned"));
+        }
+        words
+    }
+
+    /// Returns the outputs of the last step.
+    pub fn results(&self) -> &[(&'static str, Vec<i32>)] {
+        &self.words[PLANES.len()..]
+    }
+
     /// Returns an empty table without outputs.
     pub fn clear(p: &Params) -> Self {
         let mut words = vec![0; memory::state_words(p)];
@@ -172,7 +206,8 @@ impl StepState {
 
     fn from_words(p: &Params, words: &mut [i32], outputs: Vec<(&'static str, Vec<i32>)>) -> Self {
         let s: State<'_, avsg_device::machine::emu::Emu<1>> = memory::split_state(p, words);
-        let planes = [s.header.to_vec(), s.id.words().to_vec(), s.link.words().to_vec()];
+        let learned = s.learned.map(|words| words.to_vec()).unwrap_or_default();
+        let planes = [s.header.to_vec(), s.id.words().to_vec(), s.link.words().to_vec(), learned];
         let words = PLANES.into_iter().zip(planes).chain(outputs).collect();
         Self { words, life: s.life.slots().to_vec() }
     }
@@ -193,14 +228,7 @@ impl StepState {
 
     /// Runs a step on a native machine and returns the new state.
     pub fn native<C: Cpu>(&mut self, m: C, p: &Params, step: &Request) -> Self {
-        let mut words = vec![0; memory::state_words(p)];
-        {
-            let mut s: State<'_, C> = memory::split_state(p, &mut words);
-            s.header.copy_from_slice(&self.words[0].1);
-            s.id.words_mut().copy_from_slice(&self.words[1].1);
-            s.link.words_mut().copy_from_slice(&self.words[2].1);
-            s.life.slots_mut().copy_from_slice(&self.life);
-        }
+        let mut words = self.table(p);
         // The pattern reveals a kernel that reads work memory that it did not write.
         let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(p)];
         let mut outputs = Self::outputs(step);
@@ -219,7 +247,9 @@ impl StepState {
     pub fn replay(&mut self, tape: &Tape, width: usize, step: &Request) -> Self {
         let mut replay = Replay::new(tape, width).unwrap();
         let outputs = Self::outputs(step);
-        for (name, words) in self.words[..3].iter().chain(&outputs) {
+        let planes =
+            self.words[..PLANES.len()].iter().filter(|(name, _)| tape.find(name).is_some());
+        for (name, words) in planes.chain(&outputs) {
             replay.bind(name, words.clone()).unwrap();
         }
         replay.bind_life("life", self.life.clone()).unwrap();
@@ -230,13 +260,31 @@ impl StepState {
         }
         replay.run().unwrap_or_else(|e| panic!("{e}"));
         let names = PLANES.into_iter().chain(outputs.iter().map(|o| o.0));
-        let words = names.map(|name| (name, replay.take(name).unwrap())).collect();
+        let words = names.map(|name| (name, replay.take(name).unwrap_or_default())).collect();
         *self = Self { words, life: replay.take_life("life").unwrap() };
         self.clone()
     }
 
-    /// Does the refreshes that a step has deferred.
+    /// Gives the table the values that a step asks for.
+    pub fn prepare(&mut self, p: &Params, step: &Request) {
+        let Some(seed) = step.values.filter(|_| p.lifetime == Lifetime::Learned) else { return };
+        let random = &mut SplitMix64(seed);
+        let learned = &mut self.words[PLANES.len() - 1].1;
+        learned[part::VALUES..LIFETIMES].fill_with(|| random.below(1 << 32) as i32);
+    }
+
+    /// Learns from a step.
+    pub fn learn(&mut self, p: &Params) {
+        if p.lifetime == Lifetime::Learned {
+            let (mut words, outputs) = (self.table(p), self.results().to_vec());
+            memory::learn(p, &mut words);
+            *self = Self::from_words(p, &mut words, outputs);
+        }
+    }
+
+    /// Does the refreshes that a step has deferred, and learns from it.
     pub fn finish(&mut self, p: &Params, step: &Request) {
+        self.learn(p);
         let late = step.param("deferred") as usize;
         if late > 0 && Batched::serves(p) {
             let at =

@@ -25,7 +25,7 @@ from ._header import (
     Table,
 )
 from ._library import lib as _lib
-from .batch import Batch, Fresh
+from .batch import Batch, Fresh, Layers
 from .engine import Engine
 from .errors import (
     AvsgError,
@@ -71,6 +71,7 @@ __all__ = [
     "InternalError",
     "InvalidError",
     "Io",
+    "Layers",
     "Lifetime",
     "LogLevel",
     "Machine",

@@ -40,13 +40,6 @@ def wholes(values: Any, what: str, kind: Any = c.c_size_t) -> Any:
     return (kind * len(listed))(*(whole(value, f"{what}[{index}]", kind) for index, value in enumerate(listed)))
 
 
-def real(value: Any, what: str) -> float:
-    """Returns a number as a float."""
-    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
-        raise TypeError(f"{what} is of type {type(value).__name__}, but a number is needed; pass a float")
-    return float(value)
-
-
 def text(value: Any, what: str) -> bytes:
     """Returns a name or a path as C takes it."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 from typing import Any
 
-from ._arguments import instance, real, struct, text, wholes
+from ._arguments import instance, struct, text, wholes
 from ._header import avsg_ascend, avsg_engine_config, avsg_tuning
 from .workers import Workers
 
@@ -22,15 +22,11 @@ def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **option
     """
     fields: dict[Any, dict[str, Any]] = {avsg_engine_config: {}, avsg_ascend: {}, avsg_tuning: {}}
     kinds = {name: kind for kind in fields for name, _ in kind._fields_ if name not in ABSENT}
-    # `lambda` is a keyword of Python.
-    kinds["decay"] = kinds.pop("lambda")
     for name, value in options.items():
         if name not in kinds:
             raise TypeError(f"{name!r} is no option of an engine; the options are {', '.join(sorted(kinds))}")
         made = fields[kinds[name]]
-        if name == "decay":
-            made["lambda"] = real(value, name)
-        elif name == "layer_indexer" and value is not None:
+        if name == "layer_indexer" and value is not None:
             made[name] = wholes(value, name, c.c_uint32)
             made["layer_indexers"] = len(made[name])
         elif name == "workers" and value is not None:

@@ -6,7 +6,7 @@ import ctypes as c
 from typing import TYPE_CHECKING, Any
 
 from . import _header
-from ._arguments import struct, whole
+from ._arguments import instance, struct, whole, wholes
 from .errors import InvalidError
 from .memory import HOST, Span, int32_span, numpy_of, span
 
@@ -166,3 +166,40 @@ class Fresh:
             )
         self._struct.data[segment], self._struct.bytes[segment] = found.address, found.nbytes
         self._spans[segment], self.device = found, found.device
+
+
+class Layers:
+    """The layers of one call of `Engine.transfer` or `Engine.append`, in ascending order.
+
+    `fresh` has the fresh rows of each layer, all on one device; a transfer needs none if no miss is a
+    fresh row. A list is made once and used at every step.
+    """
+
+    __slots__ = ("_fresh", "_numbers", "_pointers", "arguments")
+
+    def __init__(self, numbers: Any, fresh: Any = None) -> None:
+        self._numbers = wholes(numbers, "layers")
+        self._fresh, self._pointers = None, None
+        if fresh is not None:
+            self._fresh = [instance(rows, Fresh, f"fresh[{index}]") for index, rows in enumerate(fresh)]
+            if len(self._fresh) != len(self._numbers):
+                raise InvalidError(
+                    f"{len(self._numbers)} layers and {len(self._fresh)} fresh rows were passed; pass one for each"
+                )
+            addresses = (c.addressof(rows._struct) for rows in self._fresh)
+            self._pointers = (c.c_void_p * len(self._fresh))(*addresses)
+        #: What the C functions take: the numbers of the layers, their number, and their fresh rows.
+        self.arguments = self._numbers, len(self._numbers), self._pointers
+
+    @property
+    def device(self) -> str:
+        """The device of the fresh rows; that of host memory without any."""
+        devices = {rows.device for rows in self._fresh or ()} or {HOST}
+        if len(devices) > 1:
+            raise InvalidError(f"the fresh rows are on {' and '.join(sorted(devices))}; put them on one device")
+        return devices.pop()
+
+    def check_no_other(self, fresh: Any) -> None:
+        """Refuses fresh rows beside those of the layers."""
+        if fresh is not None:
+            raise TypeError("fresh was passed beside layers, which have their own; pass it to avsg.Layers")

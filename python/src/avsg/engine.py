@@ -6,12 +6,12 @@ import ctypes as c
 from typing import TYPE_CHECKING, Any
 
 from . import _header
-from ._arguments import instance, struct, whole
+from ._arguments import instance, struct, whole, wholes
 from ._engine_config import engine_config
 from ._header import EngineInfo, EngineStats, Memory
 from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
-from .batch import Batch, Fresh
+from .batch import Batch, Fresh, Layers
 from .errors import InvalidError
 from .memory import HOST, View, host_span, int32_span, int32_view
 from .plan import Plan
@@ -44,7 +44,7 @@ class Engine:
     `tokens` the most tokens of a request in a step, and `states` the number of requests that are
     resident at once. The options are the other fields of avsg_engine_config (include/avsg.h), such as
     device, page, cores, workers and layer_indexer (the indexer of each layer); those of avsg_tuning,
-    such as table, lifetime, decay (its `lambda`) and machine; and those of avsg_ascend, such as
+    such as table, lifetime and machine; and those of avsg_ascend, such as
     kernels and device_id.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
@@ -155,11 +155,13 @@ class Engine:
         self.discard(plan)
         return error
 
-    def transfer(self, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
-        """Copies a plan's misses into one layer's slots.
+    def transfer(self, plan: Plan, layer: int | Layers = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+        """Copies a plan's misses into the slots of one layer, or of several, which have their fresh rows.
 
         The stream is the one that the batch was planned in.
         """
+        if isinstance(layer, Layers):
+            return self._transfer_layers(plan, layer, fresh, stream)
         try:
             if fresh is not None and fresh.device != HOST and stream is None:
                 raise InvalidError(
@@ -173,11 +175,22 @@ class Engine:
         if status:
             raise named(failure(status), plan=plan, fresh=fresh)
 
-    def append(self, batch: Batch, layer: int, fresh: Fresh, stream: Any = None) -> None:
-        """Writes the rows of this step to one layer of the host pool.
+    def _transfer_layers(self, plan: Plan, layers: Layers, fresh: None, stream: Any) -> None:
+        layers.check_no_other(fresh)
+        if layers.device != HOST and stream is None:
+            raise InvalidError(
+                f"the fresh rows are on the device {layers.device}, but no stream was passed; pass the plan's stream"
+            )
+        handle = instance(plan, Plan, "plan")._handle
+        check(lib.avsg_engine_transfer_layers(self._handle, handle, *layers.arguments, stream_address(stream)))
 
-        The call comes after the layer's gather and before the next plan.
+    def append(self, batch: Batch, layer: int | Layers, fresh: Fresh | None = None, stream: Any = None) -> None:
+        """Writes the rows of this step to one layer of the host pool, or to several, which have their fresh rows.
+
+        The call comes after a layer's gather and before the next plan.
         """
+        if isinstance(layer, Layers):
+            return self._append_layers(batch, layer, fresh, stream)
         try:
             if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
                 stream = self._stream(stream, batch, fresh)
@@ -188,6 +201,12 @@ class Engine:
             raise named(error, batch=batch, layer=layer, fresh=fresh) from None
         if status:
             raise named(failure(status), batch=batch, fresh=fresh)
+
+    def _append_layers(self, batch: Batch, layers: Layers, fresh: None, stream: Any) -> None:
+        layers.check_no_other(fresh)
+        if stream is not None or instance(batch, Batch, "batch").device != HOST or layers.device != HOST:
+            stream = self._stream(stream, batch, layers)
+        check(lib.avsg_engine_append_layers(self._handle, batch, *layers.arguments, stream))
 
     def invalidate(self, state: int, first: int, end: int) -> None:
         """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten."""
@@ -217,13 +236,37 @@ class Engine:
         load = c.byref(struct(_header.avsg_load, **fields))
         check(lib.avsg_engine_load(self._handle, load, instance(plan, Plan, "plan")._handle))
 
-    def fork(self, source: int, source_generation: int, target: int, target_generation: int) -> None:
+    def held(self, state: int, generation: int, first: int, end: int, indexer: int = 0) -> np.ndarray:
+        """Tells for each id from `first` to `end` - 1 whether a state holds it, as an array of bool.
+
+        The next plan of the state in `generation` hits such an id without a copy, if it selects it below
+        `seq_len` and below a `stable_len` other than -1. On an Ascend device the call waits for all
+        streams and reads the state's table back: it is not meant for the step path.
+        """
+        import numpy as np
+
+        first, end = whole(first, "first"), whole(end, "end")
+        words = np.zeros((max(end - first, 1) + 63) // 64, np.uint64)
+        arguments = whole(generation, "generation", c.c_int32), first, end, words.ctypes.data, len(words)
+        check(lib.avsg_engine_get_held(self._handle, indexer, state, *arguments))
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[: end - first].astype(bool)
+
+    def fork(self, source: int, source_generation: int, target: Any, target_generation: Any) -> None:
         """Copies the state `source`, tables and slots, to `target`, for a sequence that is forked.
 
-        The copy has `target_generation`. It is empty where `source` has not been planned in
-        `source_generation`, for example after a prefill by `append` alone.
+        `target` and `target_generation` are a state and the generation of the copy, or lists of them. A
+        copy is empty where `source` has not been planned in `source_generation`, for example after a
+        prefill by `append` alone.
         """
-        check(lib.avsg_engine_fork(self._handle, source, source_generation, target, target_generation))
+        states, generations = (
+            wholes(target, "target", c.c_uint32),
+            wholes(target_generation, "target_generation", c.c_int32),
+        )
+        if len(states) != len(generations):
+            raise InvalidError(
+                f"{len(states)} targets and {len(generations)} generations were passed; pass one for each"
+            )
+        check(lib.avsg_engine_fork_to(self._handle, source, source_generation, states, generations, len(states)))
 
     def discard(self, plan: Plan) -> None:
         """Drops a planned batch that is not going to be transferred to every layer."""
@@ -234,7 +277,7 @@ class Engine:
         """The counters and times of the calls so far."""
         return EngineStats.of(filled(lib.avsg_engine_get_stats, _header.avsg_engine_stats, self._handle))
 
-    def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
+    def _stream(self, stream: Any, batch: Batch, fresh: Fresh | Layers | None = None) -> int | None:
         """Returns the stream of a call that was passed a stream or arrays of a device."""
         if fresh is not None and fresh.device != batch.device:
             raise InvalidError(
@@ -267,7 +310,8 @@ class Engine:
         return self.view(layer, segment).numpy()
 
     def table(self, state: int, indexer: int = 0) -> np.ndarray:
-        """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links."""
+        """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links, and what
+        learned lifetimes keep."""
         words, count = c.c_void_p(), c.c_size_t()
         check(lib.avsg_engine_get_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()

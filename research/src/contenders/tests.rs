@@ -123,41 +123,6 @@ fn hisparse_hits_like_a_list() {
     }
 }
 
-/// The expected scores are computed from the definition, step by step in floating point, on a list.
-#[test]
-fn ideal_frequency_follows_its_definition() {
-    let (lambda, slots) = (0.9f64, 12);
-    let u = -lambda.ln();
-    let top = ((-(1.0 - lambda).ln()) / u + 0.5).floor();
-    let mut random = SplitMix64::new(6);
-    let trace = random_trace(&mut random, [200, 2, 5], 25);
-    let mut table: Vec<(i32, f64, usize)> = vec![(-1, -1000.0, usize::MAX); slots];
-    let mut policy = IdealFrequency::new(slots, lambda);
-    for step in 0..trace.steps {
-        policy.begin_step();
-        table.iter_mut().filter(|e| e.0 >= 0).for_each(|e| e.1 = (e.1 - 1.0).max(top - 127.0));
-        for token in 0..2 {
-            let (mut misses, mut expected) = (Vec::new(), Vec::new());
-            policy.token(trace.row(step, token), &mut misses);
-            for &id in trace.row(step, token) {
-                match table.iter_mut().find(|e| e.0 == id) {
-                    Some(e) if e.2 == step => {}
-                    Some(e) => {
-                        let hit = ((1.0 + (u * e.1).exp()).ln() / u).round().min(top);
-                        (e.1, e.2) = (hit, step);
-                    }
-                    None => expected.push(id),
-                }
-            }
-            assert_eq!(misses, expected, "step {step}");
-            for id in expected {
-                let free = table.iter_mut().filter(|e| e.2 != step);
-                *free.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap() = (id, 0.0, step);
-            }
-        }
-    }
-}
-
 #[test]
 fn set_fifo_replaces_in_the_order_of_arrival() {
     // In a single set of 16, id 0 is evicted by the 16th id after it although every step selects it.

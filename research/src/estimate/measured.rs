@@ -116,6 +116,14 @@ const RULES: [Rule; 19] = [
     ),
 ];
 
+/// The kernels of the operator that doctor times, behind what the names of their times start with.
+const KERNELS: [(&str, &str); 4] = [
+    ("plan_", "avsg_plan"),
+    ("transfer_", "avsg_transfer"),
+    ("step_", "avsg_step"),
+    ("append", "avsg_append"),
+];
+
 /// What `avsg doctor` writes of a time.
 #[derive(Deserialize)]
 struct Row {
@@ -193,8 +201,10 @@ pub struct Beside {
     pub measured_range_us: Option<[f64; 2]>,
     /// The time by the constants that the program had which wrote the report.
     pub clocks_us: Option<f64>,
-    /// The time by the constants of this estimate.
+    /// The time by the constants of this estimate, with all code in the instruction cache.
     pub model_us: Option<f64>,
+    /// What a kernel of the operator takes longer by them if each line of its code is fetched once.
+    pub fetches_us: Option<f64>,
     pub reason: Option<String>,
 }
 
@@ -244,6 +254,11 @@ impl Measured {
     pub fn beside(&self, constants: &Constants) -> Result<Vec<Beside>> {
         let Doctor { vector_cores, geometry: Geometry { k, slots }, .. } = self.doctor;
         let model = clocks::times(constants, &self.soc, vector_cores, k, slots)?;
+        let mut fetches = Vec::new();
+        for (start, kernel) in KERNELS {
+            fetches.push((start, clocks::fetches(constants, &self.soc, k, slots, kernel)?));
+        }
+        let of_kernel = |name: &str| fetches.iter().find(|(start, _)| name.starts_with(start));
         let row = |(name, row): (&String, &Row)| Beside {
             time: name.clone(),
             of: row.of.clone(),
@@ -252,6 +267,7 @@ impl Measured {
             measured_range_us: row.measured.map(|measured| [measured.low, measured.high]),
             clocks_us: row.clocks_us,
             model_us: model.get(name).copied(),
+            fetches_us: of_kernel(name).map(|&(_, us)| us),
             reason: row.reason.clone(),
         };
         Ok(self.doctor.times.iter().map(row).collect())

@@ -109,6 +109,12 @@ fn the_constants_of_a_device_are_found_from_its_report() {
         assert!((model / measured - 1.0).abs() < 2e-3, "{time:?}");
         assert!(clocks > 0.0 && clocks != measured, "{time:?}");
     }
+    // A kernel has 1 to 32 KB of code in lines of 128 bytes.
+    let fetch = estimate.constants.iter().find(|used| used.name == "fetch").unwrap().value;
+    let fetches = found.times.iter().filter_map(|time| Some((&time.time, time.fetches_us?)));
+    let lines: Vec<_> = fetches.map(|(time, us)| (time, us * 1800.0 / fetch)).collect();
+    assert_eq!(lines.len(), 7, "{lines:?}");
+    assert!(lines.iter().all(|(_, lines)| (8.0..256.0).contains(lines)), "{lines:?}");
     let page = show::report(&estimate).framed(None);
     for part in ["the simulated device", "barrier", "doctor does not measure it", "plan_misses"] {
         assert!(page.contains(part), "{part} in {page}");

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_phase_has_a_mark() {
         for page in [0, 16] {
-            let lifetime = Lifetime::frequency();
+            let lifetime = Lifetime::Learned;
             for p in
                 [Params { page, lifetime, ..Params::wide(128, 2, 512) }, Params::paper(128, 1, 512)]
             {

@@ -46,10 +46,8 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
             let trace = paper::workload(k, WARM + STEPS)?;
             // Two links per slot, and constant lifetimes, which are the cheapest to refresh.
             let params = Params {
-                spread: 2,
-                retries: 7,
                 lifetime: Lifetime::Constant(127),
-                ..Params::wide(u32::try_from(k)?, 1, slots)
+                ..Params::compact(u32::try_from(k)?, 1, slots)
             };
             let ours = Ours::new(&params, &trace, WARM, &[1152])?;
             let theirs = Paper::new(slots, &trace, WARM)?;

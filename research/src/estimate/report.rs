@@ -15,7 +15,6 @@ use super::phase::{PHASES, stage_one, stage_two};
 use super::points::{PointRow, points};
 use super::ranges::{Goal, RangeRow, Times, corners, ends, goal, rows};
 use super::stage_two as copies;
-use avsg_cli::command::geometry::Rule;
 use avsg_cli::command::output;
 use avsg_linker::ascend::soc::Soc;
 
@@ -34,8 +33,7 @@ pub struct Report {
     pub table: &'static str,
     pub spread: u32,
     pub retries: u32,
-    #[serde(flatten)]
-    pub rule: Rule,
+    pub lifetime: String,
     pub requests: usize,
     /// Bytes of unified buffer that Stage One uses, of 188416.
     pub ub_bytes: u32,
@@ -244,7 +242,7 @@ impl Timed<'_> {
             table: if params.table == Table::Wide { "wide" } else { "paper" },
             spread: params.spread,
             retries: params.retries,
-            rule: options.table.rule(params),
+            lifetime: params.lifetime.to_string(),
             requests: options.requests,
             ub_bytes: self.ours.ub_bytes,
             constants: constants_used(c),

@@ -96,16 +96,29 @@ fn from_doctor(page: &mut Page, doctor: &FromDoctor) {
         ));
     }
     let us = |value: Option<f64>| value.map_or_else(Cell::none, |us| Cell::number(us, 3));
-    let columns =
-        ["time of", "cores", "measured, us", "least", "most", "clocks in the report", "model, us"];
+    let columns = [
+        "time of",
+        "cores",
+        "measured, us",
+        "least",
+        "most",
+        "clocks in the report",
+        "model, us",
+        "its code, us",
+    ];
     let mut beside = table(columns);
     for t in times {
         let [low, high] = [0, 1].map(|end| us(t.measured_range_us.map(|range| range[end])));
         let cores = Cell::from(t.cores as usize);
         let (measured, clocks) = (us(t.measured_us), us(t.clocks_us));
-        beside.add_row([(&t.time).into(), cores, measured, low, high, clocks, us(t.model_us)]);
+        let (model, fetches) = (us(t.model_us), us(t.fetches_us));
+        beside.add_row([(&t.time).into(), cores, measured, low, high, clocks, model, fetches]);
     }
     page.table(beside.titled("Measured times beside those of the model with these constants"));
+    page.text(
+        "The model takes all code to be in the instruction cache. The last column is what a kernel takes longer if each \
+         line of its code is fetched once and waited for.",
+    );
 }
 
 fn phases(r: &Report) -> Table {

@@ -103,8 +103,8 @@ pub(super) fn aclrtBinaryUnLoad(machine: &mut Machine, binary: u64) -> Outcome {
     if machine.binaries.get(binary)?.0 != machine.current()? {
         return invalid("the kernel binary was loaded in another context");
     }
-    if machine.streams.iter().any(|(_, s)| s.queue.iter().any(Task::is_launch)) {
-        return invalid("a kernel is still queued; synchronise the streams first");
+    if machine.streams.iter().any(|(_, s)| s.queue.iter().any(|task| task.runs(binary))) {
+        return invalid("a kernel of the binary is still queued; synchronise the streams first");
     }
     machine.binaries.remove(binary)?;
     let functions: Vec<u64> =
@@ -255,6 +255,7 @@ pub(super) fn aclrtLaunchKernelWithConfig(
     let buffers = list.buffers.iter();
     let buffers = buffers.map(|(&at, b)| (at, b.as_deref().unwrap_or_default().to_vec()));
     let launch = Launch {
+        binary: entry.binary,
         name: entry.name.clone(),
         code: entry.code.clone(),
         device: machine.device()?,

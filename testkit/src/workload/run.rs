@@ -8,6 +8,7 @@ use super::driver::WorkloadDriver;
 use super::{Workload, verify};
 use crate::batch::OwnedBatch;
 use crate::fresh::FreshRows;
+use crate::held::Held;
 use crate::step_result::StepResult;
 
 /// Maximum number of requests per batch. It exceeds the number of states, so some requests are
@@ -32,7 +33,9 @@ pub fn run(workload: &Workload, mut engine: Engine) -> Vec<i32> {
         let step_input = driver.next_step(step, &mut |l, row, bytes| write(&engine, l, row, bytes));
         let fresh = step_input.has_fresh().then_some(&step_input.fresh[..]);
         let at_once = step.form.is_multiple_of(2);
+        let held = Held::before(&mut engine, &step_input.batch);
         transfer(&mut engine, &mut plan, &step_input.batch, fresh, at_once).unwrap();
+        held.check(&plan, &step_input.batch);
         let result = StepResult::from_plan(&plan, &step_input.batch.cu_q);
         driver.check(&step_input, &result, |state, layer, slot, bytes| {
             engine.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
@@ -46,8 +49,8 @@ pub fn run(workload: &Workload, mut engine: Engine) -> Vec<i32> {
 }
 
 /// Plans a batch and transfers every layer. With `at_once`, `step` plans and transfers layer 0 and
-/// the other layers follow; otherwise `plan` comes first, and the layers are transferred from the
-/// last to the first.
+/// the other layers follow, from the last one on; otherwise `plan` comes first, and one call transfers all
+/// layers.
 ///
 /// # Errors
 /// If the engine refuses or fails.
@@ -65,10 +68,13 @@ pub fn transfer(
     };
     if at_once {
         with(0, &mut |fresh| engine.step(&batch.batch(), plan, 0, fresh))?;
-        (1..layers).try_for_each(|l| with(l, &mut |fresh| engine.transfer(plan, l, fresh)))
+        (1..layers).rev().try_for_each(|l| with(l, &mut |fresh| engine.transfer(plan, l, fresh)))
     } else {
         engine.plan(&batch.batch(), plan)?;
-        (0..layers).rev().try_for_each(|l| with(l, &mut |fresh| engine.transfer(plan, l, fresh)))
+        let (layers, segments): (Vec<usize>, _) =
+            ((0..layers).collect(), fresh.map(FreshRows::segments_of));
+        let fresh = segments.as_deref().map(|segments| Fresh { segments });
+        engine.transfer_layers(plan, &layers, fresh.as_ref())
     }
 }
 
@@ -77,8 +83,7 @@ pub fn transfer(
 /// # Errors
 /// If the engine refuses or fails.
 pub fn append(engine: &mut Engine, batch: &OwnedBatch, fresh: &[FreshRows]) -> Result<()> {
-    for (layer, fresh) in fresh.iter().enumerate() {
-        engine.append(&batch.batch(), layer, &Fresh { segments: &fresh.segments() })?;
-    }
-    Ok(())
+    let (layers, segments): (Vec<usize>, _) =
+        ((0..fresh.len()).collect(), FreshRows::segments_of(fresh));
+    engine.append_layers(&batch.batch(), &layers, &Fresh { segments: &segments })
 }

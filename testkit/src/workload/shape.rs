@@ -6,7 +6,6 @@ use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
 use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, MachineChoice};
-use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
 
@@ -57,7 +56,6 @@ impl Shape {
         let page = [0, 1, 16, 64][usize::from(self.page) % 4];
         let wide = |spread, retries| Params { spread, retries, ..Params::wide(k, tokens, slots) };
         let constant = |l: &[i8]| Lifetime::Constant(l[usize::from(self.lifetime / 2) % l.len()]);
-        let lambda = [0.9, 0.5, 0.965][usize::from(self.lifetime / 2) % 3];
         let mut params = match self.table % 5 {
             0 => Params::paper(k, tokens, slots),
             1 | 2 => wide(4, 3),
@@ -69,7 +67,7 @@ impl Shape {
         params.lifetime = match (self.table % 5, self.lifetime % 2) {
             (0, _) => constant(&[16, 1, 127]),
             (_, 0) => constant(&[127, 0, 16, 1]),
-            _ => frequency(lambda).unwrap(),
+            _ => Lifetime::Learned,
         };
         Params { page, ..params }
     }

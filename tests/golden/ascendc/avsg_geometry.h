@@ -1,5 +1,5 @@
 // avsg_geometry.h: the geometry, the limits and the launch scalars.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
+// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, learned lifetimes, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
 
@@ -13,7 +13,7 @@ constexpr int32_t SLOTS = 8192;  // S, slots of a request
 constexpr int32_t SLOT_BITS = 13;  // log2 S
 constexpr int32_t PAGE = 0;  // rows of a host block, a power of two; 0: no block table
 constexpr int32_t PAGE_SHIFT = 0;  // log2 PAGE; 0 without a block table
-constexpr int32_t LIFETIME = 127;  // lifetime of a slot after a hit; -1: by the rule of its lifetime before
+constexpr int32_t LIFETIME = -1;  // lifetime of a slot after a hit; -1: by the rule of its lifetime before
 constexpr int32_t ID_LIMIT = 4194304;  // every id is below it
 constexpr int32_t NO_STABLE_LEN = 4194304;  // above every id: nothing is invalidated
 constexpr int32_t RECORD_WORDS = 16;  // words of a request's record, 64 bytes
@@ -38,17 +38,40 @@ constexpr uint32_t HALF_ROWS = 32;  // rows at most in one half of the staging a
 constexpr uint32_t HALF_BYTES = 65536;  // bytes of one half
 constexpr uint32_t MAX_CHUNKS = 2048;  // chunks of the host pool per layer
 constexpr uint32_t UB_BYTES = 188416;  // bytes of UB that kernels use; Select overwrites the memory above
-constexpr uint32_t FRAME_AT = 182592;  // memory behind that of Stage One, which does not change it
+constexpr uint32_t FRAME_AT = 186240;  // memory behind that of Stage One, which does not change it
 constexpr uint32_t FRAME_BYTES = 1056;  // bytes of that memory
 constexpr uint32_t COPY_BYTES = 162464;  // bytes of UB that copies of rows use
 constexpr uint32_t GLOBAL_BYTES = 28864;  // bytes of UB that global slots use
-constexpr uint32_t RESET_BYTES = 24768;  // bytes of UB that a reset uses
+constexpr uint32_t RESET_BYTES = 32960;  // bytes of UB that a reset uses
 constexpr uint32_t STEP_BYTES = 187808;  // bytes of UB that Stage Two of a step uses
-constexpr uint64_t TABLE_WORDS = 26656;  // words of a table: header, ids, lifetimes and padding, links
+constexpr uint32_t LEARN_BYTES = 6848;  // bytes of UB that learning from a step uses
+constexpr uint64_t TABLE_WORDS = 28704;  // words of a table: header, ids, lifetimes and padding, links, what lifetimes learn
 constexpr bool DEFERS = true;  // whether a step leaves the refreshes of each request's last token to LateRefresh
+constexpr int32_t LIFETIMES = 256;  // different lifetimes
+constexpr int32_t LEARNED_AT = 26656;  // first word of what lifetimes learn in a table
+constexpr int32_t LEARNED_WORDS = 2048;  // these words and padding; 0: lifetimes learn nothing
+constexpr int32_t LEARN_SLOTS = 512;  // slots of a sample
+constexpr int32_t LEARN_RESULT = 1024;  // word of the last sample, behind four tables
+constexpr int32_t HEADER_LEARN = 3;  // first of a header's words for learned lifetimes
+constexpr int32_t LEARN_STEP = 0;  // among them the number of the step
+constexpr int32_t LEARN_MOVES_FROM = 1;  // the lowest lifetime that it ages
+constexpr int32_t LEARN_SAMPLE = 2;  // the first slot of its sample
+constexpr int32_t LEARN_LAST_SAMPLE = 3;  // that of the last step's sample
+constexpr int32_t LEARN_WAS_USED = 256;  // bit of a sampled slot that was used
+constexpr int32_t LEARN_MAX_VALUE = 254;  // largest value
+constexpr int32_t LEARN_LEVELS = 16;  // levels of a class
+constexpr int32_t LEARN_SLOT = 16;  // weight of a sampled slot
+constexpr int32_t LEARN_SWEEP = 16;  // steps in which each class is estimated once
+constexpr int32_t LEARN_START = 64;  // steps before the first values
+constexpr int64_t LEARN_ONE = 65536;  // the number 1
+constexpr int64_t LEARN_BETA = 62259;  // what a use in the next step counts
+constexpr int64_t LEARN_PRIOR = 512;  // weight of the prior probability of a use
+constexpr uint64_t LEARN_LOG_STEPS = 0x1112233560;  // by age, oldest lowest: log2 of steps
+constexpr uint64_t LEARN_YOUNG_AGES = 0x102030405060709;  // mean ages of the classes 7..0
+constexpr uint64_t LEARN_OLD_AGES = 0xB0E1218203464C8;  // mean ages of the classes 15..8
 static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS == 1 << SLOT_BITS, "ids and slots");
 static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, "pages");
-static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS, "tables");
+static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, "tables");
 
 // The scalars of a launch, as the host writes them.
 struct Tiling {

@@ -1,20 +1,22 @@
 // avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.
 // avsg_plan.h includes it behind avsg_instructions.h.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
+// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, learned lifetimes, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
 
 namespace avsg::stage_one {
 
 constexpr int32_t TILE = 512;  // lanes of a tile
-constexpr int32_t WIDE = 2048;  // lanes of a tile in sweeps that need few registers
-constexpr int32_t SLOT_TILE = 4096;  // slots per iteration of AppendSlots
-constexpr int32_t LIFE_TILE = 8192;  // slots per iteration over lifetimes
+constexpr int32_t WIDE = 1024;  // lanes of a tile in sweeps that need few registers
+constexpr int32_t SLOT_TILE = 2048;  // slots per iteration of AppendSlots
+constexpr int32_t LIFE_TILE = 4096;  // slots per iteration over lifetimes
+constexpr int32_t MAP_TILE = 2048;  // slots per iteration of MapLifetimes
 constexpr int32_t ID_PLANE = 16;  // first word of the ids in a table
 constexpr int32_t LIFE_PLANE = 8208;  // first word of the lifetimes, one byte each
 constexpr int32_t LIFE_PLANE_WORDS = 2048;  // words of the lifetimes
 constexpr int32_t LINK_PLANE = 10272;  // first word of the links
 constexpr int32_t LINK_PLANE_WORDS = 16384;  // words of the links
+constexpr int32_t LEARNED_PLANE = 26656;  // first word of what lifetimes learn
 constexpr int32_t MIX_P = 27381;  // multiplies the low 16 bits of an id
 constexpr int32_t MIX_Q = 2305;  // multiplies the next 6 bits of an id
 constexpr int32_t STRIDE_P = 15605;  // multiplies the low 16 bits of a mixed word
@@ -22,24 +24,30 @@ constexpr int32_t STRIDE_Q = 3809;  // multiplies the next 6 bits of a mixed wor
 // Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.
 constexpr uint32_t WORD_1_AT = 160;
 constexpr uint32_t WORD_3F_AT = 192;
-constexpr uint32_t WORD_3FF_AT = 224;
-constexpr uint32_t WORD_1FFF_AT = 256;
-constexpr uint32_t WORD_3FFF_AT = 288;
-constexpr uint32_t WORD_FFFF_AT = 320;
-constexpr uint32_t WORD_FFFFF_AT = 352;
-constexpr uint32_t WORD_3FFFFF_AT = 384;
-constexpr uint32_t MASK_SCRATCH_AT = 416;
-constexpr uint32_t LIFE_MASK_AT = 448;
-constexpr uint32_t LINK_MASK_AT = 448;
-constexpr uint32_t IOTA_AT = 2368;
-constexpr uint32_t LANE_SCRATCH_AT = 4416;
-constexpr uint32_t PACKED_AT = 7488;
-constexpr uint32_t SCRATCH_AT = 4416;
-constexpr uint32_t SLOT_NUMBERS_AT = 4416;
-constexpr uint32_t PACKED_SLOTS_AT = 13120;
-constexpr uint32_t SEARCH0_AT = 4416;
-constexpr uint32_t SEARCH1_AT = 11584;
-constexpr uint32_t SEARCH2_AT = 18752;
+constexpr uint32_t WORD_FF_AT = 224;
+constexpr uint32_t WORD_100_AT = 256;
+constexpr uint32_t WORD_3FF_AT = 288;
+constexpr uint32_t WORD_1FFF_AT = 320;
+constexpr uint32_t WORD_3FFF_AT = 352;
+constexpr uint32_t WORD_FFFF_AT = 384;
+constexpr uint32_t WORD_FFFFF_AT = 416;
+constexpr uint32_t WORD_3FFFFF_AT = 448;
+constexpr uint32_t MASK_SCRATCH_AT = 480;
+constexpr uint32_t LIFE_MASK_AT = 512;
+constexpr uint32_t LINK_MASK_AT = 512;
+constexpr uint32_t IOTA_AT = 1408;
+constexpr uint32_t LANE_SCRATCH_AT = 3456;
+constexpr uint32_t PACKED_AT = 6528;
+constexpr uint32_t SCRATCH_AT = 3456;
+constexpr uint32_t SLOT_NUMBERS_AT = 3456;
+constexpr uint32_t PACKED_SLOTS_AT = 8064;
+constexpr uint32_t SEARCH0_AT = 3456;
+constexpr uint32_t SEARCH1_AT = 7552;
+constexpr uint32_t SEARCH2_AT = 11648;
+constexpr uint32_t RULE_AT = 17792;
+constexpr uint32_t LIFETIMES_AT = 18304;
+constexpr uint32_t MAP_OFFSETS_AT = 3456;
+constexpr uint32_t MAP_ENTRIES_AT = 11648;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr int32_t POSITIONS = 16384;  // positions of links
@@ -48,8 +56,8 @@ constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
 constexpr uint32_t FINGERPRINTS = 1024;  // fingerprints
 constexpr uint32_t FINGERPRINT_UNIT = 1024;  // the lowest bit of the fingerprint in a mixed word
 constexpr uint32_t FINGERPRINT_SHIFT = 10;  // number of that bit
-constexpr int32_t SEARCH_IDS = 224;  // ids per iteration of a search
-constexpr int32_t SEARCH_WORDS = 1792;  // words of a column of a search
+constexpr int32_t SEARCH_IDS = 128;  // ids per iteration of a search
+constexpr int32_t SEARCH_WORDS = 1024;  // words of a column of a search
 constexpr int32_t PLANE_PIECES = 4;  // pieces of a plane that is copied in
 constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
 constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
@@ -273,23 +281,78 @@ AVSG_NOINLINE void SetLifetimeAll(const LocalTensor<half> &life, const LocalTens
     }
 }
 
-// life[slot[i]] = value for the lanes under a mask; lanes <= TILE.
-__aicore__ inline void SetLifetimeMasked(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
+// life[slot[i]] = rule[life[slot[i]] + 128] for n lanes, n <= TILE: each slot is used once more.
+// `rule` has 256 halfs, one for each lifetime from -128 on.
+AVSG_NOINLINE void RefreshLifetimeAll(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, int32_t n)
+{
+    const LocalTensor<int32_t> offset = Local<int32_t>(LANE_SCRATCH_AT, TILE);
+    const LocalTensor<half> lifetimes = Local<half>(LIFETIMES_AT, TILE);
+    ShiftLeftWords(offset, slot, 1u, n);
+    PipeBarrier<PIPE_V>();
+    Gather(lifetimes, life, U32(offset), 0, n);
+    PipeBarrier<PIPE_V>();
+    Cast(offset, lifetimes, RoundMode::CAST_RINT, n);
+    PipeBarrier<PIPE_V>();
+    AddsWords(offset, offset, 128, n);
+    PipeBarrier<PIPE_V>();
+    ShiftLeftWords(offset, offset, 1u, n);
+    PipeBarrier<PIPE_V>();
+    Gather(lifetimes, Local<half>(RULE_AT, 256), U32(offset), 0, n);
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t to = slot.GetValue(i);
+        const half next = lifetimes.GetValue(i);
+        life.SetValue(to, next);
+    }
+}
+
+// life[slot[i]] = rule[life[slot[i]] + 128] for the lanes under a mask; lanes <= TILE.
+__aicore__ inline void RefreshLifetimeMasked(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot,
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     Compact(at, slot, mask, lanes);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     const int32_t kept = KeptLanes();
-    SetLifetimeAll(life, at, value, kept);
+    RefreshLifetimeAll(life, at, kept);
 }
 
-// life = max(life - by, -128) for all SLOTS slots.
-__aicore__ inline void DecayLifetimes(const LocalTensor<half> &life, int32_t by)
+// life = life >= from ? max(life - by, -128) : life for all SLOTS slots.
+__aicore__ inline void DecayLifetimesFrom(const LocalTensor<half> &life, int32_t by, int32_t from)
 {
-    Adds(life, life, static_cast<half>(static_cast<float>(-by)), SLOTS);
+    const LocalTensor<uint8_t> old = Local<uint8_t>(LIFE_MASK_AT, LIFE_TILE / 8);
+    const LocalTensor<half> aged = Local<half>(SCRATCH_AT, LIFE_TILE);
+    for (int32_t base = 0; base < SLOTS; base += LIFE_TILE) {
+        PipeBarrier<PIPE_V>();
+        Compares(old, life[base], static_cast<half>(static_cast<float>(from)), CMPMODE::GE, LIFE_TILE);
+        Adds(aged, life[base], static_cast<half>(static_cast<float>(-by)), LIFE_TILE);
+        PipeBarrier<PIPE_V>();
+        Maxs(aged, aged, static_cast<half>(-128.0f), LIFE_TILE);
+        PipeBarrier<PIPE_V>();
+        Select(life[base], old, aged, life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, LIFE_TILE);
+    }
+}
+
+// to[i] = table[life[i] + 128] - 128 for all SLOTS slots. `table` has 256 words in 0..255. Each word is
+// two 16-bit numbers, of which the first one is its value.
+AVSG_NOINLINE void MapLifetimes(const LocalTensor<half> &to, const LocalTensor<half> &life,
+    const LocalTensor<int32_t> &table)
+{
+    const LocalTensor<half> entries = Local<half>(MAP_ENTRIES_AT, 512);
+    const LocalTensor<int32_t> offset = Local<int32_t>(MAP_OFFSETS_AT, MAP_TILE);
+    Cast(entries, table.ReinterpretCast<int16_t>(), RoundMode::CAST_NONE, 512);
     PipeBarrier<PIPE_V>();
-    Maxs(life, life, static_cast<half>(-128.0f), SLOTS);
+    Adds(entries, entries, static_cast<half>(-128.0f), 512);
+    for (int32_t base = 0; base < SLOTS; base += MAP_TILE) {
+        PipeBarrier<PIPE_V>();
+        Cast(offset, life[base], RoundMode::CAST_RINT, MAP_TILE);
+        PipeBarrier<PIPE_V>();
+        AddsWords(offset, offset, 128, MAP_TILE);
+        PipeBarrier<PIPE_V>();
+        ShiftLeftWords(offset, offset, 2u, MAP_TILE);
+        PipeBarrier<PIPE_V>();
+        Gather(to[base], entries, U32(offset), 0, MAP_TILE);
+    }
 }
 
 // Returns the number of slots with life <= t, for t in -128..127. `life` has SLOTS elements.
@@ -385,177 +448,6 @@ AVSG_NOINLINE void CopyInStaggered(const LocalTensor<int32_t> &to, const GlobalT
     for (int32_t piece = 0; piece < PLANE_PIECES; piece++) {
         const int32_t at = (piece + turn) % PLANE_PIECES * (n / PLANE_PIECES);
         CopyIn(to[at], from[at], n / PLANE_PIECES);
-    }
-}
-
-// Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
-// sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
-// read link 0. Columns 0 and 2 are overwritten.
-AVSG_NOINLINE void GatherLinks(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t count,
-    int32_t lanes)
-{
-    const LocalTensor<int32_t> at = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
-    const LocalTensor<int32_t> stride = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
-    const LocalTensor<int32_t> links = Local<int32_t>(SEARCH1_AT, SEARCH_WORDS);
-    Duplicate(at, 0, lanes);
-    Duplicate(stride, 0, lanes);
-    PipeBarrier<PIPE_V>();
-    AddsWords(at, sequence, 0, count);
-    ShiftRightWords(stride, sequence, LINK_BITS, count);
-    PipeBarrier<PIPE_V>();
-    AndWord(at, at, POSITION_WORD_AT, lanes);
-    for (int32_t n = 1; n < LINKS; n++) {
-        PipeBarrier<PIPE_V>();
-        Add(at[n * lanes], at[(n - 1) * lanes], stride, lanes);
-    }
-    PipeBarrier<PIPE_V>();
-    AndWord(at, at, POSITION_WORD_AT, LINKS * lanes);
-    PipeBarrier<PIPE_V>();
-    ShiftLeftWords(at, at, 2u, LINKS * lanes);
-    PipeBarrier<PIPE_V>();
-    Gather(links, link, U32(at), 0, LINKS * lanes);
-}
-
-// dst[i] = the result of sequence i at its first link under the mask of the search, or -1 if there is
-// none, for `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links,
-// each with its priority; it is overwritten.
-AVSG_NOINLINE void SelectFirstLink(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result, int32_t count,
-    int32_t lanes)
-{
-    const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
-    Select(F32(result), found, F32(result), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * lanes);
-    int32_t n = LINKS;
-    for (int32_t half = 0; half < LINKS && n > 1; half++) {
-        PipeBarrier<PIPE_V>();
-        Max(result, result, result[(n - n / 2) * lanes], n / 2 * lanes);
-        n = n - n / 2;
-    }
-    PipeBarrier<PIPE_V>();
-    AndWord(result, result, RESULT_WORD_AT, count);
-    PipeBarrier<PIPE_V>();
-    AddsWords(dst, result, -1, count);
-}
-
-// slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a
-// slot, for n ids. `sequence` holds each id's first link and stride; `link` and `id` are the
-// table's planes.
-__aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &sequence,
-    const LocalTensor<int32_t> &sought, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
-{
-    const LocalTensor<int32_t> linkSlot = Local<int32_t>(SEARCH1_AT, SEARCH_WORDS);
-    const LocalTensor<int32_t> offset = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
-    const LocalTensor<int32_t> held = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
-    const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
-    for (int32_t base = 0; base < n; base += SEARCH_IDS) {
-        const int32_t count = ScalarMin(n - base, SEARCH_IDS);
-        const int32_t lanes = (count + 7) / 8 * 8;
-        const int32_t all = LINKS * lanes;
-        GatherLinks(sequence[base], link, count, lanes);
-        PipeBarrier<PIPE_V>();
-        AndWord(linkSlot, linkSlot, SLOT_WORD_AT, all);
-        PipeBarrier<PIPE_V>();
-        ShiftLeftWords(offset, linkSlot, 2u, all);
-        PipeBarrier<PIPE_V>();
-        Gather(held, id, U32(offset), 0, all);
-        PipeBarrier<PIPE_V>();
-        for (int32_t nth = 0; nth < LINKS; nth++) {
-            Sub(held[nth * lanes], held[nth * lanes], sought[base], lanes);
-            AddsWords(linkSlot[nth * lanes], linkSlot[nth * lanes], (LINKS - 1 - nth) * 1048576 + 1, lanes);
-        }
-        PipeBarrier<PIPE_V>();
-        EqualWords(found, held, 0, (all + 127) / 128 * 128);
-        PipeBarrier<PIPE_V>();
-        SelectFirstLink(slot[base], linkSlot, count, lanes);
-    }
-}
-
-// Gathers the links of the first probe sequences that FindFree examines.
-AVSG_NOINLINE void BeginFindFree(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t n)
-{
-    const int32_t count = ScalarMin(n, SEARCH_IDS);
-    const int32_t lanes = (count + 7) / 8 * 8;
-    GatherLinks(sequence, link, count, lanes);
-}
-
-// What FindFree does, one link at a time by the scalar unit.
-AVSG_NOINLINE void FindFewFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
-    const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
-{
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t probes = sequence.GetValue(i);
-        int32_t free = -1;
-        for (int32_t nth = 0; nth < LINKS && free <= -1; nth++) {
-            const int32_t position = (probes % POSITIONS + nth * (probes / POSITIONS)) % POSITIONS;
-            const uint32_t word = link.GetValue(position);
-            const uint32_t held = id.GetValue(word % SLOTS);
-            if (word / SLOTS != ((held % 65536 - 32768) * p + held / 65536 % 64 * q) / FINGERPRINT_UNIT % FINGERPRINTS) {
-                free = position;
-            }
-        }
-        at.SetValue(i, free);
-    }
-}
-
-// at[i] = the position of the first link of probe sequence i whose fingerprint differs from the
-// fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
-// overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
-// table's planes, and p and q the multipliers that hash an id. BeginFindFree was called before.
-AVSG_NOINLINE void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
-    const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
-{
-    const LocalTensor<int32_t> mixed = Local<int32_t>(SEARCH0_AT, SEARCH_WORDS);
-    const LocalTensor<int32_t> fingerprint = Local<int32_t>(SEARCH1_AT, SEARCH_WORDS);
-    const LocalTensor<int32_t> held = Local<int32_t>(SEARCH2_AT, SEARCH_WORDS);
-    const LocalTensor<uint8_t> found = Local<uint8_t>(LINK_MASK_AT, SEARCH_WORDS / 8);
-    for (int32_t base = 0; base < n; base += SEARCH_IDS) {
-        const int32_t count = ScalarMin(n - base, SEARCH_IDS);
-        const int32_t lanes = (count + 7) / 8 * 8;
-        const int32_t all = LINKS * lanes;
-        const int32_t repeats = (all + 127) / 128 * 128;
-        if (base > 0) {
-            PipeBarrier<PIPE_V>();
-            GatherLinks(sequence[base], link, count, lanes);
-        }
-        PipeBarrier<PIPE_V>();
-        AndWord(mixed, fingerprint, SLOT_WORD_AT, all);
-        PipeBarrier<PIPE_V>();
-        ShiftLeftWords(mixed, mixed, 2u, all);
-        ShiftRightWords(fingerprint, fingerprint, SLOT_BITS, all);
-        PipeBarrier<PIPE_V>();
-        Gather(held, id, U32(mixed), 0, all);
-        PipeBarrier<PIPE_V>();
-        AndWord(mixed, held, WORD_FFFF_AT, all);
-        PipeBarrier<PIPE_V>();
-        ShiftRightWords(held, held, 16u, all);
-        PipeBarrier<PIPE_V>();
-        SumOfProducts(mixed, held, 32, p, q, all);
-        PipeBarrier<PIPE_V>();
-        ShiftRightWords(mixed, mixed, FINGERPRINT_SHIFT, all);
-        PipeBarrier<PIPE_V>();
-        AndWord(mixed, mixed, FINGERPRINT_WORD_AT, all);
-        PipeBarrier<PIPE_V>();
-        Compare(found, fingerprint, mixed, CMPMODE::EQ, repeats);
-        PipeBarrier<PIPE_V>();
-        Not(U16(found), U16(found), repeats / 16);
-        // The number of the first such link in its sequence.
-        for (int32_t nth = 0; nth < LINKS; nth++) {
-            Duplicate(fingerprint[nth * lanes], (LINKS - 1 - nth) * 1048576 + 1 + nth, lanes);
-        }
-        PipeBarrier<PIPE_V>();
-        SelectFirstLink(fingerprint, fingerprint, count, lanes);
-        // The position of that link: first position + number * stride, modulo the links.
-        ShiftRightWords(held, sequence[base], LINK_BITS, count);
-        AddsWords(mixed, sequence[base], 0, count);
-        PipeBarrier<PIPE_V>();
-        Mul(held, held, fingerprint, count);
-        AndWord(mixed, mixed, POSITION_WORD_AT, count);
-        PipeBarrier<PIPE_V>();
-        Add(held, held, mixed, count);
-        SignWords(fingerprint, fingerprint, count);
-        PipeBarrier<PIPE_V>();
-        AndWord(held, held, POSITION_WORD_AT, count);
-        PipeBarrier<PIPE_V>();
-        OrWords(at[base], held, fingerprint, count);
     }
 }
 

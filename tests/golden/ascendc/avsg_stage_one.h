@@ -1,45 +1,12 @@
 // avsg_stage_one.h: Stage One of one request, generated from its tape.
-// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
+// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, learned lifetimes, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
 
-#include "avsg_ops.h"
+#include "avsg_request.h"
+#include "avsg_search.h"
 
-namespace avsg {
-
-// The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.
-struct Request {
-    int32_t tokens;             // The number of tokens in this step.
-    int32_t k;                  // The number of ids per token.
-    int32_t generation;         // The table is emptied if it belongs to another generation.
-    int32_t stable;             // The number of tokens that were final before this step.
-    int32_t limit;              // The sequence length; ids are below it.
-    int32_t rows;               // The number of rows or blocks of the host pool.
-    int32_t idsAt;              // The first word of the ids.
-    int32_t idsStride;          // The number of words from one row of ids to the next.
-    int32_t blocksAt;           // The first entry of the block table.
-    int32_t blocksLen;          // The number of entries of the block table.
-    int32_t slotAt;             // The first word of the slots.
-    int32_t slotStride;         // The number of words from one row of slots to the next.
-    int32_t validAt;            // The first word of the counts of valid ids.
-    int32_t missAt;             // The first entry of the miss list.
-    int32_t recordAt;           // The first word of the record.
-    int32_t shared;             // 1 if several cores probe the first token, each one a share of it, else 0.
-    int32_t shareAt;            // The first lane of this core's share.
-    int32_t shareLen;           // The number of lanes of this core's share.
-    int32_t deferred;           // The token, counted from 1, whose hits are refreshed after the step; 0 for none.
-    int32_t turn;               // Number of this core among those that share the request.
-    bool owner;                 // Whether this core continues after all parts are probed.
-    uint64_t tableAt;           // First word of the table.
-};
-
-// Arrays in global memory.
-struct Gm {
-    GlobalTensor<int32_t> ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, record, tables;
-    GlobalTensor<half> rules;
-};
-
-namespace stage_one {
+namespace avsg::stage_one {
 
 // Writes the constants in UB that every request reads and none changes. It runs once per core.
 __aicore__ inline void Setup(const Gm &gm)
@@ -48,12 +15,15 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(Local<uint16_t>(MASK_SCRATCH_AT, 16), static_cast<uint16_t>(0), 16);
     Duplicate(Local<int32_t>(WORD_1_AT, 8), 1, 8);
     Duplicate(Local<int32_t>(WORD_3F_AT, 8), 63, 8);
+    Duplicate(Local<int32_t>(WORD_FF_AT, 8), 255, 8);
+    Duplicate(Local<int32_t>(WORD_100_AT, 8), 256, 8);
     Duplicate(Local<int32_t>(WORD_3FF_AT, 8), 1023, 8);
     Duplicate(Local<int32_t>(WORD_1FFF_AT, 8), 8191, 8);
     Duplicate(Local<int32_t>(WORD_3FFF_AT, 8), 16383, 8);
     Duplicate(Local<int32_t>(WORD_FFFF_AT, 8), 65535, 8);
     Duplicate(Local<int32_t>(WORD_FFFFF_AT, 8), 1048575, 8);
     Duplicate(Local<int32_t>(WORD_3FFFFF_AT, 8), 4194303, 8);
+    CopyElementsIn(Local<half>(RULE_AT, 256), gm.rules, 256);
 }
 
 // Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the
@@ -65,43 +35,55 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> isDead = Local<uint8_t>(1472, 64), isFresh = isDead, isOutOfPool = isDead,
-        isOutOfRange = isDead, notNegative = isDead;
-    const LocalTensor<uint8_t> equal = Local<uint8_t>(1536, 64), isMiss = equal, negative = equal, notEqual = equal;
-    const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1600, 256), wideHit = wideEqual, wideIsDead = wideEqual,
-        wideIsInvalid = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
-    const LocalTensor<uint8_t> wideEqual2 = Local<uint8_t>(1856, 256), wideNegative2 = wideEqual2,
-        wideNotInvalid = wideEqual2;
-    const LocalTensor<uint8_t> wideEqual3 = Local<uint8_t>(2112, 256), wideIsPending = wideEqual3;
-    const LocalTensor<int32_t> fresh = Local<int32_t>(10560, 512), freshRow = fresh, held = fresh, mixed = fresh,
-        offset2 = fresh, row = fresh, sign = fresh, stride2 = fresh, victim = fresh;
-    const LocalTensor<int32_t> beyond = Local<int32_t>(12608, 512), fill = beyond, held2 = beyond, high = beyond,
-        offset = beyond, sign3 = beyond;
-    const LocalTensor<int32_t> fill2 = Local<int32_t>(14656, 512), mixed2 = fill2, position = fill2, sign4 = fill2,
-        stride = fill2;
-    const LocalTensor<int32_t> entry = Local<int32_t>(16704, 512), fingerprint = entry, high2 = entry, sign2 = entry;
-    const LocalTensor<int32_t> wideEntry = Local<int32_t>(10560, 2048), wideFingerprint = wideEntry,
-        wideHigh = wideEntry, wideMixed = wideEntry, wideOffset2 = wideEntry, wideSign = wideEntry,
-        wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
-    const LocalTensor<int32_t> wideFill = Local<int32_t>(18752, 2048), wideFirstLink = wideFill, wideHeld = wideFill,
-        wideHigh2 = wideFill, wideLane = wideFill, wideLived = wideFill, wideOffset = wideFill,
+    const LocalTensor<uint8_t> equal = Local<uint8_t>(1024, 64), isDead = equal, isFresh = equal, isOutOfPool = equal,
+        isOutOfRange = equal, notNegative = equal, unused2 = equal;
+    const LocalTensor<uint8_t> equal2 = Local<uint8_t>(1088, 64), isMiss = equal2, negative = equal2,
+        notEqual = equal2, unused = equal2;
+    const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1152, 128), wideHit = wideEqual, wideIsDead = wideEqual,
+        wideIsPending = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
+    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1280, 128), wideIsValid = wideIsInvalid,
+        wideNegative2 = wideIsInvalid;
+    const LocalTensor<int32_t> iota = Local<int32_t>(1408, 512);
+    const LocalTensor<int32_t> fresh = Local<int32_t>(9600, 512), freshRow = fresh, held = fresh, lane2 = fresh,
+        learnedValues2 = fresh, lived2 = fresh, mixed = fresh, offset = fresh, row = fresh, sign = fresh,
+        stride2 = fresh, victim = fresh;
+    const LocalTensor<int32_t> beyond = Local<int32_t>(11648, 512), fill = beyond, held2 = beyond, high = beyond,
+        learnedValues3 = beyond, offset2 = beyond, sample2 = beyond, sign4 = beyond;
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(13696, 512), lane = fill2, mixed2 = fill2, position = fill2,
+        sample3 = fill2, sign2 = fill2, stride = fill2;
+    const LocalTensor<int32_t> entry = Local<int32_t>(15744, 512), fill3 = entry, fingerprint = entry, high2 = entry,
+        lived = entry, sign3 = entry;
+    const LocalTensor<int32_t> wideEntry = Local<int32_t>(9600, 1024), wideFingerprint = wideEntry,
+        wideHigh = wideEntry, wideLane = wideEntry, wideLived2 = wideEntry, wideMixed = wideEntry,
+        wideOffset = wideEntry, wideSign = wideEntry, wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
+    const LocalTensor<int32_t> wideFill = Local<int32_t>(13696, 1024), wideFirstLink = wideFill, wideHeld = wideFill,
+        wideHigh2 = wideFill, wideLane2 = wideFill, wideLived = wideFill, wideOffset2 = wideFill,
         widePosition = wideFill, wideSign2 = wideFill;
-    const LocalTensor<int32_t> id = Local<int32_t>(26944, 8192);
-    const LocalTensor<half> life = Local<half>(59712, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(76096, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(141632, 2048), hash = ids, slot = ids, secondSequence = ids;
-    const LocalTensor<int32_t> sought = Local<int32_t>(149824, 2048), miss2 = sought, dead = sought;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(158016, 2048), invalid = shareSequence,
-        sequence = shareSequence, linkPosition = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(166208, 2048), pending0 = candidate, miss0 = candidate,
+    const LocalTensor<int32_t> id = Local<int32_t>(19328, 8192);
+    const LocalTensor<half> life = Local<half>(52096, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(68480, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(134016, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> sample = Local<int32_t>(142208, 512);
+    const LocalTensor<int32_t> valueOf = Local<int32_t>(144256, 256);
+    const LocalTensor<int32_t> learnedValues = Local<int32_t>(145280, 256);
+    const LocalTensor<int32_t> sought = Local<int32_t>(145280, 2048), miss2 = sought;
+    const LocalTensor<half> value = Local<half>(145280, 8192);
+    const LocalTensor<int32_t> sequence = Local<int32_t>(145280, 2048), linkPosition = sequence;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(153472, 2048), invalid = shareSequence;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(161664, 2048), pending0 = candidate, miss0 = candidate,
         newLink = candidate;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(174400, 2048), miss1 = pending1;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(174400, 8192);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(169856, 2048), miss1 = pending1;
+    const LocalTensor<int32_t> dead = Local<int32_t>(178048, 2048);
+    const LocalTensor<int8_t> bytes = Local<int8_t>(178048, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
     SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
+    if (q.shareAt <= 0) {
+        CopyIn(learnedValues, gm.tables[q.tableAt + LEARNED_PLANE], 256);
+        CopyIn(sample, gm.tables[q.tableAt + LEARNED_PLANE + 1536], 512);
+    }
     if (q.tokens > 0) {
         CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + (q.shared > 0) * q.shareAt], q.k - (q.shared > 0) * q.shareAt);
     }
@@ -125,6 +107,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t lanes = ScalarMin(16384 - base, WIDE);
             Duplicate(link[base], 8388608, lanes);
         }
+        header.SetValue(3, 0);
     }
     header.SetValue(HEADER_GENERATION, q.generation);
     const int32_t top = header.GetValue(HEADER_TOP);
@@ -148,9 +131,78 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         }
     }
     header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
-    // Decay: one less for every lifetime
-    PipeBarrier<PIPE_V>();
-    DecayLifetimes(life, 1);
+    // Decay: the owner of the request works on learned lifetimes
+    if (q.shareAt <= 0) {
+        // Decay: the value of each lifetime
+        for (int32_t base = 0; base < 256; base += TILE) {
+            const int32_t lanes = ScalarMin(256 - base, TILE);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+            AndWord(learnedValues2, learnedValues[base], WORD_FF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            Duplicate(fill, 254, lanes);
+            AddsWords(lane, iota, base, lanes);
+            Duplicate(fill3, 255, lanes);
+            EqualWords(equal, learnedValues2, 255, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            AddsWords(lane, lane, -240, lanes);
+            SelectWords(learnedValues3, equal, fill, learnedValues2, lanes);
+            PipeBarrier<PIPE_V>();
+            SignWords(sign2, lane, lanes);
+            PipeBarrier<PIPE_V>();
+            EqualWords(unused, sign2, -1, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            SelectWords(valueOf[base], unused, learnedValues3, fill3, lanes);
+        }
+        // Decay: the slots of the last step's sample that it used
+        const int32_t count = header.GetValue(6);
+        for (int32_t base = 0; base < 512; base += TILE) {
+            const int32_t lanes = ScalarMin(512 - base, TILE);
+            const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+            AddsWords(lane2, iota, base, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(sample2, sample[base], WORD_FF_AT, lanes);
+            AddsWords(lane2, lane2, ScalarMax(ScalarMin(count, 7680), 0), lanes);
+            PipeBarrier<PIPE_V>();
+            OrWord(sample3, sample2, WORD_100_AT, lanes);
+            ShiftLeftWords(offset, lane2, 1u, lanes);
+            PipeBarrier<PIPE_V>();
+            Gather(F16(lived), life, U32(offset), 0, lanes);
+            PipeBarrier<PIPE_V>();
+            Cast(lived2, F16(lived), RoundMode::CAST_RINT, lanes);
+            PipeBarrier<PIPE_V>();
+            AddsWords(lived2, lived2, -113, lanes);
+            PipeBarrier<PIPE_V>();
+            SignWords(sign, lived2, lanes);
+            PipeBarrier<PIPE_V>();
+            EqualWords(unused2, sign, -1, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            SelectWords(sample[base], unused2, sample2, sample3, lanes);
+        }
+        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+        CopyOut(gm.tables[q.tableAt + LEARNED_PLANE + 1024], sample, 512);
+        // Decay: the next class for slots whose time in a class is over, and a sample
+        const int32_t movesFrom = header.GetValue(4);
+        DecayLifetimesFrom(life, 16, movesFrom);
+        const int32_t count2 = header.GetValue(5);
+        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
+        for (int32_t base = 0; base < 512; base += WIDE) {
+            const int32_t lanes = ScalarMin(512 - base, WIDE);
+            PipeBarrier<PIPE_V>();
+            Indices(wideLane, base, lanes);
+            PipeBarrier<PIPE_V>();
+            AddsWords(wideLane, wideLane, ScalarMax(ScalarMin(count2, 7680), 0), lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeftWords(wideOffset, wideLane, 1u, lanes);
+            PipeBarrier<PIPE_V>();
+            Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
+            PipeBarrier<PIPE_V>();
+            Cast(wideLived2, F16(wideLived), RoundMode::CAST_RINT, lanes);
+            PipeBarrier<PIPE_V>();
+            AddsWords(sample[base], wideLived2, 128, lanes);
+        }
+        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+        CopyOut(gm.tables[q.tableAt + LEARNED_PLANE + 1536], sample, 512);
+    }
     outOfRangeLen = 0;
     outOfPoolLen = 0;
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
@@ -203,11 +255,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // Probe: one link of each id per pass, from the last to the first
             for (int32_t base = 0; base < sought2; base += WIDE) {
                 const int32_t lanes = ScalarMin(sought2 - base, WIDE);
-                PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t round = 0; round < 8; round++) {
-                SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
                 for (int32_t base = 0; base < sought2; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                     PipeBarrier<PIPE_V>();
@@ -220,9 +271,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     AndWord(widePosition, widePosition, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeftWords(wideOffset, widePosition, 2u, lanes);
+                    ShiftLeftWords(wideOffset2, widePosition, 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(wideEntry, link, U32(wideOffset), 0, lanes);
+                    Gather(wideEntry, link, U32(wideOffset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(candidate[base], wideEntry, WORD_1FFF_AT, lanes);
                 }
@@ -230,9 +281,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
                     PipeBarrier<PIPE_V>();
-                    ShiftLeftWords(wideOffset2, candidate[base], 2u, lanes);
+                    ShiftLeftWords(wideOffset, candidate[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(wideHeld, id, U32(wideOffset2), 0, lanes);
+                    Gather(wideHeld, id, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     Compare(wideHit, wideHeld, sought[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
@@ -254,24 +305,21 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         pendingLen = 0;
         invalidLen = 0;
         SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
-        for (int32_t base = 0; base < q.k; base += WIDE) {
-            const int32_t lanes = ScalarMin(q.k - base, WIDE);
+        for (int32_t base = 0; base < q.k; base += TILE) {
+            const int32_t lanes = ScalarMin(q.k - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            EqualWords(wideEqual, sought[base], -2, alignedLanes);
-            EqualWords(wideEqual2, sought[base], 4194304, alignedLanes);
-            EqualWords(wideEqual3, slot[base], -1, alignedLanes);
             AndWord(wideX, sought[base], WORD_3FFFFF_AT, lanes);
-            Indices(wideLane, base, lanes);
+            EqualWords(wideEqual, slot[base], -1, alignedLanes);
+            AddsWords(wideLane2, iota, base, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(wideIsInvalid), U16(wideEqual), U16(wideEqual2), alignedLanes / 16);
+            Compare(wideIsValid, sought[base], wideX, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Not(U16(wideNotInvalid), U16(wideIsInvalid), alignedLanes / 16);
+            And(U16(wideIsPending), U16(wideEqual), U16(wideIsValid), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
-            And(U16(wideIsPending), U16(wideEqual3), U16(wideNotInvalid), alignedLanes / 16);
-            PipeBarrier<PIPE_V>();
+            Not(U16(wideIsInvalid), U16(wideIsValid), alignedLanes / 16);
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, true, false);
-            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false, true);
+            pendingLen += Append(pending1, pendingLen, wideLane2, wideIsPending, lanes, false, true);
             invalidLen += Append(invalid, invalidLen, sought[base], wideIsInvalid, lanes, true, true);
         }
         // Locate: the host row of each miss
@@ -294,12 +342,12 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             AddsWords(beyond, pending0[base], -q.rows, lanes);
             AddsWords(position, pending1[base], first, lanes);
             PipeBarrier<PIPE_V>();
-            SignWords(sign2, fresh, lanes);
-            SignWords(sign3, beyond, lanes);
+            SignWords(sign3, fresh, lanes);
+            SignWords(sign4, beyond, lanes);
             PipeBarrier<PIPE_V>();
             MulsWords(freshRow, fresh, -1, lanes);
-            EqualWords(isFresh, sign2, 0, alignedLanes);
-            EqualWords(negative, sign3, -1, alignedLanes);
+            EqualWords(isFresh, sign3, 0, alignedLanes);
+            EqualWords(negative, sign4, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
             AddsWords(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
@@ -328,21 +376,26 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         // Refresh: hits that could be chosen as victims
         const int32_t atOnce = 0 + 1 != q.deferred;
         deadLen = 0;
+        // CollectDead: the value of each slot
+        if (missLen > 0) {
+            SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
+            MapLifetimes(value, life, valueOf);
+        }
         if (!atOnce) {
             if (missLen > 0) {
                 const int32_t hint = header.GetValue(HEADER_THRESHOLD);
-                const int32_t bound = FindThreshold(life, hint, missLen + 64);
-                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
-                for (int32_t base = 0; base < q.k; base += WIDE) {
-                    const int32_t lanes = ScalarMin(q.k - base, WIDE);
+                PipeBarrier<PIPE_V>();
+                const int32_t bound = FindThreshold(value, hint, missLen + 64);
+                for (int32_t base = 0; base < q.k; base += TILE) {
+                    const int32_t lanes = ScalarMin(q.k - base, TILE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-                    AndWord(wideOffset2, slot[base], WORD_1FFF_AT, lanes);
+                    AndWord(wideOffset, slot[base], WORD_1FFF_AT, lanes);
                     SignWords(wideSign2, slot[base], lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeftWords(wideOffset2, wideOffset2, 1u, lanes);
+                    ShiftLeftWords(wideOffset, wideOffset, 1u, lanes);
                     EqualWords(wideNotNegative, wideSign2, 0, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(F16(wideLived), life, U32(wideOffset2), 0, lanes);
+                    Gather(F16(wideLived), value, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     Compares(wideNegative2, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
                     PipeBarrier<PIPE_V>();
@@ -357,44 +410,56 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+                PipeBarrier<PIPE_V>();
                 SignWords(sign, slot[base], lanes);
                 PipeBarrier<PIPE_V>();
                 EqualWords(notNegative, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                SetLifetimeMasked(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
+                RefreshLifetimeMasked(life, slot[base], notNegative, lanes);
+            }
+            // CollectDead: the value of each slot
+            if (missLen > 0) {
+                SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+                MapLifetimes(value, life, valueOf);
             }
         } else {
+            SetFlag<HardEvent::V_S>(EVENT_ID1);
+            for (int32_t base = 0; base < deadLen; base += TILE) {
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
+                RefreshLifetimeAll(life, dead[base], lanes);
+            }
+            WaitFlag<HardEvent::V_S>(EVENT_ID1);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
-                SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
+                SetLifetimeAll(value, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
         // CollectDead: the slots with the smallest lifetimes, one for each miss
         const int32_t lastThreshold = header.GetValue(HEADER_THRESHOLD);
         SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-        const int32_t threshold = FindThreshold(life, lastThreshold, missLen);
+        PipeBarrier<PIPE_V>();
+        const int32_t threshold = FindThreshold(value, lastThreshold, missLen);
         header.SetValue(HEADER_THRESHOLD, threshold);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
         deadLen = 0;
-        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
+        deadLen = AppendSlots(dead, deadLen, value, CMPMODE::LT, threshold, missLen);
         PipeBarrier<PIPE_V>();
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
+        deadLen = AppendSlots(dead, deadLen, value, CMPMODE::EQ, threshold, missLen);
         PipeBarrier<PIPE_V>();
         PackIndices(dead, missLen, 2048);
         SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: the ids of the misses enter the victims
-        SetFlag<HardEvent::V_S>(EVENT_ID1);
+        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
             Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
             PipeBarrier<PIPE_V>();
             Sequence(sequence[base], mixed, stride, high2, lanes);
         }
-        WaitFlag<HardEvent::V_S>(EVENT_ID1);
+        SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
         ScatterAll(id, dead, miss0, 0, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
@@ -406,7 +471,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
             FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
         } else {
-            SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
             FindFewFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
         }
         SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
@@ -424,11 +488,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             OrWords(newLink[base], wideFingerprint, dead[base], lanes);
         }
         ScatterAll(slot, miss1, dead, first, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
-        if (atOnce) {
-            for (int32_t base = 0; base < deadLen; base += WIDE) {
-                const int32_t lanes = ScalarMin(deadLen - base, WIDE);
-                SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
-            }
+        for (int32_t base = 0; base < deadLen; base += WIDE) {
+            const int32_t lanes = ScalarMin(deadLen - base, WIDE);
+            SetLifetimeAll(life, dead[base], static_cast<half>(112.0f), lanes);
         }
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
@@ -451,34 +513,32 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 const int32_t deadBefore = deadLen;
                 deadLen = 0;
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-                    PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
-                    AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
-                    SignWords(sign4, linkPosition[base], lanes);
+                    AndWord(offset2, linkPosition[base], WORD_3FFF_AT, lanes);
+                    SignWords(sign2, linkPosition[base], lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeftWords(offset, offset, 2u, lanes);
-                    EqualWords(notNegative, sign4, 0, alignedLanes);
+                    ShiftLeftWords(offset2, offset2, 2u, lanes);
+                    EqualWords(notNegative, sign2, 0, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(entry, link, U32(offset), 0, lanes);
+                    Gather(entry, link, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compare(equal, entry, newLink[base], CMPMODE::EQ, alignedLanes);
+                    Compare(equal2, entry, newLink[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Not(U16(notEqual), U16(equal), alignedLanes / 16);
+                    Not(U16(notEqual), U16(equal2), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
                     And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
                     deadLen += Append(dead, deadLen, victim, isDead, lanes, true, true);
                 }
+                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);
+                    ShiftLeftWords(offset, dead[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeftWords(offset2, dead[base], 2u, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Gather(held2, id, U32(offset2), 0, lanes);
+                    Gather(held2, id, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     Mix(mixed2, held2, 32, MIX_P, MIX_Q, high2, lanes);
                     PipeBarrier<PIPE_V>();
@@ -493,7 +553,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 }
                 // UpdateState: another link for these misses
                 if (deadLen > 16) {
-                    PipeBarrier<PIPE_V>();
                     BeginFindFree(secondSequence, link, deadLen);
                 }
                 if (deadLen > 16) {
@@ -520,6 +579,4 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
 }
 
-} // namespace stage_one
-
-} // namespace avsg
+} // namespace avsg::stage_one

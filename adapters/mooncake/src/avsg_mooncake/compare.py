@@ -8,7 +8,6 @@ It starts the prefill process, unless --prefill names one that runs (with the sa
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any
 
 import mlx.core as mx
 from avsg_mlx_lm import offload
+from avsg_mlx_lm.harness import options
 from avsg_mlx_lm.harness.compare import Report
 from avsg_mlx_lm.harness.decoding import decode, prefill, steps_of
 from avsg_mlx_lm.harness.model import random_model, random_text, same_weights
@@ -68,16 +68,7 @@ def compare(model: Model, receiver: Receiver, text: list[int], *, prompt: int, s
 
 def main() -> int:
     """Prints what was compared."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value, text in [
-        ("layers", 3, "layers, each with an indexer of its own"),
-        ("k", 64, "K, the ids that a token selects"),
-        ("slots", 128, "S, the slots of a layer"),
-        ("prompt", 1024, "tokens of the prompt"),
-        ("steps", 512, "tokens to decode"),
-        ("seed", 1, "seed of weights and text"),
-    ]:
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
+    parser = options.parser(__doc__, layers=3, k=64, slots=128, prompt=1024, steps=512, seed=1)
     parser.add_argument("--prefill", help="host:port of a prefill process that runs (default: start one)")
     parser.add_argument("--host", default="127.0.0.1", help="this machine's address for Mooncake")
     parser.add_argument("--protocol", default="tcp", help="tcp or rdma")
@@ -96,8 +87,8 @@ def main() -> int:
     if asked.prefill:
         report = run(address_of(asked.prefill))
     else:
-        options = [f"--{name}={getattr(asked, name)}" for name in ("layers", "k", "seed", "host", "protocol")]
-        with prefill_process("-m", "avsg_mooncake.serve", *options) as (_, address):
+        passed = [f"--{name}={getattr(asked, name)}" for name in ("layers", "k", "seed", "host", "protocol")]
+        with prefill_process("-m", "avsg_mooncake.serve", *passed) as (_, address):
             report = run(address)
     selected, misses, evictions = (report.total(name) for name in ("selected", "misses", "evictions"))
     print(f"rows selected  {selected}, {misses} missed, {evictions} evicted")

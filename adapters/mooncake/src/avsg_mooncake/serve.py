@@ -7,9 +7,9 @@ For another DeepSeek-V3.2 model of mlx-lm, pass it to `PrefillServer` as this pr
 
 from __future__ import annotations
 
-import argparse
 import socket
 
+from avsg_mlx_lm.harness import options
 from avsg_mlx_lm.harness.model import random_model
 
 from .control import address_of
@@ -19,15 +19,13 @@ from .prefill import PrefillServer
 
 def main() -> None:
     """Serves until the process is killed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options.parser(__doc__, layers=3, k=64, seed=1)
     parser.add_argument(
         "--listen", default="127.0.0.1:0", help="host:port of the control connection (default: any port)"
     )
     parser.add_argument("--host", default="127.0.0.1", help="this machine's address for Mooncake")
     parser.add_argument("--protocol", default="tcp", help="tcp or rdma")
     parser.add_argument("--timeout", type=float, default=30, help="seconds that a message may take (default 30)")
-    for name, value in [("layers", 3), ("k", 64), ("seed", 1)]:
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"as in avsg_mlx_lm.harness.compare ({value})")
     asked = parser.parse_args()
     model = random_model(asked.layers, asked.k, asked.seed)
     server = PrefillServer(model, Endpoint(asked.host, asked.protocol), timeout=asked.timeout)

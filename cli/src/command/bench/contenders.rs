@@ -2,39 +2,71 @@
 
 use std::hint::black_box;
 
-use crate::baseline::{HashMapLru, LruCrate, Matcher, PreviousStep, ScalarTable};
+use crate::baseline::{HashMapLru, LruCrate, Matcher, Miss, PreviousStep, ScalarTable};
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
 
-/// A matcher that is timed: it gives each id of one token a slot and lists the misses.
-pub type Contender = Box<dyn FnMut(&[i32])>;
+/// A matcher that is timed.
+pub trait Contender {
+    /// Gives each id of one token a slot and lists the misses.
+    fn step(&mut self, ids: &[i32]);
 
-fn stage_one(params: &Params, machine: Machine) -> Result<Contender> {
-    let mut table = StandaloneTable::new(params)?;
-    Ok(Box::new(move |ids| _ = black_box(table.step_on(machine, ids, 1, -1))))
+    /// Does what the misses need not wait for.
+    fn learn(&mut self) {}
 }
 
-fn baseline(mut matcher: impl Matcher + 'static, k: usize) -> Contender {
-    let (mut slots, mut misses) = (vec![-1; k], Vec::with_capacity(k));
-    Box::new(move |ids| {
-        matcher.step(ids, &mut slots, &mut misses);
-        black_box((&slots, &misses));
-    })
+struct StageOne {
+    table: StandaloneTable,
+    machine: Machine,
 }
 
-/// Returns, in this order: this operator on each of `machines`, the scalar table, dual pointer,
-/// HashMap + LRU, and the LRU crate.
-pub fn line_up(params: &Params, machines: [Machine; 2]) -> Result<Vec<Contender>> {
-    let (k, slots) = (params.k as usize, params.slots as usize);
-    let [own, emu] = machines.map(|machine| stage_one(params, machine));
-    Ok(vec![
-        own?,
-        emu?,
+impl Contender for StageOne {
+    fn step(&mut self, ids: &[i32]) {
+        black_box(self.table.stage_one(self.machine, ids, 1, -1));
+    }
+
+    fn learn(&mut self) {
+        self.table.learn();
+    }
+}
+
+struct Baseline<M> {
+    matcher: M,
+    slots: Vec<i32>,
+    misses: Vec<Miss>,
+}
+
+impl<M: Matcher> Contender for Baseline<M> {
+    fn step(&mut self, ids: &[i32]) {
+        self.matcher.step(ids, &mut self.slots, &mut self.misses);
+        black_box((&self.slots, &self.misses));
+    }
+}
+
+fn stage_one(params: &Params, machine: Machine) -> Result<Box<dyn Contender>> {
+    Ok(Box::new(StageOne { table: StandaloneTable::new(params)?, machine }))
+}
+
+fn baseline(matcher: impl Matcher + 'static, k: usize) -> Box<dyn Contender> {
+    Box::new(Baseline { matcher, slots: vec![-1; k], misses: Vec::with_capacity(k) })
+}
+
+/// Returns, in this order: the scalar table, dual pointer, HashMap + LRU, and the LRU crate, and then for
+/// each of `rules`, which are one geometry, this operator on each of `machines`.
+pub fn line_up(rules: &[Params], machines: [Machine; 2]) -> Result<Vec<Box<dyn Contender>>> {
+    let (k, slots) = (rules[0].k as usize, rules[0].slots as usize);
+    let mut all = vec![
         baseline(ScalarTable::new(slots)?, k),
         baseline(PreviousStep::new(k)?, k),
         baseline(HashMapLru::new(slots)?, k),
         baseline(LruCrate::new(slots)?, k),
-    ])
+    ];
+    for params in rules {
+        for machine in machines {
+            all.push(stage_one(params, machine)?);
+        }
+    }
+    Ok(all)
 }

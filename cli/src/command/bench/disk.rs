@@ -111,18 +111,15 @@ struct FileReport {
 
 impl From<DiskInfo> for FileReport {
     fn from(info: DiskInfo) -> Self {
-        let DiskInfo { path: folder, block, record_bytes, direct, io_uring, .. } = info;
-        let DiskInfo { checksums, file_bytes, .. } = info;
-        let padding_percent = 100.0 * info.padding;
         Self {
-            folder,
-            block,
-            record_bytes,
-            padding_percent,
-            direct,
-            io_uring,
-            checksums,
-            file_bytes,
+            folder: info.path,
+            block: info.block,
+            record_bytes: info.record_bytes,
+            padding_percent: 100.0 * info.padding,
+            direct: info.direct,
+            io_uring: info.io_uring,
+            checksums: info.checksums,
+            file_bytes: info.file_bytes,
         }
     }
 }

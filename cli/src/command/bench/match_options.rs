@@ -11,7 +11,9 @@ use crate::command::output::Sinks;
     after_help = "All contenders run the same steps in one run, in turns of 25 steps, so that noise affects all of \
                   them alike. The ids of a token are shuffled. The first 20 steps are not timed. Compare only \
                   ratios within one run. The times in the JSON are:\n  \
-                  median_us        this operator on the chosen vector machine\n  \
+                  median_us        this operator on the chosen vector machine, up to the list of misses\n  \
+                  over_constant    the same divided by that of rule constant:127, if the rule is learned\n  \
+                  learn_us         what rule learned does after that in each step\n  \
                   emu_us           this operator on the vector machine emu, one lane at a time\n  \
                   scalar_us        the operator's table written by hand for a scalar core\n  \
                   dual_pointer_us  the previous step's rows as the buffer, matched by sort and two pointers\n  \
@@ -45,10 +47,9 @@ pub struct Options {
     /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     retries: Option<u32>,
-    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or frequency:LAMBDA
-    /// (least frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide
-    /// only; frequency alone is frequency:0.87) [default: wide frequency:0.87 if K < S < 4*K, else
-    /// constant:127; paper constant:16]
+    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
+    /// request learns which slots to keep; wide only) [default: wide both constant:127 and learned,
+    /// paper constant:16; with --requests wide learned if S >= 2*K, else constant:127]
     #[arg(long, value_name = "RULE")]
     lifetime: Option<String>,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
@@ -77,13 +78,23 @@ impl Options {
     /// accepts applies to `wide` only.
     pub fn table(&self, table: TableKind) -> TableOptions {
         let skip_wide_options = table == TableKind::Paper && self.tables.len() > 1;
-        let frequency = self.lifetime.as_ref().is_some_and(|rule| rule.starts_with("frequency"));
+        let learned = self.lifetime.as_ref().is_some_and(|rule| rule == "learned");
         TableOptions {
             table,
             spread: self.spread.filter(|_| !skip_wide_options),
             retries: self.retries,
-            lifetime: self.lifetime.clone().filter(|_| !(skip_wide_options && frequency)),
+            lifetime: self.lifetime.clone().filter(|_| !(skip_wide_options && learned)),
             primes: None,
         }
+    }
+
+    /// Returns the options of one kind of table with each lifetime rule to measure.
+    pub fn rules(&self, table: TableKind) -> Vec<TableOptions> {
+        let options = self.table(table);
+        if table == TableKind::Paper || self.lifetime.is_some() {
+            return vec![options];
+        }
+        let with = |rule: &str| TableOptions { lifetime: Some(rule.to_owned()), ..options.clone() };
+        ["constant:127", "learned"].map(with).to_vec()
     }
 }

@@ -9,17 +9,17 @@ use crate::draw::{self, Labels, Series, Shape};
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::Params;
+use avsg::device::params::{Lifetime, Params};
 use avsg::engine::MachineChoice;
 use serde::Serialize;
 
 use super::contenders::line_up;
 use super::match_options::Options;
-use super::stats::{in_turns, us_since};
+use super::stats::{in_turns, summary, us_since};
 use super::{Host, number, race, warn_of_skipped, with_ratio};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{Rule, TableKind};
+use crate::command::geometry::TableKind;
 use crate::command::output::{self, Cell, Page, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
@@ -36,20 +36,23 @@ struct Report {
     rows: Vec<Row>,
 }
 
-/// The times of all contenders at one geometry.
+/// The times of all contenders at one geometry with one rule.
 #[derive(Serialize)]
 struct Row {
     k: usize,
     slots: u32,
     table: &'static str,
     spread: u32,
-    #[serde(flatten)]
-    rule: Rule,
+    lifetime: String,
     machine: String,
     steps: usize,
     /// In percent after the first step; null if no later step selects an id.
     hit_rate: Option<f64>,
     median_us: f64,
+    /// This median divided by that of constant lifetimes, for learned ones.
+    over_constant: Option<f64>,
+    /// Median time to learn from a step.
+    learn_us: Option<f64>,
     /// The ninth decile of this operator's times divided by their median.
     time_spread: f64,
     trimmed_mean_us: f64,
@@ -64,9 +67,9 @@ struct Row {
 
 struct Case {
     k: usize,
-    params: Params,
     table: &'static str,
-    rule: Rule,
+    /// The geometry with each rule.
+    rules: Vec<Params>,
 }
 
 /// Returns the combinations that can be run, and names the others on standard error.
@@ -77,9 +80,9 @@ fn combinations(options: &Options, trace_k: usize) -> Result<Vec<Case>> {
         for &kind in &options.tables {
             for &k in options.k.iter().filter(|&&k| k <= trace_k.min(slots as usize)) {
                 let table = if kind == TableKind::Paper { "paper" } else { "wide" };
-                let options = options.table(kind);
-                let params = options.params(k, 1, slots, 0)?;
-                all.push(Case { k, params, table, rule: options.rule(&params) });
+                let rules = options.rules(kind);
+                let rules = rules.iter().map(|rule| rule.params(k, 1, slots, 0));
+                all.push(Case { k, table, rules: rules.collect::<Result<_>>()? });
             }
         }
     }
@@ -103,7 +106,7 @@ pub fn run(options: &Options) -> Result<()> {
     let watch = Watch::start();
     for case in combinations {
         let machine = Machine::find(options.machine.choice())?;
-        rows.push(measure(&trace.take_k(case.k)?, case, machine)?);
+        rows.extend(measure(&trace.take_k(case.k)?, &case, machine)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -114,43 +117,57 @@ pub fn run(options: &Options) -> Result<()> {
     options.sinks.write(&report, page, chart)
 }
 
-fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
-    let Case { params, table, rule, .. } = case;
-    let params = &params;
+fn measure(trace: &Trace, case: &Case, machine: Machine) -> Result<Vec<Row>> {
     let emu = Machine::find(MachineChoice::Emu)?;
-    let mut contenders = line_up(params, [machine, emu])?;
+    let mut contenders = line_up(&case.rules, [machine, emu])?;
+    let mut learning = vec![Vec::new(); contenders.len()];
     let rounds = trace.steps.div_ceil(BLOCK);
     let summaries = in_turns(rounds, contenders.len(), |round, contender, times| {
         for step in (round * BLOCK..trace.steps).take(BLOCK) {
             let ids = black_box(trace.row(step, 0));
             let start = Instant::now();
-            contenders[contender](ids);
+            contenders[contender].step(ids);
             let us = us_since(start);
+            let start = Instant::now();
+            contenders[contender].learn();
+            let learn_us = us_since(start);
             if step >= WARM_UP {
                 times.push(us);
+                learning[contender].push(learn_us);
             }
         }
         Ok(())
     })?;
-    Ok(Row {
-        k: trace.k,
-        slots: params.slots,
-        table,
-        spread: params.spread,
-        rule,
-        machine: machine.to_string(),
-        steps: trace.steps - WARM_UP,
-        hit_rate: count_operator_hits(trace, params, machine)?.percent(),
-        median_us: summaries[0].median,
-        time_spread: summaries[0].spread,
-        trimmed_mean_us: summaries[0].trimmed_mean,
-        mean_us: summaries[0].mean,
-        emu_us: summaries[1].median,
-        scalar_us: summaries[2].median,
-        dual_pointer_us: summaries[3].median,
-        hashmap_lru_us: summaries[4].median,
-        lru_crate_us: summaries[5].median,
-    })
+    let (others, own) = summaries.split_at(OTHERS.len() - 1);
+    let constant = case.rules.iter().position(|p| p.lifetime == Lifetime::Constant(127));
+    let constant_us = constant.map(|at| own[2 * at].median);
+    let row = |(at, params): (usize, &Params)| {
+        let (own, emu, learn) =
+            (own[2 * at], own[2 * at + 1], &mut learning[others.len() + 2 * at]);
+        let learned = params.lifetime == Lifetime::Learned;
+        Ok(Row {
+            k: trace.k,
+            slots: params.slots,
+            table: case.table,
+            spread: params.spread,
+            lifetime: params.lifetime.to_string(),
+            machine: machine.to_string(),
+            steps: trace.steps - WARM_UP,
+            hit_rate: count_operator_hits(trace, params, machine)?.percent(),
+            median_us: own.median,
+            over_constant: constant_us.filter(|_| learned).map(|us| own.median / us),
+            learn_us: learned.then(|| summary(learn).median),
+            time_spread: own.spread,
+            trimmed_mean_us: own.trimmed_mean,
+            mean_us: own.mean,
+            emu_us: emu.median,
+            scalar_us: others[0].median,
+            dual_pointer_us: others[1].median,
+            hashmap_lru_us: others[2].median,
+            lru_crate_us: others[3].median,
+        })
+    };
+    case.rules.iter().enumerate().map(row).collect()
 }
 
 /// The other ways to match, and their medians.
@@ -168,30 +185,51 @@ fn page(report: &Report) -> Page {
     let Host { cpu, cores, .. } = &report.machine;
     let cores = output::count(*cores, "core");
     page.text(format!("{cpu} ({cores}), {}", report.workload));
-    let mut own =
-        Table::new(["K", "S", "table", "machine", "hit rate, %", "median, us", "trimmed mean, us"])
-            .titled("AVSG");
+    let mut own = Table::new([
+        "K",
+        "S",
+        "table and rule",
+        "machine",
+        "hit rate, %",
+        "median, us",
+        "trimmed mean, us",
+        "learning, us",
+    ])
+    .titled("AVSG");
     let columns = ["K", "S", "table", "AVSG, us"].map(str::to_owned).into_iter();
     let others = OTHERS.iter().map(|(name, _)| format!("{name}, us"));
     let mut beside = Table::new(columns.chain(others)).titled("AVSG beside other ways to match");
     for row in &report.rows {
-        let geometry = || [row.k.into(), row.slots.into(), row.table.into()].into_iter();
-        own.add_row(geometry().chain([
+        let table = format!("{} {}", row.table, row.lifetime);
+        let median = match row.over_constant {
+            Some(ratio) => with_ratio(row.median_us, ratio),
+            None => number(row.median_us),
+        };
+        own.add_row([
+            row.k.into(),
+            row.slots.into(),
+            table.into(),
             row.machine.clone().into(),
             row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
-            number(row.median_us),
+            median,
             number(row.trimmed_mean_us),
-        ]));
-        let medians = OTHERS.iter().map(|(_, median)| median(row));
-        let others = medians.map(|us| with_ratio(us, us / row.median_us));
-        beside.add_row(geometry().chain([number(row.median_us)]).chain(others));
+            row.learn_us.map_or_else(Cell::none, number),
+        ]);
+        // The others ran once beside both rules, and keep the least recently used slots.
+        if row.over_constant.is_none() {
+            let medians = OTHERS.iter().map(|(_, median)| median(row));
+            let others = medians.map(|us| with_ratio(us, us / row.median_us));
+            let geometry = [row.k.into(), row.slots.into(), row.table.into()];
+            beside.add_row(geometry.into_iter().chain([number(row.median_us)]).chain(others));
+        }
     }
     page.table(own);
     page.table(beside);
     let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
     page.text(format!(
         "The times are medians over {steps}, except for the trimmed mean, which leaves out the fastest and the \
-         slowest tenth. (x) is the ratio of a time to that of AVSG."
+         slowest tenth. AVSG is timed up to the list of misses; learning follows it in each step. (x) is the ratio \
+         of a time to that of AVSG, and beside a time of AVSG with learned lifetimes to that with constant ones."
     ));
     page.text(format!("times of AVSG: {}", report.disturbance.line()));
     page
@@ -202,15 +240,24 @@ fn page(report: &Report) -> Page {
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     let mut kinds: Vec<(&str, u32)> = report.rows.iter().map(|r| (r.table, r.slots)).collect();
     kinds.dedup();
-    let own: (&str, Median) = ("AVSG", |row| row.median_us);
     for (table, slots) in kinds {
         let rows = || report.rows.iter().filter(|r| (r.table, r.slots) == (table, slots));
-        let columns = std::iter::once(&own).chain(&OTHERS[1..]);
-        let series = columns.map(|&(name, median)| Series {
-            name: name.into(),
+        let mut rules: Vec<&str> = rows().map(|row| row.lifetime.as_str()).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        let joined = |name: String, rule: &str, median: Median| Series {
+            name,
             shape: Shape::Joined,
-            points: rows().map(|row| (row.k as f64, median(row))).collect(),
-        });
+            points: rows()
+                .filter(|row| row.lifetime == rule)
+                .map(|row| (row.k as f64, median(row)))
+                .collect(),
+        };
+        let own =
+            rules.iter().map(|rule| joined(format!("AVSG {rule}"), rule, |row| row.median_us));
+        let others =
+            OTHERS[1..].iter().map(|&(name, median)| joined(name.into(), rules[0], median));
+        let series = own.chain(others);
         let labels = Labels {
             title: &format!("Time to match one token, {table} table, S = {slots}"),
             subject: &report.workload,

@@ -119,13 +119,13 @@ mod tests {
                 rates(LRU, None, 1.0, false),
                 rates("paper constant:16", Some("--table paper"), 110.0, true),
                 rates("wide constant:127", Some("--lifetime constant:127"), 100.0, true),
-                rates("wide frequency:0.9", Some("--lifetime frequency:0.9"), others, false),
+                rates("wide learned", Some("--lifetime learned"), others, false),
             ];
             let Advice { options, default, .. } = advice(&policies, 64).unwrap();
             (options, default)
         };
         assert_eq!(advised(96.0), ("--lifetime constant:127".to_owned(), true));
-        assert_eq!(advised(94.0), ("--lifetime frequency:0.9".to_owned(), false));
+        assert_eq!(advised(94.0), ("--lifetime learned".to_owned(), false));
         assert_eq!(advice(&[rates(LRU, None, 1.0, false)], 64), None);
     }
 }

@@ -148,8 +148,7 @@ fn params(options: &Options) -> Params {
 
 /// Returns the geometry of K ids and S slots.
 pub fn geometry(k: u32, slots: u32) -> Params {
-    let wide = Params { lifetime: Lifetime::Constant(127), ..Params::wide(k, 1, slots) };
-    Params { spread: 2, retries: 7, ..wide }
+    Params { lifetime: Lifetime::Constant(127), ..Params::compact(k, 1, slots) }
 }
 
 /// Writes the kernels and the probes into a folder, builds them for a chip or for the simulator, and

@@ -58,6 +58,12 @@ const VECTOR: &CStr = c"avsg_probe_vector";
 const ROWS_IN: &CStr = c"avsg_probe_rows";
 const STORES: &CStr = c"avsg_probe_stores";
 const CALL: &CStr = c"avsg_probe_call";
+const FLAGS: &CStr = c"avsg_probe_flags";
+const ROUND_TRIP: &CStr = c"avsg_probe_round_trip";
+const SCALAR: &CStr = c"avsg_probe_scalar";
+const GATHER: &CStr = c"avsg_probe_gather";
+const COMPACT: &CStr = c"avsg_probe_compact";
+const SYNC: &CStr = c"avsg_probe_sync";
 const CODE: &CStr = c"avsg_probe_code";
 
 use Check::{
@@ -72,36 +78,21 @@ pub const ROWS: [Row; 34] = [
     row("vector_32", PipeTimes, Run(VECTOR, 1, 8192), "Adds of 32 repeats and a barrier"),
     row("vectors_8_of_16", PipeTimes, Run(VECTOR, 8, 4096), "8 Adds of 16 repeats and a barrier"),
     row("vectors_16_of_1", PipeTimes, Run(VECTOR, 16, 256), "16 Adds of a repeat and a barrier"),
-    row(
-        "flags_8",
-        PipeTimes,
-        Run(c"avsg_probe_flags", 8, 0),
-        "8 flags from V to MTE3, set and waited for",
-    ),
+    row("flags_8", PipeTimes, Run(FLAGS, 8, 0), "8 flags from V to MTE3, set and waited for"),
     row(
         "round_trip",
         PipeTimes,
-        Run(c"avsg_probe_round_trip", 0, 0),
+        Run(ROUND_TRIP, 0, 0),
         "Adds of 16 repeats, a flag to S and one back",
     ),
     row(
         "scalars_16",
         PipeTimes,
-        Run(c"avsg_probe_scalar", 0, 0),
+        Run(SCALAR, 0, 0),
         "8 reads and 8 writes of UB by S, and a barrier",
     ),
-    row(
-        "gather_2048",
-        PipeTimes,
-        Run(c"avsg_probe_gather", 0, 0),
-        "Gather of 2048 words and a barrier",
-    ),
-    row(
-        "compact_8192",
-        PipeTimes,
-        Run(c"avsg_probe_compact", 0, 0),
-        "GatherMask of 8192 words and a barrier",
-    ),
+    row("gather_2048", PipeTimes, Run(GATHER, 0, 0), "Gather of 2048 words and a barrier"),
+    row("compact_8192", PipeTimes, Run(COMPACT, 0, 0), "GatherMask of 8192 words and a barrier"),
     row("copy_in_1", CopyTimes, Run(ROWS_IN, 1, 32), "a copy of 32 bytes into UB, waited for"),
     row(
         "copies_in_32",
@@ -132,7 +123,7 @@ pub const ROWS: [Row; 34] = [
         "28 copies of host rows of 1152 bytes, waited for",
     ),
     row("host_rows_28_all", HostTimes, HostRows(28), "the same on every core").on_all_cores(),
-    row("sync_all", SyncAllTime, Run(c"avsg_probe_sync", 0, 0), "SyncAll").on_all_cores(),
+    row("sync_all", SyncAllTime, Run(SYNC, 0, 0), "SyncAll").on_all_cores(),
     row("launch_1", LaunchTimes, Launches, "a kernel that does nothing, on one core"),
     row("launch_all", LaunchTimes, Launches, "a kernel that does nothing, on all cores")
         .on_all_cores(),
@@ -157,17 +148,12 @@ pub const ROWS: [Row; 34] = [
 /// Measures the times of a check. A failure is the reason of a time, and the others are measured.
 pub fn measure(harness: &Harness, check: Check) -> Measured {
     let rows = || ROWS.iter().filter(|row| row.check == check);
-    let kernels = rows().any(|row| matches!(row.work, Kernel));
     let words = |error: anyhow::Error| format!("{error:#}");
-    if kernels {
+    if rows().any(|row| matches!(row.work, Kernel)) {
         let times = step_times::measure(harness, check).map_err(words);
         let of = |row: &Row| {
-            times.clone().and_then(|times| {
-                times
-                    .get(row.name)
-                    .map(|samples| Spread::of(samples.clone()))
-                    .ok_or_else(|| "it was not measured".into())
-            })
+            let samples = times.as_ref().map_err(String::clone)?.get(row.name);
+            samples.cloned().map(Spread::of).ok_or_else(|| "it was not measured".into())
         };
         return rows().map(|row| (row.name.into(), of(row))).collect();
     }

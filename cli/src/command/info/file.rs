@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::checks::product;
 use crate::command::output::{self, Cell};
-use crate::disk::{layout, padding_percent};
+use crate::disk::layout;
 
 /// The blocks of most disks.
 const BLOCKS: [usize; 2] = [512, 4096];
@@ -32,7 +32,7 @@ impl File {
             Ok(Self {
                 block,
                 record_bytes: layout.max_record_bytes(),
-                padding_percent: padding_percent(&layout),
+                padding_percent: 100.0 * layout.padding(),
                 per_request,
                 bytes: product("file", &[per_request, requests])?,
             })

@@ -180,10 +180,10 @@ mod tests {
         assert!(table.framed(Some(80)).lines().all(|line| line.chars().count() <= 80));
         // The words of a narrow column are whole, although the other has more text.
         let mut table = Table::new(["rule", "meaning"]);
-        table.add_row(["frequency:0.87 to 0.96", &"several words ".repeat(9)]);
+        table.add_row(["constant:16 to 127", &"several words ".repeat(9)]);
         let narrow = table.framed(Some(40));
         assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
-        assert!(narrow.contains("frequency:0.87") && !narrow.contains("severa "), "{narrow}");
+        assert!(narrow.contains("constant:16") && !narrow.contains("severa "), "{narrow}");
         table.add_row(["x", &"unbreakable".repeat(9)]);
         assert!(table.framed(Some(40)).lines().all(|line| line.chars().count() <= 40));
     }

@@ -12,7 +12,6 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::Rule;
 use crate::command::output::{self, Cell, Page, Table};
 
 /// Percentiles of a latency in microseconds.
@@ -30,8 +29,7 @@ struct Geometry {
     slots: u32,
     spread: u32,
     retries: u32,
-    #[serde(flatten)]
-    rule: Rule,
+    lifetime: String,
     page: u32,
     row_bytes: usize,
     segments: Vec<usize>,
@@ -167,14 +165,7 @@ pub struct Report {
 
 impl Report {
     /// Computes the rates and percentiles after the last step.
-    pub fn new(
-        trace: &Trace,
-        engine: &Engine,
-        rule: Rule,
-        sparse: bool,
-        memory: Memory,
-        tally: Tally,
-    ) -> Self {
+    pub fn new(trace: &Trace, engine: &Engine, sparse: bool, memory: Memory, tally: Tally) -> Self {
         let (p, config) = (engine.config().params, engine.config());
         let format = engine.pool().format();
         let at = |h: &Histogram<u64>, quantile| h.value_at_quantile(quantile) as f64;
@@ -194,7 +185,7 @@ impl Report {
                 slots: p.slots,
                 spread: p.spread,
                 retries: p.retries,
-                rule,
+                lifetime: p.lifetime.to_string(),
                 page: p.page,
                 row_bytes,
                 segments: format.as_slice().iter().map(|s| s.bytes).collect(),
@@ -253,8 +244,8 @@ impl Report {
             (m.host_rows_used, "row"),
         ]
         .map(|(n, noun)| output::count(n, noun));
-        let &Geometry { table, k, tokens, slots: s, spread, retries, ref rule, .. } = g;
-        let (rule, Self { machine, copier, pages, .. }) = (&rule.lifetime, self);
+        let &Geometry { table, k, tokens, slots: s, spread, retries, ref lifetime, .. } = g;
+        let Self { machine, copier, pages, .. } = self;
         let Self { rows_copied, verified_rows, wrong_rows, .. } = self;
         let times = self.latencies().into_iter();
         let times =
@@ -267,7 +258,7 @@ impl Report {
             ),
             format!("trace      {trace}: {steps}, N_q {tokens}, K {k}"),
             format!(
-                "table      {table} S={s} spread {spread} R={retries} {rule}, {requests}, {cores}, {machine}, \
+                "table      {table} S={s} spread {spread} R={retries} {lifetime}, {requests}, {cores}, {machine}, \
                  copier {copier}"
             ),
             format!("hit rate   {after} after the first step, {with} with it"),

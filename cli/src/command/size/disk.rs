@@ -8,7 +8,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use crate::disk::{Folder, Speeds, layout, padding_percent};
+use crate::disk::{Folder, Speeds, layout};
 
 /// The block of a disk whose speeds are given without one.
 const BLOCK: usize = 4096;
@@ -103,7 +103,7 @@ impl Disk {
             folder,
             block,
             record_bytes: layout.max_record_bytes(),
-            padding_percent: padding_percent(&layout),
+            padding_percent: 100.0 * layout.padding(),
             file_bytes: layout.end().saturating_mul(requests as u64),
             records: (0..layout.indexers()).map(|indexer| layout.record_bytes(indexer)).collect(),
             requests,

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::deployment::Deployment;
 use super::layers::{Friendliness, WorstLayer};
 use super::time::{Model, Times};
-use crate::command::geometry::Rule;
 use crate::trace::Repeats;
 
 /// The figures of a trace and a deployment. Hit rates are in percent after the first step; what needs one
@@ -46,8 +45,8 @@ pub struct Copies {
 #[derive(Serialize)]
 pub struct Point {
     pub slots: u32,
-    #[serde(flatten)]
-    pub rule: Rule,
+    /// The lifetime rule.
+    pub lifetime: String,
     /// The hit rate of all layers together.
     pub hit_rate: Option<f64>,
     /// The layer with the lowest hit rate; null for a trace of one layer.
@@ -62,8 +61,8 @@ pub struct Point {
 
 #[derive(Serialize)]
 pub struct OtherRule {
-    #[serde(flatten)]
-    pub rule: Rule,
+    /// The lifetime rule.
+    pub lifetime: String,
     pub hit_rate: Option<f64>,
 }
 
@@ -83,8 +82,8 @@ pub struct Wish {
 #[derive(Serialize)]
 pub struct Recommended {
     pub slots: u32,
-    #[serde(flatten)]
-    pub rule: Rule,
+    /// The lifetime rule.
+    pub lifetime: String,
 }
 
 impl Point {

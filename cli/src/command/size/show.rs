@@ -8,7 +8,6 @@ use super::disk::Disk;
 use super::report::{Copies, Report, Wish};
 use super::time::{Model, Times};
 use crate::baseline::{LRU, NO_BUFFER};
-use crate::command::geometry::Rule;
 use crate::command::hit_rates::{self, Subject};
 use crate::command::output::{Cell, Page, Table, bytes, count};
 use crate::disk::Speeds;
@@ -89,8 +88,7 @@ fn sizes(report: &Report) -> Table {
     row.push(copied(&report.no_buffer));
     table.add_row(row);
     for point in &report.points {
-        let mut row =
-            vec![point.slots.into(), (&point.rule.lifetime).into(), percent(point.hit_rate)];
+        let mut row = vec![point.slots.into(), (&point.lifetime).into(), percent(point.hit_rate)];
         let other = point.other_rule.as_ref().and_then(|other| other.hit_rate);
         row.extend(two_rules.then(|| percent(other)));
         let worst = point.worst_layer.as_ref().map(|worst| worst.hit_rate);
@@ -229,7 +227,7 @@ fn advice(page: &mut Page, report: &Report) {
     let words = format!(
         "S = {} with the rule {}: {:.2} % of hits{}",
         point.slots,
-        named(&point.rule),
+        named(&point.lifetime),
         point.hit_rate.unwrap_or_default(),
         worst.unwrap_or_default()
     );
@@ -287,12 +285,13 @@ fn wished(wish: &Wish) -> String {
 }
 
 /// Returns a rule with its meaning.
-fn named(rule: &Rule) -> String {
-    let meaning = match rule.lambda {
-        Some(_) => "least frequently and recently used",
-        None => "least recently used",
+fn named(lifetime: &str) -> String {
+    let meaning = if lifetime == "learned" {
+        "each request learns what to keep"
+    } else {
+        "least recently used"
     };
-    format!("{} ({meaning})", rule.lifetime)
+    format!("{lifetime} ({meaning})")
 }
 
 /// Draws the measured hit rates, and the curve of exact LRU.

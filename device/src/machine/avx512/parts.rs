@@ -2,6 +2,7 @@
 
 use super::Avx512;
 use super::registers::V;
+use crate::machine::quarters::pairs;
 use core::arch::x86_64::*;
 
 impl<const G: bool, const W: usize> Avx512<G, W> {
@@ -28,9 +29,7 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         a
     }
 
-    /// Returns the lanes of a register as scalars. It extracts 64-bit halves of each quarter:
-    /// without that, the compiler extracts lane by lane, which is twice the work for the shuffle
-    /// port.
+    /// Returns the lanes of a register as scalars.
     #[inline(always)]
     pub(super) fn lanes(self, v: __m512i) -> [u32; 16] {
         let quarters = intrinsic!([
@@ -40,9 +39,8 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
             _mm512_extracti32x4_epi32::<3>(v)
         ]);
         let mut out = [0; 16];
-        for (four, q) in out.chunks_exact_mut(4).zip(quarters) {
-            let (a, b) =
-                intrinsic!((_mm_cvtsi128_si64(q) as u64, _mm_extract_epi64::<1>(q) as u64));
+        for (four, quarter) in out.chunks_exact_mut(4).zip(quarters) {
+            let [a, b] = pairs(quarter);
             four.copy_from_slice(&[a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32]);
         }
         out
@@ -73,10 +71,9 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
 
     /// Returns which of 64 lifetimes are < t, or = t if `equal`.
     #[inline(always)]
-    pub(super) fn chosen(self, chunk: &[i8], t: i8, equal: bool) -> u64 {
-        let chunk: &[i8; 64] = chunk.try_into().expect("a chunk has 64 lifetimes");
-        // `chunk` is 64 bytes, the size of the load.
-        let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
+    pub(super) fn chosen(self, word: &[i8; 64], t: i8, equal: bool) -> u64 {
+        // `word` is 64 bytes, the size of the load.
+        let l = intrinsic!(_mm512_loadu_si512(word.as_ptr().cast()));
         let t = intrinsic!(_mm512_set1_epi8(t));
         if equal {
             intrinsic!(_mm512_cmpeq_epi8_mask(l, t))
@@ -85,14 +82,42 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         }
     }
 
-    /// Writes `first` + the numbers of the four lowest bits of a set, and returns the set without
-    /// them. A set of fewer bits leaves the last words with a number that means nothing.
+    /// Writes `first` + the numbers of the bits of a set next to each other. `to` has 64 words.
     #[inline(always)]
-    pub(super) fn lowest_four(self, to: &mut [i32], first: i32, mut set: u64) -> u64 {
-        for word in to {
-            *word = first + set.trailing_zeros() as i32;
-            set &= set.wrapping_sub(1);
+    pub(super) fn write_all(self, to: &mut [i32], first: i32, set: u64) {
+        let mut done = 0;
+        for quarter in 0..4 {
+            let k = (set >> (16 * quarter)) as u16;
+            let words = &mut to[done..done + 16];
+            let slots = self.count_up(first + 16 * quarter);
+            // `words` is 64 bytes, the size of the store.
+            intrinsic!(_mm512_storeu_si512(
+                words.as_mut_ptr().cast(),
+                _mm512_maskz_compress_epi32(k, slots)
+            ));
+            done += k.count_ones() as usize;
         }
-        set
+    }
+
+    /// Returns the entries of 64 lifetimes. Each row has those of sixteen lifetimes in each quarter.
+    #[inline(always)]
+    pub(super) fn entries(self, rows: &[__m512i; 16], life: __m512i) -> __m512i {
+        let at = intrinsic!(_mm512_xor_si512(life, _mm512_set1_epi8(i8::MIN)));
+        // The low four bits choose an entry of a row. Each higher bit then halves the rows.
+        let low = intrinsic!(_mm512_and_si512(at, _mm512_set1_epi8(15)));
+        let bit =
+            |bit: u8| intrinsic!(_mm512_test_epi8_mask(at, _mm512_set1_epi8((1u8 << bit) as i8)));
+        let (fourth, others) = (bit(4), [bit(5), bit(6), bit(7)]);
+        let mut left = [life; 8];
+        for (n, left) in left.iter_mut().enumerate() {
+            let even = intrinsic!(_mm512_shuffle_epi8(rows[2 * n], low));
+            *left = intrinsic!(_mm512_mask_shuffle_epi8(even, fourth, rows[2 * n + 1], low));
+        }
+        for (halved, k) in others.into_iter().enumerate() {
+            for n in 0..4 >> halved {
+                left[n] = intrinsic!(_mm512_mask_blend_epi8(k, left[2 * n], left[2 * n + 1]));
+            }
+        }
+        left[0]
     }
 }

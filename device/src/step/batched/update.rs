@@ -20,6 +20,7 @@ use crate::step::request::Request;
 use crate::step::schedule::Work;
 use crate::step::update_state::{collect_overwritten, write_links};
 use crate::table::hash;
+use crate::table::learned::NEW;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::State;
 
@@ -90,9 +91,9 @@ fn refresh_new<M: Machine>(
         Lifetime::Constant(_) => {
             when!(m, m.ne(token + 1, request.deferred), || refresh_listed(m, p, state, work));
         }
-        Lifetime::Frequency(f) => sweep!(m, m.len(&work.dead), |t| {
+        Lifetime::Learned => sweep!(m, m.len(&work.dead), |t| {
             let slot = m.item(t, &work.dead, 0);
-            m.set_life(t, &mut state.life, slot, f.new, !m.is_negative(slot));
+            m.set_life(t, &mut state.life, slot, NEW, !m.is_negative(slot));
         }),
     }
 }

@@ -1,6 +1,8 @@
 //! The effects of a call: the unit that reads and writes which memory, and the waits of units for
 //! each other.
 
+use crate::expr::Expr;
+
 /// A unit of a core. Each unit executes its own queue in order; only flags order two units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pipe {
@@ -48,8 +50,9 @@ pub enum Act {
     Use { pipe: Pipe, reads: Vec<Place>, writes: Vec<Place> },
     /// A synchronisation inside of the function.
     Sync(Sync),
-    /// Effects that depend on the data: either the first ones happen or the second ones.
-    Either(Vec<Act>, Vec<Act>),
+    /// Effects that depend on the data: either the first ones happen or the second ones. The first ones
+    /// happen if the condition holds, where it is known.
+    Either(Option<Expr>, Vec<Act>, Vec<Act>),
 }
 
 /// One synchronisation.
@@ -100,7 +103,7 @@ impl Act {
     pub fn units(&self) -> Vec<Pipe> {
         match self {
             Self::Use { pipe, .. } => vec![*pipe],
-            Self::Either(a, b) => a.iter().chain(b).flat_map(Self::units).collect(),
+            Self::Either(_, a, b) => a.iter().chain(b).flat_map(Self::units).collect(),
             Self::Sync(_) => Vec::new(),
         }
     }
@@ -112,7 +115,7 @@ impl Act {
                 let reads = reads.iter().map(|place| (place, false));
                 reads.chain(writes.iter().map(|place| (place, true))).collect()
             }
-            Self::Either(a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
+            Self::Either(_, a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
             Self::Sync(_) => Vec::new(),
         }
     }

@@ -3,11 +3,13 @@
 use crate::ascend::aiv::Element::{Half, Mask, Word};
 use crate::ascend::aiv::{
     Argument, Call, Comparison, Expr, Length, Loop, Outcome, Rounding, SLOTS, Scalar, Step, TILE,
-    Tensor, Type, args, half,
+    Tensor, Type, View, args, half,
 };
 
 /// The constant with the number of lifetimes that one instruction processes.
 pub const LIFE_TILE: Expr = Expr::Constant("LIFE_TILE");
+/// The constant with the number of lifetimes that one Gather replaces.
+const MAP_TILE: Expr = Expr::Constant("MAP_TILE");
 
 function! {
     /// life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
@@ -84,17 +86,35 @@ function! {
 }
 
 function! {
-    /// life = life >= 0 ? life - 128 : life for all SLOTS slots. A lifetime of 0 or more marks a slot
-    /// that the last step used; the subtraction removes the mark and keeps the score.
-    pub static END_STEP_USES = "EndStepUses", |f| {
-        let [life] = f.tensors(Half, ["life"]);
-        let ended = Tensor::local("ended", "scratch", Half, LIFE_TILE);
-        let used = Tensor::local("used", "life_mask", Mask, LIFE_TILE / 8);
+    /// life = life >= from ? max(life - by, -128) : life for all SLOTS slots.
+    pub static DECAY_LIFETIMES_FROM = "DecayLifetimesFrom", |f| {
+        let ([life], [by, from]) = (f.tensors(Half, ["life"]), f.numbers(["by", "from"]));
+        let aged = Tensor::local("aged", "scratch", Half, LIFE_TILE);
+        let old = Tensor::local("old", "life_mask", Mask, LIFE_TILE / 8);
         f.repeat(Loop::over("base", SLOTS).step(Step::By(LIFE_TILE)), |f, base| {
             let tile = life.at(base);
-            f.compares(&used, &tile, (Comparison::GreaterOrEqual, half(0)), LIFE_TILE);
-            f.adds(&ended, &tile, half(-128), LIFE_TILE);
-            f.select(&tile, &used, [ended, tile.clone()], LIFE_TILE);
+            f.compares(&old, &tile, (Comparison::GreaterOrEqual, half(from)), LIFE_TILE);
+            f.adds(&aged, &tile, half(by.expr().negative()), LIFE_TILE);
+            f.maxs(&aged, &aged, half(-128), LIFE_TILE);
+            f.select(&tile, &old, [aged, tile.clone()], LIFE_TILE);
+        });
+    }
+}
+
+function! {
+    /// to[i] = table[life[i] + 128] - 128 for all SLOTS slots. `table` has 256 words in 0..255. Each word is
+    /// two 16-bit numbers, of which the first one is its value.
+    pub static MAP_LIFETIMES = "MapLifetimes", |f| {
+        let ([to, life], table) = (f.tensors(Half, ["to", "life"]), f.words("table"));
+        let entries = Tensor::local("entries", "map_entries", Half, 512);
+        let offset = Tensor::local("offset", "map_offsets", Word, MAP_TILE);
+        f.cast(&entries, table.viewed_as(View::I16), Rounding::Exact, 512);
+        f.adds(&entries, &entries, half(-128), 512);
+        f.repeat(Loop::over("base", SLOTS).step(Step::By(MAP_TILE)), |f, base| {
+            f.cast(&offset, life.at(base), Rounding::Nearest, MAP_TILE);
+            f.adds(&offset, &offset, 128, MAP_TILE);
+            f.shift_left(&offset, &offset, 2, MAP_TILE);
+            f.gather(to.at(base), &entries, &offset, MAP_TILE);
         });
     }
 }
@@ -122,12 +142,16 @@ pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
     Call::of(function, args, Outcome::None)
 }
 
-/// Decreases all lifetimes by `by`, to -128 at the lowest.
-pub fn decay(life: String, by: Expr) -> Call {
-    Call::of(&DECAY_LIFETIMES, vec![Tensor::named(life).into(), by.into()], Outcome::None)
+/// Decreases the lifetimes from `from` on by `by`, to -128 at the lowest; all lifetimes without `from`.
+pub fn decay(life: String, by: Expr, from: Option<Expr>) -> Call {
+    let function = if from.is_some() { &DECAY_LIFETIMES_FROM } else { &DECAY_LIFETIMES };
+    let mut args = vec![Tensor::named(life).into(), by.into()];
+    args.extend(from.map(Argument::from));
+    Call::of(function, args, Outcome::None)
 }
 
-/// Marks the slots that the last step used as unused.
-pub fn end_step_uses(life: String) -> Call {
-    Call::of(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
+/// Calls `to = table[life + 128] - 128`.
+pub fn map(columns: [String; 3]) -> Call {
+    let args = columns.map(|column| Tensor::named(column).into());
+    Call::of(&MAP_LIFETIMES, args.into(), Outcome::None)
 }

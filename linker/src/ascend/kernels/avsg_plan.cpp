@@ -3,6 +3,7 @@
 
 #include "avsg_plan.h"
 #include "avsg_globalize.h"
+#include "avsg_learn.h"
 
 extern "C" __global__ __aicore__ void avsg_plan(
     GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
@@ -26,6 +27,9 @@ extern "C" __global__ __aicore__ void avsg_plan(
         const int32_t begin = avsg::ShareBegin(t.requests, core, GetBlockNum()) * avsg::TOKENS;
         const int32_t end = avsg::ShareBegin(t.requests, core + 1, GetBlockNum()) * avsg::TOKENS;
         avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, begin, end);
+    }
+    if constexpr (avsg::LEARN_SLOTS > 0) {
+        avsg::LearnBatch<avsg::SeparateCores>(gm, t, cuQ, state);
     }
     PipeBarrier<PIPE_ALL>();
 }

@@ -45,14 +45,15 @@ __aicore__ inline void PrepareCore(const Gm &gm)
     stage_one::Setup(gm);
 }
 
-// Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ
-// by at most one; or several cores share each request, and then all cores, with or without a
-// request, wait for each other once. No core returns before that. If the type of `cores` is
-// StepCores, cores may share requests, and the refreshes of each request's last token are left
-// to LateRefresh. If a state has too many entries in slotBlocks, every request is padded and has a
-// status bit, so that no kernel copies a row.
+// The requests that a core plans, or that it shares with others: it owns them if it is sharer 0.
+struct CoreRequests {
+    int32_t sharers, sharer, begin, end;
+};
+
+// Returns the requests of this core. Each core takes a contiguous run of requests, and the lengths of two
+// runs differ by at most one; or several cores share each request.
 template <typename Cores>
-__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores cores)
+__aicore__ inline CoreRequests RequestsOf(const Tiling &t)
 {
     // With fewer cores than the host expected no request is shared, because some part would have no
     // core.
@@ -61,7 +62,20 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
     const int32_t runs = sharers > 1 ? t.requests : GetBlockNum();
     const int32_t begin = run < runs ? ShareBegin(t.requests, run, runs) : 0;
     const int32_t end = run < runs ? ShareBegin(t.requests, run + 1, runs) : 0;
-    const int32_t sharer = GetBlockIdx() % sharers;
+    return {sharers, static_cast<int32_t>(GetBlockIdx()) % sharers, begin, end};
+}
+
+// Plans a batch. If several cores share each request, all cores, with or without a
+// request, wait for each other once. No core returns before that. If the type of `cores` is
+// StepCores, cores may share requests, and the refreshes of each request's last token are left
+// to LateRefresh. If a state has too many entries in slotBlocks, every request is padded and has a
+// status bit, so that no kernel copies a row.
+template <typename Cores>
+__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores cores)
+{
+    const CoreRequests own = RequestsOf<Cores>(t);
+    const int32_t sharers = own.sharers;
+    const int32_t sharer = own.sharer;
     bool synced = sharers == 1;
     const bool refused = HasTooManySlotBlocks(t);
     const LocalTensor<int32_t> zero = PaddedRecord();
@@ -70,7 +84,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
         // The flags of the window order this write before the copies out.
         zero.SetValue(RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
     }
-    for (int32_t request = begin; request < end; request++) {
+    for (int32_t request = own.begin; request < own.end; request++) {
         // The words are limited again, although the host has checked them: a wrong word must not
         // become an address.
         const int32_t first = w.Word(CU_Q, request);

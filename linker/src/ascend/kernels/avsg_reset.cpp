@@ -9,7 +9,7 @@ constexpr int32_t PARTS = 8;                        // parts of a table, which c
 constexpr int32_t FILL = 2048;                      // words of one copy
 constexpr uint32_t HEADER_AT = 128;
 constexpr uint32_t FILL_AT = HEADER_AT + 64;
-static_assert(FILL_AT + 3 * FILL * 4 == RESET_BYTES && RESET_BYTES <= UB_BYTES, "the layout of UB");
+static_assert(FILL_AT + 4 * FILL * 4 == RESET_BYTES && RESET_BYTES <= UB_BYTES, "the layout of UB");
 
 // Writes one value to this part's share of the words from..from+n-1 of a table. `fill` is the UB
 // address of FILL words with the value.
@@ -30,6 +30,7 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
     Duplicate(Local<int32_t>(FILL_AT, FILL), NO_ID, FILL);
     Duplicate(Local<int32_t>(FILL_AT + FILL * 4, FILL), EMPTY_LIFETIMES, FILL);
     Duplicate(Local<int32_t>(FILL_AT + 2 * FILL * 4, FILL), EMPTY_LINK, FILL);
+    Duplicate(Local<int32_t>(FILL_AT + 3 * FILL * 4, FILL), 0, FILL);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     header.SetValue(HEADER_THRESHOLD, EMPTY_THRESHOLD);
     SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
@@ -46,6 +47,7 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
         FillWords(table, HEADER_WORDS, SLOTS, part, FILL_AT);
         FillWords(table, HEADER_WORDS + SLOTS, LIFE_WORDS, part, FILL_AT + FILL * 4);
         FillWords(table, HEADER_WORDS + SLOTS + LIFE_WORDS, TABLE_LINKS, part, FILL_AT + 2 * FILL * 4);
+        FillWords(table, LEARNED_AT, LEARNED_WORDS, part, FILL_AT + 3 * FILL * 4);
     }
 }
 

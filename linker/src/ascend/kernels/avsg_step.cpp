@@ -1,4 +1,4 @@
-// avsg_step: Stage One, SyncAll, Stage Two. Launch it in batch schedule mode with at most as many
+// avsg_step: Stage One, SyncAll, Stage Two, and what the tables learn. Launch it in batch schedule mode with at most as many
 // blocks as there are vector cores, because all blocks must run at the same time.
 // From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 
@@ -6,6 +6,7 @@
 #include "avsg_transfer.h"
 #include "avsg_globalize.h"
 #include "avsg_late.h"
+#include "avsg_learn.h"
 
 extern "C" __global__ __aicore__ void avsg_step(
     GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
@@ -38,6 +39,9 @@ extern "C" __global__ __aicore__ void avsg_step(
         const int32_t begin = avsg::ShareBegin(rows, core, GetBlockNum());
         const int32_t end = avsg::ShareBegin(rows, core + 1, GetBlockNum());
         avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, begin, end);
+    }
+    if constexpr (avsg::LEARN_SLOTS > 0) {
+        avsg::LearnBatch<avsg::StepCores>(gm, t, cuQ, state);
     }
     PipeBarrier<PIPE_ALL>();
 }

@@ -2,8 +2,8 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Length, Node, Operation, Scalar, Temp, Tensor, Type, Vector,
-    VectorOp, View,
+    Argument, Call, Comparison, Expr, Length, Node, Operation, Rounding, Scalar, Temp, Tensor,
+    Type, Vector, VectorOp, View,
 };
 use crate::ascend::functions::{append, lookup, mix};
 use crate::check::Why;
@@ -227,7 +227,11 @@ impl Lower<'_> {
             OpCode::Gather => self.gather(op, 2, View::Own),
             OpCode::GatherLife => {
                 self.gather(op, 1, View::F16);
-                self.halves.extend(op.out);
+                if self.is_only_compared(op.out) {
+                    self.halves.extend(op.out);
+                } else {
+                    self.lifetimes_as_words(op.out);
+                }
             }
             _ => return self.effect(op),
         }
@@ -259,6 +263,23 @@ impl Lower<'_> {
             Length::Lanes,
         ));
         self.at.extend(op.out.map(|out| (out, to)));
+    }
+
+    /// Returns whether no operation but a comparison, or a subtraction before one, uses a value.
+    fn is_only_compared(&self, value: Option<Value>) -> bool {
+        let compares = |code| matches!(code, OpCode::SubScalar | OpCode::IsNegative | OpCode::Eq);
+        let mut users = self.tape.body.all().filter(|op| op.args.iter().any(|&v| Some(v) == value));
+        users.all(|op| compares(op.code))
+    }
+
+    /// Converts gathered lifetimes, which are halfs, to words.
+    fn lifetimes_as_words(&mut self, value: Option<Value>) {
+        let Some(value) = value else { return };
+        let halves = self.operand(value).viewed_as(View::F16);
+        let to = self.temp_of(Some(value), false);
+        let cast = VectorOp::Cast(Rounding::Nearest);
+        self.call(vector(cast, to.clone(), vec![halves], None, Length::Lanes));
+        self.at.insert(value, to);
     }
 
     fn effect(&mut self, op: &Op) -> Result<(), Why> {

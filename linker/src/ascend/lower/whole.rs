@@ -5,6 +5,7 @@ use crate::ascend::aiv::{
     Call, Comparison, Copy, Expr, Global, If, Node, Operation, Relation, Tensor, Type,
 };
 use crate::ascend::functions::{life, victims};
+use crate::ascend::table;
 use crate::check::Why;
 use crate::names::camel;
 use crate::tape::{ColumnId, Op, OpCode, Value};
@@ -13,6 +14,13 @@ impl Lower<'_> {
     /// Returns the name of an array in `Gm`.
     pub(super) fn gm(&self, id: ColumnId) -> String {
         camel(self.tape.column(id).array())
+    }
+
+    /// Returns the global memory that begins at a word of an array, or of a plane of the table.
+    fn global(&self, id: ColumnId, at: Expr) -> Global {
+        let column = self.tape.column(id);
+        let array = column.array();
+        if array == column.name { table::learned(at) } else { Global::at(&camel(array), at) }
     }
 
     /// Defines the result of an operation: as the expression itself if `inline` is set, else as a
@@ -108,16 +116,16 @@ impl Lower<'_> {
             OpCode::WriteOutput => {
                 let (to, value) = (Tensor::named("word"), a[1].clone());
                 self.call(Call::from(Operation::Write { to, at: 0.into(), value }));
-                let to = Global::at(&self.gm(op.columns[0]), a[0].clone());
+                let to = self.global(op.columns[0], a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
             OpCode::Fetch => {
-                let from = Global::at(&self.gm(op.columns[1]), a[0].clone());
+                let from = self.global(op.columns[1], a[0].clone());
                 self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
             }
             OpCode::Publish | OpCode::PublishList(_) => {
                 let column = if let OpCode::PublishList(n) = op.code { n } else { 0 };
-                let to = Global::at(&self.gm(op.columns[0]), a[0].clone());
+                let to = self.global(op.columns[0], a[0].clone());
                 let n = a.get(1).cloned();
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));
@@ -148,13 +156,13 @@ impl Lower<'_> {
     fn life(&mut self, op: &Op, mut a: Vec<Expr>) -> Result<(), Why> {
         let column = |n: usize| self.storage(op.columns[n], 0);
         let call = match op.code {
-            OpCode::Age(settle) => {
-                let life = column(0);
-                if settle {
-                    self.call(life::end_step_uses(life.clone()));
-                }
-                life::decay(life, a.remove(0))
+            OpCode::Age => {
+                let from = self.ranges[op.args[1].0 as usize];
+                let all = from.hi <= i8::MIN.into();
+                let by = a.remove(0);
+                life::decay(column(0), by, (!all).then(|| a.remove(0)))
             }
+            OpCode::MapLife => life::map([column(0), column(1), column(2)]),
             OpCode::Threshold => {
                 let life = column(0);
                 let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");

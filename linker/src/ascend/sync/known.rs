@@ -1,8 +1,9 @@
 //! The state of the analysis: which units wait for which accesses.
 
+use super::facts::Facts;
 use super::overlap::Overlap;
-use super::step::{NumberedAct, Step};
-use crate::ascend::aiv::{Act, CountRead, If, Node, Part, Pipe, Place, Statements, Sync};
+use super::step::NumberedAct;
+use crate::ascend::aiv::{Act, Call, CountRead, Node, Part, Pipe, Place, Statements, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -79,27 +80,9 @@ impl<'s> PlaceMap<'s> {
         Self { places, overlap, tiles, register, count, statements }
     }
 
-    /// Returns the kernel with numbered places.
-    pub fn steps(&self, nodes: &[Node]) -> Vec<Step> {
-        let step = |node: &Node| match node {
-            Node::Note(_) => None,
-            Node::Call(call) => Some(Step::Call {
-                acts: self.all_numbered(&call.acts_with(self.statements)),
-                sync: call.sync.clone(),
-            }),
-            Node::Loop(l) => {
-                let inner = |node: &Node| matches!(node, Node::Loop(_));
-                let short = l.width().is_none() && !l.body.iter().flat_map(Node::all).any(inner);
-                let nested = |node: &Node| node.bodies().flat_map(Node::all).any(inner);
-                let outer = l.body.iter().flat_map(Node::all).any(|n| inner(n) && nested(n));
-                let (always, sync) = (l.always, Vec::new());
-                Some(Step::Loop { always, short, outer, sync, body: self.steps(&l.body) })
-            }
-            Node::If(If { body, otherwise, .. }) => {
-                Some(Step::If { body: self.steps(body), otherwise: self.steps(otherwise) })
-            }
-        };
-        nodes.iter().filter_map(step).collect()
+    /// Returns the effects of a call with numbered places.
+    pub fn acts(&self, call: &Call) -> Vec<NumberedAct> {
+        self.all_numbered(&call.acts_with(self.statements))
     }
 
     fn all_numbered(&self, acts: &[Act]) -> Vec<NumberedAct> {
@@ -109,7 +92,10 @@ impl<'s> PlaceMap<'s> {
     fn numbered(&self, act: &Act) -> NumberedAct {
         match act {
             Act::Sync(sync) => NumberedAct::Sync(*sync),
-            Act::Either(a, b) => NumberedAct::Either(self.all_numbered(a), self.all_numbered(b)),
+            Act::Either(condition, a, b) => {
+                let [a, b] = [a, b].map(|acts| self.all_numbered(acts));
+                NumberedAct::Either(condition.clone(), a, b)
+            }
             Act::Use { pipe, .. } => {
                 let uses = act.uses().into_iter();
                 let touched = uses.map(|(place, write)| (self.places[place], write)).collect();
@@ -123,16 +109,31 @@ impl<'s> PlaceMap<'s> {
         Known { units: vec![ALL; self.places.len() * 2 * PIPES.len()], set: BTreeMap::new() }
     }
 
-    /// Applies one effect to the state. A synchronisation that it lacks is passed to `lack` and
-    /// then applied.
-    pub fn apply(&self, known: &mut Known, act: &NumberedAct, lack: &mut dyn FnMut(Sync)) {
+    /// Applies one effect to the state, with these facts about scalars. A synchronisation that it lacks is
+    /// passed to `lack` and then applied.
+    pub fn apply(
+        &self,
+        known: &mut Known,
+        facts: &Facts,
+        act: &NumberedAct,
+        lack: &mut dyn FnMut(Sync),
+    ) {
         let (pipe, touched) = match act {
             NumberedAct::Sync(sync) => return learn(known, *sync),
-            NumberedAct::Either(a, b) => {
-                let mut other = known.clone();
-                a.iter().for_each(|act| self.apply(known, act, lack));
-                b.iter().for_each(|act| self.apply(&mut other, act, lack));
-                *known = meet(&other, known);
+            NumberedAct::Either(condition, a, b) => {
+                let mut all = |known: &mut Known, acts: &[NumberedAct]| {
+                    acts.iter().for_each(|act| self.apply(known, facts, act, lack));
+                };
+                match condition.as_ref().and_then(|condition| facts.decide(condition)) {
+                    Some(true) => all(known, a),
+                    Some(false) => all(known, b),
+                    None => {
+                        let mut other = known.clone();
+                        all(known, a);
+                        all(&mut other, b);
+                        *known = meet(&other, known);
+                    }
+                }
                 return;
             }
             NumberedAct::Use { pipe, touched } => (*pipe, touched),

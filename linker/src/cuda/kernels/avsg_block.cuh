@@ -66,10 +66,10 @@ template <int WORDS> struct Line {
 typedef Line<HEADER_USED> Header;
 typedef Line<RECORD_USED> Record;
 
-// Arrays in global memory, and the table of the request.
+// Arrays in global memory, the table of the request, and what its lifetimes have learned.
 struct Gm {
     const int *ids, *blockTable;
-    int *slot, *valid, *missPos, *missId, *missSlot, *missRow, *record, *table;
+    int *slot, *valid, *missPos, *missId, *missSlot, *missRow, *record, *table, *learned;
 };
 
 // Copies words from one memory to another, by all threads. The addresses are multiples of 16 bytes, and

@@ -12,7 +12,7 @@ __device__ __forceinline__ void SetLife(signed char *life, signed char value) { 
 // another one has replaced it, it writes the same value.
 __device__ __forceinline__ void StepLife(signed char *life, const signed char *rule)
 {
-    *life = rule[static_cast<unsigned char>(*life)];
+    *life = rule[*life + 128];
 }
 
 // A barrier in shared memory that counts the bytes of bulk copies.

@@ -6,27 +6,46 @@
 
 namespace avsg {
 
-// Subtracts `by`, 0..128, from every lifetime, saturating at -128. With SETTLE a lifetime that is not negative
-// falls by 128 before: its sign bit is set.
-template <bool SETTLE> __device__ __forceinline__ void Age(signed char *life, int by)
+// Returns a word with four equal bytes.
+__device__ __forceinline__ unsigned Four(int byte) { return 0x01010101u * (static_cast<unsigned>(byte) & 0xFF); }
+
+// Subtracts `by`, 0..128, from every lifetime that is at least `from`, saturating at -128.
+__device__ __forceinline__ void Age(signed char *life, int by, int from)
 {
     unsigned *const words = reinterpret_cast<unsigned *>(life);
+    if (from > 127) {
+        return;
+    }
     // A byte with a sign holds at most 127.
-    const unsigned most = 0x01010101u * static_cast<unsigned>(min(by, 127));
-    const unsigned rest = 0x01010101u * static_cast<unsigned>(by - min(by, 127));
+    const unsigned most = Four(min(by, 127));
+    const unsigned rest = Four(by - min(by, 127));
     for (int i = static_cast<int>(threadIdx.x); i < SLOTS / 4; i += THREADS) {
-        const unsigned settled = words[i] | (SETTLE ? 0x80808080u : 0);
-        words[i] = __vsubss4(__vsubss4(settled, most), rest);
+        const unsigned aged = __vcmpges4(words[i], Four(max(from, -128)));
+        words[i] = __vsubss4(__vsubss4(words[i], most & aged), rest & aged);
+    }
+}
+
+// Replaces each lifetime by an entry of a table, 0..255, less 128.
+__device__ __forceinline__ void MapLife(signed char *to, const signed char *life, const int *table)
+{
+    for (int i = static_cast<int>(threadIdx.x); i < SLOTS / 4; i += THREADS) {
+        const unsigned word = reinterpret_cast<const unsigned *>(life)[i] ^ 0x80808080u;
+        unsigned mapped = 0;
+#pragma unroll
+        for (int shift = 0; shift < 32; shift += 8) {
+            mapped |= static_cast<unsigned>(table[(word >> shift) & 0xFF]) << shift;
+        }
+        reinterpret_cast<unsigned *>(to)[i] = mapped ^ 0x80808080u;
     }
 }
 
 // Returns the number of bytes of a word that are at most t, -128..127.
 __device__ __forceinline__ unsigned CountUpTo(unsigned word, int t)
 {
-    return static_cast<unsigned>(__popc(__vcmples4(word, 0x01010101u * (static_cast<unsigned>(t) & 0xFF)))) / 8;
+    return static_cast<unsigned>(__popc(__vcmples4(word, Four(t)))) / 8;
 }
 
-// Returns the smallest t for which at least `need` lifetimes are at most t, by their counts. Three barriers.
+// Returns the smallest t for which at least `need` lifetimes are at most t, by their counts. Two barriers.
 __device__ __noinline__ int ThresholdOfCounts(const signed char *life, int need)
 {
     unsigned *const bins = Shared<unsigned>(SCRATCH_AT);

@@ -2,10 +2,9 @@
 // From AVSG, and the same for every geometry: the numbers are in avsg_geometry.cuh. Apache-2.0.
 #pragma once
 
-#include "avsg_life.cuh"
-#include "avsg_links.cuh"
-#include "avsg_stage_one.cuh"
+#include "avsg_learn.cuh"
 #include "avsg_rows.cuh"
+#include "avsg_stage_one.cuh"
 
 namespace avsg {
 
@@ -35,7 +34,7 @@ __device__ __forceinline__ Gm ArraysOf(
     int *missId, int *missSlot, int *missRow, int *record)
 {
     int *const table = tables + static_cast<long long>(max(rows.state, 0)) * TABLE_WORDS;
-    return Gm{ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, record, table};
+    return Gm{ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, record, table, table + LEARNED_AT};
 }
 
 // Loads the table of a request, runs Stage One, and stores what it changed, of which ids and links are already
@@ -47,7 +46,7 @@ __device__ __forceinline__ int RunStageOne(const Gm &gm, const Request &q)
     header.Load(gm.table);
     record.Load(nullptr);
     if (WHOLE_TABLE) {
-        CopyWords(Shared<int>(TABLE_AT), gm.table, STATE_WORDS);
+        CopyWords(Shared<int>(TABLE_AT), gm.table, LINKS_END);
     } else {
         CopyWords(Shared<int>(LIFE_AT), gm.table + LIFE_WORD, LIFE_WORDS);
     }
@@ -55,6 +54,7 @@ __device__ __forceinline__ int RunStageOne(const Gm &gm, const Request &q)
     StageOne(gm, q, header, record);
     __syncthreads();
     CopyWords(gm.table + LIFE_WORD, Shared<int>(LIFE_AT), SLOTS / 4);
+    Learn(gm.learned, header);
     header.Store(gm.table);
     record.Store(gm.record + q.recordAt);
     if (threadIdx.x >= RECORD_USED && threadIdx.x < RECORD_WORDS) {

@@ -11,6 +11,7 @@ use crate::cuda::access::{repeats, waits};
 use crate::cuda::fuse::in_registers;
 use crate::cuda::place::rounds;
 use crate::tape::{ColumnId, Op, OpCode, Rule, Type, Value};
+use avsg_device::learned::AFTER_HIT;
 use avsg_device::machine::links::Links;
 use std::collections::BTreeMap;
 
@@ -214,7 +215,7 @@ impl<'a, 't> Sweep<'a, 't> {
                 self.print.define(op, text, "int", called);
             }
             OpCode::GatherLife => {
-                let text = format!("life[{}]", index(0, op.columns[0]));
+                let text = format!("{}[{}]", name(0), index(0, op.columns[0]));
                 self.print.define(op, text, "int", "lived");
             }
             OpCode::Lookup => {
@@ -291,13 +292,13 @@ impl<'a, 't> Sweep<'a, 't> {
                 self.kept.extend(kept);
             }
             OpCode::SetLife(life) => {
-                let (slot, mask) = (index(1, op.columns[0]), value(2));
-                self.line(&format!("if ({mask}) {{\n    SetLife(&life[{slot}], {life});\n}}"));
+                let (slot, mask, column) = (index(1, op.columns[0]), value(2), name(0));
+                self.line(&format!("if ({mask}) {{\n    SetLife(&{column}[{slot}], {life});\n}}"));
             }
             OpCode::StepLife(rule) => {
-                let (slot, mask, rule) = (index(1, op.columns[0]), value(2), self.rule(&rule));
-                let (slot, mask) = (slot.clone(), mask.clone());
-                self.line(&format!("if ({mask}) {{\n    StepLife(&life[{slot}], {rule});\n}}"));
+                let (slot, mask, column) = (index(1, op.columns[0]), value(2), name(0));
+                let rule = self.rule(&rule);
+                self.line(&format!("if ({mask}) {{\n    StepLife(&{column}[{slot}], {rule});\n}}"));
             }
             _ if op.code.signature().out == Some(Type::Scalar) => self.print.whole(op),
             _ => self.print.arithmetic(op),
@@ -339,6 +340,9 @@ impl<'a, 't> Sweep<'a, 't> {
 
     /// Returns the name of a rule.
     fn rule(&mut self, rule: &Rule) -> String {
+        if rule.0 == AFTER_HIT {
+            return "AFTER_HIT".into();
+        }
         let rules = &mut self.print.rules;
         let n = rules.iter().position(|other| other == rule).unwrap_or_else(|| {
             rules.push(*rule);

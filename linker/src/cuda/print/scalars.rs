@@ -11,6 +11,7 @@ impl Print<'_> {
         let arg = |n: usize| self.value(op.args[n]);
         let atom = |n: usize| self.atom(op.args[n]);
         let column = |n: usize| self.tape.column(op.columns[n]);
+        let life = |n: usize| camel(&column(n).name);
         let value = match op.code {
             OpCode::Constant(n) => n.to_string(),
             OpCode::ScalarAdd => format!("{} + {}", atom(0), atom(1)),
@@ -22,7 +23,9 @@ impl Print<'_> {
             OpCode::ScalarNe => format!("{} != {} ? 1 : 0", atom(0), atom(1)),
             OpCode::ScalarGt => format!("{} > {} ? 1 : 0", atom(0), atom(1)),
             OpCode::Len => names::length(column(0)),
-            OpCode::Threshold => format!("Threshold(life, {}, {}, scratch)", arg(0), arg(1)),
+            OpCode::Threshold => {
+                format!("Threshold({}, {}, {}, scratch)", life(0), arg(0), arg(1))
+            }
             OpCode::ReadOutput => format!("{}.Get({})", column(0).array(), self.word(op)),
             _ => return self.effect(op),
         };
@@ -38,6 +41,8 @@ impl Print<'_> {
 
     fn effect(&mut self, op: &Op) {
         let column = |n: usize| self.tape.column(op.columns[n]);
+        let name = |n: usize| camel(&column(n).name);
+        let arg = |n: usize| self.value(op.args[n]);
         let text = match op.code {
             OpCode::Clear => format!("{} = 0;", names::length(column(0))),
             OpCode::Take => {
@@ -46,7 +51,8 @@ impl Print<'_> {
                 let (to, from) = (names::length(column(0)), names::length(column(1)));
                 format!("{}{to} = {from};\n{from} = 0;", swaps.collect::<String>())
             }
-            OpCode::Age(settle) => format!("Age<{settle}>(life, {});", self.value(op.args[0])),
+            OpCode::Age => format!("Age({}, {}, {});", name(0), arg(0), arg(1)),
+            OpCode::MapLife => format!("MapLife({}, {}, {});", name(0), name(1), name(2)),
             OpCode::WriteOutput if column(0).resident => {
                 let value = self.value(op.args[1]);
                 format!("{}.Set({}, {value});", column(0).array(), self.word(op))

@@ -8,7 +8,6 @@ something.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from mlx_lm.models.deepseek_v32 import Model
 
 from ..layer import Counts, LayerRows
 from ..offload import offload
+from . import options
 from .decoding import Step, adopt, bits, decode, prefill, steps_of
 from .model import random_model, random_text, same_weights
 
@@ -93,17 +93,7 @@ def compare(
 
 def main() -> int:
     """Prints one row of docs/end-to-end.md."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value, text in [
-        ("layers", 3, "layers, each with an indexer of its own"),
-        ("k", 64, "K, the ids that a token selects"),
-        ("slots", 128, "S, the slots of a layer"),
-        ("tokens", 1, "N_q, the tokens of a step: 1 and the drafts"),
-        ("prompt", 512, "tokens before the first step"),
-        ("steps", 512, "decode steps"),
-        ("seed", 1, "seed of weights, text and drafts"),
-    ]:
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
+    parser = options.parser(__doc__, layers=3, k=64, slots=128, tokens=1, prompt=512, steps=512, seed=1)
     parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16", help="type of weights and rows")
     parser.add_argument("--disk", metavar="FOLDER", help="keep the rows in files of this folder")
     asked = parser.parse_args()

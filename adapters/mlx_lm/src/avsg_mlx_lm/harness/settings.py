@@ -10,7 +10,6 @@ setting more maps its files and leaves them AVSG's memory in the page cache.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ from mlx_lm.models.deepseek_v32 import Model
 from ..cache import AvsgKVCache
 from ..layer import Counts, LayerRows, ModelRows
 from ..offload import offload
+from . import options
 from .decoding import Step, adopt, bits, decode
 from .link import Link
 from .mapped import MappedRows
@@ -243,15 +243,7 @@ def measure(
 
 def main() -> int:
     """Prints the table of docs/end-to-end.md."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value, text in [
-        ("layers", 3, "layers"),
-        ("k", 2048, "K"),
-        ("slots", 8192, "S"),
-        ("prompt", 32768, "tokens before the first step, whose rows are drawn at random"),
-        ("steps", 64, "decode steps of each link"),
-    ]:
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
+    parser = options.parser(__doc__, layers=3, k=2048, slots=8192, prompt=32768, steps=64)
     parser.add_argument(
         "--repeat", type=float, default=0.9, help="probability that a token repeats the one before (default 0.9)"
     )

@@ -1,0 +1,131 @@
+//! Copies of a state, for a sequence that is forked.
+
+use avsg_device::memory::{clear_state, table_words};
+use avsg_device::params::Params;
+use avsg_device::state::header;
+
+use super::{Engine, check};
+use crate::backend::SlotCopy;
+use crate::batch::named;
+use crate::{Result, reserve, rows};
+
+/// What is copied of a state for one indexer.
+struct StateCopy {
+    table: Vec<i32>,
+    /// The slots that hold a row.
+    slots: Vec<u32>,
+    layers: Vec<usize>,
+}
+
+impl StateCopy {
+    fn new(params: &Params, layers: usize) -> Result<Self> {
+        Ok(Self {
+            table: reserve::filled("table", table_words(params), 0)?,
+            slots: reserve::with_capacity("slots", params.slots as usize)?,
+            layers: reserve::with_capacity("layers", layers)?,
+        })
+    }
+}
+
+impl Engine {
+    /// Copies a state to another one. It is [`Self::fork_to`] with one target.
+    ///
+    /// # Errors
+    /// As for [`Self::fork_to`].
+    pub fn fork(
+        &mut self,
+        from: usize,
+        from_generation: i32,
+        to: usize,
+        to_generation: i32,
+    ) -> Result<()> {
+        rows::index("state", to, self.resources.config.states)?;
+        // The number of states fits.
+        self.fork_to(from, from_generation, &[to as i32], &[to_generation])
+    }
+
+    /// Copies a state to others, with its tables and its slots that hold rows, for a sequence that is
+    /// forked. A copy has the generation at its place in `to_generation`, and its next plan hits what that
+    /// of the original would hit in `from_generation`. Where an indexer has not planned the original in that generation, for
+    /// example because the request was only appended so far, the copies are empty. What the other states
+    /// held is forgotten. On the CPU all workers copy. The host rows of the copy are the caller's concern: shared blocks, or
+    /// copies with the same ids.
+    ///
+    /// On an Ascend device the call waits for the work of every stream, as [`Self::invalidate`]
+    /// does.
+    ///
+    /// # Errors
+    /// If there is no such state, a target is the original or named twice, the arrays differ in length, a
+    /// layer lacks rows of the original's last plan in that generation, or a block of one of the states is
+    /// not in the caller's buffer; nothing is changed then. If a call of the runtime fails, the next plan
+    /// may start every table cold.
+    pub fn fork_to(
+        &mut self,
+        from: usize,
+        from_generation: i32,
+        to: &[i32],
+        to_generation: &[i32],
+    ) -> Result<()> {
+        self.resources.check_process()?;
+        self.begin();
+        let config = &self.resources.config;
+        rows::index("state", from, config.states)?;
+        check::fork_targets(&mut self.named, from, to, to_generation)?;
+        self.order.check_complete(from, from_generation, &config.indexers)?;
+        let mut copy = StateCopy::new(&config.params, self.resources.pool.layers())?;
+        if self.device.wait_for_tables()? {
+            self.resources.buffer.check_blocks(from)?;
+            named(to).try_for_each(|(_, state)| self.resources.buffer.check_blocks(state))?;
+            for indexer in 0..config.indexers.count() {
+                let (from, to) = ((from, from_generation), (to, to_generation));
+                self.fork_table(indexer, from, to, &mut copy)?;
+            }
+        }
+        for ((_, state), &generation) in named(to).zip(to_generation) {
+            self.order.filled(state, generation);
+            self.counters.forked([from, state], [from_generation, generation]);
+        }
+        Ok(())
+    }
+
+    /// Copies the table of one indexer, and the slots of its layers, from a state to others. The copies
+    /// are empty if the table is of another generation than `from_generation`. The host may not know the
+    /// generation, because streams plan too, but the table does.
+    fn fork_table(
+        &mut self,
+        indexer: usize,
+        (from, from_generation): (usize, i32),
+        (to, to_generation): (&[i32], &[i32]),
+        copy: &mut StateCopy,
+    ) -> Result<()> {
+        let config = &self.resources.config;
+        let StateCopy { table, slots, layers } = copy;
+        self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
+            table.copy_from_slice(words);
+            false
+        })?;
+        if table[header::GENERATION as usize] == from_generation {
+            let ids = (0..).zip(&table[header::WORDS..][..config.params.slots as usize]);
+            slots.clear();
+            slots.extend(ids.filter(|(_, id)| **id >= 0).map(|(slot, _)| slot));
+            layers.clear();
+            layers.extend(config.indexers.layers_of(indexer, self.resources.pool.layers()));
+            let copy = SlotCopy { layers, from, to, slots };
+            self.device.copy_slots(&self.resources, &copy)?;
+        } else {
+            clear_state(&config.params, table);
+        }
+        for ((_, state), &generation) in named(to).zip(to_generation) {
+            table[header::GENERATION as usize] = generation;
+            self.device.edit_table(
+                &self.resources,
+                config.table(indexer, state),
+                &mut |words| {
+                    words.copy_from_slice(table);
+                    true
+                },
+            )?;
+        }
+        Ok(())
+    }
+}

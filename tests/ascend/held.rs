@@ -1,0 +1,118 @@
+//! The ids that a state holds, on the CPU and on the simulated device: a set bit is a hit of the next plan,
+//! and a clear one a miss.
+
+use std::ops::Range;
+
+use avsg::engine::{Engine, Load};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::held::Held;
+
+use crate::harness::{expect_refusal, on_ascend, on_both_devices, plan_in_a_stream};
+use crate::restore::{config, empty_pool, ids, prefill, select, select_of, selection};
+
+/// Returns the ids of a range that state `at[0]` holds in generation `at[1]`.
+fn held(engine: &mut Engine, indexer: usize, at: [i32; 2], range: Range<i32>) -> Vec<i32> {
+    let mut bits = vec![u64::MAX; range.len().div_ceil(64) + 1];
+    let count = engine.held(indexer, at[0] as usize, at[1], range.clone(), &mut bits).unwrap();
+    let set = |at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
+    let found: Vec<i32> = range.clone().filter(|id| set((id - range.start) as usize)).collect();
+    assert_eq!(found.len(), count);
+    assert!((range.len()..64 * bits.len()).all(|at| !set(at)), "bits behind the range");
+    found
+}
+
+fn sorted(mut ids: Vec<i32>) -> Vec<i32> {
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn a_state_holds_what_it_would_hit() {
+    on_both_devices(&config(), empty_pool, |engine| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        assert_eq!(held(engine, 0, [0, 1], 0..100), Vec::<i32>::new());
+        select(engine, &mut plan, 0, [0, 1], &ids(20));
+        let all = sorted(ids(20));
+        assert_eq!(held(engine, 0, [0, 1], 0..100), all);
+        let middle = all[2]..all[5];
+        assert_eq!(held(engine, 0, [0, 1], middle), all[2..5]);
+        assert_eq!(held(engine, 0, [0, 1], 4_000_000..1 << 22), Vec::<i32>::new());
+        // Another indexer, state or generation has others.
+        for (indexer, at) in [(1, [0, 1]), (0, [1, 1]), (0, [0, 2])] {
+            assert_eq!(held(engine, indexer, at, 0..100), Vec::<i32>::new());
+        }
+        // A copy holds what the original holds, in its own generation.
+        engine.fork(0, 1, 2, 9).unwrap();
+        assert_eq!(held(engine, 0, [2, 9], 0..100), all);
+        assert_eq!(held(engine, 0, [2, 1], 0..100), Vec::<i32>::new());
+        engine.invalidate(2, all[0]..all[3]).unwrap();
+        assert_eq!(held(engine, 0, [2, 9], 0..100), all[3..]);
+        // A planned batch that is dropped leaves what was there.
+        let other = selection(0, 0, [2, 9], &ids(61));
+        engine.plan(&other.batch(), &mut plan).unwrap();
+        let missed = plan.misses(0).id.to_vec();
+        let now = held(engine, 0, [2, 9], 0..100);
+        assert!(!missed.is_empty() && missed.iter().all(|id| now.contains(id)));
+        engine.discard(&mut plan).unwrap();
+        let now = held(engine, 0, [2, 9], 0..100);
+        assert!(missed.iter().all(|id| !now.contains(id)));
+        // Loaded ids are held.
+        let (chosen, block_table) = (ids(40), other.blocks.clone());
+        let load = Load {
+            indexer: 1,
+            state: 2,
+            generation: 9,
+            seq_len: 100,
+            ids: &chosen,
+            block_table: &block_table,
+        };
+        engine.load(&load, &mut plan).unwrap();
+        assert_eq!(held(engine, 1, [2, 9], 0..100), sorted(chosen.clone()));
+        assert_eq!(select_of(engine, &mut plan, 0, 1, [2, 9], &chosen), Vec::<i32>::new());
+        // A shorter stable length drops the ids from there on before the plan selects.
+        let mut shorter = selection(0, 0, [0, 1], &ids(20));
+        (shorter.stable[0], shorter.seq[0]) = (all[4], all[4]);
+        shorter.push([-1, 0, 0, 0], &[]);
+        shorter.blocks.extend([0; 8]);
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        let before = Held::before(engine, &shorter);
+        engine.plan(&shorter.batch(), &mut plan).unwrap();
+        assert_eq!(before.check(&plan, &shorter), 4);
+        assert_eq!(held(engine, 0, [0, 1], 0..100), all[..4]);
+    });
+}
+
+#[test]
+fn a_question_that_has_no_answer_is_refused() {
+    on_both_devices(&config(), empty_pool, |engine| {
+        let mut bits = [7; 2];
+        let mut ask = |indexer, state, range: Range<i32>, words: usize, part: &str| {
+            expect_refusal(engine.held(indexer, state, 1, range, &mut bits[..words]), &[part]);
+            assert_eq!(bits, [7; 2]);
+        };
+        ask(2, 0, 0..1, 2, "indexer is 2");
+        ask(0, 3, 0..1, 2, "state is 3");
+        ask(0, 0, -1..5, 2, "ids is -1..5");
+        ask(0, 0, 5..5, 2, "ids is 5..5");
+        ask(0, 0, 5..(1 << 22) + 1, 2, "ids is 5..4194305");
+        ask(0, 0, 5..134, 2, "words of bits is 2, but 129 ids need 3");
+    });
+}
+
+/// The call waits for the stream that plans the state.
+#[test]
+fn what_a_stream_planned_is_held() {
+    on_ascend(&config(), empty_pool, |engine, _, context| {
+        prefill(engine);
+        let mut queued = engine.new_plan(2, 1).unwrap();
+        let owned = selection(1, 1, [0, 2], &ids(9));
+        let ask = |engine: &mut Engine| {
+            assert_eq!(held(engine, 1, [0, 2], 0..100), sorted(ids(9)));
+        };
+        plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, ask);
+        let mut again = OwnedBatch::new(crate::small::K, 0);
+        again.push([-1, 0, 0, 0], &[]);
+        assert_eq!(Held::before(engine, &again).check(&queued, &again), 0);
+    });
+}

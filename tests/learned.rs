@@ -1,0 +1,126 @@
+//! A table with learned lifetimes learns once from each Stage One of its request, whatever happens to the
+//! rows, and a fork or a new generation takes or forgets what was learned.
+
+use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
+use avsg::device::memory::links_end;
+use avsg::device::params::{Lifetime, Params};
+use avsg::device::state::header;
+use avsg::engine::{Config, Engine};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fixture;
+
+const K: usize = 32;
+const ROWS: usize = 600;
+/// States; the requests of a batch name the first ones.
+const STATES: usize = 6;
+
+fn params() -> Params {
+    Params { lifetime: Lifetime::Learned, ..Params::wide(K as u32, 1, 128) }
+}
+
+/// Returns an engine on `threads` threads. Rows are so long that every step is shared among them.
+fn engine(threads: usize) -> Engine {
+    let pool = fixture::pool(2, ROWS, RowFormat::single(12_000).unwrap());
+    let workers = WorkerPool::new(&WorkerConfig::new(threads)).unwrap();
+    let config = Config { cores: threads, ..Config::new(params(), STATES) };
+    Engine::with_workers(config, pool, &workers).unwrap()
+}
+
+/// Returns a batch of the states 0 to 3, of which `padded` stands for no state.
+fn batch(step: usize, padded: usize, generation: i32) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    for request in 0..4 {
+        let state = if request == padded { -1 } else { request as i32 };
+        let id = |i: usize| ((step * 13 + request * 67 + i * 7) % ROWS) as i32;
+        owned.push([state, generation, -1, ROWS as i32], &[(0..K).map(id).collect()]);
+    }
+    // A request without tokens.
+    owned.push([4, generation, -1, ROWS as i32], &[]);
+    owned
+}
+
+/// Returns the number of steps that each table has learned from.
+fn learned(engine: &mut Engine) -> [i32; STATES] {
+    std::array::from_fn(|state| engine.table(state)[header::STEP as usize])
+}
+
+#[test]
+fn a_table_learns_once_from_each_plan() {
+    let mut engine = engine(3);
+    let mut plan = engine.new_plan(4, 5).unwrap();
+    let mut expected = [0; STATES];
+    for step in 0..30 {
+        let owned = batch(step, step % 5, 1);
+        let states = owned.state.iter().filter(|&&state| state >= 0);
+        states.for_each(|&state| expected[state as usize] += 1);
+        match step % 3 {
+            0 => engine.step(&owned.batch(), &mut plan, 0, None).unwrap(),
+            1 => {
+                engine.plan(&owned.batch(), &mut plan).unwrap();
+                // A transfer that is repeated teaches nothing.
+                engine.transfer(&mut plan, 0, None).unwrap();
+                engine.transfer(&mut plan, 0, None).unwrap();
+            }
+            _ => {
+                engine.plan(&owned.batch(), &mut plan).unwrap();
+                engine.discard(&mut plan).unwrap();
+                assert_eq!(learned(&mut engine), expected, "step {step}");
+                continue;
+            }
+        }
+        engine.transfer(&mut plan, 1, None).unwrap();
+        assert_eq!(learned(&mut engine), expected, "step {step}");
+    }
+    assert!(expected[..5].iter().all(|&steps| steps > 20), "{expected:?}");
+    // Another generation starts anew.
+    engine.plan(&batch(30, 9, 2).batch(), &mut plan).unwrap();
+    assert_eq!(learned(&mut engine), [1, 1, 1, 1, 1, 0]);
+}
+
+/// Whichever worker learns, and whether before or after the copies, the tables are the same.
+#[test]
+fn tables_do_not_depend_on_the_threads_and_calls() {
+    let mut engines = [engine(1), engine(1), engine(4)];
+    let mut plans = [0, 1, 2].map(|at: usize| engines[at].new_plan(4, 5).unwrap());
+    for step in 0..150 {
+        let owned = batch(step, step % 7, 1);
+        for (at, (engine, plan)) in engines.iter_mut().zip(&mut plans).enumerate() {
+            if at == 0 {
+                engine.plan(&owned.batch(), plan).unwrap();
+                engine.transfer(plan, 0, None).unwrap();
+            } else {
+                engine.step(&owned.batch(), plan, 0, None).unwrap();
+            }
+        }
+    }
+    let [one, others @ ..] = &mut engines;
+    for state in 0..STATES {
+        let expected = one.table(state);
+        for other in &mut *others {
+            assert!(other.table(state) == expected, "state {state}");
+        }
+    }
+    // After 64 steps the values are those that were learned.
+    let values = &one.table(0)[links_end(&params())..][..256];
+    assert!(values.windows(2).any(|pair| pair[0] > pair[1]), "{values:?}");
+}
+
+#[test]
+fn a_fork_knows_what_was_learned() {
+    let mut engine = engine(2);
+    let mut plan = engine.new_plan(4, 5).unwrap();
+    for step in 0..70 {
+        engine.step(&batch(step, 9, 1).batch(), &mut plan, 0, None).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+    }
+    engine.fork(0, 1, 5, 8).unwrap();
+    let mut expected = engine.table(0).to_vec();
+    expected[header::GENERATION as usize] = 8;
+    assert!(engine.table(5) == expected);
+    // The copy of a request that was never planned has learned nothing.
+    engine.fork(1, 7, 5, 9).unwrap();
+    let words = engine.table(5);
+    assert_eq!(words[header::STEP as usize], 0);
+    assert!(words[links_end(&params())..].iter().all(|&word| word == 0));
+}

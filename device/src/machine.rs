@@ -187,6 +187,12 @@ pub trait Machine: Copy {
     fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
+    /// Returns v, of which the kernel knows that every live lane is in 0..n: a replay faults on others, and
+    /// the checker takes the range. No instruction.
+    #[inline(always)]
+    fn below(self, v: Self::V, _n: u32) -> Self::V {
+        v
+    }
     /// Shifts each lane left by a constant 0..=30; no live lane may overflow. One multiplication.
     #[inline(always)]
     fn shl(self, v: Self::V, bits: u32) -> Self::V {
@@ -199,7 +205,7 @@ pub trait Machine: Copy {
     fn mul_scalar(self, v: Self::V, s: Self::Scalar) -> Self::V {
         v * s
     }
-    /// Returns (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q for constants `p` and `q` in 0..2^15:
+    /// Returns (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^8)·q for constants `p` and `q` in 0..2^15:
     /// the sum of products of a hash. No x overflows. Six or seven instructions; two on a CPU with
     /// a multiply-add of 16-bit halves.
     fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V;
@@ -226,9 +232,9 @@ pub trait Machine: Copy {
     /// Writes the lanes of the tile to a streamed column. Words past the length of the sweep become
     /// undefined. At most one copy.
     fn store(self, t: Self::Tile, column: &mut Self::Column<'_>, v: Self::V);
-    /// Returns column\[index mod n\] in each lane, where n is the length of the column rounded down
-    /// to a power of two: an undefined index reads an undefined word and faults nowhere. About one
-    /// cycle per lane.
+    /// Returns column\[index mod n\] in each lane, where n is the length of the column if that is a power
+    /// of two: an undefined index reads an undefined word and faults nowhere. If the length is none, every
+    /// live index is in the column (law 9). About one cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
     /// Writes v to column\[index mod n\] in the live lanes where `mask` is set. Of two lanes with
     /// one index, which `indices` must permit, the later one wins. n is as for
@@ -322,10 +328,10 @@ pub trait Machine: Copy {
         limit: Self::Scalar,
         equal: bool,
     );
-    /// Returns life\[slot mod S\] in each lane, sign-extended. About one cycle per lane, as for
+    /// Returns life\[slot mod n\] in each lane, sign-extended, with n as for [`Self::gather`]. About one cycle per lane, as for
     /// [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
-    /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. It is no
+    /// Writes `value` to life\[slot mod n\] in the live lanes where `mask` is set. It is no
     /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as a scatter.
     fn set_life(
         self,
@@ -335,7 +341,7 @@ pub trait Machine: Copy {
         value: i8,
         mask: Self::Mask,
     );
-    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\] + 128\] in the live lanes where `mask` is
+    /// Replaces life\[slot mod n\] by rule\[life\[slot mod n\] + 128\] in the live lanes where `mask` is
     /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes hit ends alike for every
     /// tile width. A scalar loop, as for [`Self::scatter`].
     fn step_life(

@@ -1,46 +1,18 @@
 //! The thorough tier compiles the emitted files as they are by nvcc, from Python packages in the build folder: without a
 //! warning, without a register in memory, and with bulk copies where the GPU has them.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::fs;
+use std::path::Path;
 
 use super::tier;
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::cuda::{Options, cuda};
-
-/// Returns nvcc, from `NVCC` or from a folder of Python packages that is made if it does not exist.
-fn nvcc() -> Option<PathBuf> {
-    if let Some(nvcc) = env::var_os("NVCC") {
-        return Some(nvcc.into());
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-packages");
-    if !folder.exists() {
-        let pip = ["-m", "pip", "install", "--quiet", "--target"];
-        let packages =
-            Command::new("python3").args(pip).arg(&folder).arg("nvidia-cuda-nvcc").output();
-        if !packages.is_ok_and(|output| output.status.success()) {
-            println!("skipped: pip cannot install nvidia-cuda-nvcc; set NVCC to a compiler");
-            return None;
-        }
-    }
-    let versions = fs::read_dir(folder.join("nvidia")).ok()?.flatten();
-    versions.map(|version| version.path().join("bin/nvcc")).find(|nvcc| nvcc.exists())
-}
+use avsg_sim::nvcc;
 
 /// Compiles a file for an architecture to machine code or to its text, and returns what the compiler says.
 fn compile(nvcc: &Path, file: &Path, arch: u32, to: &str) -> String {
-    let mut command = Command::new(nvcc);
-    command.args(["-std=c++17", "-Werror", "all-warnings", "-Xptxas", "-v", to]);
-    let output = command
-        .arg(format!("-arch=sm_{arch}"))
-        .arg(file)
-        .arg("-o")
-        .arg(file.with_extension(arch.to_string()));
-    let output = output.output().expect("nvcc starts");
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{}, sm_{arch}: {words}", file.display());
-    words
+    let out = file.with_extension(arch.to_string());
+    nvcc::compile(nvcc, arch, to, file, &out).unwrap_or_else(|words| panic!("{words}"))
 }
 
 #[test]
@@ -48,7 +20,11 @@ fn nvcc_compiles_the_files_without_warnings_and_spills() {
     if !tier::thorough() {
         return;
     }
-    let Some(nvcc) = nvcc() else { return };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-packages");
+    let nvcc = match nvcc::find(&folder) {
+        Ok(nvcc) => nvcc,
+        Err(why) => return println!("skipped: {why}"),
+    };
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..wide };

@@ -33,20 +33,20 @@ pub fn find(folder: &Path) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{} has no nvidia/*/bin/nvcc; {remedy}", folder.display()))
 }
 
-/// Compiles a file for `sm_<arch>` to machine code (`-cubin`) or to text (`-ptx`), and returns what the compiler says:
-/// registers, spills and shared memory of each function. A warning is an error.
+/// Compiles a file for `sm_<arch>` with some flags more, such as `-cubin` for machine code or `-ptx` for its text, and
+/// returns what the compiler says: registers, spills and shared memory of each function. A warning is an error.
 ///
 /// # Errors
 /// If nvcc does not start or refuses the file: its words.
 pub fn compile(
     nvcc: &Path,
     arch: u32,
-    to: &str,
+    flags: &[&str],
     file: &Path,
     out: &Path,
 ) -> Result<String, String> {
     let mut command = Command::new(nvcc);
-    command.args(["-std=c++17", "-Werror", "all-warnings", "-Xptxas", "-v", to]);
+    command.args(["-std=c++17", "-Werror", "all-warnings", "-Xptxas", "-v"]).args(flags);
     command.arg(format!("-arch=sm_{arch}")).arg(file).arg("-o").arg(out);
     let output = command.output().map_err(|error| format!("{}: {error}", nvcc.display()))?;
     let words = String::from_utf8_lossy(&output.stderr).into_owned();

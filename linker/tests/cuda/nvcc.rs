@@ -12,7 +12,7 @@ use avsg_sim::nvcc;
 /// Compiles a file for an architecture to machine code or to its text, and returns what the compiler says.
 fn compile(nvcc: &Path, file: &Path, arch: u32, to: &str) -> String {
     let out = file.with_extension(arch.to_string());
-    nvcc::compile(nvcc, arch, to, file, &out).unwrap_or_else(|words| panic!("{words}"))
+    nvcc::compile(nvcc, arch, &[to], file, &out).unwrap_or_else(|words| panic!("{words}"))
 }
 
 #[test]

@@ -44,7 +44,9 @@ pub fn compile(text: &Text, sm: u32, folder: &Path) -> Result<Vec<u8>> {
     let file = folder.join(format!("{}-sm{sm}.cu", text.name));
     let code = file.with_extension("cubin");
     fs::write(&file, &text.text).with_context(|| file.display().to_string())?;
-    nvcc::compile(&nvcc, sm, "-cubin", &file, &code).map_err(|words| anyhow!(words))?;
+    // A text has constants that its kernels do not use.
+    let flags = ["-cubin", "-diag-suppress=177"];
+    nvcc::compile(&nvcc, sm, &flags, &file, &code).map_err(|words| anyhow!(words))?;
     fs::read(&code).with_context(|| code.display().to_string())
 }
 

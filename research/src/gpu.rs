@@ -117,7 +117,7 @@ fn judge(report: &Report, json: &str) -> Result<()> {
              trust no time in it"
         );
     }
-    let (cells, left_out) = (report.cells(), report.left_out());
+    let (cells, left_out) = (report.cells.len(), report.cells_left_out);
     terminal::print_line(format_args!(
         "{json}: {cells} cells without a wrong byte; {left_out} did not begin in time"
     ));

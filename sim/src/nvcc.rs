@@ -33,6 +33,12 @@ pub fn find(folder: &Path) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{} has no nvidia/*/bin/nvcc; {remedy}", folder.display()))
 }
 
+/// Returns whether a kernel keeps registers in memory, by what the compiler has said of each one.
+pub fn spills(words: &str) -> bool {
+    let kept = " 0 bytes spill stores, 0 bytes spill loads";
+    words.matches(kept).count() != words.matches("bytes stack frame").count()
+}
+
 /// Compiles a file for `sm_<arch>` with some flags more, such as `-cubin` for machine code or `-ptx` for its text, and
 /// returns what the compiler says: registers, spills and shared memory of each function. A warning is an error.
 ///

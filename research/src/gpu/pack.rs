@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use avsg::Error;
 use avsg_sim::nvcc;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ struct Entry {
 /// Compiles a text to machine code by nvcc, in a folder that is kept.
 ///
 /// # Errors
-/// If nvcc is not found or refuses the text.
+/// If nvcc is not found or refuses the text, or a kernel does not fit the registers.
 pub fn compile(text: &Text, sm: u32, folder: &Path) -> Result<Vec<u8>> {
     let nvcc = nvcc::find(&folder.join("cuda-packages")).map_err(|why| anyhow!(why))?;
     let file = folder.join(format!("{}-sm{sm}.cu", text.name));
@@ -46,7 +46,8 @@ pub fn compile(text: &Text, sm: u32, folder: &Path) -> Result<Vec<u8>> {
     fs::write(&file, &text.text).with_context(|| file.display().to_string())?;
     // A text has constants that its kernels do not use.
     let flags = ["-cubin", "-diag-suppress=177"];
-    nvcc::compile(&nvcc, sm, &flags, &file, &code).map_err(|words| anyhow!(words))?;
+    let words = nvcc::compile(&nvcc, sm, &flags, &file, &code).map_err(|words| anyhow!(words))?;
+    ensure!(!nvcc::spills(&words), "{}: kernels keep registers in memory: {words}", file.display());
     fs::read(&code).with_context(|| code.display().to_string())
 }
 

@@ -30,9 +30,9 @@ pub struct Report {
     machine: Machine,
     method: Method,
     probes: Vec<Probe>,
-    cells: Vec<Cell>,
+    pub cells: Vec<Cell>,
     /// Cells that did not begin before the time limit.
-    cells_left_out: usize,
+    pub cells_left_out: usize,
     seconds: f64,
 }
 
@@ -68,16 +68,6 @@ impl Report {
             self.cells.iter().map(|cell| cell.wrong_slots + cell.wrong_bytes.unwrap_or_default());
         let probes = self.probes.iter().map(|probe| probe.wrong_bytes.unwrap_or_default());
         cells.chain(probes).sum()
-    }
-
-    /// Returns the number of cells.
-    pub fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
-    /// Returns the number of cells that did not begin before the time limit.
-    pub fn left_out(&self) -> usize {
-        self.cells_left_out
     }
 }
 

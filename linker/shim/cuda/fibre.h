@@ -85,6 +85,15 @@ SHIM inline void wait(Wait for_what)
     }
 }
 
+// Lets a thread run that is ready, this one or another.
+SHIM inline void let_others_run()
+{
+    make_ready(index_of(block.running));
+    if (_setjmp(block.running->context) == 0) {
+        _longjmp(block.scheduler, 1);
+    }
+}
+
 // Frees the threads at the barrier of the block if all have come that have not ended.
 SHIM inline void release_block()
 {

@@ -56,7 +56,7 @@ SHIM inline void mark(const void *at, int bytes, bool load, bool taken)
         (load ? r.arriving : r.leaving) = taken;
         if (load && !taken) {
             r.written = block.interval;
-            r.writer = int16_t(index_of(block.running));
+            r.writer = COPY;
         }
     }
 }
@@ -70,9 +70,10 @@ SHIM inline void check_fenced(const void *at, int bytes)
     for (size_t i = first; i < first + bytes; i++) {
         const Record &r = regions[0].records[i];
         const uint32_t last = r.written > r.read ? r.written : r.read;
-        for (int t = 0; t < block.count && last >= block.first_interval; t++) {
-            const bool own = (r.written == last && (r.writer == t || r.writer < 0))
-                || (r.read == last && (r.reader == t || r.reader < 0));
+        if (last < block.first_interval) continue;
+        for (int t = 0; t < block.count; t++) {
+            const bool own = (r.written == last && (r.writer == t || (r.writer < 0 && r.writer != COPY)))
+                || (r.read == last && (r.reader == t || (r.reader < 0 && r.reader != COPY)));
             if (own && block.threads[t].fenced < last) {
                 fail("copy: a bulk copy takes byte %zu of shared memory, which thread %d has used without a fence", i, t);
             }
@@ -90,8 +91,8 @@ SHIM inline void add_copy(const BulkCopy &copy, const void *shared, const void *
         fail("copy: a bulk copy of %d bytes from %p to %p, which are no multiples of 16", copy.bytes,
              static_cast<const void *>(copy.from), static_cast<void *>(copy.to));
     }
-    // Both memories are accessed by this thread, as the start of a copy is ordered like an access.
-    check_bytes(shared, copy.bytes, Access{load, int16_t(thread)});
+    // The start of a copy is ordered like an access.
+    check_bytes(shared, copy.bytes, Access{load, COPY});
     for (int i = 0; i < copy.bytes; i += 16) {
         check_bytes(static_cast<const char *>(global) + i, 16, Access{!load, int16_t(thread)});
     }
@@ -166,32 +167,31 @@ SHIM inline void StartLoad(void *to, const void *from, int bytes, CopyBarrier *b
     if (!shim::block.in_order) shim::finish_any_copy();
 }
 
-SHIM inline void WaitForBytes(CopyBarrier *barrier, int phase)
+// Returns whether the bytes are there. If they are not, other threads run first.
+SHIM inline bool HasBytes(CopyBarrier *barrier, int phase)
 {
+    if (!shim::block.in_order) shim::let_others_run();
     shim::Arrivals *arrivals = ArrivalsOf(barrier);
     if (arrivals->phase != phase) shim::fail("copy: a thread waits for phase %d of a barrier in the other phase", phase);
+    bool under_way = false;
+    for (int i = 0; i < shim::copy_count; i++) {
+        if (shim::copies[i].arrivals != arrivals) continue;
+        if (shim::block.in_order) shim::finish_copy(shim::copies[i]);
+        under_way |= !shim::copies[i].done;
+    }
+    if (under_way) return false;
+    if (arrivals->expected == 0 || arrivals->arrived != arrivals->expected) {
+        shim::fail("copy: a barrier expects %d bytes, and %d arrive", arrivals->expected, arrivals->arrived);
+    }
     for (int i = shim::copy_count - 1; i >= 0; i--) {
         if (shim::copies[i].arrivals == arrivals) {
-            shim::finish_copy(shim::copies[i]);
             shim::mark(shim::copies[i].to, shim::copies[i].bytes, true, false);
             shim::remove_copy(i);
         }
     }
-    if (arrivals->expected == 0 || arrivals->arrived != arrivals->expected) {
-        shim::fail("copy: a barrier expects %d bytes, and %d arrive", arrivals->expected, arrivals->arrived);
-    }
     arrivals->expected = arrivals->arrived = 0;
     arrivals->phase ^= 1;
-}
-
-SHIM inline void DropCopyBarrier(CopyBarrier *barrier)
-{
-    shim::Arrivals *arrivals = ArrivalsOf(barrier);
-    if (arrivals->expected != 0) shim::fail("copy: a barrier is dropped that expects bytes");
-    *arrivals = shim::arrivals[--shim::arrivals_count];
-    for (int i = 0; i < shim::copy_count; i++) {
-        if (shim::copies[i].arrivals == &shim::arrivals[shim::arrivals_count]) shim::copies[i].arrivals = arrivals;
-    }
+    return true;
 }
 
 SHIM inline void StartStore(void *to, const void *from, int bytes)
@@ -205,13 +205,13 @@ SHIM inline void StartStore(void *to, const void *from, int bytes)
 
 SHIM inline void EndGroup() { shim::groups[shim::index_of(shim::block.running)]++; }
 
-// Waits for the stores of this thread in all groups but the last `but` ones.
-SHIM inline void WaitForGroups(int but)
+// Waits for the stores of this thread in all groups.
+SHIM inline void WaitForStores()
 {
     const int thread = shim::index_of(shim::block.running);
     for (int i = shim::copy_count - 1; i >= 0; i--) {
         shim::BulkCopy &copy = shim::copies[i];
-        if (copy.arrivals == nullptr && copy.thread == thread && copy.group < shim::groups[thread] - but) {
+        if (copy.arrivals == nullptr && copy.thread == thread && copy.group < shim::groups[thread]) {
             shim::finish_copy(copy);
             shim::mark(copy.from, copy.bytes, false, false);
             shim::remove_copy(i);
@@ -219,7 +219,6 @@ SHIM inline void WaitForGroups(int but)
     }
 }
 
-SHIM inline void WaitForReadsButOne() { WaitForGroups(1); }
-SHIM inline void WaitForStores() { WaitForGroups(0); }
+SHIM inline void WaitForReads() { WaitForStores(); }
 
 } // namespace avsg

@@ -20,9 +20,9 @@ __attribute__((aligned(128))) unsigned char avsgShared[shim::SHARED_BYTES];
 
 namespace shim {
 
-// In place of the number of a thread: several have read, an atomic operation has written, or a function with which
-// threads write alike.
-constexpr int16_t SEVERAL = -2, ATOMIC = -3, ALIKE = -4;
+// In place of the number of a thread: several have read, an atomic operation has written, a function with which
+// threads write alike, or a bulk copy.
+constexpr int16_t SEVERAL = -2, ATOMIC = -3, ALIKE = -4, COPY = -5;
 constexpr int8_t SEVERAL_WARPS = -1;
 
 // The last accesses to a byte: the intervals, 0 for none, the threads, their warps (SEVERAL_WARPS for more than one),
@@ -133,7 +133,9 @@ SHIM inline void check_bytes(const void *at, size_t bytes, Access a)
     if (a.write && !region->writable) {
         fail("memory: thread %d writes %s, which is an input", index_of(block.running), region->name);
     }
-    if (reinterpret_cast<uintptr_t>(at) % (bytes < 16 ? bytes : 16) != 0) {
+    // A copy of a struct is by its members.
+    const size_t unit = (bytes & (bytes - 1)) != 0 ? 1 : bytes < 16 ? bytes : 16;
+    if (reinterpret_cast<uintptr_t>(at) % unit != 0) {
         fail("memory: thread %d accesses %zu bytes at %p, which is misaligned", index_of(block.running), bytes, at);
     }
     const size_t first = static_cast<const unsigned char *>(at) - region->base;

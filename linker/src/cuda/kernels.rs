@@ -2,7 +2,7 @@
 //! generated headers with its numbers and its Stage One.
 
 use super::Options;
-use super::place::life_bytes;
+use super::place::{PLAN_BYTES, life_bytes};
 use super::print::rule_text;
 use super::stage_one::{Failed, StageOneText, record, text};
 use crate::launch::tiling;
@@ -34,7 +34,7 @@ macro_rules! file {
     };
 }
 
-const HEADERS: [(&str, &str); 8] = [
+const HEADERS: [(&str, &str); 10] = [
     file!("avsg_instructions.cuh"),
     file!("avsg_block.cuh"),
     file!("avsg_scan.cuh"),
@@ -42,6 +42,8 @@ const HEADERS: [(&str, &str); 8] = [
     file!("avsg_links.cuh"),
     file!("avsg_learn.cuh"),
     file!("avsg_rows.cuh"),
+    file!("avsg_copies.cuh"),
+    file!("avsg_transfer.cuh"),
     file!("avsg_plan.cuh"),
 ];
 const KERNELS: [(&str, &str); 3] = [
@@ -60,8 +62,8 @@ const _: () = {
     }
 };
 
-/// Bytes of shared memory with which the copy of rows keeps a link busy, where a block may use as many.
-const RING_BYTES: u32 = 96 * 1024;
+/// Bytes of shared memory with which copies of rows keep a link busy, where a block may use as many.
+const COPY_BYTES: u32 = 96 * 1024;
 
 /// Returns all kernels of a geometry as CUDA C++.
 ///
@@ -73,9 +75,15 @@ pub fn cuda(p: &Params, options: Options) -> Result<Kernels, Failed> {
 
 /// Writes the kernels of a geometry around its Stage One.
 pub fn kernels(p: &Params, stage_one: &StageOneText, options: Options) -> Kernels {
-    let shared_bytes = stage_one.plan.bytes.max(RING_BYTES.min(options.shared_bytes));
+    // A transfer has a word for each thread behind the scratch memory.
+    let ends_at = stage_one.plan.scratch.end.next_multiple_of(128);
+    let copies_at = stage_one.plan.bytes.max(ends_at + 4 * options.threads).next_multiple_of(128);
+    let shared_bytes = options.shared_bytes.min(copies_at + COPY_BYTES).max(copies_at + PLAN_BYTES);
     let mut headers: Vec<_> = HEADERS.map(|(name, text)| (name, text.to_owned())).into();
-    headers.push(("avsg_geometry.cuh", geometry(p, stage_one, options, shared_bytes)));
+    headers.push((
+        "avsg_geometry.cuh",
+        geometry(p, stage_one, options, [ends_at, copies_at, shared_bytes]),
+    ));
     headers.push(("avsg_stage_one.cuh", stage_one_header(p, stage_one)));
     let kernels = KERNELS.map(|(name, text)| (name, text.to_owned())).into();
     Kernels { headers, kernels, shared_bytes, plan: stage_one.plan.to_string() }
@@ -100,7 +108,12 @@ fn preamble(p: &Params) -> String {
 }
 
 /// Returns `avsg_geometry.cuh`.
-fn geometry(p: &Params, stage_one: &StageOneText, options: Options, shared_bytes: u32) -> String {
+fn geometry(
+    p: &Params,
+    stage_one: &StageOneText,
+    options: Options,
+    [ends_at, copies_at, shared_bytes]: [u32; 3],
+) -> String {
     let plan = &stage_one.plan;
     let planes = (header::WORDS as u32 + p.slots) * 4;
     let life_at = plan.table.start + if plan.whole_table { planes } else { 0 };
@@ -122,8 +135,6 @@ fn geometry(p: &Params, stage_one: &StageOneText, options: Options, shared_bytes
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
     word("RECORD_WORDS", line::WORDS as i64, "words of a request's record");
     word("RECORD_TOTAL", line::TOTAL.into(), "word of the misses of all tokens");
-    let used = i64::from(line::STATUS) + 1;
-    word("RECORD_USED", used, "words of a record up to the last one that is not always 0");
     let last = match p.lifetime {
         Lifetime::Constant(_) => header::THRESHOLD,
         Lifetime::Learned => header::LAST_SAMPLE,
@@ -150,8 +161,9 @@ fn geometry(p: &Params, stage_one: &StageOneText, options: Options, shared_bytes
         "two buffers for totals of warps",
     );
     word("TOTALS_BYTES", totals_bytes.into(), "bytes of one of them");
-    word("RING_AT", 0, "the ring of a copy, which has all memory once Stage One is over");
-    word("RING_END", shared_bytes.into(), "its end");
+    word("ENDS_AT", ends_at.into(), "in a transfer, the ends of requests among the misses");
+    word("COPY_PLAN_BYTES", PLAN_BYTES.into(), "bytes of the plan of these copies");
+    word("COPIES_AT", copies_at.into(), "the memory of copies that begin while Stage One runs");
     word(
         "SHARED_BYTES",
         shared_bytes.into(),

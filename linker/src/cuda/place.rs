@@ -17,6 +17,10 @@ use std::ops::Range;
 
 /// The threads of a warp.
 pub const WARP: u32 = 32;
+/// Bytes of the plan of the copies of rows (`avsg_copies.cuh`), which lies behind that of Stage One.
+pub const PLAN_BYTES: u32 = 2432;
+/// Bytes that the table leaves to rows at least, so that copies begin while Stage One runs.
+const MIN_ROWS_BYTES: u32 = 16 * 1024;
 /// Bytes of the counts of lifetimes, one word for each.
 const BINS_BYTES: u32 = 256 * 4;
 
@@ -78,11 +82,12 @@ pub fn place(
     most: &dyn Fn(Value) -> u32,
 ) -> Result<Plan, TooLarge> {
     let whole = with_table(p, tape, options, most, true);
-    if whole.bytes <= options.shared_bytes {
+    let copies = |plan: &Plan| plan.bytes.next_multiple_of(128) + PLAN_BYTES;
+    if copies(&whole) + MIN_ROWS_BYTES <= options.shared_bytes {
         return Ok(whole);
     }
     let part = with_table(p, tape, options, most, false);
-    let (needs, limit) = (part.bytes, options.shared_bytes);
+    let (needs, limit) = (copies(&part), options.shared_bytes);
     if needs <= limit { Ok(part) } else { Err(TooLarge { needs, limit }) }
 }
 

@@ -17,9 +17,9 @@ use page::Print;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables of every kernel.
-const KERNEL_NAMES: [&str; 13] = [
+const KERNEL_NAMES: [&str; 14] = [
     "gm", "q", "header", "record", "scratch", "thread", "i", "r", "kept", "places", "to", "wins",
-    "rule",
+    "rule", "copies",
 ];
 
 /// Returns a name that the text would give to two things; none of a tape that can be printed.
@@ -59,6 +59,7 @@ pub fn print(
         text,
         taken,
         rules: Vec::new(),
+        copies: 0,
         out: String::new(),
         depth: 1,
     };
@@ -66,7 +67,9 @@ pub fn print(
     print.block(&tape.body);
     let body = format!(
         "// Runs Stage One (Alg. 1) for each token of one request, on its table. All threads of the block call it.\n\
-         __device__ __forceinline__ void StageOne(const Gm &gm, const Request &q, Header &header, Record &record)\n\
+         template <typename Copies>\n\
+         __device__ __forceinline__ void StageOne(\n    \
+         const Gm &gm, const Request &q, Header &header, Record &record, Copies &copies)\n\
          {{\n{}}}\n",
         print.out
     );
@@ -148,15 +151,16 @@ impl Print<'_> {
                 self.line(&format!("// {phase}: {does}."));
             }
             OpCode::Synchronise => {
-                let barrier = "    __syncthreads();\n}";
-                match op.args[..] {
-                    [] => self.line("__syncthreads();"),
-                    [n] => self.line(&format!("if ({} > 0) {{\n{barrier}", self.atom(n))),
-                    _ => {
-                        let (r, n) = (arg(self, 0), self.atom(op.args[1]));
-                        self.line(&format!("if ({r} + 1 < {n}) {{\n{barrier}"));
-                    }
-                }
+                let condition = match op.args[..] {
+                    [] => return self.barrier(),
+                    [n] => format!("{} > 0", self.atom(n)),
+                    _ => format!("{} + 1 < {}", arg(self, 0), self.atom(op.args[1])),
+                };
+                self.line(&format!("if ({condition}) {{"));
+                self.depth += 1;
+                self.barrier();
+                self.depth -= 1;
+                self.line("}");
             }
             OpCode::Sweep => Sweep::print(self, op, false),
             OpCode::Repeat(max) => {
@@ -179,6 +183,15 @@ impl Print<'_> {
             }
             OpCode::AppendLife(_) => self.victims(op, "false", "true"),
             _ => self.whole(op),
+        }
+    }
+
+    /// Prints a barrier of the block. Behind some of them copies of rows continue.
+    pub fn barrier(&mut self) {
+        self.line("__syncthreads();");
+        if self.copies > 0 {
+            self.copies -= 1;
+            self.line("copies.Continue();");
         }
     }
 

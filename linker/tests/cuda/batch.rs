@@ -184,7 +184,7 @@ fn every_wait_of_the_copy_is_needed() {
     ];
     let mut statements = Vec::new();
     let change = |text: String| {
-        let (switched, all) = with_switches(&text, &["rows.cuh"], &calls);
+        let (switched, all) = with_switches(&text, &["copies.cuh"], &calls);
         statements = all;
         switched
     };
@@ -210,6 +210,9 @@ fn every_wait_of_the_copy_is_needed() {
         compiled.leave_out(n);
         engine.restore(&before);
         let got = step(&mut engine, &b, &compiled, false, (Mode::Adversarial, n as u64));
+        if let (0, Err(e)) = (n, &got) {
+            println!("{e:?}");
+        }
         !got.is_ok_and(|(got, _)| got == want) || engine.contents() != after
     };
     assert!(!fails(0), "the whole text fails");

@@ -22,49 +22,36 @@ template <typename T> __device__ __forceinline__ T *Shared(int at)
     return reinterpret_cast<T *>(avsgShared + at);
 }
 
-// Words that every thread of the block keeps, with the same values. The loops are unrolled, so that the words are
-// registers.
+__device__ __forceinline__ int LaneOfWarp() { return static_cast<int>(threadIdx.x) % WARP; }
+__device__ __forceinline__ int WarpOfBlock() { return static_cast<int>(threadIdx.x) / WARP; }
+
+// Words that every warp of the block keeps, with the same values: lane i has word i. All threads read and change
+// them together.
 template <int WORDS> struct Line {
-    int words[WORDS];
+    static_assert(WORDS <= WARP, "a word for each lane");
+    int own;
 
-    __device__ __forceinline__ int Get(int at) const
-    {
-        int word = 0;
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) {
-            word = i == at ? words[i] : word;
-        }
-        return word;
-    }
+    __device__ __forceinline__ int Get(int at) const { return __shfl_sync(ALL_LANES, own, at); }
 
-    __device__ __forceinline__ void Set(int at, int word)
-    {
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) {
-            words[i] = i == at ? word : words[i];
-        }
-    }
+    __device__ __forceinline__ void Set(int at, int word) { own = LaneOfWarp() == at ? word : own; }
 
     // Reads the words, or fills them with zeros.
     __device__ __forceinline__ void Load(const int *from)
     {
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) {
-            words[i] = from == nullptr ? 0 : from[i];
-        }
+        own = from != nullptr && LaneOfWarp() < WORDS ? from[LaneOfWarp()] : 0;
     }
 
     // Writes the words, each by one thread.
     __device__ __forceinline__ void Store(int *to) const
     {
         if (threadIdx.x < WORDS) {
-            to[threadIdx.x] = Get(static_cast<int>(threadIdx.x));
+            to[threadIdx.x] = own;
         }
     }
 };
 
 typedef Line<HEADER_USED> Header;
-typedef Line<RECORD_USED> Record;
+typedef Line<RECORD_WORDS> Record;
 
 // Arrays in global memory, the table of the request, and what its lifetimes have learned.
 struct Gm {

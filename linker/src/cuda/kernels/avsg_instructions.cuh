@@ -44,16 +44,19 @@ __device__ __forceinline__ void ExpectBytes(CopyBarrier *barrier, int bytes)
                  : "memory");
 }
 
-// Waits until these bytes are there. `phase` is 0 and 1 alternately.
-__device__ __forceinline__ void WaitForBytes(CopyBarrier *barrier, int phase)
+// Returns whether these bytes are there. `phase` is 0 and 1 alternately.
+__device__ __forceinline__ bool HasBytes(CopyBarrier *barrier, int phase)
 {
+    unsigned has;
     asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again%=:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again%=;\n"
-                 "}\n" ::"r"(SharedAddress(barrier)), "r"(phase)
+                 ".reg .pred has;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 has, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, has;\n"
+                 "}\n"
+                 : "=r"(has)
+                 : "r"(SharedAddress(barrier)), "r"(phase)
                  : "memory");
+    return has != 0;
 }
 
 // Starts a copy from global to shared memory. Addresses and `bytes` are multiples of 16.
@@ -63,12 +66,6 @@ __device__ __forceinline__ void StartLoad(void *to, const void *from, int bytes,
                      SharedAddress(to)),
                  "l"(from), "r"(bytes), "r"(SharedAddress(barrier))
                  : "memory");
-}
-
-// Ends the use of a barrier, whose memory has other uses afterwards.
-__device__ __forceinline__ void DropCopyBarrier(CopyBarrier *barrier)
-{
-    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(SharedAddress(barrier)) : "memory");
 }
 
 // Starts a copy from shared to global memory.
@@ -81,10 +78,10 @@ __device__ __forceinline__ void StartStore(void *to, const void *from, int bytes
 // Makes a group of the stores that this thread has started since the last group.
 __device__ __forceinline__ void EndGroup() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// Waits until all groups of this thread but the last one have read shared memory.
-__device__ __forceinline__ void WaitForReadsButOne()
+// Waits until all stores of this thread have read shared memory.
+__device__ __forceinline__ void WaitForReads()
 {
-    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 // Waits until all stores of this thread are done.

@@ -19,7 +19,8 @@ extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_plan(
     if (rows.state < 0) {
         avsg::PadRequest(gm, rows, request);
     } else {
-        avsg::PlanRequest(gm, {cuQ, state, generation, stableLen, seqLen}, t, rows, request);
+        avsg::NoCopies copies;
+        avsg::PlanRequest(gm, {cuQ, state, generation, stableLen, seqLen}, t, rows, request, copies);
     }
     avsg::FinishSlots(gm, t, rows, slotBlocks);
 }

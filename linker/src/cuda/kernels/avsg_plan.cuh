@@ -2,8 +2,8 @@
 // From AVSG, and the same for every geometry: the numbers are in avsg_geometry.cuh. Apache-2.0.
 #pragma once
 
+#include "avsg_copies.cuh"
 #include "avsg_learn.cuh"
-#include "avsg_rows.cuh"
 #include "avsg_stage_one.cuh"
 
 namespace avsg {
@@ -11,11 +11,6 @@ namespace avsg {
 // The arrays of a batch with one word for each request.
 struct BatchWords {
     const int *cuQ, *state, *generation, *stableLen, *seqLen;
-};
-
-// The rows of a request in the batch, and its state; -1 for a padded one.
-struct Rows {
-    int first, tokens, state;
 };
 
 // Returns the rows of a request. The words are limited, although the host has checked them: a wrong word must
@@ -38,8 +33,8 @@ __device__ __forceinline__ Gm ArraysOf(
 }
 
 // Loads the table of a request, runs Stage One, and stores what it changed, of which ids and links are already
-// written to both memories. Returns the number of misses, whose lists all threads see then.
-__device__ __forceinline__ int RunStageOne(const Gm &gm, const Request &q)
+// written to both memories. Copies go on meanwhile.
+template <typename Copies> __device__ __forceinline__ void RunStageOne(const Gm &gm, const Request &q, Copies &copies)
 {
     Header header;
     Record record;
@@ -51,21 +46,19 @@ __device__ __forceinline__ int RunStageOne(const Gm &gm, const Request &q)
         CopyWords(Shared<int>(LIFE_AT), gm.table + LIFE_WORD, LIFE_WORDS);
     }
     __syncthreads();
-    StageOne(gm, q, header, record);
+    StageOne(gm, q, header, record, copies);
+    copies.Release();
     __syncthreads();
     CopyWords(gm.table + LIFE_WORD, Shared<int>(LIFE_AT), SLOTS / 4);
     Learn(gm.learned, header);
     header.Store(gm.table);
     record.Store(gm.record + q.recordAt);
-    if (threadIdx.x >= RECORD_USED && threadIdx.x < RECORD_WORDS) {
-        gm.record[q.recordAt + static_cast<int>(threadIdx.x)] = 0;
-    }
-    return record.Get(RECORD_TOTAL);
 }
 
-// Plans a request whose state is not padded, and returns the number of misses.
-__device__ __forceinline__ int PlanRequest(
-    const Gm &gm, const BatchWords &words, const Tiling &t, const Rows &rows, int request)
+// Plans a request whose state is not padded.
+template <typename Copies>
+__device__ __forceinline__ void PlanRequest(
+    const Gm &gm, const BatchWords &words, const Tiling &t, const Rows &rows, int request, Copies &copies)
 {
     const int stable = words.stableLen[request];
     Request q;
@@ -84,7 +77,7 @@ __device__ __forceinline__ int PlanRequest(
     q.validAt = rows.first;
     q.recordAt = request * RECORD_WORDS;
     q.shared = q.shareAt = q.shareLen = q.deferred = 0;
-    return RunStageOne(gm, q);
+    RunStageOne(gm, q, copies);
 }
 
 // Writes the outputs of a padded request.

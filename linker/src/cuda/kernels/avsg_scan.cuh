@@ -20,9 +20,6 @@ struct Scratch {
     }
 };
 
-__device__ __forceinline__ int LaneOfWarp() { return static_cast<int>(threadIdx.x) % WARP; }
-__device__ __forceinline__ int WarpOfBlock() { return static_cast<int>(threadIdx.x) / WARP; }
-
 // Returns the threads of the warp for which a condition holds, as bits.
 __device__ __forceinline__ unsigned Ballot(bool holds) { return __ballot_sync(ALL_LANES, holds); }
 

@@ -22,9 +22,9 @@ extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_step(
         avsg::FinishSlots(gm, t, rows, slotBlocks);
         return;
     }
-    const int n = avsg::PlanRequest(gm, {cuQ, state, generation, stableLen, seqLen}, t, rows, request);
-    const avsg::Layer layer = {hostChunks, kv0, kv1, fresh0, fresh1, slotBlocks};
-    const int at = rows.first * avsg::K;
-    avsg::CopyRows(t, layer, {missSlot + at, missRow + at, n, rows.first, rows.state});
+    avsg::PrepareCopies(t, {hostChunks, kv0, kv1, fresh0, fresh1, slotBlocks}, missSlot, missRow, rows, avsg::LATE_AT);
+    avsg::StepCopies copies(rows.first * avsg::K);
+    avsg::PlanRequest(gm, {cuQ, state, generation, stableLen, seqLen}, t, rows, request, copies);
     avsg::FinishSlots(gm, t, rows, slotBlocks);
+    copies.Finish();
 }

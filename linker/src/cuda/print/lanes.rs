@@ -44,7 +44,7 @@ impl<'a, 't> Sweep<'a, 't> {
             sweep.print.depth += 1;
         }
         if barrier {
-            sweep.line("__syncthreads();");
+            sweep.print.barrier();
         }
         if staged {
             sweep.staged(n, body);
@@ -57,6 +57,20 @@ impl<'a, 't> Sweep<'a, 't> {
             sweep.print.depth -= 1;
             sweep.line("}");
         }
+        body.iter().for_each(|op| sweep.known(op, n));
+    }
+
+    /// Tells the copies how many misses have a row, or a slot, behind the sweep that publishes them.
+    fn known(&mut self, op: &Op, n: Value) {
+        let OpCode::PublishList(_) = op.code else { return };
+        let of = match self.print.tape.column(op.columns[0]).array() {
+            "miss_row" => "rows",
+            "miss_slot" => "slots",
+            _ => return,
+        };
+        let (at, n) = (self.print.atom(op.args[0]), self.print.atom(n));
+        self.line(&format!("copies.{of} = {at} + {n};"));
+        self.print.copies = if of == "rows" { 1 } else { 2 };
     }
 
     fn line(&mut self, text: &str) {

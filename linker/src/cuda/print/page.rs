@@ -21,6 +21,8 @@ pub struct Print<'t> {
     pub taken: BTreeSet<String>,
     /// The rules of lifetimes.
     pub rules: Vec<Rule>,
+    /// The next barriers behind which copies of rows continue. Each place is as long as a copy in the text.
+    pub copies: usize,
     pub out: String,
     pub depth: usize,
 }

@@ -18,9 +18,9 @@ pub struct Probe {
     pub probe: &'static str,
     pub row_bytes: Option<u32>,
     pub blocks: Option<u32>,
-    /// Warps of a block of which one thread starts bulk copies.
+    /// Warps of a block that start bulk copies, each thread one at a time.
     pub warps: Option<u32>,
-    /// Bytes of the rings of a block.
+    /// Bytes of shared memory of a block for the rows that are under way.
     pub ring_bytes: Option<u32>,
     /// Bytes of the table that each block loads.
     pub table_bytes: Option<u32>,

@@ -44,9 +44,9 @@ pub struct ProbeSizes {
     pub rows: u32,
     /// The blocks of a launch.
     pub blocks: &'static [u32],
-    /// The warps of which one thread starts bulk copies.
+    /// The warps of a block that start bulk copies.
     pub warps: &'static [u32],
-    /// The bytes of the rings of a block.
+    /// The bytes of shared memory of a block for the rows that are under way.
     pub ring_bytes: &'static [u32],
     /// The requests whose tables are loaded, each by a block.
     pub tables: &'static [u32],

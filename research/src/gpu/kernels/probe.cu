@@ -8,7 +8,7 @@ namespace avsg {
 
 struct ProbeSizes {
     int rows, rowBytes;     // rows to gather; bytes of a row, a multiple of 16
-    int warps, ringBytes;   // warps of which one thread starts bulk copies, and bytes of the rings of a block
+    int warps, ringBytes;   // warps that start bulk copies, and bytes of the rows under way in a block
     int tableBytes, ids;    // bytes of a table, a multiple of 16, and the number of its words that are added up
 };
 
@@ -92,48 +92,41 @@ extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_probe_nothin
 
 #if __CUDA_ARCH__ >= 900
 
-// One thread of each of some warps starts bulk copies to its ring: while rows arrive in some entries, others leave.
+// Threads of some warps copy in bulk, as those of avsg_step do: each has a place in shared memory, where a row arrives
+// and from where it leaves.
 extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_probe_bulk(
     const unsigned char *host, unsigned char *to, const int *row, const __grid_constant__ avsg::ProbeSizes sizes)
 {
     using namespace avsg;
-    if (LaneOfWarp() != 0 || WarpOfBlock() >= sizes.warps) {
+    // Behind the barriers of all places are the rows.
+    const int places = min(sizes.ringBytes / (sizes.rowBytes + 16), sizes.warps * WARP);
+    const int own = LaneOfWarp() * sizes.warps + WarpOfBlock();
+    if (WarpOfBlock() >= sizes.warps || own >= places) {
         return;
     }
-    // A ring begins with a barrier for each of its entries, which are rows.
-    const int ringBytes = sizes.ringBytes / sizes.warps / 16 * 16;
-    const int depth = ringBytes / (sizes.rowBytes + 16);
-    unsigned char *const ring = Shared<unsigned char>(WarpOfBlock() * ringBytes);
-    CopyBarrier *const barriers = reinterpret_cast<CopyBarrier *>(ring);
-    unsigned char *const entries = ring + depth * 16;
-    for (int i = 0; i < depth; i++) {
-        InitCopyBarrier(&barriers[i]);
-    }
+    CopyBarrier *const barrier = Shared<CopyBarrier>(own * 8);
+    unsigned char *const place = Shared<unsigned char>(places * 16 + own * sizes.rowBytes);
+    InitCopyBarrier(barrier);
     FenceBulkCopies();
-    const int first = static_cast<int>(blockIdx.x) * sizes.warps + WarpOfBlock();
-    const int stride = static_cast<int>(gridDim.x) * sizes.warps;
-    int started = 0;
-    for (int done = 0; first + done * stride < sizes.rows; done++) {
-        // The entry before the last one may still be read by its store.
-        for (; first + started * stride < sizes.rows && started < done + depth - 1; started++) {
-            const int entry = started % depth;
-            const long long from = row[first + started * stride];
-            if (started >= depth) {
-                WaitForReadsButOne();
-            }
-            ExpectBytes(&barriers[entry], sizes.rowBytes);
-            StartLoad(entries + entry * sizes.rowBytes, host + from * sizes.rowBytes, sizes.rowBytes, &barriers[entry]);
+    bool arrives = false;
+    int phase = 0;
+    for (int i = static_cast<int>(blockIdx.x) * places + own; i < sizes.rows;) {
+        if (!arrives) {
+            // The last row has left the place.
+            WaitForReads();
+            ExpectBytes(barrier, sizes.rowBytes);
+            StartLoad(place, host + static_cast<long long>(row[i]) * sizes.rowBytes, sizes.rowBytes, barrier);
+            arrives = true;
         }
-        const int entry = done % depth;
-        WaitForBytes(&barriers[entry], done / depth % 2);
-        const long long at = first + done * stride;
-        StartStore(to + at * sizes.rowBytes, entries + entry * sizes.rowBytes, sizes.rowBytes);
-        EndGroup();
+        if (HasBytes(barrier, phase)) {
+            StartStore(to + static_cast<long long>(i) * sizes.rowBytes, place, sizes.rowBytes);
+            EndGroup();
+            arrives = false;
+            phase ^= 1;
+            i += static_cast<int>(gridDim.x) * places;
+        }
     }
     WaitForStores();
-    for (int i = 0; i < depth; i++) {
-        DropCopyBarrier(&barriers[i]);
-    }
 }
 
 // As avsg_probe_table, by bulk copies of one thread.
@@ -151,7 +144,8 @@ extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_probe_table_
         for (int at = 0; at < sizes.tableBytes; at += PART_BYTES) {
             StartLoad(Shared<unsigned char>(at), from + at, min(PART_BYTES, sizes.tableBytes - at), barrier);
         }
-        WaitForBytes(barrier, 0);
+        while (!HasBytes(barrier, 0)) {
+        }
     }
     __syncthreads();
     AddWords(sums, id, sizes);

@@ -58,7 +58,8 @@ pub struct ProbeSizes {
 pub const SELECTIONS: u32 = 4;
 
 impl Sizes {
-    /// The sizes of a run on a GPU. It takes two to three minutes if the link to the host has 50 GB/s.
+    /// The sizes of a run on a GPU. By the sizes of the copies it takes about two minutes if the link to
+    /// the host has 50 GB/s.
     pub const FULL: Self = Self {
         k: 2048,
         slots: &[4096, 8192],

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use avsg_cli::terminal::exit_status;
 use avsg_testkit::tier::thorough;
+use serde_json::Value;
 
 use super::driver::{Driver, Functions};
 use super::pack;
@@ -44,6 +45,9 @@ const SMALL: Sizes = Sizes {
     },
 };
 
+/// It states all fields of the JSON.
+const README: &str = include_str!("../../README.md");
+
 #[test]
 fn a_run_gives_figures_without_a_wrong_byte() {
     let all = Sizes {
@@ -63,6 +67,16 @@ fn a_run_gives_figures_without_a_wrong_byte() {
         judge(&report, "gpu.json").unwrap();
         assert_eq!(fake.live(), 0, "memory and handles that are not released");
         let report = serde_json::to_value(&report).unwrap();
+        let objects = ["/machine", "/method", "/cells/0", "/cells/0/us", "/probes/0", ""];
+        for object in objects.map(|at| report.pointer(at).and_then(Value::as_object).unwrap()) {
+            for field in object.keys() {
+                let stated = format!("`{field}`");
+                assert!(
+                    README.contains(&stated) || README.contains(&format!("`{field}[]`")),
+                    "{field}"
+                );
+            }
+        }
         let cells = report["cells"].as_array().unwrap();
         let geometries = sizes.geometries().count();
         let kernels =

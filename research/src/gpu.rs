@@ -44,7 +44,7 @@ pub struct Options {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Writes a copy of this program that carries the kernels as machine code. It needs nvcc, which pip installs in the
-    /// folder of this program unless NVCC names one, and no GPU
+    /// folder of this program unless NVCC_BIN names one of its own, and no GPU
     Pack {
         /// The program to write
         program: PathBuf,

@@ -168,7 +168,7 @@ fn cuda_kernels_are_complete() {
         .map(|file| file.expect("a file").file_name())
         .collect();
     names.sort();
-    assert_eq!(names.len(), 13, "{names:?}");
+    assert_eq!(names.len(), 15, "{names:?}");
     for name in names {
         let text = fs::read_to_string(one.join(&name)).expect("a text");
         assert_eq!(text, fs::read_to_string(two.join(&name)).expect("a text"));

@@ -168,6 +168,7 @@ impl Print<'_> {
                 let n = arg(self, 0);
                 let fits = self.range(op.args[0]).hi <= max.cast_signed();
                 let bound = if fits { self.atom(op.args[0]) } else { format!("min({n}, {max})") };
+                self.line("#pragma unroll 1");
                 self.line(&format!("for (int {r} = 0; {r} < {bound}; {r}++) {{"));
                 self.nested(&op.blocks[0]);
                 self.line("}");

@@ -5,7 +5,7 @@ use super::gpu::{Compiled, Gpu, compile, run};
 use super::steps::{self, Request, SplitMix64, StepState};
 use super::tier;
 use avsg_device::machine::emu::Emu;
-use avsg_device::params::{Lifetime, Params, Table};
+use avsg_device::params::{Lifetime, MAX_TOKENS, Params, Table};
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
 use avsg_linker::tape::Tape;
 use avsg_sim::shim::{Launch, Mode};
@@ -117,9 +117,10 @@ fn compare(p: &Params, options: Options, seed: u64, steps: usize) {
     }
 }
 
-/// Returns geometries of both tables, all spreads, both lifetimes, with and without a block table.
-fn small_geometries() -> [Params; 7] {
-    let random = &mut SplitMix64(1);
+/// Returns geometries of both tables, all spreads, both lifetimes, with and without a block table, for `tokens` tokens
+/// or any number.
+fn small_geometries(tokens: Option<u32>) -> [Params; 7] {
+    let random = &mut SplitMix64(1 + u64::from(tokens.unwrap_or(0)));
     let paper = Table::KNUTH_XXHASH;
     let kinds = [
         (paper, 1, false, 0),
@@ -132,8 +133,8 @@ fn small_geometries() -> [Params; 7] {
     ];
     kinds.map(|(table, spread, learned, page)| {
         let slots = 256 << random.below(3);
-        let k = 64 + random.below(193) as u32;
-        let tokens = (1 + random.below(8) as u32).min(slots / k).max(1);
+        let tokens = tokens.unwrap_or(1 + random.below(8) as u32);
+        let k = (64 + random.below(193) as u32).min(slots / tokens);
         let constant = Lifetime::Constant(1 + random.below(127) as i8);
         let lifetime = if learned { Lifetime::Learned } else { constant };
         let retries = 1 + random.below(7) as u32;
@@ -143,9 +144,13 @@ fn small_geometries() -> [Params; 7] {
 
 #[test]
 fn small_geometries_match_the_tape() {
-    for (n, p) in small_geometries().iter().enumerate() {
+    let all: Vec<_> = match tier::thorough() {
+        true => (1..=MAX_TOKENS).flat_map(|tokens| small_geometries(Some(tokens))).collect(),
+        false => small_geometries(None).to_vec(),
+    };
+    for (n, p) in all.iter().enumerate() {
         let threads = [256, 512, 1024][n % 3];
-        compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 60 } else { 10 });
+        compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 40 } else { 10 });
     }
 }
 
@@ -197,24 +202,28 @@ pub fn neighbours(p: &Params, like: &Request, base: i32, k: i32, invalid: usize)
 /// Block barriers: at most 5 in a step that hits everything, and 24 in one that misses.
 #[test]
 fn a_step_has_few_barriers() {
-    let constant = Lifetime::Constant(127);
-    let p = Params { spread: 2, retries: 7, lifetime: constant, ..Params::wide(2048, 4, 8192) };
+    for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
+        few_barriers(&Params { spread: 2, retries: 7, lifetime, ..Params::wide(2048, 4, 8192) });
+    }
+}
+
+fn few_barriers(p: &Params) {
     let options = Options { threads: 1024, ..ALL };
-    let Some(emitted) = emit(&p, record(&p).unwrap(), options, Gpu::Bulk, |text| text) else {
+    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Bulk, |text| text) else {
         return;
     };
-    let like = steps(&p, 1, 1).remove(0);
-    let mut state = StepState::clear(&p);
+    let like = steps(p, 1, 1).remove(0);
+    let mut state = StepState::clear(p);
     let mut barriers = |base| {
-        let step = neighbours(&p, &like, base, 2048, 0);
+        let step = neighbours(p, &like, base, 2048, 0);
         let before = state.clone();
         let want = state.replay(&emitted.tape, 16, &step);
-        state.learn(&p);
+        state.learn(p);
         let n = emitted.run_and_compare(&before, &want, &step, (Mode::InOrder, 1)).unwrap();
         (want.output("gm_record")[16 + 8], n)
     };
     let all = [0, 400, 400].map(&mut barriers);
-    println!("misses and barriers: {all:?}");
+    println!("misses and barriers: {all:?}, {p}");
     assert_eq!(all.map(|(misses, _)| misses), [2048, 400, 0]);
     assert!(all[2].1 <= 5 && all[..2].iter().all(|(_, n)| *n <= 24), "{all:?}");
 }

@@ -24,6 +24,29 @@ KERNEL(reads_before_a_barrier)
     words[threadIdx.x] = Words()[63 - threadIdx.x];
 }
 
+KERNEL(a_warp_reads_behind_its_barrier)
+{
+    Words()[threadIdx.x] = 1;
+    __syncwarp();
+    words[blockIdx.x * 64 + threadIdx.x] = Words()[threadIdx.x ^ 1];
+    __syncwarp();
+    Words()[threadIdx.x ^ 3] = 1;
+}
+
+KERNEL(a_warp_reads_before_its_barrier)
+{
+    Words()[threadIdx.x] = 1;
+    words[blockIdx.x * 64 + threadIdx.x] = Words()[threadIdx.x ^ 1];
+    __syncwarp();
+}
+
+KERNEL(a_barrier_of_a_warp_is_not_one_of_the_block)
+{
+    Words()[threadIdx.x] = 1;
+    __syncwarp();
+    words[blockIdx.x * 64 + threadIdx.x] = Words()[threadIdx.x ^ 32];
+}
+
 KERNEL(two_threads_write_one_byte) { Words()[threadIdx.x / 2] = 1; }
 
 KERNEL(two_blocks_write_one_word) { words[threadIdx.x] = 1; }
@@ -58,6 +81,31 @@ KERNEL(lifetimes_differ) { avsg::SetLife(reinterpret_cast<signed char *>(Words()
 KERNEL(misaligned)
 {
     *reinterpret_cast<int4 *>(Words() + 1 + 4 * threadIdx.x) = *reinterpret_cast<const int4 *>(input);
+}
+
+KERNEL(more_bytes_are_expected_than_arrive)
+{
+    if (threadIdx.x == 0) {
+        avsg::CopyBarrier *const barrier = reinterpret_cast<avsg::CopyBarrier *>(avsgShared);
+        avsg::InitCopyBarrier(barrier);
+        avsg::FenceBulkCopies();
+        avsg::ExpectBytes(barrier, 80);
+        avsg::StartLoad(avsgShared + 64, input, 64, barrier);
+        while (!avsg::HasBytes(barrier, 0)) {
+        }
+    }
+}
+
+KERNEL(a_row_is_read_before_it_arrives)
+{
+    if (threadIdx.x == 0) {
+        avsg::CopyBarrier *const barrier = reinterpret_cast<avsg::CopyBarrier *>(avsgShared);
+        avsg::InitCopyBarrier(barrier);
+        avsg::FenceBulkCopies();
+        avsg::ExpectBytes(barrier, 64);
+        avsg::StartLoad(avsgShared + 64, input, 64, barrier);
+        avsg::StartStore(words, avsgShared + 64, 64);
+    }
 }
 
 KERNEL(nobody_waits_for_a_copy)

@@ -4,9 +4,12 @@ use super::gpu::{Compiled, Gpu, compile, run};
 use avsg_sim::shim::{Launch, Mode};
 
 /// The kernels, and what the shim says of them.
-const KERNELS: [(&str, &str); 11] = [
+const KERNELS: [(&str, &str); 16] = [
     ("right", ""),
     ("reads_before_a_barrier", "since the last barrier"),
+    ("a_warp_reads_behind_its_barrier", ""),
+    ("a_warp_reads_before_its_barrier", "since the last barrier"),
+    ("a_barrier_of_a_warp_is_not_one_of_the_block", "since the last barrier"),
     ("two_threads_write_one_byte", "has written since the last barrier"),
     ("two_blocks_write_one_word", "which another block has accessed"),
     ("writes_behind_its_memory", "which no argument has"),
@@ -15,6 +18,8 @@ const KERNELS: [(&str, &str); 11] = [
     ("lanes_of_a_warp_part", "a shuffle"),
     ("lifetimes_differ", "threads set a lifetime to"),
     ("misaligned", "which is misaligned"),
+    ("more_bytes_are_expected_than_arrive", "a barrier expects 80 bytes, and 64 arrive"),
+    ("a_row_is_read_before_it_arrives", "which a bulk copy has that no thread has waited for"),
     ("nobody_waits_for_a_copy", "before a thread has waited for 1 bulk copies"),
 ];
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::device::Gpu;
 use super::memory::{bytes, words};
-use super::sizes::{SELECTIONS, Sizes};
+use super::sizes::SELECTIONS;
 use super::step::{Kernel, Step};
 use super::timer::{Timer, Times};
 
@@ -46,19 +46,18 @@ pub struct Scratch {
 pub fn measure(
     gpu: &Gpu,
     timer: &Timer<'_>,
-    sizes: &Sizes,
     step: &Step<'_>,
     missing: u32,
     scratch: &mut Scratch,
 ) -> Result<Cell> {
-    prepare(gpu, sizes, step, missing)?;
-    let launch = step.launch(sizes.k)?;
+    prepare(gpu, step, missing)?;
+    let launch = step.launch(step.p.k)?;
     let graph = gpu.capture(|| gpu.launch(&launch))?;
-    let us = timer.replays(sizes, &graph, |i| reset(gpu, step, i))?;
+    let us = timer.replays(step.sizes, &graph, |i| reset(gpu, step, i))?;
     reset(gpu, step, 0)?;
     graph.replay()?;
     gpu.wait()?;
-    let found = check(gpu, sizes, step, missing, scratch)?;
+    let found = check(gpu, step, missing, scratch)?;
     let requests = f64::from(step.requests);
     let misses = found.changed as f64 / requests;
     let copied = found.changed as f64 * f64::from(step.row_bytes);
@@ -90,7 +89,8 @@ fn of_all(step: &Step<'_>, ids: impl Fn(u32) -> Vec<i32>) -> Vec<u8> {
 
 /// Fills all slots, runs a step of the ids that will hit, so that an id without a link gets one, and saves tables and
 /// slots.
-fn prepare(gpu: &Gpu, sizes: &Sizes, step: &Step<'_>, missing: u32) -> Result<()> {
+fn prepare(gpu: &Gpu, step: &Step<'_>, missing: u32) -> Result<()> {
+    let sizes = step.sizes;
     let (m, slots, requests) = (step.memory, step.p.slots, step.requests);
     m.requests.upload(&bytes(&[requests as i32]))?;
     m.tables.upload(&step.kernel.empty_tables(&step.p, requests as usize))?;
@@ -155,14 +155,8 @@ struct Found {
 }
 
 /// Compares the slots after a replay of the first selection with what they must be.
-fn check(
-    gpu: &Gpu,
-    sizes: &Sizes,
-    step: &Step<'_>,
-    missing: u32,
-    scratch: &mut Scratch,
-) -> Result<Found> {
-    let (m, p) = (step.memory, &step.p);
+fn check(gpu: &Gpu, step: &Step<'_>, missing: u32, scratch: &mut Scratch) -> Result<Found> {
+    let (m, p, sizes) = (step.memory, &step.p, step.sizes);
     let (k, slots) = (p.k as usize, p.slots as usize);
     let Scratch { tables, before, slots: rows, out } = scratch;
     tables.resize(table_bytes(step), 0);

@@ -40,13 +40,14 @@ struct Entry {
 /// # Errors
 /// If nvcc is not found or refuses the text, or a kernel does not fit the registers.
 pub fn compile(text: &Text, sm: u32, folder: &Path) -> Result<Vec<u8>> {
-    let nvcc = nvcc::find(&folder.join("cuda-packages")).map_err(|why| anyhow!(why))?;
+    let packages = folder.join("cuda-packages");
+    let bin = nvcc::find(&packages, &[nvcc::PACKAGE]).map_err(|why| anyhow!(why))?;
     let file = folder.join(format!("{}-sm{sm}.cu", text.name));
     let code = file.with_extension("cubin");
     fs::write(&file, &text.text).with_context(|| file.display().to_string())?;
     // A text has constants that its kernels do not use.
-    let flags = ["-cubin", "-diag-suppress=177"];
-    let words = nvcc::compile(&nvcc, sm, &flags, &file, &code).map_err(|words| anyhow!(words))?;
+    let flags = ["-diag-suppress=177"];
+    let words = nvcc::compile(&bin, sm, &flags, &file, &code).map_err(|words| anyhow!(words))?;
     ensure!(!nvcc::spills(&words), "{}: kernels keep registers in memory: {words}", file.display());
     fs::read(&code).with_context(|| code.display().to_string())
 }

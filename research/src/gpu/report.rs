@@ -116,37 +116,23 @@ pub fn run(
     let probes = Probes { gpu, timer, sizes, memory, module: probes, architecture }.run()?;
     let (mut cells, mut cells_left_out) = (Vec::new(), 0);
     let scratch = &mut Scratch::default();
-    for p in sizes.geometries() {
+    for (p, row_bytes, kernel) in measured(sizes) {
+        terminal::print_error(format_args!(
+            "{:4.0} s  {kernel:?}, S {}, spread {}, rows of {row_bytes} bytes",
+            began.elapsed().as_secs_f64(),
+            p.slots,
+            p.spread
+        ));
         let (module, shared_bytes) = module(&table_name(&p))?;
-        for &row_bytes in sizes.row_bytes {
-            terminal::print_error(format_args!(
-                "{:4.0} s  S {}, spread {}, rows of {row_bytes} bytes",
-                began.elapsed().as_secs_f64(),
-                p.slots,
-                p.spread
-            ));
-            for kernel in kernels(sizes, &p, row_bytes) {
-                let function = &kernel.find(module, &p, sizes.threads, *shared_bytes)?;
-                for &missing in sizes.missing {
-                    for &requests in sizes.requests {
-                        if began.elapsed() > sizes.run_limit {
-                            cells_left_out += 1;
-                            continue;
-                        }
-                        let (threads, pool_rows) = (sizes.threads, sizes.pool_rows);
-                        let step = Step {
-                            kernel,
-                            function,
-                            memory,
-                            p,
-                            row_bytes,
-                            requests,
-                            threads,
-                            pool_rows,
-                        };
-                        cells.push(measure(gpu, timer, sizes, &step, missing, scratch)?);
-                    }
+        let function = &kernel.find(module, &p, sizes.threads, *shared_bytes)?;
+        for &missing in sizes.missing {
+            for &requests in sizes.requests {
+                if began.elapsed() > sizes.run_limit {
+                    cells_left_out += 1;
+                    continue;
                 }
+                let step = Step { kernel, function, memory, sizes, p, row_bytes, requests };
+                cells.push(measure(gpu, timer, &step, missing, scratch)?);
             }
         }
     }
@@ -170,15 +156,20 @@ pub fn run(
     })
 }
 
-/// Returns the kernels that are measured on rows of a size. The time of a plan does not depend on the rows, and that of
-/// the comparator not on the links of a table.
-fn kernels(sizes: &Sizes, p: &Params, row_bytes: u32) -> Vec<Kernel> {
-    let mut kernels = vec![Kernel::Step];
-    if sizes.row_bytes.first() == Some(&row_bytes) {
-        kernels.push(Kernel::Plan);
+/// Returns the geometries, rows and kernels that are measured. The time of a plan does not depend on the rows, and that
+/// of the comparator not on the links of a table.
+fn measured(sizes: &Sizes) -> Vec<(Params, u32, Kernel)> {
+    let mut all = Vec::new();
+    for p in sizes.geometries() {
+        for &row_bytes in sizes.row_bytes {
+            all.push((p, row_bytes, Kernel::Step));
+            if sizes.row_bytes[0] == row_bytes {
+                all.push((p, row_bytes, Kernel::Plan));
+            }
+            if sizes.spreads[0] == p.spread {
+                all.push((p, row_bytes, Kernel::Comparator));
+            }
+        }
     }
-    if sizes.spreads.first() == Some(&p.spread) {
-        kernels.push(Kernel::Comparator);
-    }
-    kernels
+    all
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::device::{Function, Launch, Module};
 use super::memory::{Memory, bytes};
+use super::sizes::Sizes;
 use super::texts::comparator_bytes;
 
 /// A kernel that is measured.
@@ -85,11 +86,10 @@ pub struct Step<'m> {
     pub kernel: Kernel,
     pub function: &'m Function<'m>,
     pub memory: &'m Memory<'m>,
+    pub sizes: &'m Sizes,
     pub p: Params,
     pub row_bytes: u32,
     pub requests: u32,
-    pub threads: u32,
-    pub pool_rows: u32,
 }
 
 impl Step<'_> {
@@ -122,7 +122,7 @@ impl Step<'_> {
             Kernel::Comparator => vec![self.row_bytes as i32],
             _ => self.tiling(k)?.words().to_vec(),
         };
-        let (function, blocks, threads) = (self.function, self.requests, self.threads);
+        let (function, blocks, threads) = (self.function, self.requests, self.sizes.threads);
         Ok(Launch { kernel: function, blocks, threads, pointers, scalars })
     }
 
@@ -135,7 +135,7 @@ impl Step<'_> {
             kv_stride: self.row_bytes,
             kv_gap: 0,
             fresh_stride: self.row_bytes,
-            chunk_shift: self.pool_rows.ilog2(),
+            chunk_shift: self.sizes.pool_rows.ilog2(),
             chunks: 1,
         };
         let requests = self.requests;
@@ -145,7 +145,7 @@ impl Step<'_> {
             k,
             ids_stride: self.p.k,
             block_stride: 0,
-            pool_units: self.pool_rows,
+            pool_units: self.sizes.pool_rows,
             states: requests,
             cores: requests,
             copy_cores: requests,

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use avsg_cli::terminal::exit_status;
+use avsg_sim::nvcc;
 use avsg_testkit::tier::thorough;
 use serde_json::Value;
 
@@ -199,7 +200,7 @@ fn nvcc_compiles_all_kernels() {
     let own = std::env::current_exe().unwrap();
     let kept = own.with_file_name("cuda");
     fs::create_dir_all(&kept).unwrap();
-    if let Err(why) = avsg_sim::nvcc::find(&kept.join("cuda-packages")) {
+    if let Err(why) = nvcc::find(&kept.join("cuda-packages"), &[nvcc::PACKAGE]) {
         return println!("skipped: {why}");
     }
     pack::pack(&own, &packed, |text, sm| pack::compile(text, sm, &kept)).unwrap();

@@ -38,6 +38,7 @@ __device__ __forceinline__ void CopyShare(const Tiling &t, const Layer &layer, c
     int turn = NO_TURN;
     for (int window = 0; window < t.requests && before < end; window += THREADS) {
         const int n = window + thread < t.requests ? planned.MissesOf(window + thread) : 0;
+        // Its barrier is behind the copies of the last window.
         const Sums sums = SumsOfBlock(static_cast<unsigned>(n), scratch);
         const int total = static_cast<int>(sums.total);
         const int from = max(begin - before, 0);
@@ -48,15 +49,10 @@ __device__ __forceinline__ void CopyShare(const Tiling &t, const Layer &layer, c
             c.windowLen = min(THREADS, t.requests - window);
             c.next = from;
         }
-#if __CUDA_ARCH__ >= 900
-        FenceBulkCopies();
-#endif
         __syncthreads();
         turn = turn == NO_TURN ? turn : TakeMiss(c) + (turn & 2);
         turn = FinishCopies<true>(turn, from, to);
         before += total;
-        // The next window has the same memory.
-        __syncthreads();
     }
 }
 

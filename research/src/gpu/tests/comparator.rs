@@ -22,9 +22,8 @@ fn the_comparator_evicts_as_its_policy() {
     let kernel = Kernel::Comparator;
     let function = &kernel.find(&module, &p, SMALL.threads, image.shared_bytes).unwrap();
     let memory = &Memory::new(&gpu, &SMALL).unwrap();
-    let (threads, pool_rows) = (SMALL.threads, SMALL.pool_rows);
-    let step =
-        Step { kernel, function, memory, p, row_bytes: 656, requests: 1, threads, pool_rows };
+    let (sizes, row_bytes, requests) = (&SMALL, 656, 1);
+    let step = Step { kernel, function, memory, sizes, p, row_bytes, requests };
     let mut policy = HiSparse::new(p.slots as usize);
     memory.requests.upload(&bytes(&[1])).unwrap();
     memory.tables.upload(&kernel.empty_tables(&p, 1)).unwrap();

@@ -106,7 +106,7 @@ fn prepare(gpu: &Gpu, step: &Step<'_>, missing: u32) -> Result<()> {
         for _ in 0..MOST {
             gpu.launch(&step.launch(hits)?)?;
             let mut records = vec![0; requests as usize * record::WORDS * 4];
-            gpu.download(&m.record, 0, &mut records)?;
+            gpu.download(m.record.span(), &mut records)?;
             let misses = |record: &[i32]| record[record::TOTAL as usize];
             if words(&records).chunks_exact(record::WORDS).all(|record| misses(record) == 0) {
                 break;
@@ -117,9 +117,9 @@ fn prepare(gpu: &Gpu, step: &Step<'_>, missing: u32) -> Result<()> {
         of_all(step, |request| sizes.selection(slots, requests, request, (missing, number)))
     };
     m.selections.upload(&(0..SELECTIONS).flat_map(all).collect::<Vec<_>>())?;
-    gpu.copy(m.saved_tables.address(), m.tables.address(), table_bytes(step))?;
+    gpu.copy(m.saved_tables.span(), m.tables.span(), table_bytes(step))?;
     if step.kernel.copies() {
-        gpu.copy(m.saved_slots.address(), m.slots.address(), slot_bytes(step) * requests as usize)?;
+        gpu.copy(m.saved_slots.span(), m.slots.span(), slot_bytes(step) * requests as usize)?;
     }
     gpu.wait()
 }
@@ -127,13 +127,13 @@ fn prepare(gpu: &Gpu, step: &Step<'_>, missing: u32) -> Result<()> {
 /// Brings back tables and slots, and selects the ids of a replay.
 fn reset(gpu: &Gpu, step: &Step<'_>, replay: usize) -> Result<()> {
     let (m, requests) = (step.memory, step.requests as usize);
-    gpu.copy(m.tables.address(), m.saved_tables.address(), table_bytes(step))?;
+    gpu.copy(m.tables.span(), m.saved_tables.span(), table_bytes(step))?;
     if step.kernel.copies() {
-        gpu.copy(m.slots.address(), m.saved_slots.address(), slot_bytes(step) * requests)?;
+        gpu.copy(m.slots.span(), m.saved_slots.span(), slot_bytes(step) * requests)?;
     }
     let bytes = requests * step.p.k as usize * 4;
     let selection = replay % SELECTIONS as usize * bytes;
-    gpu.copy(m.ids.address(), m.selections.address() + selection as u64, bytes)
+    gpu.copy(m.ids.span(), m.selections.span().behind(selection), bytes)
 }
 
 /// Returns the bytes of the tables of a batch.
@@ -162,9 +162,9 @@ fn check(gpu: &Gpu, step: &Step<'_>, missing: u32, scratch: &mut Scratch) -> Res
     tables.resize(table_bytes(step), 0);
     before.resize(table_bytes(step), 0);
     out.resize(step.requests as usize * k * 4, 0);
-    gpu.download(&m.tables, 0, tables)?;
-    gpu.download(&m.saved_tables, 0, before)?;
-    gpu.download(&m.out, 0, out)?;
+    gpu.download(m.tables.span(), tables)?;
+    gpu.download(m.saved_tables.span(), before)?;
+    gpu.download(m.out.span(), out)?;
     let mut found = Found::default();
     let (stride, first) = step.kernel.ids_of_slots(p);
     for request in 0..step.requests {
@@ -181,7 +181,7 @@ fn check(gpu: &Gpu, step: &Step<'_>, missing: u32, scratch: &mut Scratch) -> Res
         found.wrong_slots += returned.into_iter().zip(ids).filter(|&pair| !holds(pair)).count();
         if step.kernel.copies() {
             rows.resize(slot_bytes(step), 0);
-            gpu.download(&m.slots, request as usize * slot_bytes(step), rows)?;
+            gpu.download(m.slots.span().behind(request as usize * slot_bytes(step)), rows)?;
             found.wrong_bytes += wrong_bytes(m.pool.bytes(), &held, rows, step.row_bytes as usize);
         }
     }

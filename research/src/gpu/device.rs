@@ -187,18 +187,23 @@ impl Gpu {
         Ok(Graph(self.own(replayed, "cuGraphExecDestroy", destroy)))
     }
 
-    /// Copies bytes between allocations, in the stream.
-    pub fn copy(&self, to: Address, from: Address, bytes: usize) -> Result<()> {
-        // SAFETY: the addresses are of allocations of the driver with as many bytes, which live as long as the work in
-        // the stream, because their release waits for it.
-        unsafe { call!(self.driver, cuMemcpyAsync(to, from, bytes, self.stream)) }?;
+    /// Copies the first bytes of one memory to another, in the stream.
+    ///
+    /// # Errors
+    /// If one of them has fewer bytes, or a call fails.
+    pub fn copy(&self, to: Span, from: Span, bytes: usize) -> Result<()> {
+        let least = to.bytes.min(from.bytes);
+        ensure!(bytes <= least, "a copy of {bytes} bytes between memory of {least}");
+        // SAFETY: both have as many bytes, and live until the copy is done: allocations of the driver, because their
+        // release waits for it, and the caller's memory, because `upload` and `download` do.
+        unsafe { call!(self.driver, cuMemcpyAsync(to.address, from.address, bytes, self.stream)) }?;
         Ok(())
     }
 
-    /// Copies bytes of memory, from an offset on, to the host, and waits for them and all work before.
-    pub fn download(&self, from: &DeviceMemory<'_>, at: usize, bytes: &mut [u8]) -> Result<()> {
-        ensure!(at + bytes.len() <= from.bytes, "bytes {at} + {} of {}", bytes.len(), from.bytes);
-        self.copy(bytes.as_mut_ptr() as Address, from.address() + at as Address, bytes.len())?;
+    /// Copies the first bytes of memory to the host, and waits for them and all work before.
+    pub fn download(&self, from: Span, to: &mut [u8]) -> Result<()> {
+        let bytes = to.len();
+        self.copy(Span { address: to.as_mut_ptr() as Address, bytes }, from, bytes)?;
         self.wait()
     }
 
@@ -245,6 +250,21 @@ impl<T: Copy> Drop for Owned<'_, T> {
     }
 }
 
+/// Some bytes at an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    address: Address,
+    bytes: usize,
+}
+
+impl Span {
+    /// Returns what is behind the first bytes of it.
+    pub fn behind(self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        Self { address: self.address + bytes as Address, bytes: self.bytes - bytes }
+    }
+}
+
 /// Memory of a GPU.
 pub struct DeviceMemory<'g> {
     owned: Owned<'g, Address>,
@@ -259,9 +279,14 @@ impl DeviceMemory<'_> {
 
     /// Copies bytes to its start, and waits for the copy.
     pub fn upload(&self, bytes: &[u8]) -> Result<()> {
-        ensure!(bytes.len() <= self.bytes, "{} bytes for {}", bytes.len(), self.bytes);
-        self.owned.gpu.copy(self.address(), bytes.as_ptr() as Address, bytes.len())?;
+        let from = Span { address: bytes.as_ptr() as Address, bytes: bytes.len() };
+        self.owned.gpu.copy(self.span(), from, bytes.len())?;
         self.owned.gpu.wait()
+    }
+
+    /// Returns all of it.
+    pub fn span(&self) -> Span {
+        Span { address: self.address(), bytes: self.bytes }
     }
 
     /// Fills all of it with zeros, in the stream.
@@ -283,6 +308,11 @@ impl HostMemory<'_> {
     /// Returns its address for kernels.
     pub fn address(&self) -> Address {
         self.owned.value as Address
+    }
+
+    /// Returns all of it.
+    pub fn span(&self) -> Span {
+        Span { address: self.address(), bytes: self.bytes }
     }
 
     /// Returns its bytes.

@@ -48,7 +48,8 @@ impl<'g> Memory<'g> {
         let row_bytes = Sizes::largest(sizes.row_bytes);
         let words = requests * sizes.k as usize;
         let table = sizes.geometries().map(|p| table_words(&p)).max().unwrap_or_default();
-        let tables = (requests * table * 4).max(slots * 6);
+        let most = requests.max(Sizes::largest(sizes.probes.tables));
+        let tables = (most * table * 4).max(slots * 6);
         let array = |words: usize| gpu.allocate(words * 4);
         let filled = |word: &dyn Fn(usize) -> usize| -> Result<DeviceMemory<'g>> {
             let memory = array(requests + 1)?;

@@ -88,12 +88,11 @@ impl Probes<'_> {
 
     fn copy_engine(&self) -> Result<Probe> {
         let (memory, bytes) = (self.memory, self.sizes.probes.engine_bytes);
-        let graph = self
-            .gpu
-            .capture(|| self.gpu.copy(memory.slots.address(), memory.pool.address(), bytes))?;
+        let graph =
+            self.gpu.capture(|| self.gpu.copy(memory.slots.span(), memory.pool.span(), bytes))?;
         let us = self.timer.replays(self.sizes, &graph, |_| Ok(()))?;
         let mut copied = vec![0; bytes];
-        self.gpu.download(&memory.slots, 0, &mut copied)?;
+        self.gpu.download(memory.slots.span(), &mut copied)?;
         let wrong = copied.iter().zip(memory.pool.bytes()).filter(|(a, b)| a != b).count();
         Ok(Probe {
             probe: "copy_engine",
@@ -151,7 +150,7 @@ impl Probes<'_> {
     /// Returns the number of bytes in which gathered rows are not those of the pool.
     fn wrong_rows(&self, to: &DeviceMemory<'_>, ids: &[i32], row_bytes: usize) -> Result<usize> {
         let mut rows = vec![0; ids.len() * row_bytes];
-        self.gpu.download(to, 0, &mut rows)?;
+        self.gpu.download(to.span(), &mut rows)?;
         Ok(wrong_bytes(self.memory.pool.bytes(), ids, &rows, row_bytes))
     }
 
@@ -175,7 +174,7 @@ impl Probes<'_> {
                 let kernel = &self.module.function(&format!("avsg_probe_{probe}"), shared_bytes)?;
                 for &blocks in self.sizes.probes.tables {
                     let all = table_bytes as usize * blocks as usize;
-                    gpu.copy(memory.tables.address(), memory.pool.address(), all)?;
+                    gpu.copy(memory.tables.span(), memory.pool.span(), all)?;
                     memory.out.clear()?;
                     let scalars = Scalars { table_bytes, ids: p.k, ..Scalars::default() }.words();
                     let tables = memory.tables.address();
@@ -184,7 +183,7 @@ impl Probes<'_> {
                         self.time(&Launch { kernel, blocks, threads, pointers, scalars }, 1)?;
                     let warps = (threads / 32) as usize;
                     let mut sums = vec![0; blocks as usize * warps * 4];
-                    gpu.download(&memory.out, 0, &mut sums)?;
+                    gpu.download(memory.out.span(), &mut sums)?;
                     let pool = words(&memory.pool.bytes()[..all]);
                     let wrong = wrong_sums(&words(&sums), warps, &pool, n as usize, &ids);
                     probes.push(Probe {

@@ -41,7 +41,8 @@ const SMALL: Sizes = Sizes {
         blocks: &[1, 3],
         warps: &[1, 8],
         ring_bytes: &[32 << 10],
-        tables: &[2],
+        // More than requests.
+        tables: &[3],
         engine_bytes: 1 << 20,
     },
 };

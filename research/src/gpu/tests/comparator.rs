@@ -36,7 +36,7 @@ fn the_comparator_evicts_as_its_policy() {
         memory.ids.upload(&bytes(&ids)).unwrap();
         gpu.launch(&step.launch(p.k).unwrap()).unwrap();
         let mut table = vec![0; held.len() * 4];
-        gpu.download(&memory.tables, 0, &mut table).unwrap();
+        gpu.download(memory.tables.span(), &mut table).unwrap();
         let table = words(&table);
         let mut got: Vec<i32> = table.iter().filter(|id| !held.contains(id)).copied().collect();
         held = table;

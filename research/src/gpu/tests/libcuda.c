@@ -274,8 +274,9 @@ int cuMemcpyAsync(Address to, Address from, size_t bytes, struct Object *stream)
 {
     CALL;
     const int known = (find(to, bytes) >= 0) + (find(from, bytes) >= 0);
+    const int begin = (find(to, 1) >= 0) + (find(from, 1) >= 0);
     /* The other one may be memory of the process, but not in a graph, which is replayed later. */
-    NEED(is(stream, STREAM) && known >= (capture == NULL ? 1 : 2), INVALID);
+    NEED(is(stream, STREAM) && known == begin && known >= (capture == NULL ? 1 : 2), INVALID);
     return put(&(struct Op){.work = COPY, .to = to, .from = from, .bytes = bytes});
 }
 int cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, struct Object *stream)

@@ -8,6 +8,9 @@
 //! slots: the worst and the mean over 36 patterns at two offsets, S of 512 to 8192, and both
 //! geometries. Most sets are dropped at their first bad table. An ideal hash is measured too, for
 //! comparison.
+//!
+//! The first multiplier is one that spreads runs of ids ([`spreads_runs`]), because a sliding window
+//! selects a run, and the selections of real traces are runs, too.
 
 use avsg_device::hash::{self, Multipliers};
 use avsg_device::machine::Kernel;
@@ -145,6 +148,28 @@ fn madd(x: i32, (p, q): Multipliers) -> i32 {
     ((x & 0xFFFF) - 0x8000) * p + (x >> 16 & 0x3F) * q
 }
 
+/// Returns whether ids whose first links are the same have a distance of 0.35 times the number of links
+/// or more, for 2^9 to 2^18 links.
+///
+/// The distance of two such ids is a d with |d·p mod 2^20| < 2^20 / links. The least one is the
+/// denominator of a convergent of p / 2^20, which Euclid's algorithm finds.
+fn spreads_runs(p: i32) -> bool {
+    let (mut rest, mut error) = (1i64 << hash::MIX_BITS, i64::from(p));
+    let (mut before, mut distance) = (0, 1);
+    let mut bits = 9;
+    while error > 0 {
+        while bits <= 18 && error < 1 << (hash::MIX_BITS - bits) {
+            if (distance as f64) < 0.35 * f64::from(1u32 << bits) {
+                return false;
+            }
+            bits += 1;
+        }
+        (before, distance) = (distance, before + rest / error * distance);
+        (rest, error) = (error, rest % error);
+    }
+    true
+}
+
 fn main() {
     let sets: u64 = std::env::args().nth(1).map_or(0, |n| n.parse().expect("a number of sets"));
     let tables: Vec<_> = SLOT_BITS
@@ -168,9 +193,12 @@ fn main() {
     let used = judge(&tables, 1.0, |x, r, bits| position(&hash::MULTIPLIERS, x, r, bits));
     println!("in use: {used:.3?} {:?}", hash::MULTIPLIERS);
     let (mut random, mut best) = (Random(2), (1.6, 1.0));
+    let first: Vec<i32> = (1..1 << 15).step_by(2).filter(|&p| spreads_runs(p)).collect();
+    println!("{} of the first multipliers spread runs", first.len());
     for _ in 0..sets {
-        let mut pair = || (random.multiplier(), random.multiplier());
-        let set = [pair(), pair()];
+        let p = first[random.next() as usize % first.len()];
+        let mut next = || random.multiplier();
+        let set = [(p, next()), (next(), next())];
         let found = judge(&tables, best.0 / 100.0, |x, r, bits| position(&set, x, r, bits));
         if let Some(found) = found.filter(|&found| found < best) {
             best = found;

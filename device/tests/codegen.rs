@@ -21,7 +21,9 @@ const COLD: &[&str] = &[
     "memcpy",                         // `fetch` and `publish`
     "memset",
     "memmove",
-    "split_state", // one call per request
+    "split_state",     // one call per request
+    "map_by_permutes", // one call per token, for a whole column
+    "PERMUTES_BYTES",  // the word that decides it
     "split_work",
     "6Column3new",
     "4Life3new",

@@ -18,7 +18,6 @@ pub mod stage_two;
 mod tests;
 
 use anyhow::Result;
-pub use avsg_cli::constants;
 
 pub use options::Options;
 use report::{Report, constants_used};

@@ -185,7 +185,8 @@ fn bad_input_is_one_line_and_status_2() {
 
 #[test]
 fn match_races_whole_batches_against_the_host_lru() {
-    let line = "bench match SAMPLE --requests 3 --tokens 4 --k 256,512 --slots 512,1024 --steps 20";
+    let line = "bench match SAMPLE --requests 3 --tokens 4 --k 256,512 --slots 512,1024 --steps 20 \
+                --lifetime constant:127";
     let report = json(&format!("{line} --threads 2"));
     assert_eq!((report["requests"].as_u64(), report["threads"].as_u64()), (Some(3), Some(2)));
     let rows = report["rows"].as_array().unwrap();

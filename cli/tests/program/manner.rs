@@ -29,15 +29,15 @@ fn on_80_columns(line: &str) -> String {
 fn csv_has_the_digits_of_the_json() {
     let line = "size SAMPLE --mtp0 --slots 256,512 --steps 40";
     let csv = text(&format!("{line} --format csv"));
-    let report = json(line);
+    let report = text(&format!("{line} --json -"));
     let mut lines = csv.lines();
     assert_eq!(
         lines.next().unwrap(),
         "S,rule,\"hits, %\",\"other rule, %\",copied bytes,device bytes"
     );
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    let expected = report["points"][1]["hit_rate"].as_f64().unwrap();
-    assert_eq!((rows[2][0], rows[2][2].parse()), ("512", Ok(expected)));
+    let digits = format!("\"hit_rate\": {},", rows[2][2]);
+    assert!(rows[2][0] == "512" && report.contains(&digits), "{digits} is not in {report}");
     // Every heading with a comma is quoted, so that all rows have as many fields as headings.
     assert!(rows.iter().all(|row| row.len() == 6), "{csv}");
 }

@@ -1,11 +1,13 @@
 //! AVX-512: a vector is one to four registers of sixteen lanes, and masks are k-registers.
 //!
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and sixteen
-//! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts.
+//! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts. Where a CPU has VBMI,
+//! learned lifetimes are mapped to values by it.
 
 use super::cpu::{Column, Cpu, Kernel, Life, index};
 use super::sparse::append_chosen;
 use core::arch::x86_64::*;
+use core::sync::atomic::{AtomicBool, Ordering};
 pub use registers::{Mask, V};
 
 /// The number of registers in a vector. One id costs two dependent gathers; with more registers in
@@ -16,6 +18,9 @@ pub const WIDE: usize = 4;
 /// `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
+
+/// Whether the CPU has AVX-512 VBMI too, which looks 64 bytes up in a table of 128. `detect` writes it.
+static PERMUTES_BYTES: AtomicBool = AtomicBool::new(false);
 
 /// The truth table of a ^ (b & c), one bit for each combination.
 const FLIP: i32 = 0b0111_1000;
@@ -36,7 +41,10 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
     /// Returns the machine if the CPU and the operating system support AVX-512 F, BW and VL.
     pub fn detect() -> Option<Self> {
         const { assert!(W >= 1 && W <= 4, "1 to 4 registers") };
-        super::cpuid::has_avx512().then_some(Self(()))
+        super::cpuid::has_avx512().then(|| {
+            PERMUTES_BYTES.store(super::cpuid::has_avx512_vbmi(), Ordering::Relaxed);
+            Self(())
+        })
     }
 
     /// Returns the names of what the CPU or the operating system lacks for this machine.
@@ -326,6 +334,10 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     }
     #[inline(always)]
     fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
+        if PERMUTES_BYTES.load(Ordering::Relaxed) {
+            // SAFETY: `detect` found AVX-512 VBMI.
+            return unsafe { parts::map_by_permutes(to, life, table) };
+        }
         // The entries of sixteen lifetimes, once in each quarter of a register.
         let mut rows = [intrinsic!(_mm512_setzero_si512()); 16];
         for (n, row) in rows.iter_mut().enumerate() {

@@ -85,6 +85,11 @@ pub fn has_avx512() -> bool {
     missing().next().is_none()
 }
 
+/// Returns whether a CPU that [`has_avx512`] has AVX-512 VBMI too.
+pub fn has_avx512_vbmi() -> bool {
+    __cpuid_count(7, 0).ecx >> 1 & 1 == 1
+}
+
 /// Returns the names of what this CPU or its operating system lacks for AVX-512.
 pub fn missing() -> impl Iterator<Item = &'static str> {
     lacking(Found::read())
@@ -100,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_cascade_lake_lacks_nothing_and_each_hidden_bit_has_a_name() {
-        // A Cascade Lake has no AVX512_VBMI2, whose word nothing reads.
+        // A Cascade Lake has no AVX512_VBMI, which no machine needs.
         let found = Found {
             leaf1_ecx: 1 << 27 | 1 << 23,
             leaf7_ebx: 1 << 3 | 1 << 5 | 1 << 8 | 1 << 16 | 1 << 30 | 1 << 31,

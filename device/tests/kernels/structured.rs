@@ -130,3 +130,31 @@ fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     }
     assert!(short.is_empty(), "more than 0.5 points below LRU:\n{}", short.join("\n"));
 }
+
+/// Returns the share of ids that a table finds in a window of `k` ids that moves by `slide` in each step, in
+/// percent after the first step.
+fn hits_in_a_window(p: Params, slide: usize) -> f64 {
+    let (k, steps) = (p.k as usize, 150);
+    let mut table = OneRequest::new(p);
+    let misses = (0..steps).map(|step| {
+        let ids = (step * slide..step * slide + k).map(|id| id as i32).collect();
+        table.step(Emu::<16>, &Step::from(vec![ids])).misses.len()
+    });
+    let missed: usize = misses.skip(1).sum();
+    100.0 - 100.0 * missed as f64 / (k * (steps - 1)) as f64
+}
+
+#[test]
+fn a_sliding_window_hits_as_often_as_with_perfect_look_up() {
+    for (k, slots) in [(512, 1024), (1024, 2048), (2048, 4096), (2048, 8192)] {
+        for (spread, retries) in [(4, 3), (2, 7)] {
+            for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
+                let slide = k / 8 + 3;
+                let p = Params { spread, retries, lifetime, ..Params::wide(k as u32, 1, slots) };
+                let best = 100.0 - 100.0 * slide as f64 / k as f64;
+                let hits = hits_in_a_window(p, slide);
+                assert!(best - hits < 0.3, "{p}: {hits:.2} % of {best:.2}");
+            }
+        }
+    }
+}

@@ -150,7 +150,7 @@ fn small_geometries_match_the_tape() {
     };
     for (n, p) in all.iter().enumerate() {
         let threads = [256, 512, 1024][n % 3];
-        compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 40 } else { 10 });
+        compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 20 } else { 10 });
     }
 }
 

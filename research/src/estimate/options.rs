@@ -13,9 +13,9 @@ use avsg_cli::synth::Synth;
 use avsg_cli::trace::{MAX_ID, Trace};
 use avsg_linker::ascend::soc::Soc;
 
-use super::constants::Constants;
 use super::measured::Measured;
 use super::paper;
+use avsg_cli::constants::Constants;
 
 /// Options of `avsg-research estimate`.
 #[derive(clap::Args, Debug)]

@@ -12,8 +12,8 @@ use avsg_sim::cycles::{Prices, Times};
 use avsg_sim::shim::{Kernels, Launch};
 
 use super::code::{Size, with_fetches};
-use super::constants::{Constants, Name};
 use super::phase::means;
+use avsg_cli::constants::{Constants, Name};
 
 /// Share of a step's ids that the previous step selected too, in the paper's workload.
 const GAMMA: f64 = 0.8;

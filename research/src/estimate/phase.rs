@@ -24,6 +24,8 @@ pub const PHASES: [(&str, &[&str]); 12] = [
 const WAIT: usize = 11;
 /// The phase of Stage Two.
 const STAGE_TWO: usize = 12;
+/// The phase in which learned lifetimes learn from the step, behind Stage Two.
+const LEARN: usize = 13;
 
 /// Returns the text of an emitted kernel with a mark behind each heading, and around the SyncAll after
 /// Stage One if there is one.
@@ -37,6 +39,9 @@ pub fn with_marks(text: &str) -> String {
         if ends {
             planned = false;
             out += &mark(WAIT);
+        }
+        if code.starts_with("avsg::LearnBatch<") {
+            out += &mark(LEARN);
         }
         out += line;
         out.push('\n');
@@ -60,9 +65,17 @@ pub fn stage_one(times: &Times, sync_all: f64) -> f64 {
     all - if times.phases[WAIT].elapsed > 0.0 { sync_all } else { 0.0 }
 }
 
-/// Returns the cycles from the end of that SyncAll to the end of the slowest core.
+/// Returns the cycles from the end of that SyncAll to the end of the slowest core, without those of
+/// [`learn`].
 pub fn stage_two(times: &Times) -> f64 {
-    times.total - times.phases[..STAGE_TWO].iter().map(|phase| phase.elapsed).sum::<f64>()
+    let before: f64 = times.phases[..STAGE_TWO].iter().map(|phase| phase.elapsed).sum();
+    times.total - before - learn(times)
+}
+
+/// Returns the cycles in which core 0 learns from the requests that it planned. They contain no scalar
+/// arithmetic, which the clocks do not count.
+pub fn learn(times: &Times) -> f64 {
+    times.phases[LEARN].elapsed
 }
 
 /// Returns the mean times of `steps` under each of a launch's prices; `run` times a step.
@@ -110,7 +123,7 @@ mod tests {
                 let all = kernels(&p, &stage_one(&p).unwrap(), Abi::Direct).unwrap();
                 let step = all.kernels.iter().find(|k| k.name == "avsg_step").unwrap();
                 let text = with_marks(&all.whole(&step.text));
-                for phase in 1..=STAGE_TWO {
+                for phase in 1..=LEARN {
                     let marks = text.matches(&format!("begin_phase({phase});")).count();
                     // The paper's table has no cores that share.
                     assert!(marks > 0 || phase == 4 && p.spread == 1, "{p}: {phase}");

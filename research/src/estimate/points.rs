@@ -6,11 +6,11 @@ use serde::Serialize;
 use avsg::device::params::{Lifetime, Params};
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 
-use super::constants::{Constants, Name};
 use super::ours::{Ours, Variant};
 use super::paper::{self, Paper};
 use super::{phase, stage_two};
 use crate::published::{TIMES, Timed};
+use avsg_cli::constants::{Constants, Name};
 
 /// A figure of the paper and the modelled times at the same K and S, in microseconds.
 #[derive(Serialize)]

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::constants::{CONSTANTS, Constants, Name};
+use avsg_cli::constants::{CONSTANTS, Constants, Name};
 
 /// The goal: the largest share of the modelled paper kernel's time that Stage One may take.
 pub const GOAL: f64 = 0.5;

@@ -6,16 +6,16 @@ use avsg_sim::cycles::{Phase, Prices, Times as Cycles};
 use serde::Serialize;
 
 use super::code::{CodeRow, row as code_row};
-use super::constants::{CONSTANTS, Constants, Name};
 use super::measured::{Beside, Kept, Other, Taken};
 use super::options::{Inputs, Options};
 use super::ours::{Ours, Variant};
 use super::paper::Paper;
-use super::phase::{PHASES, stage_one, stage_two};
+use super::phase::{PHASES, learn, stage_one, stage_two};
 use super::points::{PointRow, points};
 use super::ranges::{Goal, RangeRow, Times, corners, ends, goal, rows};
 use super::stage_two as copies;
 use avsg_cli::command::output;
+use avsg_cli::constants::{CONSTANTS, Constant, Constants, Name};
 use avsg_linker::ascend::soc::Soc;
 
 /// The note that is printed with every table.
@@ -144,6 +144,8 @@ pub struct Total {
     pub kernel: &'static str,
     pub stage_one_us: f64,
     pub stage_two_us: f64,
+    /// The time in which learned lifetimes learn from the step, behind Stage Two.
+    pub learn_us: f64,
     pub step_us: f64,
 }
 
@@ -225,9 +227,9 @@ impl Timed<'_> {
         let points = if options.no_points { Vec::new() } else { points(c)? };
         let turns = self.requests as f64;
         let copy = |misses: f64| copies::us(c, soc, misses * turns, segments);
-        let total = |kernel, stage_one_us: f64, stage_two_us: f64| {
-            let step_us = stage_one_us + c.get(Name::Syncall) + stage_two_us;
-            Total { kernel, stage_one_us, stage_two_us, step_us }
+        let total = |kernel, stage_one_us: f64, stage_two_us: f64, learn_us: f64| {
+            let step_us = stage_one_us + c.get(Name::Syncall) + stage_two_us + learn_us;
+            Total { kernel, stage_one_us, stage_two_us, learn_us, step_us }
         };
         let [ours, theirs] = [&cycles[0][0], &cycles[1][0]];
         let beside = copy(self.ours.misses).max(soc.us(stage_two(ours)));
@@ -259,8 +261,8 @@ impl Timed<'_> {
                 .flat_map(|((kernel, times), cycles)| pipes(kernel, times, cycles))
                 .collect(),
             totals: vec![
-                total("paper", whole[0].paper_us, copy(self.paper.misses)),
-                total("ours", whole[0].ours_us, beside),
+                total("paper", whole[0].paper_us, copy(self.paper.misses), 0.0),
+                total("ours", whole[0].ours_us, beside, soc.us(learn(ours))),
             ],
             points,
             start_us: c.get(Name::LaunchAll),
@@ -315,7 +317,7 @@ impl Timed<'_> {
 
 /// Returns the constants with the values that are used.
 pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
-    let used = |(index, k): (usize, &super::constants::Constant)| {
+    let used = |(index, k): (usize, &Constant)| {
         let value = c.at(index);
         let (name, unit, source, document) = (k.name, k.unit, k.source, k.document);
         let in_range = k.allows([value; 2]);

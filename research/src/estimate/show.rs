@@ -146,12 +146,13 @@ fn pipes(r: &Report) -> Table {
 }
 
 fn totals(r: &Report) -> Table {
-    let mut t = table(["kernel", "Stage One, us", "Stage Two, us", "step, us"]);
+    let mut t = table(["kernel", "Stage One, us", "Stage Two, us", "learning, us", "step, us"]);
     for x in &r.totals {
         t.add_row([
             x.kernel.into(),
             one_decimal(x.stage_one_us),
             one_decimal(x.stage_two_us),
+            one_decimal(x.learn_us),
             one_decimal(x.step_us),
         ]);
     }

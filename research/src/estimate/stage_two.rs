@@ -6,7 +6,7 @@ use avsg::device::stage_two::{RequestMisses, Strategy, for_each_range};
 use avsg_linker::ascend::soc::{OF_THE_PAPER, Soc};
 use avsg_testkit::splitmix::SplitMix64;
 
-use super::constants::{Constants, Name};
+use avsg_cli::constants::{Constants, Name};
 
 /// Bytes of the row that the model is fitted to.
 const ROW: usize = 1152;

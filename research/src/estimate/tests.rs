@@ -49,8 +49,8 @@ fn bad_input_names_value_limit_and_remedy() {
 
 #[test]
 fn constants_are_listed_with_range_and_source() {
-    let constants = super::constants::Constants::default().with("gather=0.25").unwrap();
-    let list = serde_json::to_value(super::constants_used(&constants)).unwrap();
+    let constants = avsg_cli::constants::Constants::default().with("gather=0.25").unwrap();
+    let list = serde_json::to_value(super::report::constants_used(&constants)).unwrap();
     let list = list.as_array().unwrap();
     assert!(list.len() >= 14);
     for c in list {

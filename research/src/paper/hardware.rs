@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 
 use super::section::{Quantity, Section, Table};
-use crate::estimate::constants::{Constants, Name};
 use crate::estimate::points::points;
 use crate::estimate::stage_two::strategies_gbs;
 use crate::published::TRANSFERS;
+use avsg_cli::constants::{Constants, Name};
 
 /// Compares the model of a transfer with the paper's bandwidths and speedups.
 pub fn transfer() -> Section {

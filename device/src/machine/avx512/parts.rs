@@ -121,3 +121,53 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         left[0]
     }
 }
+
+/// Does what [`map_life`](crate::machine::cpu::Cpu::map_life) does, with two permutes for 64 lifetimes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+pub(super) fn map_by_permutes(to: &mut [i8], life: &[i8], table: &[i8; 256]) {
+    // SAFETY: each quarter of the table is 64 bytes, the size of the load.
+    let [a, b, c, d] = [0, 1, 2, 3]
+        .map(|quarter| unsafe { _mm512_loadu_si512(table[64 * quarter..].as_ptr().cast()) });
+    for (from, to) in life.chunks_exact(64).zip(to.chunks_exact_mut(64)) {
+        // SAFETY: `from` is 64 bytes, the size of the load.
+        let life = unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
+        // A permute reads the low seven bits of a lifetime. The table begins with negative lifetimes.
+        let negative = _mm512_permutex2var_epi8(a, life, b);
+        let others = _mm512_permutex2var_epi8(c, life, d);
+        let mapped = _mm512_mask_blend_epi8(_mm512_movepi8_mask(life), others, negative);
+        // SAFETY: `to` is 64 bytes, the size of the store.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), mapped) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::machine::avx512::{Avx512, PERMUTES_BYTES};
+    use crate::machine::cpu::{Cpu, Kernel, index};
+    use core::sync::atomic::Ordering::Relaxed;
+
+    struct MapLife<'a>(&'a [i8], &'a [i8; 256]);
+
+    impl Kernel for MapLife<'_> {
+        type Out = [i8; 256];
+        fn run<C: Cpu>(self, m: C) -> [i8; 256] {
+            let mut to = [0; 256];
+            m.map_life(&mut to, self.0, self.1);
+            to
+        }
+    }
+
+    #[test]
+    fn every_lifetime_is_mapped_with_byte_permutes_and_without_them() {
+        let Some(m) = Avx512::<false>::detect() else { return };
+        let life: [i8; 256] = core::array::from_fn(|n| (n * 37) as i8);
+        let table: [i8; 256] = core::array::from_fn(|n| (n * 91 + 5) as i8);
+        let right = life.map(|life| table[index(life)]);
+        let found = PERMUTES_BYTES.load(Relaxed);
+        // Other tests give the same results with either value.
+        for permutes in [false, found] {
+            PERMUTES_BYTES.store(permutes, Relaxed);
+            assert_eq!(m.run(MapLife(&life, &table)), right, "byte permutes: {permutes}");
+        }
+    }
+}

@@ -59,13 +59,33 @@ struct Gm {
     int *slot, *valid, *missPos, *missId, *missSlot, *missRow, *record, *table, *learned;
 };
 
+// Copies the elements first, first + STRIDE, .. of n ones, with a number of loads under way at once.
+template <int STRIDE, int LOADS, typename T>
+__device__ __forceinline__ void CopyStrided(T *to, const T *from, int first, int n)
+{
+    for (; first < n; first += LOADS * STRIDE) {
+        T elements[LOADS];
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            if (first + i * STRIDE < n) {
+                elements[i] = from[first + i * STRIDE];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            if (first + i * STRIDE < n) {
+                to[first + i * STRIDE] = elements[i];
+            }
+        }
+    }
+}
+
 // Copies words from one memory to another, by all threads. The addresses are multiples of 16 bytes, and
 // `words` is a multiple of 4.
-__device__ __forceinline__ void CopyWords(int *to, const int *from, int words)
+template <int LOADS> __device__ __forceinline__ void CopyWords(int *to, const int *from, int words)
 {
-    for (int i = static_cast<int>(threadIdx.x); i < words / 4; i += THREADS) {
-        reinterpret_cast<int4 *>(to)[i] = reinterpret_cast<const int4 *>(from)[i];
-    }
+    CopyStrided<THREADS, LOADS>(
+        reinterpret_cast<int4 *>(to), reinterpret_cast<const int4 *>(from), static_cast<int>(threadIdx.x), words / 4);
 }
 
 __device__ __forceinline__ void Exchange(int *&a, int *&b)

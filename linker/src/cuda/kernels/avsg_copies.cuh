@@ -118,6 +118,9 @@ template <bool BATCH> __device__ __forceinline__ void CopyByLoads(int from, int 
     }
 }
 
+// In a step this is a function of its own, so that it takes no registers from Stage One.
+__device__ __noinline__ void CopyStepByLoads(int n) { CopyByLoads<false>(0, n); }
+
 // The turn of a thread that copies: four times the miss that it has taken, 2 in every second phase of its barrier,
 // and 1 while the row arrives. NO_TURN: it has not taken a miss.
 constexpr int NO_TURN = -1;
@@ -191,7 +194,11 @@ template <bool BATCH> __device__ __forceinline__ int FinishCopies(int turn, int 
         return turn;
     }
 #endif
-    CopyByLoads<BATCH>(from, to);
+    if (BATCH) {
+        CopyByLoads<BATCH>(from, to);
+    } else {
+        CopyStepByLoads(to);
+    }
     return turn;
 }
 

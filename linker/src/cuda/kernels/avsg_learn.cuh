@@ -31,13 +31,14 @@ struct LearnTable {
         }
     }
 
-    // Counts the slots of the last step's sample.
+    // Counts the slots of the last step's sample, by all threads: each counts those that it has written down.
     __device__ __forceinline__ void CountSample(const int *sample) const
     {
-        for (int i = LaneOfWarp(); i < LEARN_SLOTS; i += WARP) {
-            const int at = sample[i] & (LIFETIMES - 1);
+        for (int i = static_cast<int>(threadIdx.x); i < LEARN_SLOTS; i += THREADS) {
+            const int word = sample[i];
+            const int at = word & (LIFETIMES - 1);
             atomicAdd(&counted[at], LEARN_SLOT);
-            if ((sample[i] & LEARN_WAS_USED) != 0) {
+            if ((word & LEARN_WAS_USED) != 0) {
                 atomicAdd(&used[at], LEARN_SLOT);
             }
         }
@@ -87,8 +88,15 @@ struct LearnTable {
     // first victim.
     __device__ __forceinline__ void Publish() const
     {
-        for (int at = LaneOfWarp(); at < LIFETIMES; at += WARP) {
-            const int64_t n = max(uses[at], 1);
+        int all[LIFETIMES / WARP];
+#pragma unroll
+        for (int i = 0; i < LIFETIMES / WARP; i++) {
+            all[i] = uses[i * WARP + LaneOfWarp()];
+        }
+#pragma unroll
+        for (int i = 0; i < LIFETIMES / WARP; i++) {
+            const int at = i * WARP + LaneOfWarp();
+            const int64_t n = max(all[i], 1);
             int log = 0;
             for (int bits = 16; bits > 0; bits /= 2) {
                 log += n >> (log + bits) > 0 ? bits : 0;
@@ -99,8 +107,17 @@ struct LearnTable {
     }
 };
 
-// Learns from a step whose sample all threads see, by the last warp of the block, and prepares the header for the
-// next step. `learned` are the words behind the links. A geometry with constant lifetimes has none.
+// Begins to learn from a step, by all threads. `learned` are the words behind the links; a geometry with constant
+// lifetimes has none.
+__device__ __forceinline__ void Count(int *learned, const Header &header)
+{
+    if (LEARNED_WORDS > 0 && header.Get(HEADER_LEARN + LEARN_STEP) != 0) {
+        LearnTable(learned).CountSample(learned + LEARN_RESULT);
+    }
+}
+
+// Learns from what is counted, by the last warp of the block, and prepares the header for the next step. A barrier of
+// the block is behind the counts.
 __device__ __forceinline__ void Learn(int *learned, Header &header)
 {
     if (LEARNED_WORDS == 0) {
@@ -112,10 +129,8 @@ __device__ __forceinline__ void Learn(int *learned, Header &header)
         const LearnTable table(learned);
         if (step == 0) {
             table.Start();
-        } else {
-            table.CountSample(learned + LEARN_RESULT);
+            __syncwarp();
         }
-        __syncwarp();
         table.Estimate(step & (LEARN_SWEEP - 1));
         if ((next & (LEARN_SWEEP - 1)) == 0 && next >= LEARN_START) {
             // Such a step estimates class 0, so the uses are those of earlier steps.
@@ -128,8 +143,9 @@ __device__ __forceinline__ void Learn(int *learned, Header &header)
     while (moving < 15 && next % (1 << LearnLogSteps(15 - moving)) == 0) {
         moving++;
     }
+    const int sample = header.Get(HEADER_LEARN + LEARN_SAMPLE);
     header.Set(HEADER_LEARN + LEARN_STEP, next);
-    header.Set(HEADER_LEARN + LEARN_LAST_SAMPLE, header.Get(HEADER_LEARN + LEARN_SAMPLE));
+    header.Set(HEADER_LEARN + LEARN_LAST_SAMPLE, sample);
     header.Set(HEADER_LEARN + LEARN_SAMPLE, static_cast<int>(order % 16) * LEARN_SLOTS);
     header.Set(HEADER_LEARN + LEARN_MOVES_FROM, 16 * (8 - moving));
 }

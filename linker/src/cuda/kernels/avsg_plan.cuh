@@ -41,15 +41,16 @@ template <typename Copies> __device__ __forceinline__ void RunStageOne(const Gm 
     header.Load(gm.table);
     record.Load(nullptr);
     if (WHOLE_TABLE) {
-        CopyWords(Shared<int>(TABLE_AT), gm.table, LINKS_END);
+        CopyWords<4>(Shared<int>(TABLE_AT), gm.table, LINKS_END);
     } else {
-        CopyWords(Shared<int>(LIFE_AT), gm.table + LIFE_WORD, LIFE_WORDS);
+        CopyWords<4>(Shared<int>(LIFE_AT), gm.table + LIFE_WORD, LIFE_WORDS);
     }
     __syncthreads();
     StageOne(gm, q, header, record, copies);
+    Count(gm.learned, header);
     copies.Release();
     __syncthreads();
-    CopyWords(gm.table + LIFE_WORD, Shared<int>(LIFE_AT), SLOTS / 4);
+    CopyWords<1>(gm.table + LIFE_WORD, Shared<int>(LIFE_AT), SLOTS / 4);
     Learn(gm.learned, header);
     header.Store(gm.table);
     record.Store(gm.record + q.recordAt);

@@ -65,23 +65,8 @@ __device__ __forceinline__ unsigned char *SlotAt(
 // Copies bytes by the threads of a warp, in pieces of type T.
 template <typename T> __device__ __forceinline__ void CopyPieces(unsigned char *to, const unsigned char *from, int bytes)
 {
-    constexpr int LOADS = 4;    // loads of a thread that are under way at once
     const int n = bytes / static_cast<int>(sizeof(T));
-    for (int first = LaneOfWarp(); first < n; first += LOADS * WARP) {
-        T pieces[LOADS];
-#pragma unroll
-        for (int i = 0; i < LOADS; i++) {
-            if (first + i * WARP < n) {
-                pieces[i] = reinterpret_cast<const T *>(from)[first + i * WARP];
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < LOADS; i++) {
-            if (first + i * WARP < n) {
-                reinterpret_cast<T *>(to)[first + i * WARP] = pieces[i];
-            }
-        }
-    }
+    CopyStrided<WARP, 4>(reinterpret_cast<T *>(to), reinterpret_cast<const T *>(from), LaneOfWarp(), n);
 }
 
 // Returns the bits in which addresses or a length differ from a multiple of 16.

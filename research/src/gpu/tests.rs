@@ -16,7 +16,7 @@ use avsg_testkit::tier::thorough;
 use serde_json::Value;
 
 use super::driver::{Driver, Functions};
-use super::pack;
+use super::pack::{self, Image};
 use super::sizes::{ProbeSizes, Sizes};
 use super::{judge, measure};
 use libcuda::{Fake, Mode, images};
@@ -166,6 +166,11 @@ fn a_machine_that_cannot_run_is_refused_with_status_2() {
     let Some(fake) = Fake::start(Mode { capability: 12, ..Mode::default() }) else { return };
     let error = measure(fake.driver(), |_| Ok(Vec::new()), &SMALL).err().unwrap();
     refused(error, &["compute capability is 12", "8, 9 and 10"]);
+    drop(fake);
+    let Some(fake) = Fake::start(Mode::default()) else { return };
+    let large = Image { name: String::new(), shared_bytes: 300 << 10, code: Vec::new() };
+    let error = measure(fake.driver(), |_| Ok(vec![large.clone()]), &SMALL).err().unwrap();
+    refused(error, &["shared memory is 232448", "for sm_90 needs 307200 bytes"]);
 }
 
 #[test]

@@ -75,12 +75,12 @@ extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_probe_loads_
     avsg::GatherByLoads<2>(host, to, row, sizes);
 }
 
-// Each block has its table, which it copies to shared memory by loads.
+// Each block has its table, which it copies to shared memory by loads, as avsg_step does.
 extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_probe_table(
     const unsigned char *tables, unsigned *sums, const int *id, const __grid_constant__ avsg::ProbeSizes sizes)
 {
     const long long at = static_cast<long long>(blockIdx.x) * sizes.tableBytes;
-    avsg::CopyWords(avsg::Shared<int>(0), reinterpret_cast<const int *>(tables + at), sizes.tableBytes / 4);
+    avsg::CopyWords<4>(avsg::Shared<int>(0), reinterpret_cast<const int *>(tables + at), sizes.tableBytes / 4);
     __syncthreads();
     avsg::AddWords(sums, id, sizes);
 }

@@ -41,6 +41,8 @@ pub enum Failed {
     TooFewThreads { rounds: u32, limit: u32, threads: u32 },
     #[error("a block has 256, 512 or 1024 threads, not {0}")]
     Threads(u32),
+    #[error("a block counts slots in 16 bits: choose S below 65536, not {0}")]
+    Slots(u32),
 }
 
 /// The most lanes of a sweep that a thread keeps in registers until a list is made.
@@ -66,6 +68,9 @@ pub fn text(p: &Params, tape: &Tape, options: Options) -> Result<StageOneText, F
     let threads = options.threads;
     if ![256, 512, 1024].contains(&threads) {
         return Err(Failed::Threads(threads));
+    }
+    if p.slots > u32::from(u16::MAX) {
+        return Err(Failed::Slots(p.slots));
     }
     check(tape)?;
     if let Some(op) = tape.body.all().find(|op| refused(tape, op)) {

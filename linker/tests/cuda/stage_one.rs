@@ -240,6 +240,8 @@ fn the_plan_says_what_fits() {
         Options { threads: 1024, shared_bytes: 48 * 1024 },
     );
     assert!(refused.unwrap_err().to_string().contains("bytes of shared memory"));
+    let refused = cuda::cuda(&Params::wide(2048, 1, 65536), ALL).unwrap_err().to_string();
+    assert!(refused.contains("choose S below 65536"), "{refused}");
     let refused = cuda::cuda(&Params::wide(8192, 1, 8192), ALL).unwrap_err().to_string();
     assert!(refused.contains("choose more threads than 256"), "{refused}");
 }

@@ -1,9 +1,6 @@
 //! The program runs on a driver for tests (`tests/libcuda.c`), whose kernels run on the shim.
 
 mod comparator;
-#[path = "../../../linker/tests/cuda/gpu.rs"]
-#[expect(dead_code, reason = "the driver launches the kernels")]
-mod gpu;
 mod libcuda;
 
 use std::fs;

@@ -1,5 +1,9 @@
 //! The driver of `libcuda.c`, compiled once, of which one test has exclusive use.
 
+#[path = "../../../../linker/tests/cuda/gpu.rs"]
+#[expect(dead_code, reason = "the driver launches the kernels")]
+mod gpu;
+
 use std::ffi::{CString, c_char, c_int};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -14,7 +18,7 @@ use super::super::driver::Driver;
 use super::super::pack::Image;
 use super::super::sizes::Sizes;
 use super::super::texts::{ARCHITECTURES, PROBES, texts};
-use super::gpu::{Gpu, library};
+use gpu::{Gpu, library};
 
 /// What the driver does.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,7 @@
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 //!
-//! Costs are those of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle)
-//! unless stated.
+//! Costs are of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle) unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;
@@ -45,8 +44,7 @@ mod quarters;
 #[cfg(target_arch = "x86_64")]
 mod sparse;
 
-/// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
-/// repeat.
+/// What a kernel knows of the indices of a scatter. Where they repeat, only writes in order are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indices {
     /// No two lanes of the sweep write one word.
@@ -226,8 +224,7 @@ pub trait Machine: Copy {
 
     // ---- columns: only a machine knows where its memory is ------------------------------------
 
-    /// Reads the lanes of the tile from a streamed column. Lanes that are not live are undefined.
-    /// No instruction: the operand is the column itself.
+    /// Reads the lanes of the tile from a streamed column; others are undefined. No instruction.
     fn load(self, t: Self::Tile, column: &Self::Column<'_>) -> Self::V;
     /// Writes the lanes of the tile to a streamed column. Words past the length of the sweep become
     /// undefined. At most one copy.
@@ -237,9 +234,8 @@ pub trait Machine: Copy {
     /// live index is in the column (law 9). About one cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
     /// Writes v to column\[index mod n\] in the live lanes where `mask` is set. Of two lanes with
-    /// one index, which `indices` must permit, the later one wins. n is as for
-    /// [`Machine::gather`]. Ascend has no scatter instruction: a scalar loop of about ten cycles per
-    /// lane.
+    /// one index, which `indices` must permit, the later one wins. n is as for [`Machine::gather`].
+    /// Ascend has no scatter instruction: a scalar loop of about ten cycles per lane.
     fn scatter(
         self,
         t: Self::Tile,
@@ -328,8 +324,7 @@ pub trait Machine: Copy {
         limit: Self::Scalar,
         equal: bool,
     );
-    /// Returns life\[slot mod n\] in each lane, sign-extended, with n as for [`Self::gather`]. About one cycle per lane, as for
-    /// [`Self::gather`].
+    /// Returns life\[slot mod n\] in each lane, sign-extended. n and the cost are as for [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
     /// Writes `value` to life\[slot mod n\] in the live lanes where `mask` is set. It is no
     /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as a scatter.
@@ -342,8 +337,8 @@ pub trait Machine: Copy {
         mask: Self::Mask,
     );
     /// Replaces life\[slot mod n\] by rule\[life\[slot mod n\] + 128\] in the live lanes where `mask` is
-    /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes hit ends alike for every
-    /// tile width. A scalar loop, as for [`Self::scatter`].
+    /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes
+    /// hit ends alike for every tile width. A scalar loop, as for [`Self::scatter`].
     fn step_life(
         self,
         t: Self::Tile,
@@ -355,8 +350,7 @@ pub trait Machine: Copy {
 
     // ---- global memory: only a machine reaches it ---------------------------------------------
 
-    /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
-    /// there when it started. A scalar load.
+    /// Reads the word of an output that this kernel wrote last or found there. A scalar load.
     fn read_output(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;
     /// Writes one word of an output. A scalar store.
     fn write_output(self, to: &mut Self::Output<'_>, at: Self::Scalar, value: Self::Scalar);

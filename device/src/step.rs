@@ -11,6 +11,7 @@ pub mod refresh;
 pub mod request;
 pub mod schedule;
 pub mod sequential;
+pub mod simt;
 pub mod stage_one;
 pub mod update_state;
 pub mod work;

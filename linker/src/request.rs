@@ -1,9 +1,11 @@
 //! The arguments of Stage One as any target passes them, from their declaration in the device crate.
 
+use crate::names::camel;
 use crate::record::Recording;
 use crate::tape::{Kind, Param};
 use avsg_device::params::Params;
 use avsg_device::request::Request;
+use std::fmt::Write as _;
 
 /// The arguments of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,4 +26,19 @@ impl Arguments {
         let arrays = global.map(|c| c.array().into()).collect();
         Self { scalars: tape.params, arrays }
     }
+}
+
+/// Returns the members of the struct `Request`, as lines of C++.
+pub fn fields(p: &Params) -> String {
+    Arguments::of(p).scalars.iter().fold(String::new(), |mut lines, Param { name, doc, .. }| {
+        let member = format!("    int32_t {};", camel(name));
+        let _ = writeln!(lines, "{member:<32}// {doc}");
+        lines
+    })
+}
+
+/// Returns the members of the struct `Gm` that hold the arrays.
+pub fn members(p: &Params) -> String {
+    let names = Arguments::of(p).arrays;
+    names.iter().map(|name| camel(name)).collect::<Vec<_>>().join(", ")
 }

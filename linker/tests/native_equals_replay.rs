@@ -197,6 +197,22 @@ fn learned_values_match() {
     assert!(taught.len() >= 2, "{taught:?}");
 }
 
+/// A record has more tokens than words for their misses.
+#[test]
+fn nine_to_sixteen_tokens_match() {
+    let random = &mut SplitMix64(6);
+    for tokens in 9..=16 {
+        let constant = Lifetime::Constant(random.below(2) as i8);
+        let wide = Params::wide(7, tokens, 128);
+        for p in [wide, Params { lifetime: constant, ..wide }, Params::paper(7, tokens, 128)] {
+            assert!(compare(&p, random, 4).missed > 20);
+        }
+    }
+    let learned = Params { page: 16, ..Params::wide(40, 16, 1024) };
+    assert_eq!(learned.lifetime, Lifetime::Learned);
+    compare(&learned, random, 40);
+}
+
 /// Each link and each fingerprint has the fewest bits or the most. Probe sequences of four links per slot do
 /// not fit a word.
 #[test]

@@ -26,7 +26,8 @@ pub(crate) fn compile(source: &Path, flags: &[&str]) -> Result<PathBuf, String> 
     let words: Vec<_> = iter::once(compiler.get_program()).chain(compiler.get_args()).collect();
     (&text, FLAGS, flags, words, compiler::cpp_version()).hash(&mut hasher);
     // A kernel file may include headers from its own folder.
-    for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
+    let own = source.parent().unwrap_or(Path::new("."));
+    for folder in [own, shim, &shim.join("shim"), &shim.join("cuda")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let library = cache_folder()?.join(format!("{:016x}.so", hasher.finish()));

@@ -25,6 +25,9 @@ impl RandomCaller<'_> {
         // The paper's table has a power of two.
         let paper = tuning.table == avsg_table::AVSG_TABLE_PAPER as i32;
         config.slots = [64, 128, 192][self.below(if paper { 2 } else { 3 })];
+        if self.rarely(3) {
+            config.tokens = (config.slots / K as u32).min(16);
+        }
         config.page = [0, 16][self.below(2)];
         config.cores = 1 + self.below(3) as u32;
         tuning.copier = self.below(4) as i32;
@@ -101,6 +104,7 @@ impl RandomCaller<'_> {
         let model = EngineModel {
             pool: (model.expect("an engine is made on a pool that exists"), pool.addr()),
             slots_per_state,
+            tokens: config.tokens as usize,
             slots,
             paged: config.page != 0,
             indexers: if config.layer_indexer.is_null() { 1 } else { 2 },
@@ -194,7 +198,8 @@ impl RandomCaller<'_> {
     pub(super) fn create_plan(&mut self, engine: *mut avsg_engine) -> *mut avsg_plan {
         let mut created = null_mut();
         let before = self.mistakes;
-        let (rows, requests) = (self.mostly(4), self.mostly(2));
+        let tokens = self.engine_model(engine).map_or(2, |model| model.tokens);
+        let (rows, requests) = (self.mostly(2 * tokens), self.mostly(2));
         let to = self.pointer(&mut created);
         // SAFETY: `to` is NULL or a local variable, and handles are looked up.
         if self.record(unsafe { avsg_plan_create(engine, rows, requests, to) }) {

@@ -1,5 +1,6 @@
 //! `avsg emit` writes the kernels of a geometry as source text, and shows the memory that they use.
 
+mod cuda;
 pub mod report;
 
 use std::path::{Path, PathBuf};
@@ -24,8 +25,8 @@ use crate::checks::require;
 use crate::output_file;
 use report::Report;
 
-/// The language that kernels can be written in.
-const TARGET: &str = "ascendc";
+/// The languages that kernels can be written in.
+const TARGETS: [&str; 2] = ["ascendc", "cuda"];
 
 /// When kernels read the number of lanes that a GatherMask kept, which lists' lengths are made of.
 #[derive(ValueEnum, Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ pub struct KernelOptions {
     /// K, the ids selected per token at most; 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// N_q, the tokens per request and step at most (speculated tokens + 1); 1 to 8, N_q * K at most S
+    /// N_q, the tokens per request and step at most (speculated tokens + 1); 1 to 16, N_q * K at most S
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
     /// S, the slots per request and layer; a multiple of 128 up to 65536
@@ -115,9 +116,15 @@ pub fn kernels_of(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, St
                         The kernels include the written headers, and the headers include kernel_operator.h of CANN. \
                         The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
-    /// Language of the kernels; ascendc is the only one
-    #[arg(long, value_name = "TARGET", default_value = TARGET)]
+    /// Language of the kernels: ascendc for the 910B, or cuda for GPUs from sm_80 on
+    #[arg(long, value_name = "TARGET", default_value = TARGETS[0])]
     target: String,
+    /// Threads of a block, for cuda: 256, 512 or 1024
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    threads: u32,
+    /// Bytes of shared memory that a block may use, for cuda: 232448 of an H100, 166912 of an A100
+    #[arg(long, value_name = "BYTES", default_value_t = 232448)]
+    shared_bytes: u32,
     #[command(flatten)]
     kernels: KernelOptions,
     /// Also show the place of every column of Stage One in the unified buffer
@@ -133,9 +140,13 @@ pub struct Options {
 
 /// Writes the kernels if a directory is given, and prints their plan.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let limit = format!("the known languages are {TARGET}");
-    require(options.target == TARGET, "--target", &options.target, limit, "choose one of them")?;
+    let known = TARGETS.contains(&options.target.as_str());
+    let limit = format!("the known languages are {}", TARGETS.join(" and "));
+    require(known, "--target", &options.target, limit, "choose one of them")?;
     options.output.check([], [])?;
+    if options.target == TARGETS[1] {
+        return cuda::run(options);
+    }
     let soc = options.kernels.soc()?;
     let (kernels, plan) = options.kernels.kernels(Abi::Direct)?;
     if let Some(dir) = &options.out {

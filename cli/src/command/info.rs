@@ -33,7 +33,7 @@ pub struct Options {
     /// K, the ids selected per token; 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 8, N_q * K at most S
+    /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 16, N_q * K at most S
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
     /// S, the slots per request and layer; a multiple of 64 up to 65536

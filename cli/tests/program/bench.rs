@@ -152,7 +152,7 @@ fn bad_input_is_one_line_and_status_2() {
         (&format!("{small} --machine {other}"), other),
         ("bench match --steps 1 --k 4096 --slots 8192", "4096"),
         ("bench match --requests 0", "--requests is 0"),
-        ("bench match --requests 8 --tokens 9", "--tokens is 9"),
+        ("bench match --requests 8 --tokens 17", "--tokens is 17"),
         ("bench match --requests 8 --threads 65", "--threads is 65"),
         ("bench match --requests 8 --steps 1000000", "choose fewer --steps"),
         ("bench match --requests 1 --steps 1 --k 4096 --slots 8192", "4096"),

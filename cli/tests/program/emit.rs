@@ -153,6 +153,30 @@ fn an_emitted_folder_builds_as_its_project_says() {
     }
 }
 
+/// The files for a GPU include each other and nothing else, and are the same on every run.
+#[test]
+fn cuda_kernels_are_complete() {
+    let (one, two) = (folder("emit-cuda-1"), folder("emit-cuda-2"));
+    let page = write("emit --target cuda --tokens 4 --plan", &one);
+    assert!(
+        page.contains("bytes of shared memory") && page.contains("never run on a GPU"),
+        "{page}"
+    );
+    write("emit --target cuda --tokens 4", &two);
+    let mut names: Vec<_> = fs::read_dir(&one)
+        .expect("a folder")
+        .map(|file| file.expect("a file").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 15, "{names:?}");
+    for name in names {
+        let text = fs::read_to_string(one.join(&name)).expect("a text");
+        assert_eq!(text, fs::read_to_string(two.join(&name)).expect("a text"));
+        check_includes(&one, &text);
+        assert!(!text.contains("#include <") && !text.contains("kernel_operator.h"), "{name:?}");
+    }
+}
+
 /// Checks that every header that `text` includes is in `dir`, except for CANN's.
 fn check_includes(dir: &Path, text: &str) {
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \""));
@@ -164,7 +188,12 @@ fn check_includes(dir: &Path, text: &str) {
 #[test]
 fn refused_input_is_one_line_with_the_known_names() {
     refused("emit --soc ascend310p", &["--soc is ascend310p", "ascend910b3"]);
-    refused("emit --target cuda", &["--target is cuda", "ascendc"]);
+    refused("emit --target opencl", &["--target is opencl", "ascendc and cuda"]);
+    refused("emit --target cuda --threads 100", &["--threads is 100", "256, 512 or 1024"]);
+    refused(
+        "emit --target cuda --k 8192 --threads 256",
+        &["--threads is 256", "choose more threads"],
+    );
     refused("emit --slots 1000", &["1000", "multiple of 64"]);
     refused("emit --slots 4160", &["S (slots) is 4160", "multiple of 128"]);
     refused("opp --out /dev/null/x --soc b5", &["--soc is b5"]);

@@ -20,16 +20,21 @@ fn array<T: npyz::Deserialize>(name: &str, array: &str) -> (Vec<u64>, Vec<T>) {
     (array.shape().to_vec(), array.into_vec().expect("the right dtype"))
 }
 
-/// Replays the sample, checks the results file against a `HashMap` from slots to ids, and returns the
-/// JSON.
+/// Replays the sample, checks the results, and returns the JSON.
 fn replay_and_check(options: &str, name: &str) -> Value {
+    replay_trace_and_check(SAMPLE, options, name)
+}
+
+/// Replays a trace with `stable`, checks the results file against a `HashMap` from slots to ids, and returns
+/// the JSON.
+fn replay_trace_and_check(path: &str, options: &str, name: &str) -> Value {
     let out = file(&format!("{name}.npz"));
-    let json = json(&format!("replay SAMPLE --results {} {options}", out.display()));
-    let trace = Trace::read(SAMPLE).expect("the sample");
+    let json = json(&format!("replay {path} --results {} {options}", out.display()));
+    let trace = Trace::read(path).expect("a trace");
     let trace = if options.contains("--mtp0") { trace.as_mtp0() } else { trace };
     let steps = json["steps"].as_u64().expect("a number") as usize;
     let trace = trace.truncated(steps).expect("at least one step");
-    let stable = trace.stable.as_ref().expect("the sample has `stable`");
+    let stable = trace.stable.as_ref().expect("the trace has `stable`");
     let (tokens, k) = (trace.tokens, trace.k);
     let (shape, slot) = array::<i32>(name, "slot");
     assert_eq!(shape, [trace.steps as u64, tokens as u64, k as u64]);
@@ -108,6 +113,27 @@ fn results_agree_with_a_model() {
     replay_and_check("--spread 2 --lifetime constant:127", "spread-2");
     let json = replay_and_check("--launches 1", "one-launch");
     assert!(number(&json["step_us"]["p50"]) > 0.0 && json["plan_us"].is_null());
+}
+
+/// Four steps of four tokens are one step of 16.
+#[test]
+fn steps_of_sixteen_tokens_agree_with_a_model() {
+    let four = Trace::read(SAMPLE).expect("the sample");
+    let stable = four.stable.map(|all| all.into_iter().step_by(4).collect());
+    let trace = Trace { steps: four.steps / 4, tokens: 16, stable, ..four };
+    let path = file("sixteen.npz");
+    trace.write(&path).expect("scratch");
+    let path = path.display().to_string();
+    for (options, name) in [
+        ("--slots 8192", "sixteen-learned"),
+        ("--slots 4096 --page 16", "sixteen-full"),
+        ("--slots 4096 --table paper --requests 2", "sixteen-paper"),
+    ] {
+        replay_trace_and_check(&path, options, name);
+    }
+    for command in ["size", "compare"] {
+        assert_eq!(json(&format!("{command} {path} --slots 4096"))["tokens"], 16, "{command}");
+    }
 }
 
 /// The expected hits come from an independent implementation of the paper's equations in another

@@ -84,7 +84,7 @@ pub fn other_links<M: Machine>(
 
 /// Returns the ids of the tile, the ids with 0 for padding, and which of them are valid.
 #[inline(always)]
-fn selected<M: Machine>(
+pub fn selected<M: Machine>(
     m: M,
     t: M::Tile,
     ids: &M::Column<'_>,

@@ -6,11 +6,11 @@ use super::probe::{other_links, probe};
 use super::refresh::refresh;
 use super::request::Request;
 use super::schedule::{Schedule, Work, lanes, sequences};
-use super::update_state::{collect_overwritten, is_wide, reusable, unlinked_life, write_links};
-use crate::machine::control::{repeat, sweep, when};
+use super::update_state::{fill_victims, link_misses, reusable};
+use crate::machine::Machine;
+use crate::machine::control::sweep;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine};
 use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::State;
@@ -83,50 +83,9 @@ impl Schedule for Sequential {
         fill_victims(m, p, state, work, token);
         let at = request.slot.at + request.slot.stride * token;
         m.publish(&mut request.slot.words, at, &work.slot, request.k);
-        // `wide` searches twice: the second time for the misses whose link was overwritten by a later
-        // miss.
-        let rounds = 1 + u32::from(is_wide(p));
         m.phase(Phase::UpdateState, "a link for every miss");
-        repeat!(m, rounds, m.scalar(rounds as i32), |round| {
-            find_links(m, p, state, work);
-            write_links(m, p, state, work);
-            if is_wide(p) {
-                // Nothing follows the last search.
-                when!(m, m.ne(round, m.scalar(rounds as i32 - 1)), || {
-                    let (found, sequence) = (&work.link_position, &mut work.sequence);
-                    let entries = [&mut work.new_link, sequence];
-                    collect_overwritten(m, p, state, &mut work.dead, found, entries);
-                });
-            }
-        });
+        link_misses(m, p, state, work, |m, state, work| find_links(m, p, state, work));
     }
-}
-
-/// Writes the slots of the misses into `work.slot`, their ids and lifetimes into the slots, and their
-/// probe sequences and new links into `work.sequence` and `work.new_link`.
-#[inline(always)]
-fn fill_victims<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, Sequential>,
-    token: M::Scalar,
-) {
-    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
-    sweep!(m, m.len(&work.miss), |t| {
-        let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
-        let slot = m.item(t, &work.dead, 0);
-        let all = !m.is_negative(slot);
-        m.set_life(t, &mut state.life, slot, unlinked_life(p), all);
-        // Both scatters follow the computation of their operands, so that a vector core runs
-        // them in one loop.
-        let lane = m.name_vector("lane", position - first);
-        m.scatter(t, &mut state.id, slot, x, all, Indices::Distinct);
-        m.scatter(t, &mut work.slot, lane, slot, all, Indices::Distinct);
-        let mixed = hash::mixed(m, p, x);
-        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
-    });
 }
 
 /// Finds the first reusable link of each probe sequence in `work.sequence`, for as many as `work.dead`

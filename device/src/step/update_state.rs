@@ -19,7 +19,7 @@
 //! reusable by its fingerprint, and whether its slot is dead is neither read nor written.
 
 use super::schedule::{Schedule, Work};
-use crate::machine::control::sweep;
+use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine, search};
 use crate::table::hash;
@@ -30,6 +30,60 @@ use crate::table::state::{DEAD, State};
 #[inline(always)]
 pub fn unlinked_life(p: &Params) -> i8 {
     if is_wide(p) { p.new_life() } else { DEAD }
+}
+
+/// Writes the slots of the misses into `work.slot`, their ids and lifetimes into the slots, and their
+/// probe sequences and new links into `work.sequence` and `work.new_link`.
+#[inline(always)]
+pub fn fill_victims<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, S>,
+    token: M::Scalar,
+) {
+    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
+    sweep!(m, m.len(&work.miss), |t| {
+        let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
+        let slot = m.item(t, &work.dead, 0);
+        let all = !m.is_negative(slot);
+        m.set_life(t, &mut state.life, slot, unlinked_life(p), all);
+        // Both scatters follow the computation of their operands, so that a vector core runs
+        // them in one loop.
+        let lane = m.name_vector("lane", position - first);
+        m.scatter(t, &mut state.id, slot, x, all, Indices::Distinct);
+        m.scatter(t, &mut work.slot, lane, slot, all, Indices::Distinct);
+        let mixed = hash::mixed(m, p, x);
+        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
+        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
+    });
+}
+
+/// Finds and writes a link for each miss. `find` writes the position of the first reusable link of
+/// each probe sequence in `work.sequence` to `work.link_position`, for as many as `work.dead` has
+/// entries. `wide` searches twice: the second time for the misses whose link was overwritten by a
+/// later miss.
+#[inline(always)]
+pub fn link_misses<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, S>,
+    find: impl Fn(M, &State<'_, M>, &mut Work<'_, M, S>),
+) {
+    let rounds = 1 + u32::from(is_wide(p));
+    repeat!(m, rounds, m.scalar(rounds as i32), |round| {
+        find(m, state, work);
+        write_links(m, p, state, work);
+        if is_wide(p) {
+            // Nothing follows the last search.
+            when!(m, m.ne(round, m.scalar(rounds as i32 - 1)), || {
+                let (found, sequence) = (&work.link_position, &mut work.sequence);
+                let entries = [&mut work.new_link, sequence];
+                collect_overwritten(m, p, state, &mut work.dead, found, entries);
+            });
+        }
+    });
 }
 
 /// Returns whether the links at positions `at` may be replaced: those that were left behind, and

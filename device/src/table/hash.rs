@@ -9,16 +9,16 @@
 //! `wide`: the mixed word of an id is the sum of its 16 low and 8 high bits, each multiplied by a
 //! constant of 15 bits ([`Machine::madd`]: two instructions on x86). The first link and the
 //! fingerprint are the *high* bits of its low 20. That is linear, so runs of ids, which is what an
-//! indexer selects, are spread evenly over the links and seldom collide. The stride is made from
-//! the 22 low bits of the mixed word in the same way, which is not linear: where a lattice of ids meets a
+//! indexer selects, are spread evenly over the links and seldom collide. The stride is made from the 22
+//! low bits of the mixed word in the same way, which is not linear: where a lattice of ids meets a
 //! lattice of links, their probe sequences differ.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats
 //! the search for them; `tests/kernels/structured.rs` asserts the result. The multiplier of the low
 //! bits lets no two ids of a run of 0.35 times as many ids as links have the same first link. Over 36
-//! patterns, four offsets up to 9 million, five sizes and both geometries, at most 1.85 % of the ids find no
-//! link in a full table, and 0.12 % on average. A first link that is not linear is as good as an ideal hash in
-//! this measurement (0.39 and 0.06 %), but ids of real traces collide more often on it: Stage One
+//! patterns, four offsets up to 9 million, five sizes and both geometries, at most 1.22 % of the ids find
+//! no link in a full table, and 0.10 % on average. A first link that is not linear is as good as an ideal
+//! hash in this measurement (0.59 and 0.06 %), but ids of real traces collide more often on it: Stage One
 //! takes 4 to 14 % longer.
 
 use super::params::{Params, Table};
@@ -35,7 +35,7 @@ pub const STRIDE_SOURCE_BITS: u32 = 22;
 /// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the eight bits above.
 pub type Multipliers = (i32, i32);
 /// The multipliers of the mixed word, and those of the stride.
-pub const MULTIPLIERS: [Multipliers; 2] = [(3_145, 26_111), (27_139, 2_169)];
+pub const MULTIPLIERS: [Multipliers; 2] = [(3_145, 26_109), (27_139, 2_169)];
 
 /// Returns the word that links and fingerprint are made from; for `paper` it is the id.
 #[inline(always)]

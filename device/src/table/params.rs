@@ -8,7 +8,7 @@ use crate::machine::links::bits_below;
 /// The limit of ids: they are below 2^24, because the hash takes no higher bits ([`crate::hash`]).
 pub const ID_LIMIT: i32 = 1 << 24;
 /// The largest N_q, the number of tokens per request and step.
-pub const MAX_TOKENS: u32 = 8;
+pub const MAX_TOKENS: u32 = 16;
 /// The smallest S, and the least length of a column of K words. Every S is a multiple of it, because CPUs
 /// compare 64 lifetimes at once.
 pub const MIN_SLOTS: u32 = 64;

@@ -12,6 +12,7 @@ use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::schedule::Schedule;
 use avsg_device::sequential::Sequential;
+use avsg_device::simt::Simt;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
 use avsg_device::work::{split_work, work_words};
@@ -89,12 +90,21 @@ pub struct Outcome {
     pub learned: Vec<i32>,
 }
 
-/// The memory of a request. A test may change `state`, `batched` and `shared` between steps.
+/// The schedule that runs the steps of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Sequential,
+    /// [`Batched`], if it serves the table.
+    Batched,
+    /// [`Simt`], if it serves the table.
+    Simt,
+}
+
+/// The memory of a request. A test may change `state`, `order` and `shared` between steps.
 #[derive(Clone)]
 pub struct OneRequest {
     pub p: Params,
-    /// Whether [`Batched`] runs the steps, if it serves the table.
-    pub batched: bool,
+    pub order: Order,
     /// Whether the first token is probed as a shared one, by one core.
     pub shared: bool,
     /// The number of lifetimes that the deferred refresh of the last step changed.
@@ -113,10 +123,11 @@ impl OneRequest {
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
         let words = work_words::<Sequential>(&p).max(work_words::<Batched>(&p));
+        let words = words.max(work_words::<Simt>(&p));
         let work = vec![UNTOUCHED; words];
         Self {
             p,
-            batched: false,
+            order: Order::Sequential,
             shared: false,
             deferred: 0,
             state,
@@ -132,11 +143,18 @@ impl OneRequest {
         let most = self.p.k as usize * n;
         let sizes = [stride * n, n, most, most, most, most, record::WORDS];
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
-        if self.batched && Batched::serves(&self.p) {
-            m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Batched> });
-            self.refresh_last(step, k, stride);
-        } else {
-            m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Sequential> });
+        match self.order {
+            Order::Batched if Batched::serves(&self.p) => {
+                m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Batched> });
+                self.refresh_last(step, k, stride);
+            }
+            Order::Simt if Simt::serves(&self.p) => {
+                m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Simt> });
+            }
+            _ => {
+                let schedule = PhantomData::<Sequential>;
+                m.run(OneStep { memory: self, step, k, stride, schedule });
+            }
         }
         if self.p.lifetime == Lifetime::Learned {
             learn(&self.p, &mut self.state);
@@ -169,7 +187,7 @@ impl OneRequest {
             misses: (0..total)
                 .map(|i| Miss { pos: pos[i], id: id[i], slot: miss_slot[i], row: row[i] })
                 .collect(),
-            counts: rec[..n].to_vec(),
+            counts: record::row_misses(rec, n).collect(),
             status: rec[record::STATUS as usize],
             header: self.state[..ids].to_vec(),
             id: self.state[ids..ids + s].to_vec(),

@@ -4,7 +4,7 @@
 // The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
-use super::one_request::{OneRequest, Outcome, Step};
+use super::one_request::{OneRequest, Order, Outcome, Step};
 use avsg_device::learned::{AFTER_HIT, MAX_VALUE, NEW, part};
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{find_ids, links_end};
@@ -191,12 +191,12 @@ fn a_miss_whose_link_is_overwritten_searches_once_more() {
     let other = (1..).find(|&id| first_link(id) != at).expect("a second link");
     // The other id takes slot 0, which every empty link names.
     let ids = vec![vec![other, 0, rival]];
-    for batched in [false, true] {
+    for order in [Order::Sequential, Order::Batched, Order::Simt] {
         let mut r = OneRequest::new(p);
-        r.batched = batched;
+        r.order = order;
         let o = r.tokens(ids.clone());
         assert_eq!((o.counts[0], o.link[at] & 63), (3, o.slots[0][2]), "the later miss has it");
-        assert_eq!(r.tokens(ids.clone()).counts[0], 0, "all are found, batched: {batched}");
+        assert_eq!(r.tokens(ids.clone()).counts[0], 0, "all are found, {order:?}");
     }
 }
 

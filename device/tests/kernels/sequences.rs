@@ -2,7 +2,7 @@
 //! rolled back, and ids repeat, are padding, are out of range, or are in an invalid block.
 
 use super::one_request::Step;
-use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params, Table};
+use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params, Table};
 use proptest::prelude::*;
 
 /// Returns a geometry and its steps. They are smaller under Miri, which is about a thousand times
@@ -32,7 +32,8 @@ fn geometries(paper_only: bool) -> impl Strategy<Value = Params> {
     let most = if cfg!(miri) { 1..4u32 } else { 1..10u32 };
     let table = if paper_only { Just(true).boxed() } else { any::<bool>().boxed() };
     let page = prop_oneof![Just(0u32), Just(1), Just(16)];
-    let shape = (most, 1..=4u32, any::<u32>(), page);
+    let tokens = prop_oneof![3 => 1..=4u32, 1 => 5..=MAX_TOKENS];
+    let shape = (most, tokens, any::<u32>(), page);
     (table, shape, 0..3u32, 0..=7u32, lifetimes()).prop_map(
         |(paper, (lines, tokens, k, page), spread, retries, lifetime)| {
             let slots = 64 * if paper { lines.next_power_of_two() } else { lines };

@@ -3,16 +3,18 @@
 
 use avsg_device::batched::Batched;
 use avsg_device::learned::{self, LIFETIMES, part};
-use avsg_device::memory::{life_words, links_end, table_words};
+use avsg_device::memory::{life_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
 use super::limits::{FRAME_BYTES, UB_BYTES};
-use super::request;
 use super::stage_one::StageOneText;
+use crate::launch::tiling;
+use crate::learn;
 use crate::names::camel;
+use crate::request;
 
 /// The interface through which a kernel is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,58 +72,6 @@ pub(super) fn learn_bytes(p: &Params) -> u32 {
     (2 * 16 * 4 + 32) + 32 + 2 * LIFETIMES as u32 + 4 * (part::RESULT as u32 + learn_slots(p))
 }
 
-/// Returns small numbers as one word of `bits` each, the last one lowest.
-fn packed(numbers: &[u32], bits: u32) -> u64 {
-    numbers.iter().fold(0, |word, &n| word << bits | u64::from(n))
-}
-
-/// Returns the constants of `avsg_learn.h`.
-fn learn_constants(p: &Params) -> String {
-    let mut text = String::new();
-    let mut define = |ty: &str, name: &str, value: String, doc: &str| {
-        text += &format!("constexpr {ty} {name} = {value};  // {doc}\n");
-    };
-    let mut word = |name: &str, value: i64, doc: &str| {
-        define("int32_t", name, value.to_string(), doc);
-    };
-    let header = |at: i32| i64::from(at - header::STEP);
-    word("LIFETIMES", LIFETIMES as i64, "different lifetimes");
-    word("LEARNED_AT", links_end(p) as i64, "first word of what lifetimes learn in a table");
-    let words = table_words(p) - links_end(p);
-    word("LEARNED_WORDS", words as i64, "these words and padding; 0: lifetimes learn nothing");
-    word("LEARN_SLOTS", learn_slots(p).into(), "slots of a sample");
-    word("LEARN_RESULT", part::RESULT as i64, "word of the last sample, behind four tables");
-    word("HEADER_LEARN", header::STEP.into(), "first of a header's words for learned lifetimes");
-    word("LEARN_STEP", header(header::STEP), "among them the number of the step");
-    word("LEARN_MOVES_FROM", header(header::MOVES_FROM), "the lowest lifetime that it ages");
-    word("LEARN_SAMPLE", header(header::SAMPLE), "the first slot of its sample");
-    word("LEARN_LAST_SAMPLE", header(header::LAST_SAMPLE), "that of the last step's sample");
-    word("LEARN_WAS_USED", learned::WAS_USED.into(), "bit of a sampled slot that was used");
-    word("LEARN_MAX_VALUE", learned::MAX_VALUE.into(), "largest value");
-    word("LEARN_LEVELS", learned::LEVELS as i64, "levels of a class");
-    word("LEARN_SLOT", learned::SLOT.into(), "weight of a sampled slot");
-    word("LEARN_SWEEP", learned::SWEEP.into(), "steps in which each class is estimated once");
-    word("LEARN_START", learned::START.into(), "steps before the first values");
-    let mut long = |name: &str, value: i64, doc: &str| {
-        define("int64_t", name, value.to_string(), doc);
-    };
-    long("LEARN_ONE", learned::ONE, "the number 1");
-    long("LEARN_BETA", learned::BETA, "what a use in the next step counts");
-    long("LEARN_PRIOR", learned::PRIOR, "weight of the prior probability of a use");
-    let (young, old) = learned::AGE.split_at(8);
-    let mut bits = |name: &str, value: u64, doc: &str| {
-        define("uint64_t", name, format!("{value:#X}"), doc);
-    };
-    bits(
-        "LEARN_LOG_STEPS",
-        packed(&learned::LOG_STEPS, 4) << 4,
-        "by age, oldest lowest: log2 of steps",
-    );
-    bits("LEARN_YOUNG_AGES", packed(young, 8), "mean ages of the classes 7..0");
-    bits("LEARN_OLD_AGES", packed(old, 8), "mean ages of the classes 15..8");
-    text
-}
-
 fn preamble(p: &Params) -> String {
     format!("// {p}\n// Written by AVSG's linker; do not edit. Apache-2.0.\n#pragma once\n")
 }
@@ -157,7 +107,13 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("ID_LIMIT", ID_LIMIT.into(), "every id is below it");
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
     word("RECORD_WORDS", record::WORDS as i64, "words of a request's record, 64 bytes");
-    word("RECORD_MISSES", 0, "word of the misses of token 0; one word for each token");
+    let misses = match p.tokens {
+        ..=record::TOKENS => "word of the misses of token 0; one word for each token",
+        _ => {
+            "word of the misses of token 0, and in its upper half those of token 8; then 1 and 9, and so on"
+        }
+    };
+    word("RECORD_MISSES", record::MISSES.into(), misses);
     word("RECORD_TOTAL", record::TOTAL.into(), "word of the misses of all tokens");
     word(
         "RECORD_STATUS",
@@ -207,7 +163,7 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     define("uint64_t", "TABLE_WORDS", table_words(p) as i64, doc);
     let doc = "whether a step leaves the refreshes of each request's last token to LateRefresh";
     text += &format!("constexpr bool DEFERS = {};  // {doc}\n", defers(p));
-    text += &learn_constants(p);
+    text += &learn::constants(p);
     text += "static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS <= ID_WORDS && ID_WORDS == 1 << SLOT_BITS, \"ids and slots\");\n\
              static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, \"pages\");\n\
              static_assert(TABLE_WORDS == HEADER_WORDS + ID_WORDS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, \"tables\");\n\n";
@@ -260,25 +216,6 @@ pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
         preamble(p),
         text.setup.trim_end(),
         text.body.trim_end()
-    )
-}
-
-/// Returns the struct of the launch scalars, with assertions that its layout is that of the host.
-fn tiling() -> String {
-    let (mut fields, mut asserts) = (String::new(), vec![]);
-    for field in Tiling::FIELDS {
-        let name = camel(field.name);
-        let array = if field.array > 0 { format!("[{}]", field.array) } else { String::new() };
-        let declared = format!("    int32_t {name}{array};");
-        fields += &format!("{declared:<36}// {}\n", field.doc);
-        asserts.push(format!("__builtin_offsetof(Tiling, {name}) == {}", field.offset));
-    }
-    asserts.push(format!("sizeof(Tiling) == {}", size_of::<Tiling>()));
-    let asserts: Vec<_> = asserts.chunks(2).map(|two| two.join(" && ")).collect();
-    format!(
-        "// The scalars of a launch, as the host writes them.\nstruct Tiling {{\n{fields}}};\n\
-         static_assert({}, \"Tiling\");",
-        asserts.join("\n    && ")
     )
 }
 

@@ -7,10 +7,10 @@
 use crate::ascend::aiv::{Element, Part, Place, word};
 use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::ascend::sync::Overlap;
+use crate::live::{Live, columns};
 use crate::names::camel;
-use crate::tape::{Block, ColumnId, Kind, Op, OpCode};
+use crate::tape::{Kind, OpCode};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 
 /// One buffer.
@@ -100,8 +100,8 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     let tiles =
         [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= unit(slots).max(128));
     // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
-    let lengths = columns(kernel).into_values();
-    let words = lengths.filter(|(element, ..)| *element == Element::Word).map(|(_, len, _)| len);
+    let live = columns(&kernel.tape, &kernel.alias).into_values();
+    let words = live.filter(|live| element(live) == Element::Word).map(|live| live.len);
     let whole = WIDE_VECTORS as u32 * words.max().unwrap_or(0);
     let words = |tile| count(&kernel.registers, false) * tile;
     let plans = tiles.flat_map(|tile| {
@@ -240,20 +240,27 @@ impl Plan {
     }
 }
 
+/// Returns the type of a column's elements.
+fn element(live: &Live) -> Element {
+    if live.kind == Kind::Life { Element::Half } else { Element::Word }
+}
+
 /// Places columns from the address `start` on, in the order of their first operations, and of two with
 /// one such operation the longer one first, or the one that is declared later. A column
 /// that may be written while another one is read for the last time gets that one's address; any
 /// other column gets the smallest address that is free while it is live.
 fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
     let mut placed: Vec<Buffer> = Vec::new();
-    let mut order: Vec<_> = columns(kernel).into_iter().collect();
-    let size = |element: Element, len: u32| (len * element.size()).next_multiple_of(32);
-    order.sort_by_key(|((id, column), (element, len, live))| {
-        (live.0, Reverse(size(*element, *len)), Reverse(*id), *column)
+    let mut order: Vec<_> = columns(&kernel.tape, &kernel.alias).into_iter().collect();
+    // Copies that fill a column first may stand beside those of the table, before all operations.
+    order.iter_mut().filter(|(_, live)| live.fetched).for_each(|(_, live)| live.from_to.0 = 0);
+    let size = |live: &Live| (live.len * element(live).size()).next_multiple_of(32);
+    order.sort_by_key(|((id, column), live)| {
+        (live.from_to.0, Reverse(size(live)), Reverse(*id), *column)
     });
-    for ((id, column), (element, len, live)) in order {
+    for ((id, column), of) in order {
         let name = buffer_name(kernel.tape.column(id), column);
-        let bytes = size(element, len);
+        let (element, len, bytes, live) = (element(&of), of.len, size(&of), of.from_to);
         let overlaps = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
         let replaceable = |b: &&Buffer| {
             let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
@@ -275,114 +282,4 @@ fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
     placed.sort_by_key(|b| (b.at, b.live));
     plan.bytes = placed.iter().map(|b| b.at + b.bytes).fold(plan.bytes, u32::max);
     plan.buffers.extend(placed);
-}
-
-/// Collects operations in execution order. The body of a branch counts operation by operation, because
-/// it runs at most once; a loop counts as one operation.
-fn flatten<'t>(block: &'t [Op], ops: &mut Vec<&'t Op>) {
-    for op in block {
-        match op.code {
-            OpCode::When => op.blocks.iter().for_each(|block| flatten(&block.ops, ops)),
-            _ => ops.push(op),
-        }
-    }
-}
-
-/// The type, the length, and the first and the last operation between which a column keeps its contents.
-type Live = (Element, u32, (usize, usize));
-
-/// Returns each column of a working column. The body of the loop over tokens counts operation by
-/// operation.
-fn columns(kernel: &Lowered) -> BTreeMap<(ColumnId, usize), Live> {
-    let (mut ops, mut loops) = (Vec::new(), Vec::new());
-    for op in &kernel.tape.body.ops {
-        let first = ops.len();
-        match &op.blocks[..] {
-            [body] if op.code != OpCode::Sweep => {
-                flatten(&body.ops, &mut ops);
-                let mut carried = BTreeSet::new();
-                find_carried(body, &mut BTreeSet::new(), &mut carried);
-                // Lifetimes that no operation of this round has mapped are read by none.
-                carried.retain(|id| kernel.tape.column(*id).kind != Kind::Life);
-                loops.push((first..ops.len(), carried));
-            }
-            _ => flatten(std::slice::from_ref(op), &mut ops),
-        }
-    }
-    let storage = |id: &ColumnId| *kernel.alias.get(id).unwrap_or(id);
-    let (mut columns, mut fetched) = (BTreeMap::new(), Vec::new());
-    for (n, op) in ops.into_iter().enumerate() {
-        for (op, id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, storage(id)))) {
-            let column = kernel.tape.column(id);
-            let accessed = match (column.kind, op.code) {
-                (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
-                (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
-                (Kind::List { width }, _) => 0..width,
-                (Kind::Words | Kind::Life, _) if !column.resident => 0..1,
-                _ => 0..0,
-            };
-            for at in accessed {
-                let element = if column.kind == Kind::Life { Element::Half } else { Element::Word };
-                let len = column.len.next_multiple_of(128);
-                let (.., live) = columns.entry((id, at)).or_insert((element, len, (n, n)));
-                live.1 = n;
-                if op.code == OpCode::Fetch && live.0 == n {
-                    fetched.push((id, at));
-                }
-            }
-        }
-    }
-    for (all, carried) in loops {
-        let carried: BTreeSet<_> = carried.iter().map(storage).collect();
-        for ((id, _), (.., live)) in &mut columns {
-            let inside = live.0 < all.end && all.start <= live.1;
-            let outside = live.0 < all.start || all.end <= live.1;
-            if inside && (outside || carried.contains(id)) {
-                // A column that is live around a loop leaves no gap among those in the loop.
-                let first = if outside { 0 } else { all.start };
-                *live = (live.0.min(first), live.1.max(all.end - 1));
-            }
-        }
-    }
-    // Copies that fill a column first may stand beside those of the table, before all operations.
-    for key in fetched {
-        columns.entry(key).and_modify(|(.., live)| live.0 = 0);
-    }
-    columns
-}
-
-/// Finds the columns from which a block may read a word that it has not written before, because it is
-/// not among `written`. A loop over the block carries such words from round to round.
-fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut BTreeSet<ColumnId>) {
-    for op in &block.ops {
-        match (&op.blocks[..], op.code) {
-            ([body], OpCode::Sweep) => find_carried(body, written, carried),
-            // A loop may run no round.
-            ([body], _) => find_carried(body, &mut written.clone(), carried),
-            ([yes, no], _) => {
-                let mut other = written.clone();
-                find_carried(yes, written, carried);
-                find_carried(no, &mut other, carried);
-                written.retain(|id| other.contains(id));
-            }
-            // The list takes the words of the other one.
-            (_, OpCode::Take) => {
-                let known = written.contains(&op.columns[1]);
-                written.remove(&op.columns[0]);
-                written.extend(op.columns.iter().skip(usize::from(!known)));
-            }
-            (_, code) => {
-                let starts = match code {
-                    // What these do not write of their first column is undefined afterwards.
-                    OpCode::Store | OpCode::Fetch | OpCode::Find(_) | OpCode::FindFree(_) => true,
-                    OpCode::Clear => true,
-                    _ => false,
-                };
-                let keeps = matches!(code, OpCode::Len | OpCode::Append | OpCode::AppendLife(_));
-                let read = op.columns.iter().skip(usize::from(starts || keeps));
-                carried.extend(read.filter(|id| !written.contains(id)));
-                written.extend(op.columns.first().filter(|_| starts));
-            }
-        }
-    }
 }

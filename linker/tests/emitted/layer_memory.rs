@@ -8,12 +8,20 @@ use avsg_device::tiling::{Launch, Segment, Tiling};
 
 use super::shim::{Kind, Launch as ShimLaunch};
 
-/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer, and
-/// the bytes between two blocks.
+/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer.
 pub const HOST_BLOCK_SHIFT: u32 = 2;
-const HOST_GAP: usize = 24;
 pub const KV_BLOCK_SHIFT: u32 = 3;
-const KV_GAP: usize = 40;
+
+/// Returns the bytes between two blocks of a chunk. All rows are at multiples of 16 bytes if their stride is
+/// one.
+fn host_gap(stride: usize) -> usize {
+    if stride.is_multiple_of(16) { 32 } else { 24 }
+}
+
+/// Returns the bytes between two blocks of the device buffer.
+fn kv_gap(stride: usize) -> usize {
+    if stride.is_multiple_of(16) { 48 } else { 40 }
+}
 
 /// SplitMix64, a random generator whose output depends on the seed only.
 pub struct SplitMix64(pub u64);
@@ -127,27 +135,31 @@ impl LayerMemory {
         let segment = |random: &mut SplitMix64, (s, &(bytes, stride)): (usize, &(usize, usize))| {
             let shift = shift + s as u32;
             let chunks = rows.div_ceil(1 << shift);
+            let fresh_gap = if stride.is_multiple_of(16) { 16 } else { 5 };
             let chunk = |random: &mut SplitMix64, c: usize| {
                 let rows = (rows - (c << shift)).min(1 << shift);
-                with_gaps(random.bytes(rows * stride), (rows >> HOST_BLOCK_SHIFT) * HOST_GAP)
+                with_gaps(
+                    random.bytes(rows * stride),
+                    (rows >> HOST_BLOCK_SHIFT) * host_gap(stride),
+                )
             };
             SegmentMemory {
                 layout: Segment {
                     bytes: bytes as u32,
                     host_stride: stride as u32,
-                    host_gap: HOST_GAP as i32,
+                    host_gap: host_gap(stride) as i32,
                     kv_stride: stride as u32 + 32,
-                    kv_gap: KV_GAP as i32,
-                    fresh_stride: stride as u32 + 5,
+                    kv_gap: kv_gap(stride) as i32,
+                    fresh_stride: (stride + fresh_gap) as u32,
                     chunk_shift: shift,
                     chunks: chunks as u32,
                 },
                 chunks: (0..chunks).map(|c| chunk(random, c)).collect(),
                 kv: with_gaps(
                     random.bytes(slots * (stride + 32)),
-                    (slots >> KV_BLOCK_SHIFT) * KV_GAP,
+                    (slots >> KV_BLOCK_SHIFT) * kv_gap(stride),
                 ),
-                fresh: random.bytes(batch_rows * (stride + 5)),
+                fresh: random.bytes(batch_rows * (stride + fresh_gap)),
             }
         };
         let segments: Vec<_> = format.iter().enumerate().map(|f| segment(random, f)).collect();
@@ -191,12 +203,12 @@ fn with_gaps(mut bytes: Vec<u8>, gaps: usize) -> Vec<u8> {
 
 /// Returns the offset of a row in its chunk.
 pub fn host_offset(within: usize, host_stride: u32) -> usize {
-    within * host_stride as usize + (within >> HOST_BLOCK_SHIFT) * HOST_GAP
+    within * host_stride as usize + (within >> HOST_BLOCK_SHIFT) * host_gap(host_stride as usize)
 }
 
 /// Returns the offset of a slot in the device buffer; slots of all states are counted.
 pub fn kv_offset(slot: usize, kv_stride: u32) -> usize {
-    slot * kv_stride as usize + (slot >> KV_BLOCK_SHIFT) * KV_GAP
+    slot * kv_stride as usize + (slot >> KV_BLOCK_SHIFT) * kv_gap(kv_stride as usize)
 }
 
 pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {

@@ -177,15 +177,15 @@ fn full_size_geometries() -> [Params; 4] {
     [wide, learned, Params::paper(2048, 4, 8192), spread]
 }
 
-/// Returns geometries with the least number of slots, a single id, no retry and the maximum, pages
+/// Returns geometries with the least number of slots, a single id, the most tokens, no retry and the maximum, pages
 /// of 2 and of 65536 rows, lists that are no multiple of a block, and tables in which all ids hit.
 fn extreme_geometries() -> [Params; 7] {
     let (wide, learned) = (Params::wide, Lifetime::Learned);
     [
         wide(128, 1, 128),
         wide(16, 8, 128),
-        Params { retries: 0, ..Params::paper(7, 8, 128) },
-        Params { spread: 1, retries: 0, lifetime: learned, ..wide(1, 2, 128) },
+        Params { retries: 0, ..Params::paper(7, 16, 128) },
+        Params { spread: 1, retries: 0, lifetime: learned, ..wide(1, 9, 128) },
         Params { lifetime: Lifetime::Constant(0), retries: 15, page: 65536, ..wide(100, 1, 128) },
         Params { spread: 2, lifetime: learned, page: 2, ..wide(300, 3, 1024) },
         Params { spread: 2, ..wide(2048, 1, 2048) },

@@ -126,7 +126,7 @@ impl TestEngine {
     }
 
     /// Returns the outputs with miss lists that are cut to their lengths.
-    fn cut_lists(&self, b: &Batch, words: [Vec<i32>; 3], lists: [Vec<i32>; 4]) -> Plan {
+    pub fn cut_lists(&self, b: &Batch, words: [Vec<i32>; 3], lists: [Vec<i32>; 4]) -> Plan {
         let [slot, valid, record] = words;
         let miss = (0..b.state.len()).map(|r| {
             let at = b.cu_q[r] as usize * self.p.k as usize;

@@ -5,7 +5,7 @@ use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::declare::Arguments;
 use avsg_device::memory;
-use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params};
 use avsg_device::request::{self as stage, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
@@ -225,7 +225,7 @@ impl StepState {
         let fill = |n: usize| vec![-77; n];
         vec![
             ("gm_slot", fill(step.slots)),
-            ("gm_valid", fill(16)),
+            ("gm_valid", fill(MAX_TOKENS as usize + 8)),
             ("gm_miss_pos", fill(step.misses)),
             ("gm_miss_id", fill(step.misses)),
             ("gm_miss_slot", fill(step.misses)),

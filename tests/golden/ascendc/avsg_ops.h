@@ -18,7 +18,7 @@ constexpr int32_t LINK_PLANE = 10272;  // first word of the links
 constexpr int32_t LINK_PLANE_WORDS = 16384;  // words of the links
 constexpr int32_t LEARNED_PLANE = 26656;  // first word of what lifetimes learn
 constexpr int32_t MIX_P = 3145;  // multiplies the low 16 bits of an id
-constexpr int32_t MIX_Q = 26111;  // multiplies the next 8 bits of an id
+constexpr int32_t MIX_Q = 26109;  // multiplies the next 8 bits of an id
 constexpr int32_t STRIDE_P = 27139;  // multiplies the low 16 bits of a mixed word
 constexpr int32_t STRIDE_Q = 2169;  // multiplies the next 6 bits of a mixed word
 // Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.

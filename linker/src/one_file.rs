@@ -2,7 +2,7 @@
 
 /// Returns a text in which the first `#include` of each of these headers is replaced by the header,
 /// and each later one is left out.
-pub(super) fn one_file(text: &str, headers: &[(&str, String)]) -> String {
+pub fn one_file(text: &str, headers: &[(&str, String)]) -> String {
     paste(text, headers, &mut Vec::new())
 }
 

@@ -1,0 +1,125 @@
+//! The operations between which each working column keeps its words, so that columns that are not
+//! live at once can share memory.
+
+use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Tape};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Collects operations in execution order. The body of a branch counts operation by operation, because
+/// it runs at most once; a loop counts as one operation.
+fn flatten<'t>(block: &'t [Op], ops: &mut Vec<&'t Op>) {
+    for op in block {
+        match op.code {
+            OpCode::When => op.blocks.iter().for_each(|block| flatten(&block.ops, ops)),
+            _ => ops.push(op),
+        }
+    }
+}
+
+/// A column of a working column.
+#[derive(Clone, Copy, Debug)]
+pub struct Live {
+    /// The kind of the working column.
+    pub kind: Kind,
+    /// The length, a multiple of 128.
+    pub len: u32,
+    /// The first and the last operation between which it keeps its contents.
+    pub from_to: (usize, usize),
+    /// Whether a copy from global memory fills it first.
+    pub fetched: bool,
+}
+
+/// Returns each column of a working column. The body of the loop over tokens counts operation by
+/// operation.
+pub fn columns(
+    tape: &Tape,
+    alias: &BTreeMap<ColumnId, ColumnId>,
+) -> BTreeMap<(ColumnId, usize), Live> {
+    let (mut ops, mut loops) = (Vec::new(), Vec::new());
+    for op in &tape.body.ops {
+        let first = ops.len();
+        match &op.blocks[..] {
+            [body] if op.code != OpCode::Sweep => {
+                flatten(&body.ops, &mut ops);
+                let mut carried = BTreeSet::new();
+                find_carried(body, &mut BTreeSet::new(), &mut carried);
+                // Lifetimes that no operation of this round has mapped are read by none.
+                carried.retain(|id| tape.column(*id).kind != Kind::Life);
+                loops.push((first..ops.len(), carried));
+            }
+            _ => flatten(std::slice::from_ref(op), &mut ops),
+        }
+    }
+    let storage = |id: &ColumnId| *alias.get(id).unwrap_or(id);
+    let mut columns = BTreeMap::new();
+    for (n, op) in ops.into_iter().enumerate() {
+        for (op, id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, storage(id)))) {
+            let column = tape.column(id);
+            let accessed = match (column.kind, op.code) {
+                (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
+                (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
+                (Kind::List { width }, _) => 0..width,
+                (Kind::Words | Kind::Life, _) if !column.resident => 0..1,
+                _ => 0..0,
+            };
+            for at in accessed {
+                let live = columns.entry((id, at)).or_insert(Live {
+                    kind: column.kind,
+                    len: column.len.next_multiple_of(128),
+                    from_to: (n, n),
+                    fetched: false,
+                });
+                live.from_to.1 = n;
+                live.fetched |= op.code == OpCode::Fetch && live.from_to.0 == n;
+            }
+        }
+    }
+    for (all, carried) in loops {
+        let carried: BTreeSet<_> = carried.iter().map(storage).collect();
+        for ((id, _), Live { from_to: live, .. }) in &mut columns {
+            let inside = live.0 < all.end && all.start <= live.1;
+            let outside = live.0 < all.start || all.end <= live.1;
+            if inside && (outside || carried.contains(id)) {
+                // A column that is live around a loop leaves no gap among those in the loop.
+                let first = if outside { 0 } else { all.start };
+                *live = (live.0.min(first), live.1.max(all.end - 1));
+            }
+        }
+    }
+    columns
+}
+
+/// Finds the columns from which a block may read a word that it has not written before, because it is
+/// not among `written`. A loop over the block carries such words from round to round.
+fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut BTreeSet<ColumnId>) {
+    for op in &block.ops {
+        match (&op.blocks[..], op.code) {
+            ([body], OpCode::Sweep) => find_carried(body, written, carried),
+            // A loop may run no round.
+            ([body], _) => find_carried(body, &mut written.clone(), carried),
+            ([yes, no], _) => {
+                let mut other = written.clone();
+                find_carried(yes, written, carried);
+                find_carried(no, &mut other, carried);
+                written.retain(|id| other.contains(id));
+            }
+            // The list takes the words of the other one.
+            (_, OpCode::Take) => {
+                let known = written.contains(&op.columns[1]);
+                written.remove(&op.columns[0]);
+                written.extend(op.columns.iter().skip(usize::from(!known)));
+            }
+            (_, code) => {
+                let starts = match code {
+                    // What these do not write of their first column is undefined afterwards.
+                    OpCode::Store | OpCode::Fetch | OpCode::Find(_) | OpCode::FindFree(_) => true,
+                    OpCode::Clear => true,
+                    _ => false,
+                };
+                let keeps = matches!(code, OpCode::Len | OpCode::Append | OpCode::AppendLife(_));
+                let read = op.columns.iter().skip(usize::from(starts || keeps));
+                carried.extend(read.filter(|id| !written.contains(id)));
+                written.extend(op.columns.first().filter(|_| starts));
+            }
+        }
+    }
+}

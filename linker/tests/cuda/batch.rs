@@ -1,0 +1,230 @@
+//! The kernels of a batch give the same tables, slots, miss lists, records and rows as the CPU, with plan and transfer as
+//! two launches and as one, by bulk copies and by loads.
+
+use std::ptr::null_mut;
+
+use super::gpu::{Compiled, Gpu, compile, run};
+use super::layer_memory::{LayerMemory, Places, SplitMix64};
+use super::mutants::with_switches;
+use super::test_engine::{Batch, Plan, TestEngine};
+use super::tier;
+use avsg_device::params::{Lifetime, Params};
+use avsg_device::request::record;
+use avsg_linker::cuda::{Options, cuda};
+use avsg_sim::shim::{Failure, Launch, Mode};
+
+const NAMES: [&str; 3] = ["avsg_plan", "avsg_step", "avsg_transfer"];
+
+/// Emits and compiles the kernels of a geometry as one text.
+fn emit(
+    p: &Params,
+    options: Options,
+    gpu: Gpu,
+    change: impl FnOnce(String) -> String,
+) -> Option<Compiled> {
+    let kernels = cuda(p, options).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+    let text: String = kernels.kernels.iter().map(|(_, text)| text.as_str()).collect();
+    compile(&change(kernels.whole(&text, false)), &NAMES, options.threads, gpu)
+}
+
+/// Passes the inputs of a batch.
+fn pass_inputs<'a>(launch: Launch<'a>, b: &'a Batch, tables: &'a mut [i32]) -> Launch<'a> {
+    let launch = launch.input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
+    let launch = launch.input(&b.stable).input(&b.seq);
+    let launch = if b.blocks.is_empty() { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
+    launch.device(tables)
+}
+
+/// Runs one step, as one launch or as two, and returns its outputs and the largest number of barriers of a block.
+fn step(
+    engine: &mut TestEngine,
+    b: &Batch,
+    compiled: &Compiled,
+    two: bool,
+    (mode, seed): (Mode, u64),
+) -> Result<(Plan, u32), Failure> {
+    let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
+    let words = |n: usize| vec![0x7E7E_7E7E; n];
+    let n = rows * engine.p.k as usize;
+    let (mut slot, mut valid) = (words(n), words(rows));
+    let mut record = words(b.state.len() * record::WORDS);
+    let mut lists = [(); 4].map(|()| words(n));
+    let scalars = engine.scalars(b, 4);
+    let blocks = b.state.len() as u32;
+    let launch =
+        Launch::new(if two { "avsg_plan" } else { "avsg_step" }).blocks(blocks).mode(mode, seed);
+    let launch = pass_inputs(launch, b, &mut engine.tables);
+    let launch = match two {
+        true => engine.places.pass(launch),
+        false => engine.layer.pass(launch, &engine.places),
+    };
+    let launch = launch.device(&mut slot).device(&mut valid);
+    let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
+    let barriers = run(launch.device(&mut record).input(&scalars), compiled)?;
+    if two {
+        // Any number of blocks may copy.
+        let launch = Launch::new("avsg_transfer").blocks(1 + seed as u32 % 5).mode(mode, seed);
+        let launch =
+            launch.input(&b.cu_q).input(&b.state).input(&lists[2]).input(&lists[3]).input(&record);
+        run(engine.layer.pass(launch, &engine.places).input(&scalars), compiled)?;
+    }
+    Ok((engine.cut_lists(b, [slot, valid, record], lists), barriers))
+}
+
+/// Returns a random batch in which selections change slowly, and some requests are padded.
+fn random_batch(
+    p: &Params,
+    random: &mut SplitMix64,
+    step: usize,
+    requests: usize,
+    units: usize,
+) -> Batch {
+    let k = if random.below(4) == 0 { 1 + random.below(p.k as usize) } else { p.k as usize };
+    let stride = k + random.below(3);
+    let mut b = Batch { k, ids_stride: stride, cu_q: vec![0], ..Batch::default() };
+    let rows = units * p.page.max(1) as usize;
+    for request in 0..requests {
+        let tokens = random.below(p.tokens as usize + 1);
+        let length = rows / 2 + 7 * step;
+        b.cu_q.push(b.cu_q[request] + tokens as i32);
+        b.state.push(if random.below(8) == 0 { -1 } else { request as i32 });
+        b.generation.push(1 + (step / 9) as i32);
+        b.stable.push(if random.below(6) == 0 { -1 } else { length as i32 });
+        b.seq.push((length + tokens) as i32);
+        for i in 0..tokens * stride {
+            b.ids.push(match random.below(30) {
+                0 => -1,
+                1 => i32::MAX,
+                2 => (length + random.below(tokens)) as i32,
+                3..6 => random.below(length) as i32,
+                _ => ((3 * step + i % stride + 100 * request) % length) as i32,
+            });
+        }
+        if p.page > 0 {
+            b.block_stride = units;
+            b.blocks.extend(
+                (0..units).map(|n| if random.below(40) == 0 { -1 } else { (units - 1 - n) as i32 }),
+            );
+        }
+    }
+    // No array is empty.
+    b.ids.push(0);
+    b
+}
+
+/// Runs random batches on rows of these segments, and compares all memory with that of a CPU.
+fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], seed: u64) {
+    let Some(compiled) = emit(p, options, gpu, |text| text) else { return };
+    let (requests, units) = (4, 1024 / p.page.max(1) as usize);
+    let random = &mut SplitMix64(seed);
+    let places = if seed.is_multiple_of(2) {
+        Places::default()
+    } else {
+        Places::random(random, p, requests, 3)
+    };
+    let places = Places { base: (seed % 3 == 1).then_some(11), ..places };
+    let rows = units * p.page.max(1) as usize;
+    let layer = LayerMemory::new(random, format, rows, 7, places.slots(p, requests), 32);
+    let mut engine = TestEngine { places, ..TestEngine::new(p, requests, units, layer) };
+    let (mut misses, mut fresh) = (0, 0);
+    for n in 0..if tier::thorough() { 40 } else { 8 } {
+        let b = random_batch(p, random, n, requests, units);
+        let before = engine.contents();
+        let want = engine.step_on_cpu(&b);
+        let after = engine.contents();
+        for two in [false, true] {
+            let mode = [Mode::InOrder, Mode::Adversarial][n % 2];
+            let what = format!(
+                "step {n} of {p:?}, {options:?}, {gpu:?}, {format:?}, {mode:?}, two launches: {two}"
+            );
+            engine.restore(&before);
+            let result = step(&mut engine, &b, &compiled, two, (mode, seed + n as u64));
+            let (got, _) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+            assert_eq!(got.record, want.record, "{what}: records");
+            assert_eq!(got.valid, want.valid, "{what}: valid counts");
+            assert!(got.slot == want.slot, "{what}: slots");
+            assert!(got.miss == want.miss, "{what}: miss lists");
+            let got = engine.contents();
+            assert!(got.0 == after.0, "{what}: tables");
+            assert!(got.1 == after.1, "{what}: rows");
+        }
+        misses += want.miss_count();
+        fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
+    }
+    assert!(misses > 300 && fresh > 10, "{misses} misses, {fresh} of fresh rows");
+}
+
+const OPTIONS: Options = Options { threads: 256, shared_bytes: 96 * 1024 };
+
+#[test]
+fn batches_match_the_cpu() {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(96, 4, 512) };
+    let paged = Params { page: 16, lifetime: Lifetime::Constant(127), ..wide };
+    // Rows of which bulk copies can copy all, one segment and two, and rows of which they cannot.
+    compare(&wide, OPTIONS, Gpu::Bulk, &[(656, 656)], 0);
+    compare(&paged, OPTIONS, Gpu::Bulk, &[(1024, 1024), (128, 144)], 1);
+    compare(&paged, OPTIONS, Gpu::Bulk, &[(584, 600)], 2);
+    compare(&wide, OPTIONS, Gpu::Loads, &[(1152, 1152), (64, 64)], 3);
+    compare(&Params::paper(100, 2, 512), OPTIONS, Gpu::Loads, &[(5, 8)], 4);
+}
+
+/// Leaves out each barrier, fence and wait of the copies, as one launch and as two. The batch has more requests than a
+/// transfer has threads, so that it has two windows.
+#[test]
+fn every_wait_of_the_copy_is_needed() {
+    let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
+    // There are fewer entries than rows, some of them late.
+    let options = Options { shared_bytes: 32 * 1024, ..OPTIONS };
+    let calls = [
+        "__syncthreads();",
+        "FenceBulkCopies();",
+        "WaitFor",
+        "InitCopyBarrier(",
+        "ExpectBytes(",
+        "EndGroup();",
+    ];
+    let mut statements = Vec::new();
+    let change = |text: String| {
+        let (switched, all) = with_switches(&text, &["copies.cuh", "transfer.cuh"], &calls);
+        statements = all;
+        switched
+    };
+    let Some(compiled) = emit(&p, options, Gpu::Bulk, change) else { return };
+    let random = &mut SplitMix64(1);
+    let layer = LayerMemory::new(random, &[(656, 656)], 4096, 7, 2048, 4);
+    let mut engine = TestEngine::new(&p, 2, 4096, layer);
+    let requests = 258;
+    let planned = |r| r == 0 || r == requests - 1;
+    let tokens = (0..requests).scan(0, |rows, r| {
+        *rows += i32::from(planned(r));
+        Some(*rows)
+    });
+    let b = Batch {
+        k: 256,
+        ids_stride: 256,
+        ids: (0..512).map(|i| 5 * i).collect(),
+        cu_q: [0].into_iter().chain(tokens).collect(),
+        state: (0..requests).map(|r| if planned(r) { i32::from(r > 0) } else { -1 }).collect(),
+        generation: vec![1; requests],
+        stable: vec![-1; requests],
+        seq: vec![4096; requests],
+        ..Batch::default()
+    };
+    let before = engine.contents();
+    let want = engine.step_on_cpu(&b);
+    let after = engine.contents();
+    let mut fails = |n: usize| {
+        compiled.leave_out(n);
+        [false, true].into_iter().any(|two| {
+            engine.restore(&before);
+            // One block copies both windows.
+            let got = step(&mut engine, &b, &compiled, two, (Mode::Adversarial, 5 * n as u64));
+            !got.is_ok_and(|(got, _)| got == want) || engine.contents() != after
+        })
+    };
+    assert!(!fails(0), "the whole text fails");
+    let passing: Vec<_> =
+        (1..=statements.len()).filter(|&n| !fails(n)).map(|n| &statements[n - 1]).collect();
+    assert!(passing.is_empty() && statements.len() > 7, "no run fails without these: {passing:#?}");
+    println!("{}, {} statements, all needed", tier::name(), statements.len());
+}

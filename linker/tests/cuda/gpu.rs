@@ -1,0 +1,74 @@
+//! Compiles CUDA text against `linker/shim/cuda`, and runs it.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
+
+use avsg_sim::compiler;
+use avsg_sim::shim::{Failure, Kernels as Library, Launch};
+
+/// The hooks of the shim take the place of those of a sanitizer, whose library is not linked.
+const FLAGS: [&str; 7] = [
+    "-Werror",
+    "-Wno-unknown-pragmas",
+    // A small kernel need not use each plane of a table.
+    "-Wno-unused-variable",
+    "-fsanitize=thread",
+    "-nodefaultlibs",
+    "-fno-exceptions",
+    // Each library has variables of its own.
+    "-fno-gnu-unique",
+];
+
+/// The kind of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gpu {
+    /// It has bulk copies, as from `sm_90` on.
+    Bulk,
+    /// It has none.
+    Loads,
+}
+
+/// The compiled kernels of a text.
+pub struct Compiled {
+    library: Library,
+}
+
+/// Compiles the text of kernels with their headers, whose entry points are `names`. Without a C++ compiler it returns `None`, and
+/// prints that the test is skipped.
+pub fn compile(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Compiled> {
+    library(text, names, threads, gpu).map(|library| Compiled { library })
+}
+
+/// As [`compile`], and returns the library.
+pub fn library(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Library> {
+    if compiler::cpp().is_none() {
+        println!("skipped: no C++ compiler");
+        return None;
+    }
+    let mut text = text.to_owned();
+    for name in names {
+        text += &format!("AVSG_SHIM_KERNEL({name}, {threads})\n");
+    }
+    let arch = if gpu == Gpu::Bulk { "-D__CUDA_ARCH__=900" } else { "-D__CUDA_ARCH__=800" };
+    let flags = [&FLAGS[..], &[arch]].concat();
+    let library = Library::compile(&text, &flags);
+    Some(library.unwrap_or_else(|e| panic!("the compiler refused the text:\n{e}")))
+}
+
+impl Compiled {
+    /// Selects the statement of a text of mutants that is left out, from 1 on; 0 for none.
+    pub fn leave_out(&self, number: usize) {
+        let library = self.library.library();
+        // SAFETY: a text of mutants defines the function with this signature.
+        let function = unsafe { library.get::<extern "C" fn(c_int)>(b"avsg_leave_out") };
+        function.expect("a text of mutants")(number as c_int);
+    }
+}
+
+/// Runs a launch and returns the largest number of barriers that a block passed.
+pub fn run(launch: Launch<'_>, compiled: &Compiled) -> Result<u32, Failure> {
+    // A library has memory for one launch at a time.
+    static RUNNING: Mutex<()> = Mutex::new(());
+    let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    launch.run(&compiled.library)
+}

@@ -1,0 +1,104 @@
+//! Texts without one barrier, fence or wait: each breaks a rule of the shim or gives wrong bits.
+
+use super::gpu::Gpu;
+use super::stage_one::{ALL, emit, neighbours, steps};
+use super::steps::StepState;
+use super::tier;
+use avsg_device::learned::START;
+use avsg_device::params::{Lifetime, Params};
+use avsg_device::state::header;
+use avsg_linker::cuda::{Options, record};
+use avsg_sim::shim::Mode;
+
+/// Returns a text in which a number selects a statement that is left out, of those in these files that begin with one
+/// of `calls`, and these statements with their lines.
+pub fn with_switches(text: &str, files: &[&str], calls: &[&str]) -> (String, Vec<String>) {
+    let mut switched = String::from(
+        "static int left_out = 0;\nextern \"C\" __attribute__((visibility(\"default\"))) void avsg_leave_out(int n) { left_out = n; }\n",
+    );
+    let mut statements = Vec::new();
+    // A header stands where a file includes it, and ends with its namespace.
+    let mut open = vec![""];
+    for (at, line) in text.lines().enumerate() {
+        match line.strip_prefix("// avsg_").and_then(|line| line.split_once(": ")) {
+            Some((file, _)) => open.push(file),
+            None if line == "} // namespace avsg" => drop(open.pop()),
+            None => {}
+        }
+        let inside = open.last().is_some_and(|file| files.contains(file));
+        let statement = line.trim();
+        if inside
+            && calls.iter().any(|call| statement.starts_with(call))
+            && statement.ends_with(';')
+        {
+            statements.push(format!("line {}: {statement}", at + 1));
+            switched += &format!("{{ if (left_out != {}) {{ {statement} }} }}\n", statements.len());
+        } else {
+            switched += line;
+            switched.push('\n');
+        }
+    }
+    (switched, statements)
+}
+
+/// The files with the barriers of Stage One.
+const STAGE_ONE: [&str; 5] = ["scan.cuh", "life.cuh", "stage_one.cuh", "plan.cuh", "learn.cuh"];
+
+/// Leaves out each barrier of Stage One. A run of one of the steps must fail without it.
+fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
+    let mut statements = Vec::new();
+    let change = |text: String| {
+        let learns = p.lifetime == Lifetime::Learned;
+        let files = &STAGE_ONE[..STAGE_ONE.len() - usize::from(!learns)];
+        let (switched, all) = with_switches(&text, files, &["__syncthreads();", "__syncwarp();"]);
+        statements = all;
+        switched
+    };
+    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Loads, change) else { return };
+    let mut state = StepState::clear(p);
+    let mut steps = steps(p, 3, 16);
+    let last = steps[15].clone();
+    // Some of the ids are new until the table is full, and at the end one valid id stands beside one that is not.
+    let k = p.k as i32;
+    let many = (0..16).map(|n| (301 * n % (4 * k), k, 0)).chain([(700, k, 9), (700, k, 9)]);
+    let two = (0..20).map(|n| (800 + n, 2, 1));
+    let step = |(base, k, invalid)| neighbours(p, &last, base, k, invalid);
+    steps.extend(many.chain(two).map(step));
+    // A step without a token only ages lifetimes.
+    let mut none = last.clone();
+    let tokens = none.params.iter_mut().find(|param| param.0 == "tokens");
+    tokens.expect("a known parameter").1 = 0;
+    steps.push(none);
+    let mut run = |(n, step): (usize, &_)| {
+        state.prepare(p, step);
+        if n == 20 {
+            // The step after which a request has values of its own.
+            state.words[0].1[header::STEP as usize] = START - 1;
+        }
+        let (before, want) = (state.clone(), state.replay(&emitted.tape, 16, step));
+        state.learn(p);
+        (before, want)
+    };
+    let states: Vec<_> = steps.iter().enumerate().map(&mut run).collect();
+    let fails = |n: usize| {
+        emitted.compiled.leave_out(n);
+        steps.iter().zip(&states).enumerate().any(|(seed, (step, (before, want)))| {
+            emitted.run_and_compare(before, want, step, (Mode::Adversarial, seed as u64)).is_err()
+        })
+    };
+    assert!(!fails(0), "the whole text fails");
+    let passing: Vec<_> = (1..=statements.len()).filter(|&n| !fails(n)).collect();
+    let lines: Vec<_> = passing.iter().map(|n| &statements[n - 1]).collect();
+    println!("{}, {} barriers, all needed except {}", tier::name(), statements.len(), lines.len());
+    assert!(lines.len() <= unneeded, "no run fails without these: {lines:#?}");
+}
+
+#[test]
+fn every_barrier_of_stage_one_is_needed() {
+    let wide =
+        Params { spread: 2, lifetime: Lifetime::Learned, page: 16, ..Params::wide(512, 2, 2048) };
+    // One is at the end of a round behind which there is another one. Such a round takes a branch that has barriers,
+    // which the analysis does not know.
+    every_barrier_is_needed(&wide, ALL, 1);
+    every_barrier_is_needed(&Params::paper(512, 2, 2048), ALL, 0);
+}

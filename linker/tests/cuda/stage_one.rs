@@ -1,0 +1,250 @@
+//! Stage One as it is emitted for GPUs and run on the shim gives the same bits as the tape and as a CPU, over random
+//! sequences of steps with invalid ids, rollbacks and changes of generation.
+
+use super::gpu::{Compiled, Gpu, compile, run};
+use super::steps::{self, Request, SplitMix64, StepState};
+use super::tier;
+use avsg_device::machine::emu::Emu;
+use avsg_device::params::{Lifetime, MAX_TOKENS, Params, Table};
+use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
+use avsg_linker::tape::Tape;
+use avsg_sim::shim::{Launch, Mode};
+
+/// A kernel that reads the fields of a request from memory, so that a test can set each of them.
+const ENTRY: &str = include_str!("one_request.cu.in");
+
+/// The memory of a block that holds the whole table of every geometry here.
+pub const ALL: Options = Options { threads: 256, shared_bytes: 227 * 1024 };
+
+/// Stage One of a geometry, compiled.
+pub struct Emitted {
+    pub p: Params,
+    pub tape: Tape,
+    pub compiled: Compiled,
+}
+
+/// Emits and compiles a tape on the memory of Stage One.
+pub fn emit(
+    p: &Params,
+    tape: Tape,
+    options: Options,
+    gpu: Gpu,
+    change: impl FnOnce(String) -> String,
+) -> Option<Emitted> {
+    let stage_one = text(p, &tape, options).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+    let kernels = kernels(p, &stage_one, options);
+    let fields = tape.params.iter().enumerate();
+    let field = |(n, param): (usize, &avsg_linker::tape::Param)| {
+        format!("    q.{} = fields[{n}];\n", avsg_linker::ascend::camel(&param.name))
+    };
+    let fields: String = fields.map(field).collect();
+    let file = change(kernels.whole(&ENTRY.replace("FIELDS\n", &fields), false));
+    let compiled = compile(&file, &["one_request"], options.threads, gpu)?;
+    Some(Emitted { p: *p, tape, compiled })
+}
+
+/// Returns random steps as one block runs them: alone, and with values of lifetimes that no request would learn in
+/// a third of them.
+pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
+    let random = &mut SplitMix64(seed);
+    let mut all = steps::sequence(p, random, n);
+    steps::scramble(&mut all, random);
+    for (name, value) in all.iter_mut().flat_map(|step| &mut step.params) {
+        if ["shared", "share_at", "share_len", "deferred"].contains(name) {
+            *value = 0;
+        }
+    }
+    all
+}
+
+impl Emitted {
+    /// Runs one step on the shim from the table `before` and compares all outputs and the table with `want`. Returns
+    /// the number of barriers.
+    pub fn run_and_compare(
+        &self,
+        before: &StepState,
+        want: &StepState,
+        step: &Request,
+        (mode, seed): (Mode, u64),
+    ) -> Result<u32, String> {
+        let mut tables = before.table(&self.p);
+        let outputs = want.results();
+        let mut out: Vec<Vec<i32>> = outputs.iter().map(|(_, w)| vec![-77; w.len()]).collect();
+        let fields: Vec<i32> = self.tape.params.iter().map(|p| step.param(&p.name)).collect();
+        let [ids, blocks] = [&step.ids, &step.blocks].map(|words| [&words[..], &[0]].concat());
+        let launch = Launch::new("one_request").mode(mode, seed).input(&ids).input(&blocks);
+        let launch = out.iter_mut().fold(launch, |launch, words| launch.device(words));
+        let launch = launch.device(&mut tables).input(&fields);
+        let barriers = run(launch, &self.compiled).map_err(|f| format!("{f:?}"))?;
+        for ((name, want), got) in outputs.iter().zip(&out) {
+            // The kernel writes the whole record of a request, the tape only some of its words.
+            let mut want = want.clone();
+            if *name == "gm_record" {
+                want[16..32].iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
+            }
+            if let Some(at) = want.iter().zip(got).position(|(a, b)| a != b) {
+                return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
+            }
+        }
+        let mut want = want.clone();
+        want.learn(&self.p);
+        let want = want.table(&self.p);
+        let differs = want.iter().zip(&tables).position(|(a, b)| a != b);
+        differs.map_or(Ok(barriers), |at| {
+            Err(format!("word {at} of the table is {}, not {}", tables[at], want[at]))
+        })
+    }
+}
+
+/// Runs and compares a number of random steps in a geometry.
+fn compare(p: &Params, options: Options, seed: u64, steps: usize) {
+    p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
+    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Bulk, |text| text) else {
+        return;
+    };
+    let mut state = StepState::clear(p);
+    for (n, step) in self::steps(p, seed, steps).iter().enumerate() {
+        state.prepare(p, step);
+        let (before, mut native) = (state.clone(), state.clone());
+        let want = state.replay(&emitted.tape, 16, step);
+        native.native(Emu::<16>, p, step).expect_same(&want, &format!("step {n} of {p:?}"));
+        state.learn(p);
+        for mode in [Mode::InOrder, Mode::Adversarial] {
+            emitted
+                .run_and_compare(&before, &want, step, (mode, n as u64))
+                .unwrap_or_else(|e| panic!("step {n} of {p:?}, {options:?}, {mode:?}: {e}"));
+        }
+    }
+}
+
+/// Returns geometries of both tables, all spreads, both lifetimes, with and without a block table, for `tokens` tokens
+/// or any number.
+fn small_geometries(tokens: Option<u32>) -> [Params; 7] {
+    let random = &mut SplitMix64(1 + u64::from(tokens.unwrap_or(0)));
+    let paper = Table::KNUTH_XXHASH;
+    let kinds = [
+        (paper, 1, false, 0),
+        (paper, 1, false, 16),
+        (Table::Wide, 1, true, 0),
+        (Table::Wide, 2, false, 1),
+        (Table::Wide, 2, true, 16),
+        (Table::Wide, 4, false, 16),
+        (Table::Wide, 4, true, 0),
+    ];
+    kinds.map(|(table, spread, learned, page)| {
+        let slots = match table {
+            Table::Wide => 256 + 64 * random.below(13) as u32,
+            Table::Paper { .. } => 256 << random.below(3),
+        };
+        let tokens = tokens.unwrap_or(1 + random.below(8) as u32);
+        let k = (64 + random.below(193) as u32).min(slots / tokens);
+        let constant = Lifetime::Constant(1 + random.below(127) as i8);
+        let lifetime = if learned { Lifetime::Learned } else { constant };
+        let retries = 1 + random.below(7) as u32;
+        Params { table, lifetime, spread, retries, page, ..Params::wide(k, tokens, slots) }
+    })
+}
+
+#[test]
+fn small_geometries_match_the_tape() {
+    let all: Vec<_> = match tier::thorough() {
+        true => (1..=MAX_TOKENS).flat_map(|tokens| small_geometries(Some(tokens))).collect(),
+        false => small_geometries(None).to_vec(),
+    };
+    for (n, p) in all.iter().enumerate() {
+        let threads = [256, 512, 1024][n % 3];
+        compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 20 } else { 10 });
+    }
+}
+
+/// Returns the largest geometries, and those of 4096 and 8192 slots with both spreads.
+fn full_size_geometries() -> [Params; 4] {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
+    let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
+    let spread = Params { spread: 4, retries: 3, ..wide };
+    [wide, learned, Params::paper(2048, 4, 8192), spread]
+}
+
+#[test]
+fn full_size_geometries_match_the_tape() {
+    for (n, p) in full_size_geometries().iter().enumerate() {
+        compare(p, Options { threads: [1024, 512, 256, 1024][n], ..ALL }, 2, 3);
+    }
+}
+
+/// Where a block has little memory, ids and links stay in global memory.
+#[test]
+fn a_table_in_global_memory_matches_the_tape() {
+    let p = Params { page: 16, ..Params::wide(256, 4, 1024) };
+    let options = Options { threads: 256, shared_bytes: 24 * 1024 };
+    let stage_one = text(&p, &record(&p).unwrap(), options).unwrap();
+    assert!(!stage_one.plan.whole_table, "{}", stage_one.plan);
+    compare(&p, options, 5, 10);
+}
+
+/// Returns a step of one token that selects `k` neighbouring ids, of which the last `invalid` ones are not valid.
+pub fn neighbours(p: &Params, like: &Request, base: i32, k: i32, invalid: usize) -> Request {
+    let (n, page) = (8 * p.k as i32, p.page.max(1) as i32);
+    let params = like.params.iter().map(|&(name, value)| {
+        let set = match name {
+            "tokens" => 1,
+            "k" | "ids_stride" | "slot_stride" => k,
+            "stable" | "limit" => n,
+            "rows" | "blocks_len" => n / page,
+            "ids_at" | "blocks_at" | "shared" => 0,
+            _ => value,
+        };
+        (name, set)
+    });
+    let (mut ids, words) = ((base..base + k).collect::<Vec<_>>(), (2 * k + 32) as usize);
+    ids.iter_mut().rev().take(invalid).for_each(|id| *id = i32::MAX);
+    let blocks = (0..n / page).collect();
+    Request { params: params.collect(), ids, blocks, slots: words, misses: words, values: None }
+}
+
+/// Block barriers: at most 5 in a step that hits everything, and 24 in one that misses.
+#[test]
+fn a_step_has_few_barriers() {
+    for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
+        few_barriers(&Params { spread: 2, retries: 7, lifetime, ..Params::wide(2048, 4, 8192) });
+    }
+}
+
+fn few_barriers(p: &Params) {
+    let options = Options { threads: 1024, ..ALL };
+    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Bulk, |text| text) else {
+        return;
+    };
+    let like = steps(p, 1, 1).remove(0);
+    let mut state = StepState::clear(p);
+    let mut barriers = |base| {
+        let step = neighbours(p, &like, base, 2048, 0);
+        let before = state.clone();
+        let want = state.replay(&emitted.tape, 16, &step);
+        state.learn(p);
+        let n = emitted.run_and_compare(&before, &want, &step, (Mode::InOrder, 1)).unwrap();
+        (want.output("gm_record")[16 + 8], n)
+    };
+    let all = [0, 400, 400].map(&mut barriers);
+    println!("misses and barriers: {all:?}, {p}");
+    assert_eq!(all.map(|(misses, _)| misses), [2048, 400, 0]);
+    assert!(all[2].1 <= 5 && all[..2].iter().all(|(_, n)| *n <= 24), "{all:?}");
+}
+
+/// The geometry with the most slots of the default ones leaves room for the copy, and one with more links does not
+/// fit with them.
+#[test]
+fn the_plan_says_what_fits() {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
+    let plan = |p: &Params| text(p, &record(p).unwrap(), Options::default()).unwrap().plan;
+    assert!(plan(&wide).whole_table && !plan(&Params { spread: 4, ..wide }).whole_table);
+    let refused = cuda::cuda(
+        &Params::wide(4096, 1, 32768),
+        Options { threads: 1024, shared_bytes: 48 * 1024 },
+    );
+    assert!(refused.unwrap_err().to_string().contains("bytes of shared memory"));
+    let refused = cuda::cuda(&Params::wide(2048, 1, 65536), ALL).unwrap_err().to_string();
+    assert!(refused.contains("choose S below 65536"), "{refused}");
+    let refused = cuda::cuda(&Params::wide(8192, 1, 8192), ALL).unwrap_err().to_string();
+    assert!(refused.contains("choose more threads than 256"), "{refused}");
+}

@@ -64,6 +64,11 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
     let two = (0..20).map(|n| (800 + n, 2, 1));
     let step = |(base, k, invalid)| neighbours(p, &last, base, k, invalid);
     steps.extend(many.chain(two).map(step));
+    // A step without a token only ages lifetimes.
+    let mut none = last.clone();
+    let tokens = none.params.iter_mut().find(|param| param.0 == "tokens");
+    tokens.expect("a known parameter").1 = 0;
+    steps.push(none);
     let mut run = |(n, step): (usize, &_)| {
         state.prepare(p, step);
         if n == 20 {

@@ -342,7 +342,7 @@ impl DeviceBuffer {
         let slots = self.config.slots;
         let page = if page == 0 { slots } else { page };
         ensure!(slots.is_multiple_of(page), "page" is page, but "it must divide the {slots} slots";
-            "pass a power of two up to S, or 0");
+            "pass a power of two that divides S, or 0");
         self.check_no_table()?;
         if let Some(steps) =
             self.steps.iter().find(|steps| steps.gap != 0 && page != 1 << steps.shift)

@@ -88,7 +88,8 @@ pub struct DevicePlan {
     /// Miss lists, `[rows, K]` each: positions, ids, slots, rows. The list of a request begins at K
     /// times its first row.
     pub miss: [u64; 4],
-    /// `[requests, 16]`, the records ([`crate::device::request::record`]).
+    /// `[requests, 16]`, the records ([`crate::device::request::record`]), which have the misses of each
+    /// row.
     pub record: u64,
 }
 

@@ -1,6 +1,8 @@
 //! Error messages for invalid geometries.
 
-use avsg_device::params::{Fault, MAX_RETRIES, MAX_SLOTS, MAX_TOKENS, MIN_SLOTS, Params, Table};
+use avsg_device::params::{
+    Fault, MAX_PAPER_SLOTS, MAX_RETRIES, MAX_SLOTS, MAX_TOKENS, MIN_SLOTS, Params, Table,
+};
 
 use crate::{Result, invalid};
 
@@ -12,9 +14,12 @@ pub fn check(p: &Params) -> Result<()> {
     let Err(fault) = p.check() else { return Ok(()) };
     let paper = matches!(p.table, Table::Paper { .. });
     Err(match fault {
+        Fault::Slots if paper => invalid!("S (slots)" is p.slots, but
+            "the paper's table has a power of two in {MIN_SLOTS}..={MAX_PAPER_SLOTS}";
+            if p.slots > MAX_PAPER_SLOTS { "choose 32768 or less" } else { "choose 8192, for example" }),
         Fault::Slots => invalid!("S (slots)" is p.slots, but
-            "it must be a power of two in {MIN_SLOTS}..={MAX_SLOTS}";
-            if p.slots > MAX_SLOTS { "choose 32768 or less" } else { "choose 8192, for example" }),
+            "it must be a multiple of {MIN_SLOTS} in {MIN_SLOTS}..={MAX_SLOTS}";
+            if p.slots > MAX_SLOTS { "choose 65536 or less" } else { "choose 8192, for example" }),
         Fault::K => {
             invalid!("K" is p.k, but "it must be 1..={}, the slots S of a buffer", p.slots;
                 if p.k == 0 { "choose 2048, for example" } else { "raise S, or lower K" })

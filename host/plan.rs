@@ -43,6 +43,8 @@ pub struct PlanArrays<'a> {
     pub slot: &'a [i32],
     /// `[rows]`, the number of valid ids.
     pub valid: &'a [i32],
+    /// `[rows]`, the number of misses.
+    pub row_misses: &'a [i32],
     /// `[requests + 1]`, the first row of each request, then the number of rows.
     pub cu_q: &'a [i32],
     /// `[requests, record::WORDS]`, the records ([`record`]).
@@ -65,6 +67,8 @@ pub struct Plan {
     pub(crate) state: Array<i32>,
     pub(crate) slot: Array<i32>,
     pub(crate) valid: Array<i32>,
+    /// The misses of each row, which [`Self::finish`] takes from the records.
+    row_misses: Array<i32>,
     pub(crate) record: Array<i32>,
     pub(crate) miss: [Array<i32>; 4],
     /// Number of misses of all requests.
@@ -106,8 +110,8 @@ impl Plan {
             ensure!(n != 0 && n <= MAX_REQUESTS, what is n, but "it must be 1..={MAX_REQUESTS}";
                 "size it for your largest batch");
         }
-        // `slot` and the four columns of the miss list, and `valid`.
-        let row = 5 * params.k as usize + 1;
+        // `slot` and the four columns of the miss list, `valid` and `row_misses`.
+        let row = 5 * params.k as usize + 2;
         // `state`, `cu_q` and `record`, and `required` and `previous`.
         let request = (2 + record::WORDS) * size_of::<i32>() + 2 * size_of::<u64>();
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
@@ -138,6 +142,7 @@ impl Plan {
             state: filled(max_requests, -1)?,
             slot: filled(words, -1)?,
             valid: filled(max_tokens, 0)?,
+            row_misses: filled(max_tokens, 0)?,
             record: filled(max_requests * record::WORDS, 0)?,
             miss: [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?],
             misses: 0,
@@ -159,9 +164,10 @@ impl Plan {
     pub(crate) fn note_arrays(&mut self) -> Result<()> {
         let [position, id, slot, row] = self.miss.each_ref().map(|column| &**column);
         let at = self.device.unwrap_or_default();
-        let columns: [(&[i32], u64, _); 9] = [
+        let columns: [(&[i32], u64, _); 10] = [
             (&self.slot, at.slot, "plan's slot"),
             (&self.valid, at.valid, "plan's valid"),
+            (&self.row_misses, 0, "plan's row_misses"),
             (&self.record, at.record, "plan's record"),
             (position, at.miss[0], "plan's miss_position"),
             (id, at.miss[1], "plan's miss_id"),
@@ -211,8 +217,15 @@ impl Plan {
         }
     }
 
-    /// Counts the misses and notes whether any is a fresh row, once Stage One is done.
+    /// Counts the misses, of each row and of all, and notes whether any is a fresh row, once Stage One is
+    /// done.
     pub(crate) fn finish(&mut self) {
+        for request in 0..self.requests {
+            let (first, end) = (self.cu_q[request] as usize, self.cu_q[request + 1] as usize);
+            let record = &self.record[request * record::WORDS..];
+            let misses = record::row_misses(record, end - first);
+            self.row_misses[first..end].iter_mut().zip(misses).for_each(|(to, n)| *to = n);
+        }
         self.misses = (0..self.requests).map(|r| self.misses(r).id.len()).sum();
         self.fresh = (0..self.requests).any(|r| self.misses(r).row.iter().any(|&row| row < 0));
     }
@@ -247,6 +260,7 @@ impl Plan {
             k: self.k,
             slot: &self.slot,
             valid: &self.valid,
+            row_misses: &self.row_misses,
             cu_q: &self.cu_q,
             record: &self.record,
             miss: Misses { position, id, slot, row },
@@ -283,6 +297,11 @@ impl Plan {
         &self.valid[..self.rows()]
     }
 
+    /// Returns the number of misses of each row.
+    pub fn row_misses(&self) -> &[i32] {
+        &self.row_misses[..self.rows()]
+    }
+
     /// Returns the status bits of a request ([`avsg_device::request::status`]); 0 if all its ids
     /// were accepted.
     ///
@@ -299,7 +318,7 @@ impl Plan {
     pub fn token_misses(&self, request: usize, token: usize) -> usize {
         let tokens = self.cu_q[request + 1] - self.cu_q[request];
         assert!((token as i32) < tokens, "token {token} of {tokens}");
-        self.request_record(request)[record::MISSES as usize + token] as usize
+        self.row_misses()[self.cu_q[request] as usize + token] as usize
     }
 
     /// Returns the miss list of a request.

@@ -87,8 +87,8 @@ typedef struct avsg_engine_config {
   size_t size;  ///< sizeof(avsg_engine_config).
   const char *device;  ///< A name of `avsg_devices`, or NULL for "cpu".
   uint32_t k;  ///< K, the most ids that a token selects: 1 to S.
-  uint32_t tokens;  ///< N_q, the most tokens of a request in one step: 1 to 8, with N_q * K at most S.
-  uint32_t slots;  ///< S, slots per state and layer: a power of two, 64 (Ascend: 128) to 32768.
+  uint32_t tokens;  ///< N_q, the most tokens of a request in one step: 1 to 16, with N_q * K at most S.
+  uint32_t slots;  ///< S, slots per state and layer: a multiple of 64 (Ascend: 128), at most 65536.
   uint32_t page;  ///< Tokens per block of block tables: a power of two to 65536; 0: row x is id x.
   size_t states;  ///< Request states: the most requests that are resident at a time.
   const uint32_t *layer_indexer;  ///< The indexer of each layer, from 0; NULL: one for all.
@@ -140,7 +140,7 @@ typedef struct avsg_batch {
   /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
   /// and the rows of those ids are fresh rows. -1: neither.
   struct avsg_i32s stable_len;
-  struct avsg_i32s seq_len;  ///< Tokens of the sequence with those of this step, at most 4194304.
+  struct avsg_i32s seq_len;  ///< Tokens of the sequence with those of this step, at most 16777216.
   struct avsg_i32s block_table;  ///< The pool's blocks of each request; empty if `page` is 0.
   size_t block_stride;  ///< Elements from one request of `block_table` to the next.
   size_t indexer;  ///< The indexer that selected the ids.
@@ -163,8 +163,9 @@ typedef struct avsg_plan_arrays {
   const int32_t *slot;  ///< slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
   const int32_t *valid;  ///< valid[t] is the number of ids of token t that have a slot.
   const int32_t *cu_q;  ///< The batch's `cu_q`; NULL in device memory.
-  /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8); the
-  /// elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
+  /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
+  /// request of more than 8 tokens these are its low 16 bits, and its high 16 bits are those of token
+  /// g + 8. The elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
   const int32_t *record;
   /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
   /// position: (token within the request) * k + i.
@@ -173,6 +174,8 @@ typedef struct avsg_plan_arrays {
   const int32_t *miss_slot;  ///< The slot of its state that each miss got.
   /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
   const int32_t *miss_row;
+  /// row_misses[t] is the number of misses of token t; NULL in device memory, where `record` has it.
+  const int32_t *row_misses;
 } avsg_plan_arrays;
 
 /// Gives the addresses of a plan's arrays in AVSG_MEMORY_HOST, which a plan made with a NULL stream
@@ -250,7 +253,7 @@ typedef enum avsg_request_status {
   AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 } avsg_request_status;
 
-/// Elements of `avsg_plan_arrays.record` for each request: first the misses of each of its tokens.
+/// Elements of `avsg_plan_arrays.record` for each request: first the misses of its tokens.
 #define AVSG_RECORD_WORDS 16
 
 /// The element of a request's record that has the number of its misses.
@@ -296,6 +299,8 @@ typedef struct avsg_plan_request {
   const int32_t *miss_row;  ///< The row of each miss.
   int32_t status;  ///< The request's `avsg_request_status` bits.
   int32_t reserved;  ///< Always 0.
+  /// The numbers of misses of the tokens, from the request's first token on.
+  const int32_t *row_misses;
 } avsg_plan_request;
 
 /// Gives the outputs for one request of the last batch planned.
@@ -653,7 +658,7 @@ typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
   void *const *bases;  ///< bases[layer * segments + segment] is the address of index 0.
   size_t base_count;  ///< Elements of `bases`: layers * segments.
-  /// Slots of a block, a power of two up to S; 0 for slots without blocks. S gives the states a
+  /// Slots of a block, a power of two that divides S; 0 for slots without blocks. S gives the states a
   /// stride of their own.
   size_t block_slots;
   /// Bytes from one block of a segment to the next; ignored if `block_slots` is 0.

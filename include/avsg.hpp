@@ -308,6 +308,7 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
         std::size_t first_token, tokens;
         Span<const std::int32_t> slot, valid, miss_position, miss_id, miss_slot, miss_row;
         std::int32_t status;
+        Span<const std::int32_t> row_misses;
     };
 
     // Takes over a handle.
@@ -341,7 +342,8 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
                 misses(one.miss_id),
                 misses(one.miss_slot),
                 misses(one.miss_row),
-                one.status};
+                one.status,
+                {one.row_misses, one.tokens}};
     }
 };
 

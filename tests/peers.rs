@@ -1,24 +1,22 @@
 //! Cases that the tests of other offloading operators have (SGLang, vLLM and vLLM-Ascend), on the CPU
 //! and on the simulated device. `docs/testing.md` lists the ones that this interface does not have.
 
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+#[path = "peers/chunk.rs"]
+mod chunk;
+#[path = "peers/engines.rs"]
+mod engines;
+
 use avsg::device::params::Params;
 use avsg::device::state::header;
-use avsg::engine::{Config, Engine, Fresh, Load};
+use avsg::engine::{Engine, Fresh, Load};
 use avsg::plan::Plan;
-use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{exact, fixture};
-
-const LAYERS: usize = 2;
-const STATES: usize = 4;
-/// Blocks of the pool.
-const BLOCKS: usize = 64;
+use engines::{BLOCKS, LAYERS};
 
 /// The geometry that other tests of the simulated device compile: K = 8, N_q = 2, S = 128, pages of
 /// 16 rows.
@@ -26,33 +24,9 @@ fn small() -> Params {
     Shape::from(DEVICE_SHAPES[1]).params()
 }
 
-/// Runs a test on an engine of the CPU and on one of the simulated device, if a C++ compiler is there.
+/// Runs a test on an engine of the CPU and on one of the simulated device.
 fn on_both(test: impl Fn(&mut Engine)) {
-    let params = small();
-    let rows = BLOCKS * params.page as usize;
-    let config = Config { cores: 4, ..Config::new(params, STATES) };
-    let pool = || {
-        let pages = Pages::Plain;
-        let pool =
-            PoolConfig { pages, ..PoolConfig::new(LAYERS, rows, RowFormat::single(64).unwrap()) };
-        let pool = HostPool::new(&pool).unwrap();
-        fixture::fill(&pool, rows, |layer, row| (row as i32, layer as u32));
-        pool
-    };
-    test(&mut Engine::new(config.clone(), pool()).unwrap());
-    if avsg_sim::compiler::cpp().is_none() {
-        println!("skipped: no C++ compiler, which the emitted kernels need here");
-        return;
-    }
-    let session = Session::new(Options::default());
-    let context = simulated::context().unwrap();
-    let pool = RegisteredPool::new(&context, pool()).unwrap();
-    let options = AscendOptions::new(context);
-    let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
-    drop(options);
-    test(&mut engine);
-    engine.close().unwrap();
-    assert_eq!(session.leaks(), Vec::<String>::new());
+    engines::on_both(&small(), test);
 }
 
 /// Returns the row of an id when a request's blocks are in reverse order from `first` on, with gaps.
@@ -148,7 +122,7 @@ fn large() -> (Engine, Plan) {
 
 fn step_large(engine: &mut Engine, plan: &mut Plan, generation: i32, rows: &[Vec<i32>]) -> usize {
     let mut owned = OwnedBatch::new(2048, 0);
-    owned.push([0, generation, -1, 1 << 14], rows);
+    owned.push([0, generation, -1, engine.pool().rows() as i32], rows);
     engine.step(&owned.batch(), plan, 0, None).unwrap();
     assert_eq!(exact::check_step(engine, plan, &owned, 0, |_, id| (id, 0)), rows.len() * 2048);
     plan.total_misses()
@@ -168,6 +142,23 @@ fn four_rows_of_2048_ids_with_782_unique_misses_and_196_shared_ones() {
     let shared: Vec<i32> = (10_000..10_196).collect();
     rows.iter_mut().for_each(|row| row[1000..1196].copy_from_slice(&shared));
     assert_eq!(step_large(&mut engine, &mut plan, 1, &rows), 196);
+}
+
+#[test]
+fn fourteen_rows_of_2048_ids() {
+    let pool = fixture::pool(1, 1 << 15, RowFormat::single(16).unwrap());
+    let mut engine = fixture::engine(Params::wide(2048, 14, 32_768), 1, 2, pool);
+    let mut plan = engine.new_plan(14, 1).unwrap();
+    let mut rows: Vec<Vec<i32>> = (0..14).map(|r| (r * 2048..(r + 1) * 2048).collect()).collect();
+    assert_eq!(step_large(&mut engine, &mut plan, 1, &rows), 14 * 2048);
+    // Row r has 100 + r new ids, and shares the last ones with the row after it.
+    let new = |r: i32| (0..100 + r).map(move |i| 28_672 + 100 * r + i);
+    (0..14).for_each(|r| {
+        rows[r as usize].iter_mut().zip(new(r)).for_each(|(id, new)| *id = new);
+    });
+    step_large(&mut engine, &mut plan, 1, &rows);
+    let expected = |r: i32| if r == 0 { 100 } else { 101 };
+    assert_eq!(plan.row_misses(), (0..14).map(expected).collect::<Vec<_>>());
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub struct avsg_batch {
     /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
     /// and the rows of those ids are fresh rows. -1: neither.
     pub stable_len: avsg_i32s,
-    /// Tokens of the sequence with those of this step, at most 4194304.
+    /// Tokens of the sequence with those of this step, at most 16777216.
     pub seq_len: avsg_i32s,
     /// The pool's blocks of each request; empty if `page` is 0.
     pub block_table: avsg_i32s,

@@ -27,7 +27,7 @@ pub struct avsg_caller_buffer {
     pub bases: *const *mut c_void,
     /// Elements of `bases`: layers * segments.
     pub base_count: usize,
-    /// Slots of a block, a power of two up to S; 0 for slots without blocks. S gives the states a
+    /// Slots of a block, a power of two that divides S; 0 for slots without blocks. S gives the states a
     /// stride of their own.
     pub block_slots: usize,
     /// Bytes from one block of a segment to the next; ignored if `block_slots` is 0.

@@ -29,9 +29,9 @@ pub struct avsg_engine_config {
     pub device: *const c_char,
     /// K, the most ids that a token selects: 1 to S.
     pub k: u32,
-    /// N_q, the most tokens of a request in one step: 1 to 8, with N_q * K at most S.
+    /// N_q, the most tokens of a request in one step: 1 to 16, with N_q * K at most S.
     pub tokens: u32,
-    /// S, slots per state and layer: a power of two, 64 (Ascend: 128) to 32768.
+    /// S, slots per state and layer: a multiple of 64 (Ascend: 128), at most 65536.
     pub slots: u32,
     /// Tokens per block of block tables: a power of two to 65536; 0: row x is id x.
     pub page: u32,

@@ -22,7 +22,7 @@ pub enum avsg_request_status {
     AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 }
 
-/// Elements of `avsg_plan_arrays.record` for each request: first the misses of each of its tokens.
+/// Elements of `avsg_plan_arrays.record` for each request: first the misses of its tokens.
 pub const AVSG_RECORD_WORDS: usize = 16;
 
 /// The element of a request's record that has the number of its misses.
@@ -133,6 +133,8 @@ pub struct avsg_plan_request {
     pub status: i32,
     /// Always 0.
     pub reserved: i32,
+    /// The numbers of misses of the tokens, from the request's first token on.
+    pub row_misses: *const i32,
 }
 
 /// Gives the outputs for one request of the last batch planned.
@@ -162,6 +164,7 @@ pub unsafe extern "C" fn avsg_plan_get_request(
             miss_row: misses.row.as_ptr(),
             status: plan.status(request),
             reserved: 0,
+            row_misses: arrays.row_misses[first..].as_ptr(),
         })
     };
     contract!(give_struct(outputs, find))

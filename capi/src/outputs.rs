@@ -23,8 +23,9 @@ pub struct avsg_plan_arrays {
     pub valid: *const i32,
     /// The batch's `cu_q`; NULL in device memory.
     pub cu_q: *const i32,
-    /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8); the
-    /// elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
+    /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
+    /// request of more than 8 tokens these are its low 16 bits, and its high 16 bits are those of token
+    /// g + 8. The elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
     pub record: *const i32,
     /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
     /// position: (token within the request) * k + i.
@@ -35,6 +36,8 @@ pub struct avsg_plan_arrays {
     pub miss_slot: *const i32,
     /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,
+    /// row_misses[t] is the number of misses of token t; NULL in device memory, where `record` has it.
+    pub row_misses: *const i32,
 }
 
 fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
@@ -50,6 +53,7 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
         miss_id: arrays.miss.id.as_ptr(),
         miss_slot: arrays.miss.slot.as_ptr(),
         miss_row: arrays.miss.row.as_ptr(),
+        row_misses: arrays.row_misses.as_ptr(),
     }
 }
 
@@ -69,6 +73,7 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
         miss_id,
         miss_slot,
         miss_row,
+        row_misses: ptr::null(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::overlap;
 use crate::plan::avsg_plan;
 use crate::sized;
 use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
+use avsg::device::params::ID_LIMIT;
 use avsg::engine::{Engine, Load};
 use avsg::plan::Plan;
 
@@ -147,7 +148,9 @@ pub unsafe extern "C" fn avsg_engine_get_held(
 /// Returns an id or the end of a range of ids.
 fn id(what: &str, id: usize) -> Result<i32> {
     i32::try_from(id).map_err(|_| {
-        Failure::invalid(format!("{what} is {id}, but ids are below 4194304; pass a range of ids"))
+        Failure::invalid(format!(
+            "{what} is {id}, but ids are below {ID_LIMIT}; pass a range of ids"
+        ))
     })
 }
 

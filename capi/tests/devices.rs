@@ -86,6 +86,7 @@ fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
     let (slot, valid) = (address(arrays.slot), address(arrays.valid));
     let device = DevicePlan { slot, valid, miss, record: address(arrays.record) };
     let context: Option<&Context> = handles.context.as_deref().filter(|_| memory == DEVICE);
+    assert_eq!(arrays.row_misses.is_null(), context.is_some(), "only the host has this array");
     // SAFETY: the arrays are those of a plan that holds the batch, and no call is in progress.
     unsafe { StepResult::from_arrays(context, &device, arrays.k, cu_q) }
 }
@@ -111,6 +112,7 @@ fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number:
             let slots = read_words(None, one.slot, one.tokens * K);
             assert_eq!(slots, outputs.slots[first * K..end * K]);
             assert_eq!(read_words(None, one.valid, one.tokens), outputs.valid[first..end]);
+            assert_eq!(read_words(None, one.row_misses, one.tokens), expected.token_misses);
             let lists = [one.miss_position, one.miss_id, one.miss_slot, one.miss_row];
             assert_eq!(lists.map(|list| read_words(None, list, one.misses)), expected.misses);
         }

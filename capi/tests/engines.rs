@@ -25,8 +25,8 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|c, _| c.device = c"gpu".as_ptr(), AVSG_INVALID, &["\"gpu\"", "no such device"]);
     refuse(&|c, _| c.device = c"".as_ptr(), AVSG_INVALID, &["device is \"\""]);
     refuse(&|c, _| c.k = 0, AVSG_INVALID, &["K is 0", "1..=64"]);
-    refuse(&|c, _| c.slots = 100, AVSG_INVALID, &["S (slots) is 100", "power of two"]);
-    refuse(&|c, _| c.tokens = 9, AVSG_INVALID, &["N_q", "1..=8"]);
+    refuse(&|c, _| c.slots = 100, AVSG_INVALID, &["S (slots) is 100", "multiple of 64"]);
+    refuse(&|c, _| c.tokens = 17, AVSG_INVALID, &["N_q", "1..=16"]);
     refuse(&|_, t| t.table = 2, AVSG_INVALID, &["table is 2", "0..=1"]);
     refuse(&|_, t| t.lifetime = -1, AVSG_INVALID, &["lifetime is -1"]);
     refuse(&|_, t| (t.lifetime, t.life) = (1, 128), AVSG_INVALID, &["life is 128", "127"]);

@@ -92,3 +92,22 @@ fn tables_of_pages_and_of_an_engine_are_written_or_left_empty() {
         handles.destroy();
     });
 }
+
+/// A caller that was built with an earlier header passes structs without the fields that were added since.
+#[test]
+fn structs_of_an_earlier_header_are_filled_to_their_end() {
+    let handles = Handles::on(c"cpu");
+    expect_step_works(&handles, 1);
+    let words = [0x5A5A_5A5A_usize; 12];
+    let (mut arrays, mut request) = (words, words);
+    (arrays[0], request[0]) = (80, 88);
+    // SAFETY: the arrays are aligned and longer than the `size` at their beginning.
+    unsafe {
+        ok(avsg_plan_get_arrays(handles.plan, HOST, arrays.as_mut_ptr().cast()));
+        ok(avsg_plan_get_request(handles.plan, 0, request.as_mut_ptr().cast()));
+    }
+    assert_eq!((arrays[0], request[0]), (80, 88));
+    assert!(arrays[1..10].iter().chain(&request[3..10]).all(|&word| word != words[0]));
+    assert!(arrays[10..].iter().chain(&request[11..]).all(|&word| word == words[0]));
+    handles.destroy();
+}

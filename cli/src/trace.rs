@@ -13,11 +13,12 @@ pub use repeats::Repeats;
 
 use crate::checks::require;
 use crate::npz::Writer;
+use avsg::device::params::ID_LIMIT;
 use avsg::{Error, Result};
 use avsg_testkit::splitmix::{GAMMA, SplitMix64, mix};
 
-/// The largest id, 2^22 - 1; the hash of the tables overflows for larger ids.
-pub const MAX_ID: i32 = (1 << 22) - 1;
+/// The largest id that a table takes.
+pub const MAX_ID: i32 = ID_LIMIT - 1;
 
 /// The selected ids of a sequence of decode steps. One token's ids are a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +165,6 @@ fn id_above_limit(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]
     let (row, position) = (at / k, at % k);
     let (step, token) = (row / tokens, row % tokens);
     let value = format!("{id} at step {step}, row {token}, position {position}");
-    let limit = format!("the largest supported id is {MAX_ID} (2^22 - 1)");
+    let limit = format!("the largest supported id is {MAX_ID} (2^24 - 1)");
     Error::invalid("id", value, limit, "cut the context or renumber the tokens")
 }

@@ -8,8 +8,7 @@
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 //!
-//! Costs are those of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle)
-//! unless stated.
+//! Costs are of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle) unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;
@@ -45,8 +44,7 @@ mod quarters;
 #[cfg(target_arch = "x86_64")]
 mod sparse;
 
-/// What a kernel knows of the indices of a scatter. Only writes in order are right where indices
-/// repeat.
+/// What a kernel knows of the indices of a scatter. Where they repeat, only writes in order are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indices {
     /// No two lanes of the sweep write one word.
@@ -187,6 +185,12 @@ pub trait Machine: Copy {
     fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
+    /// Returns v, of which the kernel knows that every live lane is in 0..n: a replay faults on others, and
+    /// the checker takes the range. No instruction.
+    #[inline(always)]
+    fn below(self, v: Self::V, _n: u32) -> Self::V {
+        v
+    }
     /// Shifts each lane left by a constant 0..=30; no live lane may overflow. One multiplication.
     #[inline(always)]
     fn shl(self, v: Self::V, bits: u32) -> Self::V {
@@ -199,7 +203,7 @@ pub trait Machine: Copy {
     fn mul_scalar(self, v: Self::V, s: Self::Scalar) -> Self::V {
         v * s
     }
-    /// Returns (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q for constants `p` and `q` in 0..2^15:
+    /// Returns (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^8)·q for constants `p` and `q` in 0..2^15:
     /// the sum of products of a hash. No x overflows. Six or seven instructions; two on a CPU with
     /// a multiply-add of 16-bit halves.
     fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V;
@@ -220,20 +224,18 @@ pub trait Machine: Copy {
 
     // ---- columns: only a machine knows where its memory is ------------------------------------
 
-    /// Reads the lanes of the tile from a streamed column. Lanes that are not live are undefined.
-    /// No instruction: the operand is the column itself.
+    /// Reads the lanes of the tile from a streamed column; others are undefined. No instruction.
     fn load(self, t: Self::Tile, column: &Self::Column<'_>) -> Self::V;
     /// Writes the lanes of the tile to a streamed column. Words past the length of the sweep become
     /// undefined. At most one copy.
     fn store(self, t: Self::Tile, column: &mut Self::Column<'_>, v: Self::V);
-    /// Returns column\[index mod n\] in each lane, where n is the length of the column rounded down
-    /// to a power of two: an undefined index reads an undefined word and faults nowhere. About one
-    /// cycle per lane.
+    /// Returns column\[index mod n\] in each lane, where n is the length of the column if that is a power
+    /// of two: an undefined index reads an undefined word and faults nowhere. If the length is none, every
+    /// live index is in the column (law 9). About one cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
     /// Writes v to column\[index mod n\] in the live lanes where `mask` is set. Of two lanes with
-    /// one index, which `indices` must permit, the later one wins. n is as for
-    /// [`Machine::gather`]. Ascend has no scatter instruction: a scalar loop of about ten cycles per
-    /// lane.
+    /// one index, which `indices` must permit, the later one wins. n is as for [`Machine::gather`].
+    /// Ascend has no scatter instruction: a scalar loop of about ten cycles per lane.
     fn scatter(
         self,
         t: Self::Tile,
@@ -322,10 +324,9 @@ pub trait Machine: Copy {
         limit: Self::Scalar,
         equal: bool,
     );
-    /// Returns life\[slot mod S\] in each lane, sign-extended. About one cycle per lane, as for
-    /// [`Self::gather`].
+    /// Returns life\[slot mod n\] in each lane, sign-extended. n and the cost are as for [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
-    /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. It is no
+    /// Writes `value` to life\[slot mod n\] in the live lanes where `mask` is set. It is no
     /// [`Self::step_life`] by a constant rule, because a rule takes memory. A scalar loop, as a scatter.
     fn set_life(
         self,
@@ -335,9 +336,9 @@ pub trait Machine: Copy {
         value: i8,
         mask: Self::Mask,
     );
-    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\] + 128\] in the live lanes where `mask` is
-    /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes hit ends alike for every
-    /// tile width. A scalar loop, as for [`Self::scatter`].
+    /// Replaces life\[slot mod n\] by rule\[life\[slot mod n\] + 128\] in the live lanes where `mask` is
+    /// set. The rule must be idempotent (a second step changes nothing), so that a slot which two lanes
+    /// hit ends alike for every tile width. A scalar loop, as for [`Self::scatter`].
     fn step_life(
         self,
         t: Self::Tile,
@@ -349,8 +350,7 @@ pub trait Machine: Copy {
 
     // ---- global memory: only a machine reaches it ---------------------------------------------
 
-    /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
-    /// there when it started. A scalar load.
+    /// Reads the word of an output that this kernel wrote last or found there. A scalar load.
     fn read_output(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;
     /// Writes one word of an output. A scalar store.
     fn write_output(self, to: &mut Self::Output<'_>, at: Self::Scalar, value: Self::Scalar);

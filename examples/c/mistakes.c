@@ -41,7 +41,7 @@ int main(void) {
     config.tokens = 1;
     config.slots = 100;
     config.states = 1;
-    expect(avsg_engine_create(&config, pool, &engine), AVSG_INVALID, "S is no power of two");
+    expect(avsg_engine_create(&config, pool, &engine), AVSG_INVALID, "S is no multiple of 64");
     config.slots = 64;
     config.device = "ascend";
     expect(avsg_engine_create(&config, pool, &engine), AVSG_UNSUPPORTED, "a missing device");

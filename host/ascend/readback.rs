@@ -79,10 +79,11 @@ fn check_request(plan: &Plan, request: usize, params: &Params, pool_rows: i32) -
     let tokens = plan.cu_q[request + 1] - plan.cu_q[request];
     let words = &plan.record[request * record::WORDS..][..record::WORDS];
     let (k, total) = (plan.k as i32, words[record::TOTAL as usize]);
-    let misses = &words[record::MISSES as usize..][..tokens as usize];
-    within("a token's number of misses", misses, 0..k + 1)?;
+    for misses in record::row_misses(words, tokens as usize) {
+        within("a token's number of misses", &[misses], 0..k + 1)?;
+    }
     // The numbers of misses are at most K, so their sum cannot overflow.
-    let sum = misses.iter().sum();
+    let sum = record::row_misses(words, tokens as usize).sum();
     if total != sum {
         let limit = format!("the tokens of request {request} have {sum} misses");
         return Err(wrong("a request's number of misses", total, limit));

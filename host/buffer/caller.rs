@@ -104,10 +104,11 @@ impl CallerBuffer {
         ensure!(self.strides.len() == segments.len(), "strides" is self.strides.len(), but
             "a row has {} segments", segments.len(); "pass one per segment");
         if let Some(strides) = self.strides.iter().find(|strides| {
-            strides.block_rows != self.strides[0].block_rows || strides.block_rows > slots
+            let blocks = strides.block_rows;
+            blocks != self.strides[0].block_rows || (blocks != 0 && !slots.is_multiple_of(blocks))
         }) {
             return Err(invalid!("block slots" is strides.block_rows, but
-                "all segments have the same, at most S = {slots}"; "pass a power of two up to S"));
+                "all segments have the same, which divide S = {slots}"; "pass a power of two that divides S"));
         }
         match self.table {
             Some(table) => table.check(self.strides[0].block_rows, shape.states, slots),

@@ -139,6 +139,7 @@ impl StandaloneTable {
 
     /// Returns the number of misses of one token in the last step.
     pub fn misses(&self, token: usize) -> usize {
-        self.record[record::MISSES as usize + token] as usize
+        let mut misses = record::row_misses(&self.record, self.params.tokens as usize);
+        misses.nth(token).map_or(0, |n| n as usize)
     }
 }

@@ -3,14 +3,15 @@
 //! - values are defined once, before their use, in a block around it, and have the right types (law
 //!   4 of `avsg_device::machine`);
 //! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside (law 3);
-//! - constants are in range, and rules are idempotent (law 8); indexed columns have a power of two
-//!   of words (law 9);
+//! - constants are in range, and rules are idempotent (law 8);
 //! - [`roles`]: in one sweep every column has one role, and [`distinct`]: indices that are declared
 //!   distinct are (law 5);
-//! - [`ranges`]: no vector op overflows (law 6), and no column leaves its declared range (law 7).
+//! - [`ranges`]: no vector op overflows (law 6), no column leaves its declared range (law 7), and indices of
+//!   a column whose length is no power of two are in it (law 9).
 //!
 //! Replay checks law 10: that run-time scalars do not overflow, that lists do not outgrow their
-//! columns, that accesses to global memory are in bounds, and that no undefined word is used.
+//! columns, that accesses to global memory are in bounds, that no undefined word is used, and that lanes are
+//! below what the kernel says of them.
 
 pub mod distinct;
 pub mod ranges;
@@ -20,7 +21,7 @@ use avsg_device::machine::links::Links;
 use avsg_device::params::MAX_RETRIES;
 
 use crate::tape::code::{Need, Operand, Role};
-use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Type, Value};
+use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Type, Value};
 
 /// The error of a tape that breaks a law: the op, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,8 +67,10 @@ pub enum Why {
     Multipliers(i32, i32),
     #[error("column {0} does not exist in a list of {1} columns")]
     ListColumn(usize, usize),
-    #[error("the length of `{0}` is {1}, but an indexed column needs a power of two")]
-    NotPowerOfTwo(String, u32),
+    #[error(
+        "the length of `{0}` is {1}, which is no power of two, so indices must be below it, but this one may be in {2}"
+    )]
+    Index(String, u32, Range),
     #[error("the rule is not idempotent: it maps byte {0} to {1}, and that to {2}")]
     Rule(i8, i8, i8),
     #[error(
@@ -228,15 +231,9 @@ impl Scope<'_> {
 
     /// Checks the constants of a search, whose last columns are the links and the ids of slots.
     fn links(&self, op: &Op, links: Links) -> Result<(), Why> {
-        let (planes, bits) = (op.columns.iter().rev(), [links.slot_bits, links.position_bits]);
-        for (&id, bits) in planes.zip(bits) {
-            let column = self.tape.column(id);
-            power(column)?;
-            if column.len.ilog2() != bits {
-                return Err(Why::Operands);
-            }
-        }
-        if links.retries > MAX_RETRIES { Err(Why::Operands) } else { Ok(()) }
+        let planes = op.columns.iter().rev().map(|&id| self.tape.column(id).len);
+        let fits = planes.take(2).eq([links.slots, 1 << links.position_bits]);
+        if fits && links.retries <= MAX_RETRIES { Ok(()) } else { Err(Why::Operands) }
     }
 
     fn constants(&self, op: &Op) -> Result<(), Why> {
@@ -251,17 +248,11 @@ impl Scope<'_> {
             OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }
-            OpCode::Gather | OpCode::Scatter(_) | OpCode::GatherLife | OpCode::SetLife(_) => {
-                power(column())
-            }
             OpCode::MapLife if column().len != self.tape.column(op.columns[1]).len => {
                 Err(Why::Operands)
             }
             OpCode::Find(links) | OpCode::FindFree(links) => self.links(op, links),
-            OpCode::StepLife(rule) => {
-                power(column())?;
-                idempotent(&rule)
-            }
+            OpCode::StepLife(rule) => idempotent(&rule),
             _ => Ok(()),
         }
     }
@@ -278,11 +269,6 @@ fn memory(tape: &Tape, id: ColumnId, need: Need) -> Result<(), Why> {
     };
     let fits = ranges == Some(column.ranges.len());
     fits.then_some(()).ok_or_else(|| Why::Memory(column.name.clone()))
-}
-
-fn power(column: &Column) -> Result<(), Why> {
-    let power = column.len.is_power_of_two().then_some(());
-    power.ok_or_else(|| Why::NotPowerOfTwo(column.name.clone(), column.len))
 }
 
 fn idempotent(rule: &Rule) -> Result<(), Why> {

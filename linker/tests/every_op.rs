@@ -28,7 +28,7 @@ impl Kernel for Lanes {
             let product = m.low_bits(mixed, 10) * two - lane + hash;
             let odd = m.eq_to(low & 1, 1);
             let chosen = m.select(odd | m.is_negative(x), product, mixed | lane);
-            let permuted = m.low_bits(lane * 5 + two, LEN.ilog2());
+            let permuted = m.below(m.low_bits(lane * 5 + two, LEN.ilog2()), LEN as u32);
             let same = m.eq(m.gather(&d.y, permuted), m.gather(&d.y, lane));
             m.store(t, &mut d.z, m.select(same & !odd, chosen * -1, chosen));
         });

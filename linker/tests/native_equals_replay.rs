@@ -8,7 +8,7 @@ use avsg_device::batched::Batched;
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
-use avsg_device::params::{Lifetime, Params, Table};
+use avsg_device::params::{Lifetime, MAX_SLOTS, Params, Table};
 use avsg_device::request::{record, status};
 use avsg_device::sequential::Sequential;
 use avsg_linker::check::check;
@@ -154,6 +154,8 @@ fn small_geometries_match() {
             for learned in if paper { &[false][..] } else { &[false, true][..] } {
                 for page in [0, 1, 16] {
                     let slots = 256 << random.below(3);
+                    // Other numbers of slots than powers of two are `wide`.
+                    let slots = if paper { slots } else { slots + 64 * random.below(8) as u32 };
                     let k = 64 + random.below(193) as u32;
                     let tokens = (1 + random.below(4) as u32).min(slots / k);
                     let p = Params::wide(k.min(slots), tokens.max(1), slots);
@@ -195,6 +197,32 @@ fn learned_values_match() {
     assert!(taught.len() >= 2, "{taught:?}");
 }
 
+/// A record has more tokens than words for their misses.
+#[test]
+fn nine_to_sixteen_tokens_match() {
+    let random = &mut SplitMix64(6);
+    for tokens in 9..=16 {
+        let constant = Lifetime::Constant(random.below(2) as i8);
+        let wide = Params::wide(7, tokens, 128);
+        for p in [wide, Params { lifetime: constant, ..wide }, Params::paper(7, tokens, 128)] {
+            assert!(compare(&p, random, 4).missed > 20);
+        }
+    }
+    let learned = Params { page: 16, ..Params::wide(40, 16, 1024) };
+    assert_eq!(learned.lifetime, Lifetime::Learned);
+    compare(&learned, random, 40);
+}
+
+/// Each link and each fingerprint has the fewest bits or the most. Probe sequences of four links per slot do
+/// not fit a word.
+#[test]
+fn the_most_slots_match() {
+    for spread in [1, 4] {
+        let p = Params { spread, ..Params::wide(64, 2, MAX_SLOTS) };
+        compare(&p, &mut SplitMix64(8), 2);
+    }
+}
+
 /// The column lengths are no powers of two, and the slots of lanes above 256 must not wrap around.
 #[test]
 fn odd_k_matches() {
@@ -207,5 +235,6 @@ fn odd_k_matches() {
 #[test]
 fn k_512_matches() {
     compare(&Params::wide(512, 2, 2048), &mut SplitMix64(3), 4);
+    compare(&Params::wide(512, 2, 1536), &mut SplitMix64(6), 4);
     compare(&Params::paper(512, 1, 1024), &mut SplitMix64(4), 4);
 }

@@ -241,7 +241,7 @@ fn constants_out_of_range_are_refused() {
     let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
     assert_eq!(column, Why::ListColumn(1, 1));
     let wraps = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))])));
-    assert_eq!(wraps, Why::NotPowerOfTwo("odd".into(), 63));
+    assert_eq!(wraps, Why::Index("odd".into(), 63, Range::new(0, 63)));
     let rule = core::array::from_fn(|at| (at as u8).wrapping_add(129) as i8);
     let steps = refused(|m, mut d| {
         m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.is_negative(m.iota(t))));
@@ -249,6 +249,42 @@ fn constants_out_of_range_are_refused() {
     assert!(matches!(steps, Why::Rule(-128, -127, -126)), "{steps}");
     let too_old = refused(|m, mut d| m.age(&mut d.life, d.n * m.scalar(3), d.n));
     assert_eq!(too_old, Why::Argument(Range::new(0, 128), Range::new(0, 192)));
+}
+
+#[test]
+fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
+    let known = record(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let at = m.below(m.iota(t), 63);
+            m.scatter(t, &mut d.odd, at, at, !m.is_negative(at), Indices::Repeated);
+        });
+        m.sweep(d.n, |t| {
+            let at = m.below(m.iota(t), 63);
+            m.store(t, &mut d.y, m.gather(&d.odd, at));
+        });
+    });
+    check(&known.unwrap()).unwrap();
+    // A mask that implies the range makes the scatter valid, and no other one does.
+    let scatter = |least: i32| {
+        record(move |m, mut d| {
+            m.sweep(d.n, |t| {
+                let (at, lane) = (m.load(t, &d.x) + -5, m.iota(t));
+                let below = m.is_negative(at - m.scalar(63));
+                let mask = below & !m.is_negative(at - m.scalar(least));
+                m.scatter(t, &mut d.odd, at, lane, mask, Indices::Repeated);
+            });
+        })
+        .and_then(|tape| check(&tape))
+    };
+    scatter(0).unwrap();
+    let wraps = scatter(-1).expect_err("a wrong kernel passes").why;
+    assert_eq!(wraps, Why::Index("odd".into(), 63, Range::new(-1, 62)));
+    let above = faults(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.y, m.below(m.iota(t), 19))));
+    assert!(above.what.contains("not below 19"), "{above}");
+    let past = faults(|m, mut d| {
+        m.sweep(d.n, |t| m.store(t, &mut d.y, m.gather(&d.odd, m.load(t, &d.x))));
+    });
+    assert!(past.what.contains("index 200 is outside of a column of 63"), "{past}");
 }
 
 #[test]
@@ -306,7 +342,7 @@ fn links() -> Links {
 
 #[test]
 fn a_search_must_fit_its_table() {
-    let (retries, bits) = (Links { retries: 16, ..links() }, Links { slot_bits: 7, ..links() });
+    let (retries, bits) = (Links { retries: 16, ..links() }, Links { slots: 128, ..links() });
     for wrong in [retries, bits, Links { position_bits: 5, ..links() }] {
         let why = refused(|m, mut d| m.find_free(&wrong, &mut d.y, &d.x, d.n, [&d.x; 2]));
         assert_eq!(why, Why::Operands, "{wrong:?}");

@@ -10,12 +10,12 @@ import avsg
 class Workload:
     """Requests that join, leave, decode and have drafts rejected, with what every row must hold."""
 
-    def __init__(self, seed, *, segments, tokens, states, page, **options):
+    def __init__(self, seed, *, segments, tokens, states, page, slots=128, **options):
         self.rng = np.random.default_rng(seed)
         self.capacity, self.k, self.tokens, self.states, self.page = 256, 16, tokens, states, page
         self.pool = avsg.Pool(1, states * self.capacity, segments)
         self.engine = avsg.Engine(
-            self.pool, k=self.k, slots=128, tokens=tokens, states=states, page=page, cores=1, **options
+            self.pool, k=self.k, slots=slots, tokens=tokens, states=states, page=page, cores=1, **options
         )
         self.plan = self.engine.new_plan()
         self.batch = avsg.Batch.zeros(states, self.k, tokens, blocks=self.capacity // page if page else 0)
@@ -265,3 +265,25 @@ def test_a_block_table_names_the_pages_of_a_state():
     assert lengths.tolist() == [64, 0]
     with pytest.raises(avsg.InvalidError, match=r"table is \[2, 4\] and lengths \[2\], but need \[2, 8\] and 2"):
         engine.block_table(np.array([2, 0], np.int32), table, lengths, page=8)
+
+
+def test_sixteen_tokens_of_a_request_have_their_own_counts_of_misses():
+    made = make_deployment(k=4, slots=64, tokens=16)
+    made.batch = avsg.Batch.zeros(1, 4, tokens=16)
+    made.batch.seq_len[0] = 512
+    # Token g has g % 5 ids that no token before it has.
+    new, ids = iter(range(100, 512)), np.zeros((16, 4), np.int32)
+    for token in range(16):
+        ids[token, : token % 5] = [next(new) for _ in range(token % 5)]
+    made.batch.ids[:] = ids
+    made.engine.step(made.batch, made.plan, 0)
+    assert made.wrong_rows() == 0
+    expected = [token % 5 for token in range(16)]
+    # The id 0 is missed at each of its places in the first token, which has nothing else.
+    expected[0] = 4
+    assert list(made.plan.row_misses) == list(made.plan.request(0).row_misses) == expected
+    assert made.plan.misses[0] == sum(expected) == made.plan.counters.misses
+    halves = [expected[token] + 65536 * expected[token + 8] for token in range(8)]
+    assert list(made.plan.record[0, :8]) == halves
+    made.engine.step(made.batch, made.plan, 0)
+    assert not made.plan.row_misses.any() and made.wrong_rows() == 0

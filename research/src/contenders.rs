@@ -35,7 +35,7 @@ use set_fifo::SetFifo;
 pub struct Options {
     #[command(flatten)]
     trace: TraceOptions,
-    /// S, the slots per request and layer; powers of two from 64 to 32768, at least N_q * K [default:
+    /// S, the slots per request and layer; multiples of 64 up to 65536, at least N_q * K [default:
     /// the three smallest]
     #[arg(long, value_name = "S,..", value_delimiter = ',')]
     slots: Vec<u32>,
@@ -75,7 +75,8 @@ pub fn compute(options: &Options) -> Result<Report> {
     let mut policies: Vec<Rates> = Vec::new();
     let bar = output::progress(slots.len(), "contenders");
     for &slots in &slots {
-        let [_, (_, wide)] = tables(trace.k, trace.tokens, slots)?;
+        let tables = tables(trace.k, trace.tokens, slots)?;
+        let wide = tables[tables.len() - 1].1;
         let machine = Machine::find(MachineChoice::Auto)?;
         let mut rates: Vec<_> = policies_at(&trace, slots as usize)?
             .into_iter()

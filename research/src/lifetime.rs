@@ -37,7 +37,7 @@ pub struct Options {
     trace: Option<PathBuf>,
     #[command(flatten)]
     part: PartOptions,
-    /// S, the slots per request and layer; powers of two from 64 to 32768
+    /// S, the slots per request and layer; multiples of 64 up to 65536
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "4096,8192")]
     slots: Vec<u32>,
     /// Steps to replay, at least 1; fewer if the trace is shorter [default: all steps of the trace, or

@@ -84,7 +84,7 @@ impl StepResult {
             let (first, total) = (pair[0] as usize * k, record[record::TOTAL as usize] as usize);
             RequestResult {
                 misses: at.miss.map(|list| read(list, first, total)),
-                token_misses: record[..(pair[1] - pair[0]) as usize].to_vec(),
+                token_misses: record::row_misses(&record, (pair[1] - pair[0]) as usize).collect(),
                 status: record[record::STATUS as usize],
             }
         };

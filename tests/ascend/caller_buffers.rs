@@ -143,7 +143,7 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
     refuse(4, &[Strides { row: 55, ..good[0] }, good[1]], None, &["row stride is 55"]);
     refuse(4, &[Strides { block_rows: 8, ..good[0] }, good[1]], None, &["block slots is 16"]);
     let wide = good.map(|strides| Strides { block_rows: 256, ..strides });
-    refuse(4, &wide, None, &["block slots is 256", "at most S = 128"]);
+    refuse(4, &wide, None, &["block slots is 256", "divide S = 128"]);
     refuse(
         4,
         &[Strides::rows(56), Strides::rows(1 << 60)],

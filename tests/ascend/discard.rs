@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use avsg::device::params::Params;
 use avsg::device::state::header;
 use avsg::engine::{Config, Engine, Fresh, Indexers, Load, Stats};
 use avsg::plan::Plan;
@@ -196,7 +197,8 @@ fn counters_agree_with_the_plans_and_the_tables() {
 
 #[test]
 fn counters_follow_forks_and_invalidations() {
-    let mut engine = Engine::new(config(), pool()).unwrap();
+    let params = Params { slots: 128, ..config().params };
+    let mut engine = Engine::new(Config { params, ..config() }, pool()).unwrap();
     assert_eq!(engine.stats(), Stats::default());
     let mut plan = engine.new_plan(2, 2).unwrap();
     let step = |engine: &mut Engine, plan: &mut Plan, state: i32, generation: i32, first: i32| {

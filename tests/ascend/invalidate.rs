@@ -10,7 +10,7 @@ use avsg_testkit::content::fill_row;
 use avsg_testkit::exact;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices};
-use crate::small::{self, K, ROW, SLOTS, pool};
+use crate::small::{self, K, ROW, pool};
 
 /// Version of a row that was rewritten.
 const REWRITTEN: u32 = 70;
@@ -76,7 +76,7 @@ fn a_rewritten_row_is_copied_again_and_no_other() {
         assert_eq!(step(engine, &mut plan, both), [expected.clone(), expected]);
         assert_eq!(step(engine, &mut plan, both), NONE);
         // All ids of a state.
-        assert_eq!(engine.invalidate(1, 0..1 << 22).unwrap(), 2 * K);
+        assert_eq!(engine.invalidate(1, 0..1 << 24).unwrap(), 2 * K);
         assert_eq!(step(engine, &mut plan, both).map(|misses| misses.len()), [0, K]);
     });
 }
@@ -93,7 +93,7 @@ fn a_stale_row_shows_without_invalidation() {
 
 #[test]
 fn both_tables_and_both_lifetimes_can_be_invalidated() {
-    let paper = Params::paper(K as u32, 2, SLOTS as u32);
+    let paper = Params::paper(K as u32, 2, 128);
     assert!(matches!(paper.table, Table::Paper { .. }));
     let [constant, learned] = [Lifetime::Constant(127), Lifetime::Learned]
         .map(|lifetime| Params { lifetime, ..config().params });
@@ -122,7 +122,7 @@ fn states_and_ids_out_of_range_are_refused() {
             (0, -1..1, "-1..1"),
             (0, 3..3, "3..3"),
             (0, 5..3, "5..3"),
-            (1, 0..(1 << 22) + 1, "0..4194305"),
+            (1, 0..(1 << 24) + 1, "0..16777217"),
         ];
         for (state, ids, part) in cases {
             expect_refusal(engine.invalidate(state, ids), &[part]);

@@ -200,7 +200,7 @@ fn loaded_ids_are_hits_of_the_first_selection() {
         assert_eq!(engine.load(&load(1, &[]), &mut plan).unwrap(), 0);
         let many = vec![0; SLOTS + 1];
         for (bad, part) in
-            [(load(1, &many), "ids to load is 129"), (load(3, &chosen), "state is 3")]
+            [(load(1, &many), "ids to load is 193"), (load(3, &chosen), "state is 3")]
         {
             expect_refusal(engine.load(&bad, &mut plan), &[part]);
         }

@@ -1,4 +1,4 @@
-//! The engine of directed cases, whose geometry the Rust kernels run: K = 24, N_q = 2, S = 128.
+//! The engine of directed cases, whose geometry the Rust kernels run: K = 24, N_q = 2, S = 192.
 
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, MachineChoice};
@@ -9,7 +9,8 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::{exact, fixture};
 
 pub const K: usize = 24;
-pub const SLOTS: usize = 128;
+/// It is no power of two, so a table has more places than slots.
+pub const SLOTS: usize = 192;
 /// Bytes of a row.
 pub const ROW: usize = 64;
 

@@ -7,6 +7,7 @@ use avsg::engine::{Batch, Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
+use avsg_testkit::batch::OwnedBatch;
 
 use crate::harness::{self, expect_refusal, in_session, seeded};
 
@@ -15,7 +16,10 @@ const SLOTS: i32 = 64;
 const POOL_ROWS: usize = 128;
 
 fn engine(session: &Session, slot_base: Option<i32>) -> Engine {
-    let params = Params::wide(K as u32, 2, SLOTS as u32);
+    engine_of(session, Params::wide(K as u32, 2, SLOTS as u32), slot_base)
+}
+
+fn engine_of(session: &Session, params: Params, slot_base: Option<i32>) -> Engine {
     let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
     let kernels = harness::install_kernels(session, &config);
     let format = RowFormat::single(32).unwrap();
@@ -65,7 +69,7 @@ const WRONG: [Wrong; 19] = [
     (Arg::Slot, 3 * K - 1, -2, "-2 as a slot"),
     (Arg::MissPos, 0, 2 * K as i32, "16 as a miss's position, but it must be 0..=15"),
     (Arg::MissPos, 2 * K, 8, "8 as a miss's position, but it must be 0..=7"),
-    (Arg::MissId, 1, 1 << 22, "4194304 as a miss's id, but it must be 0..=4194303"),
+    (Arg::MissId, 1, 1 << 24, "16777216 as a miss's id, but it must be 0..=16777215"),
     (Arg::MissId, 1, -1, "-1 as a miss's id"),
     (Arg::MissSlot, 5, SLOTS, "64 as a miss's slot, but it must be 0..=63"),
     (Arg::MissSlot, 2 * K + 5, -1, "-1 as a miss's slot"),
@@ -102,6 +106,38 @@ fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
                 engine.close().unwrap();
             });
         }
+    }
+}
+
+/// The misses of 16 tokens are in the halves of 8 words.
+#[test]
+fn the_host_refuses_wrong_halves_of_the_words_of_sixteen_tokens() {
+    let expected = "as a token's number of misses, but it must be 0..=8";
+    let ids: Vec<i32> = (0..16 * K as i32).map(|i| i / 2).collect();
+    // Tokens 1 and 9 have 4 new ids each.
+    for (value, part) in [
+        (4 << 16 | 9, format!("9 {expected}")),
+        (9 << 16 | 4, format!("9 {expected}")),
+        (-1, format!("65535 {expected}")),
+        (i32::MIN | 4, format!("-32768 {expected}")),
+        (4 << 16 | 3, "as a request's number of misses, but the tokens of request 0 have".into()),
+        (3 << 16 | 4, "as a request's number of misses, but the tokens of request 0 have".into()),
+    ] {
+        in_session(seeded(9), |session, _| {
+            let params = Params::wide(K as u32, 16, 128);
+            let mut engine = engine_of(session, params, None);
+            let mut plan = engine.new_plan(16, 1).unwrap();
+            let owned = OwnedBatch { ids: ids.clone(), ..OwnedBatch::uniform(K, 1, 16, POOL_ROWS) };
+            corrupt_next(session, KernelName::Plan, Arg::Record, 1, value);
+            let error = engine.plan(&owned.batch(), &mut plan).unwrap_err().to_string();
+            assert!(error.contains(&part), "{value}: {error}");
+            engine.plan(&owned.batch(), &mut plan).unwrap();
+            let missed: Vec<i32> = plan.row_misses().to_vec();
+            assert_eq!(missed.iter().sum::<i32>() as usize, plan.total_misses());
+            assert!(missed.iter().all(|&n| n >= 4), "{missed:?}");
+            drop(plan);
+            engine.close().unwrap();
+        });
     }
 }
 

@@ -142,8 +142,8 @@ fn invalid_states_and_context_lengths_are_refused() {
     b.expect_refusal(|o| o.state[1] = -2, &["state is -2", "request 1", "0..2"], true);
     b.expect_refusal(|o| o.state[1] = i32::MAX, &["state is 2147483647"], true);
     b.expect_refusal(|o| o.state[0] = 0, &["state is 0", "request 1 is the second"], true);
-    b.expect_refusal(|o| o.seq[0] = -1, &["seq_len is -1", "0..=4194304"], true);
-    b.expect_refusal(|o| o.seq[0] = (1 << 22) + 1, &["seq_len is 4194305", "0..=4194304"], true);
+    b.expect_refusal(|o| o.seq[0] = -1, &["seq_len is -1", "0..=16777216"], true);
+    b.expect_refusal(|o| o.seq[0] = (1 << 24) + 1, &["seq_len is 16777217", "0..=16777216"], true);
     b.expect_refusal(|o| o.seq[0] = i32::MAX, &["seq_len is 2147483647"], true);
     b.expect_refusal(|o| o.stable[1] = 103, &["stable_len is 103", "-1..=seq_len (102)"], true);
     b.expect_refusal(|o| o.stable[1] = -2, &["stable_len is -2", "request 1"], true);
@@ -262,7 +262,7 @@ fn missing_layers_and_short_fresh_rows_are_refused() {
 #[test]
 fn invalid_ids_are_no_error() {
     let mut b = TestEngine::new();
-    for id in [-1, i32::MIN, 128, 1 << 22, i32::MAX] {
+    for id in [-1, i32::MIN, 128, 1 << 24, i32::MAX] {
         let mut owned = valid_batch(3);
         owned.ids[2] = id;
         b.engine.step(&owned.batch(), &mut b.plan, 0, Some(&FRESH)).unwrap();

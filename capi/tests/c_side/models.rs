@@ -97,6 +97,8 @@ pub struct EngineModel {
     pub pool: (Arc<PoolModel>, usize),
     /// S.
     pub slots_per_state: usize,
+    /// N_q.
+    pub tokens: usize,
     /// Where slots are.
     pub slots: Slots,
     /// Whether batches have block tables.

@@ -21,8 +21,13 @@ impl RandomCaller<'_> {
         let mut config = engine_config();
         let mut parts = Box::new(([0, 1], tuning()));
         let (indexers, tuning) = &mut *parts;
-        config.slots = [64, 128][self.below(2)];
         tuning.table = self.below(2) as i32;
+        // The paper's table has a power of two.
+        let paper = tuning.table == avsg_table::AVSG_TABLE_PAPER as i32;
+        config.slots = [64, 128, 192][self.below(if paper { 2 } else { 3 })];
+        if self.rarely(3) {
+            config.tokens = (config.slots / K as u32).min(16);
+        }
         config.page = [0, 16][self.below(2)];
         config.cores = 1 + self.below(3) as u32;
         tuning.copier = self.below(4) as i32;
@@ -65,7 +70,8 @@ impl RandomCaller<'_> {
     /// Creates an engine, at times with a mistake, and keeps its handle.
     pub(super) fn create_engine(&mut self) {
         let ((mut config, parts), mut created) = (self.engine_config(), null_mut());
-        let slots_per_state = if config.slots == 128 { 128 } else { 64 };
+        let slots_per_state =
+            [128, 192].into_iter().find(|&s| s == config.slots).unwrap_or(64) as usize;
         let own = self.rarely(2).then(|| self.own_slots(slots_per_state));
         let bases: Vec<*mut c_void> = own.iter().flat_map(base_pointers).collect();
         let buffer = own.as_ref().map(|slots| self.caller_buffer(slots, &bases));
@@ -98,6 +104,7 @@ impl RandomCaller<'_> {
         let model = EngineModel {
             pool: (model.expect("an engine is made on a pool that exists"), pool.addr()),
             slots_per_state,
+            tokens: config.tokens as usize,
             slots,
             paged: config.page != 0,
             indexers: if config.layer_indexer.is_null() { 1 } else { 2 },
@@ -124,7 +131,9 @@ impl RandomCaller<'_> {
     /// Returns slots in the caller's memory: with padding, in blocks or without, and with a table
     /// of blocks or in order.
     fn own_slots(&mut self, slots_per_state: usize) -> Slots {
-        let block_slots = [usize::MAX, 16, slots_per_state][self.below(3)];
+        // The largest power of two that divides S.
+        let most = 1 << slots_per_state.trailing_zeros();
+        let block_slots = [usize::MAX, 16, most][self.below(3)];
         let slot_stride = SEGMENTS.map(|bytes| bytes + self.below(9));
         let total = STATES * slots_per_state;
         let (mut blocks, mut table) = (total.div_ceil(block_slots), Vec::new());
@@ -189,7 +198,8 @@ impl RandomCaller<'_> {
     pub(super) fn create_plan(&mut self, engine: *mut avsg_engine) -> *mut avsg_plan {
         let mut created = null_mut();
         let before = self.mistakes;
-        let (rows, requests) = (self.mostly(4), self.mostly(2));
+        let tokens = self.engine_model(engine).map_or(2, |model| model.tokens);
+        let (rows, requests) = (self.mostly(2 * tokens), self.mostly(2));
         let to = self.pointer(&mut created);
         // SAFETY: `to` is NULL or a local variable, and handles are looked up.
         if self.record(unsafe { avsg_plan_create(engine, rows, requests, to) }) {

@@ -66,7 +66,8 @@ impl RandomCaller<'_> {
         let engine = self.handle(Kind::Engine);
         let (model, mut plan) = (self.engine_model(engine), self.plan_of(engine));
         let model = model.as_deref();
-        let (mut owned, layer) = (self.batch(model, 2), self.below(2));
+        let (mut owned, layer) =
+            (self.batch(model, model.map_or(2, |model| model.tokens)), self.below(2));
         owned.indexer = model.map_or(0, |model| model.indexer(layer));
         let rows = Self::fresh_rows(model, &owned, layer);
         let (batch, fresh) = (self.c_batch(&mut owned), c_fresh(&rows));

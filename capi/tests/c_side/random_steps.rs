@@ -166,7 +166,7 @@ impl RandomCaller<'_> {
             self.epoch += 1;
         }
         let first = self.index(2);
-        let mut owned = self.batch(model, 2);
+        let mut owned = self.batch(model, model.map_or(2, |model| model.tokens));
         owned.indexer = model.map_or(0, |model| model.indexer(first));
         let rows = [0, 1].map(|layer| Self::fresh_rows(model, &owned, layer));
         let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
@@ -254,14 +254,12 @@ impl RandomCaller<'_> {
             if owned.state[request] < 0 || first == end {
                 continue;
             }
-            let (mut outputs, mut arrays) =
-                (sized::<avsg_plan_request>(), sized::<avsg_plan_arrays>());
-            // SAFETY: the structs have their `size` set, and the arrays of the plan have the lengths that
-            // the header says.
+            let mut outputs = sized::<avsg_plan_request>();
+            // SAFETY: the struct has its `size` set, and the arrays of the plan have the lengths that the
+            // header says.
             let (slots, missed) = unsafe {
                 self.expect(avsg_plan_get_request(plan, request, &mut outputs));
-                self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
-                let misses = arrays.record.add(request * AVSG_RECORD_WORDS).read() as usize;
+                let misses = outputs.row_misses.read() as usize;
                 (read_words(None, outputs.slot, K), read_words(None, outputs.miss_id, misses))
             };
             for (&id, &slot) in owned.row(first).iter().zip(&slots).filter(|(_, slot)| **slot >= 0)
@@ -285,11 +283,13 @@ impl RandomCaller<'_> {
     ) {
         let (mut arrays, mut counters): (avsg_plan_arrays, avsg_plan_counters) = (sized(), sized());
         // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch's rows.
-        let slots = unsafe {
+        let (slots, row_misses) = unsafe {
             self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
             self.expect(avsg_plan_get_counters(plan, &mut counters));
-            read_words(None, arrays.slot, owned.rows() * K)
+            let rows = owned.rows();
+            (read_words(None, arrays.slot, rows * K), read_words(None, arrays.row_misses, rows))
         };
+        assert_eq!(row_misses, listed_misses(&arrays, owned));
         let (mut selected, mut distinct) = (0, HashSet::new());
         for &layer in layers {
             for_each_id(
@@ -319,6 +319,21 @@ impl RandomCaller<'_> {
             assert_eq!(duplicates, selected - distinct.len());
         }
     }
+}
+
+/// Returns the number of misses of each row of a batch by the positions in the miss lists.
+fn listed_misses(arrays: &avsg_plan_arrays, owned: &OwnedBatch) -> Vec<i32> {
+    let mut all = vec![0; owned.rows()];
+    for request in 0..owned.state.len() {
+        let first = owned.cu_q[request] as usize;
+        // SAFETY: the plan's arrays hold the batch's requests and rows.
+        let positions = unsafe {
+            let total = arrays.record.add(request * AVSG_RECORD_WORDS + AVSG_RECORD_MISSES).read();
+            read_words(None, arrays.miss_position.add(first * K), total as usize)
+        };
+        positions.iter().for_each(|&at| all[first + at as usize / K] += 1);
+    }
+    all
 }
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.

@@ -33,8 +33,8 @@ use report::{At, PolicyRates, Report, advice};
 pub struct Options {
     #[command(flatten)]
     trace: TraceOptions,
-    /// S, the slots per request and layer; powers of two from 64 to 32768, at least N_q * K [default:
-    /// the three smallest]
+    /// S, the slots per request and layer; multiples of 64 up to 65536, at least N_q * K; the paper's table has
+    /// powers of two up to 32768 [default: the three smallest powers of two]
     #[arg(long, value_name = "S,..", value_delimiter = ',')]
     slots: Vec<u32>,
     #[command(flatten)]

@@ -33,10 +33,10 @@ pub struct Options {
     /// K, the ids selected per token; 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 8, N_q * K at most S
+    /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 16, N_q * K at most S
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
-    /// S, the slots per request and layer; a power of two from 64 to 32768
+    /// S, the slots per request and layer; a multiple of 64 up to 65536
     #[arg(long, value_name = "S", default_value_t = 8192)]
     slots: u32,
     #[command(flatten)]

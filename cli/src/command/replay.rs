@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
-use avsg::device::params::{ID_LIMIT, MAX_SLOTS};
+use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS};
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
@@ -35,8 +35,8 @@ use world::World;
 pub struct Options {
     #[command(flatten)]
     trace: TraceOptions,
-    /// S, the slots per request and layer; a power of two from 64 to 32768, at least N_q * K [default:
-    /// the smallest such S that is at least 4 * K, but at most 32768]
+    /// S, the slots per request and layer; a multiple of 64 up to 65536, at least N_q * K [default: the
+    /// smallest power of two that is at least 4 * K, but at most 32768]
     #[arg(long, value_name = "S")]
     slots: Option<u32>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let name = || options.trace.name();
     let trace = options.trace.read()?;
     let rows = pool_rows(&trace).with_context(name)?;
-    let wanted = (4 * trace.k).clamp(64, MAX_SLOTS as usize).max(trace.tokens * trace.k);
+    let wanted = (4 * trace.k).clamp(64, MAX_PAPER_SLOTS as usize).max(trace.tokens * trace.k);
     let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
     let slots = options.slots.unwrap_or(wanted);
     let page = options.page as usize;

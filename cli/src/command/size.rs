@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::{MAX_SLOTS, MIN_SLOTS, Params};
+use avsg::device::params::{MAX_PAPER_SLOTS, MIN_SLOTS, Params};
 use avsg::engine::MachineChoice;
 use clap::Args;
 
@@ -47,8 +47,8 @@ const RULES: [&str; 2] = ["constant:127", "learned"];
 pub struct Options {
     #[command(flatten)]
     trace: TraceOptions,
-    /// S to measure, the slots per request and layer; powers of two from 64 to 32768, at least N_q * K
-    /// [default: every such S up to the first that has all hits of exact LRU]
+    /// S to measure, the slots per request and layer; multiples of 64 up to 65536, at least N_q * K
+    /// [default: every power of two up to the first that has all hits of exact LRU, or to 32768]
     #[arg(long, value_name = "S,..", value_delimiter = ',')]
     slots: Vec<u32>,
     #[command(flatten)]
@@ -163,7 +163,7 @@ fn tables(table: &TableOptions) -> Vec<TableOptions> {
 fn sizes(chosen: &[u32], layers: &Layers) -> Vec<u32> {
     let mut sizes = chosen.to_vec();
     if sizes.is_empty() {
-        let largest = layers.largest_distance().next_power_of_two().min(MAX_SLOTS as usize);
+        let largest = layers.largest_distance().next_power_of_two().min(MAX_PAPER_SLOTS as usize);
         let least = least_slots(layers);
         let all = std::iter::successors(Some(least), |slots| Some(2 * slots));
         let more = all.take_while(|&slots| slots <= largest.max(least));

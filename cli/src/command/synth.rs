@@ -27,7 +27,7 @@ pub struct Options {
     /// used ids take their place
     #[arg(long, value_name = "N", default_value_t = 15)]
     steps: usize,
-    /// Context length, the number of ids to choose from; 1 to 4194304
+    /// Context length, the number of ids to choose from; 1 to 16777216
     #[arg(long, value_name = "IDS", default_value_t = CONTEXT)]
     context: usize,
     /// Seed of the random numbers

@@ -130,7 +130,7 @@ fn a_disk_that_cannot_be_used_is_refused_in_one_line() {
         (&format!("{small} --layers 0"), &["--layers is 0"]),
         (&format!("{small} --row-bytes 0"), &["--row-bytes is 0"]),
         (&format!("{small} --depth 0"), &["--depth is 0"]),
-        ("bench disk SAMPLE --slots 500 --steps 1", &["500", "power of two"]),
+        ("bench disk SAMPLE --slots 500 --steps 1", &["500", "multiple of 64"]),
         (&format!("{small} --folder /nonexistent"), &["--folder /nonexistent"]),
         (
             &format!("{small} --folder /dev/shm"),

@@ -20,16 +20,21 @@ fn array<T: npyz::Deserialize>(name: &str, array: &str) -> (Vec<u64>, Vec<T>) {
     (array.shape().to_vec(), array.into_vec().expect("the right dtype"))
 }
 
-/// Replays the sample, checks the results file against a `HashMap` from slots to ids, and returns the
-/// JSON.
+/// Replays the sample, checks the results, and returns the JSON.
 fn replay_and_check(options: &str, name: &str) -> Value {
+    replay_trace_and_check(SAMPLE, options, name)
+}
+
+/// Replays a trace with `stable`, checks the results file against a `HashMap` from slots to ids, and returns
+/// the JSON.
+fn replay_trace_and_check(path: &str, options: &str, name: &str) -> Value {
     let out = file(&format!("{name}.npz"));
-    let json = json(&format!("replay SAMPLE --results {} {options}", out.display()));
-    let trace = Trace::read(SAMPLE).expect("the sample");
+    let json = json(&format!("replay {path} --results {} {options}", out.display()));
+    let trace = Trace::read(path).expect("a trace");
     let trace = if options.contains("--mtp0") { trace.as_mtp0() } else { trace };
     let steps = json["steps"].as_u64().expect("a number") as usize;
     let trace = trace.truncated(steps).expect("at least one step");
-    let stable = trace.stable.as_ref().expect("the sample has `stable`");
+    let stable = trace.stable.as_ref().expect("the trace has `stable`");
     let (tokens, k) = (trace.tokens, trace.k);
     let (shape, slot) = array::<i32>(name, "slot");
     assert_eq!(shape, [trace.steps as u64, tokens as u64, k as u64]);
@@ -110,6 +115,27 @@ fn results_agree_with_a_model() {
     assert!(number(&json["step_us"]["p50"]) > 0.0 && json["plan_us"].is_null());
 }
 
+/// Four steps of four tokens are one step of 16.
+#[test]
+fn steps_of_sixteen_tokens_agree_with_a_model() {
+    let four = Trace::read(SAMPLE).expect("the sample");
+    let stable = four.stable.map(|all| all.into_iter().step_by(4).collect());
+    let trace = Trace { steps: four.steps / 4, tokens: 16, stable, ..four };
+    let path = file("sixteen.npz");
+    trace.write(&path).expect("scratch");
+    let path = path.display().to_string();
+    for (options, name) in [
+        ("--slots 8192", "sixteen-learned"),
+        ("--slots 4096 --page 16", "sixteen-full"),
+        ("--slots 4096 --table paper --requests 2", "sixteen-paper"),
+    ] {
+        replay_trace_and_check(&path, options, name);
+    }
+    for command in ["size", "compare"] {
+        assert_eq!(json(&format!("{command} {path} --slots 4096"))["tokens"], 16, "{command}");
+    }
+}
+
 /// The expected hits come from an independent implementation of the paper's equations in another
 /// language, on the committed trace with one token per step. A print of other bits than the lowest
 /// changes them by up to ten percentage points.
@@ -169,6 +195,26 @@ fn all_vector_machines_give_the_same_slots() {
     }
 }
 
+/// Numbers of slots that are no power of two, and the largest one: every row is compared.
+#[test]
+fn other_numbers_of_slots_replay_the_trace() {
+    let hits = |slots: &str| {
+        let report = json(&format!("replay SAMPLE --steps 40 --lifetime constant:127 {slots}"));
+        assert_eq!(report["wrong_rows"], 0, "{slots}");
+        assert_eq!(report["verified_rows"], 40 * 4 * 256, "{slots}");
+        number(&report["hit_rate"])
+    };
+    let rates = ["--slots 1024", "--slots 1344", "--slots 1536", "--slots 2048"].map(hits);
+    assert!(rates.is_sorted() && rates[0] < rates[3], "{rates:?}");
+    assert_eq!(hits("--slots 65536"), rates[3], "all hits that there are");
+    let report = json("compare SAMPLE --steps 4 --slots 1536");
+    let policies = report["policies"].as_array().expect("policies");
+    assert!(policies.iter().all(|p| !p["policy"].as_str().unwrap_or("paper").starts_with("paper")));
+    let matched = json("bench match --k 256 --slots 1536 --machine emu --steps 30");
+    let rows = matched["rows"].as_array().expect("rows");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["table"] == "wide"), "{matched}");
+}
+
 #[test]
 fn refused_input_is_one_line_and_status_2() {
     let truncated = file("truncated.npz");
@@ -179,7 +225,8 @@ fn refused_input_is_one_line_and_status_2() {
     for (options, part) in [
         ("--slots 128", "128"),
         ("--slots 512", "N_q*K is 1024"),
-        ("--slots 1000", "power of two"),
+        ("--slots 1000", "multiple of 64 in 64..=65536"),
+        ("--slots 1536 --table paper", "power of two"),
         ("--slots 1048576", "1048576"),
         ("--spread 3", "spread is 3"),
         ("--retries 99", "99"),

@@ -68,14 +68,14 @@ fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
 
 #[test]
 fn too_many_tokens_are_refused_with_the_file_and_the_options() {
-    let many = npy("many.npy", &[2, 16, 64], &[0i64; 2 * 16 * 64]);
+    let many = npy("many.npy", &[2, 32, 64], &[0i64; 2 * 32 * 64]);
     for command in ["size", "replay", "compare"] {
-        let parts = ["many.npy", "N_q is 16", "at most 8", "--layer", "--request", "--mtp0"];
+        let parts = ["many.npy", "N_q is 32", "at most 16", "--layer", "--request", "--mtp0"];
         refused(&format!("{command} {many}"), &parts);
     }
-    assert_eq!(json(&format!("size {many} --mtp0"))["steps"], 32);
-    let wide = npy("wide.npy", &[2, 2, 20000], &(0..80000).collect::<Vec<i64>>());
-    refused(&format!("size {wide}"), &["wide.npy", "40000 (2 * 20000)", "32768", "--mtp0"]);
+    assert_eq!(json(&format!("size {many} --mtp0"))["steps"], 64);
+    let wide = npy("wide.npy", &[2, 2, 40000], &(0..160_000).collect::<Vec<i64>>());
+    refused(&format!("size {wide}"), &["wide.npy", "80000 (2 * 40000)", "65536", "--mtp0"]);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn options_without_meaning_are_refused() {
     let cases: [(&str, &[&str]); 11] = [
         ("--hit-rate 101", &["--hit-rate is 101", "0 to 100"]),
         ("--slots 512", &["N_q*K", "1024", "S = 512"]),
-        ("--slots 1500", &["1500", "power of two"]),
+        ("--slots 1500", &["1500", "multiple of 64"]),
         ("--tpot-ms 5", &["--link-gbs"]),
         ("--step-ms 5", &["--link-gbs"]),
         ("--match-us 5", &["--link-gbs"]),

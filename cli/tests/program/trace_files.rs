@@ -99,7 +99,7 @@ fn the_compressed_form_is_read() {
             ("context_len", &[1], Ids(&[1])),
         ],
     );
-    refused(&far, &["4194304 at step 0, row 0, position 64", "4194303"]);
+    refused(&far, &["16777216 at step 0, row 0, position 64", "16777215"]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn bad_files_are_refused() {
     refused(npy("none.npy", &[0, 2, 2], &[0i32; 0]), &["[0, 2, 2]", "at least 1"]);
     refused(npy("no-k.npy", &[2, 0], &[0i32; 0]), &["[2, 1, 0]", "at least 1"]);
     let far = npy("far.npy", &[2, 1, 2], &[1, 2, 3, MAX_ID + 1]);
-    refused(&far, &["4194304 at step 1, row 0, position 1", "4194303", "renumber"]);
+    refused(&far, &["16777216 at step 1, row 0, position 1", "16777215", "renumber"]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn bad_stable_is_refused() {
     assert_eq!(Trace::read(with(&[-1, 5])).unwrap().stable, Some(vec![-1, 5]));
     refused(with(&[1]), &["stable", "1 values", "2 steps"]);
     refused(with(&[0, -2]), &["stable is -2 at step 1", "-1"]);
-    refused(with(&[MAX_ID + 1, 0]), &["stable is 4194304 at step 0"]);
+    refused(with(&[MAX_ID + 1, 0]), &["stable is 16777216 at step 0"]);
     let wide = npz(
         "stable-wide.npz",
         &[("ids", &[2, 1, 1], Ids(&[1, 2])), ("stable", &[2, 1], Ids(&[1, 2]))],

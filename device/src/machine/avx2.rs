@@ -159,7 +159,7 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
     fn madd(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
         // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
         let factors = intrinsic!(_mm256_set1_epi32(p | q << 16));
-        let (kept, flip) = intrinsic!((_mm256_set1_epi32(0x3F_FFFF), _mm256_set1_epi32(0x8000)));
+        let (kept, flip) = intrinsic!((_mm256_set1_epi32(0xFF_FFFF), _mm256_set1_epi32(0x8000)));
         self.map(
             x,
             #[inline(always)]
@@ -277,7 +277,7 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {
-        let slots = life.slots();
+        let bytes = life.all();
         self.map(
             slot,
             #[inline(always)]
@@ -286,8 +286,8 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
                 self.gathered(from_fn(
                     #[inline(always)]
                     |n| {
-                        // SAFETY: the index is at most S - 1, the last index of `slots`.
-                        i32::from(unsafe { *slots.get_unchecked(i[n] as usize) })
+                        // SAFETY: the index is at most the column's mask, and SLACK more bytes follow.
+                        i32::from(unsafe { *bytes.get_unchecked(i[n] as usize) })
                     },
                 ))
             },
@@ -299,7 +299,7 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         let bytes = life.padded();
         for i in 0..W {
             for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most S + 7, and the column is S + SLACK bytes long.
+                // SAFETY: the index is at most 8 above the column's mask, and SLACK bytes follow the mask.
                 unsafe { *bytes.get_unchecked_mut(s as usize) = value };
             }
         }
@@ -310,7 +310,7 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         let bytes = life.padded();
         for i in 0..W {
             for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most S + 7, and the column is S + SLACK bytes long.
+                // SAFETY: the index is at most 8 above the column's mask, and SLACK bytes follow the mask.
                 let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
                 *byte = rule[index(*byte)];
             }

@@ -22,9 +22,6 @@ pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
 /// Whether the CPU has AVX-512 VBMI too, which looks 64 bytes up in a table of 128. `detect` writes it.
 static PERMUTES_BYTES: AtomicBool = AtomicBool::new(false);
 
-/// The truth table of a ^ (b & c), one bit for each combination.
-const FLIP: i32 = 0b0111_1000;
-
 /// Calls one intrinsic, or a short sequence of them, in a function that holds the token.
 macro_rules! intrinsic {
     ($e:expr) => {
@@ -164,13 +161,13 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     fn madd(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
         // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
         let factors = intrinsic!(_mm512_set1_epi32(p | q << 16));
-        let (kept, flip) = intrinsic!((_mm512_set1_epi32(0x3F_FFFF), _mm512_set1_epi32(0x8000)));
+        let (kept, flip) = intrinsic!((_mm512_set1_epi32(0xFF_FFFF), _mm512_set1_epi32(0x8000)));
         self.map(
             x,
             #[inline(always)]
             |x| {
                 intrinsic!(_mm512_madd_epi16(
-                    _mm512_ternarylogic_epi32::<FLIP>(flip, x, kept),
+                    _mm512_xor_si512(_mm512_and_si512(x, kept), flip),
                     factors
                 ))
             },
@@ -286,8 +283,8 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             |slot| {
                 let index = self.reduced(slot, life.mask());
                 // The instruction loads four bytes at the address of a byte, of which the first one
-                // is the lifetime. Every index is at most S - 1, and SLACK more bytes follow the S
-                // lifetimes in `bytes`.
+                // is the lifetime. Every index is at most the column's mask, and SLACK more bytes
+                // follow in `bytes`.
                 let words = intrinsic!(_mm512_i32gather_epi32::<1>(index, bytes.as_ptr().cast()));
                 intrinsic!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words)))
             },
@@ -301,7 +298,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             // This loop has no branch: a lane that is not live writes to the pad. A bit scan over
             // the mask was slower.
             for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most S + 15, and the column is S + SLACK bytes long.
+                // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow the mask.
                 unsafe { *bytes.get_unchecked_mut(s as usize) = value };
             }
         }
@@ -312,7 +309,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let bytes = life.padded();
         for i in 0..W {
             for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most S + 15, and the column is S + SLACK bytes long.
+                // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow the mask.
                 let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
                 *byte = rule[index(*byte)];
             }

@@ -133,10 +133,11 @@ impl Upcoming {
     }
 }
 
-/// The lifetime column: S bytes, then [`SLACK`] bytes that take the writes of lanes that are not
-/// live.
+/// The lifetime column: S bytes, more bytes up to the next power of two, which are never used, and
+/// [`SLACK`] bytes that take the writes of lanes that are not live.
 pub struct Life<'a> {
     pub(super) data: &'a mut [i8],
+    slots: usize,
     mask: u32,
     /// What is fetched while lifetimes are set, which leaves the memory system idle: these bytes are
     /// in the L1 cache.
@@ -144,49 +145,46 @@ pub struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    /// Wraps S + [`SLACK`] bytes, where S is a power of two and at least 64.
+    /// Wraps the lifetimes of S slots: `data` has [`SLACK`] bytes more than the least power of two that is
+    /// not below S.
     ///
     /// # Panics
-    /// If the length is another.
-    pub fn new(data: &'a mut [i8]) -> Self {
-        let slots = data.len().saturating_sub(SLACK);
-        assert!(slots >= 64 && slots.is_power_of_two(), "a lifetime column needs 2^m + 64 bytes");
-        Self { data, mask: (slots - 1) as u32, upcoming: Upcoming::default() }
-    }
-
-    /// Returns S. `0..len` is used because slicing by an inclusive range compiles to a call.
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.mask as usize + 1
+    /// If S is no multiple of 64, or the length is another.
+    pub fn new(data: &'a mut [i8], slots: usize) -> Self {
+        assert!(
+            slots >= 64 && slots.is_multiple_of(64),
+            "a lifetime column needs a multiple of 64 slots"
+        );
+        let places = slots.next_power_of_two();
+        assert_eq!(data.len(), places + SLACK, "a lifetime column needs 2^m + 64 bytes");
+        Self { data, slots, mask: (places - 1) as u32, upcoming: Upcoming::default() }
     }
 
     /// Returns the S lifetimes.
     #[inline(always)]
     pub fn slots(&self) -> &[i8] {
-        &self.data[..self.len()]
+        &self.data[..self.slots]
     }
 
     /// Returns the S lifetimes for writing.
     #[inline(always)]
     pub fn slots_mut(&mut self) -> &mut [i8] {
-        let len = self.len();
-        &mut self.data[..len]
+        &mut self.data[..self.slots]
     }
 
-    /// Returns the S lifetimes and the pad after them.
+    /// Returns all bytes.
     #[inline(always)]
     pub fn all(&self) -> &[i8] {
         self.data
     }
 
-    /// Returns the S lifetimes and the pad after them for writing. The pad starts at index S =
-    /// `mask + 1`.
+    /// Returns all bytes for writing. The pad starts at index `mask + 1`.
     #[inline(always)]
     pub fn padded(&mut self) -> &mut [i8] {
         self.data
     }
 
-    /// Returns S - 1; `mask + SLACK` is less than `padded().len()`.
+    /// Returns the largest index that a reduction gives; `mask + SLACK` is less than `padded().len()`.
     #[inline(always)]
     pub fn mask(&self) -> u32 {
         self.mask

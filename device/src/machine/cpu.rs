@@ -61,7 +61,7 @@ pub trait Cpu: Copy {
     #[inline(always)]
     fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
         let low = self.and(x, self.splat(0xFFFF));
-        let high = self.and(self.shr(x, 16), self.splat(0x3F));
+        let high = self.and(self.shr(x, 16), self.splat(0xFF));
         let shifted = self.add(self.mul(low, self.splat(p)), self.splat(-32768 * p));
         self.add(shifted, self.mul(high, self.splat(q)))
     }

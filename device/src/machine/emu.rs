@@ -146,14 +146,14 @@ impl<const N: usize> Cpu for Emu<N> {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: V<N>) -> V<N> {
-        V(slot.0.map(|s| i32::from(life.slots()[(s as u32 & life.mask()) as usize])))
+        V(slot.0.map(|s| i32::from(life.all()[(s as u32 & life.mask()) as usize])))
     }
     #[inline(always)]
     fn set_life(self, life: &mut Life<'_>, slot: V<N>, value: i8, k: Mask<N>) {
         let mask = life.mask();
         for i in 0..N {
             if k.0[i] {
-                life.slots_mut()[(slot.0[i] as u32 & mask) as usize] = value;
+                life.padded()[(slot.0[i] as u32 & mask) as usize] = value;
             }
         }
     }
@@ -162,7 +162,7 @@ impl<const N: usize> Cpu for Emu<N> {
         let mask = life.mask();
         for i in 0..N {
             if k.0[i] {
-                let l = &mut life.slots_mut()[(slot.0[i] as u32 & mask) as usize];
+                let l = &mut life.padded()[(slot.0[i] as u32 & mask) as usize];
                 *l = rule[index(*l)];
             }
         }

@@ -236,12 +236,13 @@ impl Cpu for Neon {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: V) -> V {
-        let (slots, i) = (life.slots(), self.indices(slot, life.mask()));
+        let (bytes, i) = (life.all(), self.indices(slot, life.mask()));
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
-                // SAFETY: `indices` reduced the index to at most S - 1, the last index of `slots`.
-                i32::from(unsafe { *slots.get_unchecked(i[n] as usize) })
+                // SAFETY: `indices` reduced the index to at most the column's mask, and SLACK more
+                // bytes follow.
+                i32::from(unsafe { *bytes.get_unchecked(i[n] as usize) })
             },
         ))
     }
@@ -250,7 +251,7 @@ impl Cpu for Neon {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: the index is at most S + 3, and the column is S + SLACK bytes long.
+            // SAFETY: the index is at most 4 above the column's mask, and SLACK bytes follow the mask.
             unsafe { *bytes.get_unchecked_mut(s as usize) = value };
         }
     }
@@ -259,7 +260,7 @@ impl Cpu for Neon {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: the index is at most S + 3, and the column is S + SLACK bytes long.
+            // SAFETY: the index is at most 4 above the column's mask, and SLACK bytes follow the mask.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
             *byte = rule[index(*byte)];
         }

@@ -6,7 +6,7 @@
 
 use super::Machine;
 use super::control::{repeat, sweep};
-use super::links::Links;
+use super::links::{Links, bits_below};
 
 /// Writes, for each of the first `n` ids of `id`, a slot that holds the id to `slot`: the slot
 /// named by the first such link of its probe sequence, or -1 if no link names one. `sequence` holds
@@ -23,7 +23,7 @@ pub fn find<M: Machine>(
     passes(m, links, slot, n, |slot, r| {
         sweep!(m, n, |t| {
             let at = position(m, links.position_bits, m.load(t, sequence), r);
-            let (named, hit) = candidate(m, links.slot_bits, table, at, m.load(t, id));
+            let (named, hit) = candidate(m, links.slots, table, at, m.load(t, id));
             let later = m.load(t, slot);
             m.store(t, slot, m.select(hit, named, later));
         });
@@ -47,7 +47,7 @@ pub fn find_free<M: Machine>(
     passes(m, links, free, n, |free, r| {
         sweep!(m, n, |t| {
             let at = position(m, links.position_bits, m.load(t, sequence), r);
-            let (_, left) = left_behind(m, links.slot_bits, table, at, fingerprint);
+            let (_, left) = left_behind(m, links.slots, table, at, fingerprint);
             let later = m.load(t, free);
             m.store(t, free, m.select(left, at, later));
         });
@@ -76,19 +76,26 @@ pub fn passes<M: Machine>(
 #[inline(always)]
 pub fn candidate<M: Machine>(
     m: M,
-    slot_bits: u32,
+    slots: u32,
     [link, held]: [&M::Column<'_>; 2],
     at: M::V,
     id: M::V,
 ) -> (M::V, M::Mask) {
-    let slot = m.name_vector("candidate", named_slot(m, slot_bits, link, at));
+    let slot = m.name_vector("candidate", named_slot(m, slots, link, at));
     (slot, holds(m, held, slot, id))
 }
 
 /// Returns the slot that the link at position `at` names.
 #[inline(always)]
-pub fn named_slot<M: Machine>(m: M, slot_bits: u32, link: &M::Column<'_>, at: M::V) -> M::V {
-    m.low_bits(m.gather(link, at), slot_bits)
+pub fn named_slot<M: Machine>(m: M, slots: u32, link: &M::Column<'_>, at: M::V) -> M::V {
+    slot_of(m, slots, m.gather(link, at))
+}
+
+/// Returns the slot in the word of a link. Only slots enter links, so it is below S.
+#[inline(always)]
+pub fn slot_of<M: Machine>(m: M, slots: u32, word: M::V) -> M::V {
+    let slot = m.low_bits(word, bits_below(slots));
+    if slots.is_power_of_two() { slot } else { m.below(slot, slots) }
 }
 
 /// Returns whether a slot holds the id.
@@ -103,13 +110,13 @@ pub fn holds<M: Machine>(m: M, held: &M::Column<'_>, slot: M::V, id: M::V) -> M:
 #[inline(always)]
 pub fn left_behind<M: Machine>(
     m: M,
-    slot_bits: u32,
+    slots: u32,
     [link, held]: [&M::Column<'_>; 2],
     at: M::V,
     fingerprint: impl Fn(M::V) -> M::V,
 ) -> (M::V, M::Mask) {
     let word = m.gather(link, at);
-    let (slot, known) = (m.low_bits(word, slot_bits), m.shr(word, slot_bits));
+    let (slot, known) = (slot_of(m, slots, word), m.shr(word, bits_below(slots)));
     (slot, !m.eq(known, fingerprint(m.gather(held, slot))))
 }
 

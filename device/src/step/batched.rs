@@ -121,7 +121,7 @@ impl Schedule for Batched {
         let at_once = m.name_scalar("atOnce", m.ne(token + 1, request.deferred));
         m.clear(&mut work.dead);
         find_values(m, state, work);
-        when!(m, m.not(at_once), || collect_early_hits(m, state, work, request.k));
+        when!(m, m.not(at_once), || collect_early_hits(m, p, state, work, request.k));
         m.phase(Phase::Refresh, "either all hits, or only those that could be chosen as victims");
         let all = m.name_scalar(
             "refreshAll",
@@ -162,6 +162,7 @@ impl Schedule for Batched {
 #[inline(always)]
 fn collect_early_hits<M: Machine>(
     m: M,
+    p: &Params,
     state: &State<'_, M>,
     work: &mut Work<'_, M, Batched>,
     k: M::Scalar,
@@ -175,8 +176,12 @@ fn collect_early_hits<M: Machine>(
             let above = m.name_scalar("bound", bound) + 1;
             sweep!(m, k, |t| {
                 let slot = m.load(t, &work.slot);
-                let early = m.is_negative(m.gather_life(values, slot) - above);
-                m.append(t, &mut work.dead, early & !m.is_negative(slot), [slot]);
+                let none = m.is_negative(slot);
+                // Another S than a power of two reduces no index, and -1 is none.
+                let at =
+                    if p.slots.is_power_of_two() { slot } else { m.select(none, m.splat(0), slot) };
+                let early = m.is_negative(m.gather_life(values, at) - above);
+                m.append(t, &mut work.dead, early & !none, [slot]);
             });
         });
     });
@@ -238,7 +243,7 @@ fn find_by_passes<M: Machine>(
     search::passes(m, &hash::links(p), &mut work.slot, n, |slot, r| {
         sweep!(m, n, |t| {
             let at = hash::nth_in_sequence(m, p, m.load(t, &extra.share_sequence), r);
-            m.store(t, &mut extra.candidate, search::named_slot(m, p.slot_bits(), &state.link, at));
+            m.store(t, &mut extra.candidate, search::named_slot(m, p.slots, &state.link, at));
         });
         sweep!(m, n, |t| {
             let (candidate, id) = (m.load(t, &extra.candidate), m.load(t, &extra.sought));

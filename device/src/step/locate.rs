@@ -40,9 +40,32 @@ pub fn locate<M: Machine, S: Schedule>(
     m.publish_list(&mut request.misses.id, at, &work.miss, 0);
     m.publish_list(&mut request.misses.position, at, &work.miss, 1);
     m.publish_list(&mut request.misses.row, at, &work.miss, 2);
-    m.write_output(&mut request.record.words, request.record.at + (token + record::MISSES), n);
+    write_misses(m, p, request, token, n);
     m.write_output(&mut request.record.words, total_at, total + n);
     at
+}
+
+/// Writes the number of misses of a token to the record, where [`record::row_misses`] finds it.
+#[inline(always)]
+fn write_misses<M: Machine>(
+    m: M,
+    p: &Params,
+    request: &mut Request<'_, M>,
+    token: M::Scalar,
+    n: M::Scalar,
+) {
+    let line = &mut request.record;
+    if p.tokens <= record::TOKENS {
+        m.write_output(&mut line.words, line.at + (token + record::MISSES), n);
+        return;
+    }
+    let upper = m.name_scalar("upper", m.gt(token, m.scalar(record::TOKENS as i32 - 1)));
+    let word = m.name_scalar("word", token - upper * m.scalar(record::TOKENS as i32));
+    let at = line.at + (word + record::MISSES);
+    // The word of a lower half may have anything before, which counts as 0.
+    let lower = m.name_scalar("lower", m.read_output(&line.words, at) * upper);
+    let unit = upper * m.scalar(record::UPPER - 1) + 1;
+    m.write_output(&mut line.words, at, lower + n * unit);
 }
 
 /// Counts the invalid ids that are at or above the sequence length; the others are padding.

@@ -40,7 +40,7 @@ pub fn probe<M: Machine, S: Schedule>(
         let (id, x, valid) = selected(m, t, &work.ids, limit);
         let mixed = hash::mixed(m, p, x);
         let at = hash::first_link(m, p, mixed);
-        let (slot, found) = search::candidate(m, p.slot_bits(), table, at, x);
+        let (slot, found) = search::candidate(m, p.slots, table, at, x);
         let hit = m.name_mask("hit", found & valid);
         m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
         m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
@@ -55,7 +55,7 @@ pub fn probe<M: Machine, S: Schedule>(
         #[inline(always)]
         |x, r| {
             let at = hash::nth_link(m, p, hash::mixed(m, p, x), r);
-            search::candidate(m, p.slot_bits(), table, at, x)
+            search::candidate(m, p.slots, table, at, x)
         },
     );
 }

@@ -8,14 +8,38 @@ use crate::table::state::EMPTY;
 /// The words of the record of a request: one 64-byte line, so that two cores never write to one
 /// line.
 pub mod record {
+    use crate::table::params::{MAX_SLOTS, MAX_TOKENS};
+
     /// The number of words in a record.
     pub const WORDS: usize = 16;
-    /// The words from here on are n_g, the misses of token g.
+    /// The words from here on are n_g, the misses of token g, for the first [`TOKENS`] tokens. In a request of
+    /// more tokens, word g has those of token g + [`TOKENS`] in its upper half ([`row_misses`]).
     pub const MISSES: i32 = 0;
+    /// The number of words with misses of tokens.
+    pub const TOKENS: u32 = 8;
     /// The misses of all tokens.
     pub const TOTAL: i32 = 8;
     /// The status bits, see [`super::status`].
     pub const STATUS: i32 = 9;
+
+    /// The upper half of a word counts misses in this unit.
+    pub const UPPER: i32 = 1 << 16;
+
+    // A request of more than `TOKENS` tokens misses fewer than 2^15 rows per token, because N_q · K <= S.
+    const _: () = assert!(MAX_TOKENS <= 2 * TOKENS && MAX_SLOTS / (TOKENS + 1) < 1 << 15);
+
+    /// Returns the numbers of misses of a request's `tokens` tokens.
+    ///
+    /// # Panics
+    /// If there are fewer than [`TOKENS`] words, or more than twice as many tokens.
+    pub fn row_misses(record: &[i32], tokens: usize) -> impl Iterator<Item = i32> + '_ {
+        let words = &record[MISSES as usize..][..TOKENS as usize];
+        let packed = tokens > words.len();
+        let lower = move |&word: &i32| if packed { word & (UPPER - 1) } else { word };
+        let upper = |&word: &i32| word >> UPPER.ilog2();
+        assert!(tokens <= 2 * words.len(), "{tokens} tokens");
+        words.iter().map(lower).chain(words.iter().map(upper)).take(tokens)
+    }
 }
 
 /// The status bits of a request. Ids that set a bit were treated as padding.

@@ -92,7 +92,7 @@ pub fn link_misses<M: Machine, S: Schedule>(
 pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, at: M::V) -> M::Mask {
     let (slot, free) = search::left_behind(
         m,
-        p.slot_bits(),
+        p.slots,
         [&state.link, &state.id],
         at,
         #[inline(always)]
@@ -144,7 +144,7 @@ pub fn collect_overwritten<M: Machine>(
     m.clear(dead);
     sweep!(m, n, |t| {
         let (at, word) = (m.load(t, link_position), m.load(t, new_link));
-        let slot = m.name_vector("victim", m.low_bits(word, p.slot_bits()));
+        let slot = m.name_vector("victim", search::slot_of(m, p.slots, word));
         let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
         m.append(t, dead, lost, [slot]);
     });

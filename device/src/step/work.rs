@@ -31,7 +31,7 @@ fn column_words(len: usize) -> usize {
 
 /// Returns the words of a lifetime column.
 fn life_words(slots: u32) -> usize {
-    (slots as usize + SLACK) / 4
+    (slots.next_power_of_two() as usize + SLACK) / 4
 }
 
 /// Divides the working words of a CPU's core into columns.
@@ -71,6 +71,6 @@ impl<'a, C: Cpu> Columns<'a, C> for ColumnSplitter<'a> {
     }
     #[inline(always)]
     fn life(&mut self, _: &'static str, slots: u32) -> Life<'a> {
-        Life::new(as_bytes(self.take(life_words(slots))))
+        Life::new(as_bytes(self.take(life_words(slots))), slots as usize)
     }
 }

@@ -1,7 +1,8 @@
 //! The layout of a table in plain words, and its division into columns on a CPU.
 //!
 //! The size depends on the geometry and the lifetimes. A table is header, ids, lifetimes with a pad, and
-//! links: 64 + 4·S + (S + 64) + 4·S·spread bytes. Learned lifetimes have 4096 + S/2 bytes more.
+//! links: 64 + 4·2^m + (2^m + 64) + 4·T bytes, where 2^m is S rounded up to a power of two, and T the number
+//! of links. Learned lifetimes have 4096 + S/2 bytes more. Ids from place S on stay empty.
 
 use core::ops::Range;
 
@@ -32,17 +33,23 @@ pub fn table_words(p: &Params) -> usize {
 /// Returns the number of words from the start of a table to its links. Every step reads nearly all of
 /// these words, and of the links those that its ids name.
 pub fn words_before_links(p: &Params) -> usize {
-    header::WORDS + p.slots as usize + life_words(p)
+    life_at(p) + life_words(p)
 }
 
-fn life_words(p: &Params) -> usize {
-    (p.slots as usize + SLACK) / 4
+/// Returns the number of words from the start of a table to its lifetimes.
+pub fn life_at(p: &Params) -> usize {
+    header::WORDS + p.slot_places() as usize
+}
+
+/// Returns the number of words of the lifetimes of a table, with their pad.
+pub fn life_words(p: &Params) -> usize {
+    (p.slot_places() as usize + SLACK) / 4
 }
 
 /// Fills `words` with the table of a request without a step: all slots and links are empty.
 pub fn clear_state(p: &Params, words: &mut [i32]) {
     let (header, rest) = words.split_at_mut(header::WORDS);
-    let (id, rest) = rest.split_at_mut(p.slots as usize);
+    let (id, rest) = rest.split_at_mut(p.slot_places() as usize);
     let (life, rest) = rest.split_at_mut(life_words(p));
     let (link, learned) = rest.split_at_mut(p.links() as usize);
     header.fill(0);
@@ -56,16 +63,14 @@ pub fn clear_state(p: &Params, words: &mut [i32]) {
 /// Empties every slot whose id is in `ids`, as Invalidate does at the start of a step, and returns
 /// the number of slots.
 pub fn invalidate_ids(p: &Params, words: &mut [i32], ids: Range<i32>) -> usize {
-    let (id, rest) = words[header::WORDS..].split_at_mut(p.slots as usize);
-    let life = as_bytes(&mut rest[..life_words(p)]);
+    let (id, life) = slots(p, words);
     let listed = id.iter_mut().zip(life).filter(|(id, _)| ids.contains(id));
     listed.map(|(id, life)| (*id, *life) = (EMPTY, DEAD)).count()
 }
 
 /// Empties the slots that hold given ids, where `slots` has one slot for each id.
 pub fn invalidate_slots(p: &Params, words: &mut [i32], ids: &[i32], slots: &[i32]) {
-    let (id, rest) = words[header::WORDS..].split_at_mut(p.slots as usize);
-    let life = as_bytes(&mut rest[..life_words(p)]);
+    let (id, life) = self::slots(p, words);
     for (&expected, &slot) in ids.iter().zip(slots) {
         let slot = slot as usize;
         if id[slot] == expected {
@@ -74,10 +79,17 @@ pub fn invalidate_slots(p: &Params, words: &mut [i32], ids: &[i32], slots: &[i32
     }
 }
 
+/// Returns the ids and the lifetimes of a table's slots.
+fn slots<'a>(p: &Params, words: &'a mut [i32]) -> (&'a mut [i32], &'a mut [i8]) {
+    let (id, rest) = words[header::WORDS..].split_at_mut(p.slot_places() as usize);
+    let (life, slots) = (as_bytes(&mut rest[..life_words(p)]), p.slots as usize);
+    (&mut id[..slots], &mut life[..slots])
+}
+
 /// Calls `found` with each id in `ids` that Probe finds in a table: a slot holds it, and one of its links
 /// names the slot. An id that has two slots comes twice.
 pub fn find_ids(p: &Params, words: &[i32], ids: Range<i32>, mut found: impl FnMut(i32)) {
-    let (id, rest) = words[header::WORDS..].split_at(p.slots as usize);
+    let (id, rest) = words[header::WORDS..].split_at(p.slot_places() as usize);
     let link = &rest[life_words(p)..][..p.links() as usize];
     let mask = (1 << p.slot_bits()) - 1;
     for &x in id.iter().filter(|x| ids.contains(x)) {
@@ -114,13 +126,13 @@ where
     M: Machine<Column<'a> = Column<'a>, Life<'a> = Life<'a>, Output<'a> = &'a mut [i32]>,
 {
     let (header, rest) = words.split_at_mut(header::WORDS);
-    let (id, rest) = rest.split_at_mut(p.slots as usize);
+    let (id, rest) = rest.split_at_mut(p.slot_places() as usize);
     let (life, rest) = rest.split_at_mut(life_words(p));
     let (link, rest) = rest.split_at_mut(p.links() as usize);
     let learned = (p.lifetime == Lifetime::Learned).then_some(&mut rest[..learned::words(p)]);
     State {
         id: Column::new(id),
-        life: Life::new(as_bytes(life)),
+        life: Life::new(as_bytes(life), p.slots as usize),
         link: Column::new(link),
         header,
         learned,

@@ -3,16 +3,19 @@
 use core::fmt;
 
 use super::state::{FINGERPRINT_AND_SLOT_BITS, NEW};
+use crate::machine::links::bits_below;
 
-/// The limit of ids: they are below 2^22, because larger ones would overflow the hash
-/// ([`crate::hash`]).
-pub const ID_LIMIT: i32 = 1 << 22;
+/// The limit of ids: they are below 2^24, because the hash takes no higher bits ([`crate::hash`]).
+pub const ID_LIMIT: i32 = 1 << 24;
 /// The largest N_q, the number of tokens per request and step.
-pub const MAX_TOKENS: u32 = 8;
-/// The smallest S, and the least length of a column of K words.
+pub const MAX_TOKENS: u32 = 16;
+/// The smallest S, and the least length of a column of K words. Every S is a multiple of it, because CPUs
+/// compare 64 lifetimes at once.
 pub const MIN_SLOTS: u32 = 64;
-/// The largest S, because the paper's hash multiplies m bits by m bits.
-pub const MAX_SLOTS: u32 = 1 << 15;
+/// The largest S: a fingerprint needs the bits that a slot leaves.
+pub const MAX_SLOTS: u32 = 1 << 16;
+/// The largest S of `paper`, because its hash multiplies m bits by m bits.
+pub const MAX_PAPER_SLOTS: u32 = 1 << 15;
 /// The largest R, the number of retries.
 pub const MAX_RETRIES: u32 = 15;
 /// The `stable_len` of a step without invalidation. No id reaches it.
@@ -71,9 +74,9 @@ pub struct Params {
     pub k: u32,
     /// N_q, the largest number of tokens per request and step.
     pub tokens: u32,
-    /// S, the number of slots; a power of two.
+    /// S, the number of slots: a multiple of 64, and a power of two for `paper`.
     pub slots: u32,
-    /// The number of links per slot: 1, 2 or 4.
+    /// The number of links per slot: 1, 2 or 4. The number of links is then rounded up to a power of two.
     pub spread: u32,
     /// R, the number of links examined after the first.
     pub retries: u32,
@@ -89,7 +92,8 @@ pub enum Fault {
     K,
     /// N_q is 0 or above [`MAX_TOKENS`].
     Tokens,
-    /// S is not a power of two in [`MIN_SLOTS`]`..=`[`MAX_SLOTS`].
+    /// S is not a multiple of [`MIN_SLOTS`] in `MIN_SLOTS..=`[`MAX_SLOTS`], or for `paper` not a power of two
+    /// in `MIN_SLOTS..=`[`MAX_PAPER_SLOTS`].
     Slots,
     /// N_q · K > S: a request could evict a slot that it has returned.
     StepAboveSlots,
@@ -155,7 +159,11 @@ impl Params {
     /// Returns the first rule that is broken.
     pub fn check(&self) -> Result<(), Fault> {
         let paper = matches!(self.table, Table::Paper { .. });
-        let slots = self.slots.is_power_of_two() && (MIN_SLOTS..=MAX_SLOTS).contains(&self.slots);
+        let slots = if paper {
+            self.slots.is_power_of_two() && (MIN_SLOTS..=MAX_PAPER_SLOTS).contains(&self.slots)
+        } else {
+            self.slots.is_multiple_of(MIN_SLOTS) && (MIN_SLOTS..=MAX_SLOTS).contains(&self.slots)
+        };
         let lifetime = match self.lifetime {
             Lifetime::Constant(l) => l >= i8::from(paper),
             Lifetime::Learned => !paper,
@@ -185,19 +193,27 @@ impl Params {
     /// Returns m, the number of bits of a slot.
     #[inline(always)]
     pub fn slot_bits(&self) -> u32 {
-        self.slots.ilog2()
+        bits_below(self.slots)
+    }
+
+    /// Returns 2^m, the least power of two that is not below S: a table in memory has as many places for the
+    /// ids and the lifetimes of slots, so that no word of m bits is an index out of range. Places from S on
+    /// are never used.
+    #[inline(always)]
+    pub fn slot_places(&self) -> u32 {
+        1 << self.slot_bits()
     }
 
     /// Returns t, the number of bits of a link's position.
     #[inline(always)]
     pub fn link_bits(&self) -> u32 {
-        self.links().ilog2()
+        bits_below(self.slots * self.spread)
     }
 
-    /// Returns T, the number of links.
+    /// Returns T, the number of links: a power of two.
     #[inline(always)]
     pub fn links(&self) -> u32 {
-        self.slots * self.spread
+        1 << self.link_bits()
     }
 
     /// Returns the number of bits of a fingerprint.

@@ -7,14 +7,14 @@ use avsg_device::batched::{Batched, refresh_deferred};
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, learn, links_end, split_state, state_words};
+use avsg_device::memory::{clear_state, learn, life_at, links_end, split_state, state_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::schedule::Schedule;
 use avsg_device::sequential::Sequential;
 use avsg_device::simt::Simt;
 use avsg_device::stage_one::stage_one;
-use avsg_device::state::header;
+use avsg_device::state::{EMPTY, header};
 use avsg_device::work::{split_work, work_words};
 
 /// A machine that runs kernels; each machine has `run` as an inherent function.
@@ -178,14 +178,16 @@ impl OneRequest {
         }
         let (s, t) = (self.p.slots as usize, self.p.links() as usize);
         let (ids, learned) = (header::WORDS, links_end(&self.p));
-        let bytes = self.state[ids + s..].iter().flat_map(|w| w.to_ne_bytes());
+        let unused = &self.state[ids + s..life_at(&self.p)];
+        assert!(unused.iter().all(|&id| id == EMPTY), "an id above the slots was written");
+        let bytes = self.state[life_at(&self.p)..].iter().flat_map(|w| w.to_ne_bytes());
         Outcome {
             slots: slot.chunks(stride).map(|row| row[..k].to_vec()).collect(),
             valid: valid.to_vec(),
             misses: (0..total)
                 .map(|i| Miss { pos: pos[i], id: id[i], slot: miss_slot[i], row: row[i] })
                 .collect(),
-            counts: rec[..n].to_vec(),
+            counts: record::row_misses(rec, n).collect(),
             status: rec[record::STATUS as usize],
             header: self.state[..ids].to_vec(),
             id: self.state[ids..ids + s].to_vec(),

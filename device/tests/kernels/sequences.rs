@@ -2,7 +2,7 @@
 //! rolled back, and ids repeat, are padding, are out of range, or are in an invalid block.
 
 use super::one_request::Step;
-use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params, Table};
+use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params, Table};
 use proptest::prelude::*;
 
 /// Returns a geometry and its steps. They are smaller under Miri, which is about a thousand times
@@ -10,12 +10,13 @@ use proptest::prelude::*;
 pub fn sequences(paper_only: bool) -> impl Strategy<Value = (Params, Vec<Step>)> {
     let steps = if cfg!(miri) { 2..3 } else { 1..24usize };
     geometries(paper_only).prop_flat_map(move |p| {
-        (proptest::collection::vec(raw_step(p), steps.clone()), 0..3000i32).prop_map(
-            move |(raw, context)| {
-                let mut decoding = Decoding { p, generation: 1, len: context };
-                (p, raw.into_iter().map(|r| decoding.step(r)).collect())
-            },
-        )
+        let steps = proptest::collection::vec(raw_step(p), steps.clone());
+        (steps, 0..3000i32, any::<bool>()).prop_map(move |(raw, context, far)| {
+            // A block table for the largest ids would have millions of entries.
+            let first = if far && p.page == 0 { ID_LIMIT - 4096 } else { 0 };
+            let mut decoding = Decoding { p, generation: 1, first, len: first + context };
+            (p, raw.into_iter().map(|r| decoding.step(r)).collect())
+        })
     })
 }
 
@@ -27,13 +28,15 @@ pub fn config(cases: u32) -> ProptestConfig {
 }
 
 fn geometries(paper_only: bool) -> impl Strategy<Value = Params> {
-    let most = if cfg!(miri) { 6..7u32 } else { 6..10u32 };
+    // Numbers of 64 slots: powers of two, and others for `wide`.
+    let most = if cfg!(miri) { 1..4u32 } else { 1..10u32 };
     let table = if paper_only { Just(true).boxed() } else { any::<bool>().boxed() };
     let page = prop_oneof![Just(0u32), Just(1), Just(16)];
-    let shape = (most, 1..=4u32, any::<u32>(), page);
+    let tokens = prop_oneof![3 => 1..=4u32, 1 => 5..=MAX_TOKENS];
+    let shape = (most, tokens, any::<u32>(), page);
     (table, shape, 0..3u32, 0..=7u32, lifetimes()).prop_map(
-        |(paper, (m, tokens, k, page), spread, retries, lifetime)| {
-            let slots = 1 << m;
+        |(paper, (lines, tokens, k, page), spread, retries, lifetime)| {
+            let slots = 64 * if paper { lines.next_power_of_two() } else { lines };
             let k = k % (slots / tokens) + 1;
             if paper {
                 let l = match lifetime {
@@ -92,6 +95,8 @@ fn raw_step(p: Params) -> impl Strategy<Value = RawStep> {
 struct Decoding {
     p: Params,
     generation: i32,
+    /// The least number of tokens of a request when it joins.
+    first: i32,
     /// The number of tokens whose KV is final.
     len: i32,
 }
@@ -100,7 +105,7 @@ impl Decoding {
     fn step(&mut self, raw: RawStep) -> Step {
         if raw.leave {
             self.generation = self.generation % 3 + 1;
-            self.len = (raw.seed % 3000) as i32;
+            self.len = self.first + (raw.seed % 3000) as i32;
         }
         let made = raw.ids.len() as i32;
         let (stable, limit) = if raw.no_stable {

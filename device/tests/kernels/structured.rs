@@ -37,6 +37,10 @@ impl Lru {
     }
 }
 
+/// The first ids of patterns: small ones, ids that cross 2^22, and the upper half of all ids. None is a power of
+/// two.
+const OFFSETS: [i32; 3] = [12_345, 4_190_001, 9_000_001];
+
 struct Noise(u64);
 
 impl Noise {
@@ -47,9 +51,8 @@ impl Noise {
     }
 }
 
-/// Returns `size` ids of a pattern, from an offset that is not a power of two.
-fn pool(pattern: &str, size: i32) -> Vec<i32> {
-    let from = 12_345;
+/// Returns `size` ids of a pattern, from an offset on.
+fn pool(pattern: &str, from: i32, size: i32) -> Vec<i32> {
     let id = |i: i32| match pattern {
         "one run" => i,
         "runs of 256" => i / 256 * 4096 + i % 256,
@@ -97,27 +100,29 @@ fn hit_rates(ids: &[i32], k: usize, slots: u32, geometries: &[(u32, u32)]) -> Ve
 fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     let geometries = [(4, 3), (2, 7)];
     let mut short = vec![];
-    let strides = (1..=12).map(|b| format!("stride {}", 1 << b));
+    let strides = (1..=13).map(|b| format!("stride {}", 1 << b));
     let patterns = ["one run", "runs of 256", "8 of 64"].map(String::from);
     let mut all = vec![];
     for pattern in patterns.into_iter().chain(strides) {
         for k in [512, 1024, 2048] {
-            for more in [1, 2, 4] {
-                let ids = pool(&pattern, 6 * k as i32);
-                if ids.len() >= k + k / 4 {
-                    all.push((pattern.clone(), k, more, ids));
+            for more in [1, 2, 3, 4, 5] {
+                for from in OFFSETS {
+                    let ids = pool(&pattern, from, 6 * k as i32);
+                    if ids.len() >= k + k / 4 {
+                        all.push((pattern.clone(), k, more, from, ids));
+                    }
                 }
             }
         }
     }
-    let axes = |(pattern, k, more, _): &(String, usize, usize, Vec<i32>)| {
-        vec![pattern.clone(), k.to_string(), more.to_string(), format!("{k} {more}")]
+    let axes = |(pattern, k, more, from, _): &(String, usize, usize, i32, Vec<i32>)| {
+        vec![pattern.clone(), from.to_string(), format!("{k} {more}")]
     };
-    for (pattern, k, more, ids) in tier::cases("structured selections", all, 20, axes) {
+    for (pattern, k, more, from, ids) in tier::cases("structured selections", all, 20, axes) {
         let slots = (k * more) as u32;
         let rates = hit_rates(&ids, k, slots, &geometries);
         println!(
-            "{pattern:12} K {k:4} S {slots:4} pool {:5}: LRU {:.2}, spread 4 R 3 {:.2}, \
+            "{pattern:12} from {from:8} K {k:4} S {slots:5} pool {:5}: LRU {:.2}, spread 4 R 3 {:.2}, \
              spread 2 R 7 {:.2}",
             ids.len(),
             rates[0],
@@ -125,7 +130,7 @@ fn the_hit_rate_of_wide_is_that_of_exact_lru() {
             rates[2]
         );
         if rates[1..].iter().any(|r| rates[0] - r > 0.5) {
-            short.push(format!("{pattern}, K {k}, S {slots}: {rates:.2?}"));
+            short.push(format!("{pattern} from {from}, K {k}, S {slots}: {rates:.2?}"));
         }
     }
     assert!(short.is_empty(), "more than 0.5 points below LRU:\n{}", short.join("\n"));

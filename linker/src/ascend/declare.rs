@@ -167,7 +167,8 @@ fn search_constants(
             hash::MIX_BITS - links.position_bits,
             "the lowest bit of such a position in a hash",
         ),
-        (unsigned, "SLOT_BITS", links.slot_bits, "bits of a slot"),
+        (unsigned, "SLOT_BITS", p.slot_bits(), "bits of a slot"),
+        (unsigned, "SLOT_UNIT", p.slot_places(), "the lowest bit of the fingerprint in a link"),
         (unsigned, "FINGERPRINTS", 1 << links.fingerprint_bits, "fingerprints"),
         (
             unsigned,

@@ -3,7 +3,7 @@
 
 use avsg_device::batched::Batched;
 use avsg_device::learned::{self, LIFETIMES, part};
-use avsg_device::memory::{links_end, table_words};
+use avsg_device::memory::{life_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
@@ -78,7 +78,6 @@ fn preamble(p: &Params) -> String {
 
 /// Returns `avsg_geometry.h`. Stage One uses the unified buffer up to byte `frame`.
 pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
-    let life_words = links_end(p) - header::WORDS - (p.slots + p.links()) as usize;
     let empty_lifetimes = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let lifetime = match p.lifetime {
         Lifetime::Constant(lifetime) => lifetime.into(),
@@ -97,7 +96,7 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("K", p.k.into(), "ids per row at most; the row stride of slots and miss lists");
     word("TOKENS", p.tokens.into(), "N_q, rows of a request at most");
     word("SLOTS", p.slots.into(), "S, slots of a request");
-    word("SLOT_BITS", p.slot_bits().into(), "log2 S");
+    word("SLOT_BITS", p.slot_bits().into(), "log2 of the least power of two that is not below S");
     word("PAGE", p.page.into(), "rows of a host block, a power of two; 0: no block table");
     word("PAGE_SHIFT", p.page.max(1).ilog2().into(), "log2 PAGE; 0 without a block table");
     word(
@@ -108,7 +107,13 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("ID_LIMIT", ID_LIMIT.into(), "every id is below it");
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
     word("RECORD_WORDS", record::WORDS as i64, "words of a request's record, 64 bytes");
-    word("RECORD_MISSES", 0, "word of the misses of token 0; one word for each token");
+    let misses = match p.tokens {
+        ..=record::TOKENS => "word of the misses of token 0; one word for each token",
+        _ => {
+            "word of the misses of token 0, and in its upper half those of token 8; then 1 and 9, and so on"
+        }
+    };
+    word("RECORD_MISSES", record::MISSES.into(), misses);
     word("RECORD_TOTAL", record::TOTAL.into(), "word of the misses of all tokens");
     word(
         "RECORD_STATUS",
@@ -128,7 +133,12 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
         header::THRESHOLD.into(),
         "word of the last eviction threshold, where the next bisection starts",
     );
-    word("LIFE_WORDS", life_words as i64, "words of a table's lifetimes and their padding");
+    word(
+        "ID_WORDS",
+        p.slot_places().into(),
+        "words of a table's ids: S, rounded up to a power of two",
+    );
+    word("LIFE_WORDS", life_words(p) as i64, "words of a table's lifetimes and their padding");
     word("TABLE_LINKS", p.links().into(), "links of a table");
     word("EMPTY_THRESHOLD", DEAD.into(), "eviction threshold of an empty table");
     word("NO_ID", EMPTY.into(), "id of an empty slot");
@@ -154,9 +164,9 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     let doc = "whether a step leaves the refreshes of each request's last token to LateRefresh";
     text += &format!("constexpr bool DEFERS = {};  // {doc}\n", defers(p));
     text += &learn::constants(p);
-    text += "static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS == 1 << SLOT_BITS, \"ids and slots\");\n\
+    text += "static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS <= ID_WORDS && ID_WORDS == 1 << SLOT_BITS, \"ids and slots\");\n\
              static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, \"pages\");\n\
-             static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, \"tables\");\n\n";
+             static_assert(TABLE_WORDS == HEADER_WORDS + ID_WORDS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, \"tables\");\n\n";
     text + &tiling() + "\n\n" + &read_tiling(abi) + "\n} // namespace avsg\n"
 }
 

@@ -41,9 +41,9 @@ pub enum Failed {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     #[error(
-        "S is {0}, but a 910B compares 128 lifetimes per instruction: choose 128 slots or more"
+        "S is {0}, but a 910B compares 128 lifetimes per instruction: choose a multiple of 128"
     )]
-    TooSmall(u32),
+    Slots(u32),
 }
 
 /// Writes Stage One of a geometry, which waits before it reads a count.
@@ -113,8 +113,8 @@ pub(crate) fn placed(
     limit: u32,
     count: CountRead,
 ) -> Result<(Lowered, Plan), Failed> {
-    if p.slots < 128 {
-        return Err(Failed::TooSmall(p.slots));
+    if !p.slots.is_multiple_of(128) {
+        return Err(Failed::Slots(p.slots));
     }
     check(tape)?;
     let mut kernel = lower(tape)?;

@@ -10,7 +10,7 @@ use crate::ascend::lower::Lowered;
 use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
 use avsg_device::batched::Batched;
-use avsg_device::memory::links_end;
+use avsg_device::memory::{life_at, links_end};
 use avsg_device::params::Params;
 use avsg_device::state::header;
 use std::collections::BTreeMap;
@@ -25,10 +25,9 @@ fn number(n: usize) -> i32 {
 /// The names, values and comments of the constants that give the planes of a table.
 pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 6] {
     let (slots, links) = (p.slots as usize, p.links() as usize);
-    let life = header::WORDS + slots;
     [
         ("ID_PLANE", number(header::WORDS), "first word of the ids in a table"),
-        ("LIFE_PLANE", number(life), "first word of the lifetimes, one byte each"),
+        ("LIFE_PLANE", number(life_at(p)), "first word of the lifetimes, one byte each"),
         ("LIFE_PLANE_WORDS", number(slots / 4), "words of the lifetimes"),
         ("LINK_PLANE", number(links_end(p) - links), "first word of the links"),
         ("LINK_PLANE_WORDS", number(links), "words of the links"),

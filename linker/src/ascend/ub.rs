@@ -97,7 +97,8 @@ pub struct TooLarge {
 /// If the kernel does not fit even with the narrowest tile.
 pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     let slots = kernel.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(256, |c| c.len);
-    let tiles = [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= slots.max(128));
+    let tiles =
+        [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= unit(slots).max(128));
     // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
     let live = columns(&kernel.tape, &kernel.alias).into_values();
     let words = live.filter(|live| element(live) == Element::Word).map(|live| live.len);
@@ -116,6 +117,12 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     Err(TooLarge { needs, limit })
 }
 
+/// Returns the largest power of two that divides the number of slots. Passes over all slots take so many of
+/// them, or a smaller power of two, at once.
+fn unit(slots: u32) -> u32 {
+    1 << slots.trailing_zeros()
+}
+
 /// Returns the words of each of a search's three columns in `scratch` bytes of scratch memory.
 fn search_words(scratch: u32) -> u32 {
     scratch / (3 * 4) / 256 * 256
@@ -127,8 +134,8 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     let scratch = 4 * (2 * (256 + tile) + words);
     // Compares process whole repeats of 128 lanes.
     let wide = (words / WIDE_VECTORS as u32 / 128 * 128).max(tile);
-    let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
-    let life_tile = (2 * slot_tile).min(slots);
+    let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(unit(slots));
+    let life_tile = (2 * slot_tile).min(unit(slots));
     let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
     for line in kernel.tape.columns.iter().filter(|c| c.resident && c.kind == Kind::Output) {
         plan.append(&camel(line.array()), Element::Word, 16);

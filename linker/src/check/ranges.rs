@@ -1,6 +1,6 @@
-//! Laws 6 and 7 of the kernel language (`avsg_device::machine`) by interval analysis: no int32
-//! vector op of a tape overflows if memory and parameters are in their declared ranges, and the
-//! kernel keeps the declared ranges of what it writes.
+//! Laws 6, 7 and 9 of the kernel language (`avsg_device::machine`) by interval analysis: no int32
+//! vector op of a tape overflows if memory and parameters are in their declared ranges, the
+//! kernel keeps the declared ranges of what it writes, and no index is past a column that does not reduce it.
 //!
 //! Declared ranges are invariants of the columns, so one pass over the ops suffices: a load is in
 //! the range, and a store must be. Values have no other way from round to round of a loop. Masks
@@ -195,9 +195,10 @@ impl Pass<'_> {
             OpCode::Shr(0) => arg(0),
             OpCode::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),
             OpCode::Shr(n) => span(arg(0).lo >> n, arg(0).hi >> n),
+            OpCode::Below(n) => arg(0).meet(first(n.into())),
             OpCode::Madd(p, q) => {
                 let low = times(span(-(1 << 15), (1 << 15) - 1), point(p));
-                plus(low, times(span(0, (1 << 6) - 1), point(q)))
+                plus(low, times(span(0, (1 << 8) - 1), point(q)))
             }
             OpCode::Select => {
                 let facts = &self.facts[op.args[0].0 as usize];
@@ -261,7 +262,12 @@ impl Pass<'_> {
                 self.check_length(op.columns[0], lanes)?;
                 self.check_range(op.columns[0], 0, arg(1))
             }
+            OpCode::Gather | OpCode::GatherLife => self.check_index(op.columns[0], arg(0)),
+            OpCode::SetLife(_) | OpCode::StepLife(_) => {
+                self.check_index(op.columns[0], self.in_lanes(op.args[1], set(2)))
+            }
             OpCode::Scatter(_) => {
+                self.check_index(op.columns[0], self.in_lanes(op.args[1], set(3)))?;
                 self.check_range(op.columns[0], 0, self.in_lanes(op.args[2], set(3)))
             }
             OpCode::Append => op.args[2..].iter().enumerate().try_for_each(|(n, &v)| {
@@ -323,6 +329,14 @@ impl Pass<'_> {
     fn check_range(&self, id: ColumnId, column: usize, interval: Interval) -> Result<(), Why> {
         let (of, fits) = (self.tape.column(id), interval.within(self.declared(id, column)));
         let why = || Why::Range(of.name.clone(), of.ranges[column], interval.range());
+        fits.then_some(()).ok_or_else(why)
+    }
+
+    /// Checks an index of a column whose length is no power of two, because nothing reduces it.
+    fn check_index(&self, id: ColumnId, index: Interval) -> Result<(), Why> {
+        let column = self.tape.column(id);
+        let fits = column.len.is_power_of_two() || index.within(first(column.len.into()));
+        let why = || Why::Index(column.name.clone(), column.len, index.range());
         fits.then_some(()).ok_or_else(why)
     }
 

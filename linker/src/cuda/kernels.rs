@@ -10,7 +10,7 @@ use crate::learn;
 use crate::one_file::one_file;
 use crate::request;
 use avsg_device::learned::{AFTER_HIT, LEVELS, LIFETIMES};
-use avsg_device::memory::{links_end, table_words};
+use avsg_device::memory::{life_at, links_end, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record as line;
 use avsg_device::state::header;
@@ -115,7 +115,7 @@ fn geometry(
     [ends_at, copies_at, shared_bytes]: [u32; 3],
 ) -> String {
     let plan = &stage_one.plan;
-    let planes = (header::WORDS as u32 + p.slots) * 4;
+    let planes = 4 * life_at(p) as u32;
     let life_at = plan.table.start + if plan.whole_table { planes } else { 0 };
     let totals_bytes = 4 * plan.totals;
     let mut text = format!(

@@ -9,8 +9,8 @@ use super::access::waits;
 use super::fuse::in_registers;
 use crate::live::{self, Live};
 use crate::tape::{ColumnId, Kind, Op, OpCode, Tape, Value};
+use avsg_device::memory::{life_at, life_words};
 use avsg_device::params::Params;
-use avsg_device::state::header;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 use std::ops::Range;
@@ -93,7 +93,7 @@ pub fn place(
 
 /// Returns the bytes of a table's lifetimes with their padding.
 pub fn life_bytes(p: &Params) -> u32 {
-    p.slots + 64
+    4 * life_words(p) as u32
 }
 
 fn with_table(
@@ -103,7 +103,7 @@ fn with_table(
     most: &dyn Fn(Value) -> u32,
     whole: bool,
 ) -> Plan {
-    let planes = 4 * (header::WORDS as u32 + p.slots + p.links());
+    let planes = 4 * (life_at(p) as u32 + p.links());
     let table = 0..life_bytes(p) + if whole { planes } else { 0 };
     let warps = options.threads / WARP;
     let words = |sweep: &Op| {

@@ -11,6 +11,7 @@ use super::place::Plan;
 use crate::names::camel;
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Value};
 use avsg_device::learned::LIFETIMES;
+use avsg_device::memory::words_before_links;
 use avsg_device::params::Params;
 use lanes::Sweep;
 use page::Print;
@@ -92,7 +93,7 @@ impl Print<'_> {
         self.line("const int thread = static_cast<int>(threadIdx.x);");
         self.line("Scratch scratch;");
         let at = self.plan.table.start;
-        let (ids, links) = (at + 64, at + 64 + 4 * p.slots + super::place::life_bytes(p));
+        let (ids, links) = (at + 64, at + 4 * words_before_links(p) as u32);
         for (plane, from, words) in [("id", ids, 16), ("link", links, (links - at) / 4)] {
             if self.plan.whole_table {
                 self.line(&format!("int *const {plane} = Shared<int>({from});"));

@@ -59,8 +59,17 @@ impl Replay<'_> {
             OpCode::Shr(n) => {
                 with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed()))
             }
+            OpCode::Below(n) => {
+                let past =
+                    |lane: &&Lane| lane.is_some_and(|a| u32::try_from(a).map_or(true, |a| a >= n));
+                if let Some(lane) = a().iter().find(past) {
+                    return Err(format!("{lane:?} is not below {n}, as the kernel says"));
+                }
+                out.extend_from_slice(a());
+                Ok(())
+            }
             OpCode::Madd(p, q) => with(out, a(), p, |a, p| {
-                let (low, high) = ((a & 0xFFFF) - 0x8000, (a >> 16) & 0x3F);
+                let (low, high) = ((a & 0xFFFF) - 0x8000, (a >> 16) & 0xFF);
                 low.checked_mul(p)?.checked_add(high.checked_mul(q)?)
             }),
             OpCode::Select => {
@@ -90,11 +99,21 @@ impl Replay<'_> {
             }
             OpCode::Gather => {
                 let words = memory.words(op.columns[0])?;
-                out.extend(vector(0).map(|&i| words[reduced(i?, words.len())]));
+                for &i in vector(0) {
+                    out.push(match i {
+                        Some(i) => words[reduced(i, words.len())?],
+                        None => None,
+                    });
+                }
             }
             OpCode::GatherLife => {
                 let life = memory.life(op.columns[0])?;
-                out.extend(vector(0).map(|&i| Some(i32::from(life[reduced(i?, life.len())]))));
+                for &i in vector(0) {
+                    out.push(match i {
+                        Some(i) => Some(life[reduced(i, life.len())?].into()),
+                        None => None,
+                    });
+                }
             }
             _ => {
                 let window = memory.window(op.columns[0], scalar(1), scalar(2).into())?;
@@ -124,7 +143,7 @@ impl Replay<'_> {
             OpCode::Scatter(indices) => {
                 let words = memory.words(id)?;
                 for lane in mask(3)? {
-                    let index = reduced(lanes(1)[lane].ok_or(POISON)?, words.len());
+                    let index = reduced(lanes(1)[lane].ok_or(POISON)?, words.len())?;
                     words[index] = Some(lanes(2)[lane].ok_or(POISON)?);
                     if indices == Indices::Distinct && !scattered.insert((id, index)) {
                         return Err(format!("index {index} is written twice"));
@@ -142,7 +161,7 @@ impl Replay<'_> {
             OpCode::SetLife(_) | OpCode::StepLife(_) => {
                 let life = memory.life(id)?;
                 for lane in mask(2)? {
-                    let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
+                    let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len())?;
                     let byte = &mut life[slot];
                     *byte = match op.code {
                         OpCode::StepLife(rule) => rule.next(*byte),
@@ -176,9 +195,19 @@ fn set_lanes(mask: &[Lane]) -> Result<Vec<usize>, String> {
     Ok(lanes)
 }
 
-/// Returns an index reduced into a column of `len` words, a power of two.
-fn reduced(index: i32, len: usize) -> usize {
-    index.cast_unsigned() as usize & (len - 1)
+/// Returns an index reduced into a column of `len` words if that is a power of two.
+///
+/// # Errors
+/// If it is none, and the index is not below it.
+fn reduced(index: i32, len: usize) -> Result<usize, String> {
+    let at = index.cast_unsigned() as usize;
+    if len.is_power_of_two() {
+        Ok(at & (len - 1))
+    } else if at < len {
+        Ok(at)
+    } else {
+        Err(format!("index {index} is outside of a column of {len}, which does not reduce it"))
+    }
 }
 
 fn zip(

@@ -49,6 +49,7 @@ macro_rules! operations {
             Iota = iota(t: Tile) -> Vector, "iota {t}";
             Splat = splat(; value: i32) -> Vector, "splat {value}";
             Shr = shr(v: Vector; bits: u32) -> Vector, "{v} >> {bits}";
+            Below = below(v: Vector; n: u32) -> Vector, "{v}, known to be below {n}";
             Madd = madd(x: Vector; p: i32, q: i32) -> Vector, "madd {x} by {p}, {q}";
             Select = select(mask: Mask, yes: Vector, no: Vector) -> Vector,
                 "select {mask} ? {yes} : {no}";

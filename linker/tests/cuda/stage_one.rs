@@ -132,7 +132,10 @@ fn small_geometries(tokens: Option<u32>) -> [Params; 7] {
         (Table::Wide, 4, true, 0),
     ];
     kinds.map(|(table, spread, learned, page)| {
-        let slots = 256 << random.below(3);
+        let slots = match table {
+            Table::Wide => 256 + 64 * random.below(13) as u32,
+            Table::Paper { .. } => 256 << random.below(3),
+        };
         let tokens = tokens.unwrap_or(1 + random.below(8) as u32);
         let k = (64 + random.below(193) as u32).min(slots / tokens);
         let constant = Lifetime::Constant(1 + random.below(127) as i8);

@@ -11,7 +11,7 @@ use super::test_engine::Batch;
 use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{learn, split_state, state_words, table_words};
-use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::params::{ID_LIMIT, MAX_TOKENS, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::rules::rules;
 use avsg_device::state::State;
@@ -34,9 +34,10 @@ fn kernel_name(step: bool) -> &'static str {
     if step { "avsg_step" } else { "avsg_plan" }
 }
 
-/// Returns a geometry whose states may have more blocks than a core has memory for.
+/// Returns a geometry whose states may have more blocks than a core has memory for, and whose requests may
+/// have as many tokens as any.
 fn many_blocks() -> Params {
-    Params { slots: 1024, ..small_geometry(0) }
+    Params { slots: 1024, tokens: MAX_TOKENS, ..small_geometry(0) }
 }
 
 /// Returns the mutants of the request loop of a plan, and of SyncAll and what follows it in a step.

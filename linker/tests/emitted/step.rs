@@ -12,7 +12,7 @@ use super::test_engine::{Batch, TestEngine};
 use super::tier;
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::memory::{links_end, table_words};
-use avsg_device::params::{Lifetime, Params};
+use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg_device::request::status;
 use avsg_device::share::sharers;
 use avsg_device::state::header;
@@ -76,10 +76,15 @@ fn random_geometries() -> [Params; 4] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
     [
         Params { page: 16, ..wide },
-        Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
+        Params {
+            lifetime: Lifetime::Constant(9),
+            spread: 4,
+            retries: 3,
+            ..Params::wide(16, MAX_TOKENS, 256)
+        },
         Params { page: 128, ..Params::paper(100, 2, 512) },
-        // K is large enough for several cores to share a token.
-        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
+        // K is large enough for several cores to share a token, and S is no power of two.
+        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1152) },
     ]
 }
 
@@ -296,7 +301,8 @@ fn random_batches_match_the_cpu() {
             _ => Places::random(&mut random, p, states, 5),
         };
         let slots = places.slots(p, states);
-        let layer = LayerMemory::new(&mut random, format, units * page, 8, slots, 50 * 4);
+        let layer =
+            LayerMemory::new(&mut random, format, units * page, 8, slots, 50 * p.tokens as usize);
         let mut engine = TestEngine { places, ..TestEngine::new(p, states, units, layer) };
         for step in 0..24 {
             engine.places.base = [None, Some(0), Some(70_001)][step / 4 % 3];

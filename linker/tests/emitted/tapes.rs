@@ -7,7 +7,7 @@ use super::shim::Mode;
 use super::stage_one::{Emitted, file, run_and_compare};
 use super::steps::{self, SplitMix64, StepState};
 use avsg_device::machine::Machine;
-use avsg_device::params::{Lifetime, Params};
+use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_linker::ascend::aiv::CountRead;
 use avsg_linker::ascend::{StageOneText, stage_one, text};
 use avsg_linker::check::{Why, check};
@@ -46,7 +46,7 @@ fn emit_narrow_and_wide(tape: &Tape) -> StageOneText {
 /// operation.
 #[test]
 fn every_operation_is_emitted() {
-    let wide = Params { lifetime: Lifetime::Learned, page: 16, ..Params::wide(64, 2, 256) };
+    let wide = Params { lifetime: Lifetime::Learned, page: 16, ..Params::wide(64, 2, 384) };
     let stages = [wide, Params::paper(64, 2, 256)].map(|p| {
         stage_one(&p).unwrap_or_else(|e| panic!("{e}"));
         record_stage_one(&p).unwrap()
@@ -103,7 +103,7 @@ fn a_list_that_is_no_compaction_is_refused() {
     refused(|m, d| {
         m.sweep(m.len(&d.pairs), |t| {
             let (a, b) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
-            m.append(t, &mut d.more, all(m, t), [b, m.low_bits(a, 22)]);
+            m.append(t, &mut d.more, all(m, t), [b, m.low_bits(a, ID_LIMIT.ilog2())]);
         });
         m.take(&mut d.pairs, &mut d.more);
     });

@@ -5,11 +5,11 @@ use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::declare::Arguments;
 use avsg_device::memory;
-use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params};
 use avsg_device::request::{self as stage, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
-use avsg_device::state::State;
+use avsg_device::state::{EMPTY, State};
 use avsg_device::work::{split_work, work_words};
 use avsg_linker::replay::Replay;
 use avsg_linker::tape::Tape;
@@ -87,9 +87,13 @@ impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
 
 /// Returns a random sequence of steps with a growing context and a selection that changes slowly,
 /// and with rollbacks, changes of generation, invalid ids and invalid blocks. In a sequence of more than 100
-/// steps one in 120 changes the generation, so that some generations learn values.
+/// steps one in 120 changes the generation, so that some generations learn values. Without a block table the
+/// context of every second sequence is nearly as long as it can be.
 pub fn sequence(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<Request> {
-    let (mut generation, mut length, mut base) = (7, 2 * u64::from(p.slots), 0);
+    let far = p.page == 0 && random.0 % 2 == 1;
+    let longest = ID_LIMIT as u64 - 16 * steps as u64;
+    let (mut generation, mut base) = (7, 0);
+    let mut length = if far { longest } else { 2 * u64::from(p.slots) };
     let mut next = || step(p, random, steps > 100, &mut generation, &mut length, &mut base);
     (0..steps).map(|_| next()).collect()
 }
@@ -137,7 +141,9 @@ fn step(
     let pages = limit / u64::from(p.page.max(1)) + 1;
     let rows = if random.one_in(2) { pages } else { pages * 7 / 8 };
     let blocks_at = random.below(4);
-    let blocks_len = if random.one_in(3) { pages * 3 / 4 } else { pages };
+    // Without a block table there is none of the longest contexts, which would have millions of entries.
+    let entries = if limit < 1 << 20 { pages } else { 0 };
+    let blocks_len = if random.one_in(3) { entries * 3 / 4 } else { entries };
     let blocks = (0..blocks_at + blocks_len)
         .map(|_| if random.one_in(20) { i32::MIN } else { random.below(pages + 1) as i32 })
         .collect();
@@ -163,7 +169,7 @@ fn step(
         ("deferred", if random.one_in(3) { 0 } else { tokens as i32 }),
     ];
     let slots = (slot_at + stride * tokens + slack) as usize;
-    let misses = (5 + k * tokens + slack) as usize;
+    let misses = (5 + k * tokens.max(1) + slack) as usize;
     Request { params, ids, blocks, slots, misses, values: None }
 }
 
@@ -184,7 +190,8 @@ impl StepState {
             let mut s: State<'_, avsg_device::machine::emu::Emu<1>> =
                 memory::split_state(p, &mut words);
             s.header.copy_from_slice(self.output("header"));
-            s.id.words_mut().copy_from_slice(self.output("id"));
+            s.id.words_mut().fill(EMPTY);
+            s.id.words_mut()[..p.slots as usize].copy_from_slice(self.output("id"));
             s.link.words_mut().copy_from_slice(self.output("link"));
             s.life.slots_mut().copy_from_slice(&self.life);
             s.learned.unwrap_or_default().copy_from_slice(self.output("learned"));
@@ -207,7 +214,8 @@ impl StepState {
     fn from_words(p: &Params, words: &mut [i32], outputs: Vec<(&'static str, Vec<i32>)>) -> Self {
         let s: State<'_, avsg_device::machine::emu::Emu<1>> = memory::split_state(p, words);
         let learned = s.learned.map(|words| words.to_vec()).unwrap_or_default();
-        let planes = [s.header.to_vec(), s.id.words().to_vec(), s.link.words().to_vec(), learned];
+        let ids = s.id.words()[..p.slots as usize].to_vec();
+        let planes = [s.header.to_vec(), ids, s.link.words().to_vec(), learned];
         let words = PLANES.into_iter().zip(planes).chain(outputs).collect();
         Self { words, life: s.life.slots().to_vec() }
     }
@@ -217,7 +225,7 @@ impl StepState {
         let fill = |n: usize| vec![-77; n];
         vec![
             ("gm_slot", fill(step.slots)),
-            ("gm_valid", fill(16)),
+            ("gm_valid", fill(MAX_TOKENS as usize + 8)),
             ("gm_miss_pos", fill(step.misses)),
             ("gm_miss_id", fill(step.misses)),
             ("gm_miss_slot", fill(step.misses)),

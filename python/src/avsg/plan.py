@@ -15,6 +15,7 @@ from .memory import HOST, View, int32_view
 if TYPE_CHECKING:
     import numpy as np
 
+ROWS = ("valid", "row_misses")
 MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
 
 
@@ -25,6 +26,7 @@ class Request(NamedTuple):
     tokens: int
     slot: np.ndarray
     valid: np.ndarray
+    row_misses: np.ndarray
     miss_position: np.ndarray
     miss_id: np.ndarray
     miss_slot: np.ndarray
@@ -50,7 +52,7 @@ class Plan:
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
         self._handle, self._status = None, memoryview(b"")
-        for name in ("slots", "valid", "record", "misses", "status"):
+        for name in ("slots", "valid", "row_misses", "record", "misses", "status"):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
@@ -62,25 +64,28 @@ class Plan:
     def view(self, name: str) -> View:
         """Returns a host array of the plan for DLPack.
 
-        `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
+        `name` is slot, valid, row_misses, record, miss_position, miss_id, miss_slot or miss_row.
         """
         return self._view(name, MemoryKind.HOST, HOST)
 
     def device_view(self, name: str) -> View:
         """Returns the array `name` in device memory, where a stream leaves it.
 
-        On "cpu" this is `view`.
+        On "cpu" this is `view`. Elsewhere `record` has the misses of each token, and there is no row_misses.
         """
         return self._view(name, MemoryKind.DEVICE, self._device)
 
     def _view(self, name: str, memory: MemoryKind, device: str) -> View:
-        shapes = {"slot": (self.max_tokens, self.k), "valid": (self.max_tokens,)}
+        shapes = {"slot": (self.max_tokens, self.k)} | dict.fromkeys(ROWS, (self.max_tokens,))
         shapes["record"] = (self.max_requests, RECORD_WORDS)
         shapes |= dict.fromkeys(MISS_LISTS, (self.max_tokens * self.k,))
         if name not in shapes:
             raise InvalidError(f"{name!r} is not an array of a plan; the arrays are {', '.join(shapes)}")
         arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, memory)
-        return int32_view(getattr(arrays, name), shapes[name], self._handle, device)
+        address = getattr(arrays, name)
+        if not address:
+            raise InvalidError(f"{name!r} is not an array in device memory; read the tokens' misses from 'record'")
+        return int32_view(address, shapes[name], self._handle, device)
 
     @cached_property
     def slots(self) -> np.ndarray:
@@ -97,10 +102,16 @@ class Plan:
         return self.view("valid").numpy()
 
     @cached_property
+    def row_misses(self) -> np.ndarray:
+        """The number of misses of each token, [max_tokens] in int32."""
+        return self.view("row_misses").numpy()
+
+    @cached_property
     def record(self) -> np.ndarray:
         """The record of each request, [max_requests, 16] in int32.
 
-        The misses of its tokens come first; `misses` and `status` are other words of it.
+        Words 0 to 7 are the misses of its first 8 tokens. In a request of more than 8 tokens these are the low 16
+        bits of word g, and the high 16 bits are the misses of token g + 8. `misses` and `status` are other words.
         """
         return self.view("record").numpy()
 
@@ -128,7 +139,7 @@ class Plan:
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""
         found = filled(lib.avsg_plan_get_request, _header.avsg_plan_request, self._handle, index)
-        views = {"slot": (found.tokens, self.k), "valid": (found.tokens,)}
+        views = {"slot": (found.tokens, self.k)} | dict.fromkeys(ROWS, (found.tokens,))
         views |= dict.fromkeys(MISS_LISTS, (found.misses,))
         arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}
         return Request(found.first_token, found.tokens, status=RequestStatus(found.status), **arrays)

@@ -22,7 +22,7 @@ pub struct SetFifo {
 }
 
 impl SetFifo {
-    /// Creates an empty buffer of `slots` rows, 16 times a power of two.
+    /// Creates an empty buffer of `slots` rows, a multiple of 16.
     pub fn new(slots: usize) -> Self {
         let (residents, heads) = (Residents::new(slots), vec![0; slots / WAYS]);
         Self { residents, heads, pending: Vec::new() }
@@ -35,7 +35,7 @@ impl Policy for SetFifo {
             if self.residents.find(id).is_some() {
                 continue;
             }
-            let set = id as usize & (self.heads.len() - 1);
+            let set = id as usize % self.heads.len();
             let head = &mut self.heads[set];
             self.residents.bind(id, set * WAYS + usize::from(*head));
             *head = (*head + 1) % WAYS as u8;

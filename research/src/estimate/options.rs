@@ -48,7 +48,7 @@ pub struct Options {
     /// hashes are kept [default: the trace's, or 2048 without a trace]
     #[arg(long, value_name = "K")]
     k: Option<usize>,
-    /// S, the slots per request and layer; a power of two from 64 to 32768
+    /// S, the slots per request and layer; a multiple of 128 up to 65536
     #[arg(long, value_name = "S", default_value_t = 8192)]
     slots: u32,
     #[command(flatten)]

@@ -32,13 +32,14 @@ pub fn random_step(rng: &mut SplitMix64, form: u8, states: usize, requests: usiz
     Step { form, swap, requests }
 }
 
-/// Geometries for device engines that differ in every field except the strategy. The bytes are the
+/// Geometries for device engines that differ in every field except the strategy, the last one with 16 tokens. The
+/// bytes are the
 /// fields of [`Shape`] in order: table, lifetime, K, tokens, slots, page, format, states, cores,
 /// strategy.
 pub const DEVICE_SHAPES: [[u8; 10]; 3] = [
     [0, 0, 29, 3, 1, 0, 0, 2, 0, 0],
     [1, 0, 7, 1, 1, 2, 1, 6, 3, 0],
-    [3, 3, 17, 3, 1, 3, 4, 3, 6, 0],
+    [3, 3, 6, 207, 1, 3, 4, 3, 6, 0],
 ];
 
 /// Actions for [`long_workload`] of every kind: decode, rollback, read-only, padded and join.
@@ -47,12 +48,14 @@ pub const MIXED_ACTIONS: [u8; 8] = [6, 6, 6, 5, 2, 1, 6, 0];
 /// Returns a workload of four requests that is long enough to fill tables. All requests join in the
 /// first step and then cycle through `actions`. `bytes` are the fields of [`Shape`].
 pub fn long_workload(bytes: [u8; 10], steps: usize, actions: [u8; 8]) -> Workload {
+    let shape = Shape::from(bytes);
+    let quarter = (shape.params().tokens / 4).max(1) as u8;
     let ids = |seed: usize| (0..60).map(|i| ((i * seed * 2_741 + i * i) % 65_536) as u16).collect();
     let requests = |step: usize| {
         let one = |r: usize| Request {
             state: r as u8,
             action: actions[(step * 3 + r * 5) % 8] * u8::from(step > 0),
-            tokens: (4 - r) as u8,
+            tokens: (4 - r) as u8 * quarter,
             accepted: (step + r) as u8,
             choice: (step * 3 + r) as u16,
             ids: ids(step * 5 + r + 1),
@@ -60,5 +63,5 @@ pub fn long_workload(bytes: [u8; 10], steps: usize, actions: [u8; 8]) -> Workloa
         (0..4).map(one).collect()
     };
     let step = |s: usize| Step { form: s as u8, swap: s as u8, requests: requests(s) };
-    Workload { shape: Shape::from(bytes), steps: (0..steps).map(step).collect() }
+    Workload { shape, steps: (0..steps).map(step).collect() }
 }

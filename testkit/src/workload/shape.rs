@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use avsg::device::params::{Lifetime, Params};
+use avsg::device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg::device::stage_two::Strategy;
 use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, MachineChoice};
@@ -50,8 +50,13 @@ impl From<[u8; 10]> for Shape {
 impl Shape {
     /// Returns the parameters of the table, which are valid for every shape.
     pub fn params(&self) -> Params {
-        let slots = [64, 128, 256][usize::from(self.slots) % 3];
-        let tokens = 1 + u32::from(self.tokens) % 4;
+        // The paper's table has a power of two.
+        let sizes: &[u32] =
+            if self.table % 5 == 0 { &[64, 128, 256] } else { &[64, 128, 256, 192, 320] };
+        let slots = sizes[usize::from(self.slots) % sizes.len()];
+        // Most geometries have few tokens, because many of them leave few ids for each.
+        let most = if self.tokens < 192 { 4 } else { MAX_TOKENS };
+        let tokens = 1 + u32::from(self.tokens) % most;
         let k = 1 + u32::from(self.k) % (slots / tokens).min(40);
         let page = [0, 1, 16, 64][usize::from(self.page) % 4];
         let wide = |spread, retries| Params { spread, retries, ..Params::wide(k, tokens, slots) };

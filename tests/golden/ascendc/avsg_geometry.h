@@ -10,12 +10,12 @@ namespace avsg {
 constexpr int32_t K = 2048;  // ids per row at most; the row stride of slots and miss lists
 constexpr int32_t TOKENS = 1;  // N_q, rows of a request at most
 constexpr int32_t SLOTS = 8192;  // S, slots of a request
-constexpr int32_t SLOT_BITS = 13;  // log2 S
+constexpr int32_t SLOT_BITS = 13;  // log2 of the least power of two that is not below S
 constexpr int32_t PAGE = 0;  // rows of a host block, a power of two; 0: no block table
 constexpr int32_t PAGE_SHIFT = 0;  // log2 PAGE; 0 without a block table
 constexpr int32_t LIFETIME = -1;  // lifetime of a slot after a hit; -1: by the rule of its lifetime before
-constexpr int32_t ID_LIMIT = 4194304;  // every id is below it
-constexpr int32_t NO_STABLE_LEN = 4194304;  // above every id: nothing is invalidated
+constexpr int32_t ID_LIMIT = 16777216;  // every id is below it
+constexpr int32_t NO_STABLE_LEN = 16777216;  // above every id: nothing is invalidated
 constexpr int32_t RECORD_WORDS = 16;  // words of a request's record, 64 bytes
 constexpr int32_t RECORD_MISSES = 0;  // word of the misses of token 0; one word for each token
 constexpr int32_t RECORD_TOTAL = 8;  // word of the misses of all tokens
@@ -25,6 +25,7 @@ constexpr int32_t HEADER_WORDS = 16;  // words of a table's header, 64 bytes
 constexpr int32_t HEADER_GENERATION = 0;  // word of the generation that the table was built for; 0: none
 constexpr int32_t HEADER_TOP = 1;  // word of the bound that all ids in the table are below
 constexpr int32_t HEADER_THRESHOLD = 2;  // word of the last eviction threshold, where the next bisection starts
+constexpr int32_t ID_WORDS = 8192;  // words of a table's ids: S, rounded up to a power of two
 constexpr int32_t LIFE_WORDS = 2064;  // words of a table's lifetimes and their padding
 constexpr int32_t TABLE_LINKS = 16384;  // links of a table
 constexpr int32_t EMPTY_THRESHOLD = -128;  // eviction threshold of an empty table
@@ -69,9 +70,9 @@ constexpr int64_t LEARN_PRIOR = 512;  // weight of the prior probability of a us
 constexpr uint64_t LEARN_LOG_STEPS = 0x1112233560;  // by age, oldest lowest: log2 of steps
 constexpr uint64_t LEARN_YOUNG_AGES = 0x102030405060709;  // mean ages of the classes 7..0
 constexpr uint64_t LEARN_OLD_AGES = 0xB0E1218203464C8;  // mean ages of the classes 15..8
-static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS == 1 << SLOT_BITS, "ids and slots");
+static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS <= ID_WORDS && ID_WORDS == 1 << SLOT_BITS, "ids and slots");
 static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, "pages");
-static_assert(TABLE_WORDS == HEADER_WORDS + SLOTS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, "tables");
+static_assert(TABLE_WORDS == HEADER_WORDS + ID_WORDS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, "tables");
 
 // The scalars of a launch, as the host writes them.
 struct Tiling {

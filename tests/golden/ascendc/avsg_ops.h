@@ -18,7 +18,7 @@ constexpr int32_t LINK_PLANE = 10272;  // first word of the links
 constexpr int32_t LINK_PLANE_WORDS = 16384;  // words of the links
 constexpr int32_t LEARNED_PLANE = 26656;  // first word of what lifetimes learn
 constexpr int32_t MIX_P = 3145;  // multiplies the low 16 bits of an id
-constexpr int32_t MIX_Q = 26111;  // multiplies the next 6 bits of an id
+constexpr int32_t MIX_Q = 26109;  // multiplies the next 8 bits of an id
 constexpr int32_t STRIDE_P = 27139;  // multiplies the low 16 bits of a mixed word
 constexpr int32_t STRIDE_Q = 2169;  // multiplies the next 6 bits of a mixed word
 // Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.
@@ -31,7 +31,7 @@ constexpr uint32_t WORD_1FFF_AT = 320;
 constexpr uint32_t WORD_3FFF_AT = 352;
 constexpr uint32_t WORD_FFFF_AT = 384;
 constexpr uint32_t WORD_FFFFF_AT = 416;
-constexpr uint32_t WORD_3FFFFF_AT = 448;
+constexpr uint32_t WORD_FFFFFF_AT = 448;
 constexpr uint32_t MASK_SCRATCH_AT = 480;
 constexpr uint32_t LIFE_MASK_AT = 512;
 constexpr uint32_t LINK_MASK_AT = 512;
@@ -53,6 +53,7 @@ constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr int32_t POSITIONS = 16384;  // positions of links
 constexpr uint32_t SEQUENCE_SHIFT = 6;  // the lowest bit of such a position in a hash
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
+constexpr uint32_t SLOT_UNIT = 8192;  // the lowest bit of the fingerprint in a link
 constexpr uint32_t FINGERPRINTS = 1024;  // fingerprints
 constexpr uint32_t FINGERPRINT_UNIT = 1024;  // the lowest bit of the fingerprint in a mixed word
 constexpr uint32_t FINGERPRINT_SHIFT = 10;  // number of that bit
@@ -90,14 +91,14 @@ __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, in
     }
 }
 
-// dst = (dst - 2^15) * p + (high mod 2^6) * q for `lanes` lanes. dst is in 0..2^16-1; high is
-// overwritten, and is below 2^6 if bits <= 22.
+// dst = (dst - 2^15) * p + (high mod 2^8) * q for `lanes` lanes. dst is in 0..2^16-1; high is
+// overwritten, and is below 2^8 if bits <= 24.
 AVSG_NOINLINE void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits,
     int32_t p, int32_t q, int32_t lanes)
 {
     AddsWords(dst, dst, -32768, lanes);
-    if (bits > 22) {
-        AndWord(high, high, WORD_3F_AT, lanes);
+    if (bits > 24) {
+        AndWord(high, high, WORD_FF_AT, lanes);
     }
     PipeBarrier<PIPE_V>();
     MulsWords(dst, dst, p, lanes);
@@ -106,9 +107,9 @@ AVSG_NOINLINE void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTen
     Add(dst, dst, high, lanes);
 }
 
-// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q for `lanes` lanes: the hash of an id, or
-// of an earlier hash. x has no bits above `bits`, which is 22 or 32; `high` is scratch memory of as
-// many lanes. p and q are below 2^15, so no product overflows.
+// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id. x has
+// no bits above `bits`, which is 24 or 32; `high` is scratch memory of as many lanes. p and q are below
+// 2^15, so no product overflows.
 AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
     int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
 {
@@ -119,12 +120,16 @@ AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_
 }
 
 // dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
-// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
-// memory of as many lanes.
+// and above it the hash of the hash's low bits, made odd, which is its stride. `stride` and `high` are
+// scratch memory of as many lanes.
 AVSG_NOINLINE void Sequence(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &mixed,
     const LocalTensor<int32_t> &stride, const LocalTensor<int32_t> &high, int32_t lanes)
 {
-    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
+    AndWord(stride, mixed, WORD_FFFF_AT, lanes);
+    ShiftRightWords(high, mixed, 16u, lanes);
+    PipeBarrier<PIPE_V>();
+    AndWord(high, high, WORD_3F_AT, lanes);
+    SumOfProducts(stride, high, 24, STRIDE_P, STRIDE_Q, lanes);
     ShiftRightWords(dst, mixed, SEQUENCE_SHIFT, lanes);
     PipeBarrier<PIPE_V>();
     ShiftRightWords(stride, stride, SEQUENCE_SHIFT, lanes);

@@ -106,8 +106,8 @@ AVSG_NOINLINE void FindFewFree(const LocalTensor<int32_t> &at, const LocalTensor
         for (int32_t nth = 0; nth < LINKS && free <= -1; nth++) {
             const int32_t position = (probes % POSITIONS + nth * (probes / POSITIONS)) % POSITIONS;
             const uint32_t word = link.GetValue(position);
-            const uint32_t held = id.GetValue(word % SLOTS);
-            if (word / SLOTS != ((held % 65536 - 32768) * p + held / 65536 % 64 * q) / FINGERPRINT_UNIT % FINGERPRINTS) {
+            const uint32_t held = id.GetValue(word % SLOT_UNIT);
+            if (word / SLOT_UNIT != ((held % 65536 - 32768) * p + held / 65536 % 256 * q) / FINGERPRINT_UNIT % FINGERPRINTS) {
                 free = position;
             }
         }

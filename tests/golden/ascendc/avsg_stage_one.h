@@ -22,7 +22,7 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(Local<int32_t>(WORD_3FFF_AT, 8), 16383, 8);
     Duplicate(Local<int32_t>(WORD_FFFF_AT, 8), 65535, 8);
     Duplicate(Local<int32_t>(WORD_FFFFF_AT, 8), 1048575, 8);
-    Duplicate(Local<int32_t>(WORD_3FFFFF_AT, 8), 4194303, 8);
+    Duplicate(Local<int32_t>(WORD_FFFFFF_AT, 8), 16777215, 8);
     CopyElementsIn(Local<half>(RULE_AT, 256), gm.rules, 256);
 }
 
@@ -228,7 +228,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
             AddsWords(wideSign, sought[base], -q.limit, lanes);
-            Duplicate(wideFill, 4194304, lanes);
+            Duplicate(wideFill, 16777216, lanes);
             PipeBarrier<PIPE_V>();
             SignWords(wideSign, wideSign, lanes);
             PipeBarrier<PIPE_V>();
@@ -309,7 +309,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t lanes = ScalarMin(q.k - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
-            AndWord(wideX, sought[base], WORD_3FFFFF_AT, lanes);
+            AndWord(wideX, sought[base], WORD_FFFFFF_AT, lanes);
             EqualWords(wideEqual, slot[base], -1, alignedLanes);
             AddsWords(wideLane2, iota, base, lanes);
             PipeBarrier<PIPE_V>();
@@ -455,7 +455,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
-            Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
+            Mix(mixed, miss0[base], 24, MIX_P, MIX_Q, high, lanes);
             PipeBarrier<PIPE_V>();
             Sequence(sequence[base], mixed, stride, high2, lanes);
         }
@@ -477,7 +477,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < missLen; base += WIDE) {
             const int32_t lanes = ScalarMin(missLen - base, WIDE);
             PipeBarrier<PIPE_V>();
-            Mix(wideMixed, miss0[base], 22, MIX_P, MIX_Q, wideHigh2, lanes);
+            Mix(wideMixed, miss0[base], 24, MIX_P, MIX_Q, wideHigh2, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRightWords(wideFingerprint, wideMixed, 10u, lanes);
             PipeBarrier<PIPE_V>();

@@ -50,7 +50,7 @@ def offload(
     """Makes caches of `model` keep their KV rows in AVSG pools.
 
     Each cache has a pool and an engine. `max_context` is the most tokens of a sequence, `slots` S (a
-    power of two, at least `tokens` times the model's index_topk), and `tokens` the most tokens of a
+    multiple of 64, at least `tokens` times the model's index_topk), and `tokens` the most tokens of a
     decode step. With `file`, a folder, the rows are in a file there, and not in memory. `options`
     go to every `avsg.Engine`. In the block, `model.make_cache()` and all that calls it
     (`mlx_lm.generate` too) makes such caches. At its end the model is as it was, and such caches

@@ -10,7 +10,7 @@ import numpy as np
 from .arrays import array_at
 
 #: The slots of a buffer that AVSG accepts.
-MIN_SLOTS, MAX_SLOTS = 64, 32768
+MIN_SLOTS, MAX_SLOTS = 64, 65536
 #: Bytes of a row of AVSG's pool. AVSG only plans here: vLLM-Ascend copies the rows.
 ROW_BYTES = 1
 
@@ -183,11 +183,11 @@ class ResidentPlanner:
 
 
 def slots_of(topk: int, capacity: int) -> int:
-    """Returns the slots that AVSG uses of a buffer of `capacity`: the largest power of two."""
-    slots = min(1 << (capacity.bit_length() - 1), MAX_SLOTS)
+    """Returns the slots that AVSG uses of a buffer of `capacity`: the largest multiple of 64."""
+    slots = min(capacity // MIN_SLOTS * MIN_SLOTS, MAX_SLOTS)
     if slots < max(topk, MIN_SLOTS):
         raise ValueError(
-            f"capacity is {capacity} and topk {topk}, but AVSG uses the {slots} slots of the largest power of two "
+            f"capacity is {capacity} and topk {topk}, but AVSG uses the {slots} slots of the largest multiple of 64 "
             f"and needs at least {max(topk, MIN_SLOTS)}; raise topk_buffer_size"
         )
     return slots

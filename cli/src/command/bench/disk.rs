@@ -49,7 +49,7 @@ use turns::{Row, Tally, WARM_UP};
 pub struct Options {
     #[command(flatten)]
     workload: Workload,
-    /// S, the slots of the buffer; a power of two from 64 to 32768, at least K
+    /// S, the slots of the buffer; a multiple of 64 up to 65536, at least K
     #[arg(long, value_name = "S", default_value_t = 8192)]
     slots: u32,
     /// Folder on a disk, for the files [default: the system's temporary folder, or /var/tmp if that is in

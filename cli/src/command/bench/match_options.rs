@@ -28,7 +28,7 @@ pub struct Options {
     /// kept, and a K above the trace's is skipped
     #[arg(long, value_name = "K,..", value_delimiter = ',', default_value = "256,512,1024,2048")]
     pub k: Vec<usize>,
-    /// S, the slots per request and layer; powers of two from 64 to 32768; combinations with K above S
+    /// S, the slots per request and layer; multiples of 64 up to 65536; combinations with K above S
     /// are skipped
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "2048,8192")]
     pub slots: Vec<u32>,

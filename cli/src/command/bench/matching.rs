@@ -78,6 +78,11 @@ fn combinations(options: &Options, trace_k: usize) -> Result<Vec<Case>> {
     let mut all = Vec::new();
     for &slots in &options.slots {
         for &kind in &options.tables {
+            // Beside `wide`, the paper's table is left out where it cannot have so many slots.
+            let paper = Params::paper(1, 1, slots);
+            if kind == TableKind::Paper && options.tables.len() > 1 && paper.check().is_err() {
+                continue;
+            }
             for &k in options.k.iter().filter(|&&k| k <= trace_k.min(slots as usize)) {
                 let table = if kind == TableKind::Paper { "paper" } else { "wide" };
                 let rules = options.rules(kind);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use avsg::Error;
 use avsg::cpus::allowed_cpu_count;
+use avsg::device::params::MAX_TOKENS;
 use serde::Serialize;
 
 use super::match_options::Options;
@@ -62,7 +63,12 @@ struct Row {
 pub fn run(options: &Options, requests: usize) -> Result<()> {
     let &Options { ref workload, ref slots, tokens, steps, .. } = options;
     in_range("--requests", requests, 1..=64, "choose 8, for example")?;
-    in_range("--tokens", tokens, 1..=8, "choose 1 without drafts, 4 with three drafts")?;
+    in_range(
+        "--tokens",
+        tokens,
+        1..=MAX_TOKENS as usize,
+        "choose 1 without drafts, 4 with three drafts",
+    )?;
     let threads = options.threads.unwrap_or_else(|| allowed_cpu_count().min(8));
     in_range("--threads", threads, 1..=64, "choose the cores of the machine")?;
     if let Some(plot) = &options.sinks.plot {

@@ -43,7 +43,7 @@ pub struct Options {
     /// C, the cores that copy; 1 to 1024 [default: the CPUs of this machine]
     #[arg(long, value_name = "C")]
     cores: Option<usize>,
-    /// Rows of the host pool, K to 4194304; choose many times what the caches hold
+    /// Rows of the host pool, K to 16777216; choose many times what the caches hold
     #[arg(long, value_name = "ROWS", default_value_t = 262_144)]
     rows_in_pool: usize,
     /// Bytes of a KV row that is one segment, 1 to 1048576; the strategies are measured with the first
@@ -88,7 +88,7 @@ impl Options {
             in_range("--cores", cores, 1..=MAX_CORES, "leave it out to use all CPUs")?;
         }
         in_range("--repeats", self.repeats, 1..=10_000, "choose 15, for example")?;
-        let rows = self.k..=1 << 22;
+        let rows = self.k..=1 << 24;
         Ok(in_range("--rows-in-pool", self.rows_in_pool, rows, "choose many times K")?)
     }
 

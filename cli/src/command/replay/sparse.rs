@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn rows_of_a_sparse_pool_are_zero_until_they_are_written() {
-        let config = PoolConfig::new(1, 1 << 22, RowFormat::segments(&[64, 9]).unwrap());
+        let config = PoolConfig::new(1, 1 << 24, RowFormat::segments(&[64, 9]).unwrap());
         let pool = pool(&config).unwrap();
-        let (mut row, last) = ([1; 73], (1 << 22) - 1);
+        let (mut row, last) = ([1; 73], (1 << 24) - 1);
         pool.read_row(0, last, &mut row).unwrap();
         assert_eq!(row, [0; 73]);
         pool.write_row(0, last, &[7; 73]).unwrap();

@@ -2,19 +2,23 @@
 
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Tensor, args};
-use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
+use avsg_device::hash::{MIX_BITS, MULTIPLIERS, STRIDE_SOURCE_BITS};
 
-/// The masks of the factors of the two products: the low 16 bits of a word, and the next 6 bits.
-pub const WORDS: [u32; 2] = [0xFFFF, 0x3F];
+/// The masks of the factors of the two products: the low 16 bits of a word, and the next 8 bits.
+pub const WORDS: [u32; 2] = [0xFFFF, 0xFF];
+/// The mask of the bits of a hash that its stride is made of.
+pub const STRIDE_SOURCE: i32 = (1 << STRIDE_SOURCE_BITS) - 1;
+/// The mask of those bits of it that the second multiplier takes.
+const STRIDE_HIGH: u32 = (STRIDE_SOURCE >> 16).cast_unsigned();
 
 function! {
-    /// dst = (dst - 2^15) * p + (high mod 2^6) * q for `lanes` lanes. dst is in 0..2^16-1; high is
-    /// overwritten, and is below 2^6 if bits <= 22.
+    /// dst = (dst - 2^15) * p + (high mod 2^8) * q for `lanes` lanes. dst is in 0..2^16-1; high is
+    /// overwritten, and is below 2^8 if bits <= 24.
     pub static SUM_OF_PRODUCTS = "SumOfProducts", |f| {
         let [dst, high] = f.tensors(Word, ["dst", "high"]);
         let [bits, p, q, lanes] = f.numbers(["bits", "p", "q", "lanes"]);
         f.adds(&dst, &dst, -32768, lanes);
-        f.when(bits.above(22), |f| {
+        f.when(bits.above(24), |f| {
             f.and_word(&high, &high, Tensor::word(WORDS[1]), lanes);
         });
         f.muls(&dst, &dst, p, lanes);
@@ -24,9 +28,9 @@ function! {
 }
 
 function! {
-    /// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q for `lanes` lanes: the hash of an id, or
-    /// of an earlier hash. x has no bits above `bits`, which is 22 or 32; `high` is scratch memory of as
-    /// many lanes. p and q are below 2^15, so no product overflows.
+    /// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id. x has
+    /// no bits above `bits`, which is 24 or 32; `high` is scratch memory of as many lanes. p and q are below
+    /// 2^15, so no product overflows.
     pub static MIX = "Mix", |f| {
         let [dst, x] = f.tensors(Word, ["dst", "x"]);
         let [bits, p, q] = f.numbers(["bits", "p", "q"]);
@@ -37,7 +41,7 @@ function! {
     }
 }
 
-/// Calls `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q`. `x` has at most `bits` bits, 22
+/// Calls `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q`. `x` has at most `bits` bits, 24
 /// or 32, and `high` is scratch memory.
 pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> Call {
     let [p, q] = multipliers([p, q]).map(Argument::from);
@@ -48,15 +52,18 @@ pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> 
 
 function! {
     /// dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
-    /// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
-    /// memory of as many lanes.
+    /// and above it the hash of the hash's low bits, made odd, which is its stride. `stride` and `high` are
+    /// scratch memory of as many lanes.
     pub static SEQUENCE = "Sequence", |f| {
         let [dst, mixed, stride, high] = f.tensors(Word, ["dst", "mixed", "stride", "high"]);
         let lanes = f.number("lanes");
         let (position, shift) =
             (Tensor::placed("position_word", Word, 8), Expr::Constant("SEQUENCE_SHIFT"));
         let [p, q] = multipliers([MULTIPLIERS[1].0, MULTIPLIERS[1].1]);
-        f.call(&MIX, args![stride, mixed, Expr::from(32), p, q, high, lanes]);
+        f.and_word(&stride, &mixed, Tensor::word(WORDS[0]), lanes);
+        f.shift_right(&high, &mixed, 16, lanes);
+        f.and_word(&high, &high, Tensor::word(STRIDE_HIGH), lanes);
+        f.call(&SUM_OF_PRODUCTS, args![stride, high, Expr::from(24), p, q, lanes]);
         f.shift_right(&dst, &mixed, shift.clone(), lanes);
         f.shift_right(&stride, &stride, shift, lanes);
         f.and_word(&dst, &dst, &position, lanes);
@@ -86,7 +93,7 @@ pub fn sequence_bits(by: u32, mask: i32, unit: i32, multipliers: (i32, i32)) -> 
 /// The names, values and comments of the constants that hold the multipliers of the two hashes.
 pub const CONSTANTS: [(&str, i32, &str); 4] = [
     ("MIX_P", MULTIPLIERS[0].0, "multiplies the low 16 bits of an id"),
-    ("MIX_Q", MULTIPLIERS[0].1, "multiplies the next 6 bits of an id"),
+    ("MIX_Q", MULTIPLIERS[0].1, "multiplies the next 8 bits of an id"),
     ("STRIDE_P", MULTIPLIERS[1].0, "multiplies the low 16 bits of a mixed word"),
     ("STRIDE_Q", MULTIPLIERS[1].1, "multiplies the next 6 bits of a mixed word"),
 ];

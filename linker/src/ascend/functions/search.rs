@@ -6,10 +6,10 @@
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use crate::ascend::aiv::Element::{Mask, Word};
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Function, Loop, Outcome, Relation, SLOTS, Scalar, Step,
-    Tensor, Type, args,
+    Argument, Call, Comparison, Expr, Function, Loop, Outcome, Relation, Scalar, Step, Tensor,
+    Type, args,
 };
-use avsg_device::machine::links::Links;
+use avsg_device::machine::links::{Links, bits_below};
 
 /// Bits of the result of a search. The priority of the link is stored above them.
 const RESULT_BITS: u32 = 20;
@@ -19,6 +19,7 @@ const LINK_BITS: Expr = Expr::Constant("LINK_BITS");
 const SEARCH_IDS: Expr = Expr::Constant("SEARCH_IDS");
 const SEARCH_WORDS: Expr = Expr::Constant("SEARCH_WORDS");
 const POSITIONS: Expr = Expr::Constant("POSITIONS");
+const SLOT_UNIT: Expr = Expr::Constant("SLOT_UNIT");
 const FINGERPRINTS: Expr = Expr::Constant("FINGERPRINTS");
 
 /// The largest number of probe sequences that the scalar unit searches alone. For so few, an instruction
@@ -149,10 +150,10 @@ function! {
                 let position =
                     f.set("position", (probes % POSITIONS + nth * (probes / POSITIONS)) % POSITIONS);
                 let word = f.read(("word", Type::U32), &link, position);
-                let held = f.read(("held", Type::U32), &id, word % SLOTS);
-                let mixed = (held % 0x10000 - 0x8000) * p + held / 0x10000 % 0x40 * q;
+                let held = f.read(("held", Type::U32), &id, word % SLOT_UNIT);
+                let mixed = (held % 0x10000 - 0x8000) * p + held / 0x10000 % 0x100 * q;
                 let print = mixed / Expr::Constant("FINGERPRINT_UNIT") % FINGERPRINTS;
-                f.when(Expr::test(Relation::Differs, word / SLOTS, print), |f| {
+                f.when(Expr::test(Relation::Differs, word / SLOT_UNIT, print), |f| {
                     f.assign(free, position);
                 });
             });
@@ -217,7 +218,7 @@ pub fn words(links: &Links) -> [(&'static str, u32); 4] {
     let low = |bits: u32| (1 << bits) - 1;
     [
         ("position_word", low(links.position_bits)),
-        ("slot_word", low(links.slot_bits)),
+        ("slot_word", low(bits_below(links.slots))),
         ("fingerprint_word", low(links.fingerprint_bits)),
         ("result_word", low(RESULT_BITS)),
     ]

@@ -26,7 +26,7 @@ struct GlobalSlots {
     // the slot is -1 or its block is not in the device buffer.
     __aicore__ inline void SetStarts(int32_t state) const
     {
-        const int32_t n = SLOTS >> shift;
+        const int32_t n = t.kvBlocks > 0 ? SLOTS >> shift : 1;
         const LocalTensor<int32_t> entries = Local<int32_t>(GLOBAL_BLOCKS_AT, MAX_SLOT_BLOCKS);
         const LocalTensor<int32_t> starts = Local<int32_t>(GLOBAL_STARTS_AT, MAX_SLOT_BLOCKS + 1);
         if (t.kvBlocks > 0) {
@@ -37,9 +37,14 @@ struct GlobalSlots {
         SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
         starts.SetValue(0, NO_START);
         for (int32_t i = 0; i < n; i++) {
-            const int32_t block = t.kvBlocks > 0 ? entries.GetValue(i) : state;
-            const bool inside = t.kvBlocks == 0 || (block >= 0 && block < t.kvBlocks);
-            starts.SetValue(i + 1, inside ? t.slotBase + (block - i) * (1 << shift) : NO_START);
+            int32_t start = state * SLOTS;
+            bool inside = true;
+            if (t.kvBlocks > 0) {
+                const int32_t block = entries.GetValue(i);
+                inside = block >= 0 && block < t.kvBlocks;
+                start = (block - i) * (1 << shift);
+            }
+            starts.SetValue(i + 1, inside ? t.slotBase + start : NO_START);
         }
         SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
     }

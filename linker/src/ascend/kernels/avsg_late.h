@@ -28,8 +28,8 @@ struct StepCores {
 
 // Refreshes the lifetimes of the slots that the last token of each request hit, if the step defers that.
 // The lifetimes of a
-// request are divided into parts of whole 64-byte lines, in all at most one per core if LATE_SHIFT
-// allows it. A core loads its first part before it copies any row, and updates it while rows are
+// request, in all its places, are divided into parts of whole 64-byte lines, in all at most one per core if
+// LATE_SHIFT allows it. A core loads its first part before it copies any row, and updates it while rows are
 // copied.
 struct LateRefresh {
     const Tiling &t;
@@ -44,7 +44,7 @@ struct LateRefresh {
           loaded(false)
     {
         w.Add(state, 1);
-        while (shift < LATE_SHIFT && t.requests * (SLOTS >> shift) > cores) {
+        while (shift < LATE_SHIFT && t.requests * (ID_WORDS >> shift) > cores) {
             shift++;
         }
         if constexpr (DEFERS && LIFETIME < 0) {
@@ -56,7 +56,7 @@ struct LateRefresh {
     }
 
     // Returns the number of the part in its request.
-    __aicore__ inline int32_t Part() const { return unit & ((SLOTS >> shift) - 1); }
+    __aicore__ inline int32_t Part() const { return unit & ((ID_WORDS >> shift) - 1); }
 
     // Returns the lifetimes of the part in UB, four per word.
     __aicore__ inline LocalTensor<int32_t> PartLifetimes() const
@@ -74,7 +74,7 @@ struct LateRefresh {
             const int32_t state = w.Word(STATE, request);
             const int32_t row = w.Word(CU_Q, request, 1) - 1;
             if (state >= 0 && state < t.states && row >= w.Word(CU_Q, request)) {
-                shareAt = StrideOffset(state, TABLE_WORDS) + HEADER_WORDS + SLOTS + (Part() << shift) / 4;
+                shareAt = StrideOffset(state, TABLE_WORDS) + HEADER_WORDS + ID_WORDS + (Part() << shift) / 4;
                 CopyIn(Local<int32_t>(LATE_SLOTS_AT, LATE_LANES), gm.slot[row * K], t.k);
                 CopyIn(PartLifetimes(), gm.tables[shareAt], (1 << shift) / 4);
                 SetFlag<HardEvent::MTE2_V>(EVENT_ID2);

@@ -8,11 +8,15 @@
 namespace avsg {
 
 constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
-constexpr int32_t PAD_WORDS = 128;          // words of -1 in UB, with which rows are padded
+// Words of 0 in UB. The last RECORD_WORDS are the record of a padded request; the first ones are the counts of
+// its rows, and include no status bits.
+constexpr int32_t ZERO_WORDS = TOKENS > RECORD_STATUS ? 2 * RECORD_WORDS : RECORD_WORDS;
+constexpr int32_t ZERO_RECORD = ZERO_WORDS - RECORD_WORDS;
+constexpr int32_t PAD_WORDS = 128 + RECORD_WORDS - ZERO_WORDS;  // words of -1 in UB, with which rows are padded
 constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
 constexpr uint32_t ZERO_AT = WORDS_AT + 5 * PLAN_REQUESTS * 4 + BLOCK;
-constexpr uint32_t PAD_AT = ZERO_AT + RECORD_WORDS * 4;
+constexpr uint32_t PAD_AT = ZERO_AT + ZERO_WORDS * 4;
 static_assert(PAD_AT + PAD_WORDS * 4 == FRAME_AT + FRAME_BYTES && FRAME_AT + FRAME_BYTES <= UB_BYTES, "frame");
 
 // Writes -1 to the slots from..K-1 of a row.
@@ -31,16 +35,16 @@ struct SeparateCores {
     __aicore__ inline void WaitForAll() const {}
 };
 
-// Returns the record of a padded request. The counts of its rows are zeros before the status bits.
-__aicore__ inline LocalTensor<int32_t> PaddedRecord()
+// Returns the zeros of padded requests.
+__aicore__ inline LocalTensor<int32_t> Zeros()
 {
-    return Local<int32_t>(ZERO_AT, RECORD_WORDS);
+    return Local<int32_t>(ZERO_AT, ZERO_WORDS);
 }
 
 // Writes what a core needs for all requests, while the launch scalars are copied. PlanBatch waits for it.
 __aicore__ inline void PrepareCore(const Gm &gm)
 {
-    Duplicate(PaddedRecord(), 0, RECORD_WORDS);
+    Duplicate(Zeros(), 0, ZERO_WORDS);
     Duplicate(Local<int32_t>(PAD_AT, PAD_WORDS), -1, PAD_WORDS);
     stage_one::Setup(gm);
 }
@@ -78,11 +82,11 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
     const int32_t sharer = own.sharer;
     bool synced = sharers == 1;
     const bool refused = HasTooManySlotBlocks(t);
-    const LocalTensor<int32_t> zero = PaddedRecord();
+    const LocalTensor<int32_t> zero = Zeros();
     PipeBarrier<PIPE_ALL>();
     if (refused) {
         // The flags of the window order this write before the copies out.
-        zero.SetValue(RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
+        zero.SetValue(ZERO_RECORD + RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
     }
     for (int32_t request = own.begin; request < own.end; request++) {
         // The words are limited again, although the host has checked them: a wrong word must not
@@ -96,7 +100,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
         }
         if (padded) {
             CopyOut(gm.valid[first], zero, tokens);
-            CopyOut(gm.record[request * RECORD_WORDS], zero, RECORD_WORDS);
+            CopyOut(gm.record[request * RECORD_WORDS], zero[ZERO_RECORD], RECORD_WORDS);
         } else {
             const int32_t stable = w.Word(STABLE, request);
             Request q;

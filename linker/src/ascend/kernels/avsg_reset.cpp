@@ -44,9 +44,9 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
         if (part == 0) {
             CopyOut(table, header, HEADER_WORDS);
         }
-        FillWords(table, HEADER_WORDS, SLOTS, part, FILL_AT);
-        FillWords(table, HEADER_WORDS + SLOTS, LIFE_WORDS, part, FILL_AT + FILL * 4);
-        FillWords(table, HEADER_WORDS + SLOTS + LIFE_WORDS, TABLE_LINKS, part, FILL_AT + 2 * FILL * 4);
+        FillWords(table, HEADER_WORDS, ID_WORDS, part, FILL_AT);
+        FillWords(table, HEADER_WORDS + ID_WORDS, LIFE_WORDS, part, FILL_AT + FILL * 4);
+        FillWords(table, HEADER_WORDS + ID_WORDS + LIFE_WORDS, TABLE_LINKS, part, FILL_AT + 2 * FILL * 4);
         FillWords(table, LEARNED_AT, LEARNED_WORDS, part, FILL_AT + 3 * FILL * 4);
     }
 }

@@ -130,7 +130,7 @@ impl Lower<'_> {
     }
 
     /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
-    /// Indices that may be out of range are masked with `len - 1`.
+    /// Indices that may be out of range are masked with `len - 1`, which is then a power of two less 1.
     fn offsets(&mut self, index: Value, len: u32, by: u32) -> Tensor {
         let range = self.ranges[index.0 as usize];
         let last = i32::try_from(len).unwrap_or(i32::MAX) - 1;
@@ -175,6 +175,13 @@ impl Lower<'_> {
             OpCode::Shr(by) => self.make(op.out, false, a, |to, mut from| {
                 shift(VectorOp::ShiftRight, to, from.remove(0), by)
             }),
+            OpCode::Below(_) => {
+                // It is the same vector, so its uses are those of both.
+                let from = self.operand(a[0]);
+                let others = self.uses[&a[0]] - 1;
+                op.out.iter().for_each(|out| *self.uses.entry(*out).or_default() += others);
+                self.at.extend(op.out.map(|out| (out, from)));
+            }
             OpCode::Madd(p, q) => self.madd(op, p, q),
             OpCode::Select if let Some(least) = self.least(a) => {
                 self.make(op.out, false, &a[2..], |to, from| {

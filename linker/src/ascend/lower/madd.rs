@@ -6,10 +6,10 @@ use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
     /// Lowers a sum of two products to one emitted function, which need not mask the high bits of a word
-    /// below 2^22.
+    /// below 2^24.
     pub(super) fn madd(&mut self, op: &Op, p: i32, q: i32) {
         let range = self.ranges[op.args[0].0 as usize];
-        let bits = if range.lo >= 0 && range.hi < 1 << 22 { 22 } else { 32 };
+        let bits = if range.lo >= 0 && range.hi < 1 << 24 { 24 } else { 32 };
         let x = self.operand(op.args[0]);
         let sum = self.temp_of(op.out, false);
         let high = self.temp(false, "high");
@@ -43,7 +43,8 @@ impl Lower<'_> {
         let (OpCode::MulTo(unit), odd) = made(operands[0])? else { return None };
         let (OpCode::OrTo(1), even) = made(odd)? else { return None };
         let (hash, by, mask) = bits_of(even)?;
-        let (OpCode::Madd(p, q), mixed) = made(hash)? else { return None };
+        let (OpCode::Madd(p, q), source) = made(hash)? else { return None };
+        let (OpCode::AndTo(mix::STRIDE_SOURCE), mixed) = made(source)? else { return None };
         let bits = mix::sequence_bits(by, mask, unit, (p, q))?;
         let searched = self.tape.body.all().any(|op| match op.code {
             OpCode::Find(links) | OpCode::FindFree(links) => links.position_bits == bits,

@@ -104,7 +104,7 @@ __device__ __forceinline__ int ShiftRight(int word, int bits)
 // Returns the sum of products of a hash.
 __device__ __forceinline__ int MultiplyAdd(int x, int p, int q)
 {
-    return ((x & 0xFFFF) - 0x8000) * p + ((x >> 16) & 0x3F) * q;
+    return ((x & 0xFFFF) - 0x8000) * p + ((x >> 16) & 0xFF) * q;
 }
 
 // Returns from[index] if the lane asks for it and the index is in 0..n - 1, else -1.

@@ -28,6 +28,7 @@ impl Print<'_> {
         let with = |sign: &str, n: i32| format!("{} {sign} {}", atom(0), signed(n));
         let text = match op.code {
             OpCode::Iota => "i".into(),
+            OpCode::Below(_) => arg(0),
             OpCode::Splat(n) => n.to_string(),
             OpCode::Add | OpCode::AddScalar => two("+"),
             OpCode::Sub | OpCode::SubScalar => two("-"),
@@ -49,7 +50,7 @@ impl Print<'_> {
             OpCode::IsNegative => format!("{} < 0", atom(0)),
             _ => unreachable!("{}", self.tape.line(op)),
         };
-        let constant = matches!(op.code, OpCode::Iota | OpCode::Splat(_));
+        let constant = matches!(op.code, OpCode::Iota | OpCode::Splat(_) | OpCode::Below(_));
         if let (true, Some(out)) = (constant, op.out) {
             self.text.insert(out, text);
             return;

@@ -12,7 +12,7 @@ use crate::cuda::fuse::in_registers;
 use crate::cuda::place::rounds;
 use crate::tape::{ColumnId, Op, OpCode, Rule, Type, Value};
 use avsg_device::learned::AFTER_HIT;
-use avsg_device::machine::links::Links;
+use avsg_device::machine::links::{Links, bits_below};
 use std::collections::BTreeMap;
 
 /// A sweep that is printed.
@@ -187,10 +187,12 @@ impl<'a, 't> Sweep<'a, 't> {
         self.print.value(v)
     }
 
-    /// Returns an index into a column: as it is if it is in range, else modulo the length.
+    /// Returns an index into a column: as it is if it is in range, as those of a column are whose length is no
+    /// power of two, else modulo the length.
     fn index(&self, v: Value, id: ColumnId) -> String {
         let (range, len) = (self.print.range(v), self.print.tape.column(id).len.cast_signed());
-        if range.lo >= 0 && range.hi < len {
+        let power = len.cast_unsigned().is_power_of_two();
+        if !power || (range.lo >= 0 && range.hi < len) {
             return self.value(v);
         }
         format!("{} & {}", self.print.atom(v), len - 1)
@@ -376,11 +378,12 @@ fn shape(links: &Links) -> String {
     let Links {
         retries,
         position_bits,
-        slot_bits,
+        slots,
         multipliers: (p, q),
         fingerprint_shift,
         fingerprint_bits,
     } = links;
+    let slot_bits = bits_below(*slots);
     format!(
         "Links<{retries}, {position_bits}, {slot_bits}, {p}, {q}, {fingerprint_shift}, {fingerprint_bits}>"
     )

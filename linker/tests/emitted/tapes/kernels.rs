@@ -20,7 +20,7 @@ pub struct Memory<'m, 'a, 't> {
     token: Scalar<'t>,
     /// Words in 0..=256.
     over: Words,
-    /// Words in 0..=2^22.
+    /// Words in 0..=2^24.
     hashed: Words,
     /// Words in -1..=10.
     small: Words,
@@ -56,7 +56,7 @@ fn record_around(before: Kernel, kernel: Kernel, after: Kernel) -> Tape {
             k,
             token: k,
             over: column("over", 0, 256),
-            hashed: column("hashed", 0, 1 << 22),
+            hashed: column("hashed", 0, 1 << 24),
             small: column("small", -1, 10),
             // A word of C++.
             other: column("switch", i32::MIN, i32::MAX),
@@ -98,7 +98,7 @@ fn operands_just_outside_of_a_mask<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, '
         let lane = m.iota(t);
         let first = m.eq_to(lane, 0);
         m.store(t, &mut d.over, m.select(first, m.splat(256), m.low_bits(lane, 8)));
-        m.store(t, &mut d.hashed, m.select(first, m.splat(1 << 22), lane * 13_000));
+        m.store(t, &mut d.hashed, m.select(first, m.splat(1 << 24), lane * 52_000));
     });
     m.sweep(d.k, |t| {
         let over = m.load(t, &d.over);

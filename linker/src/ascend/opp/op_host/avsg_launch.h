@@ -154,7 +154,8 @@ inline ge::graphStatus Places(
 {
     const int64_t blocks = entries > 0 ? *attrs->GetInt(first) : 0;
     const int64_t base = *attrs->GetInt(first + 1);
-    if (entries > MAX_SLOT_BLOCKS || (entries & (entries - 1)) != 0 || entries > SLOTS) {
+    const int64_t size = entries > 0 ? SLOTS / entries : 1;
+    if (entries > MAX_SLOT_BLOCKS || (size & (size - 1)) != 0 || (entries > 0 && size * entries != SLOTS)) {
         return Refuse("the entries of a state in slot_blocks", entries, std::min(SLOTS, MAX_SLOT_BLOCKS));
     }
     if (entries > 0 && (blocks < 1 || blocks > INT32_MAX)) {

@@ -1,0 +1,192 @@
+//! Numbers of slots that are no power of two, and the largest one, with contexts that end at the largest id:
+//! every selected row is compared, and there are no more misses than an exact LRU buffer of as many slots has.
+
+use std::collections::{BTreeMap, HashMap};
+
+use avsg::device::hash;
+use avsg::device::machine::cpu::{Cpu, Scalar};
+use avsg::device::machine::emu::Emu;
+use avsg::device::memory::links_end;
+use avsg::device::params::{ID_LIMIT, Lifetime, Params};
+use avsg::device::state::{INVALID, header};
+use avsg::engine::{Config, Engine, Load};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::{exact, fixture};
+
+const K: usize = 2048;
+/// Rows of a block. The pool has two blocks, which hold the last rows of the longest context.
+const PAGE: i32 = 1 << 16;
+const ROWS: i32 = 2 * PAGE;
+const FIRST: i32 = ID_LIMIT - ROWS;
+
+/// The last use of each of at most S ids.
+struct Lru {
+    slots: usize,
+    clock: usize,
+    used: HashMap<i32, usize>,
+    order: BTreeMap<usize, i32>,
+}
+
+impl Lru {
+    /// Uses an id and returns whether it missed.
+    fn misses(&mut self, id: i32) -> bool {
+        self.clock += 1;
+        let before = self.used.insert(id, self.clock);
+        if let Some(at) = before {
+            self.order.remove(&at);
+        }
+        self.order.insert(self.clock, id);
+        if self.used.len() > self.slots
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.used.remove(&oldest);
+        }
+        before.is_none()
+    }
+}
+
+fn batch(state: i32, generation: i32, ids: &[i32]) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    owned.block_stride = (ID_LIMIT / PAGE) as usize;
+    owned.push([state, generation, -1, ID_LIMIT], &[ids.to_vec()]);
+    owned.blocks = vec![-1; owned.block_stride];
+    owned.blocks.iter_mut().rev().zip([1, 0]).for_each(|(entry, block)| *entry = block);
+    owned
+}
+
+/// Returns the shares in percent of the links in use that lead to no id of theirs, and of those among them that
+/// look as if they did, because the id in their slot has the fingerprint of an earlier one: these cannot be
+/// reused.
+fn left_behind(p: &Params, table: &[i32]) -> [f64; 2] {
+    let slots = 1 << p.slot_bits();
+    let lane = |f: &dyn Fn(Emu<1>) -> <Emu<1> as Cpu>::V| {
+        let mut word = [0];
+        Cpu::store(Emu::<1>, &mut word, 0, f(Emu), Emu::<1>.first_lanes(1));
+        word[0]
+    };
+    let mixed = |id: i32| hash::mixed(Emu::<1>, p, Cpu::splat(Emu::<1>, id));
+    let (mut used, mut left, mut kept) = (0, 0, 0);
+    let links = &table[links_end(p) - p.links() as usize..links_end(p)];
+    for (at, &word) in (0..).zip(links).filter(|(_, word)| **word & INVALID == 0) {
+        let id = table[header::WORDS + (word % slots) as usize];
+        let link = |r: i32| lane(&|m| hash::nth_link(m, p, mixed(id), Scalar::new(r)));
+        used += 1;
+        if id < 0 || (0..=p.retries as i32).all(|r| link(r) != at) {
+            left += 1;
+            kept += i32::from(word / slots == lane(&|m| hash::fingerprint(m, p, mixed(id))));
+        }
+    }
+    [left, kept].map(|n| 100.0 * f64::from(n) / f64::from(used))
+}
+
+/// Returns the next selection: a share of the last one, and ids of a region that moves.
+fn select(random: &mut SplitMix64, last: &[i32], region: i32) -> Vec<i32> {
+    let mut ids: Vec<i32> = last.iter().copied().filter(|_| random.below(4) > 0).collect();
+    let mut seen: std::collections::HashSet<i32> = ids.iter().copied().collect();
+    while ids.len() < K {
+        let near = random.below(12_000) as i32;
+        let id =
+            if random.below(8) == 0 { random.below(ROWS as usize) as i32 } else { region + near };
+        let id = FIRST + id % ROWS;
+        if seen.insert(id) {
+            ids.push(id);
+        }
+    }
+    random.shuffle(&mut ids);
+    ids
+}
+
+fn engine(params: Params, states: usize) -> Engine {
+    let pool = fixture::pool(1, ROWS as usize, RowFormat::single(16).unwrap());
+    Engine::new(Config { cores: 2, ..Config::new(params, states) }, pool).unwrap()
+}
+
+/// The steps that fill a table: of 65536 slots, too.
+const FILLING: i32 = 40;
+
+#[test]
+fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
+    for slots in [2048 + 64, 6144, 10_240, 12_288, 49_152, 65_536] {
+        for (spread, retries) in [(2, 7), (4, 3)] {
+            let (lifetime, page) = (Lifetime::Constant(127), PAGE as u32);
+            let wide = Params::wide(K as u32, 1, slots);
+            let params = Params { spread, retries, lifetime, page, ..wide };
+            let mut engine = engine(params, 1);
+            let mut plan = engine.new_plan(1, 1).unwrap();
+            let (used, order) = (HashMap::new(), BTreeMap::new());
+            let mut lru = Lru { slots: slots as usize, clock: 0, used, order };
+            let (mut random, mut ids) = (SplitMix64::new(slots.into()), Vec::new());
+            let (mut missed, mut of_lru, steps) = (0, 0, 60);
+            for step in -FILLING..steps {
+                // The first steps fill every table.
+                let from = FIRST + (step + FILLING) * K as i32;
+                ids = match step {
+                    ..0 => (from..from + K as i32).collect(),
+                    _ => select(&mut random, &ids, step * 40),
+                };
+                let owned = batch(0, 1, &ids);
+                engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+                let rows = exact::check_step(&engine, &plan, &owned, 0, |_, id| (id - FIRST, 0));
+                assert_eq!(rows, K);
+                let misses = ids.iter().filter(|&&id| lru.misses(id)).count();
+                if step >= 0 {
+                    missed += plan.total_misses();
+                    of_lru += misses;
+                }
+            }
+            let points = 100.0 * (missed as f64 - of_lru as f64) / f64::from(steps * K as i32);
+            let [left, kept] = left_behind(&params, &engine.read_table(0).unwrap());
+            println!(
+                "S {slots}, {} links, fingerprints of {} bits: {missed} misses, LRU {of_lru}, {points:+.2} points; \
+                 of the links {left:.1} % were left behind, {kept:.3} % look valid",
+                params.links(),
+                params.fingerprint_bits()
+            );
+            // One left behind in 2^bits has the fingerprint of another id by chance.
+            let expected = left / f64::from(1 << params.fingerprint_bits());
+            assert!(kept < 2.0 * expected + 0.1, "S {slots}, spread {spread}: {kept} %");
+            assert!(points < 0.3, "S {slots}, spread {spread}: {points} points more than LRU");
+        }
+    }
+}
+
+#[test]
+fn states_of_such_tables_are_forked_loaded_and_invalidated() {
+    for slots in [2112, 12_288, 65_536] {
+        let params = Params { page: PAGE as u32, ..Params::wide(K as u32, 1, slots) };
+        let mut engine = engine(params, 3);
+        let mut plan = engine.new_plan(1, 1).unwrap();
+        let (mut random, mut ids) = (SplitMix64::new(3), Vec::new());
+        for step in 0..20 {
+            ids = select(&mut random, &ids, step * 900);
+            engine.step(&batch(0, 1, &ids).batch(), &mut plan, 0, None).unwrap();
+        }
+        let hits = |engine: &mut Engine, plan: &mut avsg::plan::Plan, state, generation| {
+            let owned = batch(state, generation, &ids);
+            engine.step(&owned.batch(), plan, 0, None).unwrap();
+            exact::check_step(engine, plan, &owned, 0, |_, id| (id - FIRST, 0));
+            K - plan.total_misses()
+        };
+        let mut bits = vec![0; ROWS as usize / 64];
+        let held = engine.held(0, 0, 1, FIRST..ID_LIMIT, &mut bits).unwrap();
+        assert!(held <= slots as usize && held > K, "{held} ids are held");
+        engine.fork_to(0, 1, &[1], &[5]).unwrap();
+        assert!(hits(&mut engine, &mut plan, 1, 5) >= K - 2, "S {slots}");
+        let owned = batch(2, 9, &ids);
+        let load = Load {
+            indexer: 0,
+            state: 2,
+            generation: 9,
+            seq_len: ID_LIMIT,
+            ids: &ids,
+            block_table: &owned.blocks,
+        };
+        assert_eq!(engine.load(&load, &mut plan).unwrap(), K);
+        assert!(hits(&mut engine, &mut plan, 2, 9) >= K - 2, "S {slots}");
+        assert!(engine.invalidate(0, FIRST..ID_LIMIT).unwrap() >= held);
+        assert_eq!(hits(&mut engine, &mut plan, 0, 1), 0, "S {slots}");
+        assert_eq!(engine.held(0, 0, 7, FIRST..ID_LIMIT, &mut bits).unwrap(), 0);
+    }
+}

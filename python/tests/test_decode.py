@@ -77,6 +77,7 @@ class Workload:
         (48, 1, 1, 0, {}),
         ((32, 8), 3, 1, 0, {"table": avsg.Table.PAPER}),
         ((32, 8), 2, 4, 16, {}),
+        ((32, 8), 3, 2, 16, {"slots": 192}),
         ((16, 8, 4, 12), 4, 3, 32, {"lifetime": avsg.Lifetime.LEARNED, "machine": avsg.Machine.EMU}),
     ],
 )

@@ -1,7 +1,7 @@
 //! `avsg-research contenders` computes the hit rates of policies that AVSG does not have, beside those
 //! that bound it.
 
-mod hisparse;
+pub mod hisparse;
 mod second_chance;
 mod set_fifo;
 #[cfg(test)]

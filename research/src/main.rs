@@ -3,6 +3,7 @@
 
 mod contenders;
 mod estimate;
+mod gpu;
 mod hits;
 mod lifetime;
 mod paper;
@@ -44,6 +45,8 @@ enum Command {
     Lifetime(lifetime::Options),
     /// Computes the hit rates of policies that AVSG does not have, on a recorded trace
     Contenders(contenders::Options),
+    /// Measures the kernels for GPUs on a machine that has one
+    Gpu(gpu::Options),
 }
 
 impl Command {
@@ -54,6 +57,7 @@ impl Command {
             Self::Reuse(options) => reuse::run(&options),
             Self::Lifetime(options) => lifetime::run(&options),
             Self::Contenders(options) => contenders::run(&options),
+            Self::Gpu(options) => gpu::run(&options),
         }
     }
 }

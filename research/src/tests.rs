@@ -41,7 +41,7 @@ pub fn json(line: &str) -> Value {
         Command::Contenders(options) => {
             serde_json::to_value(contenders::compute(&options).unwrap())
         }
-        Command::Paper(_) => panic!("{line} has no JSON"),
+        Command::Paper(_) | Command::Gpu(_) => panic!("{line} has no JSON"),
     };
     value.unwrap()
 }

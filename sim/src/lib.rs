@@ -28,6 +28,7 @@ mod kernel;
 mod launch;
 mod machine;
 mod memory;
+pub mod nvcc;
 mod options;
 mod registry;
 mod schedule;

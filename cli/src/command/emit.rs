@@ -100,6 +100,11 @@ pub fn kernels_of(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, St
             let remedy = "choose fewer slots, less spread or a smaller K";
             return Err(Error::invalid("unified buffer", value, limit, remedy).into());
         }
+        Err(Failed::Slots(slots)) => {
+            let limit = "a vector core compares 128 lifetimes per instruction";
+            let remedy = "choose a multiple of 128";
+            return Err(Error::invalid("S (slots)", slots, limit, remedy).into());
+        }
         text => text?,
     };
     Ok((kernels(p, &text, abi)?, text.plan))

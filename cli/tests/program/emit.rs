@@ -195,7 +195,7 @@ fn refused_input_is_one_line_with_the_known_names() {
         &["--threads is 256", "choose more threads"],
     );
     refused("emit --slots 1000", &["1000", "multiple of 64"]);
-    refused("emit --slots 4160", &["S is 4160", "multiple of 128"]);
+    refused("emit --slots 4160", &["S (slots) is 4160", "multiple of 128"]);
     refused("opp --out /dev/null/x --soc b5", &["--soc is b5"]);
     refused("emit --slots 32768 --spread 4", &["unified buffer is", "S 32768", "187360"]);
 }

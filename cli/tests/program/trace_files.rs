@@ -90,16 +90,16 @@ fn the_compressed_form_is_read() {
     assert_eq!(trace.ids, [3, 4, 260, 65535, 65536, 65538]);
     assert_eq!(trace.stable, Some(vec![300, 70000]));
 
-    let full = vec![255; 200];
+    let full = vec![255; 300];
     let far = npz(
         "gaps-far.npz",
         &[
-            ("gap_lo", &[1, 1, 200], Bytes(&full)),
-            ("gap_hi", &[1, 1, 200], Bytes(&full)),
+            ("gap_lo", &[1, 1, 300], Bytes(&full)),
+            ("gap_hi", &[1, 1, 300], Bytes(&full)),
             ("context_len", &[1], Ids(&[1])),
         ],
     );
-    refused(&far, &["16777216 at step 0, row 0, position 64", "16777215"]);
+    refused(&far, &["16777216 at step 0, row 0, position 256", "16777215"]);
 }
 
 #[test]

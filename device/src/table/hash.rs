@@ -8,10 +8,10 @@
 //!
 //! `wide`: the mixed word of an id is the sum of its 16 low and 8 high bits, each multiplied by a
 //! constant of 15 bits ([`Machine::madd`]: two instructions on x86). The first link and the
-//! fingerprint (up to 2^15 slots) are the *high* bits of its low 20. That is linear, so runs of ids,
-//! which is what an indexer selects, are spread evenly over the links and seldom collide. The stride is
-//! made from the 22 low bits of the mixed word in the same way, which is not linear: where a lattice of
-//! ids meets a lattice of links, their probe sequences differ.
+//! fingerprint are the *high* bits of its low 20. That is linear, so runs of ids, which is what an
+//! indexer selects, are spread evenly over the links and seldom collide. The stride is made from the 22
+//! low bits of the mixed word in the same way, which is not linear: where a lattice of ids meets a
+//! lattice of links, their probe sequences differ.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats
 //! the search for them; `tests/kernels/structured.rs` asserts the result. The multiplier of the low
@@ -21,7 +21,7 @@
 //! hash in this measurement (0.59 and 0.06 %), but ids of real traces collide more often on it: Stage One
 //! takes 4 to 14 % longer.
 
-use super::params::{MAX_PAPER_SLOTS, Params, Table};
+use super::params::{Params, Table};
 use crate::machine::links::Links;
 use crate::machine::{Machine, search};
 
@@ -30,8 +30,6 @@ pub const MIX_BITS: u32 = 20;
 /// The largest number of bits of a stride, because [`Machine::mul_scalar`] takes factors below
 /// 2^15.
 pub const STRIDE_BITS: u32 = 15;
-/// The lowest bit of a fingerprint in a mixed word if S is above 2^15.
-const LOWER_FINGERPRINT: u32 = 10;
 /// The number of low bits of a mixed word that its stride is made of.
 pub const STRIDE_SOURCE_BITS: u32 = 22;
 /// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the eight bits above.
@@ -153,7 +151,7 @@ pub fn links(p: &Params) -> Links {
         position_bits: p.link_bits(),
         slots: p.slots,
         multipliers: MULTIPLIERS[0],
-        fingerprint_shift: fingerprint_shift(p),
+        fingerprint_shift: MIX_BITS - p.fingerprint_bits(),
         fingerprint_bits: p.fingerprint_bits(),
     }
 }
@@ -164,19 +162,9 @@ pub fn links(p: &Params) -> Links {
 pub fn fingerprint<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     let fingerprint = match p.table {
         Table::Paper { .. } => m.low_bits(mixed, p.fingerprint_bits()),
-        Table::Wide => m.low_bits(m.shr(mixed, fingerprint_shift(p)), p.fingerprint_bits()),
+        Table::Wide => top(m, mixed, p.fingerprint_bits()),
     };
     m.name_vector("fingerprint", fingerprint)
-}
-
-/// Returns the lowest bit of a fingerprint of `wide` in a mixed word, of which it is the highest bits. Above
-/// 2^15 slots these are so few that ids which differ by 2^16 mostly share them, and where ids are selected
-/// in their order, the id that follows another one in its slot is S above it. So lower bits are taken there
-/// (`tests/slot_counts.rs` at the root: else 13 % of the links in use of 65536 slots could not be reused).
-#[inline(always)]
-fn fingerprint_shift(p: &Params) -> u32 {
-    let highest = MIX_BITS - p.fingerprint_bits();
-    if p.slots > MAX_PAPER_SLOTS { LOWER_FINGERPRINT } else { highest }
 }
 
 /// Returns the word of a valid link from an id to a slot.

@@ -56,6 +56,9 @@ inline unsigned __vcmples4(unsigned a, unsigned b)
 // Returns 0xFF in each byte where a >= b, of bytes with sign.
 inline unsigned __vcmpges4(unsigned a, unsigned b) { return __vcmples4(b, a); }
 
+// Reads memory that nothing writes during the launch.
+template <typename T> inline T __ldg(const T *at) { return *at; }
+
 SHIM inline void __syncthreads() { shim::wait_for_block(); }
 
 namespace shim {
@@ -133,6 +136,14 @@ SHIM inline int atomicMax(int *at, int word)
     shim::check_bytes(at, sizeof(int), shim::Access{true, shim::ATOMIC});
     const int before = *at;
     *at = max(before, word);
+    return before;
+}
+
+SHIM inline int atomicCAS(int *at, int expected, int word)
+{
+    shim::check_bytes(at, sizeof(int), shim::Access{true, shim::ATOMIC});
+    const int before = *at;
+    *at = before == expected ? word : before;
     return before;
 }
 

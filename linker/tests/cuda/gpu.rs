@@ -36,6 +36,11 @@ pub struct Compiled {
 /// Compiles the text of kernels with their headers, whose entry points are `names`. Without a C++ compiler it returns `None`, and
 /// prints that the test is skipped.
 pub fn compile(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Compiled> {
+    library(text, names, threads, gpu).map(|library| Compiled { library })
+}
+
+/// As [`compile`], and returns the library.
+pub fn library(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Library> {
     if compiler::cpp().is_none() {
         println!("skipped: no C++ compiler");
         return None;
@@ -47,9 +52,7 @@ pub fn compile(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Com
     let arch = if gpu == Gpu::Bulk { "-D__CUDA_ARCH__=900" } else { "-D__CUDA_ARCH__=800" };
     let flags = [&FLAGS[..], &[arch]].concat();
     let library = Library::compile(&text, &flags);
-    Some(Compiled {
-        library: library.unwrap_or_else(|e| panic!("the compiler refused the text:\n{e}")),
-    })
+    Some(library.unwrap_or_else(|e| panic!("the compiler refused the text:\n{e}")))
 }
 
 impl Compiled {

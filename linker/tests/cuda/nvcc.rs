@@ -2,35 +2,16 @@
 //! warning, without a register in memory, with the shared memory of the plan, and with the barriers and the bulk
 //! copies of the text in the machine code.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
 use super::tier;
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::cuda::{Kernels, Options, cuda};
+use avsg_sim::nvcc;
 
-const PACKAGES: [&str; 3] = ["nvidia-cuda-nvcc", "nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"];
-
-/// Returns the folder of nvcc, from `NVCC_BIN` or from a folder of Python packages that is made if it does not exist.
-fn tools() -> Option<PathBuf> {
-    if let Some(folder) = env::var_os("NVCC_BIN") {
-        return Some(folder.into());
-    }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-tools");
-    if !folder.exists() {
-        let pip = ["-m", "pip", "install", "--quiet", "--target"];
-        let install = Command::new("python3").args(pip).arg(&folder).args(PACKAGES).output();
-        if !install.is_ok_and(|output| output.status.success()) {
-            println!(
-                "skipped: pip cannot install {PACKAGES:?}; set NVCC_BIN to the folder of nvcc"
-            );
-            return None;
-        }
-    }
-    let versions = fs::read_dir(folder.join("nvidia")).ok()?.flatten();
-    versions.map(|version| version.path().join("bin")).find(|bin| bin.join("nvcc").exists())
-}
+const PACKAGES: [&str; 3] = [nvcc::PACKAGE, "nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"];
 
 /// What the compiler says of a kernel for an architecture, and its machine code as text.
 struct Built {
@@ -40,12 +21,8 @@ struct Built {
 
 fn build(tools: &Path, file: &Path, arch: u32) -> Built {
     let to = file.with_extension(format!("{arch}.cubin"));
-    let mut nvcc = Command::new(tools.join("nvcc"));
-    nvcc.args(["-std=c++17", "-Werror", "all-warnings", "-Xptxas", "-v", "-cubin"]);
-    let output = nvcc.arg(format!("-arch=sm_{arch}")).arg(file).arg("-o").arg(&to).output();
-    let output = output.expect("nvcc starts");
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{}, sm_{arch}: {words}", file.display());
+    let words =
+        nvcc::compile(tools, arch, &[], file, &to).unwrap_or_else(|words| panic!("{words}"));
     let path = env::join_paths(
         [tools.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap())),
     );
@@ -92,10 +69,7 @@ fn barriers(kernels: &Kernels) -> usize {
 
 fn check(kernels: &Kernels, threads: u32, name: &str, arch: u32, built: &Built, what: &str) {
     let words = &built.words;
-    // The compiler says this of each function.
-    let functions = words.matches("bytes stack frame").count();
-    let kept = words.matches(" 0 bytes spill stores, 0 bytes spill loads").count();
-    assert!(functions > 0 && kept == functions, "{what}: {words}");
+    assert!(words.contains("bytes stack frame") && !nvcc::spills(words), "{what}: {words}");
     assert!(built.registers() * threads <= 65536, "{what}: {words}");
     // All shared memory is that of the launch.
     assert!(!words.contains("bytes smem"), "{what}: {words}");
@@ -122,7 +96,11 @@ fn nvcc_compiles_the_files_without_warnings_and_spills() {
     if !tier::thorough() {
         return;
     }
-    let Some(tools) = tools() else { return };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-tools");
+    let tools = match nvcc::find(&folder, &PACKAGES) {
+        Ok(tools) => tools,
+        Err(why) => return println!("skipped: {why}"),
+    };
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..learned };

@@ -1,0 +1,152 @@
+//! The driver of `libcuda.c`, compiled once, of which one test has exclusive use.
+
+#[path = "../../../../linker/tests/cuda/gpu.rs"]
+#[expect(dead_code, reason = "the driver launches the kernels")]
+mod gpu;
+
+use std::ffi::{CString, c_char, c_int};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{fs, process};
+
+use anyhow::Result;
+use avsg_sim::shim::Kernels;
+use libloading::Library;
+
+use super::super::driver::Driver;
+use super::super::pack::Image;
+use super::super::sizes::Sizes;
+use super::super::texts::{ARCHITECTURES, PROBES, texts};
+use gpu::{Gpu, library};
+
+/// What the driver does.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode {
+    /// The function that fails, and its code.
+    pub failing: &'static str,
+    pub code: c_int,
+    /// Whether kernels do nothing.
+    pub dry: bool,
+    /// The major number of the compute capability.
+    pub capability: c_int,
+}
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self { failing: "", code: 0, dry: false, capability: 9 }
+    }
+}
+
+/// The driver while a test uses it.
+pub struct Fake {
+    library: &'static Loaded,
+    _alone: MutexGuard<'static, ()>,
+}
+
+struct Loaded {
+    library: Library,
+    path: PathBuf,
+}
+
+impl Fake {
+    /// Starts the driver anew. Without a C compiler it returns `None`, and says that the test is skipped.
+    pub fn start(mode: Mode) -> Option<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        static LOADED: OnceLock<Option<Loaded>> = OnceLock::new();
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(library) = LOADED.get_or_init(load) else {
+            println!("skipped: no C compiler");
+            return None;
+        };
+        type Start = unsafe extern "C" fn(*const c_char, c_int, c_int, c_int);
+        let name = CString::new(mode.failing).unwrap();
+        // SAFETY: the driver has this function, and copies the name.
+        unsafe {
+            let start = library.library.get::<Start>(b"fake_start").unwrap();
+            start(name.as_ptr(), mode.code, c_int::from(mode.dry), mode.capability);
+        }
+        Some(Self { library, _alone: alone })
+    }
+
+    /// Returns the path of the library.
+    pub fn path(&self) -> &Path {
+        &self.library.path
+    }
+
+    /// Opens the driver.
+    pub fn driver(&self) -> Driver {
+        Driver::open(self.path()).unwrap()
+    }
+
+    /// Returns the number of allocations, handles and contexts that are not released.
+    pub fn live(&self) -> c_int {
+        type Live = unsafe extern "C" fn() -> c_int;
+        // SAFETY: the driver has this function.
+        unsafe { self.library.library.get::<Live>(b"fake_live").unwrap()() }
+    }
+}
+
+/// Compiles the driver unless this machine has it, and loads it.
+fn load() -> Option<Loaded> {
+    const SOURCE: &str = include_str!("libcuda.c");
+    let mut compiler = avsg_sim::compiler::c()?;
+    let mut hasher = DefaultHasher::new();
+    SOURCE.hash(&mut hasher);
+    let folder = avsg_sim::cache_folder().unwrap();
+    let path = folder.join(format!("libcuda-{:016x}.so", hasher.finish()));
+    if !path.exists() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/gpu/tests/libcuda.c");
+        // The temporary name is unique to this process, as another one may compile the same file.
+        let temporary = path.with_extension(format!("{}.tmp", process::id()));
+        compiler.args(["-Werror", "-O1", "-fPIC", "-shared", "-o"]).arg(&temporary).arg(source);
+        let output = compiler.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::rename(&temporary, &path).unwrap();
+    }
+    // SAFETY: the library has no initialisers.
+    let library = unsafe { Library::new(&path) }.unwrap();
+    Some(Loaded { library, path })
+}
+
+/// Returns images of the kernels for the driver, by the number of the architecture. Without a C++ compiler it returns
+/// `None`, and says that the test is skipped.
+pub fn images(sizes: &Sizes) -> Option<impl Fn(u32) -> Result<Vec<Image>> + use<>> {
+    avsg_sim::compiler::cpp()?;
+    let sizes = sizes.clone();
+    Some(move |sm| {
+        let found = ARCHITECTURES.into_iter().find(|architecture| architecture.sm == sm);
+        let architecture = found.unwrap();
+        let gpu = if architecture.bulk { Gpu::Bulk } else { Gpu::Loads };
+        let image = |text: super::super::texts::Text| {
+            let mut names = match text.name.as_str() {
+                PROBES => {
+                    vec![
+                        "avsg_probe_loads",
+                        "avsg_probe_loads_ahead",
+                        "avsg_probe_table",
+                        "avsg_probe_nothing",
+                    ]
+                }
+                _ => vec!["avsg_step", "avsg_plan", "avsg_comparator"],
+            };
+            if text.name == PROBES && architecture.bulk {
+                names.extend(["avsg_probe_bulk", "avsg_probe_table_bulk"]);
+            }
+            let kernels = library(&text.text, &names, sizes.threads, gpu).unwrap();
+            let mut code = b"avsgshim".to_vec();
+            code.extend(launcher(kernels).to_ne_bytes());
+            Image { name: text.name, shared_bytes: text.shared_bytes, code }
+        };
+        Ok(texts(&sizes, architecture, false)?.into_iter().map(image).collect())
+    })
+}
+
+/// Returns the address of the function that launches kernels. Their library stays loaded.
+fn launcher(kernels: Kernels) -> usize {
+    let kernels = Box::leak(Box::new(kernels));
+    // SAFETY: the symbol is only taken as an address.
+    let launch = unsafe { kernels.library().get::<*const ()>(b"avsg_shim_launch") }.unwrap();
+    // SAFETY: the shim defines the function; its address is that of the symbol.
+    unsafe { launch.into_raw() }.as_raw_ptr() as usize
+}

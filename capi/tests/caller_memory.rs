@@ -173,7 +173,7 @@ fn buffers_are_described_and_refused_where_an_engine_cannot_use_them() {
     refuse(&|b| b.base_count = 3, AVSG_INVALID, &["buffer bases is 3", "need 4"]);
     refuse(&|b| b.slot_stride[1] = 0, AVSG_INVALID, &["strides is 1"]);
     refuse(&|b| b.slot_stride[0] = 23, AVSG_INVALID, &["row stride is 23"]);
-    refuse(&|b| b.block_slots = 48, AVSG_INVALID, &["block rows is 48"]);
+    refuse(&|b| b.block_slots = 48, AVSG_INVALID, &["block slots is 48", "divide S = 64"]);
     refuse(&|b| b.block_slots = 128, AVSG_INVALID, &["block slots is 128", "S = 64"]);
     let overlaps = buffer([at(0), at(1), at(0), at(3)], [40, 24]);
     let text = ["slots of layer 1, segment 0", "slots of layer 0, segment 0 from"];

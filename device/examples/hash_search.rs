@@ -142,8 +142,7 @@ fn position(set: &[Multipliers; 2], x: i32, r: u32, bits: u32) -> u32 {
         (mixed.cast_unsigned() % (1 << hash::MIX_BITS)) >> (hash::MIX_BITS - bits)
     };
     let mixed = madd(x, set[0]);
-    let source = mixed & ((1 << hash::STRIDE_SOURCE_BITS) - 1);
-    let stride = top(madd(source, set[1]), bits.min(hash::STRIDE_BITS)) | 1;
+    let stride = top(madd(mixed, set[1]), bits.min(hash::STRIDE_BITS)) | 1;
     top(mixed, bits) + r * stride
 }
 
@@ -153,7 +152,7 @@ fn madd(x: i32, (p, q): Multipliers) -> i32 {
 }
 
 /// Returns whether ids whose first links are the same have a distance of 0.35 times the number of links
-/// or more, for 2^9 to 2^18 links.
+/// or more, for 2^9 to 2^18 links. Smaller tables are those of tests.
 ///
 /// The distance of two such ids is a d with |d·p mod 2^20| < 2^20 / links. The least one is the
 /// denominator of a convergent of p / 2^20, which Euclid's algorithm finds.

@@ -205,7 +205,8 @@ fn nine_to_sixteen_tokens_match() {
         let constant = Lifetime::Constant(random.below(2) as i8);
         let wide = Params::wide(7, tokens, 128);
         for p in [wide, Params { lifetime: constant, ..wide }, Params::paper(7, tokens, 128)] {
-            assert!(compare(&p, random, 4).missed > 20);
+            let compared = compare(&p, random, 4);
+            assert!(compared.missed > 8, "{p}: {} misses", compared.missed);
         }
     }
     let learned = Params { page: 16, ..Params::wide(40, 16, 1024) };

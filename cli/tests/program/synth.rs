@@ -89,7 +89,7 @@ fn bad_parameters_are_refused() {
         (Synth { mu: f64::NAN, ..good }, "mu is NaN"),
         (Synth { k: 0, ..good }, "k is 0"),
         (Synth { k: CONTEXT + 1, ..good }, "16384 ids"),
-        (Synth { context: 1 << 23, ..good }, "context is 8388608"),
+        (Synth { context: 1 << 25, ..good }, "context is 33554432"),
         (Synth { steps: 0, ..good }, "steps is 0"),
         (Synth { steps: usize::MAX, ..good }, "steps is"),
     ] {

@@ -84,7 +84,14 @@ impl Schedule for Sequential {
         let at = request.slot.at + request.slot.stride * token;
         m.publish(&mut request.slot.words, at, &work.slot, request.k);
         m.phase(Phase::UpdateState, "a link for every miss");
-        link_misses(m, p, state, work, |m, state, work| find_links(m, p, state, work));
+        link_misses(
+            m,
+            p,
+            state,
+            work,
+            #[inline(always)]
+            |m, state, work| find_links(m, p, state, work),
+        );
     }
 }
 

@@ -9,17 +9,17 @@
 //! `wide`: the mixed word of an id is the sum of its 16 low and 8 high bits, each multiplied by a
 //! constant of 15 bits ([`Machine::madd`]: two instructions on x86). The first link and the
 //! fingerprint are the *high* bits of its low 20. That is linear, so runs of ids, which is what an
-//! indexer selects, are spread evenly over the links and seldom collide. The stride is made from the 22
-//! low bits of the mixed word in the same way, which is not linear: where a lattice of ids meets a
-//! lattice of links, their probe sequences differ.
+//! indexer selects, are spread evenly over the links and seldom collide. The stride is made from
+//! the mixed word in the same way, which is not linear: where a lattice of ids meets a lattice of
+//! links, their probe sequences differ.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats
 //! the search for them; `tests/kernels/structured.rs` asserts the result. The multiplier of the low
-//! bits lets no two ids of a run of 0.35 times as many ids as links have the same first link. Over 36
-//! patterns, four offsets up to 9 million, five sizes and both geometries, at most 1.22 % of the ids find
-//! no link in a full table, and 0.10 % on average. A first link that is not linear is as good as an ideal
-//! hash in this measurement (0.59 and 0.06 %), but ids of real traces collide more often on it: Stage One
-//! takes 4 to 14 % longer.
+//! bits lets no two ids of a run of 0.35 times as many ids as links have the same first link, from 2^9
+//! links on. Over 36 patterns, four offsets up to 9 million, five sizes and both geometries, at most
+//! 1.42 % of the ids find no link in a full table, and 0.10 % on average. A first link that is not linear
+//! is as good as an ideal hash in this measurement (0.59 and 0.06 %), but ids of real traces collide more
+//! often on it: Stage One takes 4 to 14 % longer.
 
 use super::params::{Params, Table};
 use crate::machine::links::Links;
@@ -30,12 +30,10 @@ pub const MIX_BITS: u32 = 20;
 /// The largest number of bits of a stride, because [`Machine::mul_scalar`] takes factors below
 /// 2^15.
 pub const STRIDE_BITS: u32 = 15;
-/// The number of low bits of a mixed word that its stride is made of.
-pub const STRIDE_SOURCE_BITS: u32 = 22;
 /// Two multipliers below 2^15: one for the low 16 bits of a word, and one for the eight bits above.
 pub type Multipliers = (i32, i32);
 /// The multipliers of the mixed word, and those of the stride.
-pub const MULTIPLIERS: [Multipliers; 2] = [(3_145, 26_109), (27_139, 2_169)];
+pub const MULTIPLIERS: [Multipliers; 2] = [(3_145, 26_115), (27_139, 2_169)];
 
 /// Returns the word that links and fingerprint are made from; for `paper` it is the id.
 #[inline(always)]
@@ -79,10 +77,7 @@ pub fn first_link<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     let even = match p.table {
         Table::Paper { a2, .. } => product(m, p, mixed, a2),
-        Table::Wide => {
-            let source = m.low_bits(mixed, STRIDE_SOURCE_BITS);
-            top(m, madd(m, source, MULTIPLIERS[1]), stride_bits(p))
-        }
+        Table::Wide => top(m, madd(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
     };
     m.name_vector("stride", even | 1)
 }

@@ -18,36 +18,35 @@ constexpr int32_t LINK_PLANE = 10272;  // first word of the links
 constexpr int32_t LINK_PLANE_WORDS = 16384;  // words of the links
 constexpr int32_t LEARNED_PLANE = 26656;  // first word of what lifetimes learn
 constexpr int32_t MIX_P = 3145;  // multiplies the low 16 bits of an id
-constexpr int32_t MIX_Q = 26109;  // multiplies the next 8 bits of an id
+constexpr int32_t MIX_Q = 26115;  // multiplies the next 8 bits of an id
 constexpr int32_t STRIDE_P = 27139;  // multiplies the low 16 bits of a mixed word
-constexpr int32_t STRIDE_Q = 2169;  // multiplies the next 6 bits of a mixed word
+constexpr int32_t STRIDE_Q = 2169;  // multiplies the next 8 bits of a mixed word
 // Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.
 constexpr uint32_t WORD_1_AT = 160;
-constexpr uint32_t WORD_3F_AT = 192;
-constexpr uint32_t WORD_FF_AT = 224;
-constexpr uint32_t WORD_100_AT = 256;
-constexpr uint32_t WORD_3FF_AT = 288;
-constexpr uint32_t WORD_1FFF_AT = 320;
-constexpr uint32_t WORD_3FFF_AT = 352;
-constexpr uint32_t WORD_FFFF_AT = 384;
-constexpr uint32_t WORD_FFFFF_AT = 416;
-constexpr uint32_t WORD_FFFFFF_AT = 448;
-constexpr uint32_t MASK_SCRATCH_AT = 480;
-constexpr uint32_t LIFE_MASK_AT = 512;
-constexpr uint32_t LINK_MASK_AT = 512;
-constexpr uint32_t IOTA_AT = 1408;
-constexpr uint32_t LANE_SCRATCH_AT = 3456;
-constexpr uint32_t PACKED_AT = 6528;
-constexpr uint32_t SCRATCH_AT = 3456;
-constexpr uint32_t SLOT_NUMBERS_AT = 3456;
-constexpr uint32_t PACKED_SLOTS_AT = 8064;
-constexpr uint32_t SEARCH0_AT = 3456;
-constexpr uint32_t SEARCH1_AT = 7552;
-constexpr uint32_t SEARCH2_AT = 11648;
-constexpr uint32_t RULE_AT = 17792;
-constexpr uint32_t LIFETIMES_AT = 18304;
-constexpr uint32_t MAP_OFFSETS_AT = 3456;
-constexpr uint32_t MAP_ENTRIES_AT = 11648;
+constexpr uint32_t WORD_FF_AT = 192;
+constexpr uint32_t WORD_100_AT = 224;
+constexpr uint32_t WORD_3FF_AT = 256;
+constexpr uint32_t WORD_1FFF_AT = 288;
+constexpr uint32_t WORD_3FFF_AT = 320;
+constexpr uint32_t WORD_FFFF_AT = 352;
+constexpr uint32_t WORD_FFFFF_AT = 384;
+constexpr uint32_t WORD_FFFFFF_AT = 416;
+constexpr uint32_t MASK_SCRATCH_AT = 448;
+constexpr uint32_t LIFE_MASK_AT = 480;
+constexpr uint32_t LINK_MASK_AT = 480;
+constexpr uint32_t IOTA_AT = 1376;
+constexpr uint32_t LANE_SCRATCH_AT = 3424;
+constexpr uint32_t PACKED_AT = 6496;
+constexpr uint32_t SCRATCH_AT = 3424;
+constexpr uint32_t SLOT_NUMBERS_AT = 3424;
+constexpr uint32_t PACKED_SLOTS_AT = 8032;
+constexpr uint32_t SEARCH0_AT = 3424;
+constexpr uint32_t SEARCH1_AT = 7520;
+constexpr uint32_t SEARCH2_AT = 11616;
+constexpr uint32_t RULE_AT = 17760;
+constexpr uint32_t LIFETIMES_AT = 18272;
+constexpr uint32_t MAP_OFFSETS_AT = 3424;
+constexpr uint32_t MAP_ENTRIES_AT = 11616;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr int32_t POSITIONS = 16384;  // positions of links
@@ -107,9 +106,9 @@ AVSG_NOINLINE void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTen
     Add(dst, dst, high, lanes);
 }
 
-// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id. x has
-// no bits above `bits`, which is 24 or 32; `high` is scratch memory of as many lanes. p and q are below
-// 2^15, so no product overflows.
+// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id, or
+// of an earlier hash. x has no bits above `bits`, which is 24 or 32; `high` is scratch memory of as
+// many lanes. p and q are below 2^15, so no product overflows.
 AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
     int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
 {
@@ -120,16 +119,12 @@ AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_
 }
 
 // dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
-// and above it the hash of the hash's low bits, made odd, which is its stride. `stride` and `high` are
-// scratch memory of as many lanes.
+// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
+// memory of as many lanes.
 AVSG_NOINLINE void Sequence(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &mixed,
     const LocalTensor<int32_t> &stride, const LocalTensor<int32_t> &high, int32_t lanes)
 {
-    AndWord(stride, mixed, WORD_FFFF_AT, lanes);
-    ShiftRightWords(high, mixed, 16u, lanes);
-    PipeBarrier<PIPE_V>();
-    AndWord(high, high, WORD_3F_AT, lanes);
-    SumOfProducts(stride, high, 24, STRIDE_P, STRIDE_Q, lanes);
+    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
     ShiftRightWords(dst, mixed, SEQUENCE_SHIFT, lanes);
     PipeBarrier<PIPE_V>();
     ShiftRightWords(stride, stride, SEQUENCE_SHIFT, lanes);

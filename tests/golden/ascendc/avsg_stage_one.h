@@ -14,7 +14,6 @@ __aicore__ inline void Setup(const Gm &gm)
     WriteIota();
     Duplicate(Local<uint16_t>(MASK_SCRATCH_AT, 16), static_cast<uint16_t>(0), 16);
     Duplicate(Local<int32_t>(WORD_1_AT, 8), 1, 8);
-    Duplicate(Local<int32_t>(WORD_3F_AT, 8), 63, 8);
     Duplicate(Local<int32_t>(WORD_FF_AT, 8), 255, 8);
     Duplicate(Local<int32_t>(WORD_100_AT, 8), 256, 8);
     Duplicate(Local<int32_t>(WORD_3FF_AT, 8), 1023, 8);
@@ -35,46 +34,46 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> equal = Local<uint8_t>(1024, 64), isDead = equal, isFresh = equal, isOutOfPool = equal,
+    const LocalTensor<uint8_t> equal = Local<uint8_t>(992, 64), isDead = equal, isFresh = equal, isOutOfPool = equal,
         isOutOfRange = equal, notNegative = equal, unused2 = equal;
-    const LocalTensor<uint8_t> equal2 = Local<uint8_t>(1088, 64), isMiss = equal2, negative = equal2,
+    const LocalTensor<uint8_t> equal2 = Local<uint8_t>(1056, 64), isMiss = equal2, negative = equal2,
         notEqual = equal2, unused = equal2;
-    const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1152, 128), wideHit = wideEqual, wideIsDead = wideEqual,
+    const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1120, 128), wideHit = wideEqual, wideIsDead = wideEqual,
         wideIsPending = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
-    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1280, 128), wideIsValid = wideIsInvalid,
+    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1248, 128), wideIsValid = wideIsInvalid,
         wideNegative2 = wideIsInvalid;
-    const LocalTensor<int32_t> iota = Local<int32_t>(1408, 512);
-    const LocalTensor<int32_t> fresh = Local<int32_t>(9600, 512), freshRow = fresh, held = fresh, lane2 = fresh,
+    const LocalTensor<int32_t> iota = Local<int32_t>(1376, 512);
+    const LocalTensor<int32_t> fresh = Local<int32_t>(9568, 512), freshRow = fresh, held = fresh, lane2 = fresh,
         learnedValues2 = fresh, lived2 = fresh, mixed = fresh, offset = fresh, row = fresh, sign = fresh,
         stride2 = fresh, victim = fresh;
-    const LocalTensor<int32_t> beyond = Local<int32_t>(11648, 512), fill = beyond, held2 = beyond, high = beyond,
+    const LocalTensor<int32_t> beyond = Local<int32_t>(11616, 512), fill = beyond, held2 = beyond, high = beyond,
         learnedValues3 = beyond, offset2 = beyond, sample2 = beyond, sign4 = beyond;
-    const LocalTensor<int32_t> fill2 = Local<int32_t>(13696, 512), lane = fill2, mixed2 = fill2, position = fill2,
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(13664, 512), lane = fill2, mixed2 = fill2, position = fill2,
         sample3 = fill2, sign2 = fill2, stride = fill2;
-    const LocalTensor<int32_t> entry = Local<int32_t>(15744, 512), fill3 = entry, fingerprint = entry, high2 = entry,
+    const LocalTensor<int32_t> entry = Local<int32_t>(15712, 512), fill3 = entry, fingerprint = entry, high2 = entry,
         lived = entry, sign3 = entry;
-    const LocalTensor<int32_t> wideEntry = Local<int32_t>(9600, 1024), wideFingerprint = wideEntry,
+    const LocalTensor<int32_t> wideEntry = Local<int32_t>(9568, 1024), wideFingerprint = wideEntry,
         wideHigh = wideEntry, wideLane = wideEntry, wideLived2 = wideEntry, wideMixed = wideEntry,
         wideOffset = wideEntry, wideSign = wideEntry, wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
-    const LocalTensor<int32_t> wideFill = Local<int32_t>(13696, 1024), wideFirstLink = wideFill, wideHeld = wideFill,
+    const LocalTensor<int32_t> wideFill = Local<int32_t>(13664, 1024), wideFirstLink = wideFill, wideHeld = wideFill,
         wideHigh2 = wideFill, wideLane2 = wideFill, wideLived = wideFill, wideOffset2 = wideFill,
         widePosition = wideFill, wideSign2 = wideFill;
-    const LocalTensor<int32_t> id = Local<int32_t>(19328, 8192);
-    const LocalTensor<half> life = Local<half>(52096, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(68480, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(134016, 2048), hash = ids, slot = ids, secondSequence = ids;
-    const LocalTensor<int32_t> sample = Local<int32_t>(142208, 512);
-    const LocalTensor<int32_t> valueOf = Local<int32_t>(144256, 256);
-    const LocalTensor<int32_t> learnedValues = Local<int32_t>(145280, 256);
-    const LocalTensor<int32_t> sought = Local<int32_t>(145280, 2048), miss2 = sought;
-    const LocalTensor<half> value = Local<half>(145280, 8192);
-    const LocalTensor<int32_t> sequence = Local<int32_t>(145280, 2048), linkPosition = sequence;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(153472, 2048), invalid = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(161664, 2048), pending0 = candidate, miss0 = candidate,
+    const LocalTensor<int32_t> id = Local<int32_t>(19296, 8192);
+    const LocalTensor<half> life = Local<half>(52064, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(68448, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(133984, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> sample = Local<int32_t>(142176, 512);
+    const LocalTensor<int32_t> valueOf = Local<int32_t>(144224, 256);
+    const LocalTensor<int32_t> learnedValues = Local<int32_t>(145248, 256);
+    const LocalTensor<int32_t> sought = Local<int32_t>(145248, 2048), miss2 = sought;
+    const LocalTensor<half> value = Local<half>(145248, 8192);
+    const LocalTensor<int32_t> sequence = Local<int32_t>(145248, 2048), linkPosition = sequence;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(153440, 2048), invalid = shareSequence;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(161632, 2048), pending0 = candidate, miss0 = candidate,
         newLink = candidate;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(169856, 2048), miss1 = pending1;
-    const LocalTensor<int32_t> dead = Local<int32_t>(178048, 2048);
-    const LocalTensor<int8_t> bytes = Local<int8_t>(178048, 8192);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(169824, 2048), miss1 = pending1;
+    const LocalTensor<int32_t> dead = Local<int32_t>(178016, 2048);
+    const LocalTensor<int8_t> bytes = Local<int8_t>(178016, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);

@@ -2,14 +2,10 @@
 
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Tensor, args};
-use avsg_device::hash::{MIX_BITS, MULTIPLIERS, STRIDE_SOURCE_BITS};
+use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
 
 /// The masks of the factors of the two products: the low 16 bits of a word, and the next 8 bits.
 pub const WORDS: [u32; 2] = [0xFFFF, 0xFF];
-/// The mask of the bits of a hash that its stride is made of.
-pub const STRIDE_SOURCE: i32 = (1 << STRIDE_SOURCE_BITS) - 1;
-/// The mask of those bits of it that the second multiplier takes.
-const STRIDE_HIGH: u32 = (STRIDE_SOURCE >> 16).cast_unsigned();
 
 function! {
     /// dst = (dst - 2^15) * p + (high mod 2^8) * q for `lanes` lanes. dst is in 0..2^16-1; high is
@@ -28,9 +24,9 @@ function! {
 }
 
 function! {
-    /// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id. x has
-    /// no bits above `bits`, which is 24 or 32; `high` is scratch memory of as many lanes. p and q are below
-    /// 2^15, so no product overflows.
+    /// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id, or
+    /// of an earlier hash. x has no bits above `bits`, which is 24 or 32; `high` is scratch memory of as
+    /// many lanes. p and q are below 2^15, so no product overflows.
     pub static MIX = "Mix", |f| {
         let [dst, x] = f.tensors(Word, ["dst", "x"]);
         let [bits, p, q] = f.numbers(["bits", "p", "q"]);
@@ -52,18 +48,15 @@ pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> 
 
 function! {
     /// dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
-    /// and above it the hash of the hash's low bits, made odd, which is its stride. `stride` and `high` are
-    /// scratch memory of as many lanes.
+    /// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
+    /// memory of as many lanes.
     pub static SEQUENCE = "Sequence", |f| {
         let [dst, mixed, stride, high] = f.tensors(Word, ["dst", "mixed", "stride", "high"]);
         let lanes = f.number("lanes");
         let (position, shift) =
             (Tensor::placed("position_word", Word, 8), Expr::Constant("SEQUENCE_SHIFT"));
         let [p, q] = multipliers([MULTIPLIERS[1].0, MULTIPLIERS[1].1]);
-        f.and_word(&stride, &mixed, Tensor::word(WORDS[0]), lanes);
-        f.shift_right(&high, &mixed, 16, lanes);
-        f.and_word(&high, &high, Tensor::word(STRIDE_HIGH), lanes);
-        f.call(&SUM_OF_PRODUCTS, args![stride, high, Expr::from(24), p, q, lanes]);
+        f.call(&MIX, args![stride, mixed, Expr::from(32), p, q, high, lanes]);
         f.shift_right(&dst, &mixed, shift.clone(), lanes);
         f.shift_right(&stride, &stride, shift, lanes);
         f.and_word(&dst, &dst, &position, lanes);
@@ -95,7 +88,7 @@ pub const CONSTANTS: [(&str, i32, &str); 4] = [
     ("MIX_P", MULTIPLIERS[0].0, "multiplies the low 16 bits of an id"),
     ("MIX_Q", MULTIPLIERS[0].1, "multiplies the next 8 bits of an id"),
     ("STRIDE_P", MULTIPLIERS[1].0, "multiplies the low 16 bits of a mixed word"),
-    ("STRIDE_Q", MULTIPLIERS[1].1, "multiplies the next 6 bits of a mixed word"),
+    ("STRIDE_Q", MULTIPLIERS[1].1, "multiplies the next 8 bits of a mixed word"),
 ];
 
 /// Returns two multipliers as operands: the constants that hold them, or else numbers.

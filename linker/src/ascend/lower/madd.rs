@@ -43,8 +43,7 @@ impl Lower<'_> {
         let (OpCode::MulTo(unit), odd) = made(operands[0])? else { return None };
         let (OpCode::OrTo(1), even) = made(odd)? else { return None };
         let (hash, by, mask) = bits_of(even)?;
-        let (OpCode::Madd(p, q), source) = made(hash)? else { return None };
-        let (OpCode::AndTo(mix::STRIDE_SOURCE), mixed) = made(source)? else { return None };
+        let (OpCode::Madd(p, q), mixed) = made(hash)? else { return None };
         let bits = mix::sequence_bits(by, mask, unit, (p, q))?;
         let searched = self.tape.body.all().any(|op| match op.code {
             OpCode::Find(links) | OpCode::FindFree(links) => links.position_bits == bits,

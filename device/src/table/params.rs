@@ -127,7 +127,7 @@ impl fmt::Display for Params {
 impl Params {
     /// Returns the default geometry: `wide`, spread 4, R = 3, and learned lifetimes if S is at least
     /// 2·K. In a smaller buffer most slots that a step does not use were used by the last steps, and what
-    /// was learned loses up to 1.4 points there (`docs/limits.md`).
+    /// was learned loses up to 1.5 points there (`docs/limits.md`).
     pub fn wide(k: u32, tokens: u32, slots: u32) -> Self {
         let lifetime = if slots / 2 >= k { Lifetime::Learned } else { Lifetime::Constant(127) };
         Self { table: Table::Wide, lifetime, k, tokens, slots, spread: 4, retries: 3, page: 0 }

@@ -190,11 +190,9 @@ fn traces_without_reuse_of_one_id_and_of_k_equal_to_s_have_answers() {
     let fresh = npy("fresh.npy", &[20, 64], &(0..20 * 64).collect::<Vec<i64>>());
     let one = npy("one.npy", &[20, 1], &[7i64; 20]);
     let same = npy("same.npy", &[20, 128], &(0..20).flat_map(|_| 0..128i64).collect::<Vec<_>>());
-    for (path, wish, rate, least, found) in [
-        (&fresh, 50, 0.0, 64, false),
-        (&one, 100, 100.0, 64, true),
-        (&same, 100, 100.0, 128, true),
-    ] {
+    for (path, wish, rate, least, found) in
+        [(&fresh, 50, 0.0, 64, false), (&one, 100, 100.0, 64, true), (&same, 100, 100.0, 128, true)]
+    {
         let report = json(&format!("size {path} --hit-rate {wish}"));
         let points = points(&report);
         assert_eq!((&points[0]["slots"], points.len()), (&least.into(), 1));

@@ -67,7 +67,7 @@ def test_a_missed_invalidation_or_restart_is_noticed(fault, monkeypatch):
 
 
 def test_the_same_batch_twice_has_no_misses_and_padded_rows_change_nothing():
-    arrays = Arrays(4, TOPK, 64, MAX_TOKEN)
+    arrays = Arrays(4, TOPK, 128, MAX_TOKEN)
     _, plan = planner_of(1)
     arrays.req_ids[:] = 7, 8, 9, 10
     arrays.stable_prefix_lens.fill(MAX_TOKEN)

@@ -1,5 +1,5 @@
 //! Stage One that reads the counts of GatherMask at once is right if their register interlocks, and
-//! only then.
+//! only then. The thorough tier shows it.
 
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::ascend::aiv::CountRead;
@@ -11,6 +11,7 @@ use super::compiled::Compiled;
 use super::shim::Mode;
 use super::stage_one::{Emitted, INTERLOCKED, file, run_and_compare};
 use super::steps::{SplitMix64, StepState, sequence};
+use super::tier;
 
 /// Returns how many of some steps differ from the tape or fail, with counts that are read at once.
 fn wrong_steps(p: &Params, interlocked: bool, mode: Mode) -> Option<usize> {
@@ -34,6 +35,9 @@ const STEPS: usize = 6;
 
 #[test]
 fn counts_that_are_read_at_once_need_a_register_that_interlocks() {
+    if !tier::thorough() {
+        return println!("default tier: this test is left to the thorough tier");
+    }
     let lifetime = Lifetime::Learned;
     let p = Params { spread: 2, lifetime, page: 16, ..Params::wide(100, 2, 256) };
     for mode in [Mode::InOrder, Mode::Adversarial] {

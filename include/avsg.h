@@ -678,9 +678,9 @@ typedef struct avsg_caller_buffer {
 } avsg_caller_buffer;
 
 /// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
-/// `alignment`: 64, or 4096 for the chunks of a pool. The memory need not be zeroed. NULL, if there
-/// is none, makes the call fail with AVSG_NO_MEMORY; another address that is no such multiple, with
-/// AVSG_INVALID, and is released.
+/// `alignment`: 64, or 4096 for the chunks of a pool and for a plan's buffers of rows from a file. The
+/// memory need not be zeroed. NULL, if there is none, makes the call fail with AVSG_NO_MEMORY; another
+/// address that is no such multiple, with AVSG_INVALID, and is released.
 typedef void *(*avsg_allocate)(void *user, int32_t kind, size_t bytes, size_t alignment);
 
 /// Takes back an address that `avsg_allocate` returned for this kind and number of bytes. Each is

@@ -10,9 +10,9 @@ use crate::status::{Failure, Result};
 use avsg::allocator::{Allocator, MemoryKind};
 
 /// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
-/// `alignment`: 64, or 4096 for the chunks of a pool. The memory need not be zeroed. NULL, if there
-/// is none, makes the call fail with AVSG_NO_MEMORY; another address that is no such multiple, with
-/// AVSG_INVALID, and is released.
+/// `alignment`: 64, or 4096 for the chunks of a pool and for a plan's buffers of rows from a file. The
+/// memory need not be zeroed. NULL, if there is none, makes the call fail with AVSG_NO_MEMORY; another
+/// address that is no such multiple, with AVSG_INVALID, and is released.
 pub type avsg_allocate = Option<
     unsafe extern "C" fn(
         user: *mut c_void,

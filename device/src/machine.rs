@@ -185,8 +185,8 @@ pub trait Machine: Copy {
     fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
-    /// Returns v, of which the kernel knows that every live lane is in 0..n: a replay faults on others, and
-    /// the checker takes the range. No instruction.
+    /// Returns v. The kernel states that every live lane is in 0..n: the checker takes this range, and a
+    /// replay faults on a lane outside of it. No instruction.
     #[inline(always)]
     fn below(self, v: Self::V, _n: u32) -> Self::V {
         v

@@ -19,7 +19,7 @@ fn config() -> Config {
     small::config(2)
 }
 
-/// Returns the same with an indexer for each layer.
+/// Returns a configuration of two layers with an indexer for each.
 fn two_indexers() -> Config {
     Config { indexers: Indexers::per_layer(2).unwrap(), ..config() }
 }

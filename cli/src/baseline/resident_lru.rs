@@ -62,6 +62,8 @@ struct Share {
 pub struct Selection<'a> {
     /// `[rows, K]`, the selected ids.
     pub ids: &'a [i32],
+    /// The row of the first one of these requests; the others follow it.
+    pub first: usize,
     /// The request of each row.
     pub requests: &'a [i64],
     /// The stable length of each row.
@@ -195,9 +197,9 @@ impl ResidentLru {
         Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
     }
 
-    /// Runs one step over the first rows, as many as `selection` has requests.
+    /// Runs one step over as many rows as `selection` has requests.
     pub fn step(&mut self, selection: &Selection<'_>) -> Result<()> {
-        let (rows, k) = (selection.requests.len(), self.k);
+        let (rows, k, first) = (selection.requests.len(), self.k, selection.first);
         let workers = self.shares.len();
         let shares = &self.shares;
         let run = |core: usize, _: usize| {
@@ -205,7 +207,9 @@ impl ResidentLru {
             // The lock is never contended, because one worker at a time runs a share.
             let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
             let Share { rows: own, work } = &mut *share;
-            for (row, state) in (core..rows).step_by(workers).zip(own) {
+            let from = (core + workers - first % workers) % workers;
+            let own = own.iter_mut().skip((first + from) / workers);
+            for (row, state) in (from..rows).step_by(workers).zip(own) {
                 let stable = selection.stable[row].clamp(0, work.mark.len() as i32);
                 state.begin(selection.requests[row]);
                 state.step(work, &selection.ids[row * k..][..k], stable);

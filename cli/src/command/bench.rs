@@ -1,14 +1,11 @@
 //! `avsg bench`: the measuring subcommands, one module each.
 
-mod busy;
 mod contenders;
 mod disk;
-mod layers;
 mod match_options;
 mod matching;
-mod planners;
-mod race;
 mod stats;
+mod step;
 mod strategies;
 mod throughput;
 mod transfer;
@@ -32,30 +29,24 @@ pub enum Bench {
     /// Measures how fast Stage Two copies on this machine, beside plain copy loops, and compares three
     /// ways to spread the misses over cores
     Transfer(transfer::Options),
-    /// Measures one call for all layers beside a call for each, and forks of a state beside a parallel memcpy
-    Layers(layers::Options),
-    /// Measures how much longer a step takes while another process spins on every CPU
-    Busy(busy::Options),
+    /// Measures what a decode step costs a server with many layers and requests: plans and transfers, beside
+    /// vLLM-Ascend's lru_resident_compact, copies of every selected row, and reads of the tables in order
+    Step(step::Options),
     /// Measures a step whose rows are on a disk, beside reads of every row and a mapped file with a page cache
     /// of the same memory
     Disk(disk::Options),
     /// Maps a file of rows and reads them step by step; `bench disk` starts it
     #[command(hide = true)]
     Map(disk::MapOptions),
-    /// Spins on one CPU until standard input ends; `bench busy` starts it
-    #[command(hide = true)]
-    Spin(busy::SpinOptions),
 }
 
 pub fn run(bench: Bench) -> Result<ExitCode> {
     match bench {
         Bench::Match(options) => matching::run(&options)?,
         Bench::Transfer(options) => transfer::run(&options)?,
-        Bench::Layers(options) => layers::run(&options)?,
-        Bench::Busy(options) => busy::run(&options)?,
+        Bench::Step(options) => step::run(&options)?,
         Bench::Disk(options) => disk::run(&options)?,
         Bench::Map(options) => disk::map(&options)?,
-        Bench::Spin(options) => busy::spin(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

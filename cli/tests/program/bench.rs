@@ -88,29 +88,6 @@ fn transfer_reports_throughput_and_strategies() {
 }
 
 #[test]
-fn layers_compares_lists_and_forks() {
-    let line =
-        "bench layers --layers 3 --k 16 --slots 64 --misses 4 --copies 1,3 --repeats 2 --cores 2";
-    let report = json(line);
-    let calls = report["calls"].as_array().unwrap();
-    assert_eq!(calls.iter().map(|row| &row["call"]).collect::<Vec<_>>(), ["transfer", "append"]);
-    assert_eq!(calls.iter().map(|row| &row["rows_per_layer"]).collect::<Vec<_>>(), [8, 2]);
-    calls.iter().for_each(|row| positive(row, &["each_layer_us", "one_call_us", "ratio"]));
-    let forks = report["forks"].as_array().unwrap();
-    assert_eq!(forks.len(), 2);
-    for (row, copies) in forks.iter().zip([1, 3]) {
-        // A few ids of a full table may find no link.
-        let rows = row["rows"].as_u64().unwrap();
-        assert!(
-            (3 * copies * 60..=3 * copies * 64).contains(&rows) && row["copies"] == copies,
-            "{row}"
-        );
-        positive(row, &["fork_us", "fork_gbs", "memcpy_us", "memcpy_gbs", "percent_of_memcpy"]);
-    }
-    assert!(text(line).contains("% of memcpy"));
-}
-
-#[test]
 fn info_computes_the_sizes_by_their_formulas() {
     let report = json("info --k 2048 --slots 8192 --layers 78 --requests 2 --context 65536");
     let bytes = &report["bytes"];
@@ -151,24 +128,22 @@ fn bad_input_is_one_line_and_status_2() {
         (&format!("{small} --lifetime constant:x"), "constant:x"),
         (&format!("{small} --machine {other}"), other),
         ("bench match --steps 1 --k 4096 --slots 8192", "4096"),
-        ("bench match --requests 0", "--requests is 0"),
-        ("bench match --requests 8 --tokens 17", "--tokens is 17"),
-        ("bench match --requests 8 --threads 65", "--threads is 65"),
-        ("bench match --requests 8 --steps 1000000", "choose fewer --steps"),
-        ("bench match --requests 1 --steps 1 --k 4096 --slots 8192", "4096"),
-        ("bench match --requests 8 --plot /tmp", "--plot is /tmp"),
-        ("bench busy --requests 0", "--requests is 0"),
-        ("bench busy --steps 0", "--steps is 0"),
-        ("bench busy --slots 1000 --steps 1", "1000"),
+        ("bench step --layers 0", "--layers is 0"),
+        ("bench step --layers 4 --indexers 9", "--indexers is 9"),
+        ("bench step --requests 0", "--requests is 0"),
+        ("bench step --tokens 17", "--tokens is 17"),
+        ("bench step --threads 65", "--threads is 65"),
+        ("bench step --row-bytes 0", "--row-bytes is 0"),
+        ("bench step --steps 0", "--steps is 0"),
+        ("bench step --requests 64 --steps 100000", "choose fewer --steps"),
+        ("bench step SAMPLE --steps 1 --k 257", "K is 257"),
+        ("bench step SAMPLE --steps 1 --slots 100", "multiple of 64"),
+        ("bench step SAMPLE --steps 1 --slots 512 --tokens 3", "512"),
         ("bench transfer --reuse 100", "--reuse is 100"),
         ("bench transfer --row-bytes 0", "--row-bytes is 0"),
         ("bench transfer --requests 0", "--requests is 0"),
         ("bench transfer --rows-in-pool 4000000", "at most 2000000000 bytes"),
         ("bench transfer --k 64 --rows-in-pool 4096 --cores 0", "cores is 0"),
-        ("bench layers --misses 2000", "--misses is 2000"),
-        ("bench layers --copies 0", "--copies is 0"),
-        ("bench layers --slots 100", "100"),
-        ("bench layers --layers 200 --slots 32768", "at most 8000000000 bytes"),
         ("info --k 9000", "K is 9000"),
         ("info --requests 0", "--requests is 0"),
         ("info --layers 0", "layers is 0"),
@@ -185,32 +160,50 @@ fn bad_input_is_one_line_and_status_2() {
 }
 
 #[test]
-fn match_races_whole_batches_against_the_host_lru() {
-    let line = "bench match SAMPLE --requests 3 --tokens 4 --k 256,512 --slots 512,1024 --steps 20 \
-                --lifetime constant:127";
-    let report = json(&format!("{line} --threads 2"));
-    assert_eq!((report["requests"].as_u64(), report["threads"].as_u64()), (Some(3), Some(2)));
-    let rows = report["rows"].as_array().unwrap();
-    // K = 512 exceeds the trace's K. S = 512 has no room for the 1024 ids of four tokens.
-    assert_eq!(rows.len(), 2 + 3);
-    for row in rows {
-        positive(row, &["median_us", "first_decile_us", "misses_per_step", "median_ratio"]);
-    }
-    let (lru, own) = (&rows[2], &rows[3]);
-    assert!(lru["planner"] == "lru_resident_compact" && lru["buffers"] == 12);
-    let misses = |row: &Value| row["misses_per_step"].as_f64().unwrap();
-    assert!((misses(own) / misses(lru) - 1.0).abs() < 0.05, "{lru} {own}");
-    assert!(rows[4]["buffers"] == 3 && misses(&rows[4]) < misses(lru));
-    let shown = text(line);
-    assert!(shown.contains("per request") && shown.contains("B = 3, N_q = 4"), "{shown}");
-}
+fn step_times_plans_and_transfers_beside_what_they_replace() {
+    let line = "bench step SAMPLE --layers 3 --requests 2 --slots 1024 --steps 8 --row-bytes 64 --threads 2";
+    let of = |report: &Value| -> Vec<(String, u64, u64)> {
+        let rows = report["rows"].as_array().unwrap().iter();
+        rows.map(|row| {
+            positive(row, &["us_per_request", "us_first_decile", "us_ninth_decile", "step_us"]);
+            let number = |field: &str| row[field].as_u64().unwrap();
+            (row["what"].as_str().unwrap().to_owned(), number("layers"), number("buffers"))
+        })
+        .collect()
+    };
+    let row = |what: &str, layers, buffers| (what.to_owned(), layers, buffers);
+    let report = json(line);
+    let baselines = |buffers| {
+        [
+            row("lru_resident_compact", 3, buffers),
+            row("a loop that copies every selected row", 3, 0),
+            row("a loop that reads the tables in order", 3, buffers),
+        ]
+    };
+    let own = [("plan", 3, 6), ("transfer", 3, 6), ("plan", 1, 2), ("transfer", 1, 2)];
+    let own = own.map(|(part, layers, tables)| row(&format!("AVSG: {part}"), layers, tables));
+    assert_eq!(of(&report), [&own[..], &baselines(6)].concat());
+    assert_eq!((&report["threads"], &report["k"]), (&2.into(), &256.into()));
+    let misses = report["misses_per_layer"].as_f64().unwrap();
+    assert!((1.0..512.0).contains(&misses), "{misses}");
 
-#[test]
-fn busy_compares_steps_with_and_without_spinning_processes() {
-    let report = json("bench busy SAMPLE --slots 512 --steps 8");
-    assert_eq!((report["requests"].as_u64(), report["k"].as_u64()), (Some(8), Some(256)));
-    for kind in ["undisturbed", "disturbed"] {
-        positive(&report[kind], &["steps", "first_decile_us", "median_us", "mean_us", "worst_us"]);
-    }
-    positive(&report, &["median_ratio", "misses_per_step", "goal"]);
+    // Layers that share an indexer share its plan and its tables.
+    let shared = of(&json(&format!("{line} --indexers 1")));
+    let list = row("AVSG: transfer, one call for the layers of an indexer", 3, 2);
+    assert_eq!(shared[..3], [row("AVSG: plan", 3, 2), row("AVSG: transfer", 3, 2), list]);
+
+    // Without copies, and with a buffer for each token as lru_resident_compact has.
+    let plans = of(&json(&format!("{line} --tokens 4 --plans-only")));
+    assert_eq!(
+        plans,
+        [
+            row("AVSG: plan", 3, 6),
+            row("AVSG: plan", 1, 2),
+            row("AVSG, a table for each token: plan", 3, 24),
+            row("lru_resident_compact", 3, 24),
+            row("a loop that reads the tables in order", 3, 6),
+        ]
+    );
+    let shown = text(line);
+    assert!(shown.starts_with("A step takes ") && shown.contains("N_q = 1"), "{shown}");
 }

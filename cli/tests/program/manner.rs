@@ -77,9 +77,8 @@ fn tables_and_sentences_fit_the_terminal() {
         "man OUT",
         "doctor",
         "bench match SHORT --k 64 --slots 256 --steps 9",
-        "bench match SHORT --requests 2 --tokens 2 --k 64 --slots 256 --steps 9",
         "bench transfer --k 64 --rows-in-pool 4096 --requests 1 --reuse 0 --repeats 2 --cores 1",
-        "bench busy --steps 4 --requests 1",
+        "bench step SHORT --layers 2 --requests 1 --slots 256 --row-bytes 64 --steps 4",
     ] {
         let short = "../tests/data/llama-deepseek32-k64.npz";
         let line = line.replace("SHORT", short).replace("OUT", &out);
@@ -112,7 +111,7 @@ fn what_is_skipped_is_one_line() {
     for (options, words) in [
         ("", "skipped: K = 512, 1024, 2048, because the trace has 256 ids per token"),
         ("--k 300,64,128 --slots 64,128", "per token; K = 128 with S = 64, because K is above S"),
-        ("--k 300,64 --slots 64 --requests 1", "skipped: K = 300, because the trace has"),
+        ("--k 300,64 --slots 64", "skipped: K = 300, because the trace has"),
     ] {
         let errors = errors(&run(&format!("bench match SAMPLE --steps 2 {options}")));
         let skipped: Vec<_> = errors.lines().filter(|line| line.starts_with("skipped")).collect();

@@ -68,9 +68,10 @@ fn it_does_what_two_lists_do_on_any_number_of_threads() {
         let mut models: Vec<Model> = (0..rows).map(|_| model()).collect();
         let mut requests: Vec<i64> = (0..rows as i64).collect();
         for _ in 0..200 {
-            let used = 1 + random.below(rows);
+            let first = random.below(rows);
+            let used = 1 + random.below(rows - first);
             let (mut ids, mut stable) = (Vec::new(), Vec::new());
-            for request in &mut requests[..used] {
+            for request in &mut requests[first..][..used] {
                 let mut context: Vec<i32> = (0..MAX + 3).collect();
                 random.shuffle(&mut context);
                 context[random.below(K)] = -1;
@@ -78,12 +79,13 @@ fn it_does_what_two_lists_do_on_any_number_of_threads() {
                 stable.push(if random.below(3) == 0 { random.below(110) as i32 - 5 } else { MAX });
                 *request += 100 * i64::from(random.below(15) == 0);
             }
-            let selection = Selection { ids: &ids, requests: &requests[..used], stable: &stable };
+            let selected = &requests[first..][..used];
+            let selection = Selection { ids: &ids, first, requests: selected, stable: &stable };
             lru.step(&selection).unwrap();
-            for (row, model) in models[..used].iter_mut().enumerate() {
+            for (row, model) in models[first..][..used].iter_mut().enumerate() {
                 let ids = &ids[row * K..][..K];
-                let (slots, misses) = model.step(ids, requests[row], stable[row], MAX);
-                let found = lru.row(row);
+                let (slots, misses) = model.step(ids, selected[row], stable[row], MAX);
+                let found = lru.row(first + row);
                 assert_eq!((found.misses, &found.slots), (misses.len(), &slots));
                 let (missed, taken): (Vec<i32>, Vec<i32>) = misses.into_iter().unzip();
                 assert_eq!(listed(&found.miss_ids, found.misses), missed);
@@ -102,7 +104,7 @@ fn a_row_evicts_its_oldest_slot() {
         ([7, 2, 9], [2, 0, 3], [1, 3, 0, 2]),
         ([-1, 16, 9], [-1, -1, 3], [1, 0, 2, 3]),
     ] {
-        lru.step(&Selection { ids: &ids, requests: &[7], stable: &[16] }).unwrap();
+        lru.step(&Selection { ids: &ids, first: 0, requests: &[7], stable: &[16] }).unwrap();
         let row = lru.row(0);
         assert_eq!((&row.slots[..], &row.order[..]), (&slots[..], &order[..]));
     }

@@ -1,4 +1,4 @@
-//! The options of `avsg bench match`, for single tokens and for whole batches.
+//! The options of `avsg bench match`.
 
 use clap::Args;
 
@@ -49,7 +49,7 @@ pub struct Options {
     retries: Option<u32>,
     /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
     /// request learns which slots to keep; wide only) [default: wide both constant:127 and learned,
-    /// paper constant:16; with --requests wide learned if S >= 2*K, else constant:127]
+    /// paper constant:16]
     #[arg(long, value_name = "RULE")]
     lifetime: Option<String>,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
@@ -58,17 +58,6 @@ pub struct Options {
     /// Steps to time, 1 to 1000000; fewer if the trace is shorter
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub steps: usize,
-    /// B, the requests of a batch, 1 to 64: races whole batches against the algorithm and the threads
-    /// of vLLM-Ascend's host function lru_resident_compact, with tables of the kind wide
-    #[arg(long, value_name = "B")]
-    pub requests: Option<usize>,
-    /// N_q, the tokens of a request in one step, 1 to 8; with --requests only
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "requests")]
-    pub tokens: usize,
-    /// Threads of each planner, 1 to 64; with --requests only [default: 8, or the CPUs that this
-    /// process may use if they are fewer]
-    #[arg(long, value_name = "N", requires = "requests")]
-    pub threads: Option<usize>,
     #[command(flatten)]
     pub sinks: Sinks,
 }

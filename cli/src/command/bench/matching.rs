@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::contenders::line_up;
 use super::match_options::Options;
 use super::stats::{in_turns, summary, us_since};
-use super::{Host, number, race, warn_of_skipped, with_ratio};
+use super::{Host, number, warn_of_skipped, with_ratio};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::TableKind;
@@ -97,9 +97,6 @@ fn combinations(options: &Options, trace_k: usize) -> Result<Vec<Case>> {
 pub fn run(options: &Options) -> Result<()> {
     options.sinks.check(options.workload.path())?;
     in_range("--steps", options.steps, 1..=1_000_000, "choose 1000, for example")?;
-    if let Some(requests) = options.requests {
-        return race::run(options, requests);
-    }
     let trace = options.workload.load(options.steps + WARM_UP)?;
     let limit =
         format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");

@@ -1,0 +1,271 @@
+//! `avsg bench step`: what a decode step costs a server with many layers and requests, whose tables and rows
+//! are outside of the caches.
+
+mod contenders;
+mod turns;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use avsg::available_memory;
+use avsg::cpus::allowed_cpu_count;
+use avsg::device::params::{MAX_TOKENS, Params};
+use avsg::engine::{Config, Engine};
+use avsg::pool::HostPool;
+use clap::Args;
+use serde::Serialize;
+
+use contenders::{Contender, CopyRows, PerTokenLru, ReadTables, Server, Shared, Sizes};
+use turns::Entry;
+
+use super::workload::Workload;
+use super::{Host, number, short};
+use crate::checks::in_range;
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::geometry::{MachineKind, TableKind, TableOptions};
+use crate::command::output::{self, OutputOptions, Page, Table};
+use crate::trace::Trace;
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "A time has everything that a call does: a plan with the check of its batch and the slots of every \
+                  id, a transfer with the copies of all missing rows. Each layer has rows, slots and, with as many \
+                  indexers as layers, tables of its own, so that a call finds in the caches only what the calls for \
+                  all other layers have left there. All contenders take the same steps in one run, in turns of 4 timed \
+                  steps, with buffers that are full before the first. Compare only ratios within one run."
+)]
+pub struct Options {
+    #[command(flatten)]
+    workload: Workload,
+    /// Layers of the model, 1 to 256
+    #[arg(long, value_name = "N", default_value_t = 61)]
+    layers: usize,
+    /// Selections of a step, one plan each, which the layers share; 1 to --layers [default: one for each layer]
+    #[arg(long, value_name = "N")]
+    indexers: Option<usize>,
+    /// B, the requests of a batch, 1 to 64
+    #[arg(long, value_name = "B", default_value_t = 8)]
+    requests: usize,
+    /// N_q, the tokens of a request in one step, 1 to 16
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    tokens: usize,
+    /// K, the ids selected per token; of a trace with more, the K ids with the smallest hashes are kept
+    /// [default: that of the trace]
+    #[arg(long, value_name = "K")]
+    k: Option<usize>,
+    /// S, the slots per request and layer, a multiple of 64 up to 65536
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    /// Lifetime rule: constant:L or learned [default: learned if S >= 2*K, else constant:127]
+    #[arg(long, value_name = "RULE")]
+    lifetime: Option<String>,
+    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
+    #[arg(long, value_enum, default_value = "auto")]
+    machine: MachineKind,
+    /// Threads of each contender, 1 to 64 [default: 8, or the CPUs that this process may use if they are
+    /// fewer]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Bytes of a row that is one segment, 1 to 65536
+    #[arg(long, value_name = "BYTES", default_value_t = 1152)]
+    row_bytes: usize,
+    /// Time plans alone, without memory for slots and rows
+    #[arg(long)]
+    plans_only: bool,
+    /// Steps to time, 1 to 100000
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    steps: usize,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Host,
+    workload: String,
+    layers: usize,
+    indexers: usize,
+    requests: usize,
+    tokens: usize,
+    k: usize,
+    slots: u32,
+    lifetime: String,
+    /// The vector machine that ran the kernels.
+    kernels: String,
+    threads: usize,
+    /// Bytes of a row; absent if no row was copied.
+    row_bytes: Option<usize>,
+    /// Rows that missed, for each layer of a step.
+    misses_per_layer: f64,
+    disturbance: Disturbance,
+    rows: Vec<turns::Row>,
+}
+
+impl Options {
+    fn check(&self) -> Result<Sizes> {
+        in_range("--layers", self.layers, 1..=256, "choose those of the model")?;
+        let indexers = self.indexers.unwrap_or(self.layers);
+        in_range("--indexers", indexers, 1..=self.layers, "choose at most one for each layer")?;
+        in_range("--requests", self.requests, 1..=64, "choose 8, for example")?;
+        let most = MAX_TOKENS as usize;
+        in_range("--tokens", self.tokens, 1..=most, "choose 1 without drafts, 4 with three")?;
+        in_range("--row-bytes", self.row_bytes, 1..=65_536, "choose 1152 or 656, for example")?;
+        in_range("--steps", self.steps, 1..=100_000, "choose 40, for example")?;
+        let threads = self.threads.unwrap_or_else(|| allowed_cpu_count().min(8));
+        in_range("--threads", threads, 1..=64, "choose the cores of the machine")?;
+        let &Self { layers, requests, tokens, row_bytes, .. } = self;
+        let row_bytes = (!self.plans_only).then_some(row_bytes);
+        Ok(Sizes { layers, indexers, requests, tokens, threads, ids: 0, row_bytes })
+    }
+
+    fn config(&self, params: Params, states: usize, threads: usize) -> Config {
+        Config { cores: threads, machine: self.machine.choice(), ..Config::new(params, states) }
+    }
+}
+
+/// Returns whether the machine has memory for the rows and the slots.
+fn fits(config: &Config, sizes: &Sizes) -> Result<bool> {
+    let pool = sizes.pool()?;
+    let (slots, tables) = Engine::bytes_needed(config, &pool)?;
+    let all = HostPool::plan_bytes(&pool)?.saturating_add(slots).saturating_add(2 * tables);
+    Ok(all <= available_memory::bytes()?)
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    let mut sizes = options.check()?;
+    options.output.check(options.workload.path(), [])?;
+    let rows = turns::rows(options.steps, options.tokens);
+    let mut traces = options.workload.streams(options.requests, rows)?;
+    if let Some(k) = options.k {
+        traces = traces.iter().map(|trace| trace.take_k(k)).collect::<avsg::Result<_>>()?;
+    }
+    sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
+    let rule = TableOptions {
+        table: TableKind::Wide,
+        spread: None,
+        retries: None,
+        lifetime: options.lifetime.clone(),
+        primes: None,
+    };
+    let params = rule.params(traces[0].k, options.tokens, options.slots, 0)?;
+    let config = options.config(params, options.requests, sizes.threads);
+    if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {
+        eprintln!("plans are timed alone, because the rows and the slots do not fit the memory");
+        sizes.row_bytes = None;
+    }
+    let server: Shared = Rc::new(RefCell::new(Server::new(config, &sizes)?));
+    let kernels = server.borrow().machine().to_owned();
+    let mut entries = line_up(options, &sizes, &params, server)?;
+    let watch = Watch::start();
+    let (rows, misses_per_layer) =
+        turns::measure(&mut entries, &traces, &sizes, options.steps, options.slots as usize)?;
+    let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
+    let disturbance = watch.stop(options.steps, spreads);
+    let report = Report {
+        machine: Host::detect(),
+        workload: options.workload.name(),
+        layers: sizes.layers,
+        indexers: sizes.indexers,
+        requests: sizes.requests,
+        tokens: sizes.tokens,
+        k: traces[0].k,
+        slots: options.slots,
+        lifetime: params.lifetime.to_string(),
+        kernels,
+        threads: sizes.threads,
+        row_bytes: sizes.row_bytes,
+        misses_per_layer,
+        disturbance,
+        rows,
+    };
+    options.output.write(&report, || page(&report))
+}
+
+/// Returns the contenders. The first one is the server.
+fn line_up(
+    options: &Options,
+    sizes: &Sizes,
+    params: &Params,
+    server: Shared,
+) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let mut add = |name, layers, contender: Box<dyn Contender>| {
+        entries.push(Entry { name, layers, contender });
+    };
+    let (all, k) = (sizes.layers, params.k as usize);
+    add("AVSG", all, Box::new(server.clone()));
+    let one = Sizes { layers: 1, indexers: 1, ..*sizes };
+    let config = options.config(*params, sizes.requests, sizes.threads);
+    add("AVSG", 1, Box::new(Server::new(config, &one)?));
+    if sizes.tokens > 1 {
+        let alone = Sizes { row_bytes: None, ..*sizes };
+        let params = Params { tokens: 1, ..*params };
+        let config = options.config(params, sizes.requests * sizes.tokens, sizes.threads);
+        add("AVSG, a table for each token", all, Box::new(Server::new(config, &alone)?));
+    }
+    let lru = PerTokenLru::new(sizes, k, options.slots as usize)?;
+    add("", all, Box::new(lru));
+    if let Some(bytes) = sizes.row_bytes {
+        add("", all, Box::new(CopyRows::new(&server, sizes, k, bytes)?));
+    }
+    add("", all, Box::new(ReadTables(server)));
+    Ok(entries)
+}
+
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let Report { layers, indexers, requests, tokens, k, slots, lifetime, threads, .. } = report;
+    page.text(verdict(report));
+    page.text(format!(
+        "{} ({}, {}), {}\n{layers} layers, {}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {}, \
+         {:.0} misses per layer and step",
+        report.machine.cpu,
+        output::count(report.machine.cores, "CPU"),
+        report.kernels,
+        report.workload,
+        output::count(*indexers, "indexer"),
+        output::count(*threads, "thread"),
+        report.misses_per_layer,
+    ));
+    let mut table = Table::new([
+        "what is timed",
+        "layers",
+        "tables",
+        "median us per request and layer",
+        "first to ninth decile",
+        "step, ms",
+    ]);
+    for row in &report.rows {
+        table.add_row([
+            row.what.clone().into(),
+            row.layers.into(),
+            row.buffers.into(),
+            number(row.us_per_request),
+            format!("{} to {}", short(row.us_first_decile), short(row.us_ninth_decile)).into(),
+            number(row.step_us / 1e3),
+        ]);
+    }
+    page.table(table);
+    page.text(format!("steps: {}", report.disturbance.line()));
+    page
+}
+
+/// Returns the answer in one sentence.
+fn verdict(report: &Report) -> String {
+    let find = |what: &str| report.rows.iter().find(|row| row.what.ends_with(what));
+    let us = |what: &str| find(what).map_or(f64::NAN, |row| row.step_us);
+    let (plan, transfer) = (us("AVSG: plan"), us("AVSG: transfer"));
+    let lru = us("lru_resident_compact") / plan;
+    let plans = format!("its plans are {} times as fast as lru_resident_compact", short(lru));
+    if transfer.is_nan() {
+        return format!("The plans of a step take {} ms; {plans}.", short(plan / 1e3));
+    }
+    let copies = us("every selected row") / (plan + transfer);
+    format!(
+        "A step takes {} ms, of which plans take {}: {} times as fast as copies of every selected row alone; {plans}.",
+        short((plan + transfer) / 1e3),
+        short(plan / 1e3),
+        short(copies)
+    )
+}

@@ -1,0 +1,314 @@
+//! What `avsg bench step` times: each contender does the work of one decode step for all layers of a model.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::rc::Rc;
+use std::time::Instant;
+
+use anyhow::Result;
+use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
+use avsg::device::stage_two::share_start;
+use avsg::engine::{Batch, Config, Engine, Indexers};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, Pages, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+
+use super::super::stats::us_since;
+use crate::baseline::ResidentLru;
+use crate::baseline::resident_lru::Selection;
+
+/// Bytes of a pool's row where no row is copied.
+const SHORT_ROW: usize = 8;
+
+/// The model and the batch of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub layers: usize,
+    /// The numbers of selections that a step has: layer l follows selection l · indexers / layers.
+    pub indexers: usize,
+    pub requests: usize,
+    /// N_q, the tokens of a request in one step.
+    pub tokens: usize,
+    /// The threads of each contender, the caller's included.
+    pub threads: usize,
+    /// The number of ids, which are below it.
+    pub ids: usize,
+    /// Bytes of a row; `None` times plans alone.
+    pub row_bytes: Option<usize>,
+}
+
+/// A contender. Every layer selects the same ids from rows and buffers of its own.
+pub trait Contender {
+    /// Does a step with the ids `[B, N_q, K]`, and adds the microseconds of each part that it has done to the
+    /// times of that part.
+    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()>;
+
+    /// Returns the names of the parts.
+    fn parts(&self) -> Vec<&'static str>;
+
+    /// Returns the number of buffers, one for each table.
+    fn buffers(&self) -> usize;
+
+    /// Returns the rows that missed in a layer of the last step; 0 if the contender counts none.
+    fn misses(&mut self) -> usize {
+        0
+    }
+}
+
+/// This operator's engine, called as a server calls it: a plan for each indexer, and a transfer for each
+/// layer.
+pub struct Server {
+    engine: Engine,
+    plan: Plan,
+    /// The batch of every step but its ids.
+    batch: OwnedBatch,
+    /// The layers of each indexer.
+    layers: Vec<Vec<usize>>,
+    copies: bool,
+    /// Whether the next transfers are one call for all layers of an indexer.
+    one_call: bool,
+}
+
+impl Server {
+    /// Creates an engine for `config.states` states whose rows have `config.params.tokens` tokens.
+    pub fn new(config: Config, sizes: &Sizes) -> Result<Self> {
+        let (p, states) = (config.params, config.states);
+        let of_layer: Vec<usize> =
+            (0..sizes.layers).map(|layer| layer * sizes.indexers / sizes.layers).collect();
+        let mut layers = vec![Vec::new(); sizes.indexers];
+        of_layer.iter().enumerate().for_each(|(layer, &indexer)| layers[indexer].push(layer));
+        let config = Config { indexers: Indexers::of_layers(&of_layer)?, ..config };
+        let pool = HostPool::new(&sizes.pool()?)?;
+        if sizes.row_bytes.is_some() {
+            touch(&pool)?;
+        }
+        let batch = OwnedBatch::uniform(p.k as usize, states, p.tokens as usize, sizes.ids);
+        let engine = Engine::new(config, pool)?;
+        let plan = engine.new_plan(batch.rows(), states)?;
+        let copies = sizes.row_bytes.is_some();
+        Ok(Self { plan, engine, batch, layers, copies, one_call: false })
+    }
+
+    /// Returns the name of the vector machine that runs the kernels.
+    pub fn machine(&self) -> &'static str {
+        self.engine.machine().unwrap_or("none")
+    }
+
+    fn shares_indexers(&self) -> bool {
+        self.layers.iter().any(|layers| layers.len() > 1)
+    }
+}
+
+impl Contender for Server {
+    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
+        let (mut plans, mut transfers) = (0.0, 0.0);
+        for (indexer, layers) in self.layers.iter().enumerate() {
+            let batch = Batch { ids, indexer, ..self.batch.batch() };
+            let start = Instant::now();
+            self.engine.plan(&batch, &mut self.plan)?;
+            plans += us_since(start);
+            if !self.copies {
+                continue;
+            }
+            let start = Instant::now();
+            if self.one_call {
+                self.engine.transfer_layers(&mut self.plan, layers, None)?;
+            } else {
+                for &layer in layers {
+                    self.engine.transfer(&mut self.plan, layer, None)?;
+                }
+            }
+            transfers += us_since(start);
+        }
+        times[0].push(plans);
+        if self.copies {
+            times[1 + usize::from(self.one_call)].push(transfers);
+        }
+        self.one_call = !self.one_call && self.shares_indexers();
+        Ok(())
+    }
+
+    fn parts(&self) -> Vec<&'static str> {
+        let mut all = vec!["plan"];
+        if self.copies {
+            all.push("transfer");
+        }
+        if self.copies && self.shares_indexers() {
+            all.push("transfer, one call for the layers of an indexer");
+        }
+        all
+    }
+
+    fn buffers(&self) -> usize {
+        self.engine.config().tables()
+    }
+
+    fn misses(&mut self) -> usize {
+        self.plan.total_misses()
+    }
+}
+
+/// A server that other contenders use, too.
+pub type Shared = Rc<RefCell<Server>>;
+
+impl Contender for Shared {
+    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
+        self.borrow_mut().step(ids, times)
+    }
+
+    fn parts(&self) -> Vec<&'static str> {
+        self.borrow().parts()
+    }
+
+    fn buffers(&self) -> usize {
+        self.borrow().buffers()
+    }
+
+    fn misses(&mut self) -> usize {
+        self.borrow_mut().misses()
+    }
+}
+
+/// A loop that reads one word of each line of the server's tables, in order.
+pub struct ReadTables(pub Shared);
+
+impl Contender for ReadTables {
+    fn step(&mut self, _: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
+        let Server { engine, .. } = &mut *self.0.borrow_mut();
+        let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
+        let start = Instant::now();
+        for indexer in 0..indexers {
+            for state in 0..states {
+                let table = engine.read_indexer_table(indexer, state)?;
+                black_box(table.iter().step_by(16).fold(0, |all, word| all | word));
+            }
+        }
+        times[0].push(us_since(start));
+        Ok(())
+    }
+
+    fn parts(&self) -> Vec<&'static str> {
+        vec!["a loop that reads the tables in order"]
+    }
+
+    fn buffers(&self) -> usize {
+        self.0.buffers()
+    }
+}
+
+/// A loop that copies every selected row of every layer to the same place, as without a buffer.
+pub struct CopyRows {
+    server: Shared,
+    workers: WorkerPool,
+    to: Vec<u8>,
+    bytes: usize,
+}
+
+impl CopyRows {
+    pub fn new(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Result<Self> {
+        let rows = sizes.requests * sizes.tokens * k;
+        let workers = WorkerPool::new(&WorkerConfig::new(sizes.threads))?;
+        Ok(Self { server: server.clone(), workers, to: vec![1; rows * bytes], bytes })
+    }
+}
+
+impl Contender for CopyRows {
+    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
+        let server = self.server.borrow();
+        let pool = server.engine.pool();
+        let (bytes, to, threads) =
+            (self.bytes, self.to.as_mut_ptr().addr(), self.workers.threads());
+        let start = Instant::now();
+        for layer in 0..pool.layers() {
+            let rows = pool.view(layer, 0)?;
+            let copy = |thread: usize, _: usize| {
+                let from = share_start(ids.len(), thread, threads);
+                let end = share_start(ids.len(), thread + 1, threads);
+                for (at, &id) in (from..end).zip(&ids[from..end]) {
+                    if id >= 0 {
+                        let to = std::ptr::with_exposed_provenance_mut::<u8>(to + at * bytes);
+                        // SAFETY: ids are below the number of the pool's rows, which have `bytes`
+                        // bytes each; `to` has room for as many rows as `ids` has ids, and no other
+                        // thread writes the rows of this share.
+                        unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
+                    }
+                }
+            };
+            self.workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
+        }
+        times[0].push(us_since(start));
+        Ok(())
+    }
+
+    fn parts(&self) -> Vec<&'static str> {
+        vec!["a loop that copies every selected row"]
+    }
+
+    fn buffers(&self) -> usize {
+        0
+    }
+}
+
+/// vLLM-Ascend's planner: every token has a buffer of its own for each indexer.
+pub struct PerTokenLru {
+    lru: ResidentLru,
+    indexers: usize,
+    requests: Vec<i64>,
+    stable: Vec<i32>,
+}
+
+impl PerTokenLru {
+    /// Creates the buffers of all tokens with `slots` slots each.
+    pub fn new(sizes: &Sizes, k: usize, slots: usize) -> Result<Self> {
+        let rows = sizes.requests * sizes.tokens;
+        let lru = ResidentLru::new(rows * sizes.indexers, k, slots, sizes.ids, sizes.threads)?;
+        let requests = (0..rows).map(|row| (row / sizes.tokens) as i64).collect();
+        Ok(Self { lru, indexers: sizes.indexers, requests, stable: vec![i32::MAX; rows] })
+    }
+}
+
+impl Contender for PerTokenLru {
+    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
+        let (requests, stable) = (&self.requests, &self.stable);
+        let start = Instant::now();
+        for indexer in 0..self.indexers {
+            let first = indexer * requests.len();
+            self.lru.step(&Selection { ids, first, requests, stable })?;
+        }
+        times[0].push(us_since(start));
+        Ok(())
+    }
+
+    fn parts(&self) -> Vec<&'static str> {
+        vec!["lru_resident_compact"]
+    }
+
+    fn buffers(&self) -> usize {
+        self.requests.len() * self.indexers
+    }
+
+    fn misses(&mut self) -> usize {
+        (0..self.requests.len()).map(|row| self.lru.row(row).misses).sum()
+    }
+}
+
+impl Sizes {
+    /// Returns the configuration of the pool, whose rows are short if none is copied.
+    pub fn pool(&self) -> Result<PoolConfig> {
+        let format = RowFormat::single(self.row_bytes.unwrap_or(SHORT_ROW))?;
+        Ok(PoolConfig { pages: Pages::Plain, ..PoolConfig::new(self.layers, self.ids, format) })
+    }
+}
+
+/// Reads every row of a pool, so that no timed transfer meets a page that the system has yet to make.
+fn touch(pool: &HostPool) -> Result<()> {
+    for layer in 0..pool.layers() {
+        let rows = pool.view(layer, 0)?;
+        for row in 0..pool.rows() {
+            // SAFETY: the pool has the row, which begins at this address.
+            black_box(unsafe { rows.ptr(row).read_volatile() });
+        }
+    }
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! The CPU device: threads stand in for the cores, and process memory for device memory.
 
 mod choose;
+mod cold;
 mod cores;
 mod device;
 mod dispatch;

@@ -11,6 +11,9 @@ use crate::measured::Measured;
 use crate::resources::MachineChoice;
 use crate::{Result, invalid, reserve};
 
+/// The part of its time by which a machine must be faster than those before it in [`Machine::all`] to be
+/// chosen. Medians of one run differ by less, so that every process makes the same choice.
+const MARGIN: f64 = 0.05;
 /// The most sets of candidates that a [`MachineChoice`] gives.
 const SETS: usize = 4;
 /// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest.
@@ -34,7 +37,8 @@ impl Machine {
     pub(super) fn candidates(choice: MachineChoice) -> Result<heapless::Vec<usize, MACHINES>> {
         let all = Self::all();
         let matches = |name: &str| match choice {
-            MachineChoice::Auto => true,
+            // Where there is another machine, one lane is never the fastest.
+            MachineChoice::Auto => name != "emu" || all.len() == 1,
             MachineChoice::Emu => name == "emu",
             MachineChoice::Avx2 => name.starts_with("avx2"),
             MachineChoice::Avx512 => name.starts_with("avx512"),
@@ -69,26 +73,33 @@ fn fastest(all: &[Machine], candidates: &[usize]) -> Result<Machine> {
     Ok(all[index])
 }
 
-/// Returns the candidate with the least median time per step. The machines take turns, so that
-/// noise affects all alike.
+/// Returns the candidate with the least median time per step, or one before it that it beats by less than
+/// [`MARGIN`]. The machines take turns, so that noise affects all alike, and another one begins each round,
+/// because a step is slower behind one that has used other parts of the core.
 fn measure(all: &[Machine], candidates: &[usize]) -> Result<usize> {
-    const STEPS: usize = 24;
+    const STEPS: usize = 96;
     const COLD: usize = 4;
     // One table serves all machines, because each of them leaves it as the others would.
     let mut table = StandaloneTable::new(&Params::wide(2048, 1, 8192))?;
     let mut times = reserve::filled("measured times", STEPS * candidates.len(), f64::INFINITY)?;
     for step in 0..STEPS + COLD {
-        for (turn, (&index, times)) in candidates.iter().zip(times.chunks_mut(STEPS)).enumerate() {
+        for turn in 0..candidates.len() {
+            let candidate = (step + turn) % candidates.len();
             table.select(step * candidates.len() + turn);
             let start = Instant::now();
-            table.step(all[index]);
-            if let Some(time) = step.checked_sub(COLD).and_then(|step| times.get_mut(step)) {
-                *time = start.elapsed().as_secs_f64();
+            table.step(all[candidates[candidate]]);
+            if let Some(step) = step.checked_sub(COLD) {
+                times[candidate * STEPS + step] = start.elapsed().as_secs_f64();
             }
         }
     }
     let median = |times: &mut [f64]| *times.select_nth_unstable_by(STEPS / 2, f64::total_cmp).1;
-    let medians = times.chunks_mut(STEPS).map(median);
-    let best = candidates.iter().zip(medians).min_by(|a, b| a.1.total_cmp(&b.1));
-    Ok(best.map_or(candidates[0], |(&index, _)| index))
+    let mut best = (f64::INFINITY, candidates[0]);
+    for (times, &index) in times.chunks_mut(STEPS).zip(candidates) {
+        let time = median(times);
+        if time < best.0 * (1.0 - MARGIN) {
+            best = (time, index);
+        }
+    }
+    Ok(best.1)
 }

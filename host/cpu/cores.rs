@@ -4,13 +4,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use avsg_device::machine::cpu::Upcoming;
 use avsg_device::memory::{learn, table_words, words_before_links};
 use avsg_device::one_request::StageOne;
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
 use avsg_device::work::work_words;
 
+use super::cold::read_if_cold;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use crate::array::ProcessMemory;
@@ -28,8 +28,6 @@ pub(super) fn worker_words(params: &Params) -> usize {
 /// The memory and the choices that the workers share.
 pub(super) struct Cores {
     pub machine: Machine,
-    /// The number of workers.
-    pub workers: usize,
     pub copier: Copier,
     pub tables: ProcessMemory,
     pub work: ProcessMemory,
@@ -51,19 +49,6 @@ impl Cores {
         // SAFETY: the memory holds all tables, is zeroed and begins at a cache line; the caller keeps
         // `table` in range and the access exclusive (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
-    }
-
-    /// Returns the table of the request that a worker plans after `request`, if every worker takes one
-    /// in turn.
-    fn upcoming(&self, resources: &Resources, batch: &Batch<'_>, request: usize) -> Upcoming {
-        let state = batch.state.get(request + self.workers);
-        let Some(state) = state.and_then(|&state| usize::try_from(state).ok()) else {
-            return Upcoming::default();
-        };
-        let (config, at) = (&resources.config, self.tables.ptr().cast::<i32>());
-        let table = config.table(batch.indexer, state);
-        let words = table_words(&config.params);
-        Upcoming::new(at.wrapping_add(table * words), words_before_links(&config.params))
     }
 
     /// Runs Stage One of one request on one worker. If the launch copies rows, the worker learns from it
@@ -102,11 +87,14 @@ impl Cores {
         } else {
             &batch.block_table[request * batch.block_stride..][..batch.block_stride]
         };
+        let table = resources.config.table(batch.indexer, state);
+        // SAFETY: the engine checked that the indexer and `state` are in range, and that `state` is
+        // named once in the batch.
+        let table = unsafe { self.table(params, table) };
+        read_if_cold(table, words_before_links(params));
         self.machine.run(StageOne {
             params,
-            // SAFETY: the engine checked that the indexer and `state` are in range, and that `state`
-            // is named once in the batch.
-            state: unsafe { self.table(params, resources.config.table(batch.indexer, state)) },
+            state: table,
             work,
             tokens,
             k: batch.k,
@@ -122,7 +110,6 @@ impl Cores {
             valid,
             miss,
             record,
-            upcoming: self.upcoming(resources, batch, request),
         });
         resources.globalize(state, slot);
         if params.lifetime == Lifetime::Learned {

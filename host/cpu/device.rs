@@ -95,7 +95,6 @@ impl Cpu {
         let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
             machine,
-            workers: workers.threads(),
             copier,
             tables: ProcessMemory::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
             work: ProcessMemory::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,

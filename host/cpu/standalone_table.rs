@@ -1,6 +1,5 @@
 //! A table without an engine, for measurements.
 
-use avsg_device::machine::cpu::Upcoming;
 use avsg_device::memory::{clear_state, learn, table_words};
 use avsg_device::one_request::StageOne;
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
@@ -127,7 +126,6 @@ impl StandaloneTable {
             valid: &mut self.valid,
             miss: [a, b, c, d],
             record: &mut self.record,
-            upcoming: Upcoming::default(),
         });
         self.record[record::TOTAL as usize] as usize
     }

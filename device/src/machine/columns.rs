@@ -99,49 +99,12 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Memory that the work after this kernel reads: its lines are brought nearer while the kernel runs. It
-/// is an address and no reference, because other threads may write the memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Upcoming {
-    at: usize,
-    lines: usize,
-}
-
-impl Upcoming {
-    /// The bytes of a line.
-    const LINE: usize = 64;
-
-    /// Names `words` words from `at` on. The default value names nothing.
-    pub fn new(at: *const i32, words: usize) -> Self {
-        Self { at: at.addr(), lines: words * 4 / Self::LINE }
-    }
-
-    /// Prefetches the next `lines` lines into the L2 cache.
-    #[inline(always)]
-    pub(super) fn fetch(&mut self, lines: usize) {
-        let lines = lines.min(self.lines);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        for line in 0..lines {
-            use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            let at = core::ptr::without_provenance(self.at + Self::LINE * line);
-            // SAFETY: every x86-64 CPU has the instruction, which accesses no memory that a program
-            // can observe and faults for no address.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(at) };
-        }
-        self.at += Self::LINE * lines;
-        self.lines -= lines;
-    }
-}
-
 /// The lifetime column: S bytes, more bytes up to the next power of two, which are never used, and
 /// [`SLACK`] bytes that take the writes of lanes that are not live.
 pub struct Life<'a> {
     pub(super) data: &'a mut [i8],
     slots: usize,
     mask: u32,
-    /// What is fetched while lifetimes are set, which leaves the memory system idle: these bytes are
-    /// in the L1 cache.
-    pub upcoming: Upcoming,
 }
 
 impl<'a> Life<'a> {
@@ -157,7 +120,7 @@ impl<'a> Life<'a> {
         );
         let places = slots.next_power_of_two();
         assert_eq!(data.len(), places + SLACK, "a lifetime column needs 2^m + 64 bytes");
-        Self { data, slots, mask: (places - 1) as u32, upcoming: Upcoming::default() }
+        Self { data, slots, mask: (places - 1) as u32 }
     }
 
     /// Returns the S lifetimes.

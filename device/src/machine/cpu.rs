@@ -7,7 +7,7 @@
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
-pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile, Upcoming};
+pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile};
 
 /// A kernel as a value that any CPU machine can run. It is a trait because a closure cannot be
 /// generic. The bound is [`Cpu`] and not [`Machine`](super::Machine), because a body makes columns

@@ -256,8 +256,6 @@ impl<C: Cpu> Machine for C {
     }
     #[inline(always)]
     fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {
-        // More lines at once than a core has fill buffers would delay the loads that follow.
-        life.upcoming.fetch(C::LANES * 12 / 64);
         Cpu::set_life(self, life, slot, value, mask & t.live);
     }
     #[inline(always)]
@@ -269,7 +267,6 @@ impl<C: Cpu> Machine for C {
         rule: &[i8; 256],
         mask: C::K,
     ) {
-        life.upcoming.fetch(C::LANES * 12 / 64);
         Cpu::step_life(self, life, slot, rule, mask & t.live);
     }
 

@@ -8,7 +8,7 @@ use super::sequential::Sequential;
 use super::stage_one::stage_one;
 use super::work::split_work;
 use crate::machine::Kernel;
-use crate::machine::cpu::{Cpu, Scalar, Upcoming};
+use crate::machine::cpu::{Cpu, Scalar};
 use crate::machine::emu::Emu;
 #[cfg(all(target_arch = "x86_64", not(target_os = "none")))]
 use crate::machine::{avx2::Avx2, avx512::Avx512};
@@ -49,8 +49,6 @@ pub struct StageOne<'a> {
     pub miss: [&'a mut [i32]; 4],
     /// The record of the request (`request::record`), written.
     pub record: &'a mut [i32],
-    /// What the same worker reads after this request.
-    pub upcoming: Upcoming,
 }
 
 /// Index in [`StageOne::miss`]: the places among the ids of the token.
@@ -108,7 +106,6 @@ impl Kernel for StageOne<'_> {
         // stores change them, and would read them again in every tile.
         let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
-        state.life.upcoming = self.upcoming;
         let mut work = split_work::<C, Sequential>(p, self.work);
         let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {

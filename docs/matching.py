@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the tables of docs/benchmarks.md, "Matching" and "Many requests", on this machine and prints them.
+"""Measures the tables of docs/benchmarks.md, "Matching" and "A step in a server", on this machine and prints them.
 
     docs/matching.py TRACE... [--program target/release/avsg] [--runs 3]
 
-Every figure is the median over the runs; a time of a batch is the first decile of its steps. The contenders of a run take turns, so a ratio holds on a loaded machine, and a time
+Every figure is the median over the runs. The contenders of a run take turns, so a ratio holds on a loaded machine, and a time
 does not. A machine that the CPU lacks is left out.
 """
 
@@ -16,12 +16,13 @@ import subprocess
 
 MACHINES = ["avx512", "avx2", "neon"]
 RULE = ["--lifetime", "constant:127"]
-BATCHES = [1, 8, 64]
+# (B, N_q, options of the run)
+SERVERS = [(1, 1, []), (8, 1, []), (64, 1, ["--steps", "20"]), (1, 4, []), (8, 4, []), (64, 4, ["--steps", "8"])]
 
 
-def bench(program, trace, *options):
-    """The rows of `avsg bench match`, or none if the CPU lacks the machine."""
-    command = [program, "bench", "match", trace, *RULE, *options, "--json", "-"]
+def bench(kind, program, trace, *options):
+    """The rows of `avsg bench KIND`, or none if the CPU lacks the machine."""
+    command = [program, "bench", kind, trace, *RULE, *options, "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode and "this CPU has" in done.stderr:
         return []
@@ -41,7 +42,7 @@ def single(program, traces, runs):
         for trace in traces:
             rows = [
                 row for _ in range(runs)
-                for row in bench(program, trace, "--table", "wide", "--k", "256,2048", "--slots", "2048,8192",
+                for row in bench("match", program, trace, "--table", "wide", "--k", "256,2048", "--slots", "2048,8192",
                                  "--machine", machine)
             ]
             for shape in sorted({(row["k"], row["slots"]) for row in rows}):
@@ -51,18 +52,25 @@ def single(program, traces, runs):
     return cells
 
 
-def batches(program, traces, runs):
-    """For each B a list over the traces of (us per request, ratio to lru_resident_compact)."""
+def server(program, trace, requests, tokens, options):
+    """The us per request and layer of each row of `avsg bench step` with 61 layers, plans alone."""
+    rows = bench("step", program, trace, "--k", "2048", "--slots", "8192", "--threads", "1", "--plans-only",
+                 "--requests", str(requests), "--tokens", str(tokens), *options)
+    return {(row["what"], row["layers"]): row["us_per_request"] for row in rows}
+
+
+def servers(program, traces, runs):
+    """For each B and N_q a list over the traces of (cold plan, warm plan, tables read, ratios to lru_resident_compact)."""
     cells = {}
-    for requests in BATCHES:
+    for requests, tokens, options in SERVERS:
         for trace in traces:
-            own = [
-                bench(program, trace, "--k", "2048", "--slots", "8192", "--requests", str(requests), "--threads", "1",
-                      "--steps", "200")[1]
-                for _ in range(runs)
-            ]
-            us = median(own, lambda row: row["first_decile_us"]) / requests
-            cells.setdefault(requests, []).append((us, median(own, lambda row: row["first_decile_ratio"])))
+            all_runs = [server(program, trace, requests, tokens, options) for _ in range(runs)]
+            plan, lru = ("AVSG: plan", 61), ("lru_resident_compact", 61)
+            per_token = ("AVSG, a table for each token: plan", 61) if tokens > 1 else plan
+            times = [median(all_runs, lambda run: run[what])
+                     for what in (plan, ("AVSG: plan", 1), ("a loop that reads the tables in order", 61))]
+            ratios = [median(all_runs, lambda run: run[lru] / run[own]) for own in (plan, per_token)]
+            cells.setdefault((requests, tokens), []).append((*times, *ratios))
     return cells
 
 
@@ -92,10 +100,12 @@ def main():
         us, scalar, pointers = zip(*cells)
         line(machine, k, slots, " / ".join(f"{t:.2f}" for t in us), spread(scalar), spread(pointers))
     print()
-    head("B", "us for a request, on each trace", "lru_resident_compact, mean (worst)")
-    for requests, cells in batches(*arguments).items():
-        us, ratio = zip(*cells)
-        line(requests, " / ".join(f"{t:.1f}" for t in us), spread(ratio))
+    head("B", "N_q", "plan with 61 tables per request, us on each trace", "with one", "tables read in order",
+         "lru_resident_compact beside a table per request, mean (worst)", "beside a table per token")
+    for (requests, tokens), cells in servers(*arguments).items():
+        plan, warm, read, ratio, per_token = zip(*cells)
+        shown = [" / ".join(f"{t:.1f}" for t in times) for times in (plan, warm, read)]
+        line(requests, tokens, *shown, spread(ratio), spread(per_token))
 
 
 if __name__ == "__main__":

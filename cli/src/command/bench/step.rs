@@ -256,16 +256,18 @@ fn verdict(report: &Report) -> String {
     let find = |what: &str| report.rows.iter().find(|row| row.what.ends_with(what));
     let us = |what: &str| find(what).map_or(f64::NAN, |row| row.step_us);
     let (plan, transfer) = (us("AVSG: plan"), us("AVSG: transfer"));
-    let lru = us("lru_resident_compact") / plan;
-    let plans = format!("its plans are {} times as fast as lru_resident_compact", short(lru));
+    let lru = short(us("lru_resident_compact") / plan);
+    let plans = short(plan / 1e3);
     if transfer.is_nan() {
-        return format!("The plans of a step take {} ms; {plans}.", short(plan / 1e3));
+        return format!(
+            "The plans of a step take {plans} ms, {lru} times as fast as lru_resident_compact."
+        );
     }
     let copies = us("every selected row") / (plan + transfer);
     format!(
-        "A step takes {} ms, of which plans take {}: {} times as fast as copies of every selected row alone; {plans}.",
+        "A step takes {} ms, {} times as fast as copies of every selected row alone. Its plans take {plans} ms of it, \
+         {lru} times as fast as lru_resident_compact.",
         short((plan + transfer) / 1e3),
-        short(plan / 1e3),
         short(copies)
     )
 }

@@ -39,7 +39,8 @@ pub fn emit(
     };
     let fields: String = fields.map(field).collect();
     let file = change(kernels.whole(&ENTRY.replace("FIELDS\n", &fields), false));
-    let compiled = compile(&file, &["one_request"], options.threads, gpu)?;
+    let launch = Options { shared_bytes: kernels.shared_bytes, ..options };
+    let compiled = compile(&file, &["one_request"], launch, gpu)?;
     Some(Emitted { p: *p, tape, compiled })
 }
 

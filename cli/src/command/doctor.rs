@@ -85,6 +85,7 @@ fn find(options: &Options, check: Check, folder: &Path) -> Result<Value> {
         Check::SelectAfterGatherMask => Field::new(behaviour::select_after_gather_mask(&harness)),
         Check::Gather16Bit => Field::new(behaviour::gather_16_bit(&harness)),
         Check::CastInt8 => Field::new(behaviour::cast_int8(&harness)),
+        Check::CastInt16 => Field::new(behaviour::cast_int16(&harness)),
         Check::Overflow => Field::new(behaviour::overflow(&harness)),
         Check::RowsInFlight => Field::new(memory::rows_in_flight(&harness)),
         Check::Hugetlb => Field::new(memory::hugetlb(&harness)),

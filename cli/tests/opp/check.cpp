@@ -52,8 +52,33 @@ std::vector<int64_t> AttrOf(const std::string &name)
     return name == "copy_cores" ? std::vector<int64_t>{16} : std::vector<int64_t>{1024, 128};
 }
 
+// Returns whether dimensions (-1) and ranks (-2) of inputs that are not known are not known of the outputs either.
+bool PassesUnknown(const ops::OpDef &op)
+{
+    for (const gert::Shape &unknown : {gert::Shape{-1, -1}, gert::Shape{-2}}) {
+        gert::InferShapeContext shape;
+        shape.in.assign(op.inputs.size(), &unknown);
+        shape.out.resize(op.outputs.size());
+        if (op.shapes(&shape) != ge::GRAPH_SUCCESS) {
+            return false;
+        }
+        for (const gert::Shape &out : shape.out) {
+            bool passes = out.GetDim(0) == unknown.GetDim(0) && (out.GetDim(0) == -1 || out.GetDimNum() == 1);
+            for (size_t axis = 1; axis < out.GetDimNum(); axis++) {
+                passes &= out.GetDim(axis) == -1 || out.GetDim(axis) > 0;
+            }
+            if (!passes) {
+                std::fprintf(stderr, "%s: an output begins with %lld of an input with %lld\n", op.type,
+                             static_cast<long long>(out.GetDim(0)), static_cast<long long>(unknown.GetDim(0)));
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 // Prints one operator. Returns 0, or 1 if a function of the operator fails, or 2 if it accepts a wrong
-// attribute.
+// attribute, or 3 if it gives an output a shape that depends on what is not known.
 int Print(ops::OpDef &op)
 {
     std::printf("%s %s", op.type, op.core.unit);
@@ -97,21 +122,34 @@ int Print(ops::OpDef &op)
     }
     std::printf("\n");
     // A row that is larger than half of the staging area must be refused, and so must a table without
-    // blocks and a base whose indices do not fit int32.
-    const std::pair<const char *, int64_t> wrong[] = {{"bytes", 80000}, {"kv_blocks", 0}, {"slot_base", INT32_MAX - 63999}};
+    // blocks, a base whose indices do not fit int32, and what is right only if its upper half is cut off.
+    constexpr int64_t UPPER = int64_t{1} << 32;
+    const std::pair<const char *, int64_t> wrong[] = {
+        {"bytes", 80000},
+        {"bytes", UPPER + 1024},
+        {"host_stride", UPPER + 1024},
+        {"kv_stride", UPPER + 1024},
+        {"fresh_stride", UPPER + 1024},
+        {"chunk_shift", UPPER + 12},
+        {"pool_units", UPPER + 4000},
+        {"pool_units", 0},
+        {"kv_blocks", 0},
+        {"slot_base", INT32_MAX - 63999},
+    };
     for (const auto &[name, value] : wrong) {
         for (size_t i = 0; i < op.attrs.size(); i++) {
             if (std::string(op.attrs[i].name) == name) {
                 const auto right = tiling.attrs.all[i];
                 tiling.attrs.all[i] = gert::IntVector({value});
                 if (op.core.tiling(&tiling) != ge::GRAPH_FAILED) {
+                    std::fprintf(stderr, "%s accepts %lld as %s\n", op.type, static_cast<long long>(value), name);
                     return 2;
                 }
                 tiling.attrs.all[i] = right;
             }
         }
     }
-    return 0;
+    return PassesUnknown(op) ? 0 : 3;
 }
 
 } // namespace

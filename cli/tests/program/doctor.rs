@@ -45,7 +45,7 @@ fn kernels_compile() -> bool {
 }
 
 /// The properties of a report.
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "gather_mask_count",
     "neighbouring_stores",
     "sync_all_twice",
@@ -53,6 +53,7 @@ const FIELDS: [&str; 13] = [
     "select_after_gather_mask",
     "gather_16_bit",
     "cast_int8_to_half",
+    "cast_int16_to_half",
     "int32_overflow",
     "mte2_rows_in_flight",
     "hugetlb_registration",
@@ -164,6 +165,9 @@ fn the_simulated_report_has_every_field() {
     for name in FIELDS {
         assert_ne!(field(&report, name)["as_expected"], false, "{name}");
     }
+    for build in ["build", "build_learned"] {
+        assert_eq!(report[build]["value"], true, "{report}");
+    }
     assert_eq!(report["kernel_fault_code"]["value"], 507_035);
     // The simulated register does not interlock.
     assert_eq!(report["gather_mask_count"]["value"], "right after a wait only");
@@ -192,7 +196,9 @@ fn the_simulated_report_has_every_field() {
             None => text.trim_start_matches("times/") == name,
         })
     };
-    for name in FIELDS.into_iter().chain(times(&report).keys().map(String::as_str)) {
+    for name in
+        ["build_learned"].into_iter().chain(FIELDS).chain(times(&report).keys().map(String::as_str))
+    {
         assert!(is_named(name), "docs/ascend.md does not say what {name} decides");
     }
 }
@@ -239,7 +245,7 @@ fn a_probe_that_finds_the_other_answer_says_so() {
         return;
     }
     let checks = "neighbouring-stores,sync-all-twice,sync-all-captured,select-after-gather-mask,\
-                  gather-16-bit,cast-int8,gather-count";
+                  gather-16-bit,cast-int8,cast-int16,gather-count";
     let wrong_sum = "1 of 40 words differ: word 39 is 0x1, expected 0x410";
     let first: &[(&str, &str)] = &[
         ("neighbouring_stores", "1 of 2560 words differ: word 7 is 0x9, expected 0x8"),
@@ -249,6 +255,7 @@ fn a_probe_that_finds_the_other_answer_says_so() {
         ("select_after_gather_mask", "1 of 132 words differ: word 8 is 0x8, expected 0x3f0"),
         ("gather_16_bit", "1 of 100 words differ: word 0 is 0x1, expected 0x190004"),
         ("cast_int8_to_half", "1 of 128 words differ: word 127 is 0x0, expected 0xbc00c000"),
+        ("cast_int16_to_half", "1 of 256 words differ: word 3 is 0x0, expected 0xdbc8dbd0"),
         ("gather_mask_count", "right at once"),
     ];
     let compared = "1 of 132 words differ: word 129 is 0xffffffff, expected 0x84210842";
@@ -262,6 +269,7 @@ fn a_probe_that_finds_the_other_answer_says_so() {
                 "select/1/8/8",
                 "gather_16/1/0/1",
                 "cast_8/1/127/0",
+                "cast_16/1/3/0",
                 "count/1/0/0",
             ][..],
             first,

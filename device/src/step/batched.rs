@@ -139,6 +139,10 @@ impl Schedule for Batched {
             },
             |both| {
                 let (state, work) = both;
+                m.phase(
+                    Phase::Refresh,
+                    "at most 64 hits are one round of their loop, so no round waits for the writes of another",
+                );
                 refresh_listed(m, p, state, work);
                 keep_listed(m, work);
             }

@@ -66,6 +66,7 @@ SHIM inline void remove_copy(int i) { copies[i] = copies[--copy_count]; }
 // Refuses a copy of shared memory that a thread has used and not fenced, or that it still uses.
 SHIM inline void check_fenced(const void *at, int bytes)
 {
+    region_of(at, bytes);
     const size_t first = static_cast<const unsigned char *>(at) - avsgShared;
     for (size_t i = first; i < first + bytes; i++) {
         const Record &r = regions[0].records[i];
@@ -97,6 +98,10 @@ SHIM inline void add_copy(const BulkCopy &copy, const void *shared, const void *
         check_bytes(static_cast<const char *>(global) + i, 16, Access{!load, int16_t(thread)});
     }
     mark(shared, copy.bytes, load, true);
+    if (!load) {
+        const Region &to = *region_of(global, copy.bytes);
+        for (int i = 0; i < copy.bytes; i++) to.records[copy.to - to.base + i].arriving = true;
+    }
     copies[copy_count++] = copy;
 }
 
@@ -205,8 +210,8 @@ SHIM inline void StartStore(void *to, const void *from, int bytes)
 
 SHIM inline void EndGroup() { shim::groups[shim::index_of(shim::block.running)]++; }
 
-// Waits for the stores of this thread in all groups.
-SHIM inline void WaitForStores()
+// Waits until the stores of this thread in all groups have read shared memory. Their bytes may be written later.
+SHIM inline void WaitForReads()
 {
     const int thread = shim::index_of(shim::block.running);
     for (int i = shim::copy_count - 1; i >= 0; i--) {
@@ -218,7 +223,5 @@ SHIM inline void WaitForStores()
         }
     }
 }
-
-SHIM inline void WaitForReads() { WaitForStores(); }
 
 } // namespace avsg

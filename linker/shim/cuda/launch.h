@@ -16,6 +16,7 @@ struct avsg_shim_options {
     uint32_t mode, regions;
     const avsg_shim_region *region;
     int32_t fault_block;
+    uint32_t shared_bytes;
     uint32_t *peak;
     const void *cycles;
 };
@@ -91,7 +92,7 @@ SHIM inline void run_block(unsigned index)
     memset(block.at_warp, 0, sizeof block.at_warp);
     memset(groups, 0, sizeof groups);
     memset(regions[0].records, 0, regions[0].bytes * sizeof(Record));
-    for (size_t i = 0; i < SHARED_BYTES; i += 4) {
+    for (size_t i = 0; i < regions[0].bytes; i += 4) {
         const uint32_t word = random_below(0xFFFFFFFFu);
         memcpy(avsgShared + i, &word, 4);
     }
@@ -141,12 +142,17 @@ SHIM inline int launch(const char *name, uint32_t blocks, void *const *args, uin
         snprintf(error, error_len, "launch: no kernel %s with %u parameters", name, nargs);
         return 2;
     }
+    if (o->shared_bytes > MAX_SHARED_BYTES) {
+        snprintf(error, error_len, "launch: a block asks for %u bytes of shared memory, and has at most %zu",
+                 o->shared_bytes, MAX_SHARED_BYTES);
+        return 2;
+    }
     arguments = args;
     block.body = run_body;
     gridDim.x = blocks;
     if (_setjmp(block.scheduler) == 0) {
         allocate_stacks();
-        add_region(avsgShared, SHARED_BYTES, true, "shared memory");
+        add_region(avsgShared, o->shared_bytes, true, "shared memory");
         for (uint32_t i = 0; i < o->regions; i++) {
             // Kernels write device memory, and not host memory.
             add_region(o->region[i].base, o->region[i].len, o->region[i].kind == 0, "global memory");

@@ -12,11 +12,12 @@ extern "C" char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" char _end[] __attribute__((visibility("hidden")));
 
 namespace shim {
-constexpr size_t SHARED_BYTES = 228 * 1024;
+// The most shared memory that a block of a GPU may use.
+constexpr size_t MAX_SHARED_BYTES = 227 * 1024;
 }
 
-// The shared memory of the block that runs.
-__attribute__((aligned(128))) unsigned char avsgShared[shim::SHARED_BYTES];
+// The shared memory of the block that runs, from its start on. A launch gives a part of it.
+__attribute__((aligned(128))) unsigned char avsgShared[shim::MAX_SHARED_BYTES];
 
 namespace shim {
 
@@ -32,7 +33,8 @@ struct Record {
     int16_t writer, reader;
     int8_t writer_warp, reader_warp;
     uint32_t write_step, read_step;
-    // In shared memory: whether a bulk copy writes or reads the byte, until a thread has waited for it.
+    // Whether a bulk copy writes or reads the byte: in shared memory until a thread has waited for it, in global memory until
+    // the kernel ends.
     bool arriving, leaving;
 };
 
@@ -89,8 +91,8 @@ SHIM inline void check(const Region &region, size_t at, Access a)
     const int self = index_of(block.running);
     const char *what = a.write ? "writes" : "reads";
     if (r.arriving || (r.leaving && a.write)) {
-        fail("copy: thread %d %s byte %zu of %s, which a bulk copy has that no thread has waited for", self, what, at,
-             region.name);
+        fail("copy: thread %d %s byte %zu of %s, which a bulk copy has %s", self, what, at, region.name,
+             &region == regions ? "that no thread has waited for" : "until the kernel ends");
     }
     const auto warp = int8_t(self / WARP_LANES);
     const uint32_t step = block.warp_steps[warp];
@@ -123,13 +125,26 @@ SHIM inline void check(const Region &region, size_t at, Access a)
     }
 }
 
-// Checks an access to memory that a kernel has got as an argument, or to shared memory.
-SHIM inline void check_bytes(const void *at, size_t bytes, Access a)
+// Returns the region with some bytes, which are of memory that a kernel has got as an argument, or of shared memory that the
+// launch has given it.
+SHIM inline Region *region_of(const void *at, size_t bytes)
 {
     Region *region = find_region(at, bytes);
+    const auto *byte = static_cast<const unsigned char *>(at);
+    if (region == nullptr && byte >= avsgShared && byte < avsgShared + MAX_SHARED_BYTES) {
+        fail("memory: thread %d accesses %zu bytes at byte %zu of shared memory, of which the launch gives %zu",
+             index_of(block.running), bytes, size_t(byte - avsgShared), regions[0].bytes);
+    }
     if (region == nullptr) {
         fail("memory: thread %d accesses %zu bytes at %p, which no argument has", index_of(block.running), bytes, at);
     }
+    return region;
+}
+
+// Checks an access to that memory.
+SHIM inline void check_bytes(const void *at, size_t bytes, Access a)
+{
+    Region *region = region_of(at, bytes);
     if (a.write && !region->writable) {
         fail("memory: thread %d writes %s, which is an input", index_of(block.running), region->name);
     }
@@ -161,7 +176,7 @@ SHIM inline void hook(const void *at, size_t bytes, bool write)
         return;
     }
     const bool shared = byte >= reinterpret_cast<char *>(avsgShared)
-        && byte < reinterpret_cast<char *>(avsgShared) + SHARED_BYTES;
+        && byte < reinterpret_cast<char *>(avsgShared) + MAX_SHARED_BYTES;
     if (!shared && !write && byte >= __ehdr_start && byte < _end) {
         return;
     }

@@ -26,6 +26,7 @@ struct avsg_shim_options {
     uint32_t regions;
     const avsg_shim_region *region;
     int32_t fault_block; // The block that raises an AI Core exception, or -1.
+    uint32_t shared_bytes; // Only for GPUs.
     uint32_t *peak_ub;   // Out, may be null: highest accessed UB byte + 1 without Select's scratch.
     const avsg_shim_cycles *cycles; // Null, or the times of the launch; the library needs AVSG_SHIM_CYCLES.
 };

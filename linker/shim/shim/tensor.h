@@ -52,6 +52,8 @@ template <typename T> class LocalTensor {
             shim::fail("alignment", x, "starts at UB byte ", shim::hex(byte_addr), ", which is no multiple of 32");
         if (end > shim::UB_BYTES)
             shim::fail("bounds", x, "ends at UB byte ", end, "; UB has ", shim::UB_BYTES);
+        if (end % shim::BLOCK)
+            shim::fail("alignment", x, "has ", end - byte_addr, " bytes, which is no multiple of 32");
         hi = uint32_t(end);
     }
 

@@ -24,7 +24,8 @@ fn emit(
 ) -> Option<Compiled> {
     let kernels = cuda(p, options).unwrap_or_else(|e| panic!("{p:?}: {e}"));
     let text: String = kernels.kernels.iter().map(|(_, text)| text.as_str()).collect();
-    compile(&change(kernels.whole(&text, false)), &NAMES, options.threads, gpu)
+    let launch = Options { shared_bytes: kernels.shared_bytes, ..options };
+    compile(&change(kernels.whole(&text, false)), &NAMES, launch, gpu)
 }
 
 /// Passes the inputs of a batch.
@@ -168,31 +169,13 @@ fn batches_match_the_cpu() {
     compare(&Params::paper(100, 2, 512), OPTIONS, Gpu::Loads, &[(5, 8)], 4);
 }
 
-/// Leaves out each barrier, fence and wait of the copies, as one launch and as two. The batch has more requests than a
-/// transfer has threads, so that it has two windows.
-#[test]
-fn every_wait_of_the_copy_is_needed() {
+/// The memory of a block that has fewer entries for copies than there are rows, some of them late.
+const FEW_ENTRIES: Options = Options { shared_bytes: 32 * 1024, ..OPTIONS };
+
+/// Returns an engine, and a batch that has more requests than a transfer has threads, so that it has two windows.
+fn two_windows() -> (TestEngine, Batch) {
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
-    // There are fewer entries than rows, some of them late.
-    let options = Options { shared_bytes: 32 * 1024, ..OPTIONS };
-    let calls = [
-        "__syncthreads();",
-        "FenceBulkCopies();",
-        "WaitFor",
-        "InitCopyBarrier(",
-        "ExpectBytes(",
-        "EndGroup();",
-    ];
-    let mut statements = Vec::new();
-    let change = |text: String| {
-        let (switched, all) = with_switches(&text, &["copies.cuh", "transfer.cuh"], &calls);
-        statements = all;
-        switched
-    };
-    let Some(compiled) = emit(&p, options, Gpu::Bulk, change) else { return };
-    let random = &mut SplitMix64(1);
-    let layer = LayerMemory::new(random, &[(656, 656)], 4096, 7, 2048, 4);
-    let mut engine = TestEngine::new(&p, 2, 4096, layer);
+    let layer = LayerMemory::new(&mut SplitMix64(1), &[(656, 656)], 4096, 7, 2048, 4);
     let requests = 258;
     let planned = |r| r == 0 || r == requests - 1;
     let tokens = (0..requests).scan(0, |rows, r| {
@@ -210,6 +193,64 @@ fn every_wait_of_the_copy_is_needed() {
         seq: vec![4096; requests],
         ..Batch::default()
     };
+    (TestEngine::new(&p, 2, 4096, layer), b)
+}
+
+/// A block uses all memory that a launch gives it, so one with a larger number of bytes, one with a column behind the memory
+/// and one with an entry more for copies are refused.
+#[test]
+fn no_block_uses_more_shared_memory_than_its_launch_gives() {
+    let (mut engine, b) = two_windows();
+    let bytes = FEW_ENTRIES.shared_bytes;
+    let size = format!("constexpr int SHARED_BYTES = {bytes};");
+    let changed = [
+        (size, format!("#define SHARED_BYTES (left_out == 1 ? {bytes} + 1024 : {bytes})")),
+        ("slot = Shared<int>(".into(), format!("slot = Shared<int>(left_out == 2 ? {bytes} : ")),
+        ("- ENTRIES_AT) / c.bytes".into(), "- ENTRIES_AT) / c.bytes + (left_out == 3)".into()),
+    ];
+    let change = |text: String| {
+        let (text, _) = with_switches(&text, &[], &[]);
+        changed.iter().fold(text, |text, (from, to)| {
+            assert_eq!(text.matches(from).count(), 1, "{from}");
+            text.replace(from, to)
+        })
+    };
+    let Some(compiled) = emit(&engine.p.clone(), FEW_ENTRIES, Gpu::Bulk, change) else { return };
+    let before = engine.contents();
+    let mut run = |n| {
+        compiled.leave_out(n);
+        engine.restore(&before);
+        step(&mut engine, &b, &compiled, false, (Mode::Adversarial, 1)).map(drop)
+    };
+    assert_eq!(run(0), Ok(()));
+    for n in 1..=changed.len() {
+        let text = run(n).expect_err(&changed[n - 1].1).text;
+        assert!(
+            text.ends_with(&format!("of shared memory, of which the launch gives {bytes}")),
+            "{text}"
+        );
+    }
+}
+
+/// Leaves out each barrier, fence and wait of the copies, as one launch and as two.
+#[test]
+fn every_wait_of_the_copy_is_needed() {
+    let (mut engine, b) = two_windows();
+    let calls = [
+        "__syncthreads();",
+        "FenceBulkCopies();",
+        "WaitFor",
+        "InitCopyBarrier(",
+        "ExpectBytes(",
+        "EndGroup();",
+    ];
+    let mut statements = Vec::new();
+    let change = |text: String| {
+        let (switched, all) = with_switches(&text, &["copies.cuh", "transfer.cuh"], &calls);
+        statements = all;
+        switched
+    };
+    let Some(compiled) = emit(&engine.p.clone(), FEW_ENTRIES, Gpu::Bulk, change) else { return };
     let before = engine.contents();
     let want = engine.step_on_cpu(&b);
     let after = engine.contents();

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
 
+use avsg_linker::cuda::Options;
 use avsg_sim::compiler;
 use avsg_sim::shim::{Failure, Kernels as Library, Launch};
 
@@ -31,12 +32,15 @@ pub enum Gpu {
 /// The compiled kernels of a text.
 pub struct Compiled {
     library: Library,
+    /// Bytes of shared memory that a launch gives to a block.
+    shared_bytes: u32,
 }
 
-/// Compiles the text of kernels with their headers, whose entry points are `names`. Without a C++ compiler it returns `None`, and
-/// prints that the test is skipped.
-pub fn compile(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Compiled> {
-    library(text, names, threads, gpu).map(|library| Compiled { library })
+/// Compiles the text of kernels with their headers, whose entry points are `names`, for launches with as many threads and as
+/// much shared memory. Without a C++ compiler it returns `None`, and prints that the test is skipped.
+pub fn compile(text: &str, names: &[&str], launch: Options, gpu: Gpu) -> Option<Compiled> {
+    let library = library(text, names, launch.threads, gpu)?;
+    Some(Compiled { library, shared_bytes: launch.shared_bytes })
 }
 
 /// As [`compile`], and returns the library.
@@ -70,5 +74,5 @@ pub fn run(launch: Launch<'_>, compiled: &Compiled) -> Result<u32, Failure> {
     // A library has memory for one launch at a time.
     static RUNNING: Mutex<()> = Mutex::new(());
     let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    launch.run(&compiled.library)
+    launch.shared(compiled.shared_bytes).run(&compiled.library)
 }

@@ -1,6 +1,8 @@
 //! Stage One as it is emitted for GPUs and run on the shim gives the same bits as the tape and as a CPU, over random
 //! sequences of steps with invalid ids, rollbacks and changes of generation.
 
+use std::collections::BTreeSet;
+
 use super::gpu::{Compiled, Gpu, compile, run};
 use super::steps::{self, Request, SplitMix64, StepState};
 use super::tier;
@@ -39,7 +41,8 @@ pub fn emit(
     };
     let fields: String = fields.map(field).collect();
     let file = change(kernels.whole(&ENTRY.replace("FIELDS\n", &fields), false));
-    let compiled = compile(&file, &["one_request"], options.threads, gpu)?;
+    let launch = Options { shared_bytes: kernels.shared_bytes, ..options };
+    let compiled = compile(&file, &["one_request"], launch, gpu)?;
     Some(Emitted { p: *p, tape, compiled })
 }
 
@@ -202,7 +205,7 @@ pub fn neighbours(p: &Params, like: &Request, base: i32, k: i32, invalid: usize)
     Request { params: params.collect(), ids, blocks, slots: words, misses: words, values: None }
 }
 
-/// Block barriers: at most 5 in a step that hits everything, and 24 in one that misses.
+/// Block barriers in a step of one token: at most 5 if it hits everything, 24 if it misses neighbours, and 27 in a trace.
 #[test]
 fn a_step_has_few_barriers() {
     for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
@@ -217,18 +220,36 @@ fn few_barriers(p: &Params) {
     };
     let like = steps(p, 1, 1).remove(0);
     let mut state = StepState::clear(p);
-    let mut barriers = |base| {
-        let step = neighbours(p, &like, base, 2048, 0);
+    let mut barriers = |step: Request| {
         let before = state.clone();
         let want = state.replay(&emitted.tape, 16, &step);
         state.learn(p);
         let n = emitted.run_and_compare(&before, &want, &step, (Mode::InOrder, 1)).unwrap();
         (want.output("gm_record")[16 + 8], n)
     };
-    let all = [0, 400, 400].map(&mut barriers);
-    println!("misses and barriers: {all:?}, {p}");
+    let all = [0, 400, 400].map(|base| barriers(neighbours(p, &like, base, 2048, 0)));
+    println!("misses and barriers of neighbours: {all:?}, {p}");
     assert_eq!(all.map(|(misses, _)| misses), [2048, 400, 0]);
     assert!(all[2].1 <= 5 && all[..2].iter().all(|(_, n)| *n <= 24), "{all:?}");
+    // A trace: most ids stay from one step to the next, a few are scattered over the context, and the number that is new
+    // changes, so that the last threshold is not always next to this one.
+    let random = &mut SplitMix64(1);
+    let mut ids: Vec<i32> = (0..2048).map(|i| 7 * i).collect();
+    let trace: Vec<_> = (0..24)
+        .map(|n| {
+            let mut step = neighbours(p, &like, 0, 2048, 0);
+            for _ in 0..[3, 30, 300][n % 3] {
+                ids[random.below(2048) as usize] = random.below(16384) as i32;
+            }
+            let mut distinct: Vec<_> =
+                ids.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+            distinct.resize(2048, -1);
+            step.ids = distinct;
+            barriers(step)
+        })
+        .collect();
+    println!("misses and barriers of a trace: {trace:?}, {p}");
+    assert!(trace.iter().all(|(_, n)| (20..=27).contains(n)), "{trace:?}");
 }
 
 /// The geometry with the most slots of the default ones leaves room for the copy, and one with more links does not

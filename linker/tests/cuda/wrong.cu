@@ -53,6 +53,13 @@ KERNEL(two_blocks_write_one_word) { words[threadIdx.x] = 1; }
 
 KERNEL(writes_behind_its_memory) { words[threadIdx.x + 128] = 1; }
 
+KERNEL(writes_behind_shared_memory)
+{
+    if (threadIdx.x == 0) {
+        Words()[512] = 1;
+    }
+}
+
 KERNEL(writes_an_input) { const_cast<int *>(input)[threadIdx.x] = 1; }
 
 KERNEL(half_of_a_block_waits)
@@ -105,6 +112,17 @@ KERNEL(a_row_is_read_before_it_arrives)
         avsg::ExpectBytes(barrier, 64);
         avsg::StartLoad(avsgShared + 64, input, 64, barrier);
         avsg::StartStore(words, avsgShared + 64, 64);
+    }
+}
+
+KERNEL(a_slot_is_read_before_the_kernel_ends)
+{
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+        avsg::FenceBulkCopies();
+        avsg::StartStore(words, avsgShared + 64, 64);
+        avsg::EndGroup();
+        avsg::WaitForReads();
+        words[64] = words[0];
     }
 }
 

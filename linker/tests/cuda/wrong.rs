@@ -1,10 +1,11 @@
 //! The shim refuses kernels that break a rule, by the rule that they break.
 
 use super::gpu::{Compiled, Gpu, compile, run};
+use avsg_linker::cuda::Options;
 use avsg_sim::shim::{Launch, Mode};
 
 /// The kernels, and what the shim says of them.
-const KERNELS: [(&str, &str); 16] = [
+const KERNELS: [(&str, &str); 18] = [
     ("right", ""),
     ("reads_before_a_barrier", "since the last barrier"),
     ("a_warp_reads_behind_its_barrier", ""),
@@ -13,6 +14,7 @@ const KERNELS: [(&str, &str); 16] = [
     ("two_threads_write_one_byte", "has written since the last barrier"),
     ("two_blocks_write_one_word", "which another block has accessed"),
     ("writes_behind_its_memory", "which no argument has"),
+    ("writes_behind_shared_memory", "byte 2048 of shared memory, of which the launch gives 2048"),
     ("writes_an_input", "which is an input"),
     ("half_of_a_block_waits", "hang: "),
     ("lanes_of_a_warp_part", "a shuffle"),
@@ -20,6 +22,7 @@ const KERNELS: [(&str, &str); 16] = [
     ("misaligned", "which is misaligned"),
     ("more_bytes_are_expected_than_arrive", "a barrier expects 80 bytes, and 64 arrive"),
     ("a_row_is_read_before_it_arrives", "which a bulk copy has that no thread has waited for"),
+    ("a_slot_is_read_before_the_kernel_ends", "which a bulk copy has until the kernel ends"),
     ("nobody_waits_for_a_copy", "before a thread has waited for 1 bulk copies"),
 ];
 
@@ -34,7 +37,9 @@ fn says(compiled: &Compiled, name: &str, mode: Mode, seed: u64) -> String {
 #[test]
 fn the_shim_names_the_rule_that_is_broken() {
     let names = KERNELS.map(|(name, _)| name);
-    let Some(compiled) = compile(include_str!("wrong.cu"), &names, 64, Gpu::Bulk) else { return };
+    let launch = Options { threads: 64, shared_bytes: 2048 };
+    let text = include_str!("wrong.cu");
+    let Some(compiled) = compile(text, &names, launch, Gpu::Bulk) else { return };
     for (name, rule) in KERNELS {
         for seed in 0..4 {
             for mode in [Mode::InOrder, Mode::Adversarial] {

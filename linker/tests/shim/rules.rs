@@ -21,6 +21,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("multiply_overflow", "overflow", "lane"),
     ("add_overflow", "overflow", "lane"),
     ("misaligned", "alignment", "no multiple of 32"),
+    ("odd_tensor", "alignment", "has 400 bytes, which is no multiple of 32"),
     ("misaligned_dma", "alignment", "no multiple of 32"),
     ("past_tensor", "bounds", "src"),
     ("past_tensor_dst", "bounds", "dst"),

@@ -117,6 +117,7 @@ WRONG(misaligned) { Adds(buffer(1), loaded(in)[3], 1, 64); }
 WRONG(misaligned_dma) { DataCopy(buffer(0)[1], words(in), 64); }
 WRONG(past_tensor) { Adds(buffer(1), loaded(in)[512], 1, 520); }
 WRONG(past_tensor_dst) { Duplicate(buffer(0)[8], 1, N); }
+WRONG(odd_tensor) { Words(TPosition::VECCALC, 0, 100); }
 WRONG(past_ub) { Words(TPosition::VECCALC, 192 * 1024 - 32, 9); }
 WRONG(slice_past_end) { buffer(0)[N + 1]; }
 WRONG(overlap) { Adds(loaded(in)[8], buffer(0), 1, 64); }

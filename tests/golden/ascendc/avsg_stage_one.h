@@ -423,6 +423,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 MapLifetimes(value, life, valueOf);
             }
         } else {
+            // Refresh: at most 64 hits are one round of their loop, so no round waits for the writes of another
             SetFlag<HardEvent::V_S>(EVENT_ID1);
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);

@@ -129,14 +129,21 @@ pub fn gather_16_bit(harness: &Harness) -> Result<String> {
 
 /// Returns whether a Cast of int8 to half is exact for every value.
 pub fn cast_int8(harness: &Harness) -> Result<String> {
-    let half = |at: usize| i32::from(half_bits(((at % 256) as u8).cast_signed()));
+    let half = |at: usize| i32::from(half_bits(((at % 256) as u8).cast_signed().into()));
     let words = words_of(harness, c"avsg_probe_cast_8", 128)?;
     Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16))
 }
 
+/// Returns whether a Cast of int16 to half is exact for the numbers from -256 to 255.
+pub fn cast_int16(harness: &Harness) -> Result<String> {
+    let half = |at: usize| i32::from(half_bits(at as i16 - 256));
+    let words = words_of(harness, c"avsg_probe_cast_16", 256)?;
+    Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16))
+}
+
 /// Returns the bits of a small integer as IEEE binary16.
-fn half_bits(value: i8) -> u16 {
-    let magnitude = u16::from(value.unsigned_abs());
+fn half_bits(value: i16) -> u16 {
+    let magnitude = value.unsigned_abs();
     if magnitude == 0 {
         return 0;
     }
@@ -169,7 +176,7 @@ mod tests {
 
     #[test]
     fn halves_have_their_bits() {
-        let bits = [0, 1, -1, 2, 3, 127, -128].map(half_bits);
-        assert_eq!(bits, [0, 0x3C00, 0xBC00, 0x4000, 0x4200, 0x57F0, 0xD800]);
+        let bits = [0, 1, -1, 2, 3, 127, -128, -256].map(half_bits);
+        assert_eq!(bits, [0, 0x3C00, 0xBC00, 0x4000, 0x4200, 0x57F0, 0xD800, 0xDC00]);
     }
 }

@@ -23,6 +23,9 @@ pub enum Check {
     /// Cast of int8 to half
     #[value(name = "cast-int8")]
     CastInt8,
+    /// Cast of int16 to half
+    #[value(name = "cast-int16")]
+    CastInt16,
     /// The kernel avsg_reset, alone
     Reset,
     /// The kernel avsg_plan, alone
@@ -82,7 +85,7 @@ const fn property(name: &'static str, check: Check, expected: &'static str) -> P
 }
 
 /// The properties that are examined one by one. The last one makes a kernel fault.
-pub const PROPERTIES: [Property; 13] = [
+pub const PROPERTIES: [Property; 14] = [
     property("gather_mask_count", Check::GatherCount, "right after a wait only"),
     property("neighbouring_stores", Check::NeighbouringStores, "as expected"),
     property("sync_all_twice", Check::SyncAllTwice, "as expected"),
@@ -90,6 +93,7 @@ pub const PROPERTIES: [Property; 13] = [
     property("select_after_gather_mask", Check::SelectAfterGatherMask, "as expected"),
     property("gather_16_bit", Check::Gather16Bit, "as expected"),
     property("cast_int8_to_half", Check::CastInt8, "as expected"),
+    property("cast_int16_to_half", Check::CastInt16, "as expected"),
     property("int32_overflow", Check::Overflow, ""),
     Property { unit: "[rows, GB/s]", ..property("mte2_rows_in_flight", Check::RowsInFlight, "") },
     property("hugetlb_registration", Check::Hugetlb, "true"),

@@ -26,6 +26,9 @@ type Ended<T> = Result<T, (Status, String)>;
 /// Runs a check with the kernels of a folder.
 type Run<'a> = &'a dyn Fn(Check, &Path) -> Result<Ended<Value>>;
 
+/// The reason of what `--only` leaves out.
+const NOT_ASKED: &str = "it was not asked for";
+
 /// Runs a check in a process of its own.
 pub fn watched(options: &Options, check: Check, folder: &Path) -> Result<Ended<Value>> {
     let program = env::current_exe().context("finding this program")?;
@@ -120,6 +123,11 @@ pub fn examine(options: &Options, run: Run<'_>) -> Result<Report> {
         eprintln!("{text}");
         Some(text)
     };
+    let learned = match &failure {
+        Some(reason) => Err(anyhow::Error::msg(reason.clone())),
+        None if !options.only.is_empty() => Err(anyhow::Error::msg(NOT_ASKED)),
+        None => harness::build_learned(options, chip),
+    };
     let failure = failure.or_else(not_built);
     let folder = build.as_ref().ok().cloned();
     if let Some(folder) = &folder {
@@ -154,6 +162,7 @@ pub fn examine(options: &Options, run: Run<'_>) -> Result<Report> {
         no_device,
         device,
         build: Field::new(build.map(|_| true)),
+        build_learned: Field::new(learned.map(|()| true)),
         kernels: kernels.map(|(check, kernel)| (kernel_name(check), kernel)).collect(),
         properties,
         times,
@@ -180,7 +189,7 @@ impl Exam<'_> {
     /// Returns the reason why a check does not run.
     fn obstacle(&self, check: Check) -> Option<String> {
         if !self.options.selects(check) {
-            return Some("it was not asked for".into());
+            return Some(NOT_ASKED.into());
         }
         let kernel = |need: &Check| {
             let kernel = self.kernels.get(need).filter(|kernel| kernel.status != Status::Good)?;

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::{AscendOptions, simulated};
 use avsg::device::params::{Lifetime, Params};
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
+use avsg_sim::shim::Kernels;
 
 use super::options::{DeviceKind, Options};
 use super::probe::Probe;
@@ -159,22 +160,42 @@ pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
         return build_simulated(&params);
     }
     let folder = write_probes(&params)?;
-    let kernels = ascendc(&params, Abi::Direct)?;
-    kernels.write(&folder)?;
-    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
-    // An unknown chip is built for the usual one: all have the same vector cores.
-    let soc = soc::find(chip).unwrap_or(soc::OF_THE_PAPER);
+    build_kernels(&params, &folder, chip)?;
     let toolchain = Toolchain::find()?;
-    toolchain.build(&folder, &names, soc.name)?;
     for (probes, _) in PROBE_FILES {
         let why = refusal(&folder, probes);
-        match toolchain.build(&folder, &[probes.0], soc.name) {
+        match toolchain.build(&folder, &[probes.0], built_for(chip)) {
             Err(error) => fs::write(&why, error.to_string())?,
             Ok(()) if why.exists() => fs::remove_file(&why)?,
             Ok(()) => {}
         }
     }
     Ok(folder)
+}
+
+/// Builds the kernels of four tokens with learned lifetimes, which make calls that those of one token and constant
+/// lifetimes do not make.
+pub fn build_learned(options: &Options, chip: &str) -> Result<()> {
+    let params = Params { tokens: 4, lifetime: Lifetime::Learned, ..params(options) };
+    avsg::geometry::check(&params)?;
+    let all = simulated::emit(&params)?;
+    if options.simulated() {
+        return Kernels::compile(&fs::read_to_string(all)?, &[]).map(drop).map_err(Error::msg);
+    }
+    build_kernels(&params, all.parent().unwrap_or(&all), chip)
+}
+
+fn build_kernels(params: &Params, folder: &Path, chip: &str) -> Result<()> {
+    let kernels = ascendc(params, Abi::Direct)?;
+    kernels.write(folder)?;
+    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+    Ok(Toolchain::find()?.build(folder, &names, built_for(chip))?)
+}
+
+/// Returns the name of the chip that kernels are built for: the usual one in place of an unknown one, because all have the
+/// same vector cores.
+fn built_for(chip: &str) -> &'static str {
+    soc::find(chip).unwrap_or(soc::OF_THE_PAPER).name
 }
 
 /// Writes the kernels and the probes into a folder, compiles them for the simulator with its clock, and returns the

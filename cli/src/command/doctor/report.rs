@@ -142,6 +142,8 @@ pub struct Report {
     pub device: Option<Device>,
     /// Whether the kernels and the probes were built.
     pub build: Field,
+    /// Whether the kernels of four tokens with learned lifetimes were built.
+    pub build_learned: Field,
     /// What each kernel does when it runs alone, by the kernel's name.
     pub kernels: BTreeMap<String, Kernel>,
     /// The properties of `check::PROPERTIES` by their names.

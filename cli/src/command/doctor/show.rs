@@ -72,7 +72,8 @@ fn properties(report: &Report) -> Table {
     let columns = ["property", "value", "expected", "unit", "reason"];
     let mut table = Table::new(columns).titled("Properties");
     let properties = report.properties.iter().map(|(name, field)| (*name, field));
-    for (name, field) in [("build", &report.build)].into_iter().chain(properties) {
+    let built = [("build", &report.build), ("build_learned", &report.build_learned)];
+    for (name, field) in built.into_iter().chain(properties) {
         let value = match &field.value {
             Value::Null => Cell::none(),
             Value::String(text) => text.into(),

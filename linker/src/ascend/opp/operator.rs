@@ -44,13 +44,14 @@ pub fn input_numbers(kernel: KernelName) -> String {
 
 /// Returns the shape of each output.
 pub fn shapes(kernel: KernelName) -> String {
-    let rows = format!("avsg::Dim(context, {}, 0)", number(kernel, Arg::Ids));
-    let requests = format!("avsg::Dim(context, {}, 0)", number(kernel, Arg::State));
-    let own = kernel.outputs().iter().map(|arg| match arg {
-        Arg::Slot => format!("{{{rows}, avsg::K}}"),
-        Arg::Valid => format!("{{{rows}}}"),
-        Arg::Record => format!("{{{requests}, avsg::RECORD_WORDS}}"),
-        _ => format!("{{{rows} * avsg::K}}"),
+    let own = kernel.outputs().iter().map(|arg| {
+        let (of, times, columns) = match arg {
+            Arg::Slot => (Arg::Ids, "1", "avsg::K"),
+            Arg::Valid => (Arg::Ids, "1", "0"),
+            Arg::Record => (Arg::State, "1", "avsg::RECORD_WORDS"),
+            _ => (Arg::Ids, "avsg::K", "0"),
+        };
+        format!("avsg::RowsOf(context, {}, {times}, {columns})", number(kernel, of))
     });
     let same = |arg| format!("*context->GetOptionalInputShape({})", number(kernel, arg));
     let shapes = own.chain(kernel.updated().iter().map(|&arg| same(arg))).enumerate();

@@ -189,7 +189,7 @@ template <bool BATCH> __device__ __forceinline__ int FinishCopies(int turn, int 
             do {
                 turn = ContinueCopies<BATCH>(turn, to, to, true);
             } while (turn != NO_TURN && turn / 4 < to);
-            WaitForStores();
+            WaitForReads();
         }
         return turn;
     }

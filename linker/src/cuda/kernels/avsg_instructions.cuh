@@ -78,16 +78,11 @@ __device__ __forceinline__ void StartStore(void *to, const void *from, int bytes
 // Makes a group of the stores that this thread has started since the last group.
 __device__ __forceinline__ void EndGroup() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// Waits until all stores of this thread have read shared memory.
+// Waits until all stores of this thread have read shared memory. They write global memory before the kernel ends,
+// and no thread reads or writes those bytes before.
 __device__ __forceinline__ void WaitForReads()
 {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-// Waits until all stores of this thread are done.
-__device__ __forceinline__ void WaitForStores()
-{
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
 #endif

@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(avsg::THREADS, 1) avsg_probe_bulk(
             i += static_cast<int>(gridDim.x) * places;
         }
     }
-    WaitForStores();
+    WaitForReads();
 }
 
 // As avsg_probe_table, by bulk copies of one thread.

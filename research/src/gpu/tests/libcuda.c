@@ -21,6 +21,7 @@ struct Options {
     uint32_t mode, regions;
     const struct Region *region;
     int32_t fault_block;
+    uint32_t shared_bytes;
     uint32_t *peak;
     const void *cycles;
 };
@@ -41,7 +42,7 @@ struct Op {
     Address to, from;
     size_t bytes;
     struct Object *object; /* a function or an event */
-    unsigned blocks;
+    unsigned blocks, shared_bytes;
     void *pointers[POINTERS];
     unsigned char scalars[SCALAR_BYTES];
 };
@@ -128,7 +129,7 @@ static int run_kernel(const struct Op *op)
     const struct Signature *signature = op->object->signature;
     memcpy(args, op->pointers, sizeof op->pointers);
     args[signature->pointers] = (void *)op->scalars;
-    const struct Options options = {sizeof options, 1, ++seed, 1, (uint32_t)memories, regions, -1, NULL, NULL};
+    const struct Options options = {sizeof options, 1, ++seed, 1, (uint32_t)memories, regions, -1, op->shared_bytes, NULL, NULL};
     char error[1024] = "";
     kernels_run++;
     if (op->object->launch(signature->name, op->blocks, args, signature->pointers + 1, &options, error, sizeof error)) {
@@ -368,7 +369,7 @@ int cuLaunchKernel(struct Object *function, unsigned x, unsigned y, unsigned z, 
     NEED(is(function, FUNCTION) && is(stream, STREAM) && extra == NULL, INVALID);
     NEED(x > 0 && y == 1 && z == 1 && threads == 256 && ty == 1 && tz == 1, INVALID);
     NEED((int)shared_bytes <= function->shared_bytes, INVALID);
-    struct Op op = {.work = KERNEL, .object = function, .blocks = x};
+    struct Op op = {.work = KERNEL, .object = function, .blocks = x, .shared_bytes = shared_bytes};
     const struct Signature *signature = function->signature;
     for (int i = 0; i < signature->pointers; i++) {
         op.pointers[i] = *(void **)arguments[i];

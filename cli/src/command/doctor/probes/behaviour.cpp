@@ -130,6 +130,21 @@ extern "C" __global__ __aicore__ void avsg_probe_gather_16(GM_ADDR from, GM_ADDR
     probes::Finish(to, gathered, 400);
 }
 
+// Casts the int16 from -256 on to halfs: word i has the numbers 2 i - 256 and 2 i - 255.
+extern "C" __global__ __aicore__ void avsg_probe_cast_16(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    InitSocState();
+    const LocalTensor<int32_t> numbers = probes::Area(probes::A_AT, 256);
+    const LocalTensor<int32_t> halves = probes::Area(probes::B_AT, 256);
+    for (int32_t i = 0; i < 256; i++) {
+        numbers.SetValue(i, ((2 * i - 255) * 65536) | ((2 * i - 256) & 0xFFFF));
+    }
+    probes::WaitFor<HardEvent::S_V>();
+    Cast(halves.ReinterpretCast<half>(), numbers.ReinterpretCast<int16_t>(), RoundMode::CAST_NONE,
+         static_cast<uint32_t>(512));
+    probes::Finish(to, halves, 1024);
+}
+
 // Casts every int8 to a half: word i has the bytes 4 i to 4 i + 3.
 extern "C" __global__ __aicore__ void avsg_probe_cast_8(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {

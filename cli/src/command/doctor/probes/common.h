@@ -52,9 +52,10 @@ __aicore__ inline Setting ReadSetting(GM_ADDR from)
     return {words.GetValue(0), words.GetValue(1), words.GetValue(2), words.GetValue(3)};
 }
 
+// Returns a tensor of at least `elements` elements: CANN takes lengths of whole blocks of 32 bytes.
 template <typename T = int32_t> __aicore__ inline LocalTensor<T> Area(uint32_t at, uint32_t elements)
 {
-    return LocalTensor<T>(TPosition::VECCALC, at, elements);
+    return LocalTensor<T>(TPosition::VECCALC, at, (elements * sizeof(T) + 31) / 32 * 32 / sizeof(T));
 }
 
 // Copies results of the vector unit and of the scalar unit to global memory, and ends the kernel.

@@ -75,9 +75,13 @@ inline int64_t Axis(const gert::Shape *shape, size_t axis)
     return shape == nullptr || axis >= shape->GetDimNum() ? 0 : shape->GetDim(axis);
 }
 
-inline int64_t Dim(const gert::InferShapeContext *context, int input, size_t axis)
+// Returns the shape {times * n, columns}, without `columns` if it is 0, for the n rows of an input. An
+// unknown n (-1) stays unknown, and so does an unknown rank, whose only dimension is -2.
+inline gert::Shape RowsOf(const gert::InferShapeContext *context, int input, int64_t times, int64_t columns)
 {
-    return input < 0 ? 0 : Axis(context->GetOptionalInputShape(input), axis);
+    const int64_t n = Axis(context->GetOptionalInputShape(input), 0);
+    const int64_t rows = n < 0 ? n : n * times;
+    return columns == 0 || n == -2 ? gert::Shape{rows} : gert::Shape{rows, columns};
 }
 
 inline int64_t Dim(const gert::TilingContext *context, int input, size_t axis)
@@ -109,26 +113,37 @@ inline ge::graphStatus Segments(const gert::RuntimeAttrs *attrs, int64_t given, 
     int32_t host[SEGMENTS] = {}, kv[SEGMENTS] = {}, fresh[SEGMENTS] = {};
     int64_t staged = 0, chunks = 0;
     for (int64_t s = 0; s < segments; s++) {
-        bytes[s] = Entry(attrs, BYTES, s, 0);
-        host[s] = Entry(attrs, HOST_STRIDE, s, bytes[s]);
-        kv[s] = Entry(attrs, KV_STRIDE, s, bytes[s]);
-        fresh[s] = Entry(attrs, FRESH_STRIDE, s, bytes[s]);
-        shift[s] = Entry(attrs, CHUNK_SHIFT, s, 0);
+        const int64_t size = Entry(attrs, BYTES, s, 0);
+        const int64_t hostStride = Entry(attrs, HOST_STRIDE, s, size);
+        const int64_t kvStride = Entry(attrs, KV_STRIDE, s, size);
+        const int64_t freshStride = Entry(attrs, FRESH_STRIDE, s, size);
+        const auto [least, most] = std::minmax({hostStride, kvStride, freshStride});
+        const int64_t by = Entry(attrs, CHUNK_SHIFT, s, 0);
+        const int64_t count = Entry(attrs, CHUNKS, s, 0);
+        if (size < 1 || size > std::min(least, HALF_BYTES)) {
+            return Refuse("the bytes of a segment", size, size < 1 ? 1 : std::min(least, HALF_BYTES));
+        }
+        if (most > INT32_MAX) {
+            return Refuse("a stride of a segment", most, INT32_MAX);
+        }
+        if (by < 0 || by > 30) {
+            return Refuse("chunk_shift", by, by < 0 ? 0 : 30);
+        }
+        const int64_t left = std::min(given, MAX_CHUNKS) - chunks;
+        if (count < 1 || count > left) {
+            return Refuse("the number of chunks of a segment", count, count < 1 ? 1 : left);
+        }
+        bytes[s] = size;
+        host[s] = hostStride;
+        kv[s] = kvStride;
+        fresh[s] = freshStride;
+        shift[s] = by;
         first[s] = chunks;
-        chunks += Entry(attrs, CHUNKS, s, 0);
-        staged += (bytes[s] + 31) / 32 * 32;
-        if (bytes[s] < 1 || host[s] < bytes[s] || kv[s] < bytes[s] || fresh[s] < bytes[s]) {
-            return Refuse("the bytes of a segment", bytes[s], std::min({host[s], kv[s], fresh[s]}));
-        }
-        if (shift[s] < 0 || shift[s] > 30) {
-            return Refuse("chunk_shift", shift[s], 30);
-        }
+        chunks += count;
+        staged += (size + 31) / 32 * 32;
     }
     if (staged > HALF_BYTES) {
         return Refuse("the bytes of a row", staged, HALF_BYTES);
-    }
-    if (chunks < 1 || chunks > MAX_CHUNKS || chunks > given) {
-        return Refuse("the number of chunks", chunks, std::min(given, MAX_CHUNKS));
     }
     t.set_segments(segments);
     t.set_bytes(bytes);
@@ -201,7 +216,11 @@ inline ge::graphStatus Tile(gert::TilingContext *context, const InputNumbers &at
     t.set_share_len((k + sharers * 8 - 1) / (sharers * 8) * 8);
     const auto *attrs = context->GetAttrs();
     if (at.state >= 0) {
-        t.set_pool_units(*attrs->GetInt(POOL_UNITS));
+        const int64_t units = *attrs->GetInt(POOL_UNITS);
+        if (units < 1 || units > INT32_MAX) {
+            return Refuse("pool_units", units, units < 1 ? 1 : INT32_MAX);
+        }
+        t.set_pool_units(units);
     }
     t.set_kv_block_shift(0);
     t.set_kv_blocks(0);

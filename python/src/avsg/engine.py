@@ -239,9 +239,10 @@ class Engine:
     def held(self, state: int, generation: int, first: int, end: int, indexer: int = 0) -> np.ndarray:
         """Tells for each id from `first` to `end` - 1 whether a state holds it, as an array of bool.
 
-        The next plan of the state in `generation` hits such an id without a copy, if it selects it below
-        `seq_len` and below a `stable_len` other than -1. On an Ascend device the call waits for all
-        streams and reads the state's table back: it is not meant for the step path.
+        The first token of the state's next plan in `generation` hits such an id without a copy, if it
+        selects it below `seq_len` and below a `stable_len` other than -1. For a later token of that plan
+        an earlier one may have evicted it. On an Ascend device the call waits for all streams and reads
+        the state's table back: it is not meant for the step path.
         """
         import numpy as np
 

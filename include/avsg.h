@@ -20,7 +20,9 @@
  *            other field, and reserved fields are 0: begin with AVSG_INIT (avsg::init of avsg.hpp in
  *            C++). Structs grow at the end only, so that versions work together.
  * Handles    A handle is looked up and never dereferenced. Calls may overlap if they take it as a const
- *            pointer; another overlap is AVSG_BUSY at once. Handles are destroyed in any order, and NULL
+ *            pointer; another overlap is AVSG_BUSY at once. Only avsg_engine_get_info,
+ *            avsg_engine_get_buffer and avsg_plan_get_arrays, which give what never changes, may overlap
+ *            every call but the handle's destruction. Handles are destroyed in any order, and NULL
  *            is accepted; a pool's memory lasts until its handle and every engine on it are destroyed.
  * Units      Sizes are bytes, but lengths and strides of int32_t arrays are elements.
  */

@@ -77,6 +77,23 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
     }
 }
 
+/// The addresses of a plan's arrays in host memory, and in the memory of its device.
+pub(crate) struct Addresses {
+    host: avsg_plan_arrays,
+    device: avsg_plan_arrays,
+}
+
+// SAFETY: the addresses are given to the caller, and this library does not follow them.
+unsafe impl Send for Addresses {}
+// SAFETY: as for Send.
+unsafe impl Sync for Addresses {}
+
+impl Addresses {
+    pub fn new(plan: &Plan) -> Self {
+        Self { host: host_arrays(plan), device: device_arrays(plan) }
+    }
+}
+
 /// Gives the addresses of a plan's arrays in AVSG_MEMORY_HOST, which a plan made with a NULL stream
 /// fills, or in AVSG_MEMORY_DEVICE, which is freed with the engine and is host memory on "cpu".
 #[unsafe(no_mangle)]
@@ -85,16 +102,13 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     memory: i32,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
-    let find = || {
-        let plan = handle::shared::<Plan>(plan)?;
-        match memory {
-            0 => Ok(host_arrays(&plan)),
-            2 => Ok(device_arrays(&plan)),
-            other => Failure::refuse(format!(
-                "memory is {other}, but arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2); \
-                 pass one of them"
-            )),
-        }
+    let find = |addresses: &Addresses| match memory {
+        0 => Ok(addresses.host),
+        2 => Ok(addresses.device),
+        other => Failure::refuse(format!(
+            "memory is {other}, but arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2); \
+             pass one of them"
+        )),
     };
-    contract!(give_struct(arrays, find))
+    contract!(give_struct(arrays, || handle::fixed::<Plan, _>(plan, find)))
 }

@@ -169,7 +169,7 @@ pub unsafe extern "C" fn avsg_engine_append_layers(
         let stream = contract!(caller_stream(&engine, stream))?;
         let batch = contract!(sized::read(batch))?;
         let layers = contract!(sized::array("layers", layers, count))?;
-        if fresh.is_null() {
+        if fresh.is_null() && count != 0 {
             let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
             return Err(Failure::new(AVSG_NULL, text.into()));
         }

@@ -161,6 +161,40 @@ fn mistakes_in_the_structs_of_a_step_are_refused() {
     });
 }
 
+#[test]
+fn an_empty_list_of_layers_may_be_null_and_is_checked_as_any_other() {
+    each_caller(|caller| {
+        let append = |batch: &avsg_batch| {
+            let engine = caller.handles.engine;
+            // SAFETY: the arrays of the batch are valid.
+            unsafe { avsg_engine_append_layers(engine, batch, null(), 0, null(), caller.stream) }
+        };
+        ok(append(&caller.batch));
+        let mut short = caller.batch;
+        short.seq_len.len = 1;
+        expect_error(append(&short), AVSG_INVALID, &["seq_len length is 1"]);
+    });
+    each_device(|device| {
+        let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
+        let Handles { engine, plan, .. } = handles;
+        // The first row behind the `stable_len` of the second request.
+        owned.ids[2 * K] = 100;
+        let transfer = |layers: &[usize]| {
+            let at = if layers.is_empty() { null() } else { layers.as_ptr() };
+            // SAFETY: the list has the length beside it.
+            unsafe {
+                avsg_engine_transfer_layers(engine, plan, at, layers.len(), null(), null_mut())
+            }
+        };
+        expect_error(transfer(&[]), AVSG_INVALID, &["plan is empty"]);
+        // SAFETY: `owned` owns the arrays.
+        ok(unsafe { avsg_engine_plan(engine, &owned.batch(), plan, null_mut()) });
+        ok(transfer(&[]));
+        expect_error(transfer(&[0]), AVSG_INVALID, &["fresh rows is none"]);
+        handles.destroy();
+    });
+}
+
 type Array = fn(&mut avsg_batch) -> &mut avsg_i32s;
 
 const INPUTS: [(&str, Array); 7] = [

@@ -219,6 +219,7 @@ def test_one_call_transfers_and_appends_all_layers():
     engine.plan(batch, plan)
     engine.transfer(plan, avsg.Layers([0, 2]))
     engine.transfer(plan, avsg.Layers([]))
+    engine.append(batch, avsg.Layers([]))
     with pytest.raises(avsg.InvalidError, match="layer is 1, but it comes after layer 2 in the list"):
         engine.transfer(plan, avsg.Layers([2, 1]))
     with pytest.raises(avsg.InvalidError, match="layer is 3"):

@@ -12,8 +12,9 @@
  *
  * Rules of every function:
  * Status     After a failure avsg_last_error names the value, the limit and the remedy. A failed call
- *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE; a handle or
- *            address that it would give is NULL, a file descriptor -1, a count 0. None aborts.
+ *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE, or its comment
+ *            says so; a handle or address that it would give is NULL, a file descriptor -1, a count 0.
+ *            None aborts.
  * Pointers   A pointer is aligned and not NULL, unless its comment says so. An array may be NULL if it
  *            is empty; it has as many elements as the length beside it, and does not change meanwhile.
  * Structs    `size` is set to sizeof, also where the library fills the struct. 0 is the default of every
@@ -70,7 +71,8 @@ typedef struct avsg_pool_config {
   size_t segment_bytes[AVSG_MAX_SEGMENTS];  ///< Bytes of each segment.
   size_t segment_stride[AVSG_MAX_SEGMENTS];  ///< Bytes from a row to the next; 0: `segment_bytes`.
   size_t chunk_bytes;  ///< Most bytes of a chunk, which a device registers; 0: 64 MiB, SIZE_MAX: any.
-  int32_t pages;  ///< An `avsg_pages`; ignored with a layout or an allocator.
+  /// An `avsg_pages`; ignored with a layout, an allocator or a file, which refuses those of 1 GiB.
+  int32_t pages;
   uint32_t reserved;  ///< Must be 0.
   const struct avsg_pool_layout *layout;  ///< NULL, or the caller's memory (Part 2).
   const struct avsg_allocator *allocator;  ///< NULL, or the allocator of each chunk (Part 2).
@@ -185,7 +187,8 @@ typedef struct avsg_plan_arrays {
 avsg_status avsg_plan_get_arrays(const avsg_plan *plan, int32_t memory, avsg_plan_arrays *arrays);
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1.
+/// call. `fresh` may be NULL if every `stable_len` is -1. If a row of a file cannot be read, the batch is
+/// planned: go on as after such an `avsg_engine_transfer`.
 avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     size_t layer, const avsg_fresh *fresh, void *stream);
 
@@ -196,13 +199,15 @@ avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_
 
 /// Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
 /// no miss is a fresh row. AVSG_INVALID if the layer lacks an older plan of a state, or has a newer one.
+/// If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if it was never written or is damaged), the
+/// layer lacks the plan: repeat the call, discard the plan, or give its requests new generations.
 avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, size_t layer,
     const avsg_fresh *fresh, void *stream);
 
 /// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
 /// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
 /// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
-/// layers has the plan; after AVSG_OS repeat the call or discard the plan.
+/// layers has the plan; go on as after that of `avsg_engine_transfer`.
 avsg_status avsg_engine_transfer_layers(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
     size_t count, const avsg_fresh *const *fresh, void *stream);
 
@@ -787,8 +792,8 @@ avsg_status avsg_pool_demote(avsg_pool *pool);
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
 /// all these layers, and an append returns before its rows are written. A row that was never written is
 /// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
-/// device; AVSG_INVALID with a layout, with an allocator, and for avsg_pool_get_row and
-/// avsg_pool_export. `chunk_bytes` and `pages` are ignored.
+/// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
+/// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {
   size_t size;  ///< sizeof(avsg_pool_file).
   /// A folder of a private file, which has no name; with `keep` that of a new file; or a block device.

@@ -80,6 +80,12 @@ impl RandomCaller<'_> {
         config.allocator = self.lent_allocator(&mut allocator);
         let (pool, to) = (self.handle::<avsg_pool>(Kind::Pool), self.pointer(&mut created));
         let model = self.shared.known().pools.get(&pool.addr()).cloned();
+        let of_file = model.as_ref().and_then(|model| model.indexers_of_file);
+        if let Some(indexers) = of_file.filter(|_| !self.mistake(12)) {
+            let several = indexers == 2;
+            config.layer_indexer = if several { parts.0.as_ptr() } else { null() };
+            config.layer_indexers = if several { 2 } else { 0 };
+        }
         // SAFETY: `config` and the buffer are structs with a `size` that may be wrong, their arrays
         // have the lengths beside them or no memory has that many elements, the slots outlive the
         // engine, and `to` is NULL or a local variable.

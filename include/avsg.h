@@ -167,10 +167,10 @@ typedef struct avsg_plan_arrays {
   const int32_t *slot;  ///< slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
   const int32_t *valid;  ///< valid[t] is the number of ids of token t that have a slot.
   const int32_t *cu_q;  ///< The batch's `cu_q`; NULL in device memory.
-  /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
+  /// summary[r * AVSG_SUMMARY_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
   /// request of more than 8 tokens these are its low 16 bits, and its high 16 bits are those of token
-  /// g + 8. The elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
-  const int32_t *record;
+  /// g + 8. The elements AVSG_SUMMARY_MISSES and AVSG_SUMMARY_STATUS are those of the request.
+  const int32_t *summary;
   /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
   /// position: (token within the request) * k + i.
   const int32_t *miss_position;
@@ -178,7 +178,7 @@ typedef struct avsg_plan_arrays {
   const int32_t *miss_slot;  ///< The slot of its state that each miss got.
   /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
   const int32_t *miss_row;
-  /// row_misses[t] is the number of misses of token t; NULL in device memory, where `record` has it.
+  /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
   const int32_t *row_misses;
 } avsg_plan_arrays;
 
@@ -254,20 +254,20 @@ avsg_status avsg_plan_destroy(avsg_plan *plan);
 typedef enum avsg_request_status {
   AVSG_REQUEST_ID_OUT_OF_RANGE = 1,  ///< An id was at or above the request's `seq_len`.
   AVSG_REQUEST_ROW_OUT_OF_POOL = 2,  ///< The row of an id was outside the host pool.
-  /// The kernels of an Ascend device were built for smaller tables of blocks of the device buffer than
-  /// this engine's, so that every id of the batch was treated as padding. A call with a NULL stream is
+  /// The kernels of an Ascend device were built for fewer blocks per state of the device buffer than
+  /// this engine has, so that every id of the batch was treated as padding. A call with a NULL stream is
   /// AVSG_INVALID then; in a stream only this bit says so.
   AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 } avsg_request_status;
 
-/// Elements of `avsg_plan_arrays.record` for each request: first the misses of its tokens.
-#define AVSG_RECORD_WORDS 16
+/// Elements of `avsg_plan_arrays.summary` for each request: first the misses of its tokens.
+#define AVSG_SUMMARY_WORDS 16
 
-/// The element of a request's record that has the number of its misses.
-#define AVSG_RECORD_MISSES 8
+/// The element of a request's summary that has the number of its misses.
+#define AVSG_SUMMARY_MISSES 8
 
-/// The element of a request's record that has its `avsg_request_status` bits.
-#define AVSG_RECORD_STATUS 9
+/// The element of a request's summary that has its `avsg_request_status` bits.
+#define AVSG_SUMMARY_STATUS 9
 
 /// The counters of the last batch planned; all 0 before the first.
 typedef struct avsg_plan_counters {
@@ -317,7 +317,7 @@ avsg_status avsg_plan_get_request(const avsg_plan *plan, size_t request, avsg_pl
 /// base + t * state_stride + s * slot_stride.
 typedef struct avsg_buffer {
   size_t size;  ///< sizeof(avsg_buffer).
-  /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_block_table` count from
+  /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_page_table` count from
   /// here.
   void *base;
   size_t slot_stride;  ///< Bytes from one slot to the next: the segment's stride.
@@ -331,13 +331,13 @@ typedef struct avsg_buffer {
 avsg_status avsg_engine_get_buffer(const avsg_engine *engine, size_t layer, size_t segment,
     avsg_buffer *buffer);
 
-/// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+/// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
 /// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
 /// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
 /// length 0. `states` and `lengths` have `requests` elements, at most 1048576, and `table` has requests *
 /// stride; the three arrays do not overlap.
-avsg_status avsg_engine_get_block_table(const avsg_engine *engine, const int32_t *states,
+avsg_status avsg_engine_get_page_table(const avsg_engine *engine, const int32_t *states,
     size_t requests, size_t page, int32_t *table, size_t stride, int32_t *lengths);
 
 /// Writes a row from `data`, which has its segments one after another. The caller must not write a row
@@ -655,13 +655,13 @@ typedef struct avsg_pool_layout {
 } avsg_pool_layout;
 
 /// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
-/// device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
+/// device, and `state_blocks`, too. Slot s of state t has the index n = t * S + s. In each layer
 /// and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `block_table`. With `global_slots`, a plan's slots are n, or the place of the slot
-/// in a buffer with a table of blocks, plus slot_base (-1 if the device found the block outside of the
+/// rows of the pool or `state_blocks`. With `global_slots`, a plan's slots are n, or with `state_blocks` the
+/// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
 /// buffer); miss lists have slots of their state.
 typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
@@ -674,16 +674,16 @@ typedef struct avsg_caller_buffer {
   size_t block_stride[AVSG_MAX_SEGMENTS];
   size_t slot_stride[AVSG_MAX_SEGMENTS];  ///< Bytes from one slot of a block to the next.
   /// NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
-  /// is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
+  /// is slot s % block_slots of block state_blocks[t * (S / block_slots) + s / block_slots]. The
   /// work of every call that plans or transfers reads this array, which must stay valid and is not
   /// written meanwhile. An entry may change together with the generation of its state. On "cpu" a
   /// call that names a state with an entry outside of 0..blocks is AVSG_INVALID. Kernels read the
   /// array when they run, in a replay too: they leave out the rows of such a block, whose slots then
   /// hold other rows until the state has a new generation. An Ascend device takes at most 512
   /// entries per state.
-  const int32_t *block_table;
-  size_t block_table_len;  ///< Elements of `block_table`.
-  size_t blocks;  ///< With a table, the number of blocks of the memory.
+  const int32_t *state_blocks;
+  size_t state_blocks_len;  ///< Elements of `state_blocks`.
+  size_t blocks;  ///< With `state_blocks`, the number of blocks of the memory.
 } avsg_caller_buffer;
 
 /// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of

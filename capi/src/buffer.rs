@@ -21,7 +21,7 @@ use avsg::rows::{self, MAX_SEGMENTS, Segment};
 pub struct avsg_buffer {
     /// sizeof(avsg_buffer).
     pub size: usize,
-    /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_block_table` count from
+    /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_page_table` count from
     /// here.
     pub base: *mut c_void,
     /// Bytes from one slot to the next: the segment's stride.
@@ -84,14 +84,14 @@ pub unsafe extern "C" fn avsg_engine_get_buffer(
     contract!(give_struct(buffer, describe))
 }
 
-/// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+/// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
 /// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
 /// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
 /// length 0. `states` and `lengths` have `requests` elements, at most 1048576, and `table` has requests *
 /// stride; the three arrays do not overlap.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_get_block_table(
+pub unsafe extern "C" fn avsg_engine_get_page_table(
     engine: *const avsg_engine,
     states: *const i32,
     requests: usize,

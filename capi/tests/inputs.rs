@@ -233,7 +233,7 @@ fn written(caller: &Caller<'_>) -> Vec<(&'static str, avsg_i32s)> {
         (of_table, table.wrapping_sub(1), 2),
         ("the plan's slot there", out.slot.wrapping_add(31), 1),
         ("the plan's valid there", out.valid, 1),
-        ("the plan's record there", out.record.wrapping_add(31), 1),
+        ("the plan's summary there", out.summary.wrapping_add(31), 1),
         ("the plan's miss_position there", out.miss_position, 1),
         ("the plan's miss_id there", out.miss_id.wrapping_sub(before), 1 + before),
         ("the plan's miss_slot there", out.miss_slot.wrapping_add(31), 1),
@@ -287,9 +287,9 @@ fn a_transfer_from_slots_and_block_tables_over_each_other_are_refused() {
         fresh.data[1] = slots.base;
         let status = avsg_engine_transfer(engine, handles.plan, 1, &fresh, null_mut());
         expect_error(status, AVSG_INVALID, &["fresh data has 64 bytes", "device buffer"]);
-        let status = avsg_engine_get_block_table(engine, at, 2, 0, at.add(1), 1, at.add(3));
+        let status = avsg_engine_get_page_table(engine, at, 2, 0, at.add(1), 1, at.add(3));
         expect_error(status, AVSG_INVALID, &["table has 2 elements", "states has the same memory"]);
-        ok(avsg_engine_get_block_table(engine, at, 1, 0, at.add(1), 1, at.add(2)));
+        ok(avsg_engine_get_page_table(engine, at, 1, 0, at.add(1), 1, at.add(2)));
     }
     handles.destroy();
 }

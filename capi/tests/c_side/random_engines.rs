@@ -180,8 +180,8 @@ impl RandomCaller<'_> {
             ..sized()
         };
         if !slots.table.is_empty() {
-            buffer.block_table = slots.table.as_ptr().cast();
-            (buffer.block_table_len, buffer.blocks) =
+            buffer.state_blocks = slots.table.as_ptr().cast();
+            (buffer.state_blocks_len, buffer.blocks) =
                 (self.mostly(slots.table.len()), slots.blocks);
         }
         if self.mistake(6) {
@@ -192,7 +192,7 @@ impl RandomCaller<'_> {
                 1 => buffer.block_slots = odd,
                 2 => buffer.block_stride[n] = odd,
                 3 => buffer.slot_stride[n] = odd,
-                4 => buffer.block_table = null(),
+                4 => buffer.state_blocks = null(),
                 _ => buffer.blocks = odd,
             }
         }

@@ -115,7 +115,7 @@ impl RandomCaller<'_> {
                     let (page, stride) = (self.mostly(16), self.mostly(8));
                     let stride = if stride > 8 { 3 } else { stride };
                     let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
-                    avsg_engine_get_block_table(engine, states.as_ptr(), 2, page, t, stride, l)
+                    avsg_engine_get_page_table(engine, states.as_ptr(), 2, page, t, stride, l)
                 }
                 13 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];

@@ -344,7 +344,8 @@ fn listed_misses(arrays: &avsg_plan_arrays, owned: &OwnedBatch) -> Vec<i32> {
         let first = owned.cu_q[request] as usize;
         // SAFETY: the plan's arrays hold the batch's requests and rows.
         let positions = unsafe {
-            let total = arrays.record.add(request * AVSG_RECORD_WORDS + AVSG_RECORD_MISSES).read();
+            let total =
+                arrays.summary.add(request * AVSG_SUMMARY_WORDS + AVSG_SUMMARY_MISSES).read();
             read_words(None, arrays.miss_position.add(first * K), total as usize)
         };
         positions.iter().for_each(|&at| all[first + at as usize / K] += 1);

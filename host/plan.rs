@@ -168,7 +168,7 @@ impl Plan {
             (&self.slot, at.slot, "plan's slot"),
             (&self.valid, at.valid, "plan's valid"),
             (&self.row_misses, 0, "plan's row_misses"),
-            (&self.record, at.record, "plan's record"),
+            (&self.record, at.record, "plan's summary"),
             (position, at.miss[0], "plan's miss_position"),
             (id, at.miss[1], "plan's miss_id"),
             (slot, at.miss[2], "plan's miss_slot"),

@@ -12,15 +12,18 @@
  *
  * Rules of every function:
  * Status     After a failure avsg_last_error names the value, the limit and the remedy. A failed call
- *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE; a handle or
- *            address that it would give is NULL, a file descriptor -1, a count 0. None aborts.
+ *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE, or its comment
+ *            says so; a handle or address that it would give is NULL, a file descriptor -1, a count 0.
+ *            None aborts.
  * Pointers   A pointer is aligned and not NULL, unless its comment says so. An array may be NULL if it
  *            is empty; it has as many elements as the length beside it, and does not change meanwhile.
  * Structs    `size` is set to sizeof, also where the library fills the struct. 0 is the default of every
  *            other field, and reserved fields are 0: begin with AVSG_INIT (avsg::init of avsg.hpp in
  *            C++). Structs grow at the end only, so that versions work together.
  * Handles    A handle is looked up and never dereferenced. Calls may overlap if they take it as a const
- *            pointer; another overlap is AVSG_BUSY at once. Handles are destroyed in any order, and NULL
+ *            pointer; another overlap is AVSG_BUSY at once. Only avsg_engine_get_info,
+ *            avsg_engine_get_buffer and avsg_plan_get_arrays, which give what never changes, may overlap
+ *            every call but the handle's destruction. Handles are destroyed in any order, and NULL
  *            is accepted; a pool's memory lasts until its handle and every engine on it are destroyed.
  * Units      Sizes are bytes, but lengths and strides of int32_t arrays are elements.
  */
@@ -68,7 +71,8 @@ typedef struct avsg_pool_config {
   size_t segment_bytes[AVSG_MAX_SEGMENTS];  ///< Bytes of each segment.
   size_t segment_stride[AVSG_MAX_SEGMENTS];  ///< Bytes from a row to the next; 0: `segment_bytes`.
   size_t chunk_bytes;  ///< Most bytes of a chunk, which a device registers; 0: 64 MiB, SIZE_MAX: any.
-  int32_t pages;  ///< An `avsg_pages`; ignored with a layout or an allocator.
+  /// An `avsg_pages`; ignored with a layout, an allocator or a file, which refuses those of 1 GiB.
+  int32_t pages;
   uint32_t reserved;  ///< Must be 0.
   const struct avsg_pool_layout *layout;  ///< NULL, or the caller's memory (Part 2).
   const struct avsg_allocator *allocator;  ///< NULL, or the allocator of each chunk (Part 2).
@@ -163,10 +167,10 @@ typedef struct avsg_plan_arrays {
   const int32_t *slot;  ///< slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
   const int32_t *valid;  ///< valid[t] is the number of ids of token t that have a slot.
   const int32_t *cu_q;  ///< The batch's `cu_q`; NULL in device memory.
-  /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
+  /// summary[r * AVSG_SUMMARY_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
   /// request of more than 8 tokens these are its low 16 bits, and its high 16 bits are those of token
-  /// g + 8. The elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
-  const int32_t *record;
+  /// g + 8. The elements AVSG_SUMMARY_MISSES and AVSG_SUMMARY_STATUS are those of the request.
+  const int32_t *summary;
   /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
   /// position: (token within the request) * k + i.
   const int32_t *miss_position;
@@ -174,7 +178,7 @@ typedef struct avsg_plan_arrays {
   const int32_t *miss_slot;  ///< The slot of its state that each miss got.
   /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
   const int32_t *miss_row;
-  /// row_misses[t] is the number of misses of token t; NULL in device memory, where `record` has it.
+  /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
   const int32_t *row_misses;
 } avsg_plan_arrays;
 
@@ -183,7 +187,8 @@ typedef struct avsg_plan_arrays {
 avsg_status avsg_plan_get_arrays(const avsg_plan *plan, int32_t memory, avsg_plan_arrays *arrays);
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1.
+/// call. `fresh` may be NULL if every `stable_len` is -1. If a row of a file cannot be read, the batch is
+/// planned: go on as after such an `avsg_engine_transfer`.
 avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     size_t layer, const avsg_fresh *fresh, void *stream);
 
@@ -194,13 +199,15 @@ avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_
 
 /// Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
 /// no miss is a fresh row. AVSG_INVALID if the layer lacks an older plan of a state, or has a newer one.
+/// If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if it was never written or is damaged), the
+/// layer lacks the plan: repeat the call, discard the plan, or give its requests new generations.
 avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, size_t layer,
     const avsg_fresh *fresh, void *stream);
 
 /// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
 /// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
 /// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
-/// layers has the plan; after AVSG_OS repeat the call or discard the plan.
+/// layers has the plan; go on as after that of `avsg_engine_transfer`.
 avsg_status avsg_engine_transfer_layers(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
     size_t count, const avsg_fresh *const *fresh, void *stream);
 
@@ -247,20 +254,20 @@ avsg_status avsg_plan_destroy(avsg_plan *plan);
 typedef enum avsg_request_status {
   AVSG_REQUEST_ID_OUT_OF_RANGE = 1,  ///< An id was at or above the request's `seq_len`.
   AVSG_REQUEST_ROW_OUT_OF_POOL = 2,  ///< The row of an id was outside the host pool.
-  /// The kernels of an Ascend device were built for smaller tables of blocks of the device buffer than
-  /// this engine's, so that every id of the batch was treated as padding. A call with a NULL stream is
+  /// The kernels of an Ascend device were built for fewer blocks per state of the device buffer than
+  /// this engine has, so that every id of the batch was treated as padding. A call with a NULL stream is
   /// AVSG_INVALID then; in a stream only this bit says so.
   AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 } avsg_request_status;
 
-/// Elements of `avsg_plan_arrays.record` for each request: first the misses of its tokens.
-#define AVSG_RECORD_WORDS 16
+/// Elements of `avsg_plan_arrays.summary` for each request: first the misses of its tokens.
+#define AVSG_SUMMARY_WORDS 16
 
-/// The element of a request's record that has the number of its misses.
-#define AVSG_RECORD_MISSES 8
+/// The element of a request's summary that has the number of its misses.
+#define AVSG_SUMMARY_MISSES 8
 
-/// The element of a request's record that has its `avsg_request_status` bits.
-#define AVSG_RECORD_STATUS 9
+/// The element of a request's summary that has its `avsg_request_status` bits.
+#define AVSG_SUMMARY_STATUS 9
 
 /// The counters of the last batch planned; all 0 before the first.
 typedef struct avsg_plan_counters {
@@ -310,7 +317,7 @@ avsg_status avsg_plan_get_request(const avsg_plan *plan, size_t request, avsg_pl
 /// base + t * state_stride + s * slot_stride.
 typedef struct avsg_buffer {
   size_t size;  ///< sizeof(avsg_buffer).
-  /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_block_table` count from
+  /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_page_table` count from
   /// here.
   void *base;
   size_t slot_stride;  ///< Bytes from one slot to the next: the segment's stride.
@@ -324,13 +331,13 @@ typedef struct avsg_buffer {
 avsg_status avsg_engine_get_buffer(const avsg_engine *engine, size_t layer, size_t segment,
     avsg_buffer *buffer);
 
-/// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+/// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
 /// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
 /// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
 /// length 0. `states` and `lengths` have `requests` elements, at most 1048576, and `table` has requests *
 /// stride; the three arrays do not overlap.
-avsg_status avsg_engine_get_block_table(const avsg_engine *engine, const int32_t *states,
+avsg_status avsg_engine_get_page_table(const avsg_engine *engine, const int32_t *states,
     size_t requests, size_t page, int32_t *table, size_t stride, int32_t *lengths);
 
 /// Writes a row from `data`, which has its segments one after another. The caller must not write a row
@@ -368,9 +375,10 @@ typedef struct avsg_load {
 
 /// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
-/// every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
-/// nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
-/// one first.
+/// every layer of the indexer. The next plan hits these ids as those that `avsg_engine_get_held` tells of.
+/// AVSG_INVALID, with nothing changed, if one of these layers lacks rows of an earlier plan of the state:
+/// transfer that one first. If a row of a file cannot be read, the last K ids are forgotten, and those
+/// before them keep their slots.
 avsg_status avsg_engine_load(avsg_engine *engine, const avsg_load *load, avsg_plan *plan);
 
 /// Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
@@ -387,9 +395,10 @@ avsg_status avsg_engine_fork_to(avsg_engine *engine, size_t from, int32_t from_g
     const int32_t *to, const int32_t *to_generation, size_t count);
 
 /// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
-/// it holds id first + i. The state's next plan in `generation` hits such an id, if it selects it below
-/// `seq_len` and below a `stable_len` other than -1, and has no row to copy; what later plans do is open.
-/// `bits` has `words` elements, at least one for 64 ids. On an Ascend device the call waits as
+/// it holds id first + i. The first token of the state's next plan in `generation` hits such an id and has
+/// no row to copy, if it selects it below `seq_len` and below a `stable_len` other than -1. A later token of
+/// that plan may miss it, because an earlier one has evicted it, and what later plans do is open. `bits` has
+/// `words` elements, at least one for 64 ids. On an Ascend device the call waits as
 /// `avsg_engine_invalidate` does and reads the table back: it is not meant for the step path.
 avsg_status avsg_engine_get_held(avsg_engine *engine, size_t indexer, size_t state, int32_t generation,
     size_t first, size_t end, uint64_t *bits, size_t words);
@@ -646,13 +655,13 @@ typedef struct avsg_pool_layout {
 } avsg_pool_layout;
 
 /// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
-/// device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
+/// device, and `state_blocks`, too. Slot s of state t has the index n = t * S + s. In each layer
 /// and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `block_table`. With `global_slots`, a plan's slots are n, or the place of the slot
-/// in a buffer with a table of blocks, plus slot_base (-1 if the device found the block outside of the
+/// rows of the pool or `state_blocks`. With `global_slots`, a plan's slots are n, or with `state_blocks` the
+/// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
 /// buffer); miss lists have slots of their state.
 typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
@@ -665,16 +674,16 @@ typedef struct avsg_caller_buffer {
   size_t block_stride[AVSG_MAX_SEGMENTS];
   size_t slot_stride[AVSG_MAX_SEGMENTS];  ///< Bytes from one slot of a block to the next.
   /// NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
-  /// is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
+  /// is slot s % block_slots of block state_blocks[t * (S / block_slots) + s / block_slots]. The
   /// work of every call that plans or transfers reads this array, which must stay valid and is not
   /// written meanwhile. An entry may change together with the generation of its state. On "cpu" a
   /// call that names a state with an entry outside of 0..blocks is AVSG_INVALID. Kernels read the
   /// array when they run, in a replay too: they leave out the rows of such a block, whose slots then
   /// hold other rows until the state has a new generation. An Ascend device takes at most 512
   /// entries per state.
-  const int32_t *block_table;
-  size_t block_table_len;  ///< Elements of `block_table`.
-  size_t blocks;  ///< With a table, the number of blocks of the memory.
+  const int32_t *state_blocks;
+  size_t state_blocks_len;  ///< Elements of `state_blocks`.
+  size_t blocks;  ///< With `state_blocks`, the number of blocks of the memory.
 } avsg_caller_buffer;
 
 /// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
@@ -783,8 +792,8 @@ avsg_status avsg_pool_demote(avsg_pool *pool);
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
 /// all these layers, and an append returns before its rows are written. A row that was never written is
 /// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
-/// device; AVSG_INVALID with a layout, with an allocator, and for avsg_pool_get_row and
-/// avsg_pool_export. `chunk_bytes` and `pages` are ignored.
+/// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
+/// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {
   size_t size;  ///< sizeof(avsg_pool_file).
   /// A folder of a private file, which has no name; with `keep` that of a new file; or a block device.

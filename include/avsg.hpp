@@ -291,11 +291,11 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
         check(avsg_engine_append(get(), &batch, layer, &fresh, stream));
     }
     // `table` has states.size() * stride elements, and `lengths` has states.size().
-    void block_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
+    void page_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
                      Span<std::int32_t> lengths) const {
         if (table.size() / (stride == 0 ? 1 : stride) < states.size() || lengths.size() < states.size())
-            throw std::invalid_argument("avsg::Engine::block_table: table or lengths is shorter than states needs");
-        check(avsg_engine_get_block_table(get(), states.data(), states.size(), page, table.data(), stride,
+            throw std::invalid_argument("avsg::Engine::page_table: table or lengths is shorter than states needs");
+        check(avsg_engine_get_page_table(get(), states.data(), states.size(), page, table.data(), stride,
                                           lengths.data()));
     }
 };

@@ -1,15 +1,18 @@
 //! Where the slots are, for attention.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::overlap;
 use crate::sized::{self, check_capacity, give_struct};
-use crate::status::{Failure, avsg_status, enter};
+use crate::status::{Failure, Result, avsg_status, enter};
+use avsg::Error;
+use avsg::buffer::DeviceBuffer;
 use avsg::engine::{Engine, MAX_REQUESTS};
-use avsg::rows;
+use avsg::rows::{self, MAX_SEGMENTS, Segment};
 
 /// The device buffer of one layer and segment. Slot s of state t is at
 /// base + t * state_stride + s * slot_stride.
@@ -18,7 +21,7 @@ use avsg::rows;
 pub struct avsg_buffer {
     /// sizeof(avsg_buffer).
     pub size: usize,
-    /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_block_table` count from
+    /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_page_table` count from
     /// here.
     pub base: *mut c_void,
     /// Bytes from one slot to the next: the segment's stride.
@@ -27,6 +30,43 @@ pub struct avsg_buffer {
     pub state_stride: usize,
     /// Bytes of the segment in a row.
     pub bytes: usize,
+}
+
+/// The device buffers of all layers and segments.
+pub(crate) struct Buffers {
+    /// The address of slot 0 of state 0 in each segment of the first layer, then of the second, and so on.
+    bases: Vec<AtomicPtr<c_void>>,
+    layers: usize,
+    /// The strides of the states and of the slots of each segment, and its bytes in a row.
+    segments: heapless::Vec<Result<[usize; 3]>, MAX_SEGMENTS>,
+}
+
+impl Buffers {
+    pub fn new(buffer: &DeviceBuffer) -> Result<Self> {
+        let (layers, segments) = (buffer.config().layers, buffer.config().format.as_slice());
+        let (mut bases, count) = (Vec::new(), layers * segments.len());
+        let bytes = count * size_of::<AtomicPtr<c_void>>();
+        let refused = |_| Error::OutOfMemory { what: "addresses of the device buffer", bytes };
+        bases.try_reserve_exact(count).map_err(refused)?;
+        for index in 0..count {
+            let base = buffer.segment_base(index / segments.len(), index % segments.len())?;
+            bases.push(AtomicPtr::new(base.cast()));
+        }
+        let of_segment = |(index, segment): (usize, &Segment)| {
+            let (state, slot) = buffer.strides(index)?;
+            Ok([state, slot, segment.bytes])
+        };
+        Ok(Self { bases, layers, segments: segments.iter().enumerate().map(of_segment).collect() })
+    }
+
+    fn describe(&self, layer: usize, segment: usize) -> Result<avsg_buffer> {
+        rows::index("layer", layer, self.layers)?;
+        rows::index("segment", segment, self.segments.len())?;
+        let base = self.bases[layer * self.segments.len() + segment].load(Ordering::Relaxed);
+        let strides = self.segments[segment].as_ref().map_err(Failure::again)?;
+        let &[state_stride, slot_stride, bytes] = strides;
+        Ok(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes })
+    }
 }
 
 /// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
@@ -39,24 +79,19 @@ pub unsafe extern "C" fn avsg_engine_get_buffer(
     segment: usize,
     buffer: *mut avsg_buffer,
 ) -> avsg_status {
-    let describe = || {
-        let engine = handle::shared::<Engine>(engine)?;
-        let base = engine.buffer().segment_base(layer, segment)?.cast();
-        let (state_stride, slot_stride) = engine.buffer().strides(segment)?;
-        let bytes = engine.buffer().config().format.as_slice()[segment].bytes;
-        Ok(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes })
-    };
+    let describe =
+        || handle::fixed::<Engine, _>(engine, |(_, buffers)| buffers.describe(layer, segment));
     contract!(give_struct(buffer, describe))
 }
 
-/// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+/// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
 /// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
 /// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
 /// length 0. `states` and `lengths` have `requests` elements, at most 1048576, and `table` has requests *
 /// stride; the three arrays do not overlap.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_get_block_table(
+pub unsafe extern "C" fn avsg_engine_get_page_table(
     engine: *const avsg_engine,
     states: *const i32,
     requests: usize,

@@ -10,13 +10,13 @@ use avsg::buffer::CallerBuffer;
 use avsg::rows::{MAX_SEGMENTS, RowFormat, Strides};
 
 /// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
-/// device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
+/// device, and `state_blocks`, too. Slot s of state t has the index n = t * S + s. In each layer
 /// and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `block_table`. With `global_slots`, a plan's slots are n, or the place of the slot
-/// in a buffer with a table of blocks, plus slot_base (-1 if the device found the block outside of the
+/// rows of the pool or `state_blocks`. With `global_slots`, a plan's slots are n, or with `state_blocks` the
+/// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
 /// buffer); miss lists have slots of their state.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -35,17 +35,17 @@ pub struct avsg_caller_buffer {
     /// Bytes from one slot of a block to the next.
     pub slot_stride: [usize; AVSG_MAX_SEGMENTS],
     /// NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
-    /// is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
+    /// is slot s % block_slots of block state_blocks[t * (S / block_slots) + s / block_slots]. The
     /// work of every call that plans or transfers reads this array, which must stay valid and is not
     /// written meanwhile. An entry may change together with the generation of its state. On "cpu" a
     /// call that names a state with an entry outside of 0..blocks is AVSG_INVALID. Kernels read the
     /// array when they run, in a replay too: they leave out the rows of such a block, whose slots then
     /// hold other rows until the state has a new generation. An Ascend device takes at most 512
     /// entries per state.
-    pub block_table: *const i32,
-    /// Elements of `block_table`.
-    pub block_table_len: usize,
-    /// With a table, the number of blocks of the memory.
+    pub state_blocks: *const i32,
+    /// Elements of `state_blocks`.
+    pub state_blocks_len: usize,
+    /// With `state_blocks`, the number of blocks of the memory.
     pub blocks: usize,
 }
 
@@ -74,11 +74,11 @@ pub(crate) unsafe fn caller_buffer(
         .map(|(&block, row)| Strides { block_rows, block, row })
         .collect();
     let caller = contract!(CallerBuffer::new(bases, &strides)?);
-    if buffer.block_table.is_null() {
+    if buffer.state_blocks.is_null() {
         return Ok(Some(caller));
     }
-    let (table, len) = (buffer.block_table, buffer.block_table_len);
+    let (table, len) = (buffer.state_blocks, buffer.state_blocks_len);
     // The array may be in device memory, so no reference to it exists.
-    sized::check_array("block_table", table, len)?;
+    sized::check_array("state_blocks", table, len)?;
     Ok(Some(contract!(caller.with_block_table(table, len, buffer.blocks))))
 }

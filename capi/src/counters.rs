@@ -16,25 +16,25 @@ pub enum avsg_request_status {
     AVSG_REQUEST_ID_OUT_OF_RANGE = 1,
     /// The row of an id was outside the host pool.
     AVSG_REQUEST_ROW_OUT_OF_POOL = 2,
-    /// The kernels of an Ascend device were built for smaller tables of blocks of the device buffer than
-    /// this engine's, so that every id of the batch was treated as padding. A call with a NULL stream is
+    /// The kernels of an Ascend device were built for fewer blocks per state of the device buffer than
+    /// this engine has, so that every id of the batch was treated as padding. A call with a NULL stream is
     /// AVSG_INVALID then; in a stream only this bit says so.
     AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 }
 
-/// Elements of `avsg_plan_arrays.record` for each request: first the misses of its tokens.
-pub const AVSG_RECORD_WORDS: usize = 16;
+/// Elements of `avsg_plan_arrays.summary` for each request: first the misses of its tokens.
+pub const AVSG_SUMMARY_WORDS: usize = 16;
 
-/// The element of a request's record that has the number of its misses.
-pub const AVSG_RECORD_MISSES: usize = 8;
+/// The element of a request's summary that has the number of its misses.
+pub const AVSG_SUMMARY_MISSES: usize = 8;
 
-/// The element of a request's record that has its `avsg_request_status` bits.
-pub const AVSG_RECORD_STATUS: usize = 9;
+/// The element of a request's summary that has its `avsg_request_status` bits.
+pub const AVSG_SUMMARY_STATUS: usize = 9;
 
 const _: () = assert!(
-    AVSG_RECORD_WORDS == record::WORDS
-        && AVSG_RECORD_MISSES == record::TOTAL as usize
-        && AVSG_RECORD_STATUS == record::STATUS as usize
+    AVSG_SUMMARY_WORDS == record::WORDS
+        && AVSG_SUMMARY_MISSES == record::TOTAL as usize
+        && AVSG_SUMMARY_STATUS == record::STATUS as usize
 );
 
 /// The counters of the last batch planned; all 0 before the first.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::ascend::AscendDevice;
 use crate::config::{Device, avsg_engine_config, engine_config};
 use crate::contract::contract;
-use crate::handle::{self, Object};
+use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 #[cfg(not(feature = "sim"))]
 use crate::status::Failure;
@@ -19,16 +19,6 @@ use avsg::engine::{Config, Engine};
 /// The operator on one device: the slots and the tables of every state.
 pub struct avsg_engine {
     _opaque: [u8; 0],
-}
-
-impl Object for Engine {
-    type C = avsg_engine;
-    const KIND: u64 = 2;
-    const NAME: &'static str = "engine";
-
-    fn end(self) -> Result<()> {
-        Ok(self.close()?)
-    }
 }
 
 /// Creates an engine with the layers and rows of the pool, and starts its cores. The first engine of a

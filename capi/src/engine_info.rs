@@ -60,7 +60,7 @@ pub struct avsg_engine_info {
     pub indexers: usize,
 }
 
-fn engine_info(engine: &Engine) -> avsg_engine_info {
+pub(crate) fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     engine: *const avsg_engine,
     info: *mut avsg_engine_info,
 ) -> avsg_status {
-    let describe = || Ok(engine_info(&*handle::shared::<Engine>(engine)?));
+    let describe = || handle::fixed::<Engine, _>(engine, |&(info, _)| Ok(info));
     contract!(give_struct(info, describe))
 }
 

@@ -22,8 +22,8 @@ pub(crate) fn list_of_one(fresh: &*const avsg_fresh) -> *const *const avsg_fresh
     if fresh.is_null() { ptr::null() } else { fresh }
 }
 
-/// Borrows the fresh rows of `count` layers in host memory, and returns whether there are any: none if `list`
-/// is NULL. If the call transfers `plan`, they must not be where it writes. The result is in `all`, because
+/// Borrows the fresh rows of `count` layers in host memory, and returns whether `list` has those of each
+/// layer: an empty one may be NULL. If the call transfers `plan`, they must not be where it writes. The result is in `all`, because
 /// a thread may have a small stack.
 ///
 /// # Safety
@@ -63,7 +63,7 @@ unsafe fn read_list<T>(
     all: &mut ListSegments<T>,
 ) -> Result<bool> {
     if list.is_null() {
-        return Ok(false);
+        return Ok(count == 0);
     }
     let mut first = 0;
     for (index, &fresh) in contract!(sized::array("fresh", list, count))?.iter().enumerate() {

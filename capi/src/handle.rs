@@ -4,7 +4,8 @@
 //! of the object, and a generation that changes at each use of the table's entry. It is looked up
 //! and never dereferenced, so that a stale, foreign or mistyped handle is detected whatever became
 //! of its memory. The entry's word counts the calls that use the object. Acquiring an object is one
-//! compare-and-swap, and a call that conflicts is refused at once.
+//! compare-and-swap, and a call that conflicts is refused at once. What never changes in an object is
+//! stored beside it, so that a call may read it while another one changes the object.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -28,14 +29,16 @@ const INDEX_BITS: u32 = 16;
 const KIND_BITS: u32 = 3;
 const GENERATION_BITS: u32 = 27;
 
-// The word of an entry has the handle's tag in its low bits, and above it the calls that use the
-// object.
-const ONE_USER: u64 = 1 << 40;
+// The word of an entry has the handle's tag in its low bits, and above it the calls that read what never
+// changes in the object, and those that use the object.
+const ONE_READER: u64 = 1 << 32;
+const ONE_USER: u64 = 1 << 47;
 const EXCLUSIVE: u64 = 1 << 62;
 /// The bit that is set when a panic unwinds through a call on the object.
 const BROKEN: u64 = 1 << 63;
-const USERS: u64 = (EXCLUSIVE - 1) & !(ONE_USER - 1);
-const TAG: u64 = ONE_USER - 1;
+const READERS: u64 = ONE_USER - ONE_READER;
+const USERS: u64 = EXCLUSIVE - ONE_USER;
+const TAG: u64 = ONE_READER - 1;
 
 /// A type that C holds handles of.
 pub(crate) trait Object: Sized + Send + Sync {
@@ -45,6 +48,11 @@ pub(crate) trait Object: Sized + Send + Sync {
     const KIND: u64;
     /// The name of the type in messages.
     const NAME: &'static str;
+    /// What never changes in an object.
+    type Fixed: Send + Sync;
+
+    /// Returns what never changes in the object.
+    fn fixed(&self) -> Result<Self::Fixed>;
 
     /// Ends the object, and returns the first error of its releases.
     fn end(self) -> Result<()> {
@@ -53,8 +61,15 @@ pub(crate) trait Object: Sized + Send + Sync {
     }
 }
 
+/// An object, and what never changes in it.
+struct Stored<T: Object> {
+    object: T,
+    fixed: T::Fixed,
+}
+
 struct Entry {
     word: AtomicU64,
+    /// A [`Stored`] object.
     object: AtomicPtr<()>,
     /// The process that the object was made in, as a number of [`Birth`].
     birth: AtomicU64,
@@ -115,12 +130,13 @@ fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
 
 /// Makes a handle that owns `object`.
 fn create<T: Object>(object: T) -> Result<*mut T::C> {
+    let fixed = object.fixed()?;
     // A vector of one is a box whose allocation can fail.
     let mut memory = Vec::new();
     if memory.try_reserve_exact(1).is_err() {
-        return Err(Error::OutOfMemory { what: T::NAME, bytes: size_of::<T>() }.into());
+        return Err(Error::OutOfMemory { what: T::NAME, bytes: size_of::<Stored<T>>() }.into());
     }
-    memory.push(object);
+    memory.push(Stored { object, fixed });
     let Some(index) = take() else {
         let text = format!(
             "{} is handle {}, but {MAX_HANDLES} may exist at a time; destroy some",
@@ -153,19 +169,47 @@ pub(crate) unsafe fn give<T: Object>(
     })
 }
 
+/// A way to use an object.
+struct Use {
+    /// The amount that the entry's word is raised by.
+    adds: u64,
+    /// The bits of the word that count such uses. No other one begins while all are set.
+    counts: u64,
+    /// The bits of the word of uses that must not overlap this one.
+    conflicts: u64,
+    /// Whether an object is used after a panic.
+    broken: bool,
+}
+
+impl Use {
+    const fn new(adds: u64, counts: u64, conflicts: u64) -> Self {
+        Self { adds, counts, conflicts, broken: false }
+    }
+
+    /// To read what never changes, beside every use but [`Self::END`].
+    const FIXED: Self = Self::new(ONE_READER, READERS, 0);
+    /// To use the object together with other calls.
+    const SHARED: Self = Self::new(ONE_USER, USERS, EXCLUSIVE);
+    /// To use the object for one call.
+    const EXCLUSIVE: Self = Self::new(EXCLUSIVE, EXCLUSIVE, USERS);
+    /// To end the object, whose readers' places it takes, too.
+    const END: Self =
+        Self { broken: true, ..Self::new(EXCLUSIVE | READERS, EXCLUSIVE, USERS | READERS) };
+}
+
 /// The right to use an object, given back on drop. If a panic drops it, the object becomes
 /// unusable.
 struct Guard {
     entry: &'static Entry,
     /// The amount that the entry's word was raised by.
-    increment: u64,
+    added: u64,
     /// Whether the thread was panicking when it acquired the object.
     panicking: bool,
 }
 
 impl Guard {
-    /// Acquires an object for one call, or together with other calls that are not exclusive.
-    fn new<T: Object>(handle: *const T::C, exclusive: bool, allow_broken: bool) -> Result<Self> {
+    /// Acquires an object.
+    fn new<T: Object>(handle: *const T::C, how: &Use) -> Result<Self> {
         if handle.is_null() {
             let text = format!("{} is NULL, but a handle is needed; create one", T::NAME);
             return Err(Failure::new(AVSG_NULL, text));
@@ -182,7 +226,6 @@ impl Guard {
             return Err(invalid("that is a handle of another kind"));
         }
         let entry = &TABLE[index];
-        let increment = if exclusive { EXCLUSIVE } else { ONE_USER };
         let mut word = entry.word.load(Ordering::Acquire);
         loop {
             if word & TAG != tag {
@@ -192,14 +235,14 @@ impl Guard {
             if entry.birth.load(Ordering::Relaxed) != Birth::now().number() {
                 return Err(Error::Forked { what: T::NAME }.into());
             }
-            if word & BROKEN != 0 && !allow_broken {
+            if word & BROKEN != 0 && !how.broken {
                 let text = format!(
                     "{} is {handle:p}, but an earlier call on it failed with AVSG_INTERNAL; destroy it",
                     T::NAME
                 );
                 return Err(Failure::new(AVSG_INTERNAL, text));
             }
-            if word & EXCLUSIVE != 0 || (exclusive && word & USERS != 0) || word & USERS == USERS {
+            if word & how.conflicts != 0 || word & how.counts == how.counts {
                 let text = format!(
                     "{} is in use by another thread's call, but these calls must not overlap; call \
                      again when that has returned",
@@ -208,11 +251,16 @@ impl Guard {
                 return Err(Failure::new(AVSG_BUSY, text));
             }
             let (success, failure) = (Ordering::Acquire, Ordering::Acquire);
-            match entry.word.compare_exchange_weak(word, word + increment, success, failure) {
-                Ok(_) => return Ok(Self { entry, increment, panicking: panicking() }),
+            match entry.word.compare_exchange_weak(word, word + how.adds, success, failure) {
+                Ok(_) => return Ok(Self { entry, added: how.adds, panicking: panicking() }),
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// Returns the address of the object that the guard was made for.
+    fn stored<T: Object>(&self) -> *mut Stored<T> {
+        self.entry.object.load(Ordering::Relaxed).cast()
     }
 }
 
@@ -221,7 +269,7 @@ impl Drop for Guard {
         if panicking() && !self.panicking {
             self.entry.word.fetch_or(BROKEN, Ordering::Relaxed);
         }
-        self.entry.word.fetch_sub(self.increment, Ordering::Release);
+        self.entry.word.fetch_sub(self.added, Ordering::Release);
     }
 }
 
@@ -233,29 +281,40 @@ pub(crate) struct InUse<T, const EXCLUSIVE: bool> {
 
 /// Acquires an object together with other calls.
 pub(crate) fn shared<T: Object>(handle: *const T::C) -> Result<InUse<T, false>> {
-    Guard::new::<T>(handle, false, false).map(|guard| InUse { guard, object: PhantomData })
+    Guard::new::<T>(handle, &Use::SHARED).map(|guard| InUse { guard, object: PhantomData })
 }
 
 /// Acquires an object for one call.
 pub(crate) fn exclusive<T: Object>(handle: *mut T::C) -> Result<InUse<T, true>> {
-    Guard::new::<T>(handle, true, false).map(|guard| InUse { guard, object: PhantomData })
+    Guard::new::<T>(handle, &Use::EXCLUSIVE).map(|guard| InUse { guard, object: PhantomData })
 }
 
-impl<T, const EXCLUSIVE: bool> Deref for InUse<T, EXCLUSIVE> {
+/// Reads what never changes in an object, also while another call has it for itself.
+pub(crate) fn fixed<T: Object, R>(
+    handle: *const T::C,
+    read: impl FnOnce(&T::Fixed) -> Result<R>,
+) -> Result<R> {
+    let guard = Guard::new::<T>(handle, &Use::FIXED)?;
+    // SAFETY: `create` stored a `Stored<T>` in an entry whose tag has T's kind. The guard keeps it
+    // allocated (`destroy` needs a guard that excludes this one), and nothing writes to its `fixed`.
+    read(unsafe { &(*guard.stored::<T>()).fixed })
+}
+
+impl<T: Object, const EXCLUSIVE: bool> Deref for InUse<T, EXCLUSIVE> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: `create` stored a T in an entry whose tag has T's kind, and the guard keeps the
-        // object allocated (`destroy` needs an exclusive guard) and unchanged (only an exclusive use
-        // gives a `&mut`).
-        unsafe { &*self.guard.entry.object.load(Ordering::Relaxed).cast() }
+        // SAFETY: `create` stored a `Stored<T>` in an entry whose tag has T's kind, and the guard keeps
+        // it allocated (`destroy` needs a guard that excludes this one) and its object unchanged (only an
+        // exclusive use gives a `&mut`).
+        unsafe { &(*self.guard.stored::<T>()).object }
     }
 }
 
-impl<T> DerefMut for InUse<T, true> {
+impl<T: Object> DerefMut for InUse<T, true> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the object is an allocated T as in `deref`, and an exclusive guard admits no other
-        // reference.
-        unsafe { &mut *self.guard.entry.object.load(Ordering::Relaxed).cast() }
+        // reference to it.
+        unsafe { &mut (*self.guard.stored::<T>()).object }
     }
 }
 
@@ -264,125 +323,19 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
-    let guard = Guard::new::<T>(handle, true, true)?;
+    let guard = Guard::new::<T>(handle, &Use::END)?;
     let entry = guard.entry;
-    let object = entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<T>();
+    let stored = entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<Stored<T>>();
     // The store below replaces the word that the guard's drop would change.
     core::mem::forget(guard);
     entry.used.fetch_add(1, Ordering::Relaxed);
     entry.word.store(0, Ordering::Release);
-    // SAFETY: `create` made the pointer from a box of one T, and the exclusive guard and the swap
-    // gave it to this call only. A box of an array of one is the same allocation.
-    let [object] = *unsafe { Box::from_raw(object.cast::<[T; 1]>()) };
+    // SAFETY: `create` made the pointer from a box of one `Stored<T>`, and the guard, which excludes
+    // every other one, and the swap gave it to this call only. A box of an array of one is the same
+    // allocation.
+    let [Stored { object, .. }] = *unsafe { Box::from_raw(stored.cast::<[Stored<T>; 1]>()) };
     object.end()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::status::avsg_status::AVSG_OK;
-
-    struct Thing {
-        n: u32,
-    }
-    enum Opaque {}
-    impl Object for Thing {
-        type C = Opaque;
-        const KIND: u64 = 3;
-        const NAME: &'static str = "thing";
-    }
-    struct Other;
-    impl Object for Other {
-        type C = Opaque;
-        const KIND: u64 = 2;
-        const NAME: &'static str = "other";
-    }
-
-    fn status<T>(result: Result<T>) -> crate::status::avsg_status {
-        result.map_or_else(|fail| fail.status, |_| AVSG_OK)
-    }
-
-    #[test]
-    fn a_handle_is_valid_until_it_is_destroyed_and_never_again() {
-        let old = create(Thing { n: 7 }).unwrap();
-        assert_eq!(shared::<Thing>(old).unwrap().n, 7);
-        exclusive::<Thing>(old).unwrap().n = 8;
-        assert_eq!(status(shared::<Other>(old)), AVSG_HANDLE);
-        assert_eq!(status(destroy::<Other>(old)), AVSG_HANDLE);
-        assert_eq!(status(destroy::<Thing>(old)), AVSG_OK);
-        assert_eq!(status(destroy::<Thing>(old)), AVSG_HANDLE);
-        // Another handle gets the entry with another generation.
-        let new: Vec<_> = (0..200).map(|i| create(Thing { n: i }).unwrap()).collect();
-        assert!(!new.contains(&old));
-        assert_eq!(status(shared::<Thing>(old)), AVSG_HANDLE);
-        assert!(new.iter().zip(0..).all(|(&h, i)| shared::<Thing>(h).unwrap().n == i));
-        new.into_iter().for_each(|handle| destroy::<Thing>(handle).unwrap());
-        assert_eq!(status(destroy::<Thing>(ptr::null_mut())), AVSG_OK);
-        assert_eq!(status(shared::<Thing>(ptr::null())), AVSG_NULL);
-        for junk in
-            [2usize, 8, 1, 5, 0xFFFF_FFFF_FFFF_FFFF, 0x7FFF_FFFF_FFFF, (&raw const TABLE).addr()]
-        {
-            let junk = ptr::without_provenance_mut(junk);
-            assert_eq!(status(exclusive::<Thing>(junk)), AVSG_HANDLE);
-            assert_eq!(status(destroy::<Thing>(junk)), AVSG_HANDLE);
-        }
-    }
-
-    #[test]
-    fn a_table_without_handles_is_zero() {
-        let Entry { word, object, birth, used } = &TABLE[MAX_HANDLES - 1];
-        let object = object.load(Ordering::Relaxed).addr() as u64;
-        let numbers = [word, birth, used].map(|number| number.load(Ordering::Relaxed));
-        assert_eq!((numbers, object), ([0; 3], 0));
-    }
-
-    #[test]
-    fn exclusive_use_refuses_every_other_use() {
-        let handle = create(Thing { n: 1 }).unwrap();
-        let (a, b) = (shared::<Thing>(handle).unwrap(), shared::<Thing>(handle).unwrap());
-        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
-        assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
-        drop(a);
-        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
-        drop(b);
-        let only = exclusive::<Thing>(handle).unwrap();
-        assert_eq!(status(shared::<Thing>(handle)), AVSG_BUSY);
-        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
-        assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
-        drop(only);
-        destroy::<Thing>(handle).unwrap();
-    }
-
-    #[test]
-    fn an_object_is_refused_after_a_panic_but_can_be_destroyed() {
-        let handle = create(Thing { n: 1 }).unwrap();
-        let broken = enter(|| {
-            let _thing = exclusive::<Thing>(handle)?;
-            panic!("on purpose");
-        });
-        assert_eq!(broken, AVSG_INTERNAL);
-        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_INTERNAL);
-        assert_eq!(status(shared::<Thing>(handle)), AVSG_INTERNAL);
-        assert_eq!(status(destroy::<Thing>(handle)), AVSG_OK);
-        assert_eq!(status(destroy::<Thing>(handle)), AVSG_HANDLE);
-    }
-
-    #[test]
-    fn exclusive_uses_by_many_threads_do_not_overlap() {
-        let handle = create(Thing { n: 0 }).unwrap() as usize;
-        let add = || {
-            let handle = ptr::without_provenance_mut(handle);
-            let mut done = 0;
-            while done < 2000 {
-                if let Ok(mut thing) = exclusive::<Thing>(handle) {
-                    thing.n += 1;
-                    done += 1;
-                }
-            }
-        };
-        std::thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(add))));
-        let handle = ptr::without_provenance_mut(handle);
-        assert_eq!(shared::<Thing>(handle).unwrap().n, 8000);
-        destroy::<Thing>(handle).unwrap();
-    }
-}
+mod tests;

@@ -23,6 +23,7 @@ mod counters;
 mod destroy;
 mod engine;
 mod engine_info;
+mod fixed;
 mod fresh_list;
 mod handle;
 mod indexers;

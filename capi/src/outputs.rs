@@ -23,10 +23,10 @@ pub struct avsg_plan_arrays {
     pub valid: *const i32,
     /// The batch's `cu_q`; NULL in device memory.
     pub cu_q: *const i32,
-    /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
+    /// summary[r * AVSG_SUMMARY_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
     /// request of more than 8 tokens these are its low 16 bits, and its high 16 bits are those of token
-    /// g + 8. The elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
-    pub record: *const i32,
+    /// g + 8. The elements AVSG_SUMMARY_MISSES and AVSG_SUMMARY_STATUS are those of the request.
+    pub summary: *const i32,
     /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
     /// position: (token within the request) * k + i.
     pub miss_position: *const i32,
@@ -36,7 +36,7 @@ pub struct avsg_plan_arrays {
     pub miss_slot: *const i32,
     /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,
-    /// row_misses[t] is the number of misses of token t; NULL in device memory, where `record` has it.
+    /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
     pub row_misses: *const i32,
 }
 
@@ -48,7 +48,7 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
         slot: arrays.slot.as_ptr(),
         valid: arrays.valid.as_ptr(),
         cu_q: arrays.cu_q.as_ptr(),
-        record: arrays.record.as_ptr(),
+        summary: arrays.record.as_ptr(),
         miss_position: arrays.miss.position.as_ptr(),
         miss_id: arrays.miss.id.as_ptr(),
         miss_slot: arrays.miss.slot.as_ptr(),
@@ -68,12 +68,29 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
         slot: at(device.slot),
         valid: at(device.valid),
         cu_q: ptr::null(),
-        record: at(device.record),
+        summary: at(device.record),
         miss_position,
         miss_id,
         miss_slot,
         miss_row,
         row_misses: ptr::null(),
+    }
+}
+
+/// The addresses of a plan's arrays in host memory, and in the memory of its device.
+pub(crate) struct Addresses {
+    host: avsg_plan_arrays,
+    device: avsg_plan_arrays,
+}
+
+// SAFETY: the addresses are given to the caller, and this library does not follow them.
+unsafe impl Send for Addresses {}
+// SAFETY: as for Send.
+unsafe impl Sync for Addresses {}
+
+impl Addresses {
+    pub fn new(plan: &Plan) -> Self {
+        Self { host: host_arrays(plan), device: device_arrays(plan) }
     }
 }
 
@@ -85,16 +102,13 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     memory: i32,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
-    let find = || {
-        let plan = handle::shared::<Plan>(plan)?;
-        match memory {
-            0 => Ok(host_arrays(&plan)),
-            2 => Ok(device_arrays(&plan)),
-            other => Failure::refuse(format!(
-                "memory is {other}, but arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2); \
-                 pass one of them"
-            )),
-        }
+    let find = |addresses: &Addresses| match memory {
+        0 => Ok(addresses.host),
+        2 => Ok(addresses.device),
+        other => Failure::refuse(format!(
+            "memory is {other}, but arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2); \
+             pass one of them"
+        )),
     };
-    contract!(give_struct(arrays, find))
+    contract!(give_struct(arrays, || handle::fixed::<Plan, _>(plan, find)))
 }

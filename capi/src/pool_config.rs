@@ -29,7 +29,7 @@ pub struct avsg_pool_config {
     pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
     /// Most bytes of a chunk, which a device registers; 0: 64 MiB, SIZE_MAX: any.
     pub chunk_bytes: usize,
-    /// An `avsg_pages`; ignored with a layout or an allocator.
+    /// An `avsg_pages`; ignored with a layout, an allocator or a file, which refuses those of 1 GiB.
     pub pages: i32,
     /// Must be 0.
     pub reserved: u32,

@@ -14,8 +14,8 @@ use avsg::pool::PoolConfig;
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
 /// all these layers, and an append returns before its rows are written. A row that was never written is
 /// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
-/// device; AVSG_INVALID with a layout, with an allocator, and for avsg_pool_get_row and
-/// avsg_pool_export. `chunk_bytes` and `pages` are ignored.
+/// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
+/// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_file {

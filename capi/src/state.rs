@@ -54,9 +54,10 @@ pub struct avsg_load {
 
 /// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
-/// every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
-/// nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
-/// one first.
+/// every layer of the indexer. The next plan hits these ids as those that `avsg_engine_get_held` tells of.
+/// AVSG_INVALID, with nothing changed, if one of these layers lacks rows of an earlier plan of the state:
+/// transfer that one first. If a row of a file cannot be read, the last K ids are forgotten, and those
+/// before them keep their slots.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_load(
     engine: *mut avsg_engine,
@@ -121,9 +122,10 @@ pub unsafe extern "C" fn avsg_engine_fork_to(
 }
 
 /// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
-/// it holds id first + i. The state's next plan in `generation` hits such an id, if it selects it below
-/// `seq_len` and below a `stable_len` other than -1, and has no row to copy; what later plans do is open.
-/// `bits` has `words` elements, at least one for 64 ids. On an Ascend device the call waits as
+/// it holds id first + i. The first token of the state's next plan in `generation` hits such an id and has
+/// no row to copy, if it selects it below `seq_len` and below a `stable_len` other than -1. A later token of
+/// that plan may miss it, because an earlier one has evicted it, and what later plans do is open. `bits` has
+/// `words` elements, at least one for 64 ids. On an Ascend device the call waits as
 /// `avsg_engine_invalidate` does and reads the table back: it is not meant for the step path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_get_held(

@@ -60,6 +60,11 @@ impl Failure {
         Self::new(AVSG_INVALID, text)
     }
 
+    /// Returns the same error once more.
+    pub fn again(&self) -> Self {
+        Self::new(self.status, self.text.to_string())
+    }
+
     /// Refuses a value that is outside its range.
     pub fn refuse<T>(text: String) -> Result<T> {
         Err(Self::invalid(text))

@@ -20,7 +20,8 @@ use avsg::engine::{Batch, DeviceFresh, Engine, Fresh, RawStream};
 use avsg::plan::Plan;
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1.
+/// call. `fresh` may be NULL if every `stable_len` is -1. If a row of a file cannot be read, the batch is
+/// planned: go on as after such an `avsg_engine_transfer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_step(
     engine: *mut avsg_engine,
@@ -77,6 +78,8 @@ pub unsafe extern "C" fn avsg_engine_plan(
 
 /// Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
 /// no miss is a fresh row. AVSG_INVALID if the layer lacks an older plan of a state, or has a newer one.
+/// If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if it was never written or is damaged), the
+/// layer lacks the plan: repeat the call, discard the plan, or give its requests new generations.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_transfer(
     engine: *mut avsg_engine,
@@ -92,7 +95,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
 /// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
 /// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
 /// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
-/// layers has the plan; after AVSG_OS repeat the call or discard the plan.
+/// layers has the plan; go on as after that of `avsg_engine_transfer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_transfer_layers(
     engine: *mut avsg_engine,
@@ -169,7 +172,7 @@ pub unsafe extern "C" fn avsg_engine_append_layers(
         let stream = contract!(caller_stream(&engine, stream))?;
         let batch = contract!(sized::read(batch))?;
         let layers = contract!(sized::array("layers", layers, count))?;
-        if fresh.is_null() {
+        if fresh.is_null() && count != 0 {
             let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
             return Err(Failure::new(AVSG_NULL, text.into()));
         }

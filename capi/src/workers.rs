@@ -19,6 +19,11 @@ impl Object for WorkerPool {
     type C = avsg_workers;
     const KIND: u64 = 4;
     const NAME: &'static str = "workers";
+    type Fixed = ();
+
+    fn fixed(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A task of the library, which an executor calls with `data` and an index.

@@ -23,7 +23,10 @@ const CHUNKS: usize = 4096;
 fn allowed() -> usize {
     let lists = size_of::<usize>();
     let table = 40 + SLOTS / 8;
-    128 * CHUNKS + STATES * (1 + 8 * LAYERS + table * LAYERS) + LAYERS * (32 + lists) + 3 * 1024
+    128 * CHUNKS
+        + STATES * (1 + 8 * LAYERS + table * LAYERS)
+        + LAYERS * (32 + 2 * 8 + lists)
+        + 3 * 1024
 }
 
 /// Makes the three objects, and returns the bytes that malloc gave for them.

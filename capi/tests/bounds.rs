@@ -184,7 +184,7 @@ fn counts_that_do_not_fit_are_refused_before_their_array_is_read() {
         let (states, mut table, mut lengths) = (before_a_hole(&[0, 1]), [0; 2], [0; 2]);
         let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
         let n = FALSE_COUNT;
-        let status = avsg_engine_get_block_table(handles.engine, states, n, 0, t, 1, l);
+        let status = avsg_engine_get_page_table(handles.engine, states, n, 0, t, 1, l);
         expect_error(status, AVSG_INVALID, &["requests is 268435456", "0..=1048576"]);
     }
     handles.destroy();

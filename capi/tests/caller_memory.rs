@@ -160,12 +160,12 @@ fn buffers_are_described_and_refused_where_an_engine_cannot_use_them() {
     static TABLE: [i32; 8] = [-1; 8];
     let in_blocks = |b: &mut avsg_caller_buffer| {
         (b.block_slots, b.block_stride) = (16, [16 * 40, 16 * 24, 0, 0]);
-        (b.block_table, b.block_table_len, b.blocks) = (TABLE.as_ptr(), 8, 8);
+        (b.state_blocks, b.state_blocks_len, b.blocks) = (TABLE.as_ptr(), 8, 8);
     };
     let with_table = |table, len| {
         move |b: &mut avsg_caller_buffer| {
             in_blocks(b);
-            (b.block_table, b.block_table_len) = (table, len);
+            (b.state_blocks, b.state_blocks_len) = (table, len);
         }
     };
     refuse(&|b| b.size = 8, AVSG_SIZE, &["avsg_caller_buffer.size is 8"]);
@@ -178,7 +178,7 @@ fn buffers_are_described_and_refused_where_an_engine_cannot_use_them() {
     let overlaps = buffer([at(0), at(1), at(0), at(3)], [40, 24]);
     let text = ["slots of layer 1, segment 0", "slots of layer 0, segment 0 from"];
     refuse(&|b| b.bases = overlaps.bases, AVSG_INVALID, &text);
-    refuse(&with_table(TABLE.as_ptr(), 7), AVSG_INVALID, &["block table is 7", "need 8"]);
+    refuse(&with_table(TABLE.as_ptr(), 7), AVSG_INVALID, &["table of blocks is 7", "need 8"]);
     refuse(&with_table(at(2).cast(), 8), AVSG_INVALID, &["slots of layer 1, segment 0 from"]);
     let wrapping = without_provenance::<i32>(isize::MAX as usize - 27);
     refuse(&with_table(wrapping, 8), AVSG_INVALID, &["address space"]);

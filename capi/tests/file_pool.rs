@@ -170,6 +170,51 @@ fn an_unwritten_row_is_an_error_and_rows_are_written_in_any_order() {
 }
 
 #[test]
+fn after_a_row_that_cannot_be_read_a_transfer_is_repeated_or_its_plan_given_up() {
+    let folder = Scratch::new();
+    let path = c_string(folder.path());
+    let file = file_in(&path);
+    let config = avsg_pool_config { file: &file, ..pool_config() };
+    let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
+    // SAFETY: the structs have their `size` set, the string is alive, and the out-pointers are fields.
+    unsafe {
+        ok(avsg_pool_create(&config, &mut handles.pool));
+        ok(avsg_engine_create(&engine_config(), handles.pool, &mut handles.engine));
+        ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
+    }
+    let unwritten = ["layer 0", "never written"];
+    let (owned, mut generation) = (Arrays::new(0), 1);
+    let transfer = || {
+        let fresh = owned.fresh();
+        // SAFETY: `owned` owns the fresh rows.
+        unsafe { avsg_engine_transfer(handles.engine, handles.plan, 0, &fresh, null_mut()) }
+    };
+    let mut next = owned.clone();
+    let mut fail = || {
+        next.generation.fill(generation);
+        expect_error(handles.step(&next, 0), AVSG_INVALID, &unwritten);
+        generation += 1;
+        next.clone()
+    };
+    // New generations begin anew, and the old ones lack a plan.
+    let first = fail();
+    let again = handles.step(&first, 0);
+    expect_error(again, AVSG_INVALID, &["lacks"]);
+    fail();
+    // Without the plan the states have what they had.
+    ok(avsg_engine_discard(handles.engine, handles.plan));
+    expect_error(transfer(), AVSG_INVALID, &["plan is empty"]);
+    let last = fail();
+    expect_error(transfer(), AVSG_INVALID, &unwritten);
+    for layer in 0..2 {
+        (0..ROWS).for_each(|index| handles.write_row(layer, index, &row(layer, index)));
+    }
+    ok(transfer());
+    assert_eq!(handles.expect_exact(&last, 0), 32);
+    handles.destroy();
+}
+
+#[test]
 fn what_a_file_cannot_be_is_refused_by_name() {
     let folder = Scratch::new();
     let path = c_string(folder.path());
@@ -217,6 +262,10 @@ fn what_a_file_cannot_be_is_refused_by_name() {
         AVSG_INVALID,
         &["pages", "file"],
     );
+    let huge = avsg_pool_config { pages: huge, ..config };
+    // SAFETY: the structs have their `size` set, and the string is alive.
+    let status = unsafe { avsg_get_memory(std::ptr::null(), &huge, 0, 0, 0, &mut sized()) };
+    expect_error(status, AVSG_INVALID, &["pages", "file"]);
 
     let (mut pool, mut at, mut fd, mut desc) = (null_mut(), null_mut::<c_void>(), 0, [0; 112]);
     // SAFETY: the structs have their `size` set, and the out-pointers are local variables.

@@ -161,6 +161,40 @@ fn mistakes_in_the_structs_of_a_step_are_refused() {
     });
 }
 
+#[test]
+fn an_empty_list_of_layers_may_be_null_and_is_checked_as_any_other() {
+    each_caller(|caller| {
+        let append = |batch: &avsg_batch| {
+            let engine = caller.handles.engine;
+            // SAFETY: the arrays of the batch are valid.
+            unsafe { avsg_engine_append_layers(engine, batch, null(), 0, null(), caller.stream) }
+        };
+        ok(append(&caller.batch));
+        let mut short = caller.batch;
+        short.seq_len.len = 1;
+        expect_error(append(&short), AVSG_INVALID, &["seq_len length is 1"]);
+    });
+    each_device(|device| {
+        let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
+        let Handles { engine, plan, .. } = handles;
+        // The first row behind the `stable_len` of the second request.
+        owned.ids[2 * K] = 100;
+        let transfer = |layers: &[usize]| {
+            let at = if layers.is_empty() { null() } else { layers.as_ptr() };
+            // SAFETY: the list has the length beside it.
+            unsafe {
+                avsg_engine_transfer_layers(engine, plan, at, layers.len(), null(), null_mut())
+            }
+        };
+        expect_error(transfer(&[]), AVSG_INVALID, &["plan is empty"]);
+        // SAFETY: `owned` owns the arrays.
+        ok(unsafe { avsg_engine_plan(engine, &owned.batch(), plan, null_mut()) });
+        ok(transfer(&[]));
+        expect_error(transfer(&[0]), AVSG_INVALID, &["fresh rows is none"]);
+        handles.destroy();
+    });
+}
+
 type Array = fn(&mut avsg_batch) -> &mut avsg_i32s;
 
 const INPUTS: [(&str, Array); 7] = [
@@ -199,7 +233,7 @@ fn written(caller: &Caller<'_>) -> Vec<(&'static str, avsg_i32s)> {
         (of_table, table.wrapping_sub(1), 2),
         ("the plan's slot there", out.slot.wrapping_add(31), 1),
         ("the plan's valid there", out.valid, 1),
-        ("the plan's record there", out.record.wrapping_add(31), 1),
+        ("the plan's summary there", out.summary.wrapping_add(31), 1),
         ("the plan's miss_position there", out.miss_position, 1),
         ("the plan's miss_id there", out.miss_id.wrapping_sub(before), 1 + before),
         ("the plan's miss_slot there", out.miss_slot.wrapping_add(31), 1),
@@ -253,9 +287,9 @@ fn a_transfer_from_slots_and_block_tables_over_each_other_are_refused() {
         fresh.data[1] = slots.base;
         let status = avsg_engine_transfer(engine, handles.plan, 1, &fresh, null_mut());
         expect_error(status, AVSG_INVALID, &["fresh data has 64 bytes", "device buffer"]);
-        let status = avsg_engine_get_block_table(engine, at, 2, 0, at.add(1), 1, at.add(3));
+        let status = avsg_engine_get_page_table(engine, at, 2, 0, at.add(1), 1, at.add(3));
         expect_error(status, AVSG_INVALID, &["table has 2 elements", "states has the same memory"]);
-        ok(avsg_engine_get_block_table(engine, at, 1, 0, at.add(1), 1, at.add(2)));
+        ok(avsg_engine_get_page_table(engine, at, 1, 0, at.add(1), 1, at.add(2)));
     }
     handles.destroy();
 }

@@ -78,7 +78,7 @@ fn tables_of_pages_and_of_an_engine_are_written_or_left_empty() {
             let (mut table, mut lengths) = ([9; 15], [9; 3]);
             let mut view = |states: [i32; 3], page, stride| {
                 let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
-                avsg_engine_get_block_table(handles.engine, states.as_ptr(), 3, page, t, stride, l)
+                avsg_engine_get_page_table(handles.engine, states.as_ptr(), 3, page, t, stride, l)
             };
             let states = [1, -1, 0];
             expect_error(view(states, 48, 5), AVSG_INVALID, &["page is 48", "divide the"]);

@@ -32,6 +32,15 @@ fn misses(handles: &Handles, owned: &OwnedBatch) -> usize {
     counters.misses
 }
 
+/// Returns the ids from 10 to 119 that a state holds.
+fn held(handles: &Handles, state: usize, generation: i32) -> Vec<i32> {
+    let mut bits = [u64::MAX; 2];
+    let (at, words) = (bits.as_mut_ptr(), bits.len());
+    // SAFETY: the array has two words.
+    ok(unsafe { avsg_engine_get_held(handles.engine, 0, state, generation, 10, 120, at, words) });
+    (0..110).filter(|at| bits[at / 64] >> (at % 64) & 1 == 1).map(|at| at as i32 + 10).collect()
+}
+
 #[test]
 fn loaded_forked_and_invalidated_states_hit_what_they_have() {
     let handles = Handles::on_cpu();
@@ -72,16 +81,8 @@ fn loaded_forked_and_invalidated_states_hit_what_they_have() {
     assert_eq!(misses(&handles, &selection(1, 5, 38)), 0);
     assert_eq!(misses(&handles, &selection(1, 6, 38)), K);
     assert_eq!(misses(&handles, &selection(0, 3, 38)), 0);
-    let held = |state: usize, generation: i32| {
-        let mut bits = [u64::MAX; 2];
-        let (at, words) = (bits.as_mut_ptr(), bits.len());
-        // SAFETY: the array has two words.
-        ok(unsafe {
-            avsg_engine_get_held(handles.engine, 0, state, generation, 10, 120, at, words)
-        });
-        (0..110).filter(|at| bits[at / 64] >> (at % 64) & 1 == 1).map(|at| at + 10).collect()
-    };
-    let (all, none): (Vec<usize>, Vec<usize>) = ((10..46).collect(), Vec::new());
+    let held = |state, generation| held(&handles, state, generation);
+    let (all, none): (Vec<i32>, Vec<i32>) = ((10..46).collect(), Vec::new());
     assert_eq!((held(0, 3), held(0, 4), held(1, 5)), (all.clone(), none.clone(), none));
     // SAFETY: the arrays have an element.
     unsafe {
@@ -99,6 +100,34 @@ fn loaded_forked_and_invalidated_states_hit_what_they_have() {
     ok(avsg_engine_invalidate(handles.engine, 0, 40, 42));
     assert_eq!(misses(&handles, &selection(1, 6, 38)), 0, "another state keeps its slots");
     assert_eq!(misses(&handles, &selection(0, 3, 38)), 2);
+    handles.destroy();
+}
+
+#[test]
+fn a_later_token_misses_a_held_id_that_an_earlier_one_has_evicted() {
+    let handles = Handles::on_cpu();
+    (0..8).for_each(|step| assert_eq!(misses(&handles, &selection(0, 1, 10 + 8 * step)), K));
+    // What the ids from 74 on evict is seen in a copy of the state.
+    ok(avsg_engine_fork(handles.engine, 0, 1, 1, 2));
+    assert_eq!(misses(&handles, &selection(1, 2, 74)), K);
+    let (before, after) = (held(&handles, 0, 1), held(&handles, 1, 2));
+    let mut evicted: Vec<i32> = before.into_iter().filter(|id| !after.contains(id)).collect();
+    evicted.truncate(K);
+    assert!(!evicted.is_empty());
+    let mut owned = selection(0, 1, 74);
+    let second = evicted.iter().copied().chain([-1; K]).take(K);
+    owned.ids.extend(second);
+    owned.cu_q[1] = 2;
+    let mut outputs: avsg_plan_request = sized();
+    // SAFETY: `owned` owns the arrays, the struct has its `size` set, and the arrays of the plan have the
+    // lengths that the header says.
+    let missed = unsafe {
+        ok(avsg_engine_step(handles.engine, &c_batch(&owned), handles.plan, 0, null(), null_mut()));
+        ok(avsg_plan_get_request(handles.plan, 0, &mut outputs));
+        std::slice::from_raw_parts(outputs.miss_id, outputs.misses)
+    };
+    assert_eq!(missed[..K], (74..74 + K as i32).collect::<Vec<_>>());
+    assert_eq!(missed[K..], evicted);
     handles.destroy();
 }
 

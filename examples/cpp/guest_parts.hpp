@@ -255,8 +255,8 @@ class DeviceBuffer {
             buffer.slot_stride[segment] = kStride[segment];
             buffer.block_stride[segment] = kStride[segment] * kBlockSlots;
         }
-        buffer.block_table = reinterpret_cast<const std::int32_t *>(table_.data());
-        buffer.block_table_len = blocks_.size();
+        buffer.state_blocks = reinterpret_cast<const std::int32_t *>(table_.data());
+        buffer.state_blocks_len = blocks_.size();
         buffer.blocks = kBlocks;
         return buffer;
     }

@@ -194,7 +194,7 @@ class Cache {
     void attend(int layer, const std::vector<std::int32_t> &ids, const std::vector<std::int32_t> &state) {
         const std::size_t pages = kSlots / kPage;
         std::vector<std::int32_t> table(state.size() * pages), lengths(state.size());
-        engine_.block_table(state, kPage, table, pages, lengths);
+        engine_.page_table(state, kPage, table, pages, lengths);
         std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
         for (std::size_t q = 0; q < state.size() * kTokens; q++)
             for (int i = 0; i < kK; i++) {

@@ -23,7 +23,7 @@ impl BlockTable {
         let need = states.saturating_mul(slots / block_slots);
         // As many words as memory cannot have are more than the table has.
         ensure!(self.len >= need && need <= isize::MAX as usize / 4 && !self.entries.0.is_null()
-            && self.entries.0.is_aligned(), "block table" is self.len, but
+            && self.entries.0.is_aligned(), "table of blocks" is self.len, but
             "{states} states of {} blocks need {need} words", slots / block_slots;
             "pass an array of int32");
         rows::at_least_one("blocks of the buffer", self.blocks)

@@ -81,8 +81,8 @@ impl Engine {
 
     /// Puts the rows of chosen ids into slots without a selection, for example the ids that a
     /// restored request is going to select: plans K ids at a time into `plan`, and transfers each
-    /// plan to every layer of the indexer. Afterwards a plan that selects these ids hits them. The
-    /// rows come from the pool, and a plan that evicts decides as in any step.
+    /// plan to every layer of the indexer. The next plan hits these ids as those that [`Self::held`] tells
+    /// of. The rows come from the pool, and a plan that evicts decides as in any step.
     ///
     /// Returns the number of rows that were copied to each layer.
     ///
@@ -123,11 +123,12 @@ impl Engine {
     /// sets bit i % 64 of word i / 64 of `bits` if it holds id `ids.start` + i, and clears the others.
     /// Returns the number of ids that it holds.
     ///
-    /// A bit means that the next plan of the state in `generation`, if it selects the id, hits it and has
-    /// no row to copy. It needs a `stable_len` above the id, or of -1, because a plan drops the slots of
-    /// other ids first, and a `seq_len` above it. A transfer of an earlier plan that a layer lacks is
-    /// still due. Bits say nothing about plans after the next one, which may evict the id. In another
-    /// generation than that of its last plan, load or fork a state holds nothing.
+    /// A bit means that the first token of the next plan of the state in `generation`, if it selects the id,
+    /// hits it and has no row to copy. It needs a `stable_len` above the id, or of -1, because a plan drops
+    /// the slots of other ids first, and a `seq_len` above it. A transfer of an earlier plan that a layer
+    /// lacks is still due. Bits say nothing about a later token of that plan, for which an earlier one may
+    /// have evicted the id, nor about later plans. In another generation than that of its last plan, load or
+    /// fork a state holds nothing.
     ///
     /// On an Ascend device the call waits as [`Self::invalidate`] does and copies the table to the host;
     /// it is not meant for the step path.

@@ -32,7 +32,7 @@ CALLS = [
     (lambda m: m.engine.load(m.plan, ARRAY, state=0, generation=1, seq_len=1, indexer=-1), "indexer is -1"),
     (lambda m: m.engine.new_plan(max_tokens=-1), "max_tokens is -1"),
     (lambda m: m.engine.new_plan(max_requests=-1), "max_requests is -1"),
-    (lambda m: m.engine.block_table(ARRAY, ARRAY[None], ARRAY, page=-16), "page is -16"),
+    (lambda m: m.engine.page_table(ARRAY, ARRAY[None], ARRAY, page=-16), "page is -16"),
     (lambda m: m.engine.step(m.batch, m.plan, -1), "layer is -1"),
     (lambda m: m.engine.step(m.batch, m.plan, 1 << 64), "layer is 18446744073709551616"),
     (lambda m: m.engine.transfer(m.plan, -1), "layer is -1"),

@@ -100,7 +100,7 @@ def test_layers_share_a_plan(deployment):
     request = deployment.plan.request(0)
     assert list(request.miss_id) == list(range(100, 116))
     assert list(request.miss_slot) == list(deployment.plan.slots[0])
-    assert deployment.plan.misses[0] == deployment.plan.record[0].max() == 16 and deployment.plan.valid[0] == 16
+    assert deployment.plan.misses[0] == deployment.plan.summary[0].max() == 16 and deployment.plan.valid[0] == 16
     assert deployment.plan.counters == avsg.PlanCounters(1, 1, 16, 0, 16, avsg.RequestStatus(0), 1)
 
 
@@ -219,6 +219,7 @@ def test_one_call_transfers_and_appends_all_layers():
     engine.plan(batch, plan)
     engine.transfer(plan, avsg.Layers([0, 2]))
     engine.transfer(plan, avsg.Layers([]))
+    engine.append(batch, avsg.Layers([]))
     with pytest.raises(avsg.InvalidError, match="layer is 1, but it comes after layer 2 in the list"):
         engine.transfer(plan, avsg.Layers([2, 1]))
     with pytest.raises(avsg.InvalidError, match="layer is 3"):
@@ -257,15 +258,15 @@ def test_a_state_tells_what_it_holds_and_is_copied_to_several():
         engine.held(0, 3, 0, 9, indexer=1)
 
 
-def test_a_block_table_names_the_pages_of_a_state():
+def test_a_page_table_names_the_pages_of_a_state():
     pool = avsg.Pool(1, 256, 48)
     engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)
     table, lengths = np.zeros((2, 4), np.int32), np.zeros(2, np.int32)
-    engine.block_table(np.array([2, -1], np.int32), table, lengths, page=16)
+    engine.page_table(np.array([2, -1], np.int32), table, lengths, page=16)
     assert table.tolist() == [[8, 9, 10, 11], [-1, -1, -1, -1]]
     assert lengths.tolist() == [64, 0]
     with pytest.raises(avsg.InvalidError, match=r"table is \[2, 4\] and lengths \[2\], but need \[2, 8\] and 2"):
-        engine.block_table(np.array([2, 0], np.int32), table, lengths, page=8)
+        engine.page_table(np.array([2, 0], np.int32), table, lengths, page=8)
 
 
 def test_sixteen_tokens_of_a_request_have_their_own_counts_of_misses():
@@ -285,6 +286,6 @@ def test_sixteen_tokens_of_a_request_have_their_own_counts_of_misses():
     assert list(made.plan.row_misses) == list(made.plan.request(0).row_misses) == expected
     assert made.plan.misses[0] == sum(expected) == made.plan.counters.misses
     halves = [expected[token] + 65536 * expected[token + 8] for token in range(8)]
-    assert list(made.plan.record[0, :8]) == halves
+    assert list(made.plan.summary[0, :8]) == halves
     made.engine.step(made.batch, made.plan, 0)
     assert not made.plan.row_misses.any() and made.wrong_rows() == 0

@@ -151,7 +151,7 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
         &["slots of layer 0, segment 1 from", "address space"],
     );
     refuse(4, &good, None, &["address is", "have the same bytes"]);
-    refuse(4, &good, Some((15, 20)), &["block table is 15", "need 16 words"]);
+    refuse(4, &good, Some((15, 20)), &["table of blocks is 15", "need 16 words"]);
     refuse(4, &good, Some((16, 0)), &["blocks of the buffer is 0"]);
     refuse(4, &shapes()[0].strides, Some((16, 20)), &["block slots is 0", "a table has blocks"]);
     let with_base = |base| Engine::new(config(None, Some(base)), pool());

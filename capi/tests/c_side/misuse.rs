@@ -92,7 +92,7 @@ const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
     ("avsg_engine_get_held", "engine", unsafe_call!(|_v, h| avsg_engine_get_held(handle(h), 0, 0, 1, 0, 1, &mut 0, 1))),
     ("avsg_engine_destroy", "engine", |_, h| avsg_engine_destroy(handle(h))),
     ("avsg_engine_get_buffer", "engine", unsafe_call!(|_v, h| avsg_engine_get_buffer(handle(h), 0, 0, &mut sized()))),
-    ("avsg_engine_get_block_table", "engine", unsafe_call!(|_v, h| avsg_engine_get_block_table(handle(h), &0, 1, 0, &mut 0, 1, &mut 0))),
+    ("avsg_engine_get_page_table", "engine", unsafe_call!(|_v, h| avsg_engine_get_page_table(handle(h), &0, 1, 0, &mut 0, 1, &mut 0))),
     ("avsg_plan_create", "engine", unsafe_call!(|_v, h| avsg_plan_create(handle(h), 1, 1, &mut null_mut()))),
     ("avsg_engine_plan", "engine", unsafe_call!(|v, h| avsg_engine_plan(handle(h), &v.owned.batch(), v.handles.plan, NO_STREAM))),
     ("avsg_engine_plan", "plan", unsafe_call!(|v, h| avsg_engine_plan(v.handles.engine, &v.owned.batch(), handle(h), NO_STREAM))),
@@ -152,9 +152,9 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_engine_get_table", Words, unsafe_call!(|v, p| avsg_engine_get_table(v.handles.engine, 0, 0, &mut null(), p.cast()))),
     ("avsg_engine_load", Struct, unsafe_call!(|v, p| avsg_engine_load(v.handles.engine, p.cast(), v.handles.plan))),
     ("avsg_engine_get_buffer", Struct, unsafe_call!(|v, p| avsg_engine_get_buffer(v.handles.engine, 0, 0, p.cast()))),
-    ("avsg_engine_get_block_table", Words, unsafe_call!(|v, p| avsg_engine_get_block_table(v.handles.engine, p.cast(), 1, 0, &mut 0, 1, &mut 0))),
-    ("avsg_engine_get_block_table", Words, unsafe_call!(|v, p| avsg_engine_get_block_table(v.handles.engine, &0, 1, 0, p.cast(), 1, &mut 0))),
-    ("avsg_engine_get_block_table", Words, unsafe_call!(|v, p| avsg_engine_get_block_table(v.handles.engine, &0, 1, 0, &mut 0, 1, p.cast()))),
+    ("avsg_engine_get_page_table", Words, unsafe_call!(|v, p| avsg_engine_get_page_table(v.handles.engine, p.cast(), 1, 0, &mut 0, 1, &mut 0))),
+    ("avsg_engine_get_page_table", Words, unsafe_call!(|v, p| avsg_engine_get_page_table(v.handles.engine, &0, 1, 0, p.cast(), 1, &mut 0))),
+    ("avsg_engine_get_page_table", Words, unsafe_call!(|v, p| avsg_engine_get_page_table(v.handles.engine, &0, 1, 0, &mut 0, 1, p.cast()))),
     ("avsg_plan_create", Words, unsafe_call!(|v, p| avsg_plan_create(v.handles.engine, 1, 1, p.cast()))),
     ("avsg_engine_plan", Struct, unsafe_call!(|v, p| avsg_engine_plan(v.handles.engine, p.cast(), v.handles.plan, NO_STREAM))),
     ("avsg_engine_step", Struct, unsafe_call!(|v, p| avsg_engine_step(v.handles.engine, p.cast(), v.handles.plan, 0, null(), NO_STREAM))),
@@ -215,8 +215,8 @@ const NUMBER_ARGUMENTS: &[(Call<usize>, &str, usize)] = &[
     (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, 1, n, &mut null_mut())), "requests", (1 << 20) + 1),
     (unsafe_call!(|v, n| avsg_get_memory(&v.config, &pool_config(), n, 1, 1, &mut sized())), "max_tokens", (1 << 20) + 1),
     (unsafe_call!(|v, n| avsg_get_memory(&v.config, &pool_config(), 1, n, 1, &mut sized())), "requests", (1 << 20) + 1),
-    (unsafe_call!(|v, n| avsg_engine_get_block_table(v.handles.engine, &0, 1, n, &mut 0, 1, &mut 0)), "page", 129),
-    (unsafe_call!(|v, n| avsg_engine_get_block_table(v.handles.engine, &(n.min(1 << 30) as i32), 1, 0, &mut 0, 1, &mut 0)), "state", 2),
+    (unsafe_call!(|v, n| avsg_engine_get_page_table(v.handles.engine, &0, 1, n, &mut 0, 1, &mut 0)), "page", 129),
+    (unsafe_call!(|v, n| avsg_engine_get_page_table(v.handles.engine, &(n.min(1 << 30) as i32), 1, 0, &mut 0, 1, &mut 0)), "state", 2),
 ];
 
 #[test]

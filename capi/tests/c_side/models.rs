@@ -1,10 +1,12 @@
 //! What a random run knows of its pools and engines: the bytes of every row, where the caller's
 //! memory has them, and where a slot is.
 
+use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
-use avsg_capi_testkit::{ROW, ROWS};
+use avsg_capi::avsg_pool;
+use avsg_capi_testkit::{Handles, ROW, ROWS};
 use avsg_testkit::content::fill_row;
 
 /// The lengths of the two segments of a row.
@@ -49,13 +51,41 @@ impl Drop for Memory {
 pub struct PoolModel {
     /// How often each row was rewritten.
     rewrites: [AtomicU32; ROWS],
+    /// Whether each row of each layer was written. Rows in memory are zeros before.
+    written: [[AtomicBool; ROWS]; 2],
+    /// The indexers of a pool in a file.
+    pub indexers_of_file: Option<usize>,
     _memory: Option<Memory>,
 }
 
 impl PoolModel {
     /// Describes a new pool; `memory` is None if the library allocated it.
     pub fn new(memory: Option<Memory>) -> Self {
-        Self { rewrites: [const { AtomicU32::new(0) }; ROWS], _memory: memory }
+        let rewrites = [const { AtomicU32::new(0) }; ROWS];
+        let written = [const { [const { AtomicBool::new(true) }; ROWS] }; 2];
+        Self { rewrites, written, indexers_of_file: None, _memory: memory }
+    }
+
+    /// Describes a new pool in a file.
+    pub fn in_file(indexers: usize) -> Self {
+        let written = [const { [const { AtomicBool::new(false) }; ROWS] }; 2];
+        Self { written, indexers_of_file: Some(indexers), ..Self::new(None) }
+    }
+
+    /// Returns whether a row was written, so that it can be read.
+    pub fn is_written(&self, layer: usize, index: usize) -> bool {
+        self.written[layer][index].load(Ordering::Relaxed)
+    }
+
+    /// Notes that a row was written.
+    pub fn note_written(&self, layer: usize, index: usize) {
+        self.written[layer][index].store(true, Ordering::Relaxed);
+    }
+
+    /// Writes a row of the pool.
+    pub fn write(&self, pool: *mut avsg_pool, layer: usize, index: usize, bytes: &[u8]) {
+        Handles::from_raw(pool, null_mut(), null_mut()).write_row(layer, index, bytes);
+        self.note_written(layer, index);
     }
 
     /// Returns the version of a row for `fill_row`.

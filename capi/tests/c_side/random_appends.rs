@@ -41,7 +41,10 @@ impl RandomCaller<'_> {
         let rows_of_layers: Vec<(usize, usize)> =
             layers.iter().flat_map(|&l| targets.iter().map(move |&host| (l, host))).collect();
         if let Some(handles) = &handles {
-            rows_of_layers.iter().for_each(|&(l, host)| handles.write_row(l, host, &POISON));
+            let write = |&(l, host): &(usize, usize)| {
+                model.unwrap().pool.0.write(handles.pool, l, host, &POISON);
+            };
+            rows_of_layers.iter().for_each(write);
         }
         let mut batch = self.c_batch(&mut owned);
         if self.rarely(2) {
@@ -66,6 +69,9 @@ impl RandomCaller<'_> {
         let done = self.record(status);
         let Some(model) = model else { return };
         assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
+        if done && self.mistakes == 0 {
+            rows_of_layers.iter().for_each(|&(l, host)| model.pool.0.note_written(l, host));
+        }
         let Some(handles) = handles else {
             if done && self.mistakes > 0 && self.verify {
                 // The pool may have wrong rows, and without its handle they cannot be restored.
@@ -87,12 +93,17 @@ impl RandomCaller<'_> {
             self.checked += rows_of_layers.len();
             return;
         }
-        if !done {
+        let mut restored = rows_of_layers;
+        if done {
+            let all = |&layer: &usize| (0..ROWS).map(move |host| (layer, host));
+            restored = layers.iter().flat_map(all).collect();
+        } else {
             let poisoned = |&(layer, host): &(usize, usize)| read(layer, host) == POISON;
-            assert!(rows_of_layers.iter().all(poisoned), "a refused append wrote");
+            assert!(restored.iter().all(poisoned), "a refused append wrote");
         }
-        for (layer, host) in layers.iter().flat_map(|&layer| (0..ROWS).map(move |h| (layer, h))) {
-            handles.write_row(layer, host, &model.pool.0.row(layer, host));
+        for (layer, host) in restored {
+            let pool = &model.pool.0;
+            pool.write(handles.pool, layer, host, &pool.row(layer, host));
         }
     }
 }

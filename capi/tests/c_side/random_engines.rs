@@ -80,6 +80,12 @@ impl RandomCaller<'_> {
         config.allocator = self.lent_allocator(&mut allocator);
         let (pool, to) = (self.handle::<avsg_pool>(Kind::Pool), self.pointer(&mut created));
         let model = self.shared.known().pools.get(&pool.addr()).cloned();
+        let of_file = model.as_ref().and_then(|model| model.indexers_of_file);
+        if let Some(indexers) = of_file.filter(|_| !self.mistake(12)) {
+            let several = indexers == 2;
+            config.layer_indexer = if several { parts.0.as_ptr() } else { null() };
+            config.layer_indexers = if several { 2 } else { 0 };
+        }
         // SAFETY: `config` and the buffer are structs with a `size` that may be wrong, their arrays
         // have the lengths beside them or no memory has that many elements, the slots outlive the
         // engine, and `to` is NULL or a local variable.
@@ -174,8 +180,8 @@ impl RandomCaller<'_> {
             ..sized()
         };
         if !slots.table.is_empty() {
-            buffer.block_table = slots.table.as_ptr().cast();
-            (buffer.block_table_len, buffer.blocks) =
+            buffer.state_blocks = slots.table.as_ptr().cast();
+            (buffer.state_blocks_len, buffer.blocks) =
                 (self.mostly(slots.table.len()), slots.blocks);
         }
         if self.mistake(6) {
@@ -186,7 +192,7 @@ impl RandomCaller<'_> {
                 1 => buffer.block_slots = odd,
                 2 => buffer.block_stride[n] = odd,
                 3 => buffer.slot_stride[n] = odd,
-                4 => buffer.block_table = null(),
+                4 => buffer.state_blocks = null(),
                 _ => buffer.blocks = odd,
             }
         }

@@ -1,6 +1,6 @@
-//! Random pools: in memory of the library, and in memory of the caller by a layout.
+//! Random pools: in memory of the library, in memory of the caller by a layout, and in a file.
 
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 use avsg_capi::*;
@@ -9,6 +9,7 @@ use avsg_capi_testkit::*;
 
 use super::models::{Memory, PoolModel, SEGMENTS};
 use super::random_caller::RandomCaller;
+use super::random_files::RandomFile;
 use super::shared_handles::Kind;
 
 /// Rows of a block, and bytes from one row of a segment to the next.
@@ -41,13 +42,20 @@ impl RandomCaller<'_> {
         }
         let mut allocator = sized();
         config.allocator = self.lent_allocator(&mut allocator);
+        let file = (self.below(3) == 0).then(|| self.file());
+        let c_file = file.as_ref().map(RandomFile::c);
+        if let Some(c_file) = &c_file {
+            config.file = c_file;
+            config.allocator = if self.mistake(20) { config.allocator } else { null() };
+        }
         self.corrupt_size(&mut config);
         let to = self.pointer(&mut created);
-        let (status, memory) = match self.below(2) {
-            // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or a
-            // local variable.
-            0 => (unsafe { avsg_pool_create(&config, to) }, None),
-            _ => self.pool_by_layout(&config, to),
+        let (status, memory) = if file.is_some() || self.rarely(2) {
+            // SAFETY: `config` is a struct with a `size` that may be wrong, `file` owns what its file
+            // points to, and `to` is NULL or a local variable.
+            (unsafe { avsg_pool_create(&config, to) }, None)
+        } else {
+            self.pool_by_layout(&config, to)
         };
         self.shared.allocator.state().until_null = 0;
         if !self.record(status) {
@@ -56,13 +64,23 @@ impl RandomCaller<'_> {
         if self.mistakes > 0 {
             // Its rows may have another shape.
             self.destroy(Kind::Pool, created.addr());
+            file.inspect(RandomFile::remove);
             return;
         }
-        let model = Arc::new(PoolModel::new(memory));
-        let handles = Handles::from_raw(created, null_mut(), null_mut());
-        for layer in 0..2 {
-            (0..ROWS).for_each(|i| handles.write_row(layer, i, &model.row(layer, i)));
+        let model = match &file {
+            Some(file) => PoolModel::in_file(file.indexers()),
+            None => PoolModel::new(memory),
+        };
+        let gaps = file.is_some() && self.rarely(2);
+        for (layer, i) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
+            if !(gaps && self.rarely(4)) {
+                model.write(created, layer, i, &model.row(layer, i));
+            }
         }
+        if let Some(file) = &file {
+            created = self.open_again(created, file);
+        }
+        let model = Arc::new(model);
         self.shared.known().pools.insert(created.addr(), model);
         self.keep(Kind::Pool, created.addr());
     }

@@ -68,7 +68,7 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(24) {
+            match self.below(26) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
                 2 => info!(avsg_plan_get_arrays, plan, HOST),
@@ -88,17 +88,26 @@ impl RandomCaller<'_> {
                         avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), len);
                     let model = self.shared.known().pools.get(&pool.addr()).cloned();
                     let exact = self.verify && status == avsg_status::AVSG_OK;
-                    if let Some(model) = model.filter(|_| exact) {
+                    if let Some(model) = model.as_ref().filter(|_| exact) {
                         assert_eq!(bytes[..ROW], model.row(layer, index));
                         self.checked += 1;
+                    }
+                    if let Some(model) = model.filter(|_| self.verify && self.mistakes == 0) {
+                        assert_eq!(exact, model.is_written(layer, index), "{}", last_error());
                     }
                     status
                 }
                 10 => {
                     let model = self.shared.known().pools.get(&pool.addr()).cloned();
-                    let bytes = model.map_or([0; ROW], |model| model.row(layer % 2, index % ROWS));
+                    let (l, i) = (layer % 2, index % ROWS);
+                    let bytes = model.as_ref().map_or([0; ROW], |model| model.row(l, i));
                     let len = self.mostly(ROW).min(ROW);
-                    avsg_pool_write_row(pool, layer, index, bytes.as_ptr().cast(), len)
+                    let status =
+                        avsg_pool_write_row(pool, layer, index, bytes.as_ptr().cast(), len);
+                    if let Some(model) = model.filter(|_| status == avsg_status::AVSG_OK) {
+                        model.note_written(layer, index);
+                    }
+                    status
                 }
                 11 => {
                     let (mut table, mut lengths) = ([0i32; 16], [0i32; 2]);
@@ -106,7 +115,7 @@ impl RandomCaller<'_> {
                     let (page, stride) = (self.mostly(16), self.mostly(8));
                     let stride = if stride > 8 { 3 } else { stride };
                     let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
-                    avsg_engine_get_block_table(engine, states.as_ptr(), 2, page, t, stride, l)
+                    avsg_engine_get_page_table(engine, states.as_ptr(), 2, page, t, stride, l)
                 }
                 13 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
@@ -142,6 +151,12 @@ impl RandomCaller<'_> {
                     let (at, words) = (self.pointer(&mut bits), self.mostly(2));
                     let words = if words > 2 { usize::MAX } else { words };
                     avsg_engine_get_held(engine, layer, state, 1, first, end, at.cast(), words)
+                }
+                22 => avsg_pool_flush(pool),
+                23 => {
+                    // A folder, or a file that does not exist.
+                    let (file, mut created) = (self.file(), null_mut());
+                    avsg_pool_open(&file.c(), self.pointer(&mut created))
                 }
                 _ => {
                     // A descriptor that was never exported.

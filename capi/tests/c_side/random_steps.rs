@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
 
+use avsg_capi::avsg_status::{AVSG_INVALID, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
 use avsg_testkit::batch::OwnedBatch;
@@ -177,46 +178,56 @@ impl RandomCaller<'_> {
         let listed = model.is_some_and(|model| model.indexers == 1) && self.rarely(4);
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
-        let (planned, mut moved) = unsafe {
+        let (planned, moved) = unsafe {
             if listed {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
-                let in_order = [fresh_pointer, &fresh[1]];
-                let in_order =
-                    if first.is_multiple_of(2) { in_order } else { [in_order[1], in_order[0]] };
-                let list = self.list(&in_order);
+                let list = self.list(&in_order(first, fresh_pointer, &fresh[1]));
                 let (layers, count, rows) = (list.0.as_ptr(), list.2, list.1.as_ptr());
                 let moved = avsg_engine_transfer_layers(engine, plan, layers, count, rows, stream);
-                (planned, self.record(moved))
+                (planned, moved)
             } else if self.rarely(4) {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
                 let other = if self.mistake(16) { self.handle(Kind::Plan) } else { plan };
                 let moved = avsg_engine_transfer(engine, other, first, fresh_pointer, stream);
-                (planned, self.record(moved))
+                (planned, moved)
             } else {
                 let status = avsg_engine_step(engine, &batch, plan, first, fresh_pointer, stream);
-                let done = self.record(status);
-                (done, done)
+                // Of a pool in a file it may have planned the batch alone.
+                let unread = status == AVSG_INVALID && last_error().contains("never written");
+                (status == AVSG_OK || unread, status)
             }
         };
-        let some = planned || moved;
-        let both = some && model.is_some_and(|model| model.indexers == 1);
-        if both && !listed {
+        let exact = model.filter(|_| self.mistakes == 0 && self.verify);
+        let some = self.record(moved) || planned;
+        let other = [&raw const fresh[1]];
+        let (mut layers, mut lists) = (vec![first], vec![fresh_pointer]);
+        if listed {
+            (layers, lists) = (vec![0, 1], in_order(first, fresh_pointer, other[0]).to_vec());
+        }
+        if let Some(model) = exact {
+            assert!(planned, "a plan without a mistake: {}", last_error());
+            if !self.recover((engine, model), plan, &layers, &lists, moved) {
+                return;
+            }
+        }
+        if some && !listed && model.is_some_and(|model| model.indexers == 1) {
             let layer = 1 - first % 2;
             // SAFETY: as above.
-            let status =
-                unsafe { avsg_engine_transfer(engine, plan, layer, &fresh[1], null_mut()) };
-            moved &= self.record(status);
-        }
-        match model {
-            Some(model) if self.mistakes == 0 && self.verify => {
-                assert!(planned && moved, "a step without a mistake: {}", last_error());
-                let layers = if both { vec![0, 1] } else { vec![first] };
-                self.check_step(model, plan, &owned, &layers);
-                self.check_held(plan, &owned, &held.unwrap());
+            let moved = unsafe { avsg_engine_transfer(engine, plan, layer, other[0], null_mut()) };
+            self.record(moved);
+            layers = vec![0, 1];
+            if let Some(model) = exact
+                && !self.recover((engine, model), plan, &[layer], &other, moved)
+            {
+                return;
             }
+        }
+        if let Some(model) = exact {
+            self.check_step(model, plan, &owned, &layers);
+            self.check_held(plan, &owned, &held.unwrap());
+        } else if some {
             // The slots may have other rows, or a layer lacks a plan.
-            _ if some => self.epoch += 1,
-            _ => {}
+            self.epoch += 1;
         }
     }
 
@@ -321,6 +332,11 @@ impl RandomCaller<'_> {
     }
 }
 
+/// Returns the fresh rows of a layer and those of the other one in the order of the layers.
+fn in_order<T>(layer: usize, of_layer: T, other: T) -> [T; 2] {
+    if layer.is_multiple_of(2) { [of_layer, other] } else { [other, of_layer] }
+}
+
 /// Returns the number of misses of each row of a batch by the positions in the miss lists.
 fn listed_misses(arrays: &avsg_plan_arrays, owned: &OwnedBatch) -> Vec<i32> {
     let mut all = vec![0; owned.rows()];
@@ -328,7 +344,8 @@ fn listed_misses(arrays: &avsg_plan_arrays, owned: &OwnedBatch) -> Vec<i32> {
         let first = owned.cu_q[request] as usize;
         // SAFETY: the plan's arrays hold the batch's requests and rows.
         let positions = unsafe {
-            let total = arrays.record.add(request * AVSG_RECORD_WORDS + AVSG_RECORD_MISSES).read();
+            let total =
+                arrays.summary.add(request * AVSG_SUMMARY_WORDS + AVSG_SUMMARY_MISSES).read();
             read_words(None, arrays.miss_position.add(first * K), total as usize)
         };
         positions.iter().for_each(|&at| all[first + at as usize / K] += 1);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use avsg::disk::PoolFile;
 use avsg_capi_testkit::allocator::Counting;
+use avsg_testkit::scratch::{Scratch, adapted};
 
 use super::models::{EngineModel, PoolModel};
 
@@ -21,6 +23,9 @@ pub struct Shared {
     pub limit: usize,
     /// The caller's allocator, which some pools and engines have.
     pub allocator: Counting,
+    /// The folder of the pools' files, and whether these are read through the page cache.
+    pub folder: Scratch,
+    pub buffered: bool,
     known: Mutex<Known>,
 }
 
@@ -40,7 +45,9 @@ impl Shared {
         let handles = HANDLES.map(|n| (0..n).map(|_| AtomicUsize::new(0)).collect());
         let (calls, allocator, known) =
             (AtomicUsize::new(0), Counting::on(c"cpu"), Mutex::default());
-        Self { handles, calls, limit, allocator, known }
+        let folder = Scratch::new();
+        let buffered = adapted(PoolFile::new(folder.path())).buffered;
+        Self { handles, calls, limit, allocator, folder, buffered, known }
     }
 
     /// Returns what is known of the objects.

@@ -7,7 +7,7 @@ NumPy nor torch.
 
 from ._header import (
     ABI_VERSION,
-    RECORD_STATUS,
+    SUMMARY_STATUS,
     Copier,
     EngineInfo,
     EngineStats,
@@ -85,7 +85,7 @@ __all__ = [
     "PoolFile",
     "PoolInfo",
     "PoolShape",
-    "RECORD_STATUS",
+    "SUMMARY_STATUS",
     "Request",
     "RequestStatus",
     "Role",

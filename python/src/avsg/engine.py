@@ -136,7 +136,7 @@ class Engine:
         An id at or above its request's `seq_len`, or without a row in the pool, raises
         InvalidError, and the plan is dropped as by `discard`. With `check=False` such an id is
         padding: its slot is -1, and `plan.status` says why. A call in a stream checks nothing: the
-        host does not see the status, which `plan.device_view("record")` has.
+        host does not see the status, which `plan.device_view("summary")` has.
         """
         try:
             if stream is not None or batch.device != HOST:
@@ -239,9 +239,10 @@ class Engine:
     def held(self, state: int, generation: int, first: int, end: int, indexer: int = 0) -> np.ndarray:
         """Tells for each id from `first` to `end` - 1 whether a state holds it, as an array of bool.
 
-        The next plan of the state in `generation` hits such an id without a copy, if it selects it below
-        `seq_len` and below a `stable_len` other than -1. On an Ascend device the call waits for all
-        streams and reads the state's table back: it is not meant for the step path.
+        The first token of the state's next plan in `generation` hits such an id without a copy, if it
+        selects it below `seq_len` and below a `stable_len` other than -1. For a later token of that plan
+        an earlier one may have evicted it. On an Ascend device the call waits for all streams and reads
+        the state's table back: it is not meant for the step path.
         """
         import numpy as np
 
@@ -316,7 +317,7 @@ class Engine:
         check(lib.avsg_engine_get_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()
 
-    def block_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
+    def page_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
         """Fills in the pages that a paged attention kernel reads.
 
         `table` has the shape [requests, pages] and `lengths` [requests]; both are int32.
@@ -333,4 +334,4 @@ class Engine:
                 f"table is {list(pages.shape)} and lengths {list(counts.shape)}, but need {list(need)} and {need[0]}"
             )
         outputs = pages.address, pages.strides[0] // 4, counts.address
-        check(lib.avsg_engine_get_block_table(self._handle, of.address, need[0], page, *outputs))
+        check(lib.avsg_engine_get_page_table(self._handle, of.address, need[0], page, *outputs))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _header
-from ._header import RECORD_MISSES, RECORD_STATUS, RECORD_WORDS, MemoryKind, PlanCounters, RequestStatus
+from ._header import SUMMARY_MISSES, SUMMARY_STATUS, SUMMARY_WORDS, MemoryKind, PlanCounters, RequestStatus
 from ._library import Handle, check, filled, lib
 from .errors import InvalidError
 from .memory import HOST, View, int32_view
@@ -52,7 +52,7 @@ class Plan:
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
         self._handle, self._status = None, memoryview(b"")
-        for name in ("slots", "valid", "row_misses", "record", "misses", "status"):
+        for name in ("slots", "valid", "row_misses", "summary", "misses", "status"):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
@@ -64,27 +64,27 @@ class Plan:
     def view(self, name: str) -> View:
         """Returns a host array of the plan for DLPack.
 
-        `name` is slot, valid, row_misses, record, miss_position, miss_id, miss_slot or miss_row.
+        `name` is slot, valid, row_misses, summary, miss_position, miss_id, miss_slot or miss_row.
         """
         return self._view(name, MemoryKind.HOST, HOST)
 
     def device_view(self, name: str) -> View:
         """Returns the array `name` in device memory, where a stream leaves it.
 
-        On "cpu" this is `view`. Elsewhere `record` has the misses of each token, and there is no row_misses.
+        On "cpu" this is `view`. Elsewhere `summary` has the misses of each token, and there is no row_misses.
         """
         return self._view(name, MemoryKind.DEVICE, self._device)
 
     def _view(self, name: str, memory: MemoryKind, device: str) -> View:
         shapes = {"slot": (self.max_tokens, self.k)} | dict.fromkeys(ROWS, (self.max_tokens,))
-        shapes["record"] = (self.max_requests, RECORD_WORDS)
+        shapes["summary"] = (self.max_requests, SUMMARY_WORDS)
         shapes |= dict.fromkeys(MISS_LISTS, (self.max_tokens * self.k,))
         if name not in shapes:
             raise InvalidError(f"{name!r} is not an array of a plan; the arrays are {', '.join(shapes)}")
         arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, memory)
         address = getattr(arrays, name)
         if not address:
-            raise InvalidError(f"{name!r} is not an array in device memory; read the tokens' misses from 'record'")
+            raise InvalidError(f"{name!r} is not an array in device memory; read the tokens' misses from 'summary'")
         return int32_view(address, shapes[name], self._handle, device)
 
     @cached_property
@@ -107,23 +107,23 @@ class Plan:
         return self.view("row_misses").numpy()
 
     @cached_property
-    def record(self) -> np.ndarray:
-        """The record of each request, [max_requests, 16] in int32.
+    def summary(self) -> np.ndarray:
+        """The summary of each request, [max_requests, 16] in int32.
 
         Words 0 to 7 are the misses of its first 8 tokens. In a request of more than 8 tokens these are the low 16
         bits of word g, and the high 16 bits are the misses of token g + 8. `misses` and `status` are other words.
         """
-        return self.view("record").numpy()
+        return self.view("summary").numpy()
 
     @cached_property
     def misses(self) -> np.ndarray:
         """The number of misses of each request, [max_requests] in int32."""
-        return self.record[:, RECORD_MISSES]
+        return self.summary[:, SUMMARY_MISSES]
 
     @cached_property
     def status(self) -> np.ndarray:
         """The `RequestStatus` bits of each request, [max_requests] in int32; 0 if every id was accepted."""
-        return self.record[:, RECORD_STATUS]
+        return self.summary[:, SUMMARY_STATUS]
 
     @property
     def counters(self) -> PlanCounters:

@@ -13,7 +13,7 @@ that it writes `slots`, so that a compiled graph keeps it between its step and t
 
 `step` and `plan` take the `indexer` of a `Batch` and the `check` of `Engine.plan` last. With tensors
 on a device they check nothing, because the host does not see the status of work in a stream: `slots`
-is -1 for an id without a row, and `Plan.device_view("record")` has the status.
+is -1 for an id without a row, and `Plan.device_view("summary")` has the status.
 """
 
 from __future__ import annotations

@@ -171,6 +171,15 @@ fn shared_options_say_the_same_in_every_help() {
 }
 
 #[test]
+fn a_negative_number_is_refused_as_the_value_of_its_option() {
+    for line in ["size SAMPLE --slots -64", "replay SAMPLE --slots -64", "bench transfer --k -64"] {
+        let message = refused(line, &["invalid value '-64' for '--"]);
+        assert!(!message.contains("tip:"), "{message}");
+    }
+    refused("size SAMPLE --hit-rate -1", &["--hit-rate is -1", "0 to 100"]);
+}
+
+#[test]
 fn ids_near_the_limit_need_a_sparse_pool_only() {
     let row = |step: i32| (0..64).map(|i| MAX_ID - 97 * i - step).collect();
     let path = trace("high.npz", &[row(0), row(0), row(1)]);

@@ -143,7 +143,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let known = TARGETS.contains(&options.target.as_str());
     let limit = format!("the known languages are {}", TARGETS.join(" and "));
     require(known, "--target", &options.target, limit, "choose one of them")?;
-    options.output.check([], [])?;
+    options.output.check_with_folder([], options.out.as_deref())?;
     if options.target == TARGETS[1] {
         return cuda::run(options);
     }

@@ -68,6 +68,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check([options.trace.path()])?;
+    options.deployment.check()?;
     if let Some(rate) = options.hit_rate {
         let fits = (0.0..=100.0).contains(&rate);
         require(fits, "--hit-rate", rate, "it must be 0 to 100 percent", "pass 95 for 95 %")?;

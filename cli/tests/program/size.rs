@@ -298,3 +298,18 @@ fn options_without_meaning_are_refused() {
         refused(&format!("size SAMPLE {options}"), parts);
     }
 }
+
+#[test]
+fn more_indexers_than_layers_are_refused_before_the_trace_is_read() {
+    for line in ["size /nowhere.npz", "info"] {
+        let parts = ["--indexers is 9", "--layers is 4", "at most the layers"];
+        refused(&format!("{line} --layers 4 --indexers 9"), &parts);
+    }
+    refused("size SAMPLE --indexers 79", &["--indexers is 79", "--layers is 78"]);
+}
+
+#[test]
+fn a_context_without_room_for_the_ids_of_the_trace_is_refused() {
+    let parts = ["--context is 4351", "selects from 4352 tokens", "leave it out"];
+    refused("size SAMPLE --context 4351", &parts);
+}

@@ -158,6 +158,14 @@ pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
     bar
 }
 
+/// Does work of one step, and shows meanwhile what it is, on standard error if that is a terminal.
+pub fn show_during<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    let bar = progress(1, what);
+    let done = work();
+    bar.finish_and_clear();
+    done
+}
+
 /// Formats a number of things: `1 step`, `2 steps`.
 pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }

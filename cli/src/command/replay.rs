@@ -105,12 +105,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {
-        options.device.engine(config, &pool)?
+        let simulated = options.device.device == Device::AscendSim;
+        let what = if simulated { "compile kernels" } else { "create the engine" };
+        output::show_during(what, || options.device.engine(config, &pool))?
     };
     let (report, results) = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
-    let write = |(results, path): (Results, _)| results.write(path, trace.tokens, trace.k);
+    let write = |(results, path): (Results, _)| {
+        output::show_during("write", || results.write(path, trace.tokens, trace.k))
+    };
     let written = results.zip(file).map_or(Ok(()), write);
     let shown = options.output.write_beside(file, &report, || report.page(&name()));
     written?;

@@ -139,7 +139,8 @@ fn pages(format: RowFormat) -> Result<Pages> {
 }
 
 fn measure(options: &Options) -> Result<Report> {
-    let params = options.table.params(options.k, options.tokens, options.slots, options.page)?;
+    let table = options.table.on(options.device.device);
+    let params = table.params(options.k, options.tokens, options.slots, options.page)?;
     let format = options.rows.format()?;
     let (layers, requests) = (options.layers, options.requests);
     let indexers = options.indexers.unwrap_or(layers);

@@ -12,11 +12,12 @@ use std::time::Instant;
 use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
-use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS};
+use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::{Error, available_memory};
+use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
@@ -36,7 +37,8 @@ pub struct Options {
     #[command(flatten)]
     trace: TraceOptions,
     /// S, the slots per request and layer; a multiple of 64 up to 65536, at least N_q * K [default: the
-    /// smallest power of two that is at least 4 * K, but at most 32768]
+    /// smallest power of two that is at least 4 * K, but at most 32768, and on an Ascend device smaller if
+    /// its unified buffer is]
     #[arg(long, value_name = "S")]
     slots: Option<u32>,
     #[command(flatten)]
@@ -72,11 +74,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let name = || options.trace.name();
     let trace = options.trace.read()?;
     let rows = pool_rows(&trace).with_context(name)?;
-    let wanted = (4 * trace.k).clamp(64, MAX_PAPER_SLOTS as usize).max(trace.tokens * trace.k);
-    let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
-    let slots = options.slots.unwrap_or(wanted);
     let page = options.page as usize;
-    let params = options.table.params(trace.k, trace.tokens, slots, options.page)?;
+    let params = geometry(options, &trace)?;
+    let slots = params.slots;
     let limit = format!("it must be at most S = {slots}");
     require(page <= slots as usize, "--page", page, limit, "choose 16 to 128")?;
     in_range("--requests", options.requests, 1..=4096, "choose 1 to 64, for example")?;
@@ -120,6 +120,25 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     written?;
     shown?;
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the table that the options name. Where they do not, it fits the unified buffer of a device.
+fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
+    let device = &options.device;
+    let table = options.table.on(device.device);
+    let least = trace.tokens * trace.k;
+    let wanted = (4 * trace.k).clamp(64, MAX_PAPER_SLOTS as usize).max(least);
+    let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
+    let with = |slots| table.params(trace.k, trace.tokens, slots, options.page);
+    let mut params = with(options.slots.unwrap_or(wanted))?;
+    if device.device != Device::Cpu {
+        // A vector core compares 128 lifetimes at once.
+        let may_shrink = |slots| options.slots.is_none() && slots as usize >= 2 * least.max(128);
+        while may_shrink(params.slots) && matches!(stage_one(&params), Err(Failed::TooLarge(_))) {
+            params = with(params.slots / 2)?;
+        }
+    }
+    Ok(params)
 }
 
 /// What a replay is told besides its options, its trace and its engine.

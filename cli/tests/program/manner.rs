@@ -154,6 +154,7 @@ fn the_version_names_the_commit() {
 
 #[test]
 fn shared_options_say_the_same_in_every_help() {
+    const DEVICES: &str = "wide 4, and 2 on an Ascend device,";
     let commands =
         ["replay", "synth", "info", "bench match", "compare", "bench transfer", "emit", "opp"];
     for name in commands {
@@ -163,7 +164,7 @@ fn shared_options_say_the_same_in_every_help() {
         assert!(!help.contains("--trace"), "{name}");
     }
     for (name, default) in
-        [("replay", "wide 4,"), ("info", "wide 4,"), ("emit", "wide 2,"), ("opp", "wide 2,")]
+        [("replay", DEVICES), ("info", DEVICES), ("emit", "wide 2,"), ("opp", "wide 2,")]
     {
         let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains(&format!("[default: {default} paper 1]")), "{name}: {help}");

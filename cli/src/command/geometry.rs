@@ -86,6 +86,11 @@ pub fn spread_on_device(spread: clap::Arg) -> clap::Arg {
 }
 
 impl TableOptions {
+    /// Returns whether the rule of lifetimes is left to what the trace recommends.
+    pub fn is_rule_open(&self) -> bool {
+        self.table == TableKind::Wide && self.lifetime.is_none()
+    }
+
     /// Returns the options with the default links per slot of a device.
     pub(crate) fn on(&self, device: Device) -> Self {
         if device == Device::Cpu { self.clone() } else { self.on_vector_core() }

@@ -12,6 +12,7 @@ use std::time::Instant;
 use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
+use avsg::cpu::machine::Machine;
 use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
@@ -21,6 +22,7 @@ use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
+use super::recommended;
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
 use report::{Memory, Report, Tally};
@@ -29,6 +31,9 @@ use world::World;
 
 #[derive(clap::Args, Debug)]
 #[command(
+    mut_arg("lifetime", |rule| rule.help("Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or \
+        learned (each request learns which slots to keep; wide only) [default: wide the rule that avsg size \
+        recommends for the trace, on an Ascend device constant:127 if S >= 4*K; paper constant:16]")),
     after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes \
                   are sums over all requests and steps, and latencies are of a step of the whole batch. Example:\n  \
                   avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
@@ -122,7 +127,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the table that the options name. Where they do not, it fits the unified buffer of a device.
+/// Returns the table that the options name. Where they do not, it has the rule of lifetimes that the trace
+/// recommends on the CPU, and fits the unified buffer of another device.
 fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
     let device = &options.device;
     let table = options.table.on(device.device);
@@ -137,6 +143,11 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
         while may_shrink(params.slots) && matches!(stage_one(&params), Err(Failed::TooLarge(_))) {
             params = with(params.slots / 2)?;
         }
+    } else if table.is_rule_open() {
+        let machine = Machine::find(device.machine.choice())?;
+        let measure = || recommended::on_trace(trace, params, machine);
+        let [best, _] = output::show_during("rules", measure)?;
+        params = best.params;
     }
     Ok(params)
 }

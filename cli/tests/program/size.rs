@@ -24,7 +24,6 @@ fn size_agrees_with_replay_at_every_tested_s() {
                 let replay = json(&format!("replay {trace} --slots {slots} --lifetime {rule}"));
                 assert!((rate(measured) - rate(&replay)).abs() < 1e-9, "{trace}, {slots}, {rule}");
             }
-            assert!(rate(point) >= rate(&point["other_rule"]), "{point}");
         }
         // The largest S that is tested has all hits that exact LRU can have.
         let curve = report["lru_curve"].as_array().expect("a curve");
@@ -172,6 +171,31 @@ fn matching_is_measured_here_unless_its_time_is_given() {
     assert!(
         slow.contains("but no buffer is faster") && !given("0").contains("no buffer is faster")
     );
+}
+
+#[test]
+fn measured_matching_has_a_range_and_a_word_on_what_disturbed_it() {
+    let line = "size LLAMA --slots 256,512 --link-gbs 50";
+    let report = json(line);
+    let disturbance = &report["disturbance"];
+    assert_eq!(disturbance["samples"], 2 * 48);
+    assert!(number(&disturbance["spread"]) >= 1.0, "{disturbance}");
+    for point in points(&report) {
+        let (times, range) = (&point["copies"]["times"], &point["copies"]["range"]);
+        for name in ["match_us", "matching_ms", "tpot_ms", "speed_up"] {
+            let [low, value, high] =
+                [&range[0], times, &range[1]].map(|times| number(&times[name]));
+            assert!(low <= value && value <= high || low >= value && value >= high, "{point}");
+        }
+        let spread = number(&range[1]["match_us"]) / number(&times["match_us"]);
+        assert!(spread <= number(&disturbance["spread"]), "{point}");
+    }
+    let shown = words(&text(line));
+    assert!(shown.contains("the median of 48 steps and in parentheses the first and ninth decile"));
+    assert!(shown.contains(" to "), "{shown}");
+    let given = json(&format!("{line} --match-us 20"));
+    let range = &given["points"][0]["copies"]["range"];
+    assert_eq!((&given["disturbance"], range), (&Value::Null, &Value::Null));
 }
 
 #[test]

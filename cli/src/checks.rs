@@ -35,6 +35,14 @@ pub fn at_least_1(values: &[(&'static str, usize)], remedy: &'static str) -> Res
     })
 }
 
+/// Checks the layers, the indexers and the requests of a deployment.
+pub fn check_tables([layers, indexers, requests]: [usize; 3]) -> Result<()> {
+    let numbers = [("--layers", layers), ("--requests", requests), ("--indexers", indexers)];
+    at_least_1(&numbers, "pass 1 or more")?;
+    let limit = format!("each indexer has a layer of its own, and --layers is {layers}");
+    require(indexers <= layers, "--indexers", indexers, limit, "pass at most the layers")
+}
+
 /// Multiplies sizes; a product that overflows is an error that names `what`.
 pub fn product(what: &'static str, factors: &[usize]) -> Result<usize> {
     let all = factors.iter().try_fold(1usize, |all, &factor| all.checked_mul(factor));

@@ -10,6 +10,7 @@ mod hit_rates;
 pub(crate) mod info;
 pub(crate) mod opp;
 pub mod output;
+mod recommended;
 pub(crate) mod replay;
 pub mod rules;
 pub(crate) mod size;

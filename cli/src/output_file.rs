@@ -37,12 +37,25 @@ pub fn check<'a>(
         writable(output).map_err(|source| refused("open for writing", output, source))?;
         let Some(identity) = identity(output) else { continue };
         if let Some((_, use_)) = taken.iter().find(|(path, _)| *path == identity) {
-            let limit = format!("this file is {use_} of the same command");
-            return Err(Error::invalid("output", output.display(), limit, "choose another name"));
+            return Err(taken_twice(output, use_));
         }
         taken.push((identity, "another output"));
     }
     Ok(())
+}
+
+/// Checks, before a run, that an output is not also the folder of other outputs.
+///
+/// # Errors
+/// If two names stand for one place.
+pub fn check_distinct(output: &Path, folder: &Path) -> Result<()> {
+    let same = !is_stdout(output) && place(output).is_some_and(|at| place(folder) == Some(at));
+    if same { Err(taken_twice(output, "another output")) } else { Ok(()) }
+}
+
+fn taken_twice(output: &Path, use_: &str) -> Error {
+    let limit = format!("this file is {use_} of the same command");
+    Error::invalid("output", output.display(), limit, "choose another name")
 }
 
 /// Writes a file as a whole.
@@ -93,10 +106,13 @@ fn parent(path: &Path) -> &Path {
 /// Returns a path by which a file can be compared; `None` for a device, a pipe or a path whose folder
 /// does not exist.
 fn identity(path: &Path) -> Option<PathBuf> {
-    match fs::canonicalize(path) {
-        Ok(whole) => kind(&whole).is_some_and(|kind| kind.is_file()).then_some(whole),
-        Err(_) => Some(fs::canonicalize(parent(path)).ok()?.join(path.file_name()?)),
-    }
+    place(path).filter(|whole| kind(whole).is_none_or(|kind| kind.is_file()))
+}
+
+/// Returns the path of what is at `path`, or will be, without links; `None` if its folder does not exist.
+fn place(path: &Path) -> Option<PathBuf> {
+    let new = || Some(fs::canonicalize(parent(path)).ok()?.join(path.file_name()?));
+    fs::canonicalize(path).ok().or_else(new)
 }
 
 /// Returns an error if `path` cannot be written. Nothing is changed, and no pipe is opened, because its

@@ -35,10 +35,22 @@ pub fn print_error(words: Arguments<'_>) {
 
 /// Parses the command line of a program. Help and versions go to standard output as everything else does.
 pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
-    P::try_parse().map_err(|words| match words.print() {
+    let command = with_negative_numbers(P::command());
+    let parsed = command.try_get_matches().and_then(|matches| P::from_arg_matches(&matches));
+    parsed.map_err(|words| match words.print() {
         Err(error) if !words.use_stderr() => ExitCode::from(exit_status(&error.into())),
         _ => ExitCode::from(words.exit_code() as u8),
     })
+}
+
+/// Lets the options of a command and of its subcommands take a negative number, so that the message about one
+/// names the option and its limit. The parser would take it for an option of its own.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let option = |arg: clap::Arg| {
+        let is_number = arg.get_action().takes_values() && !arg.is_positional();
+        arg.allow_negative_numbers(is_number)
+    };
+    command.mut_args(option).mut_subcommands(with_negative_numbers)
 }
 
 /// Writes bytes to standard output.

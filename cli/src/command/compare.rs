@@ -13,20 +13,20 @@ use avsg::engine::MachineChoice;
 use clap::Args;
 
 use super::output::{self, Sinks};
+use super::recommended;
 use super::rules::{default_slots, rules, tables};
 use super::trace_options::TraceOptions;
 use crate::baseline::{
     Belady, ExactLru, HitCount, LRU, NO_BUFFER, OPTIMUM, count_hits, count_operator_hits,
 };
 use crate::trace::Trace;
-use report::{At, PolicyRates, Report, advice};
+use report::{Advice, At, PolicyRates, Report};
 
 #[derive(Args, Debug)]
 #[command(
     after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. A * marks the default \
                   rule of a table at that S. Neighbouring rules with the same hit rates share a line. Belady's optimum is \
-                  the most that any policy can reach. The advice is the default rule, unless another one copies at least \
-                  5 % fewer rows. Examples:\n  \
+                  the most that any policy can reach. The advice is that of avsg size. Examples:\n  \
                   avsg compare tests/data/nomicon-4k-k256.npz\n  \
                   avsg compare ids.npy --slots 4096,8192 --format markdown"
 )]
@@ -67,6 +67,7 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
             None => policies.push(PolicyRates { policy, options, at: vec![at] }),
         }
     };
+    let mut advice = Vec::new();
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
         let tables = tables(trace.k, trace.tokens, slots)?;
@@ -84,6 +85,10 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
                 let is_default = lifetime == default.lifetime;
                 add(format!("{name} {lifetime}"), Some(options), slots, count, is_default);
             }
+            if name == "wide" {
+                let rules = recommended::on_trace(trace, default, machine)?;
+                advice.extend(Advice::of(default, &rules, trace.steps));
+            }
         }
         let optimum = count_hits(trace, &mut Belady::new(trace, slots as usize)?);
         add(OPTIMUM.to_owned(), None, slots, optimum, false);
@@ -98,7 +103,7 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
         tokens: trace.tokens,
         k: trace.k,
         repeats: trace.repeats(),
-        advice: slots.iter().filter_map(|&slots| advice(&policies, slots)).collect(),
+        advice,
         slots,
         policies,
     })

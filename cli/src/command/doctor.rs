@@ -32,7 +32,7 @@ use serde_json::{Value, to_value};
 use check::Check;
 use harness::Harness;
 pub use options::Options;
-use report::{Field, Kernel, Status};
+use report::{Field, Kernel, NoDevice, Status};
 
 /// Examines the device and prints the report, or runs one check for another process.
 pub fn run(options: &Options) -> Result<ExitCode> {
@@ -68,7 +68,7 @@ pub fn examine_simulated(options: &Options) -> Result<Value> {
 fn find(options: &Options, check: Check, folder: &Path) -> Result<Value> {
     if check == Check::Device {
         let device = Harness::new(options, folder).and_then(|harness| harness.describe());
-        return Ok(to_value(device.map_err(|error| format!("{error:#}")))?);
+        return Ok(to_value(device.map_err(|error| NoDevice::new(&error)))?);
     }
     let harness = Harness::new(options, folder)?;
     if Check::KERNELS.contains(&check) {

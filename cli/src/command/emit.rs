@@ -18,7 +18,7 @@ use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::ascend::{Failed, stage_one_with};
 use clap::{Args, ValueEnum};
 
-use super::geometry::{TableKind, TableOptions};
+use super::geometry::TableOptions;
 use super::output::OutputOptions;
 use super::soc;
 use crate::checks::require;
@@ -69,14 +69,9 @@ impl KernelOptions {
         soc::named(&self.soc)
     }
 
-    /// Returns the checked geometry. A `wide` table has two links per slot unless `--spread` says
-    /// otherwise, so that it fits the unified buffer.
+    /// Returns the checked geometry, which has the default links per slot of a vector core.
     pub fn params(&self) -> Result<Params> {
-        let mut table = self.table.clone();
-        if table.table == TableKind::Wide {
-            table.spread.get_or_insert(2);
-        }
-        table.params(self.k, self.tokens, self.slots, self.page)
+        self.table.on_vector_core().params(self.k, self.tokens, self.slots, self.page)
     }
 
     /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
@@ -143,7 +138,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let known = TARGETS.contains(&options.target.as_str());
     let limit = format!("the known languages are {}", TARGETS.join(" and "));
     require(known, "--target", &options.target, limit, "choose one of them")?;
-    options.output.check([], [])?;
+    options.output.check_with_folder([], options.out.as_deref())?;
     if options.target == TARGETS[1] {
         return cuda::run(options);
     }

@@ -63,7 +63,7 @@ pub struct TableOptions {
     /// Kind of hash table
     #[arg(long, value_enum, default_value = "wide")]
     pub table: TableKind,
-    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4, paper 1]
+    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4, and 2 on an Ascend device, paper 1]
     #[arg(long, value_name = "N")]
     pub spread: Option<u32>,
     /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
@@ -86,6 +86,23 @@ pub fn spread_on_device(spread: clap::Arg) -> clap::Arg {
 }
 
 impl TableOptions {
+    /// Returns whether the rule of lifetimes is left to what the trace recommends.
+    pub fn is_rule_open(&self) -> bool {
+        self.table == TableKind::Wide && self.lifetime.is_none()
+    }
+
+    /// Returns the options with the default links per slot of a device.
+    pub(crate) fn on(&self, device: Device) -> Self {
+        if device == Device::Cpu { self.clone() } else { self.on_vector_core() }
+    }
+
+    /// Returns the options with two links per slot unless they say otherwise, so that a table `wide` fits the
+    /// unified buffer of a vector core.
+    pub(crate) fn on_vector_core(&self) -> Self {
+        let spread = self.spread.or((self.table == TableKind::Wide).then_some(2));
+        Self { spread, ..self.clone() }
+    }
+
     /// Returns the checked geometry for `k` ids per token, `tokens` tokens per step, `slots` slots and
     /// blocks of `page` rows (0 for no block table).
     pub fn params(&self, k: usize, tokens: usize, slots: u32, page: u32) -> Result<Params> {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::geometry::{DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, Cell, OutputOptions, Page};
-use crate::checks::{at_least_1, product};
+use crate::checks::{check_tables, product};
 use device::Ascend;
 use file::File;
 
@@ -44,8 +44,8 @@ pub struct Options {
     /// Layers whose KV rows are offloaded, at least 1
     #[arg(long, value_name = "N", default_value_t = 78)]
     layers: usize,
-    /// Tables per request, one for each layer with an indexer of its own (other layers share one); at
-    /// least 1 [default: the layers]
+    /// Tables per request, one for each layer with an indexer of its own (other layers share one); 1 to
+    /// the layers [default: the layers]
     #[arg(long, value_name = "N")]
     indexers: Option<usize>,
     /// B, the requests that are resident at the same time; at least 1
@@ -139,12 +139,12 @@ fn pages(format: RowFormat) -> Result<Pages> {
 }
 
 fn measure(options: &Options) -> Result<Report> {
-    let params = options.table.params(options.k, options.tokens, options.slots, options.page)?;
+    let table = options.table.on(options.device.device);
+    let params = table.params(options.k, options.tokens, options.slots, options.page)?;
     let format = options.rows.format()?;
     let (layers, requests) = (options.layers, options.requests);
     let indexers = options.indexers.unwrap_or(layers);
-    let numbers = [("--layers", layers), ("--requests", requests), ("--indexers", indexers)];
-    at_least_1(&numbers, "pass 1 or more")?;
+    check_tables([layers, indexers, requests])?;
     // An engine with the tables of all indexers.
     let config = options.device.config(params, product("tables", &[requests, indexers])?);
     let slots = params.slots as usize;

@@ -28,7 +28,7 @@ pub struct Options {
 
 /// Writes the project and prints the plan of its kernels.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    options.output.check([], [])?;
+    options.output.check_with_folder([], Some(&options.out))?;
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, _) = options.kernels.kernels(Abi::Operator)?;
     let files = project(&p, soc.unit, &kernels);

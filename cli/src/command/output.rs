@@ -50,6 +50,19 @@ impl OutputOptions {
         Ok(output_file::check(json.into_iter().chain(others), inputs)?)
     }
 
+    /// Checks, before a run, as [`OutputOptions::check`] does, and that the results are not the folder of the
+    /// other outputs.
+    pub fn check_with_folder<'a>(
+        &'a self,
+        inputs: impl IntoIterator<Item = &'a Path>,
+        folder: Option<&Path>,
+    ) -> Result<()> {
+        if let (Some(json), Some(folder)) = (&self.json, folder) {
+            output_file::check_distinct(json, folder)?;
+        }
+        self.check(inputs, [])
+    }
+
     /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named. The
     /// results are shown even if the file cannot be written.
     pub fn write(&self, report: &impl Serialize, page: impl FnOnce() -> Page) -> Result<()> {
@@ -107,7 +120,7 @@ pub struct Sinks {
 impl Sinks {
     /// Checks, before a run, that the results can be written, and creates the directory of the charts.
     pub fn check<'a>(&'a self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
-        self.output.check(inputs, [])?;
+        self.output.check_with_folder(inputs, self.plot.as_deref())?;
         Ok(self.plot.as_deref().map_or(Ok(()), output_file::folder)?)
     }
 
@@ -143,6 +156,14 @@ pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
     // The first step may take long.
     bar.tick();
     bar
+}
+
+/// Does work of one step, and shows meanwhile what it is, on standard error if that is a terminal.
+pub fn show_during<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    let bar = progress(1, what);
+    let done = work();
+    bar.finish_and_clear();
+    done
 }
 
 /// Formats a number of things: `1 step`, `2 steps`.

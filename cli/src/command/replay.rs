@@ -12,14 +12,17 @@ use std::time::Instant;
 use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
-use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS};
+use avsg::cpu::machine::Machine;
+use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::{Error, available_memory};
+use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
+use super::recommended;
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
 use report::{Memory, Report, Tally};
@@ -28,6 +31,9 @@ use world::World;
 
 #[derive(clap::Args, Debug)]
 #[command(
+    mut_arg("lifetime", |rule| rule.help("Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or \
+        learned (each request learns which slots to keep; wide only) [default: wide the rule that avsg size \
+        recommends for the trace, on an Ascend device constant:127 if S >= 4*K; paper constant:16]")),
     after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes \
                   are sums over all requests and steps, and latencies are of a step of the whole batch. Example:\n  \
                   avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
@@ -36,7 +42,8 @@ pub struct Options {
     #[command(flatten)]
     trace: TraceOptions,
     /// S, the slots per request and layer; a multiple of 64 up to 65536, at least N_q * K [default: the
-    /// smallest power of two that is at least 4 * K, but at most 32768]
+    /// smallest power of two that is at least 4 * K, but at most 32768, and on an Ascend device smaller if
+    /// its unified buffer is]
     #[arg(long, value_name = "S")]
     slots: Option<u32>,
     #[command(flatten)]
@@ -72,11 +79,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let name = || options.trace.name();
     let trace = options.trace.read()?;
     let rows = pool_rows(&trace).with_context(name)?;
-    let wanted = (4 * trace.k).clamp(64, MAX_PAPER_SLOTS as usize).max(trace.tokens * trace.k);
-    let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
-    let slots = options.slots.unwrap_or(wanted);
     let page = options.page as usize;
-    let params = options.table.params(trace.k, trace.tokens, slots, options.page)?;
+    let params = geometry(options, &trace)?;
+    let slots = params.slots;
     let limit = format!("it must be at most S = {slots}");
     require(page <= slots as usize, "--page", page, limit, "choose 16 to 128")?;
     in_range("--requests", options.requests, 1..=4096, "choose 1 to 64, for example")?;
@@ -105,17 +110,46 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {
-        options.device.engine(config, &pool)?
+        let simulated = options.device.device == Device::AscendSim;
+        let what = if simulated { "compile kernels" } else { "create the engine" };
+        output::show_during(what, || options.device.engine(config, &pool))?
     };
     let (report, results) = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
-    let write = |(results, path): (Results, _)| results.write(path, trace.tokens, trace.k);
+    let write = |(results, path): (Results, _)| {
+        output::show_during("write", || results.write(path, trace.tokens, trace.k))
+    };
     let written = results.zip(file).map_or(Ok(()), write);
     let shown = options.output.write_beside(file, &report, || report.page(&name()));
     written?;
     shown?;
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the table that the options name. Where they do not, it has the rule of lifetimes that the trace
+/// recommends on the CPU, and fits the unified buffer of another device.
+fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
+    let device = &options.device;
+    let table = options.table.on(device.device);
+    let least = trace.tokens * trace.k;
+    let wanted = (4 * trace.k).clamp(64, MAX_PAPER_SLOTS as usize).max(least);
+    let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
+    let with = |slots| table.params(trace.k, trace.tokens, slots, options.page);
+    let mut params = with(options.slots.unwrap_or(wanted))?;
+    if device.device != Device::Cpu {
+        // A vector core compares 128 lifetimes at once.
+        let may_shrink = |slots| options.slots.is_none() && slots as usize >= 2 * least.max(128);
+        while may_shrink(params.slots) && matches!(stage_one(&params), Err(Failed::TooLarge(_))) {
+            params = with(params.slots / 2)?;
+        }
+    } else if table.is_rule_open() {
+        let machine = Machine::find(device.machine.choice())?;
+        let measure = || recommended::on_trace(trace, params, machine);
+        let [best, _] = output::show_during("rules", measure)?;
+        params = best.params;
+    }
+    Ok(params)
 }
 
 /// What a replay is told besides its options, its trace and its engine.

@@ -15,28 +15,28 @@ use avsg::device::params::{MAX_PAPER_SLOTS, MIN_SLOTS, Params};
 use avsg::engine::MachineChoice;
 use clap::Args;
 
-use super::geometry::{RowOptions, TableKind, TableOptions};
+use super::busy::Watch;
+use super::geometry::{RowOptions, TableOptions};
 use super::output::{self, Sinks};
+use super::recommended::{Measured, recommended};
 use super::trace_options::TraceOptions;
 use crate::checks::require;
 use deployment::{Deployment, DeploymentOptions};
 use layers::Layers;
 use report::{Copies, Curve, OtherRule, Point, Recommended, Report, Wish};
-use time::TimeOptions;
+use time::{Matching, TimeOptions};
 
 /// Slots between two points of the curve.
 const STRIDE: usize = 64;
-/// The rules of the wide table that are measured unless one is named. The first one is taken if both
-/// miss as many rows, because it matches faster.
-const RULES: [&str; 2] = ["constant:127", "learned"];
 
 #[derive(Args, Debug)]
 #[command(
     mut_arg("lifetime", |rule| rule.help("Lifetime rule as of avsg replay, the only one to measure [default: wide both \
         constant:127 and learned, paper constant:16]")),
     after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless \
-                  --lifetime names one, and the rule that misses less is shown. The first step, which starts with an \
-                  empty buffer, is left out. Times are a model, in which the matching and a disk are measured. Examples:\n  \
+                  --lifetime names one, and shows the default rule, or the other one if the trace shows that it misses less. \
+                  The first step, which starts with an empty buffer, is left out. Times are a model, in which the matching \
+                  and a disk are measured. Examples:\n  \
                   avsg size tests/data/nomicon-4k-k256.npz\n  \
                   avsg size ids.npy --hit-rate 95\n  \
                   avsg size ids.npy --link-gbs 50 --requests 8\n  \
@@ -68,6 +68,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check([options.trace.path()])?;
+    options.deployment.check()?;
     if let Some(rate) = options.hit_rate {
         let fits = (0.0..=100.0).contains(&rate);
         require(fits, "--hit-rate", rate, "it must be 0 to 100 percent", "pass 95 for 95 %")?;
@@ -87,49 +88,60 @@ fn measure(options: &Options) -> Result<Report> {
     let selected = layers.selected_per_step();
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
     // What a step copies that misses `misses` rows of each layer and request.
-    let copies = |misses: f64, match_us: f64| {
+    let copies = |misses: f64, matching: Option<Matching>| {
         let bytes = deployment.bytes(misses);
-        let times = model.as_ref().map(|model| model.times(misses, bytes, match_us));
-        Copies { misses_per_step: misses, bytes_per_step: bytes, times }
+        let times = |us| model.as_ref().map(|model| model.times(misses, bytes, us));
+        let range = matching.and_then(|matching| matching.range_us);
+        let range = range.and_then(|[low, high]| Some([times(low)?, times(high)?]));
+        let times = times(matching.map_or(0.0, |matching| matching.us));
+        Copies { misses_per_step: misses, bytes_per_step: bytes, times, range }
     };
 
-    let tables = tables(&options.table);
+    let is_rule_open = options.table.is_rule_open();
     let sizes = sizes(&options.slots, &layers);
-    bar.set_length((sizes.len() * tables.len()) as u64);
+    bar.set_length((sizes.len() * (1 + usize::from(is_rule_open))) as u64);
     let mut points = Vec::new();
+    let watch = Watch::start();
+    let mut spreads = Vec::new();
     for slots in sizes {
-        let mut measured = Vec::new();
-        for table in &tables {
-            let params = table.params(trace.k, trace.tokens, slots, 0)?;
-            measured.push((params, layers.measure(&params, machine)?));
+        let measure = |params: Params| {
+            let hits = layers.measure(&params, machine)?;
             bar.inc(1);
-        }
-        // The sort keeps the order of rules that miss the same rows.
-        measured.sort_by_key(|(_, hits)| hits.all.misses());
-        let (params, hits) = measured.swap_remove(0);
-        let other_rule = measured.pop().map(|(Params { lifetime, .. }, hits)| {
-            let hit_rate = hits.all.percent();
-            OtherRule { lifetime: lifetime.to_string(), hit_rate }
+            anyhow::Ok(Measured { params, misses: hits.all.misses(), with: hits })
+        };
+        let params = options.table.params(trace.k, trace.tokens, slots, 0)?;
+        let (Measured { params, with: hits, .. }, other) = if is_rule_open {
+            let [best, other] = recommended(params, trace.steps, measure)?;
+            (best, Some(other))
+        } else {
+            (measure(params)?, None)
+        };
+        let other_rule = other.map(|Measured { params, with: hits, .. }| OtherRule {
+            lifetime: params.lifetime.to_string(),
+            hit_rate: hits.all.percent(),
         });
-        let match_us = model.as_ref().map(|model| model.matching_us(trace, &params, machine));
-        let match_us = match_us.transpose()?.unwrap_or(0.0);
+        let matching = model.as_ref().map(|model| model.matching(trace, &params, machine));
+        let matching = matching.transpose()?;
+        spreads.extend(matching.and_then(|m| Some(m.range_us?[1] / m.us)));
         points.push(Point {
             slots,
             lifetime: params.lifetime.to_string(),
             hit_rate: hits.all.percent(),
             worst_layer: hits.worst,
             lru_hit_rate: layers.lru(slots as usize).percent(),
-            copies: layers.misses_per_step(&hits.all).map(|misses| copies(misses, match_us)),
+            copies: layers.misses_per_step(&hits.all).map(|misses| copies(misses, matching)),
             device_bytes: deployment.device_bytes(params)?,
             other_rule,
         });
     }
     bar.finish_and_clear();
+    let is_timed = model.as_ref().is_some_and(|model| model.match_us.is_none());
+    let disturbance = is_timed.then(|| watch.stop(trace.steps * points.len(), spreads));
 
     let wish = Wish { hit_rate: options.hit_rate, tpot_ms: options.time.tpot_ms };
     let best = wish.recommended(&points, deployment.host_bytes);
     let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
-    let no_buffer = selected.map(|selected| copies(selected, 0.0));
+    let no_buffer = selected.map(|selected| copies(selected, None));
     Ok(Report {
         trace: options.trace.name(),
         taken: options.trace.describe(trace, layers.len()),
@@ -141,21 +153,13 @@ fn measure(options: &Options) -> Result<Report> {
         friendliness: layers.friendliness(),
         deployment,
         model,
+        disturbance,
         no_buffer,
         lru_curve: curve(&layers),
         recommended,
         wish,
         points,
     })
-}
-
-/// Returns the tables to measure: those of [`RULES`] if the options name no rule of the wide table.
-fn tables(table: &TableOptions) -> Vec<TableOptions> {
-    if table.table == TableKind::Paper || table.lifetime.is_some() {
-        return vec![table.clone()];
-    }
-    let with = |rule: &str| TableOptions { lifetime: Some(rule.to_owned()), ..table.clone() };
-    RULES.map(with).to_vec()
 }
 
 /// Returns the S to measure in ascending order: `chosen`, or else the powers of two from the least that

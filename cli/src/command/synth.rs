@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let bar = output::progress(steps, "synth");
     let trace = synth.trace_with(|| bar.inc(1))?;
     bar.finish_and_clear();
-    trace.write(&options.out)?;
+    output::show_during("write", || trace.write(&options.out))?;
     let parameters = serde_json::json!({
         "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,
         "gamma": gamma, "mu": mu, "seed": seed,

@@ -7,7 +7,7 @@ use avsg::Error;
 use avsg::device::params::{MAX_SLOTS, MAX_TOKENS};
 use clap::Args;
 
-use super::output::{count, progress};
+use super::output::{count, show_during};
 use crate::trace::{Part, Trace, name_of};
 
 /// The part of a file with axes for layers or requests. A command that has these options has the
@@ -52,7 +52,8 @@ impl PartOptions {
             }
         };
         let part = Part { layer, request: self.request };
-        let trace = with_progress(path, || Trace::read_part(path, part))?;
+        let trace = show_during("read", || Trace::read_part(path, part));
+        let trace = trace.with_context(|| name_of(path))?;
         warn_of_repeats(&name_of(path), &trace);
         Ok(trace)
     }
@@ -63,19 +64,13 @@ impl PartOptions {
         if !matches!(self.layer, Some(Layer::All)) {
             return Ok(vec![self.read(path)?]);
         }
-        let layers = with_progress(path, || Trace::read_layers(path, self.request))?;
+        let layers = show_during("read", || Trace::read_layers(path, self.request));
+        let layers = layers.with_context(|| name_of(path))?;
         for (number, trace) in layers.iter().enumerate() {
             warn_of_repeats(&format!("{}, layer {number}", name_of(path)), trace);
         }
         Ok(layers)
     }
-}
-
-fn with_progress<T>(path: &Path, read: impl FnOnce() -> avsg::Result<T>) -> Result<T> {
-    let bar = progress(1, "read");
-    let read = read().with_context(|| name_of(path))?;
-    bar.finish_and_clear();
-    Ok(read)
 }
 
 fn warn_of_repeats(name: &str, trace: &Trace) {

@@ -6,7 +6,7 @@ use avsg::indexers::Indexers;
 use avsg::rows::RowFormat;
 
 /// Returns the layout of a file with checksums and blocks of `block` bytes, in which `indexers` indexers
-/// share the layers evenly; more indexers than layers count as one per layer.
+/// share the layers evenly.
 ///
 /// # Errors
 /// If a number is out of range.
@@ -15,8 +15,7 @@ pub fn layout(
     format: &RowFormat,
     block: usize,
 ) -> Result<Layout> {
-    let count = indexers.clamp(1, layers.max(1));
-    let of_layer: Vec<usize> = (0..layers).map(|layer| layer * count / layers).collect();
+    let of_layer: Vec<usize> = (0..layers).map(|layer| layer * indexers / layers).collect();
     let indexers = Indexers::of_layers(&of_layer)?;
     let shape = Shape { layers, rows, format: format.clone(), indexers };
     Ok(Layout::new(&shape, true, block, 0)?)

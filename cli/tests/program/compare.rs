@@ -1,9 +1,10 @@
 //! Tests of `avsg compare`: every policy and rule is there, no policy surpasses the optimum, and the
-//! rates are those of `size`.
+//! rates and the recommended rule are those of `size`.
 
+use avsg_testkit::splitmix::SplitMix64;
 use serde_json::Value;
 
-use crate::support::{json, number, text};
+use crate::support::{json, npy, number, text};
 
 /// Returns the hit rate of a policy at its first S.
 fn rate(report: &Value, policy: &str) -> f64 {
@@ -42,8 +43,49 @@ fn rates_are_those_of_size() {
     let size = json("size LLAMA --mtp0 --slots 128 --steps 60");
     let size = |name: &str| number(&size["points"][0][name]);
     assert!((rate(&report, "exact LRU") - size("lru_hit_rate")).abs() < 1e-12);
-    let best = rate(&report, "wide constant:127").max(rate(&report, "wide learned"));
-    assert!((best - size("hit_rate")).abs() < 1e-12);
+    let default = rate(&report, "wide learned");
+    assert!((default - size("hit_rate")).abs() < 1e-12);
+}
+
+/// Writes a trace of 300 steps, each of which selects 80 of 110 ids and 20 that no other step selects.
+fn mixed() -> String {
+    let (mut random, mut often) = (SplitMix64::new(1), (0..110).collect::<Vec<i32>>());
+    let mut ids = Vec::new();
+    for first in (110..).step_by(20).take(300) {
+        random.shuffle(&mut often);
+        ids.extend(often[..80].iter().copied().chain(first..first + 20));
+    }
+    npy("mixed.npy", &[300, 100], &ids)
+}
+
+#[test]
+fn size_compare_and_replay_take_one_rule_and_another_than_the_default_only_if_the_trace_shows_it() {
+    let mixed = mixed();
+    for (trace, slots, rule, hits) in [
+        // The rules differ by less than the trace can show.
+        ("SAMPLE", 1024, "learned", "constant:127"),
+        ("LLAMA", 512, "learned", "constant:127"),
+        (&mixed, 192, "constant:127", "learned"),
+        // The default is constant:127.
+        (&mixed, 128, "learned", "learned"),
+    ] {
+        let line = format!("{trace} --slots {slots}");
+        let size = json(&format!("size {line}"));
+        let point = &size["points"][0];
+        let rate = |rule: &str| match point["lifetime"] == rule {
+            true => number(&point["hit_rate"]),
+            false => number(&point["other_rule"]["hit_rate"]),
+        };
+        assert!(
+            ["learned", "constant:127"].iter().all(|other| rate(other) <= rate(hits)),
+            "{line}"
+        );
+        let advised = &json(&format!("compare {line}"))["advice"][0]["options"];
+        let replayed = &json(&format!("replay {line}"))["geometry"]["lifetime"];
+        let all = (size["recommended"]["lifetime"].as_str(), advised.as_str(), replayed.as_str());
+        let advice = format!("--lifetime {rule}");
+        assert_eq!(all, (Some(rule), Some(&advice[..]), Some(rule)), "{line}");
+    }
 }
 
 #[test]

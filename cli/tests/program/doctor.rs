@@ -111,6 +111,21 @@ fn a_missing_library_is_reported_as_no_device() {
     assert_eq!(only["no_device"], report["no_device"]);
 }
 
+/// A file that was named as the runtime and is none is a mistake, and no machine without a device.
+#[test]
+fn a_named_file_that_is_no_runtime_is_refused() {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    for file in ["/etc/passwd", &program] {
+        let output = doctor(&format!("--library {file}"), &[]);
+        let errors = errors(&output);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(output.stdout.is_empty() && errors.lines().count() == 1, "{errors}");
+        for part in [&format!("--library is {file}"), "is no Ascend runtime", "libascendcl.so"] {
+            assert!(errors.contains(part), "{errors}");
+        }
+    }
+}
+
 /// Each form holds the reason why there is no device, and every kernel and field by its name.
 #[test]
 fn every_form_holds_the_report() {

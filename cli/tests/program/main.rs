@@ -15,5 +15,6 @@ mod resident_lru;
 mod size;
 mod support;
 mod synth;
+mod terminal;
 mod trace_files;
 mod trace_formats;

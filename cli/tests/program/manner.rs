@@ -153,6 +153,7 @@ fn the_version_names_the_commit() {
 
 #[test]
 fn shared_options_say_the_same_in_every_help() {
+    const DEVICES: &str = "wide 4, and 2 on an Ascend device,";
     let commands =
         ["replay", "synth", "info", "bench match", "compare", "bench transfer", "emit", "opp"];
     for name in commands {
@@ -162,11 +163,20 @@ fn shared_options_say_the_same_in_every_help() {
         assert!(!help.contains("--trace"), "{name}");
     }
     for (name, default) in
-        [("replay", "wide 4,"), ("info", "wide 4,"), ("emit", "wide 2,"), ("opp", "wide 2,")]
+        [("replay", DEVICES), ("info", DEVICES), ("emit", "wide 2,"), ("opp", "wide 2,")]
     {
         let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains(&format!("[default: {default} paper 1]")), "{name}: {help}");
     }
+}
+
+#[test]
+fn a_negative_number_is_refused_as_the_value_of_its_option() {
+    for line in ["size SAMPLE --slots -64", "replay SAMPLE --slots -64", "bench transfer --k -64"] {
+        let message = refused(line, &["invalid value '-64' for '--"]);
+        assert!(!message.contains("tip:"), "{message}");
+    }
+    refused("size SAMPLE --hit-rate -1", &["--hit-rate is -1", "0 to 100"]);
 }
 
 #[test]

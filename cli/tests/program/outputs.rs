@@ -89,6 +89,23 @@ fn an_input_is_never_an_output() {
 }
 
 #[test]
+fn the_folder_of_outputs_is_never_another_output() {
+    let dir = folder("both");
+    let (both, dir) = (dir.join("both").display().to_string(), dir.display());
+    // No such trace: nothing was read before.
+    for line in [
+        format!("compare /nowhere.npz --json {both} --plot {both}"),
+        format!("size /nowhere.npz --json {both} --plot {both}"),
+        format!("size /nowhere.npz --json {dir} --plot {dir}/."),
+        format!("emit --json {both} --out {both}"),
+        format!("opp --json {both} --out {both}"),
+    ] {
+        refused(&line, &["another output", "choose another name"]);
+    }
+    assert!(!Path::new(&both).exists());
+}
+
+#[test]
 fn a_bad_output_path_fails_before_the_run() {
     let dir = folder("early");
     let dir = dir.display();

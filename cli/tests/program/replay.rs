@@ -9,7 +9,9 @@ use npyz::NpyFile;
 use serde_json::Value;
 use zip::ZipArchive;
 
-use crate::support::{SAMPLE, file, has_cpp_compiler, json, npy, number, refused, text};
+use crate::support::{
+    SAMPLE, command, errors, file, has_cpp_compiler, json, npy, number, refused, text,
+};
 
 /// Returns the shape and the values of an array in the results of a test.
 fn array<T: npyz::Deserialize>(name: &str, array: &str) -> (Vec<u64>, Vec<T>) {
@@ -160,11 +162,28 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
         replay_and_check(&format!("--slots 1024 --steps 6 {options}"), name);
         ["slot", "miss"].map(|array| self::array::<i32>(name, array).1)
     };
-    let cpu = file("--cores 3", "cpu-6");
+    let cpu = file("--spread 2 --cores 3", "cpu-6");
     for (launches, cores) in [("1", "3"), ("2", "40")] {
         let options = format!("--device ascend-sim --launches {launches} --cores {cores}");
         assert!(file(&options, &format!("sim-6-{launches}")) == cpu, "{launches} launches");
     }
+}
+
+/// Without a compiler the simulated device ends where it would compile kernels, which is after its choice of
+/// the geometry.
+#[test]
+fn the_default_geometry_of_a_device_fits_its_unified_buffer() {
+    for k in [2048, 4096] {
+        let path = npy(&format!("wide-{k}.npy"), &[1, k], &(0..k as i32).collect::<Vec<_>>());
+        let mut command = command(&format!("replay {path} --device ascend-sim"));
+        let output = command.env("CXX", "/nonexistent/c++").output().expect("the program starts");
+        let errors = errors(&output);
+        assert!(errors.contains("a C++ compiler is needed"), "K = {k}: {errors}");
+    }
+    let geometry = &json("info --device ascend-sim")["geometry"];
+    assert_eq!((&geometry["spread"], &geometry["retries"]), (&2.into(), &7.into()));
+    let named = format!("{} --slots 8192 --spread 4", npy("wide.npy", &[1, 2048], &[0i32; 2048]));
+    refused(&format!("replay {named} --device ascend-sim"), &["a vector core cannot run it"]);
 }
 
 /// Requests that decode one sequence share its pool rows. If each of them appended the rows of a step,

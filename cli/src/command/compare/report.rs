@@ -1,11 +1,11 @@
 //! The hit rates of `avsg compare`, which are written as JSON, and the advice that follows from them.
 
+use avsg::device::params::Params;
 use serde::Serialize;
 
+use crate::baseline::HitCount;
+use crate::command::recommended::Measured;
 use crate::trace::Repeats;
-
-/// A rule other than the default is advised if its misses are at most this share of the default's.
-const WORTHWHILE: f64 = 0.95;
 
 /// The hit rates of all policies.
 #[derive(Serialize)]
@@ -54,21 +54,25 @@ pub struct Advice {
     pub default_misses_per_step: f64,
 }
 
-/// Returns the rule to take at an S: the default of the table `wide`, unless another rule has far fewer
-/// misses.
-pub fn advice(policies: &[PolicyRates], slots: u32) -> Option<Advice> {
-    let choices = policies.iter().filter_map(|rates| {
-        let at = rates.at(slots)?;
-        Some((rates, at.default && rates.policy.starts_with("wide"), at.misses_per_step?))
-    });
-    let rules = || choices.clone().filter(|(rates, ..)| rates.options.is_some());
-    let (usual, _, default_misses_per_step) = rules().find(|&(_, default, _)| default)?;
-    let (best, _, least) = rules().min_by(|a, b| a.2.total_cmp(&b.2))?;
-    let default = least > WORTHWHILE * default_misses_per_step || least == default_misses_per_step;
-    let (rates, misses_per_step) =
-        if default { (usual, default_misses_per_step) } else { (best, least) };
-    let options = rates.options.clone()?;
-    Some(Advice { slots, options, default, misses_per_step, default_misses_per_step })
+impl Advice {
+    /// Returns the advice that follows from the recommended rule and the other one on a trace of `steps` steps;
+    /// `None` if no step after the first selects an id.
+    pub fn of(
+        default: Params,
+        [best, other]: &[Measured<HitCount>; 2],
+        steps: usize,
+    ) -> Option<Self> {
+        best.with.percent()?;
+        let is_default = best.params == default;
+        let per_step = |rule: &Measured<HitCount>| rule.misses as f64 / (steps - 1) as f64;
+        Some(Self {
+            slots: default.slots,
+            options: format!("--lifetime {}", best.params.lifetime),
+            default: is_default,
+            misses_per_step: per_step(best),
+            default_misses_per_step: per_step(if is_default { best } else { other }),
+        })
+    }
 }
 
 impl Report {
@@ -99,33 +103,5 @@ impl PolicyRates {
         let kind = self.policy.split(':').next().unwrap_or_default();
         let rates = self.at.iter().map(|at| (at.slots, at.hit_rate.map(f64::to_bits)));
         (kind, rates.collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::baseline::LRU;
-
-    fn rates(policy: &str, options: Option<&str>, misses: f64, default: bool) -> PolicyRates {
-        let at = At { slots: 64, hit_rate: Some(1.0), misses_per_step: Some(misses), default };
-        PolicyRates { policy: policy.into(), options: options.map(str::to_owned), at: vec![at] }
-    }
-
-    #[test]
-    fn another_rule_is_advised_only_if_it_copies_far_fewer_rows() {
-        let advised = |others: f64| {
-            let policies = [
-                rates(LRU, None, 1.0, false),
-                rates("paper constant:16", Some("--table paper"), 110.0, true),
-                rates("wide constant:127", Some("--lifetime constant:127"), 100.0, true),
-                rates("wide learned", Some("--lifetime learned"), others, false),
-            ];
-            let Advice { options, default, .. } = advice(&policies, 64).unwrap();
-            (options, default)
-        };
-        assert_eq!(advised(96.0), ("--lifetime constant:127".to_owned(), true));
-        assert_eq!(advised(94.0), ("--lifetime learned".to_owned(), false));
-        assert_eq!(advice(&[rates(LRU, None, 1.0, false)], 64), None);
     }
 }

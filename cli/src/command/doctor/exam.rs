@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use avsg::Error;
 use avsg_linker::ascend::{cann, soc};
 use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use super::check::{Check, PROPERTIES};
 use super::options::Options;
-use super::report::{Device, Field, Kernel, Report, Status, Time, Toolkit};
+use super::report::{Device, Field, Kernel, NoDevice, Report, Status, Time, Toolkit};
 use super::times::{Measured, ROWS, Row};
 use super::{clocks, harness, watch};
 use crate::constants::Constants;
@@ -100,16 +101,19 @@ fn versions() -> BTreeMap<&'static str, Option<String>> {
 /// Runs every check and returns the report.
 pub fn examine(options: &Options, run: Run<'_>) -> Result<Report> {
     options.constants()?;
+    let described = typed::<Result<Device, NoDevice>>(run(Check::Device, Path::new(""))?)?;
+    let (device, no_device, failure) = match described {
+        Ok(Ok(device)) => (Some(device), None, None),
+        Ok(Err(NoDevice { reason, no_runtime })) => {
+            refuse_file(options.library.as_deref(), no_runtime)?;
+            (None, Some(reason.clone()), Some(format!("no device: {reason}")))
+        }
+        Err((_, text)) => (None, None, Some(format!("the device does not answer: {text}"))),
+    };
     let cann = toolkit();
     for remark in &cann.remarks {
         eprintln!("CANN: {remark}");
     }
-    let described = typed::<Result<Device, String>>(run(Check::Device, Path::new(""))?)?;
-    let (device, no_device, failure) = match described {
-        Ok(Ok(device)) => (Some(device), None, None),
-        Ok(Err(reason)) => (None, Some(reason.clone()), Some(format!("no device: {reason}"))),
-        Err((_, text)) => (None, None, Some(format!("the device does not answer: {text}"))),
-    };
     let chip = device.as_ref().map_or("", |device| &device.soc);
     let build = match &failure {
         Some(reason) => Err(anyhow::Error::msg(reason.clone())),
@@ -168,6 +172,16 @@ pub fn examine(options: &Options, run: Run<'_>) -> Result<Report> {
         times,
         no_clocks,
     })
+}
+
+/// Refuses a file that was named as the runtime and is none. A file that does not exist is no mistake: the same
+/// command then runs on machines with and without a device.
+fn refuse_file(library: Option<&Path>, no_runtime: Option<String>) -> Result<()> {
+    let file = library.filter(|file| file.exists());
+    let Some((file, tried)) = file.zip(no_runtime) else { return Ok(()) };
+    let limit = format!("this file is no Ascend runtime: {tried}");
+    let remedy = "pass the path of libascendcl.so, or leave it out";
+    Err(Error::invalid("--library", file.display(), limit, remedy).into())
 }
 
 fn kernel_name(check: Check) -> String {

@@ -20,7 +20,8 @@ pub enum DeviceKind {
 #[derive(Args, Debug)]
 #[command(
     after_help = "In the report every field has a value, or the reason why it has none. Without a device, nothing\n\
-                        is measured and the exit status is 0. It is 1 if a kernel hangs, faults or is wrong.\n\
+                        is measured and the exit status is 0. It is 1 if a kernel hangs, faults or is wrong,\n\
+                        and 2 if the file of --library is no runtime.\n\
                         On a machine with a 910B, CANN 8.5 or newer and CMake:\n  \
                         source /usr/local/Ascend/cann/set_env.sh\n  \
                         avsg doctor --json report.json"

@@ -107,6 +107,24 @@ pub struct Device {
     pub geometry: Geometry,
 }
 
+/// The reason why there is no device.
+#[derive(Serialize, Deserialize, Debug)]
+pub struct NoDevice {
+    pub reason: String,
+    /// The files that were tried if none of them is a runtime.
+    pub no_runtime: Option<String>,
+}
+
+impl NoDevice {
+    pub fn new(error: &anyhow::Error) -> Self {
+        let no_runtime = match error.downcast_ref() {
+            Some(avsg::Error::Unavailable { tried, .. }) => Some(tried.clone()),
+            _ => None,
+        };
+        Self { reason: format!("{error:#}"), no_runtime }
+    }
+}
+
 /// The geometry of the kernels that run.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug)]
 pub struct Geometry {

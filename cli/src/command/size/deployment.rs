@@ -9,7 +9,7 @@ use avsg::rows::RowFormat;
 use clap::Args;
 use serde::Serialize;
 
-use crate::checks::{at_least_1, product};
+use crate::checks::{check_tables, product, require};
 use crate::trace::Trace;
 
 #[derive(Args, Clone, Debug)]
@@ -17,17 +17,25 @@ pub struct DeploymentOptions {
     /// Layers whose KV rows are offloaded, at least 1 [default: 78; with --layer all, those of the trace]
     #[arg(long, value_name = "N")]
     layers: Option<usize>,
-    /// Tables per request, one for each layer with an indexer of its own (other layers share one); at
-    /// least 1 [default: the layers]
+    /// Tables per request, one for each layer with an indexer of its own (other layers share one); 1 to
+    /// the layers [default: the layers]
     #[arg(long, value_name = "N")]
     indexers: Option<usize>,
     /// B, the requests that are resident at the same time; at least 1
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
-    /// Context length, the tokens of each request whose rows the host pool holds; at least 1 [default:
-    /// the tokens that the trace selects from]
+    /// Context length, the tokens of each request whose rows the host pool holds; at least the tokens that
+    /// the trace selects from, which are the default
     #[arg(long, value_name = "N")]
     context: Option<usize>,
+}
+
+impl DeploymentOptions {
+    /// Checks what can be checked without the trace.
+    pub fn check(&self) -> Result<()> {
+        let layers = self.layers.unwrap_or(usize::MAX);
+        Ok(check_tables([layers, self.indexers.unwrap_or(layers), self.requests])?)
+    }
 }
 
 /// The layers of the deployment if neither an option nor a trace of several layers says how many.
@@ -53,12 +61,12 @@ impl Deployment {
         let requests = options.requests;
         let layers = options.layers.unwrap_or(if traces.len() > 1 { traces.len() } else { LAYERS });
         let indexers = options.indexers.unwrap_or(layers);
-        let selected_from = || traces.iter().map(tokens_selected_from).max().unwrap_or(1);
-        let context = options.context.unwrap_or_else(selected_from);
-        let numbers = [("--layers", layers), ("--requests", requests)];
-        at_least_1(&numbers, "pass 1 or more")?;
-        let numbers = [("--indexers", indexers), ("--context", context)];
-        at_least_1(&numbers, "pass 1 or more")?;
+        check_tables([layers, indexers, requests])?;
+        let selected_from = traces.iter().map(tokens_selected_from).max().unwrap_or(1);
+        let context = options.context.unwrap_or(selected_from);
+        let limit = format!("the trace selects from {selected_from} tokens");
+        let remedy = "pass at least as many, or leave it out";
+        require(context >= selected_from, "--context", context, limit, remedy)?;
         let pool = HostPool::plan_bytes(&PoolConfig::new(layers, context, format.clone()))?;
         let host_bytes = product("--requests", &[pool, requests])?;
         let row_bytes = format.bytes();

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::deployment::Deployment;
 use super::layers::{Friendliness, WorstLayer};
 use super::time::{Model, Times};
+use crate::command::busy::Disturbance;
 use crate::trace::Repeats;
 
 /// The figures of a trace and a deployment. Hit rates are in percent after the first step; what needs one
@@ -22,6 +23,8 @@ pub struct Report {
     pub friendliness: Option<Friendliness>,
     pub deployment: Deployment,
     pub model: Option<Model>,
+    /// What disturbed the measurement of matching; null if it was not measured.
+    pub disturbance: Option<Disturbance>,
     /// A step that copies every row that it selects.
     pub no_buffer: Option<Copies>,
     /// The measured S in ascending order.
@@ -39,9 +42,12 @@ pub struct Copies {
     /// Bytes of all layers and requests.
     pub bytes_per_step: f64,
     pub times: Option<Times>,
+    /// The times with the first and with the ninth decile of the times of matching; null if these were not
+    /// measured.
+    pub range: Option<[Times; 2]>,
 }
 
-/// The operator, measured at one S with the rule that misses fewest rows.
+/// The operator, measured at one S with the recommended rule, or with the one that is named.
 #[derive(Serialize)]
 pub struct Point {
     pub slots: u32,
@@ -55,7 +61,7 @@ pub struct Point {
     pub copies: Option<Copies>,
     /// Slots, tables and working columns of all layers and requests.
     pub device_bytes: usize,
-    /// The rule that misses more; null if one rule was measured.
+    /// The rule that is not recommended; null if one rule was measured.
     pub other_rule: Option<OtherRule>,
 }
 

@@ -100,55 +100,63 @@ fn sizes(report: &Report) -> Table {
 }
 
 fn times(report: &Report) -> Table {
-    let mut table = Table::new([
+    let columns = [
         "S",
         "matching, us per token",
         "matching, ms per step",
         "copies, ms per step",
         "ms per token",
         "speed-up",
-    ])
-    .titled("time by the model");
-    let row = |name: Cell, copies: &Option<Copies>| {
-        let times = copies.as_ref().and_then(|copies| copies.times);
-        let number = |of: fn(&Times) -> f64| {
-            let value = times.as_ref().map(of);
-            value.map_or_else(Cell::none, |value| Cell::shown(value, short(value)))
-        };
-        let of: [fn(&Times) -> f64; 5] =
-            [|t| t.match_us, |t| t.matching_ms, |t| t.copy_ms, |t| t.tpot_ms, |t| t.speed_up];
-        std::iter::once(name).chain(of.map(number)).collect::<Vec<_>>()
-    };
-    table.add_row(row(NO_BUFFER.into(), &report.no_buffer));
-    for point in &report.points {
-        table.add_row(row(point.slots.into(), &point.copies));
-    }
-    table
+    ];
+    let figures: [fn(&Times) -> f64; 5] =
+        [|t| t.match_us, |t| t.matching_ms, |t| t.copy_ms, |t| t.tpot_ms, |t| t.speed_up];
+    timed(report, columns, figures).titled("time by the model")
 }
 
 /// Returns what a step reads from the disk and how long it takes.
 fn disk_times(report: &Report) -> Table {
-    let mut table = Table::new([
+    let columns = [
         "S",
         "reads per step",
         "reads, ms per step",
         "ms per token",
         "speed-up",
         "ms per token, host memory",
-    ])
-    .titled("time by the model with rows on the disk, beside host memory");
+    ];
+    let figures: [fn(&Times) -> f64; 5] = [
+        |t| t.disk.map_or(f64::NAN, |disk| disk.reads_per_step),
+        |t| t.disk.map_or(f64::NAN, |disk| disk.read_ms),
+        |t| t.disk.map_or(f64::NAN, |disk| disk.tpot_ms),
+        |t| t.disk.map_or(f64::NAN, |disk| disk.speed_up),
+        |t| t.tpot_ms,
+    ];
+    let title = "time by the model with rows on the disk, beside host memory";
+    timed(report, columns, figures).titled(title)
+}
+
+/// Returns a table of times without a buffer and at each S, with their ranges.
+fn timed(report: &Report, columns: [&str; 6], figures: [fn(&Times) -> f64; 5]) -> Table {
+    let mut table = Table::new(columns);
     let mut add = |name: Cell, copies: &Option<Copies>| {
-        let times = copies.as_ref().and_then(|copies| copies.times);
-        let both = times.and_then(|times| Some((times.disk?, times.tpot_ms)));
-        let number = |value: f64| Cell::shown(value, short(value));
-        let cells = both.map(|(disk, host)| {
-            [disk.reads_per_step, disk.read_ms, disk.tpot_ms, disk.speed_up, host].map(number)
-        });
-        table.add_row(std::iter::once(name).chain(cells.into_iter().flatten()));
+        let times = copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
+        let cell = |of: fn(&Times) -> f64| {
+            let Some((times, range)) = &times else { return Cell::none() };
+            let range = range.as_ref().map(|range| range.each_ref().map(of));
+            Cell::shown(of(times), ranged(of(times), range))
+        };
+        table.add_row(std::iter::once(name).chain(figures.map(cell)));
     };
     add(NO_BUFFER.into(), &report.no_buffer);
     report.points.iter().for_each(|point| add(point.slots.into(), &point.copies));
     table
+}
+
+/// Formats a number, and behind it the range that its measurements give it.
+fn ranged(value: f64, range: Option<[f64; 2]>) -> String {
+    match range.map(|[a, b]| [a.min(b), a.max(b)].map(short)) {
+        Some([low, high]) if low != high => format!("{} ({low} to {high})", short(value)),
+        _ => short(value),
+    }
 }
 
 /// Returns a disk and its records in words.
@@ -198,8 +206,10 @@ fn formula(report: &Report, model: &Model) -> String {
         None => {
             let slow = if cfg!(debug_assertions) { " by a build without optimisation" } else { "" };
             format!(
-                "measured on this machine's CPU with {}{slow}; --match-us takes that of your device",
-                model.machine
+                "measured on this machine's CPU with {}{slow}, the median of {} and in parentheses the first and \
+                 ninth decile; --match-us takes that of your device",
+                model.machine,
+                count(report.steps, "step")
             )
         }
     };

@@ -75,6 +75,15 @@ pub struct Model {
     all: (f64, f64),
 }
 
+/// Microseconds of matching per token and indexer.
+#[derive(Clone, Copy)]
+pub struct Matching {
+    /// The median over the steps of a trace, or the given time.
+    pub us: f64,
+    /// The first and the ninth decile; `None` if the time is given.
+    pub range_us: Option<[f64; 2]>,
+}
+
 /// The times of a step and of an output token.
 #[derive(Clone, Copy, Serialize)]
 pub struct Times {
@@ -171,11 +180,11 @@ impl Model {
         Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up, disk }
     }
 
-    /// Returns the given time of matching per token, or else the median over the steps of a trace on this
-    /// machine's CPU.
-    pub fn matching_us(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<f64> {
-        if let Some(given) = self.match_us {
-            return Ok(given);
+    /// Returns the given time of matching per token, or else measures the steps of a trace on this machine's
+    /// CPU.
+    pub fn matching(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<Matching> {
+        if let Some(us) = self.match_us {
+            return Ok(Matching { us, range_us: None });
         }
         let mut table = StandaloneTable::new(params)?;
         let time = |ids: &[i32]| {
@@ -188,7 +197,10 @@ impl Model {
         let steps = trace.ids.chunks_exact(trace.tokens * trace.k);
         let mut times: Vec<_> = steps.map(time).collect();
         times.sort_unstable();
-        Ok(times[times.len() / 2].as_secs_f64() * 1e6 / trace.tokens as f64)
+        let at = |tenths: usize| {
+            times[(times.len() - 1) * tenths / 10].as_secs_f64() * 1e6 / trace.tokens as f64
+        };
+        Ok(Matching { us: at(5), range_us: Some([at(1), at(9)]) })
     }
 }
 

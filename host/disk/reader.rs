@@ -122,9 +122,11 @@ impl Reader {
         self.flight.under_way()
     }
 
-    /// Waits for reads that are still under way, and returns whether none is left.
+    /// Waits for reads that are still under way, and returns whether none is left. A forked child, which
+    /// does not have the memory of the ring, waits for none.
     pub fn settle(&mut self, timeout: Duration) -> bool {
-        self.flight.settle(timeout)
+        let inherited = self.under_way() > 0 && self.store.records.birth.is_past();
+        !inherited && self.flight.settle(timeout)
     }
 
     fn run_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
@@ -185,9 +187,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         // The memory of late reads may be used for something else soon.
-        if self.flight.under_way() > 0 && !self.store.records.birth.is_past() {
-            self.flight.settle(self.store.timeout());
-        }
+        self.settle(self.store.timeout());
     }
 }
 

@@ -134,17 +134,19 @@ impl Reader {
         let records = &store.records;
         records.birth.check("pool")?;
         records.check_len()?;
-        let mut at = 0;
-        while at < wanted.len() {
+        let mut left = 0;
+        for at in 0..wanted.len() {
             let Wanted { indexer, row, to, number, .. } = wanted[at];
             // SAFETY: the caller of `push` guarantees it.
             if unsafe { store.queued_record(indexer as usize, row, to.0) }? {
                 done(number);
-                wanted.swap_remove(at);
             } else {
-                at += 1;
+                // The others keep their order: the sort of a list in order takes no stack for recursion.
+                wanted[left] = wanted[at];
+                left += 1;
             }
         }
+        wanted.truncate(left);
         wanted.sort_unstable_by_key(|wanted| wanted.offset);
         spans.clear();
         let mut start = 0;

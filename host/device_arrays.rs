@@ -94,7 +94,8 @@ pub struct DevicePlan {
 }
 
 /// A stream handle of the device's runtime, without ownership (`aclrtStream`). The runtime accepts it
-/// from every thread whose current context is the stream's.
+/// from every thread whose current context is the stream's. A copy may outlive the stream, so every function
+/// that passes it to the runtime is unsafe.
 #[derive(Clone, Copy, Debug)]
 pub struct RawStream(Address<c_void>);
 
@@ -102,8 +103,7 @@ impl RawStream {
     /// Wraps a stream handle.
     ///
     /// # Safety
-    /// `stream` is a stream of the engine's device. It is not destroyed while work is put into it
-    /// or runs in it.
+    /// `stream` is a stream of the engine's device.
     pub unsafe fn new(stream: *mut c_void) -> Self {
         Self(Address(stream))
     }

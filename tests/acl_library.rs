@@ -116,14 +116,15 @@ fn objects_work_on_other_threads_and_in_other_contexts() {
             // This thread has no current context.
             let memory = DeviceMemory::zeroed(&context, 4096).unwrap();
             let mut bytes = [7; 16];
-            memory.read(64, &mut bytes).unwrap();
+            // SAFETY: nothing writes the memory.
+            unsafe { memory.read(64, &mut bytes).unwrap() };
             assert_eq!(bytes, [0; 16]);
             stream.synchronize(1000).unwrap();
         });
     });
     // Nor is a stream's context the current one of this thread, which recording an event needs.
     for (context, stream) in [(&context, &stream), (&other, &foreign)] {
-        Event::sync(context).unwrap().record(stream.raw()).unwrap();
+        Event::sync(context).unwrap().record(stream).unwrap();
     }
     drop((stream, foreign, context, other));
     assert_eq!(session.leaks(), Vec::<String>::new());

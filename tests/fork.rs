@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
-use avsg::disk::{PoolFile, Reader};
+use avsg::disk::{Direction, PoolFile, Reader};
 use avsg::engine::{Config, Engine, Load};
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
 
@@ -126,4 +127,45 @@ fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
     let mut read = [0; 16];
     pool.read_row(0, 63, &mut read).unwrap();
     assert_eq!(read, [63; 16]);
+}
+
+#[test]
+fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
+    let folder = Scratch::new();
+    let file = adapted(PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) });
+    let mut config = PoolConfig {
+        file: Some(file.clone()),
+        ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap())
+    };
+    // The file is made and filled with a longer limit.
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, 64, |_, row| (row as i32, 0));
+    pool.flush().unwrap();
+    drop(pool);
+    config.file = Some(PoolFile { timeout: Duration::from_millis(300), ..file });
+    let faults = Faults::default();
+    let pool = HostPool::open_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    let config = Config { cores: 1, ..Config::new(Params::wide(4, 1, 64), 1) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(1, 1).unwrap();
+    let mut owned = OwnedBatch::new(4, 0);
+    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
+    faults.set_all(Fault::Slow, Direction::Read);
+    let late = engine.step(&owned.batch(), &mut plan, 0, None).unwrap_err().to_string();
+    assert!(late.contains("timed out"), "{late}");
+    let inherited = (engine, plan);
+    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let dropped = catch_unwind(AssertUnwindSafe(move || drop(inherited))).is_ok();
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!dropped)) };
+    }
+    await_child(pid);
+    faults.clear();
+    let (mut engine, mut plan) = inherited;
+    // A machine with other work may exceed the limit.
+    let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, 0, None).ok());
+    transferred.expect("an end of the waits");
+    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 4);
 }

@@ -1,20 +1,29 @@
-//! Every call works on the smallest stack that a thread can have, 16 KiB (PTHREAD_STACK_MIN). Only optimised
-//! code is that small (`cargo test --release -p avsg-capi --test stack`); a debug build has a larger limit,
-//! which finds the buffers and copies that are too large in both.
+//! Every call works on the smallest stack that a thread can have, 16 KiB (PTHREAD_STACK_MIN), but those that
+//! make or open a pool in a file, which take 32 KiB. Only optimised code is that small (`cargo test --release -p
+//! avsg-capi --test stack`); a debug build has a larger limit, which finds the buffers and copies that are too
+//! large in both.
 
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 
+use avsg::disk::PoolFile;
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_capi_testkit::caller_memory::{buffer, layout, memory, part, region};
 use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::scratch::{Scratch, adapted};
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::tier::SEED;
 
 /// The most bytes that a call may use of its thread's stack, thread-local variables included.
 const MOST: usize = if cfg!(debug_assertions) { 48 << 10 } else { 16 << 10 };
+/// The same for the calls that make or open a pool in a file.
+const MOST_OF_FILE: usize = MOST + (16 << 10);
 /// Bytes of the stack that calls are measured on: kernels without optimisation take 300 KiB.
 const STACK: usize = 4 << 20;
 const UNUSED: u8 = 0xA7;
@@ -63,10 +72,31 @@ fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
     len - stack.iter().position(|&byte| byte != UNUSED).unwrap_or(len)
 }
 
+/// Calls on a stack that is measured.
+struct Measured {
+    stack: &'static mut [u8],
+    over: Vec<String>,
+}
+
+impl Measured {
+    fn new() -> Self {
+        // SAFETY: the memory has that many bytes, and only the stack's threads use it.
+        let stack = unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) };
+        Self { stack, over: Vec::new() }
+    }
+
+    /// Runs a call, which must succeed and may use at most `most` bytes of the stack.
+    fn check(&mut self, name: &str, most: usize, call: &mut Call<'_>) {
+        let used = used(self.stack, call);
+        println!("{used:6} of {most} bytes: {name}");
+        if used > most {
+            self.over.push(format!("{name} used {used} bytes of the stack, which may be {most}"));
+        }
+    }
+}
+
 #[test]
 fn calls_fit_the_smallest_stack_of_a_thread() {
-    // SAFETY: the memory has that many bytes, and only the stack's threads use it.
-    let stack = unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) };
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     let (mut imported, mut workers, mut laid_out) = (null_mut(), null_mut(), null_mut());
     let of_pool = pool_config();
@@ -88,13 +118,8 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let owned = Arrays::new(1);
     let (batch, fresh) = (owned.batch(), owned.fresh());
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let mut most = 0;
-    let mut check = |name: &str, call: &mut Call<'_>| {
-        let used = used(stack, call);
-        println!("{used:6} bytes: {name}");
-        most = most.max(used);
-        assert!(used <= MOST, "{name} used {used} bytes of the stack");
-    };
+    let mut measured = Measured::new();
+    let mut check = |name: &str, call: &mut Call<'_>| measured.check(name, MOST, call);
     // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the memory is
     // never freed, and each out-pointer is a local variable that only one call uses at a time.
     unsafe {
@@ -139,5 +164,75 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
         }
         check("workers_destroy", &mut || avsg_workers_destroy(workers));
     }
-    println!("at most {most} of {MOST} bytes");
+    assert_eq!(measured.over, Vec::<String>::new());
+}
+
+/// K and the rows of the pool in a file.
+const WIDE: usize = 2048;
+const FILE_ROWS: usize = 4096;
+
+/// Returns a batch of four requests, each of which misses `misses` rows in random order.
+fn batch_of_misses(generation: i32, misses: usize) -> OwnedBatch {
+    let (mut owned, mut random) = (OwnedBatch::new(WIDE, 0), SplitMix64::new(SEED));
+    for state in 0..4 {
+        let mut ids: Vec<i32> = (0..FILE_ROWS as i32).collect();
+        (1..FILE_ROWS).rev().for_each(|at| ids.swap(at, random.below(at + 1)));
+        ids.truncate(misses);
+        ids.resize(WIDE, -1);
+        owned.push([state, generation, -1, FILE_ROWS as i32], &[ids]);
+    }
+    owned
+}
+
+#[test]
+fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
+    let (folder, mut measured) = (Scratch::new(), Measured::new());
+    let buffered = adapted(PoolFile::new(folder.path())).buffered.into();
+    // Layers that share records, and layers with records of their own.
+    for (indexers, last, name) in [([0, 0], 0, "shared"), ([0, 1], 1, "own")] {
+        let path = CString::new(folder.file(name).as_os_str().as_bytes()).unwrap();
+        let mut file = avsg_pool_file { buffered, keep: 1, path: path.as_ptr(), ..sized() };
+        (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
+        let of_pool = avsg_pool_config { rows: FILE_ROWS, file: &file, ..pool_config() };
+        let mut config = avsg_engine_config { tokens: 1, page: 0, states: 4, ..engine_config() };
+        (config.k, config.slots) = (WIDE as u32, WIDE as u32);
+        (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
+        let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+        let bytes = row(0, 0);
+        // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the string is
+        // alive, and each out-pointer is a local variable that only one call uses at a time.
+        unsafe {
+            measured
+                .check("pool_create", MOST_OF_FILE, &mut || avsg_pool_create(&of_pool, &mut pool));
+            ok(avsg_pool_destroy(pool));
+            measured.check("pool_open", MOST_OF_FILE, &mut || avsg_pool_open(&file, &mut pool));
+            let mut check = |name: &str, call: &mut Call<'_>| measured.check(name, MOST, call);
+            check("get_memory", &mut || avsg_get_memory(&config, &of_pool, 4, 4, 0, &mut sized()));
+            let write =
+                |layer, at| avsg_pool_write_row(pool, layer, at, bytes.as_ptr().cast(), ROW);
+            check("pool_write_row", &mut || write(0, 0));
+            (0..2 * FILE_ROWS).for_each(|n| ok(write(n % 2, n / 2)));
+            check("pool_flush", &mut || avsg_pool_flush(pool));
+            check("engine_create", &mut || avsg_engine_create(&config, pool, &mut engine));
+            check("plan_create", &mut || avsg_plan_create(engine, 4, 4, &mut plan));
+            let sizes = (0..64).chain((64..WIDE).step_by(173)).chain([WIDE]);
+            for (generation, misses) in (1..).zip(sizes) {
+                let owned = batch_of_misses(generation, misses);
+                let batch = avsg_batch { indexer: last, ..c_batch(&owned) };
+                ok(avsg_engine_plan(engine, &batch, plan, null_mut()));
+                // The first record in the file is still in the queue of writes.
+                if let Some(&first) = owned.ids.iter().filter(|id| **id >= 0).min() {
+                    (0..2).for_each(|layer| ok(write(layer, first as usize)));
+                }
+                check(&format!("engine_transfer of 4 x {misses}"), &mut || {
+                    avsg_engine_transfer(engine, plan, 1, null(), null_mut())
+                });
+            }
+            check("plan_get_duplicates", &mut || avsg_plan_get_duplicates(plan, &mut 0));
+            check("plan_destroy", &mut || avsg_plan_destroy(plan));
+            check("engine_destroy", &mut || avsg_engine_destroy(engine));
+            check("pool_destroy", &mut || avsg_pool_destroy(pool));
+        }
+    }
+    assert_eq!(measured.over, Vec::<String>::new());
 }

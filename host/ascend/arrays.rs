@@ -99,7 +99,8 @@ impl Arrays {
     /// addresses. The batch's block table is there already, with `block_stride` entries per request.
     ///
     /// # Safety
-    /// Earlier work on these arrays is done, and they are not dropped before this work is.
+    /// Earlier work on these arrays is done, and they are neither dropped nor passed to another upload
+    /// before this work is. The stream is alive and belongs to the current context, which is theirs.
     pub unsafe fn upload(
         &self,
         batch: &Batch<'_>,
@@ -108,7 +109,7 @@ impl Arrays {
     ) -> Result<QueuedBatch> {
         let (requests, rows, p) = (batch.requests(), batch.tokens(), &self.offsets);
         let mut pinned = self.pinned();
-        // SAFETY: earlier work on these arrays is done by the contract (`# Safety`).
+        // SAFETY: earlier work on these arrays is done (`# Safety`).
         let words = unsafe { pinned.words_mut() };
         for (at, array) in [
             (p.cu_q, batch.cu_q),
@@ -130,7 +131,8 @@ impl Arrays {
             (p.cu_q, p.seq + requests - p.cu_q),
             (p.ids, rows * k),
         ] {
-            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            // SAFETY: the arrays are kept and left alone until the copy is done, and the stream is alive
+            // (`# Safety`).
             unsafe { self.device.upload(4 * at, &pinned, 4 * n, stream)? };
         }
         let arrays = self.batch(batch.k, requests, rows, batch.indexer);
@@ -174,11 +176,14 @@ impl Arrays {
     /// Puts the copies of a plan's outputs to the host into a stream.
     ///
     /// # Safety
-    /// The arrays are not dropped before this work is done.
+    /// The arrays are neither dropped nor used by other functions before this work is done. The stream is
+    /// alive and belongs to the current context, which is theirs; the kernels that write the outputs are
+    /// in it.
     pub unsafe fn download(&self, plan: &Plan, stream: RawStream) -> Result<()> {
         let pinned = self.pinned();
         for (at, n) in self.written(plan) {
-            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            // SAFETY: the arrays are kept and left alone until the copy is done, which comes after the
+            // kernels, and the stream is alive (`# Safety`).
             unsafe { self.device.download(4 * at, &pinned, 4 * n, stream)? };
         }
         Ok(())
@@ -190,7 +195,7 @@ impl Arrays {
     /// The stream of the download has been synchronized.
     pub unsafe fn copy_to_plan(&self, plan: &mut Plan) {
         let (written, pinned) = (self.written(plan), self.pinned());
-        // SAFETY: the download is done by the contract (`# Safety`).
+        // SAFETY: the download is done, because its stream has been synchronized (`# Safety`).
         let words = unsafe { pinned.words() };
         let Plan { record, valid, slot, miss: [position, id, miss_slot, row], .. } = plan;
         let arrays = [record, valid, slot, position, id, miss_slot, row];

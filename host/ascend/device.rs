@@ -67,16 +67,11 @@ impl Ascend {
         let source = MemorySource { context, allocator };
         let tables = DeviceMemory::new(source, sizes::tables(&config)?)?;
         let rule = sizes::rule(&config);
-        let rules = (!rule.is_empty()).then(|| DeviceMemory::new(source, rule.len()));
-        let rules = rules.transpose()?;
-        if let Some(rules) = &rules {
-            rules.write(0, &rule)?;
-        }
+        let rules = (!rule.is_empty()).then(|| DeviceMemory::copied(source, &rule)).transpose()?;
         let count = 8 * registered.starts().len();
         let mut addresses = reserve::with_capacity("chunk addresses", count)?;
         addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
-        let chunks = DeviceMemory::new(source, addresses.len())?;
-        chunks.write(0, &addresses)?;
+        let chunks = DeviceMemory::copied(source, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
         let table = Array::filled("table", table_words(params), 0, allocator)?;
         let staging = Staging::new(source, params.page as usize, pool.format());
@@ -109,12 +104,11 @@ impl Ascend {
             Health::Lost => return Err(lost()),
             Health::NeedsReset => {}
         }
-        if let Err(error) = self.stream.synchronize(self.timeout) {
-            self.health = Health::after(&error);
-            return Err(error);
-        }
+        self.stream.synchronize(self.timeout).inspect_err(|e| self.health = Health::after(e))?;
         self.epoch += 1;
-        self.launcher.reset(resources, self.stream.raw())?;
+        // SAFETY: this value owns stream and tables, and its drop waits. No other work uses the tables: the
+        // stream was synchronized, and callers' streams do not work meanwhile (`Engine::enqueue_plan`).
+        unsafe { self.launcher.reset(resources, self.stream.raw())? };
         self.stream.synchronize(self.timeout)?;
         self.health = Health::Good;
         Ok(())
@@ -143,7 +137,8 @@ impl Ascend {
     /// Puts a launch for each layer into the engine's stream, and waits where fresh rows need the staging memory.
     ///
     /// # Safety
-    /// The earlier work of the stream on the staging memory is done; the context is bound.
+    /// The earlier work of the stream on the staging memory is done; the context is bound; the arrays of
+    /// `step` are kept until the stream is synchronized.
     unsafe fn run_layers(
         &mut self,
         resources: &Resources,
@@ -156,7 +151,8 @@ impl Ascend {
             if index > 0 && layer.fresh.is_some() {
                 self.stream.synchronize(self.timeout)?;
             }
-            // SAFETY: the work of the layer before is done, and this value owns all memory; its drop waits.
+            // SAFETY: the work of the layer before is done, this value owns all memory but the arrays of
+            // `step`, which are kept (`# Safety`), and its drop waits.
             unsafe {
                 let stream = self.stream.raw();
                 let fresh = self.staging.upload_fresh(layer.fresh, rows, stream)?;
@@ -219,8 +215,8 @@ impl Device for Ascend {
         }
         let one_launch = self.options.one_launch.unwrap_or(true);
         let done = self.run_and_wait(|this, stream| {
-            // SAFETY: the last call synchronized the stream. `plans` keeps the arrays of this
-            // engine until this work is synchronized.
+            // SAFETY: `stream` is that of this value, and `run_and_wait` has bound its context. The last call
+            // synchronized it. `arrays` and `plans` keep the arrays until this work is synchronized.
             unsafe {
                 let batch = match step.batch {
                     Some(batch) => {
@@ -276,8 +272,7 @@ impl Device for Ascend {
         self.staging.reserve(Some(batch), Some(batch.tokens()))?;
         let inputs = self.staging.inputs(batch)?;
         self.run_and_wait(|this, stream| {
-            // SAFETY: the last call synchronized the stream; this value owns the staging memory, and
-            // its drop waits.
+            // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
                 let table = this.staging.upload_table(batch, stream)?;
                 let batch = inputs.upload(batch, table, stream)?;
@@ -297,7 +292,7 @@ impl Device for Ascend {
             return Err(lost());
         }
         let context = Arc::clone(self.context());
-        // SAFETY: the caller guarantees that the stream is alive (`# Safety`).
+        // SAFETY: the stream is alive and of this device (`# Safety`).
         let capturing = || unsafe { context.is_capturing(stream) };
         let plans = matches!(step.kind, CallKind::Plan | CallKind::PlanAndTransfer);
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
@@ -306,13 +301,14 @@ impl Device for Ascend {
             ensure!(!capturing()?, "device state" is "not reset", but
                 "tables are reset after a failure, which a capture must not record";
                 "plan once outside of a capture, then capture again");
-            self.launcher.reset(resources, stream)?;
+            // SAFETY: stream and engine live until the work is done, and no other stream works (`# Safety`).
+            unsafe { self.launcher.reset(resources, stream)? };
             self.epoch += 1;
             self.health = Health::Good;
         }
         let one_launch = self.options.one_launch.unwrap_or(false);
         let done = context.bind().and_then(|_current| {
-            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            // SAFETY: the contract of both is that of `Engine::enqueue_plan`, and the context is bound.
             unsafe { self.launcher.run(resources, step, one_launch, stream) }
         });
         // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
@@ -332,7 +328,8 @@ impl Device for Ascend {
 
     fn read_table(&mut self, _: &Resources, table: usize) -> Result<&[i32]> {
         let bytes = self.table.bytes_mut();
-        self.launcher.tables.read(table * bytes.len(), bytes)?;
+        // SAFETY: earlier calls waited for their work, or their caller did (`Engine::enqueue_plan`).
+        unsafe { self.launcher.tables.read(table * bytes.len(), bytes)? };
         Ok(&self.table)
     }
 
@@ -360,7 +357,8 @@ impl Device for Ascend {
         let mut edited = self.read_table(resources, table).map(drop);
         if edited.is_ok() && edit(&mut self.table) {
             let bytes = self.table.bytes();
-            edited = self.launcher.tables.write(table * bytes.len(), bytes);
+            // SAFETY: `wait_for_tables` has waited for every stream.
+            edited = unsafe { self.launcher.tables.write(table * bytes.len(), bytes) };
         }
         // An earlier edit of the same call may have changed another table.
         edited.inspect_err(|_| self.health = Health::NeedsReset)

@@ -89,7 +89,8 @@ impl Kernels {
         }
         // In batch mode the kernel starts only when all its cores are idle, which SyncAll needs.
         let batch = kernel == KernelName::Step;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: `addresses` stay valid and this value is kept until the kernel is done, and the stream is
+        // alive (`# Safety`).
         unsafe { self.0[kernel as usize].launch(addresses, &bytes, cores, batch, stream) }
     }
 }

@@ -160,12 +160,16 @@ impl Launcher {
             CallKind::PlanAndTransfer => &[KernelName::Plan, KernelName::Transfer],
             CallKind::Append => &[KernelName::Append],
         };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: `launch` asks for what this function does (`# Safety`).
         kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, step, stream) })
     }
 
     /// Puts a kernel that empties every table into a stream.
-    pub fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
+    ///
+    /// # Safety
+    /// The stream is alive and belongs to the engine's context. This value is not dropped before the
+    /// kernel is done, and nothing else uses the tables until then.
+    pub unsafe fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
         let k = resources.config.params.k as usize;
         let arrays = DeviceBatch { k, ids_stride: k, ..Default::default() };
         let batch = QueuedBatch { arrays, rows: 0 };
@@ -173,8 +177,8 @@ impl Launcher {
         let no_requests = QueuedStep { kind: CallKind::Plan, batch, out, layer: 0, fresh: [0; 2] };
         let context = Arc::clone(&self.context);
         let _current = context.bind()?;
-        // SAFETY: the stream is the engine's, or that of the caller of an `enqueue_*`. The engine
-        // owns the tables, and its drop waits.
+        // SAFETY: the kernel has the tables only, which this value owns. It is kept until the kernel is
+        // done, the stream is alive (`# Safety`), and the context is bound above.
         unsafe { self.launch(KernelName::Reset, resources, &no_requests, stream) }
     }
 
@@ -190,8 +194,7 @@ impl Launcher {
         // Kernels cut their work by the number of cores, so it is in the tiling data, too. It is
         // never more than the stream's limit at this moment; a captured launch keeps the number
         // that it was captured with.
-        // SAFETY: the caller guarantees that the stream is alive and its context is current
-        // (`# Safety`).
+        // SAFETY: the stream is alive and its context is current (`# Safety`).
         let limit = unsafe { self.context.stream_vector_cores(stream)? };
         let most = resources.config.cores;
         let cores = limit.map_or(most, |limit| limit.min(most));
@@ -205,8 +208,9 @@ impl Launcher {
         // One core plans a request.
         let requests = step.batch.arrays.requests().max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`). The engine owns
-        // tables, rules, chunks and slots, and its drop waits.
+        // SAFETY: the arrays of the step stay allocated, the engine lives and the stream is alive until
+        // the kernel is done (`# Safety`). The engine owns kernels, tables, rules, chunks and slots, or
+        // the caller keeps the slots (`CallerBuffer::new`), and its drop waits.
         unsafe { self.kernels.launch(kernel, &addresses, &tiling, cores, stream) }
     }
 

@@ -169,7 +169,8 @@ fn next_pages(pages: Pages) -> Option<Pages> {
 fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>> {
     let mut all = reserve::with_capacity("registrations", pool.chunks().len())?;
     for chunk in pool.chunks() {
-        // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
+        // SAFETY: a chunk is mapped as long as the pool, and `RegisteredPool`, for which this is called,
+        // drops its registrations before its reference to the pool.
         match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {
             Ok(registration) => all.push(registration),
             Err(error) => {

@@ -10,7 +10,9 @@ use crate::resources::Config;
 
 impl SlotMemory for DeviceMemory {
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
-        self.read((from - self.address()) as usize, into)
+        // SAFETY: calls with host arrays have waited for their work, and whoever put work into a stream
+        // lets nothing read the slots while it runs (`Engine::enqueue_plan`).
+        unsafe { self.read((from - self.address()) as usize, into) }
     }
 }
 
@@ -20,8 +22,9 @@ struct CallerMemory(Arc<Context>);
 impl SlotMemory for CallerMemory {
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
         let from = core::ptr::without_provenance(from as usize);
-        // SAFETY: the address is that of a slot or of entries of the caller's buffer, which are valid
-        // by the contracts of `CallerBuffer::new` and `with_block_table`.
+        // SAFETY: the address is that of a slot or of entries of the caller's buffer, which are valid by
+        // the contracts of `CallerBuffer::new` and `with_block_table`. No work writes entries, and slots
+        // are at rest as for `DeviceMemory`.
         unsafe { self.0.bind()?.read(from, into) }
     }
 }
@@ -49,7 +52,8 @@ pub(super) fn copy(context: &Context, buffer: &DeviceBuffer, copy: &SlotCopy<'_>
     for (&layer, &to) in layers.iter().flat_map(|layer| to.iter().map(move |to| (layer, to))) {
         buffer.for_each_copy(layer, [from, to as usize], slots, |from, to, bytes| {
             let kind = sys::ACL_MEMCPY_DEVICE_TO_DEVICE;
-            // SAFETY: both ranges are slots of the buffer, of different states, which do not overlap.
+            // SAFETY: both ranges are slots of the buffer, of different states, which do not overlap. No
+            // work uses them: `Device::wait_for_tables` has waited for every stream.
             unsafe { current.copy(to.cast(), from.cast(), bytes, kind) }
         })?;
     }

@@ -134,7 +134,8 @@ impl Staging {
     /// request. [`Self::reserve`] has made room.
     ///
     /// # Safety
-    /// Earlier work on this memory is done, and it is not dropped before this work is.
+    /// Earlier work on this memory is done, and the memory is neither dropped nor passed to another upload
+    /// before this work is. The stream is alive and belongs to the current context, which is the memory's.
     pub unsafe fn upload_table(
         &mut self,
         batch: &Batch<'_>,
@@ -145,13 +146,14 @@ impl Staging {
         let Some((device, pinned)) = self.table.0.as_mut().filter(|_| n > 0) else {
             return Ok((DeviceArray::default(), entries));
         };
-        // SAFETY: earlier work on this memory is done by the contract (`# Safety`).
+        // SAFETY: earlier work on this memory is done (`# Safety`).
         let words = unsafe { pinned.words_mut() };
         for request in 0..batch.requests() {
             let from = &batch.block_table[request * batch.block_stride..][..entries];
             words[request * entries..][..entries].copy_from_slice(from);
         }
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the memory is kept and left alone until the copy is done, and the stream is alive
+        // (`# Safety`).
         unsafe { device.upload(0, pinned, 4 * n, stream)? };
         Ok((DeviceArray { address: device.address(), len: n }, entries))
     }
@@ -175,14 +177,14 @@ impl Staging {
         let segments = parts.iter().zip(self.format.as_slice());
         for (address, (part, segment)) in addresses.iter_mut().zip(segments) {
             let len = part.len().min(rows * segment.stride);
-            // SAFETY: earlier work on this memory is done by the contract (`# Safety`), and the copy
-            // is queued after this loop.
+            // SAFETY: earlier work on this memory is done (`# Safety`), and the copy is queued after this
+            // loop.
             let bytes = unsafe { pinned.bytes_mut() };
             bytes[at..][..len].copy_from_slice(&part[..len]);
             *address = device.address() + at as u64;
             at += (rows * segment.stride).next_multiple_of(ALIGN);
         }
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: as in `upload_table`.
         unsafe { device.upload(0, pinned, at, stream)? };
         Ok(addresses)
     }

@@ -122,9 +122,11 @@ impl Reader {
         self.flight.under_way()
     }
 
-    /// Waits for reads that are still under way, and returns whether none is left.
+    /// Waits for reads that are still under way, and returns whether none is left. A forked child, which
+    /// does not have the memory of the ring, waits for none.
     pub fn settle(&mut self, timeout: Duration) -> bool {
-        self.flight.settle(timeout)
+        let inherited = self.under_way() > 0 && self.store.records.birth.is_past();
+        !inherited && self.flight.settle(timeout)
     }
 
     fn run_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
@@ -132,17 +134,19 @@ impl Reader {
         let records = &store.records;
         records.birth.check("pool")?;
         records.check_len()?;
-        let mut at = 0;
-        while at < wanted.len() {
+        let mut left = 0;
+        for at in 0..wanted.len() {
             let Wanted { indexer, row, to, number, .. } = wanted[at];
             // SAFETY: the caller of `push` guarantees it.
             if unsafe { store.queued_record(indexer as usize, row, to.0) }? {
                 done(number);
-                wanted.swap_remove(at);
             } else {
-                at += 1;
+                // The others keep their order: the sort of a list in order takes no stack for recursion.
+                wanted[left] = wanted[at];
+                left += 1;
             }
         }
+        wanted.truncate(left);
         wanted.sort_unstable_by_key(|wanted| wanted.offset);
         spans.clear();
         let mut start = 0;
@@ -185,9 +189,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         // The memory of late reads may be used for something else soon.
-        if self.flight.under_way() > 0 && !self.store.records.birth.is_past() {
-            self.flight.settle(self.store.timeout());
-        }
+        self.settle(self.store.timeout());
     }
 }
 

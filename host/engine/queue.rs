@@ -21,8 +21,13 @@ impl Engine {
     ///
     /// # Safety
     /// - The arrays are device memory that stays allocated until the work and all its replays are
-    ///   done. The plan and this engine live as long.
-    /// - The stream belongs to the engine's device, and only one stream at a time works on a state.
+    ///   done, and that is not written while they run. The plan and this engine live as long.
+    /// - While they run, no call reads or writes what they write: the plan's arrays on the device, and
+    ///   the slots ([`DeviceBuffer::slot_bytes`](crate::buffer::DeviceBuffer::slot_bytes)) and tables
+    ///   ([`Self::read_table`]) of the batch's states.
+    /// - The stream belongs to the engine's device and is not destroyed while work is put into it or runs
+    ///   in it. Only one stream at a time works on a state, and after a call that failed none does when
+    ///   the next plan is made, which empties every table.
     /// - `cu_q` ascends from 0, by at most N_q per request, to at most the rows that `ids` has room
     ///   for; states are in range, and each is named once. The kernels cannot check this.
     ///

@@ -53,7 +53,8 @@ impl DeviceArrays {
         Ok(Self { batch, arrays, fresh })
     }
 
-    /// Copies the arrays and fresh rows of a step to the device. Unused ids are set to -9.
+    /// Copies the arrays and fresh rows of a step to the device. Unused ids are set to -9. Whoever has put
+    /// work on the arrays into a stream has waited for it.
     ///
     /// # Errors
     /// If a copy fails.
@@ -72,11 +73,14 @@ impl DeviceArrays {
         ids.resize(self.batch.ids.len, -9);
         for (memory, array) in self.arrays.iter().zip([&ids[..]].into_iter().chain(others)) {
             let bytes: Vec<u8> = array.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            memory.write(0, &bytes)?;
+            // SAFETY: kernels get the addresses by the engine's unsafe calls only, whose caller lets nothing
+            // write the arrays while the work runs (`Engine::enqueue_plan`).
+            unsafe { memory.write(0, &bytes)? };
         }
         for (layer, rows) in self.fresh.iter().zip(fresh) {
             for (memory, part) in layer.iter().zip(rows.parts()) {
-                memory.write(0, part)?;
+                // SAFETY: as for the arrays.
+                unsafe { memory.write(0, part)? };
             }
         }
         Ok(())

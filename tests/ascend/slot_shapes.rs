@@ -305,11 +305,10 @@ pub struct Run {
 /// Runs a shape on the simulated device. Returns the slots of every step.
 pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
     in_session(seeded(5), |session, context| {
-        let memory = DeviceMemory::new(context, LAYERS * 2 * ROOM).unwrap();
-        memory.write(0, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
+        let memory = DeviceMemory::copied(context, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
         let entries = shape.table.as_deref().unwrap_or(&[0]);
-        let table = DeviceMemory::new(context, 4 * entries.len()).unwrap();
-        table.write(0, &entries.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<_>>()).unwrap();
+        let entries: Vec<u8> = entries.iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let table = DeviceMemory::copied(context, &entries).unwrap();
         let base = memory.address() as *mut u8;
         let config = config(Some(shape.caller(base, table.address() as *const i32)), slot_base);
         let options = AscendOptions {

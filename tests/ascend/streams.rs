@@ -79,7 +79,7 @@ fn gather_after_append(seed: u64, event_between: bool) -> bool {
                     pair.ascend.enqueue_append(&batch, 0, layer, &fresh, stream).unwrap();
                 }
                 if event_between {
-                    appended.record(at.stream.raw()).unwrap();
+                    appended.record(&at.stream).unwrap();
                     gathers.wait(&appended).unwrap();
                 }
                 // The gather is given no fresh rows, so it reads them from the pool.
@@ -102,8 +102,7 @@ unsafe fn gather_from_pool(
     stream: &Stream,
 ) -> bool {
     // With a stable length of -1 no row is fresh.
-    let minus_one = DeviceMemory::new(&simulated::context().unwrap(), 16).unwrap();
-    minus_one.write(0, &[0xFF; 16]).unwrap();
+    let minus_one = DeviceMemory::copied(&simulated::context().unwrap(), &[0xFF; 16]).unwrap();
     let stable_len = DeviceArray { address: minus_one.address(), len: minus_one.len() / 4 };
     let without_fresh = DeviceBatch { stable_len, ..*batch };
     let (engine, plan) = (&mut workload.pair.ascend, &mut workload.pair.ascend_plan);

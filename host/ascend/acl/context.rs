@@ -81,7 +81,8 @@ impl Context {
     pub fn bind(&self) -> Result<Current<'_>> {
         let before = current(&self.acl)?;
         if before != Some(self.handle.0) {
-            // SAFETY: the context exists as long as this value.
+            // SAFETY: the context exists as long as this value: the drop releases the device of one that
+            // `for_device` opened, and the owner of an adopted one destroys it later (`adopt`).
             unsafe { call!(self.acl, aclrtSetCurrentContext(self.handle.0))? };
         }
         Ok(Current { context: self, before: before.filter(|&b| b != self.handle.0) })

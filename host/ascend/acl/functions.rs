@@ -35,8 +35,8 @@ macro_rules! functions {
         /// For every name, `find` returns null or a function with the signature that `acl.h` gives
         /// the name.
         unsafe fn fill(find: impl Fn(&CStr) -> *mut c_void) -> Functions {
-            // SAFETY: by the contract of `fill` each pointer is null or has its member's type; a null
-            // pointer is `None`, because both are one pointer wide.
+            // SAFETY: `find` returns null or a function of its member's type (`# Safety`); a null pointer
+            // is `None`, because both are one pointer wide.
             unsafe {
                 Functions {
                     $($required: pointer(&find, concat!(stringify!($required), "\0")),)*
@@ -121,8 +121,8 @@ unsafe fn pointer<F>(find: &impl Fn(&CStr) -> *mut c_void, name: &'static str) -
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let name = CStr::from_bytes_with_nul(name.as_bytes()).unwrap_or_default();
     let address = find(name);
-    // SAFETY: by the contract the pointer is null or a function of type `F`, and the sizes are
-    // equal by the assertion.
+    // SAFETY: the pointer is null or a function of the pointer type in `F` (`# Safety`), and the sizes
+    // are equal by the assertion.
     unsafe { core::mem::transmute_copy(&address) }
 }
 

@@ -68,8 +68,8 @@ impl Binary {
 
     fn owned(context: &Arc<Context>, handle: sys::aclrtBinHandle) -> Arc<Self> {
         // SAFETY: the runtime has loaded the binary, and `Owned` releases it. Argument lists hold
-        // references to it, so none is left; a caller that launched a kernel has waited for it
-        // (`Args::launch`).
+        // references to it, so none is left, and whoever launched a kernel has not dropped its list before
+        // the kernel was done (`Args::launch`).
         let unload = |acl: &Acl, binary| unsafe { call!(acl, aclrtBinaryUnLoad(binary)) };
         Arc::new(Self(Owned::new(context, handle, unload)))
     }
@@ -141,9 +141,9 @@ impl Args {
     /// streams run kernels. The kernel's context must be current ([`Context::bind`]).
     ///
     /// # Safety
-    /// The addresses are those of the kernel's parameters and stay valid until the kernel is done.
-    /// This value is not dropped before that. The stream is alive and belongs to the kernel's
-    /// context.
+    /// The addresses are those of the kernel's parameters. Until the kernel is done, and every replay of
+    /// a captured launch, they stay valid and this value is not dropped. The stream is alive and belongs
+    /// to the kernel's context.
     ///
     /// # Errors
     /// If the numbers of addresses or bytes differ from the list's, or a call of the runtime fails.
@@ -177,8 +177,8 @@ impl Args {
         let mut mode = sys::aclrtLaunchKernelAttr { id, value: [u32::from(batch), 0, 0, 0] };
         let mut config = sys::aclrtLaunchKernelCfg { attrs: &mut mode, numAttrs: 1 };
         let config = &mut config;
-        // SAFETY: this value owns the list, and the binary has the function; the stream and the addresses are valid
-        // by the contract (`# Safety`). The configuration is read, and the list copied, during the
+        // SAFETY: this value owns the list, and the binary has the function. The stream is alive and the
+        // addresses stay valid (`# Safety`). The configuration is read, and the list copied, during the
         // call.
         unsafe {
             call!(acl, aclrtKernelArgsFinalize(list))?;

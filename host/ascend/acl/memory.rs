@@ -85,11 +85,11 @@ impl Drop for Allocation {
             return;
         }
         self.context.release(|acl| match self.kind {
-            // SAFETY: `aclrtMalloc` returned the memory; a caller that queued work on it has waited
-            // for the work.
+            // SAFETY: `aclrtMalloc` returned the memory. Who queued work on it has waited for the work
+            // (`DeviceMemory::upload` and `download`, `Args::launch`, `Engine::enqueue_plan`).
             MemoryKind::Device => unsafe { call!(acl, aclrtFree(self.at.0)) },
-            // SAFETY: `aclrtMallocHost` returned the memory; a caller that queued copies has waited
-            // for them.
+            // SAFETY: `aclrtMallocHost` returned the memory. Who queued copies has waited for them
+            // (`DeviceMemory::upload` and `download`).
             _ => unsafe { call!(acl, aclrtFreeHost(self.at.0)) },
         });
     }
@@ -115,6 +115,14 @@ impl DeviceMemory {
         Ok(memory)
     }
 
+    /// Allocates a copy of `bytes`.
+    pub fn copied<'a>(source: impl Into<MemorySource<'a>>, bytes: &[u8]) -> Result<Self> {
+        let memory = Self::new(source, bytes.len())?;
+        // SAFETY: the memory is new, so nothing uses it.
+        unsafe { memory.write(0, bytes)? };
+        Ok(memory)
+    }
+
     /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.0.at.0 as u64
@@ -126,40 +134,54 @@ impl DeviceMemory {
         self.0.bytes
     }
 
-    /// Copies the range that begins at byte `from` to the host and waits. Work that writes the
-    /// range must be done.
+    /// Copies the range that begins at byte `from` to the host and waits. It does not wait for streams,
+    /// so that only the caller knows that the bytes are at rest:
+    ///
+    /// ```compile_fail,E0133
+    /// # use avsg::ascend::acl::DeviceMemory;
+    /// fn read_beside_work(memory: &DeviceMemory, into: &mut [u8]) -> avsg::Result<()> {
+    ///     memory.read(0, into)
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// No work and no other copy writes the range meanwhile.
     ///
     /// # Errors
     /// If the range is out of bounds.
-    pub fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
+    pub unsafe fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
         let at = self.0.part(from, into.len())?;
         if into.is_empty() {
             return Ok(());
         }
-        // SAFETY: `part` checked the range.
+        // SAFETY: `part` checked the range, which nothing writes meanwhile (`# Safety`).
         unsafe { self.0.context.bind()?.read(at, into) }
     }
 
-    /// Copies `bytes` to the range that begins at byte `from` and waits. No work may use the range
-    /// meanwhile.
+    /// Copies `bytes` to the range that begins at byte `from` and waits, but not for streams.
+    ///
+    /// # Safety
+    /// No work and no other copy uses the range meanwhile.
     ///
     /// # Errors
     /// If the range is out of bounds.
-    pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
+    pub unsafe fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
         let at = self.0.part(from, bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }
         let (source, kind) = (bytes.as_ptr().cast(), sys::ACL_MEMCPY_HOST_TO_DEVICE);
-        // SAFETY: `part` checked the range, and `bytes` is host memory of the same length.
+        // SAFETY: `part` checked the range, which nothing uses meanwhile (`# Safety`), and `bytes` is
+        // host memory of the same length.
         unsafe { self.0.context.bind()?.copy(at, source, bytes.len(), kind) }
     }
 
     /// Puts a copy of `bytes` bytes from pinned memory into a stream. Both ranges begin at byte `at`.
     ///
     /// # Safety
-    /// Until the stream has done the copy, neither memory is dropped and the pinned range is not
-    /// written.
+    /// - Until the stream has done the copy, and every replay of a captured one, neither memory is
+    ///   dropped, the pinned range is not written, and nothing else uses the device range.
+    /// - The stream is alive and belongs to the current context, which is the memory's.
     ///
     /// # Errors
     /// If a range is out of bounds.
@@ -171,15 +193,16 @@ impl DeviceMemory {
         stream: RawStream,
     ) -> Result<()> {
         let (to, from) = (self.0.part(at, bytes)?, from.0.part(at, bytes)?);
-        // SAFETY: `part` checked both ranges, which stay valid by the contract (`# Safety`).
+        // SAFETY: `part` checked both ranges. They are kept, and the stream is alive (`# Safety`).
         unsafe { self.queue(to, from, bytes, sys::ACL_MEMCPY_HOST_TO_DEVICE, stream) }
     }
 
     /// Puts a copy of `bytes` bytes to pinned memory into a stream. Both ranges begin at byte `at`.
     ///
     /// # Safety
-    /// Until the stream has done the copy, neither memory is dropped and the pinned range is
-    /// neither read nor written.
+    /// - Until the stream has done the copy, and every replay of a captured one, neither memory is
+    ///   dropped, the pinned range is neither read nor written, and nothing else writes the device range.
+    /// - The stream is alive and belongs to the current context, which is the memory's.
     ///
     /// # Errors
     /// As for [`Self::upload`].
@@ -191,13 +214,13 @@ impl DeviceMemory {
         stream: RawStream,
     ) -> Result<()> {
         let (from, to) = (self.0.part(at, bytes)?, to.0.part(at, bytes)?);
-        // SAFETY: `part` checked both ranges, which stay valid by the contract (`# Safety`).
+        // SAFETY: `part` checked both ranges. They are kept, and the stream is alive (`# Safety`).
         unsafe { self.queue(to, from, bytes, sys::ACL_MEMCPY_DEVICE_TO_HOST, stream) }
     }
 
     /// # Safety
     /// Both ranges have `bytes` bytes, of which one is in device memory and one in pinned memory,
-    /// until the stream has done the copy.
+    /// until the stream has done the copy. The stream is alive and belongs to the current context.
     unsafe fn queue(
         &self,
         to: *mut c_void,
@@ -210,8 +233,7 @@ impl DeviceMemory {
             return Ok(());
         }
         let (acl, stream) = (self.0.context.acl(), stream.handle());
-        // SAFETY: the ranges are valid by the contract (`# Safety`), and the stream is alive by that
-        // of `RawStream::new`.
+        // SAFETY: the ranges are valid until the copy is done, and the stream is alive (`# Safety`).
         unsafe { call!(acl, aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream)) }
     }
 }
@@ -221,18 +243,19 @@ impl Current<'_> {
     /// Copies from device memory to the host.
     ///
     /// # Safety
-    /// `from` is the address of device memory of `into.len()` bytes.
+    /// `from` is the address of device memory of `into.len()` bytes, which nothing writes meanwhile.
     pub unsafe fn read(&self, from: *const c_void, into: &mut [u8]) -> Result<()> {
         let kind = sys::ACL_MEMCPY_DEVICE_TO_HOST;
-        // SAFETY: `from` is valid (`# Safety`), and `into` is exclusive host memory.
+        // SAFETY: `from` is valid and at rest (`# Safety`), and `into` is exclusive host memory, which
+        // is not device memory.
         unsafe { self.copy(into.as_mut_ptr().cast(), from, into.len(), kind) }
     }
 
     /// Copies `bytes` bytes. `kind` is one of the constants `ACL_MEMCPY_*` of [`sys`].
     ///
     /// # Safety
-    /// Both ranges are valid for `bytes` bytes and do not overlap, and no work writes them
-    /// meanwhile.
+    /// Both ranges are valid for `bytes` bytes and do not overlap. Meanwhile nothing else writes them, and
+    /// nothing else reads the range at `to`.
     pub(crate) unsafe fn copy(
         &self,
         to: *mut c_void,
@@ -240,7 +263,7 @@ impl Current<'_> {
         bytes: usize,
         kind: i32,
     ) -> Result<()> {
-        // SAFETY: the ranges are valid by the contract (`# Safety`).
+        // SAFETY: the ranges are valid, apart and at rest (`# Safety`).
         unsafe { call!(self.context.acl(), aclrtMemcpy(to, bytes, from, bytes, kind)) }
     }
 }
@@ -265,7 +288,7 @@ impl PinnedMemory {
     /// No copy into the memory is in progress while the result is in use.
     pub unsafe fn words(&self) -> &[i32] {
         // SAFETY: this value owns the memory, which is 64-byte aligned and initialised; all bit
-        // patterns are valid words. Nothing writes them by the contract (`# Safety`).
+        // patterns are valid words. No copy writes them (`# Safety`), and other code only by `&mut self`.
         unsafe { core::slice::from_raw_parts(self.0.at.0.cast(), self.0.bytes / 4) }
     }
 
@@ -274,7 +297,8 @@ impl PinnedMemory {
     /// # Safety
     /// No copy from or into the memory is in progress while the result is in use.
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `words`; `&mut self` and the contract make the access exclusive.
+        // SAFETY: as for `words`. The access is exclusive: other code has no reference, and no copy is in
+        // progress (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes) }
     }
 
@@ -283,7 +307,8 @@ impl PinnedMemory {
     /// # Safety
     /// As for [`Self::bytes_mut`].
     pub unsafe fn words_mut(&mut self) -> &mut [i32] {
-        // SAFETY: as for `words`; `&mut self` and the contract make the access exclusive.
+        // SAFETY: as for `words`. The access is exclusive: other code has no reference, and no copy is in
+        // progress (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes / 4) }
     }
 }

@@ -25,10 +25,10 @@ impl Registration {
         let _current = context.bind()?;
         let (acl, host, mut device) = (context.acl(), at.cast(), core::ptr::null_mut());
         let (bytes, kind) = (bytes as u64, sys::ACL_HOST_REGISTER_MAPPED);
-        // SAFETY: the caller keeps the range mapped (`# Safety`).
+        // SAFETY: the range stays mapped until it is unregistered (`# Safety`).
         unsafe { call!(acl, aclrtHostRegister(host, bytes, kind, &mut device))? };
-        // SAFETY: the range was registered above, and `Owned` unregisters it. The owner has waited for
-        // the kernels that use it.
+        // SAFETY: the range was registered above, and `Owned` unregisters it. Whoever launched a kernel
+        // with its address keeps the address valid until the kernel is done (`Args::launch`).
         let unregister = |acl: &Acl, host| unsafe { call!(acl, aclrtHostUnregister(host)) };
         Ok(Self { _host: Owned::new(context, host, unregister), device: Address(device) })
     }

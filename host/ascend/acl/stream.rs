@@ -23,12 +23,12 @@ impl Stream {
         let mut handle = core::ptr::null_mut();
         // SAFETY: the function writes a handle to `handle`.
         unsafe { call!(context.acl(), aclrtCreateStream(&mut handle))? };
-        // SAFETY: the stream was created above and is destroyed by this value's drop only.
+        // SAFETY: the stream was created above, on the device of the context.
         let raw = unsafe { RawStream::new(handle) };
         Ok(Self { context: Arc::clone(context), raw })
     }
 
-    /// Returns the handle, which calls take.
+    /// Returns the handle, which unsafe calls take. It is valid until this value is dropped.
     pub fn raw(&self) -> RawStream {
         self.raw
     }
@@ -76,8 +76,9 @@ impl Stream {
     /// Puts the work of a graph into the stream.
     pub fn replay(&self, graph: &Graph) -> Result<()> {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
-        // SAFETY: stream and graph are owned by their values. The contracts of the captured
-        // `enqueue_*` calls keep the memory of their work valid for replays.
+        // SAFETY: stream and graph are owned by their values. Work comes into a capture by unsafe calls
+        // only, whose callers keep its memory valid for replays: `DeviceMemory::upload` and `download`,
+        // `Args::launch`, `Engine::enqueue_plan` and those that refer to it.
         unsafe { call!(acl, aclmdlRIExecuteAsync(graph.handle(), self.raw.handle())) }
     }
 }
@@ -172,12 +173,21 @@ impl Event {
         Ok(Self(Owned::new(context, handle, destroy)))
     }
 
-    /// Records the event after the stream's work so far.
-    pub fn record(&self, stream: RawStream) -> Result<()> {
-        let _current = self.0.context.bind()?;
-        // SAFETY: this value owns the event; the stream is alive by the contract of
-        // `RawStream::new`.
-        unsafe { call!(self.0.context.acl(), aclrtRecordEvent(self.0.at(), stream.handle())) }
+    /// Records the event after the stream's work so far. A handle does not do, because it may outlive its
+    /// stream:
+    ///
+    /// ```compile_fail,E0308
+    /// # use avsg::ascend::acl::{Event, Stream};
+    /// fn record_late(event: &Event, stream: Stream) -> avsg::Result<()> {
+    ///     let handle = stream.raw();
+    ///     drop(stream);
+    ///     event.record(handle)
+    /// }
+    /// ```
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
+        // SAFETY: event and stream are owned by their values.
+        unsafe { call!(acl, aclrtRecordEvent(self.0.at(), stream.raw.handle())) }
     }
 
     /// Returns the milliseconds from `start` to this event.

@@ -83,7 +83,8 @@ pub fn sync_all_twice(harness: &Harness, captured: bool) -> Result<String> {
     let graph = captured.then(|| probe.capture(&launch, 1)).transpose()?;
     let mut answer = String::from(AS_EXPECTED);
     for first in [1000, 5000] {
-        source.write(0, &i32::to_ne_bytes(first))?;
+        // SAFETY: `replay` and `run` have waited for the probe that reads it.
+        unsafe { source.write(0, &i32::to_ne_bytes(first))? };
         match &graph {
             Some(graph) => probe.replay(graph)?,
             None => probe.run(&launch)?,

@@ -83,7 +83,8 @@ impl Probe {
     /// Returns the first `count` words that a probe wrote.
     pub fn words(&self, count: usize) -> Result<Vec<i32>> {
         let mut bytes = vec![0; 4 * count];
-        self.to.read(0, &mut bytes)?;
+        // SAFETY: whoever queued a probe has waited for the stream (`time`).
+        unsafe { self.to.read(0, &mut bytes)? };
         Ok(bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect())
     }
 
@@ -109,9 +110,9 @@ impl Probe {
 
     /// Runs `work`, which queues kernels in the stream, and returns the microseconds that they took.
     pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
-        self.start.record(self.stream.raw())?;
+        self.start.record(&self.stream)?;
         work()?;
-        self.end.record(self.stream.raw())?;
+        self.end.record(&self.stream)?;
         self.stream.synchronize(self.timeout)?;
         Ok(f64::from(self.end.since(&self.start)?) * 1e3)
     }

@@ -266,6 +266,9 @@ def test_a_block_table_names_the_pages_of_a_state():
     assert lengths.tolist() == [64, 0]
     with pytest.raises(avsg.InvalidError, match=r"table is \[2, 4\] and lengths \[2\], but need \[2, 8\] and 2"):
         engine.block_table(np.array([2, 0], np.int32), table, lengths, page=8)
+    lengths.flags.writeable = False
+    with pytest.raises(avsg.InvalidError, match="^lengths is read-only, but the library writes to it"):
+        engine.block_table(np.array([2, -1], np.int32), table, lengths, page=16)
 
 
 def test_sixteen_tokens_of_a_request_have_their_own_counts_of_misses():

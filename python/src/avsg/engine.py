@@ -13,7 +13,7 @@ from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh, Layers
 from .errors import InvalidError
-from .memory import HOST, View, host_span, int32_span, int32_view
+from .memory import HOST, View, host_span, int32_span, int32_view, output_span
 from .plan import Plan
 from .pool import Pool, PoolShape
 from .streams import current_stream, stream_address
@@ -323,8 +323,8 @@ class Engine:
         """
         of, pages, counts = (
             int32_span(states, "states", 1, host_span),
-            int32_span(table, "table", 2, host_span),
-            int32_span(lengths, "lengths", 1, host_span),
+            int32_span(table, "table", 2, output_span),
+            int32_span(lengths, "lengths", 1, output_span),
         )
         page = whole(page, "page")
         need = (of.shape[0], self.info.slots // (page or self.info.slots))

@@ -13,7 +13,7 @@ from ._arguments import address, instance, struct, text, whole, wholes
 from ._header import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, PoolInfo, Role
 from ._library import Handle, check, filled, lib
 from .errors import InvalidError
-from .memory import View, host_span, numpy_of
+from .memory import View, host_span, numpy_of, output_span
 
 if TYPE_CHECKING:
     import socket as sockets
@@ -136,7 +136,7 @@ class Pool:
         Row r of an array begins at r strides of its segment. The pool keeps the arrays alive.
         """
         config = instance(shape, PoolShape, "shape").config()
-        spans = [host_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
+        spans = [output_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
         for index, found in enumerate(spans):
             if not found.contiguous:
                 raise InvalidError(f"arrays[{index}] is not contiguous, but must be; make it contiguous")

@@ -60,7 +60,7 @@ class Batch:
     def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0, indexer: int = 0) -> Batch:
         """Makes a batch of NumPy arrays with `requests` requests of `tokens` tokens each.
 
-        Request i is in state i, and every id is padding.
+        Request i is in state i and generation 0, and every id is padding.
         """
         import numpy as np
 
@@ -71,7 +71,7 @@ class Batch:
             np.full((requests * tokens, k), -1, np.int32),
             cu_q=np.arange(requests + 1, dtype=np.int32) * np.int32(tokens),
             state=np.arange(requests, dtype=np.int32),
-            generation=np.ones(requests, np.int32),
+            generation=np.zeros(requests, np.int32),
             stable_len=np.full(requests, -1, np.int32),
             seq_len=np.zeros(requests, np.int32),
             block_table=table,

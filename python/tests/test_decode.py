@@ -270,6 +270,20 @@ def test_a_new_batch_is_in_the_generation_0_for_load_held_and_fork():
     assert plan.counters.hits == 16
 
 
+def test_a_repr_tells_the_sizes_of_an_object(deployment):
+    parts = [deployment.engine, deployment.pool, deployment.plan]
+    shown = [
+        "<avsg.Engine k=16 slots=64 tokens=2 states=1 layers=2 device=cpu>",
+        "<avsg.Pool layers=2 rows=512 row_bytes=(48,)>",
+        "<avsg.Plan max_tokens=2 max_requests=1 k=16 device=cpu>",
+    ]
+    assert [repr(part) for part in parts] == shown
+    assert repr(deployment.batch) == "<avsg.Batch requests=1 tokens=1 k=16 indexer=0 device=cpu>"
+    for part in parts:
+        part.close()
+    assert [repr(part) for part in parts] == [text.replace(">", " closed>") for text in shown]
+
+
 def test_a_block_table_names_the_pages_of_a_state():
     pool = avsg.Pool(1, 256, 48)
     engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)

@@ -83,6 +83,10 @@ class Batch:
             indexer=indexer,
         )
 
+    def __repr__(self) -> str:
+        requests, (tokens, k) = self._requests, self._spans["ids"].shape
+        return f"<avsg.Batch requests={requests} tokens={tokens} k={k} indexer={self.indexer} device={self.device}>"
+
     @property
     def device(self) -> str:
         """The device of the arrays."""

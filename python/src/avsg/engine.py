@@ -82,6 +82,11 @@ class Engine:
         arguments = config, shape, max_tokens, max_requests, block_stride
         return Memory.of(filled(lib.avsg_get_memory, _header.avsg_memory, *arguments))
 
+    def __repr__(self) -> str:
+        info, end = self.info, "" if self._handle else " closed"
+        sizes = f"k={info.k} slots={info.slots} tokens={info.tokens} states={info.states} layers={info.layers}"
+        return f"<avsg.Engine {sizes} device={info.device}{end}>"
+
     def close(self) -> None:
         """Ends the engine.
 

@@ -127,7 +127,12 @@ class Pool:
         #: The caller's arrays, for a pool over them.
         self._memory = memory
         self._runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        info = self.info
+        self._shown = f"layers={info.layers} rows={info.rows} row_bytes={info.segment_bytes}"
         return self
+
+    def __repr__(self) -> str:
+        return f"<avsg.Pool {self._shown}{'' if self._handle else ' closed'}>"
 
     @classmethod
     def over(cls, shape: PoolShape, arrays: Sequence[Any]) -> Pool:

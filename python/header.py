@@ -32,8 +32,26 @@ from __future__ import annotations
 
 import ctypes as c
 from enum import IntEnum, IntFlag
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from .workers import Workers
 '''
+
+#: The structs whose fields are the options of an engine.
+OPTIONS = ("avsg_engine_config", "avsg_tuning", "avsg_ascend")
+#: Their fields that are parameters of `Engine`, or that it sets itself. It allocates its memory.
+NO_OPTIONS = {"size", "reserved", "layer_indexers", "ascend", "tuning", "buffer", "allocator"}
+NO_OPTIONS |= {"k", "slots", "tokens", "states"}
+#: What Python passes as an address.
+ADDRESSES = {
+    "const char *": "str | os.PathLike[str] | None",
+    "const uint32_t *": "Iterable[int] | None",
+    "const struct avsg_workers *": "Workers | None",
+}
 
 
 class Variable(NamedTuple):
@@ -86,6 +104,8 @@ def python_type(field: Variable, enums: set[str]) -> str:
     """Returns the type in Python of a field. The comment of a number names the enumeration that it is of."""
     if field.length:
         return "str" if field.type == "char" else "tuple[int, ...]"
+    if "*" in field.type:
+        return ADDRESSES[field.type]
     named = re.search(r"`(avsg_\w+)`", field.doc)
     if field.type == "int32_t" and named and named[1] in enums:
         return camel(named[1])
@@ -146,6 +166,14 @@ def named_tuple(doc: str, name: str, fields: list[Variable], enums: set[str]) ->
     return described(f"class {camel(name)}(NamedTuple):", doc, body)
 
 
+def options(fields: list[Variable], enums: set[str]) -> list[str]:
+    """Returns the lines of the class of an engine's options."""
+    shown = [field for field in fields if field.name not in NO_OPTIONS]
+    body = [line for field in shown for line in remarked(field.doc, f"{field.name}: {python_type(field, enums)}")]
+    doc = f"The options of an engine: the fields of {', '.join(OPTIONS)} that are no parameters of `Engine`."
+    return described("class EngineOptions(TypedDict, total=False):", doc, body)
+
+
 def module(text: str) -> str:
     """Returns the Python module of a header."""
     # A comment at the end of a line goes before it, as the others are.
@@ -166,14 +194,17 @@ def module(text: str) -> str:
     for doc, result, name, taken in found["callback"]:
         types = ", ".join([ctype(result.strip()), *(one.ctype for one in variables(taken))])
         lines += [*(f"#: {line}" for line in comment(doc)), f"{name} = c.CFUNCTYPE({types})"]
+    keywords = []
     for doc, name, body in found["struct"]:
         declared, left = take(DOC + r"([^;/]+);", body)
         known(left)
         fields = [variable(field, text) for text, field in declared]
+        keywords += fields if name in OPTIONS else []
         lines += structure(doc, name, fields)
         # A struct that a function fills, and that has no addresses.
         if f"{name} *" in filled and not any("*" in field.type for field in fields):
             lines += named_tuple(doc, name, fields, enums)
+    lines += options(keywords, enums)
     lines += ["", "", "#: The result and the parameters of each function."]
     lines += ["FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {"]
     for name, result, taken in functions:

@@ -56,7 +56,11 @@ CALLS = [
 TYPES = [
     (lambda m: avsg.Pool("1", 64, 16), "layers is of type str, but a whole number is needed"),
     (lambda m: avsg.Pool(1, 64, 16.0), "row_bytes is of type float"),
-    (lambda m: avsg.Pool(1, 64, 16, pages="huge"), "pages is of type str"),
+    (
+        lambda m: avsg.Pool(1, 64, 16, pages="huge"),
+        "pages is of type str, but a member of avsg.Pages is needed; pass one of DEFAULT, HUGE_1G, HUGE_2M",
+    ),
+    (lambda m: avsg.Pool.attach(bytes(112), 0, "reader"), "role is of type str, but a member of avsg.Role is needed"),
     (lambda m: avsg.Pool.over((1, 64, 16), []), "shape is of type tuple, but an avsg.PoolShape is needed"),
     (lambda m: avsg.Pool.attach("text", 0), "descriptor is of type str"),
     (lambda m: avsg.Pool.attach(bytes(112), "0"), "fd is of type str"),
@@ -68,7 +72,16 @@ TYPES = [
     (lambda m: avsg.Engine(m.pool, k=16.0, slots=64), "k is of type float"),
     (lambda m: avsg.Engine(m.pool, k=16, slots=64, device=7), "device is of type int, but text is needed"),
     (lambda m: avsg.Engine(m.pool, k=16, slots=64, workers=3), "workers is of type int, but an avsg.Workers is needed"),
-    (lambda m: avsg.Engine(m.pool, k=16, slots=64, table=None), "table is of type NoneType"),
+    (
+        lambda m: avsg.Engine(m.pool, k=16, slots=64, lifetime="learned"),
+        "lifetime is of type str, but a member of avsg.Lifetime is needed; pass one of AUTO, CONSTANT, LEARNED",
+    ),
+    (lambda m: avsg.Engine(m.pool, k=16, slots=64, table=None), "table is of type NoneType, but a member of"),
+    (
+        lambda m: avsg.Engine(m.pool, k=16, slots=64, table=avsg.Lifetime.CONSTANT),
+        "table is of type Lifetime, but a member of avsg.Table is needed; pass one of WIDE, PAPER",
+    ),
+    (lambda m: avsg.set_log(None, "debug"), "level is of type str, but a member of avsg.LogLevel is needed"),
     (lambda m: m.engine.step([1], m.plan), "batch is of type list, but an avsg.Batch is needed"),
     (lambda m: m.engine.step(m.batch, m.plan, 0, ARRAY), "fresh is of type ndarray, but an avsg.Fresh is needed"),
     (lambda m: m.engine.step(m.batch, None), "plan is of type NoneType, but an avsg.Plan is needed"),

@@ -66,6 +66,40 @@ def test_a_refused_array_leaves_the_batch_as_it_was(deployment, name, value, kin
     assert deployment.plan.counters.status == 0 and deployment.plan.slots[0, 0] >= 0
 
 
+def test_the_engine_reads_an_array_that_was_assigned(deployment):
+    batch, plan = deployment.batch, deployment.plan
+    batch.ids = np.arange(100, 116, dtype=np.int32)[None]
+    deployment.engine.step(batch, plan)
+    assert plan.request(0).miss_id.tolist() == batch.ids[0].tolist() and deployment.wrong_rows() == 0
+    batch.generation += 1
+    deployment.engine.step(batch, plan)
+    assert plan.counters.misses == 16
+    for name in ("ids", "cu_q", "state", "generation", "stable_len", "seq_len"):
+        array = getattr(batch, name) + 1
+        setattr(batch, name, array)
+        assert getattr(batch, name) is array and (batch._host_array(name) == array).all()
+        assert getattr(batch._struct, name).data == array.ctypes.data
+    batch.block_table = np.zeros((1, 3), np.int32)
+    assert batch._struct.block_table.data == batch.block_table.ctypes.data and batch._struct.block_stride == 3
+
+
+def test_an_assignment_that_is_refused_leaves_the_batch_as_it_was(deployment):
+    batch, ids = deployment.batch, deployment.batch.ids
+    for name, value, kind, words in [
+        ("ids", ids.astype(np.int64), TypeError, "ids is of int64, but AVSG reads int32"),
+        ("seq_len", [512], TypeError, "seq_len is of type list, but an array is needed"),
+        ("block_table", None, TypeError, "block_table is of type NoneType, but an array is needed"),
+        ("idz", ids, AttributeError, "'Batch' object has no attribute 'idz'"),
+        ("device", "npu", AttributeError, "set"),
+    ]:
+        with pytest.raises(kind, match=words):
+            setattr(batch, name, value)
+    assert batch.ids is ids and batch.seq_len.tolist() == [512] and batch.device == "cpu"
+    ids[0] = np.arange(16)
+    deployment.engine.step(batch, deployment.plan)
+    assert deployment.wrong_rows() == 0
+
+
 def test_fresh_rows_must_be_contiguous():
     rows = np.zeros((4, 96), np.uint8)
     with pytest.raises(avsg.InvalidError, match="segment 1 is not contiguous"):

@@ -121,7 +121,7 @@ def test_each_indexer_has_a_plan_and_tables_of_its_own():
             assert made.wrong_rows(layer=layer) == 0
     assert (engine.table(0) == engine.table(0, indexer=0)).all()
     assert (engine.table(0) != engine.table(0, indexer=1)).any()
-    engine.load(plans[0], np.arange(400, 416, dtype=np.int32), state=0, generation=1, seq_len=512, indexer=1)
+    engine.load(plans[0], np.arange(400, 416, dtype=np.int32), state=0, generation=0, seq_len=512, indexer=1)
     made.batch.indexer = 1
     made.batch.ids[0] = np.arange(400, 416)
     for indexer, misses in ((1, 0), (0, 16)):
@@ -258,6 +258,33 @@ def test_a_state_tells_what_it_holds_and_is_copied_to_several():
         engine.held(0, 3, 0, 9, indexer=1)
 
 
+def test_a_new_batch_is_in_the_generation_0_for_load_held_and_fork():
+    engine = avsg.Engine(avsg.Pool(1, 256, 48), k=16, slots=64, states=2, cores=1)
+    plan, batch = engine.new_plan(), avsg.Batch.zeros(1, 16)
+    engine.load(plan, np.arange(8, dtype=np.int32), state=0, generation=0, seq_len=256)
+    batch.ids[0], batch.seq_len[0] = np.arange(16), 256
+    engine.step(batch, plan)
+    assert plan.counters.hits == 8 and engine.held(0, 0, 0, 20).sum() == 16
+    engine.fork(0, 0, 1, 0)
+    batch.state[0] = 1
+    engine.step(batch, plan)
+    assert plan.counters.hits == 16
+
+
+def test_a_repr_tells_the_sizes_of_an_object(deployment):
+    parts = [deployment.engine, deployment.pool, deployment.plan]
+    shown = [
+        "<avsg.Engine k=16 slots=64 tokens=2 states=1 layers=2 device=cpu>",
+        "<avsg.Pool layers=2 rows=512 row_bytes=(48,)>",
+        "<avsg.Plan max_tokens=2 max_requests=1 k=16 device=cpu>",
+    ]
+    assert [repr(part) for part in parts] == shown
+    assert repr(deployment.batch) == "<avsg.Batch requests=1 tokens=1 k=16 indexer=0 device=cpu>"
+    for part in parts:
+        part.close()
+    assert [repr(part) for part in parts] == [text.replace(">", " closed>") for text in shown]
+
+
 def test_a_page_table_names_the_pages_of_a_state():
     pool = avsg.Pool(1, 256, 48)
     engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)
@@ -267,6 +294,9 @@ def test_a_page_table_names_the_pages_of_a_state():
     assert lengths.tolist() == [64, 0]
     with pytest.raises(avsg.InvalidError, match=r"table is \[2, 4\] and lengths \[2\], but need \[2, 8\] and 2"):
         engine.page_table(np.array([2, 0], np.int32), table, lengths, page=8)
+    lengths.flags.writeable = False
+    with pytest.raises(avsg.InvalidError, match="^lengths is read-only, but the library writes to it"):
+        engine.page_table(np.array([2, -1], np.int32), table, lengths, page=16)
 
 
 def test_sixteen_tokens_of_a_request_have_their_own_counts_of_misses():

@@ -115,6 +115,19 @@ def test_a_pool_over_the_callers_memory_reads_and_writes_it():
     assert (engine.buffer(1)[0, plan.slots[0, 0]] == 9).all()
 
 
+def test_a_pool_is_not_made_over_read_only_arrays(tmp_path):
+    rows, path = np.zeros((100, 48), np.uint8), tmp_path / "rows"
+    rows.tofile(path)
+    marked = rows.copy()
+    marked.flags.writeable = False
+    for read_only in (marked, bytes(4800), np.memmap(path, np.uint8, "r", shape=rows.shape)):
+        with pytest.raises(avsg.InvalidError, match=r"^arrays\[1\] is read-only, .* pass a writable array, such as"):
+            avsg.Pool.over(avsg.PoolShape(2, 100, 48), [rows, read_only])
+    writable = np.memmap(path, np.uint8, "r+", shape=rows.shape)
+    avsg.Pool.over(avsg.PoolShape(2, 100, 48), [rows, writable]).write_row(1, 3, np.full(48, 9, np.uint8))
+    assert (writable[3] == 9).all()
+
+
 def test_a_pool_over_the_callers_memory_has_its_strides():
     keys, values = np.zeros((3, 20, 32), np.uint8), np.zeros((3, 20, 2), np.float32)
     shape = avsg.PoolShape(3, 20, (24, 8), row_stride=(32, 8))

@@ -1,5 +1,7 @@
 """What the processes tell each other is checked on both sides, and a refused request leaves the pool as it was."""
 
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -189,6 +191,17 @@ def test_a_node_gives_each_row_to_one_request(small):
     node.release(range(10))
     with pytest.raises(ValueError, match="rows 5 to 14 are free already"):
         node.release(range(5, 15))
+
+
+@pytest.mark.parametrize("program", ["compare", "serve"])
+def test_a_missing_libibverbs_is_one_sentence(program, tmp_path):
+    (tmp_path / "mooncake").mkdir()
+    (tmp_path / "mooncake" / "__init__.py").touch()
+    (tmp_path / "mooncake" / "engine.py").write_text("raise ImportError('libibverbs.so.1: no such file')")
+    command = [sys.executable, "-m", f"avsg_mooncake.{program}", "--layers=1"]
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert ended.stderr.startswith("Mooncake's Transfer Engine does not load (libibverbs.so.1: no such file); install ")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
 
 
 def test_an_end_does_not_listen_at_a_port_of_a_closed_one(monkeypatch):

@@ -80,8 +80,8 @@ impl From<u64> for Entry {
 pub mod header {
     /// The number of words in the header: one 64-byte line.
     pub const WORDS: usize = 16;
-    /// Word of the generation that the table was built for. 0 is no generation, so a table of zeros
-    /// is empty.
+    /// Word of the generation that the table was built for. A table of zeros, which no engine has, is
+    /// empty for a request of any generation but 0.
     pub const GENERATION: i32 = 0;
     /// Word of the number that is one above the largest id that the table may hold.
     pub const TOP: i32 = 1;

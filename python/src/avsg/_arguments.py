@@ -8,22 +8,31 @@ from __future__ import annotations
 import ctypes as c
 import operator
 import os
+from enum import IntEnum
 from typing import Any
 
+from . import _header
 from .errors import InvalidError
 
 #: The C types of numbers. An address is none.
 WHOLE = (c.c_int32, c.c_uint32, c.c_size_t, c.c_uint64)
+#: The enumerations of arguments, by the arguments' names.
+ENUMS = {kind.__name__.lower(): kind for kind in vars(_header).values() if isinstance(kind, type(IntEnum))}
+ENUMS["level"] = _header.LogLevel
 
 
 def whole(value: Any, what: str, kind: Any = c.c_size_t) -> int:
     """Returns a whole number that the C type `kind` holds."""
+    enum = ENUMS.get(what)
     try:
         number = operator.index(value)
+        if enum and isinstance(value, IntEnum) and not isinstance(value, enum):
+            raise TypeError
     except TypeError:
-        raise TypeError(
-            f"{what} is of type {type(value).__name__}, but a whole number is needed; pass an int"
-        ) from None
+        needed = "a whole number is needed; pass an int"
+        if enum:
+            needed = f"a member of avsg.{enum.__name__} is needed; pass one of {', '.join(enum.__members__)}"
+        raise TypeError(f"{what} is of type {type(value).__name__}, but {needed}") from None
     bits = 8 * c.sizeof(kind)
     least, most = (-1 << bits - 1, (1 << bits - 1) - 1) if kind(-1).value < 0 else (0, (1 << bits) - 1)
     if not least <= number <= most:

@@ -6,22 +6,14 @@ import ctypes as c
 from typing import Any
 
 from ._arguments import instance, struct, text, wholes
-from ._header import avsg_ascend, avsg_engine_config, avsg_tuning
+from ._header import EngineOptions, avsg_ascend, avsg_engine_config, avsg_tuning
 from .workers import Workers
 
-#: Fields that are no options, or parameters of `engine_config`. An engine of this package allocates its memory.
-ABSENT = {"size", "reserved", "layer_indexers", "ascend", "tuning", "buffer", "allocator"}
-ABSENT |= {"k", "slots", "tokens", "states"}
 
-
-def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> avsg_engine_config:
-    """Returns the C struct of an engine.
-
-    `options` are the other fields of avsg_engine_config, avsg_ascend and avsg_tuning; 0 is their
-    default.
-    """
+def engine_config(k: int, slots: int, tokens: int, states: int, **options: Any) -> avsg_engine_config:
+    """Returns the C struct of an engine. `options` are `EngineOptions`; 0 is their default."""
     fields: dict[Any, dict[str, Any]] = {avsg_engine_config: {}, avsg_ascend: {}, avsg_tuning: {}}
-    kinds = {name: kind for kind in fields for name, _ in kind._fields_ if name not in ABSENT}
+    kinds = {name: kind for kind in fields for name, _ in kind._fields_ if name in EngineOptions.__annotations__}
     for name, value in options.items():
         if name not in kinds:
             raise TypeError(f"{name!r} is no option of an engine; the options are {', '.join(sorted(kinds))}")

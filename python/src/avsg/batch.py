@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
+ARRAYS = ("ids", *PER_REQUEST, "block_table")
+
+
+def _array(name: str) -> Any:
+    """Returns the property of a batch that is one of its arrays; to assign another one is `Batch.point`."""
+    return property(lambda batch: batch._arrays[name], lambda batch, array: batch.point(**{name: array}))
 
 
 class Batch:
@@ -22,18 +28,18 @@ class Batch:
     Every array is int32. `ids` has the shape [tokens, K] (negative ids are padding), `cu_q` has one
     element more than there are requests, `block_table` has the shape [requests, blocks], and the
     others have one element for each request. `indexer` selected the ids. Write new values into the
-    arrays, or name other arrays with `point`, and call the engine again.
+    arrays, or name other arrays by assignment or with `point`, and call the engine again.
     """
 
-    __slots__ = ("_as_parameter_", "_requests", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
+    __slots__ = ("_arrays", "_as_parameter_", "_device", "_requests", "_spans", "_struct")
 
-    ids: Any
-    cu_q: Any
-    state: Any
-    generation: Any
-    stable_len: Any
-    seq_len: Any
-    block_table: Any
+    ids = _array("ids")
+    cu_q = _array("cu_q")
+    state = _array("state")
+    generation = _array("generation")
+    stable_len = _array("stable_len")
+    seq_len = _array("seq_len")
+    block_table = _array("block_table")
 
     def __init__(
         self,
@@ -49,9 +55,8 @@ class Batch:
     ) -> None:
         self._struct = struct(_header.avsg_batch, indexer=indexer)
         self._as_parameter_ = c.byref(self._struct)
+        self._arrays: dict[str, Any] = {"block_table": None}
         self._spans: dict[str, Any] = {}
-        self.device = HOST
-        self.block_table = None
         self.point(ids=ids, cu_q=cu_q, state=state, generation=generation, stable_len=stable_len, seq_len=seq_len)
         if block_table is not None:
             self.point(block_table=block_table)
@@ -60,7 +65,7 @@ class Batch:
     def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0, indexer: int = 0) -> Batch:
         """Makes a batch of NumPy arrays with `requests` requests of `tokens` tokens each.
 
-        Request i is in state i, and every id is padding.
+        Request i is in state i and generation 0, and every id is padding.
         """
         import numpy as np
 
@@ -71,12 +76,21 @@ class Batch:
             np.full((requests * tokens, k), -1, np.int32),
             cu_q=np.arange(requests + 1, dtype=np.int32) * np.int32(tokens),
             state=np.arange(requests, dtype=np.int32),
-            generation=np.ones(requests, np.int32),
+            generation=np.zeros(requests, np.int32),
             stable_len=np.full(requests, -1, np.int32),
             seq_len=np.zeros(requests, np.int32),
             block_table=table,
             indexer=indexer,
         )
+
+    def __repr__(self) -> str:
+        requests, (tokens, k) = self._requests, self._spans["ids"].shape
+        return f"<avsg.Batch requests={requests} tokens={tokens} k={k} indexer={self.indexer} device={self.device}>"
+
+    @property
+    def device(self) -> str:
+        """The device of the arrays."""
+        return self._device
 
     @property
     def indexer(self) -> int:
@@ -95,10 +109,8 @@ class Batch:
         """Names other arrays for some of the fields. A refused array leaves the batch as it was."""
         spans = {}
         for name, array in arrays.items():
-            if name not in ("ids", "block_table", *PER_REQUEST):
-                raise TypeError(
-                    f"{name!r} is not an array of a batch; the arrays are ids, {', '.join(PER_REQUEST)} and block_table"
-                )
+            if name not in ARRAYS:
+                raise TypeError(f"{name!r} is not an array of a batch; the arrays are {', '.join(ARRAYS)}")
             found = spans[name] = int32_span(array, name, 2 if name in ("ids", "block_table") else 1)
             if len(found.shape) == 2 and (row_stride(found) < 0 or found.strides[0] % 4):
                 raise InvalidError(
@@ -116,10 +128,10 @@ class Batch:
                 self._struct.k, self._struct.ids_stride = found.shape[1], row_stride(found)
             elif name == "block_table":
                 self._struct.block_stride = row_stride(found)
-            setattr(self, name, arrays[name])
+        self._arrays.update(arrays)
         self._spans.update(spans)
         self._requests = self._spans["state"].shape[0]
-        self.device = devices.pop()
+        self._device = devices.pop()
 
 
 def row_stride(found: Span) -> int:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 from . import _header
 from ._arguments import instance, struct, whole, wholes
 from ._engine_config import engine_config
-from ._header import EngineInfo, EngineStats, Memory
+from ._header import EngineInfo, EngineOptions, EngineStats, Memory
 from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh, Layers
 from .errors import InvalidError
-from .memory import HOST, View, host_span, int32_span, int32_view
+from .memory import HOST, View, host_span, int32_span, int32_view, output_span
 from .plan import Plan
 from .pool import Pool, PoolShape
 from .streams import current_stream, stream_address
 
 if TYPE_CHECKING:
     import numpy as np
+    from typing_extensions import Unpack
 
 
 #: What Python and ctypes raise for an argument of the wrong type, whose name they do not say.
@@ -42,16 +43,22 @@ class Engine:
 
     `k` is the most ids that a token selects, `slots` the slots of each request state and layer,
     `tokens` the most tokens of a request in a step, and `states` the number of requests that are
-    resident at once. The options are the other fields of avsg_engine_config (include/avsg.h), such as
-    device, page, cores, workers and layer_indexer (the indexer of each layer); those of avsg_tuning,
-    such as table, lifetime and machine; and those of avsg_ascend, such as
-    kernels and device_id.
+    resident at once. `EngineOptions` has the other options.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.
     """
 
-    def __init__(self, pool: Pool, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        k: int,
+        slots: int,
+        tokens: int = 1,
+        states: int = 1,
+        **options: Unpack[EngineOptions],
+    ) -> None:
         config = engine_config(k, slots, tokens, states, **options)
         out = c.c_void_p()
         check(lib.avsg_engine_create(c.byref(config), instance(pool, Pool, "pool")._handle, c.byref(out)))
@@ -71,16 +78,23 @@ class Engine:
         *,
         k: int,
         slots: int,
-        **options: Any,
+        tokens: int = 1,
+        states: int = 1,
+        **options: Unpack[EngineOptions],
     ) -> Memory:
         """Returns the memory of a pool of this shape, of an engine, and of a plan for so many tokens and requests.
 
         None of it is taken. `block_stride` is that of the largest batch.
         """
-        config = c.byref(engine_config(k, slots, **options))
+        config = c.byref(engine_config(k, slots, tokens, states, **options))
         shape = c.byref(instance(pool, PoolShape, "pool").config())
         arguments = config, shape, max_tokens, max_requests, block_stride
         return Memory.of(filled(lib.avsg_get_memory, _header.avsg_memory, *arguments))
+
+    def __repr__(self) -> str:
+        info, end = self.info, "" if self._handle else " closed"
+        sizes = f"k={info.k} slots={info.slots} tokens={info.tokens} states={info.states} layers={info.layers}"
+        return f"<avsg.Engine {sizes} device={info.device}{end}>"
 
     def close(self) -> None:
         """Ends the engine.
@@ -324,8 +338,8 @@ class Engine:
         """
         of, pages, counts = (
             int32_span(states, "states", 1, host_span),
-            int32_span(table, "table", 2, host_span),
-            int32_span(lengths, "lengths", 1, host_span),
+            int32_span(table, "table", 2, output_span),
+            int32_span(lengths, "lengths", 1, output_span),
         )
         page = whole(page, "page")
         need = (of.shape[0], self.info.slots // (page or self.info.slots))

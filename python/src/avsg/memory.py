@@ -27,6 +27,8 @@ class Span(NamedTuple):
     strides: tuple[int, ...]
     device: str
     owner: Any
+    #: Whether the array says that its memory cannot be written.
+    read_only: bool = False
 
     @property
     def contiguous(self) -> bool:
@@ -80,7 +82,8 @@ def numpy_span(array: Any, what: str) -> Span:
     name = {"i": "int", "u": "uint", "f": "float"}.get(kind, kind) + str(8 * itemsize)
     if interface["typestr"][0] == (">" if sys.byteorder == "little" else "<"):
         name = f"{name} of the other byte order"
-    return Span(interface["data"][0], name, itemsize, shape, strides, HOST, array)
+    address, read_only = interface["data"]
+    return Span(address, name, itemsize, shape, strides, HOST, array, read_only)
 
 
 def torch_span(tensor: Any) -> Span:
@@ -92,17 +95,25 @@ def torch_span(tensor: Any) -> Span:
 
 
 def host_span(array: Any, what: str) -> Span:
-    """Describes an array that the host reads or writes."""
+    """Describes an array that the host reads."""
     found = span(array, what)
     if found.device != HOST:
         raise InvalidError(f"{what} is on the device {found.device}, but needs to be in host memory; copy it there")
     return found
 
 
+def output_span(array: Any, what: str) -> Span:
+    """Describes an array that the host writes."""
+    found = host_span(array, what)
+    if found.read_only:
+        raise InvalidError(f"{what} is read-only, but the library writes to it; pass a writable array, such as a copy")
+    return found
+
+
 def int32_span(array: Any, what: str, axes: int, of: Callable[[Any, str], Span] = span) -> Span:
     """Describes an array of int32 with `axes` axes whose last axis is packed.
 
-    `of` is `host_span` for an array that cannot be on a device.
+    `of` is `host_span` or `output_span` for an array that cannot be on a device.
     """
     found = of(array, what)
     if found.dtype != "int32":

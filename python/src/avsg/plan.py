@@ -49,6 +49,10 @@ class Plan:
         #: `status` for the check of every step: `any` of so few words is faster than NumPy's.
         self._status = memoryview(self.status)
 
+    def __repr__(self) -> str:
+        shown = f"max_tokens={self.max_tokens} max_requests={self.max_requests} k={self.k} device={self._device}"
+        return f"<avsg.Plan {shown}{'' if self._handle else ' closed'}>"
+
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
         self._handle, self._status = None, memoryview(b"")

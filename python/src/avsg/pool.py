@@ -13,7 +13,7 @@ from ._arguments import address, instance, struct, text, whole, wholes
 from ._header import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, PoolInfo, Role
 from ._library import Handle, check, filled, lib
 from .errors import InvalidError
-from .memory import View, host_span, numpy_of
+from .memory import View, host_span, numpy_of, output_span
 
 if TYPE_CHECKING:
     import socket as sockets
@@ -127,7 +127,12 @@ class Pool:
         #: The caller's arrays, for a pool over them.
         self._memory = memory
         self._runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        info = self.info
+        self._shown = f"layers={info.layers} rows={info.rows} row_bytes={info.segment_bytes}"
         return self
+
+    def __repr__(self) -> str:
+        return f"<avsg.Pool {self._shown}{'' if self._handle else ' closed'}>"
 
     @classmethod
     def over(cls, shape: PoolShape, arrays: Sequence[Any]) -> Pool:
@@ -136,7 +141,7 @@ class Pool:
         Row r of an array begins at r strides of its segment. The pool keeps the arrays alive.
         """
         config = instance(shape, PoolShape, "shape").config()
-        spans = [host_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
+        spans = [output_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
         for index, found in enumerate(spans):
             if not found.contiguous:
                 raise InvalidError(f"arrays[{index}] is not contiguous, but must be; make it contiguous")

@@ -25,7 +25,8 @@ from mlx_lm.models.deepseek_v32 import Model
 
 from .control import Geometry, address_of
 from .decode import Receiver
-from .endpoint import Endpoint
+from .endpoint import Endpoint, transfer_engine
+from .errors import TransferError
 from .node import NodePool
 
 
@@ -36,7 +37,7 @@ def prefill_process(*command: str, **options: Any) -> Iterator[tuple[subprocess.
     try:
         line = process.stdout.readline()
         if not line.startswith("listening on "):
-            raise RuntimeError(f"the prefill process printed {line!r} and no address; see its messages above")
+            raise TransferError(f"the prefill process printed {line!r} and no address; see its messages above")
         yield process, address_of(line.split()[-1])
     finally:
         process.kill()
@@ -73,6 +74,7 @@ def main() -> int:
     parser.add_argument("--host", default="127.0.0.1", help="this machine's address for Mooncake")
     parser.add_argument("--protocol", default="tcp", help="tcp or rdma")
     asked = parser.parse_args()
+    transfer_engine()  # Without Mooncake nothing is started.
     model = random_model(asked.layers, asked.k, asked.seed)
     node = NodePool(Geometry.of(model), asked.prompt + asked.steps)
     text = random_text(asked.prompt + asked.steps + 1, asked.seed)
@@ -97,4 +99,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except TransferError as error:
+        sys.exit(str(error))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .errors import TransferError
 
@@ -21,6 +22,18 @@ _retired: set[int] = set()
 ATTEMPTS = 16
 
 
+def transfer_engine() -> Any:
+    """Returns Mooncake's class."""
+    try:
+        from mooncake.engine import TransferEngine
+    except ImportError as error:
+        raise TransferError(
+            f"Mooncake's Transfer Engine does not load ({error}); install mooncake-transfer-engine-non-cuda with "
+            "pip, and the system's libibverbs1, which that package needs for TCP, too"
+        ) from None
+    return TransferEngine
+
+
 class Endpoint:
     """One end of transfers between processes: sockets or queue pairs, and registered memory.
 
@@ -30,16 +43,10 @@ class Endpoint:
     """
 
     def __init__(self, host: str = "127.0.0.1", protocol: str = "tcp", devices: str = "") -> None:
-        try:
-            from mooncake.engine import TransferEngine
-        except ImportError as error:
-            raise TransferError(
-                f"Mooncake's Transfer Engine does not load ({error}); install mooncake-transfer-engine-non-cuda with "
-                "pip, and the system's libibverbs1, which that package needs for TCP, too"
-            ) from error
+        make = transfer_engine()
         for _ in range(ATTEMPTS):
             before = _listening()
-            self._engine: TransferEngine | None = TransferEngine()
+            self._engine = make()
             status = self._engine.initialize(host, "P2PHANDSHAKE", protocol, devices)
             if status:
                 raise TransferError(

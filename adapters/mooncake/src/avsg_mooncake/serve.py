@@ -8,12 +8,14 @@ For another DeepSeek-V3.2 model of mlx-lm, pass it to `PrefillServer` as this pr
 from __future__ import annotations
 
 import socket
+import sys
 
 from avsg_mlx_lm.harness import options
 from avsg_mlx_lm.harness.model import random_model
 
 from .control import address_of
 from .endpoint import Endpoint
+from .errors import TransferError
 from .prefill import PrefillServer
 
 
@@ -35,4 +37,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except TransferError as error:
+        sys.exit(str(error))

@@ -240,15 +240,16 @@ avsg_status avsg_plan_destroy(avsg_plan *plan);
 //   the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device copies the
 //   arrays, and allocates when a batch is larger than every earlier one.
 // - an aclrtStream of the engine's Ascend device: the arrays are device memory, and the call adds its
-//   work to the stream and returns. The arrays stay allocated until that work and every replay of it
-//   are done. The host reads no array, so that a captured call can be replayed, and does not check
+//   work to the stream and returns. Until that work and every replay of it are done, the arrays stay
+//   allocated and unwritten, the stream lives, and nothing else uses the plan, or the slots and tables of
+//   the batch's states. The host reads no array, so that a captured call can be replayed, and does not check
 //   contents, nor the order of transfers: `cu_q` must ascend from 0 by at most N_q to what `ids` has
 //   elements for, and each state be -1 or a distinct one in range. The plan's outputs are in
 //   AVSG_MEMORY_DEVICE only; other getters, and a transfer with a NULL stream, are AVSG_UNSUPPORTED. A
 //   plan that was made in a stream is transferred in a stream after that work, and the batch's `cu_q`
 //   and `state` do not change before.
-// After AVSG_DEVICE of a call that may have changed something, the next plan empties every state, and
-// earlier plans are refused.
+// After AVSG_DEVICE of a call that may have changed something, the next plan empties every state, on which
+// no stream may be at work then, and earlier plans are refused.
 
 /// Status bits of a request. The ids that set them were treated as padding.
 typedef enum avsg_request_status {

@@ -29,15 +29,15 @@ SKIPPED = ("/neon.rs", "fmt::Debug", "acl/sys.rs")
 STAGES = {
     "avsg-device": ["-p avsg-device", "-p avsg-linker", "-p avsg", "-p avsg-cli", "-p avsg-capi"],
     "avsg-linker": [
-        "-p avsg-linker --lib --test recording --test every_op --test native_equals_replay",
-        "-p avsg --test goldens",
+        "-p avsg-linker --lib --test tape",
+        "-p avsg --test engine goldens",
         "-p avsg-linker",
         "-p avsg-research",
         "-p avsg-cli",
         "-p avsg",
     ],
     "avsg": [
-        "-p avsg --lib --test sequences --test layers --test bad_batches --test pool --test worst_case",
+        "-p avsg --lib --test engine",
         "-p avsg",
         "-p avsg-capi",
         "-p avsg-cli",

@@ -1,7 +1,8 @@
 //! Every call works on the smallest stack that a thread can have, 16 KiB (PTHREAD_STACK_MIN), but those that
 //! make or open a pool in a file, which take 32 KiB. Only optimised code is that small (`cargo test --release -p
 //! avsg-capi --test stack`); a debug build has a larger limit, which finds the buffers and copies that are too
-//! large in both.
+//! large in both. The tests are a program of their own, because thread-local variables of others would count, and a choice
+//! that another test has measured would not be measured on this stack.
 
 use std::ffi::{CString, c_void};
 use std::mem::zeroed;

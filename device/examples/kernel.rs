@@ -1,5 +1,5 @@
 //! Runs Stage One of one request on the widest machine of this CPU: 64 ids twice, so that the
-//! second step hits. `tests/codegen.rs` reads the machine code of this program.
+//! second step hits. `tests/kernels/codegen.rs` reads the machine code of this program.
 
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};

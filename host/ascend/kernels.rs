@@ -151,7 +151,7 @@ fn embedded_code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'stat
 
 /// Returns whether an engine with `params` can use kernels that were made for `kernels`. Everything
 /// that shapes a kernel must be equal. N_q may be less, because a kernel uses it only as the most
-/// rows of a request (`linker/tests/bridge.rs`).
+/// rows of a request (`linker/tests/tape/bridge.rs`).
 fn is_compatible(params: &Params, kernels: &Params) -> bool {
     params.tokens <= kernels.tokens && *params == Params { tokens: params.tokens, ..*kernels }
 }

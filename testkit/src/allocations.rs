@@ -1,5 +1,5 @@
 //! Counts the calls of the allocator in this process and makes one of them fail, for tests that have
-//! a process of their own.
+//! the process for themselves ([`crate::alone`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
@@ -84,9 +84,9 @@ pub fn failing<T>(n: usize, run: impl FnOnce() -> T) -> (T, bool) {
     (result, UNTIL_FAILURE.swap(0, Ordering::SeqCst) == 0)
 }
 
-/// Panics if the counter does not count, and waits until the thread of the test harness, which starts the
-/// test and then notes it, no longer allocates.
+/// Panics if the counter does not count, and waits until the thread of the test harness, which notes
+/// that a test began or ended, no longer allocates.
 pub fn check() {
-    while calls(|| thread::sleep(Duration::from_millis(10))) > 0 {}
+    while calls(|| thread::sleep(Duration::from_millis(100))) > 0 {}
     assert!(calls(|| drop(std::hint::black_box(Box::new(1u8)))) >= 2, "the counter counts");
 }

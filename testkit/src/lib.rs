@@ -1,9 +1,10 @@
 //! Test support for AVSG: row contents that identify their row ([`content`]), the construction of
-//! batches ([`batch`], [`fresh`], [`device_arrays`]), disks that fail ([`faulty_disk`]), random workloads that drive an engine
-//! ([`workload`]), and the verification of each step's rows ([`exact`]), of what a state holds ([`held`]) and
-//! of its other results ([`workload`]).
+//! batches ([`batch`], [`fresh`], [`device_arrays`]), disks that fail ([`faulty_disk`]), turns of tests that need the
+//! process ([`alone`]), random workloads that drive an engine ([`workload`]), and the verification of each step's rows
+//! ([`exact`]), of what a state holds ([`held`]) and of its other results ([`workload`]).
 
 pub mod allocations;
+pub mod alone;
 pub mod batch;
 pub mod content;
 pub mod device_arrays;

@@ -1,5 +1,7 @@
 //! The Ascend device over the simulated runtime gives what the CPU device gives.
 
+mod acl_library;
+mod ascend_hw;
 mod caller_buffers;
 mod caller_streams;
 mod conformance;
@@ -14,6 +16,7 @@ mod indexers;
 mod invalidate;
 mod large_batches;
 mod layouts;
+mod peers;
 mod plan_order;
 mod prerequisites;
 mod queued_faults;

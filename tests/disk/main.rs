@@ -4,6 +4,7 @@
 mod crash;
 mod create;
 mod faults;
+mod file_pool;
 mod kept;
 mod kills;
 mod round_trip;

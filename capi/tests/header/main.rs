@@ -3,6 +3,7 @@
 //! set.
 
 mod generate;
+mod install;
 
 use std::fs;
 use std::process::Command;

@@ -10,6 +10,7 @@ mod emit;
 mod lru_curve;
 mod manner;
 mod outputs;
+mod policy;
 mod replay;
 mod resident_lru;
 mod size;

@@ -51,7 +51,7 @@ impl<const G: bool, const W: usize> Avx2<G, W> {
         ) -> K::Out {
             kernel.run(m)
         }
-        // tests/codegen.rs finds the machine code by this name.
+        // tests/kernels/codegen.rs finds the machine code by this name.
         intrinsic!(avsg_kernel_avx2(self, kernel))
     }
 }

@@ -1,5 +1,5 @@
 //! Macros for control. Each calls the method of its name with a body that is `#[inline(always)]`:
-//! without the attribute each intrinsic of the body is a call (`tests/codegen.rs`).
+//! without the attribute each intrinsic of the body is a call (`tests/kernels/codegen.rs`).
 
 /// `sweep!(m, n, |t| body)`
 macro_rules! sweep {

@@ -2,6 +2,7 @@
 //! is compiled once for each machine.
 
 mod checker;
+mod codegen;
 mod conformance;
 mod deferral;
 mod invariants;

@@ -1,6 +1,6 @@
 /* The functions of the Ascend Computing Language runtime that AVSG calls, and the values that AVSG or the
  * simulator uses: names, signatures and numbers, typed from the runtime's public documentation. `sys.rs` is
- * generated from this file and checked in; tests/acl_sys.rs regenerates and compares it. Every function is a
+ * generated from this file and checked in; tests/alone/acl_sys.rs regenerates and compares it. Every function is a
  * member of one struct, so that the same code runs over a library that is loaded at run time and over the
  * simulator. */
 #ifndef AVSG_ACL_H

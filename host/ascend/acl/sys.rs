@@ -1,4 +1,4 @@
-// Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.
+// Generated from acl.h by `BLESS=1 cargo test --test alone acl_sys`; do not edit.
 //
 // SAFETY. What is unsafe here rests on these facts:
 // - A function type is a promise about a library that no compiler checks. Names, arguments and their order

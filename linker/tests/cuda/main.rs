@@ -18,7 +18,7 @@ mod nvcc;
 #[expect(dead_code, reason = "the kernels here are no AscendC")]
 mod shim;
 mod stage_one;
-#[path = "../native_equals_replay/step.rs"]
+#[path = "../tape/native_equals_replay/step.rs"]
 #[expect(dead_code, reason = "no step here defers refreshes")]
 mod steps;
 mod tapes;

@@ -15,7 +15,7 @@ mod requests;
 mod shim;
 mod stage_one;
 mod step;
-#[path = "../native_equals_replay/step.rs"]
+#[path = "../tape/native_equals_replay/step.rs"]
 #[expect(dead_code, reason = "only replay is used here")]
 mod steps;
 mod tapes;

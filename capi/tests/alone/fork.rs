@@ -1,0 +1,152 @@
+//! A child that was forked from a process with handles: every call on them answers AVSG_FORKED at
+//! once and changes nothing, and a pool that is imported by its descriptor works.
+
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+use avsg_testkit::alone;
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn kill(pid: i32, signal: i32) -> i32;
+    fn _exit(code: i32) -> !;
+}
+
+/// Runs `run` in a forked child and returns whether it returned true there within a minute.
+fn in_child(run: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `run` only, which takes no lock that another thread may hold.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or(false);
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!passed)) };
+    }
+    assert!(pid > 0, "fork");
+    let (start, mut status) = (Instant::now(), -1);
+    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
+    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
+        if start.elapsed() > Duration::from_mins(1) {
+            // SAFETY: the process is this one's child, which has not been waited for.
+            unsafe { kill(pid, 9) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    status == 0
+}
+
+#[test]
+fn a_child_is_refused_at_once_and_can_import_the_pool() {
+    let _turn = alone::turn();
+    // Two threads, of which the child has one.
+    let (of_workers, mut workers) = (avsg_workers_config { threads: 2, ..sized() }, null_mut());
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_workers_create(&of_workers, &mut workers) });
+    let handles =
+        Handles::create(&pool_config(), &avsg_engine_config { workers, ..engine_config() });
+    let Handles { pool, engine, plan, .. } = handles;
+    let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], -1);
+    // SAFETY: the arrays have the lengths beside them.
+    ok(unsafe { avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd) });
+    let owned = Arrays::new(0);
+    ok(handles.step(&owned, 0));
+    assert_eq!(handles.expect_exact(&owned, 0), 32);
+
+    let passed = in_child(|| {
+        let mut bytes = [7u8; ROW];
+        let (batch, fresh) = (owned.batch(), owned.fresh());
+        let (mut info, mut counters): (avsg_pool_info, avsg_plan_counters) = (sized(), sized());
+        let (mut other, mut stats) = (null_mut(), sized::<avsg_engine_stats>());
+        // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
+        let refused = unsafe {
+            [
+                avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
+                avsg_engine_plan(engine, &batch, plan, null_mut()),
+                avsg_engine_transfer(engine, plan, 0, &fresh, null_mut()),
+                avsg_engine_append(engine, &batch, 0, &fresh, null_mut()),
+                avsg_engine_invalidate(engine, 0, 0, 1),
+                avsg_engine_load(engine, &sized(), plan),
+                avsg_engine_fork(engine, 0, 1, 1, 9),
+                avsg_engine_discard(engine, plan),
+                avsg_engine_get_stats(engine, &mut stats),
+                avsg_engine_get_table(engine, 0, 0, &mut null(), &mut 0),
+                avsg_plan_create(engine, 4, 2, &mut other),
+                avsg_plan_get_counters(plan, &mut counters),
+                avsg_pool_write_row(pool, 0, 3, bytes.as_ptr().cast(), ROW),
+                avsg_pool_read_row(pool, 0, 3, bytes.as_mut_ptr().cast(), ROW),
+                avsg_pool_get_info(pool, &mut info),
+                avsg_pool_demote(pool),
+                avsg_plan_destroy(plan),
+                avsg_engine_destroy(engine),
+                avsg_workers_destroy(workers),
+                avsg_pool_destroy(pool),
+            ]
+        };
+        let all = refused.iter().all(|&status| status == AVSG_FORKED);
+        let explained = last_error().contains("import the pool by its descriptor");
+
+        // The supported way: an engine of its own on an imported pool.
+        let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+        let own_config = avsg_engine_config { cores: 2, ..engine_config() };
+        // SAFETY: handles are looked up, structs have their `size` set, and the descriptor is open.
+        let imported = unsafe {
+            [
+                avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut pool),
+                avsg_engine_create(&own_config, pool, &mut engine),
+                avsg_plan_create(engine, 4, 2, &mut plan),
+                avsg_pool_read_row(pool, 1, 5, bytes.as_mut_ptr().cast(), ROW),
+            ]
+        };
+        let own = Handles::from_raw(pool, engine, plan);
+        let works = own.step(&owned, 0) == AVSG_OK && own.expect_exact(&owned, 0) == 32;
+        drop(own);
+        all && explained
+            && works
+            && imported.iter().all(|&status| status == AVSG_OK)
+            && bytes == row(1, 5)
+    });
+    assert!(passed, "the child failed");
+
+    let mut bytes = [0u8; ROW];
+    // SAFETY: the handle is looked up, and the array has the length beside it.
+    ok(unsafe { avsg_pool_read_row(pool, 0, 3, bytes.as_mut_ptr().cast(), ROW) });
+    assert_eq!(bytes, row(0, 3), "the child changed nothing");
+    let next = Arrays::new(1);
+    ok(handles.step(&next, 0));
+    assert_eq!(handles.expect_exact(&next, 0), 32);
+    drop(handles);
+    ok(avsg_workers_destroy(workers));
+}
+
+#[test]
+fn handles_that_are_in_use_are_refused_in_a_child_too() {
+    let _turn = alone::turn();
+    // A thread is inside calls on the pool while the process forks.
+    let mut pool = null_mut();
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_pool_create(&pool_config(), &mut pool) });
+    let (stop, shared) = (AtomicBool::new(false), pool as usize);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let pool = std::ptr::without_provenance_mut(shared);
+            let mut info: avsg_pool_info = sized();
+            while !stop.load(Ordering::Relaxed) {
+                // SAFETY: the struct has its `size` set.
+                ok(unsafe { avsg_pool_get_info(pool, &mut info) });
+            }
+        });
+        for _ in 0..20 {
+            assert!(in_child(|| {
+                // SAFETY: the handle is looked up; a NULL array of this length is refused.
+                let write = unsafe { avsg_pool_write_row(pool, 0, 0, null(), ROW) };
+                write == AVSG_FORKED && avsg_pool_destroy(pool) == AVSG_FORKED
+            }));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    ok(avsg_pool_destroy(pool));
+}

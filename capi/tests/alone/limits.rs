@@ -1,0 +1,285 @@
+//! A lack of memory or of threads is a status, and what was made before is released. Each case runs
+//! in a process of its own, because a few small allocations of the standard library end it.
+
+use std::ffi::c_void;
+use std::process::{Command, Output};
+use std::ptr::{null, null_mut};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::caller_memory::{part, region};
+use avsg_capi_testkit::*;
+use avsg_testkit::allocations;
+use avsg_testkit::alone;
+use avsg_testkit::batch::OwnedBatch;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The environment variable that tells a child what to do.
+const CASE: &str = "AVSG_TEST_CASE";
+/// The most bytes of an allocation that may end the process: docs/c-api.md lists them. Every array
+/// of [`scenario`] is longer.
+const MOST_FIXED: usize = 1024;
+const STATES: usize = 1100;
+
+/// Returns a status that is not AVSG_OK as an error.
+fn done(status: avsg_status) -> Result<(), avsg_status> {
+    if status == AVSG_OK { Ok(()) } else { Err(status) }
+}
+
+/// Makes a pool, workers, an engine and a plan, runs a step, and destroys all. The allocation
+/// `fail_at`, from 1, fails. Returns the first status that is not AVSG_OK, and whether the calls
+/// came to that allocation.
+fn scenario(cores: u32, fail_at: usize) -> (avsg_status, bool) {
+    let mut pool_config = pool_config();
+    // 128 chunks.
+    (pool_config.layers, pool_config.rows, pool_config.chunk_bytes) = (1, 8192, 4096);
+    let mut config = engine_config();
+    (config.states, config.cores, config.page) = (STATES, cores, 0);
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    config.tuning = &tuning;
+    let workers_config = avsg_workers_config { threads: cores, ..sized() };
+    let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+    let mut workers = null_mut();
+    let n = 300;
+    let mut owned = OwnedBatch::new(K, 0);
+    (0..n as i32).for_each(|state| owned.push([state, state, -1, 100], &[vec![5; K]]));
+    let batch = c_batch(&owned);
+    // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
+    let calls = || unsafe {
+        done(avsg_pool_create(&pool_config, &mut pool))?;
+        done(avsg_workers_create(&workers_config, &mut workers))?;
+        config.workers = workers;
+        done(avsg_engine_create(&config, pool, &mut engine))?;
+        done(avsg_plan_create(engine, n, n, &mut plan))?;
+        done(avsg_engine_step(engine, &batch, plan, 0, null(), null_mut()))
+    };
+    let (result, reached) = allocations::failing(fail_at, calls);
+    ok(avsg_plan_destroy(plan));
+    ok(avsg_engine_destroy(engine));
+    ok(avsg_workers_destroy(workers));
+    ok(avsg_pool_destroy(pool));
+    (result.err().unwrap_or(AVSG_OK), reached)
+}
+
+/// Makes a pool over memory that the caller laid out, an engine with an indexer for each layer and
+/// the caller's slots, and a plan, loads and forks a state, and destroys all. Each layer is a region
+/// of its own. The rest is as for [`scenario`].
+fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
+    const LAYERS: usize = 160;
+    let mut host = vec![[0u8; ROW * ROWS]; LAYERS];
+    let mut slots = vec![[0u8; ROW * 2 * 64]; LAYERS];
+    let regions: Vec<avsg_region> =
+        host.iter_mut().map(|layer| region(layer.as_mut_ptr(), layer.len())).collect();
+    let parts: Vec<avsg_pool_part> = (0..LAYERS)
+        .map(|layer| avsg_pool_part {
+            region: layer,
+            first_layer: layer,
+            layers: 1,
+            ..part(0, 0, 0)
+        })
+        .collect();
+    let layout = avsg_pool_layout {
+        row_stride: [ROW, 0, 0, 0],
+        regions: regions.as_ptr(),
+        region_count: LAYERS,
+        parts: parts.as_ptr(),
+        part_count: LAYERS,
+        ..sized()
+    };
+    let pool_config = avsg_pool_config {
+        layers: LAYERS,
+        segments: 1,
+        segment_bytes: [ROW, 0, 0, 0],
+        layout: &layout,
+        ..pool_config()
+    };
+    let bases: Vec<*mut c_void> = slots.iter_mut().map(|of| of.as_mut_ptr().cast()).collect();
+    let mut buffer: avsg_caller_buffer = sized();
+    (buffer.bases, buffer.base_count, buffer.slot_stride[0]) = (bases.as_ptr(), LAYERS, ROW);
+    let layer_indexer: Vec<u32> = (0..LAYERS as u32).collect();
+    let mut config = engine_config();
+    (config.layer_indexer, config.layer_indexers) = (layer_indexer.as_ptr(), LAYERS);
+    (config.buffer, config.page) = (&raw const buffer, 0);
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    config.tuning = &tuning;
+    let ids: Vec<i32> = (0..20).collect();
+    let mut load: avsg_load = sized();
+    load.ids = avsg_i32s { data: ids.as_ptr(), len: ids.len() };
+    (load.indexer, load.generation, load.seq_len) = (1, 1, ROWS as i32);
+    let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+    // SAFETY: handles are looked up, structs have their `size` set, and the arrays and the memory
+    // have the lengths beside them and outlive the handles.
+    let calls = || unsafe {
+        done(avsg_pool_create(&pool_config, &mut pool))?;
+        done(avsg_engine_create(&config, pool, &mut engine))?;
+        done(avsg_plan_create(engine, 64, 32, &mut plan))?;
+        done(avsg_engine_load(engine, &load, plan))?;
+        done(avsg_engine_fork(engine, 0, 1, 1, 2))
+    };
+    let (result, reached) = allocations::failing(fail_at, calls);
+    ok(avsg_plan_destroy(plan));
+    ok(avsg_engine_destroy(engine));
+    ok(avsg_pool_destroy(pool));
+    (result.err().unwrap_or(AVSG_OK), reached)
+}
+
+/// Returns the address space of this process in MiB, and its open files.
+fn in_use() -> (usize, usize) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: usize = size.split_whitespace().next().unwrap().parse().unwrap();
+    (kib >> 10, std::fs::read_dir("/proc/self/fd").unwrap().count())
+}
+
+/// Runs this test program with a case and returns its output.
+fn child(case: &str) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    // With one thread the test runs on the runner's own, which then allocates nothing beside it.
+    command.args(["--exact", "limits::a_child_runs_its_case", "--nocapture", "--test-threads=1"]);
+    command.env(CASE, case);
+    // Backtraces take most of the time.
+    command.env("RUST_BACKTRACE", "0").output().unwrap()
+}
+
+/// What a child does; alone, it does nothing.
+#[test]
+fn a_child_runs_its_case() {
+    let _turn = alone::turn();
+    let Ok(case) = std::env::var(CASE) else { return };
+    let (kind, number) = case.split_once(' ').unwrap();
+    let number: usize = number.parse().unwrap();
+    // A child that is ended shall write no core file.
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, none).unwrap();
+    match kind {
+        "fail" | "fail-own-memory" => {
+            let scenario = |fail_at| match kind {
+                "fail" => scenario(2, fail_at),
+                _ => scenario_in_own_memory(fail_at),
+            };
+            // The first run makes what stays for the life of a process.
+            assert_eq!(scenario(0).0, AVSG_OK);
+            let (space, files) = in_use();
+            for n in number.. {
+                let live = allocations::live_bytes();
+                let (status, reached) = scenario(n);
+                let leaked = allocations::live_bytes() - live;
+                println!(
+                    "allocation {n} reached {reached} status {} leaked {leaked}",
+                    status as i32
+                );
+                let now = in_use();
+                assert!(now.0 < space + 2 && now.1 == files, "{now:?}, before {space} {files}");
+                if !reached {
+                    break;
+                }
+            }
+        }
+        "space" => {
+            let unlimited = getrlimit(Resource::As);
+            let before = in_use().0;
+            // Steps of a third of a MiB meet the few pages that a starting thread maps as well.
+            for third in 0..=3 * number {
+                let current = Some(((before << 20) + third * 350_000) as u64);
+                setrlimit(Resource::As, Rlimit { current, ..unlimited }).unwrap();
+                let status = scenario(3, 0).0 as i32;
+                setrlimit(Resource::As, unlimited).unwrap();
+                println!("space {third} status {status} {}", last_error());
+            }
+        }
+        "threads" => {
+            setrlimit(Resource::Nproc, none).unwrap();
+            // The limit does not bind root.
+            let nobody = rustix::thread::Uid::from_raw(65_534);
+            // A user that is not root cannot change, and is bound.
+            let _ = rustix::thread::set_thread_uid(nobody);
+            println!("status {} {}", scenario(3, 0).0 as i32, last_error());
+            println!("alone {}", scenario(1, 0).0 as i32);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// Returns the text of a child that must have ended well and printed nothing on standard error.
+fn text(case: &str) -> String {
+    let output = child(case);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{case}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the number that follows `name` in a line.
+fn number_after(line: &str, name: &str) -> i32 {
+    let rest = line.split_once(name).unwrap().1.trim_start();
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_allocation_may_fail_and_nothing_leaks() {
+    let _turn = alone::turn();
+    fail_each("fail", 15, 24);
+}
+
+#[test]
+fn every_allocation_over_memory_of_the_caller_may_fail_and_nothing_leaks() {
+    let _turn = alone::turn();
+    fail_each("fail-own-memory", 15, 12);
+}
+
+/// Fails each allocation of a case in turn. At least `least` are refused with a status, and at most
+/// `most_fixed` end the process.
+fn fail_each(case: &str, least: usize, most_fixed: usize) {
+    let (mut refused, mut fixed, mut next) = (0, Vec::new(), 1);
+    loop {
+        let output = child(&format!("{case} {next}"));
+        let (out, errors) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        for line in out.lines().filter(|line| line.starts_with("allocation ")) {
+            next = number_after(line, "allocation ") + 1;
+            assert!(line.ends_with("leaked 0"), "{line}");
+            let status = number_after(line, "status ");
+            // Some memory is not needed, for example that of a figure in a message.
+            let expected = [AVSG_OK, AVSG_NO_MEMORY, AVSG_OS];
+            assert!(expected.iter().any(|&s| s as i32 == status), "{line}");
+            refused += usize::from(status == AVSG_NO_MEMORY as i32);
+        }
+        let Some(rest) = errors.strip_prefix("memory allocation of ") else {
+            assert!(
+                output.status.success() && errors.is_empty(),
+                "allocation {next}: {errors} {out}"
+            );
+            assert!(out.contains("reached false"), "{out}");
+            break;
+        };
+        let bytes = number_after(rest, "") as usize;
+        assert!(bytes <= MOST_FIXED, "allocation {next} of {bytes} bytes ended the process");
+        fixed.push(bytes);
+        next += 1;
+    }
+    println!("{refused} refused, {} fixed: {fixed:?}", fixed.len());
+    assert!(refused >= least, "{refused} allocations were refused");
+    // Those of a starting thread come at different places among the others, some of them twice.
+    assert!(fixed.len() <= most_fixed, "docs/c-api.md lists the allocations that end the process");
+}
+
+#[test]
+fn a_small_address_space_is_no_memory() {
+    let _turn = alone::turn();
+    let (mut seen, text) = ([0; 12], text("space 24"));
+    for line in text.lines().filter(|line| line.starts_with("space ")) {
+        let status = number_after(line, "status ");
+        seen[status as usize] += 1;
+        let expected = [AVSG_OK, AVSG_NO_MEMORY, AVSG_OS];
+        assert!(expected.iter().any(|&s| s as i32 == status), "{line}");
+    }
+    assert!(seen[AVSG_NO_MEMORY as usize] > 3 && seen[AVSG_OK as usize] > 3, "{seen:?}");
+}
+
+#[test]
+fn a_refused_thread_is_an_error_of_the_system() {
+    let _turn = alone::turn();
+    let text = text("threads 0");
+    assert!(text.contains(&format!("status {} clone for worker", AVSG_OS as i32)), "{text}");
+    assert!(text.contains("ulimit -u"), "{text}");
+    assert!(text.contains("alone 0"), "one thread needs no other: {text}");
+}

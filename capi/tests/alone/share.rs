@@ -1,0 +1,227 @@
+//! Pools through the C ABI: a writer appends, and a reader gathers; descriptors, sockets and signals;
+//! chunks and configurations.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::ptr::{null_mut, with_exposed_provenance_mut, without_provenance};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+use avsg_testkit::alone;
+
+const READER: i32 = avsg_role::AVSG_ROLE_READER as i32;
+const WRITER: i32 = avsg_role::AVSG_ROLE_WRITER as i32;
+
+#[test]
+fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
+    let _turn = alone::turn();
+    let writer = Handles::on_cpu();
+    let mut reader = Handles::from_raw(null_mut(), null_mut(), null_mut());
+    let (mut fd, mut desc) = (-1, [0; AVSG_POOL_DESC_BYTES]);
+    let (mut successor, mut at, mut info) = (null_mut(), null_mut(), sized::<avsg_pool_info>());
+    let mut owned = Arrays::new(3);
+    owned.decode_at(100);
+    let bytes = row(0, 5);
+    let write = |pool| {
+        // SAFETY: the array has the length beside it.
+        unsafe { avsg_pool_write_row(pool, 0, 5, bytes.as_ptr().cast(), ROW) }
+    };
+    // SAFETY: the out-pointers are local variables, the structs have their `size` set, and `fd` is an
+    // open descriptor that only the last line closes.
+    unsafe {
+        ok(avsg_pool_export(writer.pool, desc.as_mut_ptr(), desc.len(), &mut fd));
+        let import = |role, pool: &mut *mut avsg_pool| {
+            avsg_pool_import(desc.as_ptr(), desc.len(), fd, role, pool)
+        };
+        ok(import(READER, &mut reader.pool));
+        ok(avsg_pool_get_info(reader.pool, &mut info));
+        assert_eq!((info.role, info.row_bytes), (READER, ROW));
+        ok(avsg_engine_create(&engine_config(), reader.pool, &mut reader.engine));
+        ok(avsg_plan_create(reader.engine, 4, 2, &mut reader.plan));
+        // The reader gathers what the writer appends.
+        ok(writer.append(&owned, &owned.rows, 0));
+        owned.ids[16..18].copy_from_slice(&[100, 101]);
+        owned.stable = vec![-1, -1];
+        ok(reader.step(&owned, 0));
+        assert_eq!(reader.expect_exact(&owned, 0), 32);
+        // A reader may not write, and a pool has only one writer.
+        owned.decode_at(100);
+        let status = reader.append(&owned, &owned.rows, 0);
+        expect_error(status, AVSG_INVALID, &["pool role is reader"]);
+        expect_error(write(reader.pool), AVSG_INVALID, &["only the writer"]);
+        ok(avsg_pool_get_row(reader.pool, 0, 0, 1, &mut at));
+        let mapped = std::slice::from_raw_parts(at.cast::<u8>(), 24);
+        assert_eq!(mapped, &row(0, 1)[..24], "a reader reads in place");
+        expect_error(import(WRITER, &mut successor), AVSG_INVALID, &["has a writer"]);
+        writer.destroy();
+        ok(import(WRITER, &mut successor));
+        ok(write(successor));
+        ok(avsg_pool_demote(successor));
+        expect_error(write(successor), AVSG_INVALID, &["only the writer"]);
+        drop(OwnedFd::from_raw_fd(fd));
+    }
+    ok(avsg_pool_destroy(successor));
+    reader.destroy();
+}
+
+unsafe extern "C" {
+    safe fn pthread_self() -> usize;
+    fn pthread_kill(thread: usize, signal: i32) -> i32;
+    fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    safe fn siginterrupt(signal: i32, interrupt: i32) -> i32;
+}
+
+/// SIGUSR1 on Linux.
+const SIGNAL: i32 = 10;
+
+/// The signals that were handled.
+static SIGNALS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn count_signal(_: i32) {
+    SIGNALS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Runs a call on another thread, sends it signals whose handler ends system calls (no SA_RESTART) until
+/// it has had ten, and then lets it proceed.
+fn with_signals(call: impl FnOnce() -> avsg_status + Send, proceed: impl FnOnce()) {
+    // SAFETY: the handler only counts, which is safe in a signal handler.
+    unsafe { signal(SIGNAL, count_signal) };
+    assert_eq!(siginterrupt(SIGNAL, 1), 0);
+    let (tell, thread) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let called = scope.spawn(move || {
+            tell.send(pthread_self()).unwrap();
+            let status = call();
+            (status, if status == AVSG_OK { String::new() } else { last_error() })
+        });
+        let (thread, first) = (thread.recv().unwrap(), SIGNALS.load(Ordering::Relaxed));
+        while SIGNALS.load(Ordering::Relaxed) < first + 10 && !called.is_finished() {
+            // The call sleeps after a while, and a signal then wakes it.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            // SAFETY: the thread is not joined yet.
+            unsafe { pthread_kill(thread, SIGNAL) };
+        }
+        proceed();
+        assert_eq!(called.join().unwrap(), (AVSG_OK, String::new()));
+    });
+}
+
+#[test]
+fn signals_do_not_end_a_send_or_a_receive() {
+    let _turn = alone::turn();
+    let (handles, (ours, mut theirs)) = (Handles::on_cpu(), UnixStream::pair().unwrap());
+    let mut pool = null_mut::<avsg_pool>();
+    let (of_pool, received) = (handles.pool.addr(), (&raw mut pool).expose_provenance());
+    let receive = || {
+        // SAFETY: the address is that of `pool`, which nothing else uses meanwhile.
+        unsafe { avsg_pool_recv(ours.as_raw_fd(), READER, with_exposed_provenance_mut(received)) }
+    };
+    let send = || avsg_pool_send(without_provenance(of_pool), theirs.as_raw_fd());
+    with_signals(receive, || ok(send()));
+    ok(avsg_pool_destroy(pool));
+    // A send waits while the socket is full.
+    ours.set_nonblocking(true).unwrap();
+    let (mut filled, part) = (0, [0; 4096]);
+    while let Ok(n) = (&ours).write(&part) {
+        filled += n;
+    }
+    ours.set_nonblocking(false).unwrap();
+    let send = || avsg_pool_send(without_provenance(of_pool), ours.as_raw_fd());
+    let mut rest = vec![0; filled];
+    with_signals(send, || theirs.read_exact(&mut rest).unwrap());
+    // SAFETY: the out-pointer is a local variable.
+    ok(unsafe { avsg_pool_recv(theirs.as_raw_fd(), READER, &mut pool) });
+    ok(avsg_pool_destroy(pool));
+    handles.destroy();
+}
+
+#[test]
+fn invalid_descriptors_files_sockets_and_roles_are_refused() {
+    let _turn = alone::turn();
+    let handles = Handles::on_cpu();
+    let (mut fd, mut desc, mut pool) = (7, [0; AVSG_POOL_DESC_BYTES], null_mut());
+    // SAFETY: the out-pointers are local variables of the stated lengths.
+    unsafe {
+        let status = avsg_pool_export(handles.pool, desc.as_mut_ptr(), 111, &mut fd);
+        expect_error(status, AVSG_INVALID, &["desc_bytes is 111", "112"]);
+        assert_eq!(fd, -1);
+        let status = avsg_pool_export(handles.pool, null_mut(), 112, &mut fd);
+        expect_error(status, AVSG_NULL, &["desc is NULL"]);
+        for (bytes, part) in [(112, "pool descriptor"), (111, "is 111"), (113, "desc_bytes is 113")]
+        {
+            let status = avsg_pool_import(desc.as_ptr(), bytes, 0, READER, &mut pool);
+            expect_error(status, AVSG_INVALID, &[part]);
+        }
+        ok(avsg_pool_export(handles.pool, desc.as_mut_ptr(), 112, &mut fd));
+        let file = OwnedFd::from_raw_fd(fd);
+        for (fd, status, part) in [
+            (-1, AVSG_INVALID, "fd is -1"),
+            (1 << 20, AVSG_OS, "fd 1048576 could not be duplicated"),
+        ] {
+            let got = avsg_pool_import(desc.as_ptr(), 112, fd, READER, &mut pool);
+            expect_error(got, status, &[part]);
+        }
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let got = avsg_pool_import(desc.as_ptr(), 112, null.as_raw_fd(), READER, &mut pool);
+        expect_error(got, AVSG_INVALID, &["pool file is 0 bytes"]);
+        let got = avsg_pool_import(desc.as_ptr(), 112, file.as_raw_fd(), 2, &mut pool);
+        expect_error(got, AVSG_INVALID, &["role is 2"]);
+        assert!(pool.is_null());
+        expect_error(avsg_pool_send(handles.pool, -5), AVSG_INVALID, &["socket is -5"]);
+        expect_error(avsg_pool_recv(1 << 20, READER, &mut pool), AVSG_OS, &["socket 1048576"]);
+        // The engine appends to memory that a demotion would make read-only.
+        expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
+    }
+    handles.destroy();
+}
+
+#[test]
+fn the_chunks_of_a_pool_are_listed_in_the_order_of_layers_and_segments() {
+    let _turn = alone::turn();
+    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
+    let (mut pool, mut at, mut count) = (null_mut(), null_mut(), 0);
+    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
+    // SAFETY: the array has the length beside it, and the out-pointers are local variables.
+    unsafe {
+        ok(avsg_pool_create(&config, &mut pool));
+        ok(avsg_pool_get_chunks(pool, null_mut(), 0, &mut count));
+        assert_eq!(count, 4);
+        let status = avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 3, &mut count);
+        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
+        ok(avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 4, &mut count));
+        for (n, chunk) in chunks.iter().enumerate() {
+            ok(avsg_pool_get_row(pool, n / 2, n % 2, 0, &mut at));
+            assert_eq!(at, chunk.data);
+            assert!(chunk.bytes >= ROWS * [24, 16][n % 2]);
+        }
+    }
+    ok(avsg_pool_destroy(pool));
+}
+
+#[test]
+fn invalid_pool_configurations_are_refused() {
+    let _turn = alone::turn();
+    let refuse = |change: &dyn Fn(&mut avsg_pool_config), expected, parts: &[&str]| {
+        let (mut config, mut pool) = (pool_config(), null_mut());
+        change(&mut config);
+        // SAFETY: `config` is a struct of this version, and the out-pointer is a local variable.
+        expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, expected, parts);
+        assert!(pool.is_null());
+    };
+    refuse(&|c| c.layers = 0, AVSG_INVALID, &["layers is 0"]);
+    refuse(&|c| c.rows = 1 << 50, AVSG_NO_MEMORY, &["host pool is", "available"]);
+    refuse(&|c| c.rows = usize::MAX, AVSG_INVALID, &["address space"]);
+    refuse(&|c| c.segments = 0, AVSG_INVALID, &["segment count is 0"]);
+    refuse(&|c| c.segments = 5, AVSG_INVALID, &["segments is 5", "1 to 4"]);
+    refuse(&|c| c.segment_bytes[1] = 0, AVSG_INVALID, &["segment bytes is 0"]);
+    refuse(&|c| c.segment_stride[0] = 23, AVSG_INVALID, &["segment stride is 23"]);
+    refuse(&|c| c.chunk_bytes = 23, AVSG_INVALID, &["chunk bytes is 23"]);
+    refuse(&|c| c.pages = 5, AVSG_INVALID, &["pages is 5"]);
+    refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1"]);
+    refuse(&|c| c.size = 8, AVSG_SIZE, &["avsg_pool_config.size is 8"]);
+    let layout = avsg_pool_layout { size: 8, ..sized() };
+    refuse(&|c| c.layout = &layout, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
+}

@@ -1,0 +1,297 @@
+//! Pools whose rows are in a file, through C: steps are exact, a kept file is opened again with every
+//! flushed row, and what cannot be is refused by name.
+
+use std::ffi::{CString, OsStr, c_void};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::ptr::null_mut;
+
+use avsg::disk::PoolFile;
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::allocator::Counting;
+use avsg_capi_testkit::caller_memory::{layout, memory, part, region};
+use avsg_capi_testkit::*;
+use avsg_sim::{Options, Session};
+use avsg_testkit::scratch::{Scratch, adapted};
+
+fn c_string(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+fn file_in(path: &CString) -> avsg_pool_file {
+    let file = adapted(PoolFile::new(OsStr::from_bytes(path.as_bytes())));
+    avsg_pool_file { path: path.as_ptr(), buffered: file.buffered.into(), ..sized() }
+}
+
+fn info_of(pool: *const avsg_pool) -> avsg_pool_info {
+    let mut info = sized();
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_pool_get_info(pool, &mut info) });
+    info
+}
+
+/// Returns the status of the creation of a pool, which is destroyed again.
+fn create(config: &avsg_pool_config) -> avsg_status {
+    let mut pool = null_mut();
+    // SAFETY: the structs have their `size` set, and strings and arrays are alive.
+    let status = unsafe { avsg_pool_create(config, &mut pool) };
+    ok(avsg_pool_destroy(pool));
+    status
+}
+
+/// Plans `steps` batches, transfers each to both layers, appends the rows of its tokens, and compares
+/// every row.
+fn decode(handles: &Handles, steps: i32) {
+    for step in 0..steps {
+        let (mut owned, stable) = (Arrays::new(step), 100 + step % 20);
+        owned.decode_at(stable);
+        let (engine, plan) = (handles.engine, handles.plan);
+        // SAFETY: `owned` owns the arrays of the batch.
+        unsafe { ok(avsg_engine_plan(engine, &owned.batch(), plan, null_mut())) };
+        for layer in 0..2 {
+            (0..2).for_each(|g| owned.rows.put(2 + g, stable + g as i32, layer as u32));
+            let fresh = owned.fresh();
+            // SAFETY: `owned` owns the arrays of the batch and the fresh rows.
+            unsafe {
+                ok(avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()));
+                assert_eq!(handles.expect_exact(&owned, layer), 32);
+                ok(avsg_engine_append(engine, &owned.batch(), layer, &fresh, null_mut()));
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
+    let folder = Scratch::new();
+    let path = c_string(folder.path());
+    for (indexers, buffered, checksums) in [([0, 0], 0, 0), ([0, 1], 0, -1), ([0, 0], 1, 0)] {
+        let mut file = avsg_pool_file { checksums, ..file_in(&path) };
+        file.buffered |= buffered;
+        (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
+        let mut config = engine_config();
+        (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
+        let handles = Handles::create(&avsg_pool_config { file: &file, ..pool_config() }, &config);
+        assert_eq!(folder.count(), 0, "the file has no name");
+        if indexers == [0, 0] {
+            decode(&handles, 30);
+        }
+        let info = info_of(handles.pool);
+        let own_rows = if indexers == [0, 0] { 2 } else { 1 };
+        let bytes = own_rows * (ROW + if checksums == 0 { 8 } else { 0 });
+        assert_eq!(info.record_bytes, bytes.next_multiple_of(info.block_bytes));
+        assert!((info.padding - (1.0 - bytes as f64 / info.record_bytes as f64)).abs() < 1e-9);
+        let records = ROWS * 2 / own_rows;
+        assert!(info.file_bytes >= (records * info.record_bytes) as u64);
+        assert!([1, 2].contains(&info.io) && info.checksums == i32::from(checksums == 0));
+        assert_eq!((info.chunks, info.huge_bytes), (0, 0));
+        ok(avsg_pool_flush(handles.pool));
+        let info = info_of(handles.pool);
+        assert!(info.writes > 0 && info.written_bytes >= info.record_bytes as u64);
+        handles.destroy();
+        assert_eq!(folder.count(), 0);
+    }
+}
+
+#[test]
+fn a_kept_file_is_opened_again_with_every_flushed_row() {
+    let folder = Scratch::new();
+    let path = folder.file("rows");
+    let c_path = c_string(&path);
+    let file = avsg_pool_file { keep: 1, checksums: -1, ..file_in(&c_path) };
+    let config = avsg_pool_config { file: &file, ..pool_config() };
+    let handles = Handles::create(&config, &engine_config());
+    decode(&handles, 10);
+    ok(avsg_pool_flush(handles.pool));
+    let mut other = null_mut();
+    // SAFETY: the structs have their `size` set, and the string is alive.
+    let status = unsafe { avsg_pool_open(&file, &mut other) };
+    assert_ne!(status, AVSG_OK, "a second writer is refused");
+    assert!(other.is_null() && last_error().contains("; "), "{}", last_error());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    handles.destroy();
+
+    assert_ne!(create(&config), AVSG_OK, "an existing file is not overwritten");
+    assert!(last_error().contains("rows"), "{}", last_error());
+
+    let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
+    // SAFETY: as above.
+    unsafe {
+        let status = avsg_pool_open(&file_in(&c_path), &mut handles.pool);
+        expect_error(status, AVSG_INVALID, &["checksums is true", "false"]);
+        let again = avsg_pool_file { checksums: -1, ..file_in(&c_path) };
+        ok(avsg_pool_open(&again, &mut handles.pool));
+        ok(avsg_engine_create(&engine_config(), handles.pool, &mut handles.engine));
+        ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
+    }
+    let info = info_of(handles.pool);
+    assert_eq!((info.layers, info.rows, info.segments, info.row_bytes), (2, ROWS, 2, ROW));
+    for layer in 0..2 {
+        for index in 0..ROWS {
+            let mut bytes = [0u8; ROW];
+            let to = bytes.as_mut_ptr().cast();
+            // SAFETY: `to` points to the bytes of a row.
+            ok(unsafe { avsg_pool_read_row(handles.pool, layer, index, to, ROW) });
+            assert_eq!(bytes, row(layer, index), "layer {layer}, row {index}");
+        }
+    }
+    decode(&handles, 10);
+    handles.destroy();
+}
+
+#[test]
+fn an_unwritten_row_is_an_error_and_rows_are_written_in_any_order() {
+    let folder = Scratch::new();
+    let path = c_string(folder.path());
+    let file = file_in(&path);
+    let mut pool = null_mut();
+    // SAFETY: the structs have their `size` set, the string is alive, and each pointer has the bytes of
+    // a row.
+    unsafe {
+        ok(avsg_pool_create(&avsg_pool_config { file: &file, ..pool_config() }, &mut pool));
+        let mut bytes = [0u8; ROW];
+        ok(avsg_pool_write_row(pool, 1, 7, row(1, 7).as_ptr().cast(), ROW));
+        ok(avsg_pool_read_row(pool, 1, 7, bytes.as_mut_ptr().cast(), ROW));
+        assert_eq!(bytes, row(1, 7));
+        for (layer, index) in [(0, 7), (1, 8)] {
+            let status = avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), ROW);
+            expect_error(status, AVSG_INVALID, &["row", &index.to_string()]);
+        }
+        ok(avsg_pool_flush(pool));
+        ok(avsg_pool_write_row(pool, 0, 7, row(0, 7).as_ptr().cast(), ROW));
+        for layer in 0..2 {
+            ok(avsg_pool_read_row(pool, layer, 7, bytes.as_mut_ptr().cast(), ROW));
+            assert_eq!(bytes, row(layer, 7));
+        }
+    }
+    ok(avsg_pool_destroy(pool));
+}
+
+#[test]
+fn after_a_row_that_cannot_be_read_a_transfer_is_repeated_or_its_plan_given_up() {
+    let folder = Scratch::new();
+    let path = c_string(folder.path());
+    let file = file_in(&path);
+    let config = avsg_pool_config { file: &file, ..pool_config() };
+    let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
+    // SAFETY: the structs have their `size` set, the string is alive, and the out-pointers are fields.
+    unsafe {
+        ok(avsg_pool_create(&config, &mut handles.pool));
+        ok(avsg_engine_create(&engine_config(), handles.pool, &mut handles.engine));
+        ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
+    }
+    let unwritten = ["layer 0", "never written"];
+    let (owned, mut generation) = (Arrays::new(0), 1);
+    let transfer = || {
+        let fresh = owned.fresh();
+        // SAFETY: `owned` owns the fresh rows.
+        unsafe { avsg_engine_transfer(handles.engine, handles.plan, 0, &fresh, null_mut()) }
+    };
+    let mut next = owned.clone();
+    let mut fail = || {
+        next.generation.fill(generation);
+        expect_error(handles.step(&next, 0), AVSG_INVALID, &unwritten);
+        generation += 1;
+        next.clone()
+    };
+    // New generations begin anew, and the old ones lack a plan.
+    let first = fail();
+    let again = handles.step(&first, 0);
+    expect_error(again, AVSG_INVALID, &["lacks"]);
+    fail();
+    // Without the plan the states have what they had.
+    ok(avsg_engine_discard(handles.engine, handles.plan));
+    expect_error(transfer(), AVSG_INVALID, &["plan is empty"]);
+    let last = fail();
+    expect_error(transfer(), AVSG_INVALID, &unwritten);
+    for layer in 0..2 {
+        (0..ROWS).for_each(|index| handles.write_row(layer, index, &row(layer, index)));
+    }
+    ok(transfer());
+    assert_eq!(handles.expect_exact(&last, 0), 32);
+    handles.destroy();
+}
+
+#[test]
+fn what_a_file_cannot_be_is_refused_by_name() {
+    // No other test uses the simulated device meanwhile.
+    let _session = Session::new(Options::default());
+    let folder = Scratch::new();
+    let path = c_string(folder.path());
+    let refuse = |parts: &[&str], change: &dyn Fn(&mut avsg_pool_file)| {
+        let mut file = file_in(&path);
+        change(&mut file);
+        let status = create(&avsg_pool_config { file: &file, ..pool_config() });
+        assert_ne!(status, AVSG_OK);
+        expect_error(status, status, parts);
+        status
+    };
+    assert_eq!(refuse(&["path is NULL"], &|file| file.path = std::ptr::null()), AVSG_NULL);
+    refuse(&["keep is 2", "0..=1"], &|file| file.keep = 2);
+    refuse(&["buffered is -1", "0..=1"], &|file| file.buffered = -1);
+    refuse(&["checksums is 1", "0 or -1"], &|file| file.checksums = 1);
+    let nowhere = c_string(&folder.file("no/such/folder"));
+    refuse(&["no/such/folder"], &|file| file.path = nowhere.as_ptr());
+    let gap = [0u32, 2];
+    refuse(&["layer"], &|file| (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 2));
+    refuse(&["layers with an indexer is 1"], &|file| {
+        (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 1);
+    });
+    let taken = folder.file("taken");
+    fs::write(&taken, b"of someone else").unwrap();
+    let c_taken = c_string(&taken);
+    refuse(&["taken"], &|file| (file.path, file.keep) = (c_taken.as_ptr(), 1));
+    // SAFETY: the struct has its `size` set, and the string is alive.
+    let status = unsafe { avsg_pool_open(&file_in(&c_taken), &mut null_mut()) };
+    assert_ne!(status, AVSG_OK, "no pool file");
+    assert_eq!(fs::read(&taken).unwrap(), b"of someone else");
+
+    let file = file_in(&path);
+    let config = avsg_pool_config { file: &file, ..pool_config() };
+    let counting = Counting::on(c"cpu");
+    let allocator = counting.c();
+    let status = create(&avsg_pool_config { allocator: &allocator, ..config });
+    expect_error(status, AVSG_INVALID, &["allocator", "file"]);
+    let rows = region(memory(2 * ROW * ROWS), 2 * ROW * ROWS);
+    let parts = [part(0, 0, 24 * ROWS), part(1, 48 * ROWS, 16 * ROWS)];
+    let layout = layout([24, 16], &[rows], &parts);
+    expect_error(create(&avsg_pool_config { layout: &layout, ..config }), AVSG_INVALID, &["file"]);
+    let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
+    expect_error(
+        create(&avsg_pool_config { pages: huge, ..config }),
+        AVSG_INVALID,
+        &["pages", "file"],
+    );
+    let huge = avsg_pool_config { pages: huge, ..config };
+    // SAFETY: the structs have their `size` set, and the string is alive.
+    let status = unsafe { avsg_get_memory(std::ptr::null(), &huge, 0, 0, 0, &mut sized()) };
+    expect_error(status, AVSG_INVALID, &["pages", "file"]);
+
+    let (mut pool, mut at, mut fd, mut desc) = (null_mut(), null_mut::<c_void>(), 0, [0; 112]);
+    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
+    unsafe {
+        ok(avsg_pool_create(&config, &mut pool));
+        let status = avsg_pool_get_row(pool, 0, 0, 0, &mut at);
+        expect_error(status, AVSG_INVALID, &["pool is in a file"]);
+        let status = avsg_pool_export(pool, desc.as_mut_ptr(), 112, &mut fd);
+        expect_error(status, AVSG_INVALID, &["pool is in a file"]);
+        assert!(at.is_null() && fd == -1);
+        let indexers = [0u32, 1];
+        let mut engine = null_mut();
+        let mut config = engine_config();
+        (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
+        let status = avsg_engine_create(&config, pool, &mut engine);
+        expect_error(status, AVSG_INVALID, &["indexer"]);
+        if have_compiler() {
+            let status = avsg_engine_create(&config_on(c"ascend-sim"), pool, &mut engine);
+            assert!([AVSG_INVALID, AVSG_UNSUPPORTED].contains(&status), "{}", last_error());
+            expect_error(status, status, &["file"]);
+        }
+        assert!(engine.is_null());
+    }
+    ok(avsg_pool_destroy(pool));
+    assert_eq!(folder.count(), 1, "only the file of someone else");
+}

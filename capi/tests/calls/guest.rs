@@ -1,0 +1,277 @@
+//! What an embedder decides through C: the threads of launches, the choices that are otherwise
+//! measured, and where messages go.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::process::Command;
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
+
+fn workers(config: &avsg_workers_config) -> *mut avsg_workers {
+    let mut workers = null_mut();
+    // SAFETY: the struct has its `size` set, and its pointers are valid.
+    ok(unsafe { avsg_workers_create(config, &mut workers) });
+    workers
+}
+
+fn workers_config(threads: u32) -> avsg_workers_config {
+    avsg_workers_config { threads, ..sized() }
+}
+
+/// Ids per token, requests, and bytes of a row, with which a step is long enough to be shared by threads.
+const K: usize = 64;
+const REQUESTS: usize = 8;
+const BYTES: usize = 12_000;
+
+/// Makes a pool, an engine with `config`, and a plan.
+fn create(mut config: avsg_engine_config) -> Handles {
+    let mut pool_config: avsg_pool_config = sized();
+    (pool_config.layers, pool_config.rows, pool_config.segments) = (1, 512, 1);
+    pool_config.segment_bytes[0] = BYTES;
+    (config.k, config.tokens, config.slots, config.page) = (K as u32, 1, 128, 0);
+    config.states = REQUESTS;
+    let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
+    // SAFETY: handles are looked up, and structs have their `size` set.
+    unsafe {
+        ok(avsg_pool_create(&pool_config, &mut handles.pool));
+        (0..512).for_each(|row| handles.write_row(0, row, &[row as u8; BYTES]));
+        ok(avsg_engine_create(&config, handles.pool, &mut handles.engine));
+        ok(avsg_plan_create(handles.engine, REQUESTS, REQUESTS, &mut handles.plan));
+    }
+    handles
+}
+
+/// Makes three steps of handles of [`create`], checks their rows, destroys the handles, and returns the
+/// engine's description.
+fn check_steps(handles: Handles) -> avsg_engine_info {
+    let mut info: avsg_engine_info = sized();
+    let (mut out, mut buffer): (avsg_plan_arrays, avsg_buffer) = (sized(), sized());
+    // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
+    unsafe {
+        ok(avsg_engine_get_info(handles.engine, &mut info));
+        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut out));
+        ok(avsg_engine_get_buffer(handles.engine, 0, 0, &mut buffer));
+        for step in 0..3 {
+            let mut owned = OwnedBatch::new(K, 0);
+            for request in 0..REQUESTS {
+                let id = |i| ((request * K + i) * 7 + request * 31 + step * 97) % 512;
+                let ids = (0..K).map(|i| id(i) as i32).collect();
+                owned.push([request as i32, 1, -1, 512], &[ids]);
+            }
+            let (engine, plan) = (handles.engine, handles.plan);
+            ok(avsg_engine_step(engine, &c_batch(&owned), plan, 0, null(), null_mut()));
+            for (i, &id) in owned.ids.iter().enumerate() {
+                let slot = usize::try_from(*out.slot.add(i)).unwrap();
+                let at = i / K * buffer.state_stride + slot * buffer.slot_stride;
+                let row: &[u8; BYTES] = &*buffer.base.cast::<u8>().add(at).cast();
+                assert!(*row == [id as u8; BYTES], "id {id}");
+            }
+        }
+    }
+    handles.destroy();
+    info
+}
+
+/// Asserts that calls on an engine and a plan are refused during a step with them, but for those that give
+/// what never changes.
+fn expect_busy(engine: *mut avsg_engine, plan: *mut avsg_plan) {
+    // SAFETY: handles are looked up, and structs have their `size` set.
+    let statuses = unsafe {
+        ok(avsg_engine_get_info(engine, &mut sized()));
+        ok(avsg_engine_get_buffer(engine, 0, 0, &mut sized()));
+        ok(avsg_plan_get_arrays(plan, HOST, &mut sized()));
+        [
+            avsg_engine_get_stats(engine, &mut sized()),
+            avsg_plan_create(engine, 1, 1, &mut null_mut()),
+            avsg_engine_invalidate(engine, 0, 0, 1),
+            avsg_engine_discard(engine, plan),
+            avsg_engine_destroy(engine),
+            avsg_plan_get_counters(plan, &mut sized()),
+            avsg_plan_destroy(plan),
+        ]
+    };
+    for status in statuses {
+        expect_error(status, AVSG_BUSY, &["in use by another thread", "again"]);
+    }
+}
+
+/// What the executor counts, calls of itself, of tasks, and during a step, and the handles that it finds
+/// in use there.
+#[derive(Default)]
+struct Counts {
+    launches: AtomicUsize,
+    refusals: AtomicUsize,
+    tasks: AtomicUsize,
+    handles: (AtomicPtr<avsg_engine>, AtomicPtr<avsg_plan>),
+}
+
+/// An executor with a thread for each task.
+unsafe extern "C" fn execute(user: *mut c_void, task: avsg_task, data: *mut c_void, count: usize) {
+    // SAFETY: `user` is the `Counts` of the test.
+    let counts = unsafe { &*user.cast::<Counts>() };
+    counts.launches.fetch_add(1, Ordering::Relaxed);
+    let (engine, plan) = &counts.handles;
+    let (engine, plan) = (engine.load(Ordering::Relaxed), plan.load(Ordering::Relaxed));
+    // The creation of an engine calls the executor, too.
+    if !engine.is_null() {
+        expect_busy(engine, plan);
+        counts.refusals.fetch_add(1, Ordering::Relaxed);
+    }
+    let (task, data) = (task.unwrap(), data as usize);
+    std::thread::scope(|scope| {
+        for index in 0..count {
+            scope.spawn(move || {
+                counts.tasks.fetch_add(1, Ordering::Relaxed);
+                // SAFETY: this function has not returned, and each index is passed once.
+                unsafe { task(data as *mut c_void, index) };
+            });
+        }
+    });
+}
+
+#[test]
+fn an_engine_runs_on_the_executor_of_a_caller_and_on_shared_workers() {
+    let counts = Counts::default();
+    let mut config = workers_config(3);
+    config.executor = Some(execute);
+    config.user = (&raw const counts).cast_mut().cast();
+    let own = workers(&config);
+    let engine = avsg_engine_config { workers: own, cores: 0, ..engine_config() };
+    let handles = create(engine);
+    counts.handles.0.store(handles.engine, Ordering::Relaxed);
+    counts.handles.1.store(handles.plan, Ordering::Relaxed);
+    let info = check_steps(handles);
+    assert_eq!((info.threads, info.cores), (3, 3));
+    let (launches, tasks) = (counts.launches.into_inner(), counts.tasks.into_inner());
+    assert!(counts.refusals.into_inner() >= 3);
+    assert!(launches >= 3 && tasks == 3 * launches, "{launches} launches, {tasks} tasks");
+    ok(avsg_workers_destroy(own));
+    expect_error(avsg_workers_destroy(own), AVSG_HANDLE, &["workers is", "destroyed"]);
+
+    let shared = workers(&workers_config(2));
+    let engine = avsg_engine_config { workers: shared, ..engine_config() };
+    let address = shared as usize;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let workers = std::ptr::without_provenance(address);
+                check_steps(create(avsg_engine_config { workers, ..engine_config() }));
+            });
+        }
+    });
+    let mut memory: avsg_memory = sized();
+    // Working memory is mapped in whole pages of 2 MiB, of which a thread needs most of one with K
+    // of 32768.
+    let engine = avsg_engine_config { k: 32768, slots: 32768, tokens: 1, ..engine };
+    let (mut one, more) = (engine, pool_config());
+    one.workers = null();
+    let mut tables = |config: &avsg_engine_config| {
+        // SAFETY: the structs have their `size` set.
+        ok(unsafe { avsg_get_memory(config, &more, 0, 0, 0, &mut memory) });
+        memory.tables
+    };
+    assert!(tables(&engine) > tables(&one), "each thread has working memory");
+    ok(avsg_workers_destroy(shared));
+}
+
+#[test]
+fn wrong_workers_are_refused() {
+    let mut out = null_mut();
+    let mut refuse = |spoil: &dyn Fn(&mut avsg_workers_config), parts: &[&str]| {
+        let mut config = workers_config(2);
+        spoil(&mut config);
+        // SAFETY: the struct has its `size` set, and its pointers are valid.
+        expect_error(unsafe { avsg_workers_create(&config, &mut out) }, AVSG_INVALID, parts);
+        assert!(out.is_null());
+    };
+    let far = [1023, 1023];
+    refuse(&|c| c.threads = 0, &["worker threads is 0", "1..=1024"]);
+    refuse(&|c| c.threads = 1025, &["worker threads is 1025"]);
+    refuse(&|c| c.pin = 2, &["pin is 2"]);
+    refuse(&|c| c.spin_us = -2, &["spin_us is -2"]);
+    refuse(&|c| c.reserved = 1, &["reserved is 1"]);
+    refuse(&|c| (c.cpus, c.cpu_count) = (far.as_ptr(), 1), &["cpus is 1023"]);
+    refuse(&|c| (c.cpus, c.cpu_count) = ([-1].as_ptr(), 1), &["cpus has -1"]);
+    let executor: avsg_executor = Some(execute);
+    refuse(&|c| (c.pin, c.executor) = (1, executor), &["placed by their owner"]);
+    let mut engine = engine_config();
+    let mut made = null_mut();
+    engine.workers = std::ptr::without_provenance(64);
+    let handles = Handles::on_cpu();
+    // SAFETY: handles are looked up, and the struct has its `size` set.
+    let status = unsafe { avsg_engine_create(&engine, handles.pool, &mut made) };
+    expect_error(status, AVSG_HANDLE, &["workers is", "no handle"]);
+}
+
+#[test]
+fn choices_can_be_set_and_are_the_same_for_every_engine() {
+    let copier = avsg_copier::AVSG_COPIER_STREAM as i32;
+    let tuned = avsg_tuning { copier, copier_ahead: 5, ..tuning() };
+    let mut config = avsg_engine_config { tuning: &tuned, ..engine_config() };
+    let text = |chars: &[c_char]| {
+        // SAFETY: the library ends its texts with NUL.
+        unsafe { CStr::from_ptr(chars.as_ptr()) }.to_str().unwrap().to_owned()
+    };
+    let info = check_steps(create(config));
+    assert_eq!((text(&info.machine), text(&info.copier)), ("emu".into(), "stream+5".into()));
+    config.tuning = null();
+    let first = check_steps(create(config));
+    for _ in 0..3 {
+        let again = check_steps(create(config));
+        assert_eq!(text(&again.machine), text(&first.machine));
+        assert_eq!(text(&again.copier), text(&first.copier));
+    }
+}
+
+static MESSAGES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn record(user: *mut c_void, level: i32, message: *const c_char) {
+    assert_eq!(user.addr(), 24);
+    // SAFETY: the message is a NUL-terminated string that is valid during the call.
+    let text = unsafe { CStr::from_ptr(message) }.to_str().unwrap();
+    MESSAGES.lock().unwrap().push((level, text.to_owned()));
+}
+
+/// The environment variable that makes the test below print what it recorded.
+const CHILD: &str = "AVSG_TEST_LOG";
+
+/// A child, whose process measures its choices while the log is set.
+#[test]
+fn a_child_records_the_log() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let user = std::ptr::without_provenance_mut(24);
+    // SAFETY: `record` may be called on any thread.
+    unsafe {
+        expect_error(avsg_set_log(Some(record), user, 5), AVSG_INVALID, &["level is 5"]);
+        ok(avsg_set_log(Some(record), user, avsg_log_level::AVSG_LOG_DEBUG as i32));
+    }
+    let config = avsg_engine_config { tuning: null(), cores: 2, ..engine_config() };
+    check_steps(create(config));
+    let messages = std::mem::take(&mut *MESSAGES.lock().unwrap());
+    messages.iter().for_each(|(level, text)| println!("level {level}: {text}"));
+    // SAFETY: NULL takes no messages.
+    ok(unsafe { avsg_set_log(None, null_mut(), 0) });
+    check_steps(create(config));
+    assert!(MESSAGES.lock().unwrap().is_empty());
+}
+
+#[test]
+fn the_log_gets_what_was_chosen_and_nothing_is_printed() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "guest::a_child_records_the_log", "--nocapture"]).env(CHILD, "1");
+    let output = command.output().unwrap();
+    let (out, errors) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && errors.is_empty(), "{errors} {out}");
+    for part in ["level 3: kernels run on ", "level 3: rows of 12000 bytes are copied by "] {
+        assert_eq!(out.matches(part).count(), 1, "{part}: {out}");
+    }
+    assert!(out.contains("level 4: "), "{out}");
+}

@@ -1,0 +1,12 @@
+//! The functions of the C ABI: what each gives and what it refuses.
+
+mod allocator;
+mod bounds;
+mod caller_memory;
+mod devices;
+mod engines;
+mod file_pool;
+mod guest;
+mod inputs;
+mod refusals;
+mod states;

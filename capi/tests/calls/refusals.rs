@@ -1,0 +1,112 @@
+//! Misuse through C, on "cpu" and "ascend-sim": each call returns a status with a message and
+//! changes nothing, so that the next step is exact.
+
+mod misuse;
+
+use std::ffi::{CStr, c_char};
+use std::ptr::{null, null_mut};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+
+/// Asserts that a valid step succeeds and is exact.
+fn expect_step_works(handles: &Handles, step: i32) {
+    let owned = Arrays::new(step);
+    ok(handles.step(&owned, 0));
+    assert_eq!(handles.expect_exact(&owned, 0), 32);
+}
+
+#[test]
+fn versions_devices_and_status_names_are_fixed() {
+    assert_eq!(avsg_abi_version(), AVSG_ABI_VERSION);
+    let text = |at: *const c_char| {
+        // SAFETY: these functions return NUL-terminated strings that are valid for ever.
+        unsafe { CStr::from_ptr(at) }.to_str().unwrap()
+    };
+    assert_eq!(text(avsg_version()), env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(avsg_devices()), "cpu ascend ascend-sim");
+    // A changed number would break programs that were compiled with an older header.
+    let names = "OK INVALID NULL HANDLE SIZE BUSY UNSUPPORTED NO_MEMORY OS INTERNAL DEVICE FORKED";
+    let names: Vec<&str> = names.split(' ').collect();
+    for (code, name) in names.iter().enumerate() {
+        assert_eq!(text(avsg_status_name(code as i32)), format!("AVSG_{name}"));
+    }
+    for code in [-1, names.len() as i32, i32::MIN, i32::MAX] {
+        assert_eq!(text(avsg_status_name(code)), "unknown status");
+    }
+}
+
+#[test]
+fn an_engine_outlives_the_handle_of_its_pool_and_a_plan_its_engine() {
+    each_device(|device| {
+        let handles = Handles::on(device);
+        ok(avsg_pool_destroy(handles.pool));
+        expect_step_works(&handles, 2);
+        ok(avsg_engine_destroy(handles.engine));
+        let mut counters: avsg_plan_counters = sized();
+        // SAFETY: the struct has its `size` set.
+        ok(unsafe { avsg_plan_get_counters(handles.plan, &mut counters) });
+        assert_eq!((counters.requests, counters.tokens, counters.selected), (2, 4, 32));
+        assert_eq!(counters.hits + counters.misses, 32);
+        ok(avsg_plan_destroy(handles.plan));
+    });
+    ok(avsg_plan_destroy(null_mut()));
+    ok(avsg_engine_destroy(null_mut()));
+    ok(avsg_pool_destroy(null_mut()));
+    ok(avsg_workers_destroy(null_mut()));
+}
+
+#[test]
+fn tables_of_pages_and_of_an_engine_are_written_or_left_empty() {
+    each_device(|device| {
+        let handles = Handles::on(device);
+        // A page of this size divides a state into four.
+        let page = config_on(device).slots as usize / 4;
+        let (mut words, mut count, mut arrays) = (null(), 0, sized::<avsg_plan_arrays>());
+        // SAFETY: the out-pointers are local variables, and the arrays have the stated lengths.
+        unsafe {
+            let status = avsg_plan_get_arrays(handles.plan, 1, &mut arrays);
+            expect_error(status, AVSG_INVALID, &["memory is 1", "AVSG_MEMORY_DEVICE (2)"]);
+            ok(avsg_engine_get_table(handles.engine, 0, 1, &mut words, &mut count));
+            assert!(!words.is_null() && count > 64);
+            let status = avsg_engine_get_table(handles.engine, 0, 2, &mut words, &mut count);
+            expect_error(status, AVSG_INVALID, &["state is 2"]);
+            assert!(words.is_null() && count == 0);
+
+            let (mut table, mut lengths) = ([9; 15], [9; 3]);
+            let mut view = |states: [i32; 3], page, stride| {
+                let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
+                avsg_engine_get_page_table(handles.engine, states.as_ptr(), 3, page, t, stride, l)
+            };
+            let states = [1, -1, 0];
+            expect_error(view(states, 48, 5), AVSG_INVALID, &["page is 48", "divide the"]);
+            let text = ["capacity is 3", "there are 4 pages"];
+            expect_error(view(states, page, 3), AVSG_INVALID, &text);
+            expect_error(view([0, 2, 0], page, 4), AVSG_INVALID, &["state is", "there are 2"]);
+            ok(view(states, page, 5));
+            assert_eq!(table, [4, 5, 6, 7, 9, -1, -1, -1, -1, 9, 0, 1, 2, 3, 9]);
+            assert_eq!(lengths, [4 * page as i32, 0, 4 * page as i32]);
+        }
+        handles.destroy();
+    });
+}
+
+/// A caller that was built with an earlier header passes structs without the fields that were added since.
+#[test]
+fn structs_of_an_earlier_header_are_filled_to_their_end() {
+    let handles = Handles::on(c"cpu");
+    expect_step_works(&handles, 1);
+    let words = [0x5A5A_5A5A_usize; 12];
+    let (mut arrays, mut request) = (words, words);
+    (arrays[0], request[0]) = (80, 88);
+    // SAFETY: the arrays are aligned and longer than the `size` at their beginning.
+    unsafe {
+        ok(avsg_plan_get_arrays(handles.plan, HOST, arrays.as_mut_ptr().cast()));
+        ok(avsg_plan_get_request(handles.plan, 0, request.as_mut_ptr().cast()));
+    }
+    assert_eq!((arrays[0], request[0]), (80, 88));
+    assert!(arrays[1..10].iter().chain(&request[3..10]).all(|&word| word != words[0]));
+    assert!(arrays[10..].iter().chain(&request[11..]).all(|&word| word == words[0]));
+    handles.destroy();
+}

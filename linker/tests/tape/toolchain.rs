@@ -1,0 +1,184 @@
+//! The search for CANN and CMake, the project that builds kernels, and CANN's version.
+//! `stand_in/cmake` replaces CMake with CANN's functions, and refuses what they would not honour.
+#![cfg(unix)]
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use avsg_linker::ascend::cann::{self, Version};
+use avsg_linker::ascend::toolchain::{Error, Toolchain, object, project};
+
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
+
+/// Returns a new empty folder in the target folder.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolchain").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a scratch folder");
+    dir
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(path, text).expect("a file");
+}
+
+/// Returns a toolchain with the stand-in for CMake, and CANN in `dir`.
+fn toolchain(dir: &Path) -> Toolchain {
+    write(&dir.join("cann/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake"), "");
+    Toolchain::find_in(Some(&dir.join("cann")), Some(STAND_IN.as_ref())).expect("the stand-in")
+}
+
+#[test]
+fn each_layout_of_cann_is_found_and_missing_parts_are_named() {
+    let dir = scratch("layouts");
+    let home = dir.join("cann");
+    let find = |path: &str| Toolchain::find_in(Some(&home), Some(path.as_ref()));
+    let text = find(STAND_IN).unwrap_err().to_string();
+    for part in ["ascendc.cmake", "cann/compiler/tikcpp", "cann/tools/tikcpp", "ASCEND_HOME_PATH"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(matches!(Toolchain::find_in(None, None), Err(Error::Missing(..))));
+    for place in ["tools", &format!("{ARCH}-linux"), "compiler"] {
+        let modules = home.join(place).join("tikcpp/ascendc_kernel_cmake");
+        write(&modules.join("ascendc.cmake"), "");
+        let found = find(STAND_IN).expect("CANN and CMake");
+        assert_eq!((found.modules, found.home), (modules, home.clone()));
+        assert_eq!(found.cmake, Path::new(STAND_IN).join("cmake"));
+    }
+    let text = find("/nowhere:/nowhere/else").unwrap_err().to_string();
+    for part in ["no cmake", "/nowhere/cmake", "/nowhere/else/cmake", "3.16"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+/// The machine that builds a project may have another architecture than the one that wrote it.
+#[test]
+fn a_project_looks_for_cann_of_the_architecture_that_builds_it() {
+    let text = project(&["plan"], "ascend910b2");
+    let folder = "$ENV{ASCEND_HOME_PATH}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux/tikcpp/";
+    assert!(text.contains(folder) && !text.contains(ARCH), "{text}");
+}
+
+/// A kernel without statements, of a type.
+fn kernel(name: &str, statements: &str) -> String {
+    format!(
+        "#include \"shared.h\"\n\nextern \"C\" __global__ __aicore__ void {name}(GM_ADDR tiling)\n{{\n{statements}}}\n"
+    )
+}
+
+const VECTOR: &str = "    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);\n";
+const SYNC: &str = "    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);\n    SyncAll<true>();\n";
+
+#[test]
+fn every_object_states_the_type_of_its_kernel() {
+    let dir = scratch("types");
+    let tool = toolchain(&dir);
+    let folder = dir.join("kernels");
+    write(&folder.join("shared.h"), "#pragma once\n// shared text\n");
+    write(&folder.join("plan.cpp"), &kernel("plan", VECTOR));
+    write(&folder.join("step.cpp"), &kernel("step", SYNC));
+    tool.build(&folder, &["plan", "step"], "Ascend910B2").expect("both are built");
+    let text = |name| fs::read_to_string(object(&folder, name)).expect("an object");
+    assert!(text("plan").starts_with("// .ascend.meta.plan for ascend910b2\n// shared text\n"));
+    assert!(text("step").starts_with("// .ascend.meta.step_mix_aiv for ascend910b2\n"));
+    let made = fs::read_to_string(folder.join("CMakeLists.txt")).expect("the project");
+    assert_eq!(made, project(&["plan", "step"], "ascend910b2"), "the same project as a user's");
+    assert!(!made.contains('@'), "{made}");
+}
+
+#[test]
+fn kernels_that_cann_would_refuse_or_that_would_hang_are_refused() {
+    let dir = scratch("refused");
+    let tool = toolchain(&dir);
+    let mixed = kernel("k", VECTOR) + &kernel("other", SYNC);
+    let cases = [
+        ("type", kernel("k", ""), "must have one kernel type, and has: none"),
+        ("types", mixed, "must have one kernel type"),
+        ("sync", kernel("k", &SYNC.replace("MIX_AIV_1_0", "AIV_ONLY")), "calls SyncAll"),
+        ("cube", kernel("k", &VECTOR.replace("AIV_ONLY", "AIC_ONLY")), "not a type of vector"),
+        ("entry", "int x;\n".into(), "no entry point"),
+        ("error", kernel("k", VECTOR) + "#error\n", "has an error"),
+    ];
+    for (name, text, expected) in cases {
+        let folder = dir.join(name);
+        write(&folder.join("shared.h"), "");
+        write(&folder.join("k.cpp"), &text);
+        // The object of an earlier build must not survive.
+        write(&object(&folder, "k"), "an old object");
+        let error = tool.build(&folder, &["k"], "ascend910b3").unwrap_err().to_string();
+        assert!(error.contains(expected), "{name}: {error}");
+        assert!(!object(&folder, "k").exists(), "{name}: the old object is left");
+    }
+    let folder = dir.join("soc");
+    write(&folder.join("k.cpp"), &kernel("k", VECTOR));
+    let error = tool.build(&folder, &["k"], "ascend310p").unwrap_err().to_string();
+    assert!(error.contains("ascend310p is not a chip"), "{error}");
+    let gone = Toolchain { cmake: dir.join("gone"), ..tool };
+    let error = gone.build(&folder, &["k"], "ascend910b3").unwrap_err().to_string();
+    assert!(error.contains("starting") && error.contains("gone"), "{error}");
+}
+
+/// A direct run of the compiler drops the kernel type, and CMake succeeds all the same.
+#[test]
+fn an_object_without_the_kernel_type_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = scratch("untyped");
+    let folder = dir.join("kernels");
+    write(&folder.join("step.cpp"), &kernel("step", SYNC));
+    let cmake = dir.join("cmake");
+    let out = object(&folder, "step");
+    let (parent, out) = (out.parent().expect("a folder").display(), out.display());
+    write(&cmake, &format!("#!/bin/sh\nmkdir -p {parent}\necho raw code of step > {out}\n"));
+    fs::set_permissions(&cmake, fs::Permissions::from_mode(0o755)).expect("a program");
+    let tool = Toolchain { cmake, ..toolchain(&dir) };
+    let error = tool.build(&folder, &["step"], "ascend910b3").unwrap_err().to_string();
+    assert!(error.contains("no section .ascend.meta.step"), "{error}");
+}
+
+#[test]
+fn the_version_is_read_from_each_file_that_states_it() {
+    let dir = scratch("version");
+    let text = cann::version(&dir).unwrap_err();
+    assert!(
+        text.contains("ascend_toolkit_install.info") && text.contains("version.info"),
+        "{text}"
+    );
+    let files = [
+        ("compiler/version.info", "Version=8.5.0\nversion_dir=cann\n", "8.5.0", (8, 5)),
+        ("share/info/asc-devkit/version.info", "Version=9.1.0-beta.3\n", "9.1.0-beta.3", (9, 1)),
+        (
+            &format!("{ARCH}-linux/ascend_toolkit_install.info"),
+            "package_name=Ascend-cann-toolkit\nversion=8.1.RC1\ninnerversion=V100R001\n",
+            "8.1.RC1",
+            (8, 1),
+        ),
+    ];
+    // Each of these files is read before those that exist already.
+    for (file, content, text, number) in files {
+        write(&dir.join(file), content);
+        assert_eq!(cann::version(&dir), Ok(Version { text: text.into(), number }), "{file}");
+    }
+    assert_eq!(Version::parse("latest"), None);
+}
+
+#[test]
+fn an_old_version_is_too_old_for_what_the_documentation_lists() {
+    let too_old = |text: &str| {
+        let version = Version::parse(text).expect("a version");
+        cann::too_old_for(&version).map(|requirement| requirement.what).collect::<Vec<_>>()
+    };
+    assert_eq!(too_old("8.0.RC3").len(), cann::REQUIREMENTS.len());
+    let old = too_old("8.1.RC1");
+    assert!(old.contains(&"build kernels") && !old.contains(&"run an engine"), "{old:?}");
+    for new in ["8.5.0", "9.0.0", "10.0.0"] {
+        assert_eq!(too_old(new), [""; 0], "{new}");
+    }
+    let page = include_str!("../../../docs/ascend.md");
+    for requirement in cann::REQUIREMENTS {
+        let (major, minor) = requirement.since;
+        let row = format!("| {} | {major}.{minor} |", requirement.what);
+        assert!(page.contains(&row), "docs/ascend.md has no row {row}");
+    }
+}

@@ -1,0 +1,7 @@
+//! The simulated runtime: its rules, tested by raw calls, and its choice of the C++ compiler.
+
+#[macro_use]
+mod calls;
+mod compiler;
+mod kernels;
+mod rules;

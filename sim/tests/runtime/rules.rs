@@ -1,0 +1,208 @@
+//! The rules of the simulator for contexts, streams, events and memory, tested by raw calls as a C
+//! program makes them.
+
+use std::ptr::{self, null_mut};
+
+use crate::calls::*;
+use avsg_sim::entries::*;
+use avsg_sim::{Options, sys};
+
+const TO_DEVICE: i32 = sys::ACL_MEMCPY_HOST_TO_DEVICE;
+const STREAM_CONTEXT: i32 = sys::ACL_ERROR_RT_STREAM_CONTEXT;
+
+#[test]
+fn contexts_belong_to_threads() {
+    let session = begin(Options { devices: 2, ..no_jitter() });
+    let first = create!(aclrtGetCurrentContext());
+    assert_eq!(code!(aclInit(ptr::null())), sys::ACL_ERROR_REPEAT_INITIALIZE);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut none: Handle = null_mut();
+            assert_eq!(code!(aclrtGetCurrentContext(&mut none)), sys::ACL_ERROR_RT_CONTEXT_NULL);
+            assert_eq!(code!(aclrtMalloc(&mut none, 64, 0)), sys::ACL_ERROR_RT_CONTEXT_NULL);
+        });
+    });
+    let own = create!(aclrtCreateContext(1));
+    assert_eq!(create!(aclrtGetCurrentContext()), own, "a new context becomes current");
+    assert_eq!(
+        code!(aclrtDestroyContext(first)),
+        INVALID,
+        "the shared context cannot be destroyed"
+    );
+    assert_eq!(code!(aclrtDestroyContext(own)), OK);
+    assert_eq!(code!(aclrtSetCurrentContext(own)), INVALID, "the context is destroyed");
+    assert_eq!(code!(aclrtSetCurrentContext(first)), OK);
+    assert_eq!(code!(aclrtSetDevice(2)), sys::ACL_ERROR_RT_INVALID_DEVICEID);
+    // Sets are counted: the first of two resets releases nothing.
+    assert_eq!(code!(aclrtSetDevice(0)), OK);
+    assert_eq!(code!(aclrtResetDevice(0)), OK);
+    assert_eq!(create!(aclrtGetCurrentContext()), first);
+    end(&session);
+}
+
+#[test]
+fn streams_of_another_context_are_refused() {
+    let session = begin(no_jitter());
+    let stream = create!(aclrtCreateStream());
+    let first = create!(aclrtGetCurrentContext());
+    let other = create!(aclrtCreateContext(0));
+    let at = create!(aclrtMalloc(64, 0));
+    assert_eq!(code!(aclrtMemsetAsync(at, 64, 0, 64, stream)), STREAM_CONTEXT);
+    assert_eq!(code!(aclrtDestroyStream(stream)), STREAM_CONTEXT);
+    assert_eq!(
+        code!(aclrtSynchronizeStreamWithTimeout(stream, 5)),
+        OK,
+        "the only call that takes a stream of another context"
+    );
+    assert_eq!(code!(aclrtSetCurrentContext(first)), OK);
+    assert_eq!(code!(aclrtDestroyStream(stream)), OK);
+    assert_eq!(code!(aclrtDestroyStream(stream)), INVALID, "freed twice");
+    assert_eq!(code!(aclrtFree(at)), OK);
+    assert_eq!(code!(aclrtDestroyContext(other)), OK);
+    end(&session);
+}
+
+/// Copies through two streams, with or without an event between them. Returns whether the data is
+/// right.
+fn hand_over(seed: u64, event_between: bool) -> bool {
+    let session = begin(Options { seed, ..no_jitter() });
+    let (a, b) = (create!(aclrtCreateStream()), create!(aclrtCreateStream()));
+    let event = create!(aclrtCreateEventExWithFlag(sys::ACL_EVENT_SYNC as u32));
+    let device = create!(aclrtMalloc(64, 0));
+    let (from, to) = (create!(aclrtMallocHost(64)), create!(aclrtMallocHost(64)));
+    words(from, 8)[7] = 42;
+    assert_eq!(code!(aclrtMemcpyAsync(device, 64, from, 64, TO_DEVICE, a)), OK);
+    assert_eq!(code!(aclrtRecordEvent(event, a)), OK);
+    if event_between {
+        assert_eq!(code!(aclrtStreamWaitEvent(b, event)), OK);
+    }
+    assert_eq!(code!(aclrtMemcpyAsync(to, 64, device, 64, TO_HOST, b)), OK);
+    assert_ne!(words(to, 8)[7], 42, "no work has run before the wait");
+    assert_eq!(code!(aclrtSynchronizeStream(b)), OK);
+    let right = words(to, 8)[7] == 42;
+    assert_eq!(code!(aclrtSynchronizeStream(a)), OK);
+    for stream in [a, b] {
+        assert_eq!(code!(aclrtDestroyStream(stream)), OK);
+    }
+    assert_eq!(code!(aclrtDestroyEvent(event)), OK);
+    assert_eq!(code!(aclrtFree(device)), OK);
+    assert_eq!(code!(aclrtFreeHost(from)) + code!(aclrtFreeHost(to)), OK);
+    end(&session);
+    right
+}
+
+#[test]
+fn a_missing_event_makes_some_results_wrong() {
+    assert!((0..40).all(|seed| hand_over(seed, true)));
+    let right = (0..40).filter(|&seed| hand_over(seed, false)).count();
+    assert!((1..39).contains(&right), "{right} of 40 orders without the event gave the right data");
+}
+
+#[test]
+fn event_flags_and_elapsed_times_are_checked() {
+    let session = begin(no_jitter());
+    let (a, b) = (create!(aclrtCreateStream()), create!(aclrtCreateStream()));
+    let timing = || create!(aclrtCreateEventExWithFlag(sys::ACL_EVENT_TIME_LINE as u32));
+    let (start, stop) = (timing(), timing());
+    assert_eq!(code!(aclrtStreamWaitEvent(a, start)), INVALID, "the event has no ACL_EVENT_SYNC");
+    let (mut ms, wrong) = (0.0, sys::ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
+    assert_eq!(code!(aclrtEventElapsedTime(&mut ms, start, stop)), wrong, "never recorded");
+    assert_eq!(code!(aclrtRecordEvent(start, a)) + code!(aclrtRecordEvent(stop, b)), OK);
+    assert_eq!(code!(aclrtSynchronizeDevice()), OK);
+    assert_eq!(code!(aclrtEventElapsedTime(&mut ms, start, stop)), wrong, "two streams");
+    assert_eq!(code!(aclrtRecordEvent(stop, a)), OK);
+    assert_eq!(code!(aclrtSynchronizeEvent(stop)), OK);
+    assert_eq!(code!(aclrtEventElapsedTime(&mut ms, start, stop)), OK);
+    assert!(ms > 0.0);
+    for event in [start, stop] {
+        assert_eq!(code!(aclrtDestroyEvent(event)), OK);
+    }
+    assert_eq!(code!(aclrtDestroyStream(a)) + code!(aclrtDestroyStream(b)), OK);
+    end(&session);
+}
+
+#[test]
+fn memory_calls_check_sizes_owners_and_queued_work() {
+    let session = begin(Options { device_bytes: 1 << 20, ..no_jitter() });
+    let stream = create!(aclrtCreateStream());
+    let device = create!(aclrtMalloc(4096, 0));
+    let host = create!(aclrtMallocHost(8192));
+    let mut none: Handle = null_mut();
+    assert_eq!(code!(aclrtMalloc(&mut none, 1 << 20, 0)), sys::ACL_ERROR_RT_MEMORY_ALLOCATION);
+    assert_eq!(code!(aclrtMalloc(&mut none, 0, 0)), sys::ACL_ERROR_INVALID_PARAM);
+    assert_eq!(code!(aclrtFree(host)) + code!(aclrtFreeHost(device)), 2 * INVALID);
+    assert_eq!(
+        code!(aclrtMemcpy(device, 16, host, 32, TO_DEVICE)),
+        INVALID,
+        "larger than the destination"
+    );
+    let past = device.wrapping_byte_add(4090);
+    assert_eq!(
+        code!(aclrtMemcpy(past, 16, host, 16, TO_DEVICE)),
+        INVALID,
+        "past the end of the allocation"
+    );
+    let twice = code!(aclrtMemcpyAsync(host, 8, host.wrapping_byte_add(64), 8, 0, stream));
+    assert_eq!(twice, sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "host to host");
+    assert_eq!(code!(aclrtMemcpyAsync(device, 8, host, 8, TO_DEVICE, stream)), OK);
+    assert_eq!(code!(aclrtFree(device)), INVALID, "a copy is in flight");
+    assert_eq!(code!(aclrtFreeHost(host)), INVALID, "a copy is in flight");
+    // A copy to pageable memory is done when the call returns, after the earlier work of the
+    // stream.
+    let mut pageable = [0u64; 2];
+    words(host, 2).fill(9);
+    let to = pageable.as_mut_ptr().cast();
+    assert_eq!(code!(aclrtMemcpyAsync(to, 8, device, 8, TO_HOST, stream)), OK);
+    assert_eq!(pageable, [9, 0]);
+    assert_eq!(code!(aclrtFree(device)) + code!(aclrtDestroyStream(stream)), OK);
+    assert_eq!(code!(aclrtFree(device)), INVALID, "freed twice");
+    assert_eq!(session.leaks().len(), 2, "the host memory and the device: {:?}", session.leaks());
+    assert_eq!(code!(aclrtFreeHost(host)), OK);
+    end(&session);
+}
+
+#[test]
+fn the_host_cannot_access_device_memory() {
+    let session = begin(no_jitter());
+    let device = create!(aclrtMalloc(4096, 0));
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let at = device as usize;
+    let line = maps.lines().find(|line| {
+        let (from, rest) = line.split_once('-').unwrap();
+        let to = rest.split(' ').next().unwrap();
+        let hex = |text| usize::from_str_radix(text, 16).unwrap();
+        (hex(from)..hex(to)).contains(&at)
+    });
+    assert!(line.is_some_and(|line| line.contains("---p")), "{line:?}");
+    assert_eq!(code!(aclrtFree(device)), OK);
+    end(&session);
+}
+
+#[test]
+fn registrations_check_alignment_size_type_and_overlap() {
+    let session = begin(Options { registration_bytes: 1 << 20, ..no_jitter() });
+    let host = create!(aclrtMallocHost(8192));
+    let mut mapped: Handle = null_mut();
+    let odd = host.wrapping_byte_add(64);
+    assert_eq!(code!(aclrtHostRegister(odd, 4096, 0, &mut mapped)), INVALID, "alignment");
+    let large = code!(aclrtHostRegister(host, 2 << 20, 0, &mut mapped));
+    assert_eq!(large, sys::ACL_ERROR_RT_MEMORY_ALLOCATION);
+    let kind = code!(aclrtHostRegister(host, 8192, 4, &mut mapped));
+    assert_eq!(kind, sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+    assert_eq!(code!(aclrtHostRegister(host, 8192, 0, &mut mapped)), OK);
+    assert!(!mapped.is_null() && mapped != host);
+    let first = mapped;
+    let page = host.wrapping_byte_add(4096);
+    let again = code!(aclrtHostRegister(page, 4096, 0, &mut mapped));
+    assert_eq!(again, sys::ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED);
+    assert_eq!(mapped, first, "a call that failed gives nothing");
+    let device = create!(aclrtMalloc(64, 0));
+    assert_eq!(code!(aclrtMemcpy(device, 8, mapped, 8, TO_DEVICE)), INVALID, "for kernels only");
+    assert_eq!(code!(aclrtMemcpy(device, 8, host, 8, TO_DEVICE)), OK);
+    assert_eq!(code!(aclrtFreeHost(host)), INVALID, "still registered");
+    assert_eq!(code!(aclrtHostUnregister(host)), OK);
+    let twice = code!(aclrtHostUnregister(host));
+    assert_eq!(twice, sys::ACL_ERROR_RT_HOST_MEMORY_NOT_REGISTERED);
+    assert_eq!(code!(aclrtFree(device)) + code!(aclrtFreeHost(host)), OK);
+    end(&session);
+}

@@ -1,0 +1,90 @@
+//! `host/ascend/acl/sys.rs` is the unedited output of bindgen for `host/ascend/acl/acl.h`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::{env, fs};
+
+use avsg::ascend::acl::{OPTIONAL, REQUIRED};
+use avsg_testkit::alone;
+
+const HEADER: &str = "host/ascend/acl/acl.h";
+const BINDINGS: &str = "host/ascend/acl/sys.rs";
+
+/// Opening comment of the generated file: the facts that its unsafe code rests on.
+const NOTE: &str = "\
+// Generated from acl.h by `BLESS=1 cargo test --test alone acl_sys`; do not edit.
+//
+// SAFETY. What is unsafe here rests on these facts:
+// - A function type is a promise about a library that no compiler checks. Names, arguments and their order
+//   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
+//   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
+//   followed here. Sizes of structs are compared with a C compiler's in functions.rs.
+// - `functions::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
+//   and a library that lacks a required one is refused as a whole.
+// - What a call is given is in the SAFETY comment at the call.";
+
+/// Returns the bindings, formatted by rustfmt, or `None` if libclang is missing.
+fn generate() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // libclang comes without the compiler's own headers, so those of the C compiler are used.
+    let gcc = avsg_sim::compiler::c()?.arg("-print-file-name=include").output().ok()?;
+    let include = String::from_utf8(gcc.stdout).ok()?;
+    let builder = bindgen::builder()
+        .header(root.join(HEADER).to_str()?)
+        .clang_arg(format!("-I{}", include.trim()))
+        .allowlist_file(format!(".*/{HEADER}"))
+        .use_core()
+        .merge_extern_blocks(true)
+        .layout_tests(false)
+        .disable_header_comment()
+        .raw_line(NOTE);
+    // bindgen panics without libclang. The hook keeps the message off the terminal.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let bindings = catch_unwind(AssertUnwindSafe(|| builder.generate().map(|b| b.to_string())));
+    std::panic::set_hook(hook);
+    bindings.ok().map(|text| text.expect("the header compiles"))
+}
+
+#[test]
+fn the_committed_bindings_are_those_of_the_header() {
+    let _turn = alone::turn();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(text) = generate() else {
+        println!("skipped: no libclang here (LIBCLANG_PATH names its folder)");
+        return;
+    };
+    let path = root.join(BINDINGS);
+    if env::var_os("BLESS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(path).unwrap(),
+        text,
+        "run BLESS=1 cargo test --test alone acl_sys"
+    );
+}
+
+#[test]
+fn every_function_of_the_header_is_looked_up_once_and_called() {
+    let _turn = alone::turn();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let header = fs::read_to_string(root.join(HEADER)).unwrap();
+    let mut declared: Vec<&str> =
+        header.split("(*").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)).collect();
+    // A function that is in neither list would always be absent.
+    let mut listed: Vec<&str> = REQUIRED.iter().chain(OPTIONAL).copied().collect();
+    declared.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(declared, listed);
+    // A runtime must not be refused for a function that nothing calls.
+    let folder = root.join("host/ascend/acl");
+    let lists = ["acl.h", "sys.rs", "functions.rs"].map(|name| folder.join(name));
+    let files = folder.read_dir().unwrap().map(|file| file.unwrap().path());
+    let files = files.filter(|path| !lists.contains(path)).chain([folder.with_extension("rs")]);
+    let code: String = files.map(|path| fs::read_to_string(path).unwrap()).collect();
+    for name in listed {
+        let calls = [format!("{name}("), format!("functions.{name}.map(")];
+        assert!(calls.iter().any(|call| code.contains(call)), "nothing calls {name}");
+    }
+}

@@ -1,0 +1,175 @@
+//! A forked child that uses or drops the engine and the pool of its parent through the Rust API.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use avsg::Error;
+use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
+use avsg::device::params::Params;
+use avsg::disk::{Direction, PoolFile, Reader};
+use avsg::engine::{Config, Engine, Load};
+use avsg::pool::{HostPool, PoolConfig, Role};
+use avsg::rows::RowFormat;
+use avsg_testkit::alone;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::faulty_disk::{Fault, Faults};
+use avsg_testkit::scratch::{Scratch, adapted};
+use avsg_testkit::{exact, fixture};
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn kill(pid: i32, signal: i32) -> i32;
+    fn _exit(code: i32) -> !;
+}
+
+/// Waits for a child that ends with status 0, and kills one that hangs.
+fn await_child(pid: i32) {
+    assert!(pid > 0, "fork");
+    let (start, mut status) = (Instant::now(), -1);
+    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
+    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
+        if start.elapsed() > Duration::from_mins(1) {
+            // SAFETY: the process is this one's child, which has not been waited for.
+            unsafe { kill(pid, 9) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(status, 0, "the child failed or hung");
+}
+
+#[test]
+fn a_child_is_refused_and_may_drop_what_it_inherited() {
+    let _turn = alone::turn();
+    let pool = fixture::pool(1, 64, RowFormat::single(16).unwrap());
+    let export = pool.export().unwrap();
+    let workers = WorkerPool::new(&WorkerConfig::new(3)).unwrap();
+    let config = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 2) };
+    let mut engine = Engine::with_workers(config.clone(), pool, &workers).unwrap();
+    let mut plan = engine.new_plan(1, 1).unwrap();
+    let mut owned = OwnedBatch::new(4, 0);
+    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    let row = |_: usize, id: i32| (id, 0);
+    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+
+    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let run = move || {
+            fn forked<T>(result: avsg::Result<T>) -> bool {
+                matches!(result, Err(Error::Forked { .. }))
+            }
+            // Without ids, so that only the check of the process can refuse it.
+            let (ids, block_table) = (&[], &[]);
+            let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
+            let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
+                && forked(engine.transfer(&mut plan, 0, None))
+                && forked(engine.new_plan(1, 1))
+                && forked(engine.read_table(0).map(|_| ()))
+                && forked(engine.read_indexer_table(0, 0).map(|_| ()))
+                && forked(engine.invalidate(0, 3..4))
+                && forked(engine.load(&load, &mut plan))
+                && forked(engine.fork(0, 1, 1, 1))
+                && forked(engine.pool().write_row(0, 3, &[7; 16]))
+                && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
+                && forked(engine.pool().export())
+                && engine.pool().row_mut(0, 0, 3).is_null()
+                && forked(workers.launch(u64::MAX, None, None));
+            // The threads of the dropped workers do not exist here.
+            drop((engine, plan, workers));
+            let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
+            let mut engine = Engine::new(config, pool).unwrap();
+            let mut plan = engine.new_plan(1, 1).unwrap();
+            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+            refused && exact::check_step(&engine, &plan, &owned, 0, row) == 4
+        };
+        let passed = catch_unwind(AssertUnwindSafe(run)).unwrap_or(false);
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!passed)) };
+    }
+    await_child(pid);
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+}
+
+#[test]
+fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
+    let _turn = alone::turn();
+    let folder = Scratch::new();
+    let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
+    let config = PoolConfig {
+        file: Some(adapted(file)),
+        ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap())
+    };
+    let pool = HostPool::new(&config).unwrap();
+    (0..64).for_each(|row| pool.write_row(0, row, &[row as u8; 16]).unwrap());
+    pool.flush().unwrap();
+    let mut reader = Reader::new(pool.store().unwrap(), 4).unwrap();
+    let child = move || {
+        let refused = |result: avsg::Result<()>| matches!(result, Err(Error::Forked { .. }));
+        let all = refused(pool.read_row(0, 3, &mut [0; 16]))
+            && refused(pool.write_row(0, 3, &[7; 16]))
+            && refused(pool.flush())
+            && refused(reader.run(&mut |_| {}));
+        drop((pool, reader));
+        all
+    };
+    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let passed = catch_unwind(AssertUnwindSafe(child)).unwrap_or(false);
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!passed)) };
+    }
+    await_child(pid);
+    // The parent's pool is the one that `child` owns. It gives the file back, which the child did not.
+    assert!(HostPool::open(&config).is_err());
+    drop(child);
+    let pool = HostPool::open(&config).unwrap();
+    let mut read = [0; 16];
+    pool.read_row(0, 63, &mut read).unwrap();
+    assert_eq!(read, [63; 16]);
+}
+
+#[test]
+fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
+    let _turn = alone::turn();
+    let folder = Scratch::new();
+    let file = adapted(PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) });
+    let mut config = PoolConfig {
+        file: Some(file.clone()),
+        ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap())
+    };
+    // The file is made and filled with a longer limit.
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, 64, |_, row| (row as i32, 0));
+    pool.flush().unwrap();
+    drop(pool);
+    config.file = Some(PoolFile { timeout: Duration::from_millis(300), ..file });
+    let faults = Faults::default();
+    let pool = HostPool::open_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    let config = Config { cores: 1, ..Config::new(Params::wide(4, 1, 64), 1) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(1, 1).unwrap();
+    let mut owned = OwnedBatch::new(4, 0);
+    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
+    faults.set_all(Fault::Slow, Direction::Read);
+    let late = engine.step(&owned.batch(), &mut plan, 0, None).unwrap_err().to_string();
+    assert!(late.contains("timed out"), "{late}");
+    let inherited = (engine, plan);
+    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let dropped = catch_unwind(AssertUnwindSafe(move || drop(inherited))).is_ok();
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!dropped)) };
+    }
+    await_child(pid);
+    faults.clear();
+    let (mut engine, mut plan) = inherited;
+    // A machine with other work may exceed the limit.
+    let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, 0, None).ok());
+    transferred.expect("an end of the waits");
+    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 4);
+}

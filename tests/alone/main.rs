@@ -1,0 +1,11 @@
+//! Tests that need their process for themselves: they count its allocations and threads, fork it, replace its panic hook, or use
+//! the simulated machine without a session. [`avsg_testkit::alone::turn`] lets one run at a time.
+
+mod acl_sys;
+mod ascend_no_alloc;
+mod disk_no_alloc;
+mod fork;
+mod no_alloc;
+#[path = "../ascend/prerequisites.rs"]
+mod prerequisites;
+mod two_processes;

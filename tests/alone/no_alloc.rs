@@ -1,0 +1,119 @@
+//! The step path allocates no memory and starts no thread, on any thread of the process.
+
+use allocations::calls;
+use avsg::device::params::Params;
+use avsg::device::stage_two::Strategy;
+use avsg::disk::PoolFile;
+use avsg::engine::{Config, Engine, Fresh};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_testkit::allocations;
+use avsg_testkit::alone;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::scratch::{Scratch, adapted};
+use avsg_testkit::{exact, fixture};
+
+/// Returns the number of threads, without those that the kernel starts for io_uring.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| !name.starts_with("iou-")).count()
+}
+
+const K: usize = 32;
+const LAYERS: usize = 2;
+
+fn format() -> RowFormat {
+    RowFormat::segments(&[96, 20]).unwrap()
+}
+
+/// Returns a pool in a file.
+fn in_file(io_uring: bool) -> HostPool {
+    // The queue of writes is short, so that appends have to write.
+    let folder = Scratch::new();
+    let file = adapted(PoolFile { io_uring, queue_bytes: 1, ..PoolFile::new(folder.path()) });
+    let config = PoolConfig { file: Some(file), ..PoolConfig::new(LAYERS, 1024, format()) };
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, 1024, |layer, row| (row as i32, layer as u32));
+    pool
+}
+
+fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
+    let params = Params { page, ..Params::wide(K as u32, 2, 128) };
+    let config = Config { cores, strategy, ..Config::new(params, 4) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(8, 4).unwrap();
+    let workers = threads();
+    for step in 0..40usize {
+        let stable = 200 + step as i32 * 2;
+        let mut owned = OwnedBatch::new(K, 1);
+        let id = |r: usize, g: usize, i: usize| match i {
+            0 => -1,
+            1 => i32::MAX,
+            2 if r != 2 => stable + g as i32,
+            _ => ((step * 3 + i * 5 + r * 7) % 200) as i32,
+        };
+        for r in 0..4usize {
+            let rows = [0, 1].map(|g| (0..K).map(|i| id(r, g, i)).collect());
+            // Request 1 joins at every fifth step, request 2 only reads, request 3 is padded.
+            let [state, stable] =
+                [if r == 3 { -1 } else { r as i32 }, if r == 2 { -1 } else { stable }];
+            let generation = if r == 1 { step as i32 / 5 } else { 1 };
+            let seq = if stable < 0 { 200 } else { stable + 2 };
+            owned.push([state, generation, stable, seq], &rows);
+            // All requests have the same block table and select different ids.
+            owned.block_stride = if page == 0 { 0 } else { 1024 / page as usize };
+            owned.blocks.extend(0..owned.block_stride as i32);
+        }
+        let mut fresh = FreshRows::new(&format(), 8);
+        (0..8).for_each(|at| fresh.put(at, stable + at as i32 % 2, 0));
+        let segments = fresh.segments();
+        let (batch, fresh) = (owned.batch(), Fresh { segments: &segments });
+        let planned = calls(|| engine.plan(&batch, &mut plan).unwrap());
+        let mut transfers = |plan: &mut Plan| {
+            for layer in (0..LAYERS).rev() {
+                engine.transfer(plan, layer, Some(&fresh)).unwrap();
+            }
+        };
+        let transferred = calls(|| transfers(&mut plan));
+        let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(&fresh)).unwrap());
+        engine.transfer(&mut plan, 1, Some(&fresh)).unwrap();
+        let appended = calls(|| {
+            (0..LAYERS).for_each(|layer| engine.append(&batch, layer, &fresh).unwrap());
+        });
+        let (all, layers) = (segments.repeat(LAYERS), [0, 1]);
+        let of_all = Fresh { segments: &all };
+        let listed = calls(|| {
+            engine.transfer_layers(&mut plan, &layers, Some(&of_all)).unwrap();
+            engine.append_layers(&batch, &layers, &of_all).unwrap();
+        });
+        let counts = [planned, transferred, stepped, appended, listed];
+        assert_eq!(
+            counts, [0; 5],
+            "cores {cores}: allocator calls of plan, transfer, step, append, lists of layers"
+        );
+        assert_eq!(threads(), workers, "the number of threads changed");
+        assert!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
+    }
+}
+
+#[test]
+fn the_step_path_allocates_no_memory_and_starts_no_thread() {
+    let _turn = alone::turn();
+    allocations::check();
+    let before = threads();
+    let pool = fixture::pool(1, 64, RowFormat::single(8).unwrap());
+    drop(fixture::engine(Params::wide(4, 1, 64), 1, 1, pool));
+    assert_eq!(threads(), before, "an engine of one core starts no thread");
+    for cores in [1, 2, 5] {
+        for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
+            steps_on(fixture::pool(LAYERS, 1024, format()), cores, strategy, 0);
+        }
+        for pool in [fixture::pool(LAYERS, 1024, format()), in_file(true), in_file(false)] {
+            steps_on(pool, cores, Strategy::Balanced, 16);
+        }
+    }
+}

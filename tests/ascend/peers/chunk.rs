@@ -1,0 +1,149 @@
+//! Rows of a prefill chunk: many rows of one request, each with its own ids, in calls of N_q rows.
+
+use std::ops::Range;
+
+use avsg::device::params::Params;
+use avsg::engine::{Engine, Fresh};
+use avsg::plan::Plan;
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::exact;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
+
+use super::engines::{BLOCKS, LAYERS, on_both};
+
+/// The geometry with 16 tokens that other tests of the simulated device compile.
+fn sixteen() -> Params {
+    let params = Shape::from(DEVICE_SHAPES[2]).params();
+    assert_eq!(params.tokens, 16);
+    params
+}
+
+/// The row of an id: the blocks of the only request are every second one of the pool.
+fn row_of(id: i32) -> i32 {
+    let page = sixteen().page as i32;
+    2 * (id / page) * page + id % page
+}
+
+/// K ids of the token at a position: itself, and others at growing distances before it.
+fn causal(position: i32) -> Vec<i32> {
+    let id = |lane: i32| position - lane * (lane + position % 3);
+    (0..sixteen().k as i32).map(|lane| id(lane).max(-1)).collect()
+}
+
+/// A batch of rows of one request. The table of the request has as many blocks as its ids need.
+fn batch(positions: Range<i32>, stable: i32) -> OwnedBatch {
+    let rows: Vec<Vec<i32>> = positions.clone().map(causal).collect();
+    let mut owned = OwnedBatch::new(sixteen().k as usize, 1);
+    owned.push([1, 1, stable, positions.end], &rows);
+    owned.block_stride = BLOCKS / 2;
+    owned.blocks = (0..BLOCKS as i32 / 2).map(|at| 2 * at).collect();
+    owned
+}
+
+/// The version of a row that a chunk wrote in a layer.
+fn version(layer: usize) -> u32 {
+    70 + layer as u32
+}
+
+/// Returns the rows that the model makes in each layer for the tokens at some positions.
+fn rows_of(positions: Range<i32>) -> Vec<FreshRows> {
+    let layer = |layer| {
+        let format = RowFormat::single(64).unwrap();
+        let mut rows = FreshRows::new(&format, positions.len());
+        positions.clone().enumerate().for_each(|(at, id)| rows.put(at, row_of(id), version(layer)));
+        rows
+    };
+    (0..LAYERS).map(layer).collect()
+}
+
+/// Compares every selected row in a layer. Ids of `written` were rewritten, and others have the pool's first
+/// rows. The counts of misses are those of the lists.
+fn check(engine: &Engine, plan: &Plan, owned: &OwnedBatch, layer: usize, written: &Range<i32>) {
+    let content = |id: i32| if written.contains(&id) { version(layer) } else { layer as u32 };
+    let checked = exact::check_step(engine, plan, owned, layer, |_, id| (row_of(id), content(id)));
+    assert_eq!(checked, plan.valid().iter().map(|&n| n as usize).sum());
+    let of_row = |row: usize| {
+        let row_of = |position: i32| position as usize / owned.k;
+        plan.misses(0).position.iter().filter(|&&at| row_of(at) == row).count() as i32
+    };
+    assert_eq!(plan.row_misses(), (0..owned.rows()).map(of_row).collect::<Vec<_>>());
+    assert_eq!(plan.row_misses().iter().sum::<i32>() as usize, plan.total_misses());
+}
+
+/// Calls of at most 16 rows, the positions of each.
+fn calls(chunk: Range<i32>) -> Vec<Range<i32>> {
+    chunk.clone().step_by(16).map(|at| at..chunk.end.min(at + 16)).collect()
+}
+
+/// Layer by layer: the rows of the whole chunk reach the pool in one call, and each call of 16 rows is planned
+/// once and transferred to the layers when they come to it.
+#[test]
+fn a_chunk_that_was_appended_passes_in_calls_of_sixteen_rows() {
+    on_both(&sixteen(), |engine| {
+        let chunk = 20..64;
+        let calls = calls(chunk.clone());
+        let batches: Vec<_> = calls.iter().map(|call| batch(call.clone(), -1)).collect();
+        let mut plans: Vec<_> = calls.iter().map(|_| engine.new_plan(16, 1).unwrap()).collect();
+        let rows = rows_of(chunk.clone());
+        let whole = OwnedBatch { ids: Vec::new(), ..batch(chunk.clone(), chunk.start) };
+        for (layer, rows) in rows.iter().enumerate() {
+            let segments = rows.segments();
+            let fresh = Fresh { segments: &segments };
+            engine.append(&whole.batch(), layer, &fresh).unwrap();
+            for (owned, plan) in batches.iter().zip(&mut plans) {
+                match layer {
+                    0 => engine.step(&owned.batch(), plan, layer, None).unwrap(),
+                    _ => engine.transfer(plan, layer, None).unwrap(),
+                }
+                check(engine, plan, owned, layer, &chunk);
+            }
+        }
+        // The first call has all 16 rows in two halves of the record's words.
+        assert!(plans[0].row_misses()[8..].iter().any(|&n| n > 0));
+    });
+}
+
+/// The rows of each call are fresh rows of that call, and reach the pool after it. Rejected drafts, which an
+/// earlier step took for the chunk's first tokens, are dropped by `stable_len`.
+#[test]
+fn a_chunk_of_fresh_rows_passes_in_calls_of_sixteen_rows() {
+    on_both(&sixteen(), |engine| {
+        let mut plan = engine.new_plan(16, 1).unwrap();
+        let drafts = batch(20..23, -1);
+        engine.step(&drafts.batch(), &mut plan, 0, None).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+        let chunk = 20..64;
+        for call in calls(chunk.clone()) {
+            let owned = batch(call.clone(), call.start);
+            let rows = rows_of(call.clone());
+            let written = chunk.start..call.end;
+            for (layer, rows) in rows.iter().enumerate() {
+                let segments = rows.segments();
+                let fresh = Fresh { segments: &segments };
+                match layer {
+                    0 => engine.step(&owned.batch(), &mut plan, layer, Some(&fresh)).unwrap(),
+                    _ => engine.transfer(&mut plan, layer, Some(&fresh)).unwrap(),
+                }
+                check(engine, &plan, &owned, layer, &written);
+                engine.append(&owned.batch(), layer, &fresh).unwrap();
+            }
+        }
+        // A copy of the state and the state itself hit what the last call selected.
+        engine.fork_to(1, 1, &[2], &[5]).unwrap();
+        let mut last = batch(48..64, -1);
+        for (state, generation) in [(2, 5), (1, 1)] {
+            (last.state[0], last.generation[0]) = (state, generation);
+            engine.step(&last.batch(), &mut plan, 0, None).unwrap();
+            engine.transfer(&mut plan, 1, None).unwrap();
+            assert_eq!(plan.row_misses(), [0; 16]);
+            (0..LAYERS).for_each(|layer| check(engine, &plan, &last, layer, &chunk));
+        }
+        // Ids that are invalidated are missed once, by the row that selects them first.
+        assert_eq!(engine.invalidate(1, 60..64).unwrap(), 4);
+        engine.step(&last.batch(), &mut plan, 0, None).unwrap();
+        assert_eq!(plan.row_misses(), [[0; 12].as_slice(), &[1; 4]].concat());
+        check(engine, &plan, &last, 0, &chunk);
+    });
+}

@@ -1,0 +1,181 @@
+//! What an engine over a pool in a file takes and refuses, and how engines share such a pool.
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use avsg::allocator::{Allocator, MemoryKind};
+use avsg::ascend::sizes;
+use avsg::device::params::Params;
+use avsg::disk::PoolFile;
+use avsg::engine::{Config, Engine, Fresh, Indexers, MachineChoice};
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::scratch::{Scratch, adapted};
+use avsg_testkit::{exact, fixture};
+
+use super::pair::{self, K, OF_LAYER, ROWS, Setting};
+
+/// Rows of which three layers share a record and one has a record of its own, so long that neither a plan
+/// nor the engine has room for the records of all misses.
+#[test]
+fn more_misses_than_a_bounce_buffer_holds_are_exact() {
+    const BYTES: usize = 300_000;
+    const PROMPT: usize = 60;
+    let folder = Scratch::new();
+    let (format, indexers) = (RowFormat::single(BYTES), Indexers::of_layers(&[0, 0, 0, 1]));
+    let (format, indexers) = (format.unwrap(), indexers.unwrap());
+    for io_uring in [true, false] {
+        let file = PoolFile { io_uring, checksums: false, ..adapted(PoolFile::new(folder.path())) };
+        let (file, indexers) = (Some(file), indexers.clone());
+        let config = PoolConfig { file, indexers, ..PoolConfig::new(4, PROMPT, format.clone()) };
+        let pool = HostPool::new(&config).unwrap();
+        fixture::fill(&pool, PROMPT, |layer, row| (row as i32, layer as u32));
+        let (machine, indexers) = (MachineChoice::Emu, config.indexers.clone());
+        let params = Params::wide(60, 1, 64);
+        let engine = Config { cores: 3, machine, indexers, ..Config::new(params, 1) };
+        let mut engine = Engine::new(engine, pool).unwrap();
+        let mut plan = engine.new_plan(1, 1).unwrap();
+        for (layers, indexer) in [(0..3, 0), (3..4, 1)] {
+            let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(60, 0) };
+            owned.push([0, 1, -1, 60], &[(0..60).map(|lane| lane * 7 % 60).collect()]);
+            engine.plan(&owned.batch(), &mut plan).unwrap();
+            assert_eq!(plan.total_misses(), 60);
+            for layer in layers {
+                engine.transfer(&mut plan, layer, None).unwrap();
+                let rows = |_, id| (id, layer as u32);
+                assert_eq!(exact::check_step(&engine, &plan, &owned, layer, rows), 60);
+            }
+        }
+    }
+}
+
+/// More misses than one list of reads holds, the records of which a plan keeps, and all of which are written
+/// between the transfers of two layers.
+#[test]
+fn more_misses_than_a_list_holds_are_exact() {
+    const IDS: usize = 2048;
+    const TOKENS: usize = 8192;
+    let (folder, format) = (Scratch::new(), RowFormat::single(16).unwrap());
+    let file = Some(adapted(PoolFile::new(folder.path())));
+    let config = PoolConfig { file, ..PoolConfig::new(3, TOKENS, format) };
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, TOKENS, |layer, row| (row as i32, layer as u32));
+    let params = Params::wide(IDS as u32, 1, 8192);
+    let config = Config { cores: 2, machine: MachineChoice::Emu, ..Config::new(params, 3) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(3, 3).unwrap();
+    let mut owned = OwnedBatch::new(IDS, 0);
+    for state in 0..3 {
+        let ids = (0..IDS as i32).map(|lane| lane * 4 + state).collect();
+        owned.push([state, 1, -1, TOKENS as i32], &[ids]);
+    }
+    engine.plan(&owned.batch(), &mut plan).unwrap();
+    for layer in 0..3 {
+        engine.transfer(&mut plan, layer, None).unwrap();
+        let version = layer as u32 * 11;
+        let compared = exact::check_step(&engine, &plan, &owned, layer, |_, id| (id, version));
+        assert_eq!(compared, 3 * IDS);
+        let next = layer as u32 + 1;
+        fixture::fill(engine.pool(), TOKENS, |layer, row| (row as i32, next * 10 + layer as u32));
+    }
+}
+
+#[test]
+fn engines_that_share_a_pool_see_each_others_rows() {
+    let setting = Setting::new(&[[64, 64]]);
+    let pool = Arc::new(HostPool::new(&setting.in_file()).unwrap());
+    pair::fill(&pool);
+    let engine = || Engine::new(setting.config(), Arc::clone(&pool)).unwrap();
+    let [mut first, mut second] = [engine(), engine()];
+    let mut plan = first.new_plan(1, 1).unwrap();
+    let mut owned = OwnedBatch { indexer: 1, ..OwnedBatch::new(K, 0) };
+    owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).map(|lane| lane * 3).collect()]);
+    first.step(&owned.batch(), &mut plan, 1, None).unwrap();
+    exact::check_step(&first, &plan, &owned, 1, |_, id| (id, 1));
+    // The first engine's plan has the records in its bounce buffer now.
+    let mut rewritten = OwnedBatch::new(K, 0);
+    rewritten.push([0, 1, 3, 5], &[vec![-1; K], vec![-1; K]]);
+    let mut fresh = FreshRows::new(&setting.format(), 2);
+    (0..2).for_each(|at| fresh.put(at, 3 + at as i32, 55));
+    let segments = fresh.segments();
+    second.append(&rewritten.batch(), 2, &Fresh { segments: &segments }).unwrap();
+    first.transfer(&mut plan, 2, None).unwrap();
+    exact::check_step(&first, &plan, &owned, 2, |_, id| (id, if id == 3 { 55 } else { 2 }));
+    let mut own = second.new_plan(1, 1).unwrap();
+    second.step(&owned.batch(), &mut own, 2, None).unwrap();
+    exact::check_step(&second, &own, &owned, 2, |_, id| (id, if id == 3 { 55 } else { 2 }));
+}
+
+#[test]
+fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
+    let setting = Setting::new(&[[64, 64]]);
+    let refused = |config: Config, pool: &PoolConfig| {
+        let made = Engine::new(config.clone(), HostPool::new(pool).unwrap());
+        let text = made.err().expect("a refusal").to_string();
+        assert_eq!(Engine::bytes_needed(&config, pool).unwrap_err().to_string(), text);
+        text
+    };
+    for (of_layer, expected) in [
+        ([0, 1, 2, 2], "layer 2 has indexer 1 in the pool's file"),
+        ([0, 1, 1, 1], "layer 3 has indexer 2 in the pool's file"),
+    ] {
+        let indexers = Indexers::of_layers(&of_layer).unwrap();
+        let text = refused(Config { indexers, ..setting.config() }, &setting.in_file());
+        assert!(text.contains(expected), "{text}");
+    }
+    let default = Config { indexers: Indexers::default(), ..setting.config() };
+    assert!(refused(default, &setting.in_file()).contains("in the pool's file"));
+    // An engine over memory may have any.
+    Engine::new(setting.config(), HostPool::new(&setting.in_memory()).unwrap()).unwrap();
+    let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());
+    let text = ascend.unwrap_err().to_string();
+    assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
+}
+
+/// An allocator that counts the bytes that it gives, which have the alignment that is asked for and no more.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+// SAFETY: the memory is that of the global allocator, zeroed, and not used by anything else.
+unsafe impl Allocator for Counting {
+    fn allocate(&self, _: MemoryKind, bytes: usize, alignment: usize) -> *mut u8 {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        let layout = Layout::from_size_align(alignment + bytes, 2 * alignment).unwrap();
+        // SAFETY: the layout has room for the bytes behind the first `alignment`.
+        unsafe { alloc_zeroed(layout).wrapping_add(alignment) }
+    }
+
+    unsafe fn release(&self, _: MemoryKind, _: *mut u8, _: usize) {
+        // The test ends soon, and the memory with it.
+    }
+}
+
+#[test]
+fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
+    for segments in [&[[64, 64]][..], &[[1000, 1024]], &[[1000, 1536]]] {
+        let setting = Setting::new(segments);
+        let counting = Arc::new(Counting::default());
+        let allocator = Some(Arc::clone(&counting) as Arc<dyn Allocator>);
+        let config = Config { allocator, ..setting.config() };
+        let pool = setting.in_file();
+        let (slots, rest) = Engine::bytes_needed(&config, &pool).unwrap();
+        let mut engine = Engine::new(config.clone(), HostPool::new(&pool).unwrap()).unwrap();
+        assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest);
+        let bytes = Engine::plan_bytes(&config, &pool, 4, 2).unwrap();
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest + bytes);
+        // Two layers share the longest record.
+        let record = 2 * (segments[0][0] + 8);
+        let bounce = 4 * K * record.next_multiple_of(512);
+        assert!(bytes > bounce, "{bytes} with {bounce}");
+        assert_eq!(OF_LAYER.len(), engine.pool().layers());
+        pair::fill(engine.pool());
+        let mut owned = OwnedBatch::new(K, 0);
+        owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).collect()]);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0));
+    }
+}

@@ -1,0 +1,101 @@
+//! Geometries and configurations out of range are refused when an engine is made.
+
+use avsg::device::params::{Lifetime, Params, Table};
+use avsg::engine::{Config, Engine};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
+use avsg::rows::{RowFormat, Strides};
+use avsg_testkit::fixture;
+
+use super::{expect_error, format, params};
+
+#[test]
+fn geometries_out_of_range_are_refused() {
+    let wide = Params::wide(64, 1, 64);
+    let paper = Params::paper(64, 1, 64);
+    let primes = |a1, a2| Params { table: Table::Paper { a1, a2 }, ..paper };
+    let bad: &[(Params, &[&str])] = &[
+        (Params { k: 65, ..wide }, &["K is 65", "1..=64", "raise S"]),
+        (Params { k: 0, ..wide }, &["K is 0", "1..=64"]),
+        (Params { tokens: 2, ..wide }, &["N_q*K is 128", "S = 64", "raise S"]),
+        (Params { tokens: 0, ..wide }, &["N_q (tokens per request) is 0", "1..=16"]),
+        (Params { tokens: 17, k: 1, ..wide }, &["N_q (tokens per request) is 17", "1..=16"]),
+        (Params { slots: 100, ..wide }, &["S (slots) is 100", "multiple of 64 in 64..=65536"]),
+        (Params { slots: 192, ..paper }, &["S (slots) is 192", "power of two in 64..=32768"]),
+        (Params { slots: 32, k: 1, ..wide }, &["S (slots) is 32", "64..=65536"]),
+        (Params { slots: (1 << 16) + 64, ..wide }, &["S (slots) is 65600", "65536 or less"]),
+        (Params { slots: 1 << 16, ..paper }, &["S (slots) is 65536", "32768 or less"]),
+        (Params { slots: 0, ..wide }, &["S (slots) is 0"]),
+        (Params { spread: 3, ..wide }, &["spread is 3", "1, 2 or 4"]),
+        (Params { spread: 2, ..paper }, &["spread is 2", "paper's table has 1"]),
+        (Params { retries: 16, ..wide }, &["R (retries) is 16", "0..=15"]),
+        (
+            Params { lifetime: Lifetime::Constant(-1), ..wide },
+            &["lifetime is constant:-1", "0..=127"],
+        ),
+        (
+            Params { lifetime: Lifetime::Constant(0), ..paper },
+            &["lifetime is constant:0", "1..=127"],
+        ),
+        (Params { lifetime: Lifetime::Learned, ..paper }, &["lifetime is learned", "paper"]),
+        (primes(2, 3), &["primes is 2,3", "odd"]),
+        (primes(3, 0), &["primes is 3,0", "odd"]),
+        (Params { page: 48, ..wide }, &["page is 48", "power of two", "65536"]),
+        (Params { page: 1 << 17, ..wide }, &["page is 131072"]),
+        (Params { page: 256, ..wide }, &["pool rows is 128", "a block is 256 rows"]),
+    ];
+    for (params, parts) in bad {
+        let pool = || fixture::pool(1, 128, format());
+        expect_error(Engine::new(Config::new(*params, 1), pool()), parts);
+    }
+}
+
+#[test]
+fn engine_configurations_out_of_range_are_refused() {
+    let config = |states, cores| Config { cores, ..Config::new(params(), states) };
+    let pool = || fixture::pool(1, 128, format());
+    expect_error(Engine::new(config(0, 1), pool()), &["states is 0", "1..=2147483647"]);
+    let huge = [(1 << 30, "device memory is"), (1 << 31, "states is"), (usize::MAX, "states is")];
+    for (states, part) in huge {
+        let error = Engine::new(config(states, 1), pool());
+        let Err(error) = error else { panic!("{states} states") };
+        let text = error.to_string();
+        assert!(text.contains(part), "{text}");
+    }
+    for cores in [0, 1025, usize::MAX] {
+        let parts = [&format!("cores is {cores}")[..], "1..=1024"];
+        expect_error(Engine::new(config(1, cores), pool()), &parts);
+    }
+}
+
+/// Kernels address host rows with 32-bit words.
+#[test]
+fn more_rows_than_a_word_can_count_are_refused() {
+    let (rows, lengths) = ((1usize << 31) + 16, 1usize << 32);
+    let config = PoolConfig::new(1, rows, RowFormat::single(1).unwrap());
+    let (flags, access) = (
+        rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::NORESERVE,
+        rustix::mm::ProtFlags::READ,
+    );
+    // SAFETY: the operating system chooses the address of the new mapping, so it replaces no other
+    // mapping.
+    let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) };
+    let memory = Chunk::new(at.unwrap().cast(), lengths).unwrap();
+    let all =
+        Part { segment: 0, layers: 0..1, rows: 0..rows, region: 0, offset: 0, layer_stride: 0 };
+    let layout = HostLayout {
+        regions: &[Region { memory, device_address: None }],
+        strides: &[Strides::rows(1)],
+        parts: &[all],
+    };
+    for page in [0, 16] {
+        // SAFETY: the region is never unmapped, so it is valid for the whole process. The engine
+        // below is refused, so no row is written.
+        let pool = unsafe { HostPool::from_layout(&config, &layout) }.unwrap();
+        assert_eq!(pool.rows(), rows);
+        let params = Params { page, ..params() };
+        expect_error(
+            Engine::new(Config::new(params, 1), pool),
+            &["pool rows is 2147483664", "2147483647"],
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! The engine on the CPU and what it consists of: pool, buffer, workers, copiers, and the tables of its requests; and the
+//! goldens of the emitted kernels.
+
+mod bad_batches;
+mod copy;
+mod goldens;
+mod layers;
+mod learned;
+mod pool;
+mod sequences;
+mod slot_counts;
+#[path = "../ascend/strategies.rs"]
+mod strategies;
+mod workers;
+mod worst_case;

@@ -45,7 +45,7 @@ CALLS = [
     (lambda m: m.engine.held(0, 1 << 40, 0, 9), "generation is 1099511627776"),
     (lambda m: m.engine.step(m.batch, m.plan, 0, None, -8), "stream is -8"),
     (lambda m: m.plan.request(-1), "request is -1"),
-    (lambda m: m.plan.view("k"), "'k' is not an array of a plan; the arrays are slot, valid, row_misses, record"),
+    (lambda m: m.plan.view("k"), "'k' is not an array of a plan; the arrays are slot, valid, row_misses, summary"),
     (lambda m: avsg.Batch.zeros(-1, 16), "requests is -1"),
     (lambda m: avsg.Batch.zeros(1, 16, indexer=-1), "indexer is -1"),
     (lambda m: setattr(m.batch, "indexer", -1), "indexer is -1"),

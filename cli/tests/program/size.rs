@@ -188,7 +188,8 @@ fn measured_matching_has_a_range_and_a_word_on_what_disturbed_it() {
             assert!(low <= value && value <= high || low >= value && value >= high, "{point}");
         }
         let spread = number(&range[1]["match_us"]) / number(&times["match_us"]);
-        assert!(spread <= number(&disturbance["spread"]), "{point}");
+        // The numbers of the JSON are rounded.
+        assert!(spread <= number(&disturbance["spread"]) * 1.000_001, "{point}");
     }
     let shown = words(&text(line));
     assert!(shown.contains("the median of 48 steps and in parentheses the first and ninth decile"));

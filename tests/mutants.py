@@ -2,7 +2,7 @@
 """Draws mutants of device/, linker/, host/ and capi/ with a seed and reports which tests of the default tier kill them.
 
     cargo install cargo-mutants --locked        # lists the mutants, which this script applies and tests
-    tests/mutants.py --seed 1 --count 40        # about a minute per mutant
+    tests/mutants.py --seed 1 --count 40        # a quarter of an hour, then some minutes per mutant
     tests/mutants.py --seed 1 --count 40 --thorough
 
 With --thorough, a mutant that survives the default tier is tested with AVSG_THOROUGH=1 as well. A mutant that only

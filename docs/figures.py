@@ -98,29 +98,6 @@ def stated():
     ])
 
 
-def lifetime():
-    """Hit rates of the committed trace by table and rule."""
-    trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
-    answer = research("lifetime", trace, "--slots", ",".join(map(str, sizes)))
-    wanted = [
-        ("`paper`, L = 16", "paper", "constant:16"),
-        ("`wide`, constant", "wide", "constant:127"),
-        ("`wide`, learned", "wide", "learned"),
-    ]
-    bounds = [("exact LRU", "lru"), ("Belady's optimum", "opt")]
-
-    def rate(slots, kind, rule):
-        key = (slots, kind, rule)
-        rates = [r["hit_rate"] for r in answer["rows"] if (r["slots"], r["table"], r["lifetime"]) == key]
-        if len(rates) != 1:
-            raise SystemExit(f"{len(rates)} rows are {key}")
-        return f"{rates[0]:.2f}"
-
-    lines = [[name, *(rate(s, *which) for s in sizes)] for name, *which in wanted]
-    lines += [[name, *(f"{s[key]:.2f}" for s in answer["scale"])] for name, key in bounds]
-    return table(["policy", *(f"S = {s}" for s in sizes)], lines)
-
-
 def learned():
     """Hit rates of learned lifetimes beside exact LRU and the optimum."""
     trace = "tests/data/nomicon-4k-k256.npz"
@@ -173,7 +150,7 @@ def contenders():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (goal, pipes, ranges, code, variants, stated, lifetime, learned, reuse, policies, contenders)}
+TABLES = {f.__name__: f for f in (goal, pipes, ranges, code, variants, stated, learned, reuse, policies, contenders)}
 
 
 def main():

@@ -15,7 +15,7 @@ use super::info::Counters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
 use crate::fork::Birth;
-use crate::{Error, Result, ensure};
+use crate::{Error, Result, ensure, invalid};
 
 /// What the parts of a store share.
 pub(super) struct Records {
@@ -65,26 +65,33 @@ impl Records {
         let needed = layout.record_bytes(indexer);
         ensure!(record.len() >= needed, "record buffer" is format!("{} bytes", record.len()), but
             "a record of indexer {indexer} has {needed}"; "pass memory for a whole record");
-        let number = self.row_of(layer, row)?;
-        let range = layout.row_range(layer);
-        let at = || layout.record_offset(indexer, row) + range.start as u64;
-        let bytes = &record[range.clone()];
-        ensure!(!layout.checksums()
-            || record[range.end..][..checksum::BYTES] == checksum::of_row(self.number, number, bytes),
-            "row" is format!("{row} of layer {layer}"), but
-            "its checksum at byte {} of {} is that of other bytes", at(), self.path.display();
-            "write the row again");
-        Ok(bytes)
+        self.row_of(layer, row)?;
+        self.whole_row(record, layer, row).ok_or_else(|| {
+            let at = layout.record_offset(indexer, row) + layout.row_range(layer).start as u64;
+            invalid!("row" is format!("{row} of layer {layer}"), but
+                "its checksum at byte {at} of {} is that of other bytes", self.path.display();
+                "write the row again")
+        })
     }
 
-    /// Returns the number of a row that was written.
-    pub fn row_of(&self, layer: usize, row: usize) -> Result<usize> {
+    /// Returns the row of a layer in a record in memory if it is whole: it was written, and its checksum is
+    /// right. Only this decides that a row, and not the device, has failed.
+    pub fn whole_row<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Option<&'a [u8]> {
+        let (layout, number) = (&self.layout, self.layout.number_of(layer, row));
+        let range = layout.row_range(layer);
+        let (bytes, sum) = (&record[range.clone()], &record[range.end..]);
+        let right = || sum[..checksum::BYTES] == checksum::of_row(self.number, number, bytes);
+        (self.written.get(number) && (!layout.checksums() || right())).then_some(bytes)
+    }
+
+    /// Checks that a row was written.
+    pub fn row_of(&self, layer: usize, row: usize) -> Result<()> {
         let number = self.layout.number_of(layer, row);
         ensure!(self.written.get(number), "row" is format!("{row} of layer {layer}"), but
             "it was never written to {}, its write was refused, or it was not flushed before the file was opened",
             self.path.display();
             "write the row before it is selected");
-        Ok(number)
+        Ok(())
     }
 
     /// Returns whether the row of a layer was written.

@@ -210,6 +210,12 @@ impl Store {
         self.records.row_in(record, layer, row)
     }
 
+    /// Returns whether the row of a layer in a record that was read is whole: it was written, and its checksum
+    /// is right. Both exist, and `record` is as long as a record. It allocates nothing.
+    pub(crate) fn is_whole(&self, record: &[u8], layer: usize, row: usize) -> bool {
+        self.records.whole_row(record, layer, row).is_some()
+    }
+
     /// Writes everything that is in the queue, makes it durable (`fdatasync`), and in a kept file commits a
     /// record of which rows are valid.
     ///

@@ -113,7 +113,7 @@ fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
 const READ_FAULTS: [(Fault, &[&str]); 3] = [
     (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
     (Fault::End, &["row ", "at byte "]),
-    (Fault::Flip, &["row ", "checksum"]),
+    (Fault::Flip, &["row ", "not whole at byte "]),
 ];
 
 #[test]

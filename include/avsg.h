@@ -766,7 +766,7 @@ typedef struct avsg_pool_info {
   uint64_t writes;  ///< Writes to the file until now.
   uint64_t written_bytes;  ///< Bytes that these wrote.
   int32_t io;  ///< An `avsg_io`.
-  int32_t checksums;  ///< 1: rows have checksums.
+  uint32_t reserved;  ///< Always 0.
 } avsg_pool_info;
 
 /// Describes a pool.
@@ -791,8 +791,9 @@ avsg_status avsg_pool_demote(avsg_pool *pool);
 
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
-/// all these layers, and an append returns before its rows are written. A row that was never written is
-/// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
+/// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
+/// the file, and one that is not whole, because it was never written, was lost with a process or is damaged,
+/// is AVSG_INVALID when it is read. Not for engines on an Ascend
 /// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
 /// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {
@@ -804,19 +805,19 @@ typedef struct avsg_pool_file {
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
   size_t queue_bytes;  ///< Bytes of the queue of writes; 0: 8 MiB.
   /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
-  uint32_t timeout_ms;
+  uint64_t timeout_ms;
   int32_t keep;  ///< 1: the file stays when the pool ends, for `avsg_pool_open`.
   int32_t buffered;  ///< 1: through the page cache; 0: past it, with O_DIRECT.
-  int32_t checksums;  ///< 0: each row has a checksum; -1: none has.
 } avsg_pool_file;
 
 /// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. `checksums` must
-/// be the file's. Each row is as a flush left it or as a later write did, or AVSG_INVALID when it is read.
+/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
+/// left it or as a later write did, or AVSG_INVALID when it is read; one that was flushed and not written since
+/// is as the flush left it.
 avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
 
-/// Makes the rows of a pool's file durable and, in a file that is kept, commits which rows are valid. It
-/// waits for the disk. A pool in memory has nothing to flush.
+/// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes
+/// durable (`fdatasync`), every later call fails. A pool in memory has nothing to flush.
 avsg_status avsg_pool_flush(const avsg_pool *pool);
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.

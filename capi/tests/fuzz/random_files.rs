@@ -47,18 +47,17 @@ impl RandomCaller<'_> {
         let mut path = self.shared.folder.path().to_owned();
         let mut file: avsg_pool_file = sized();
         (file.keep, file.buffered) = (self.below(2) as i32, self.shared.buffered.into());
-        (file.checksums, file.queue_bytes) = (-(self.below(2) as i32), [0, 1, 9000][self.below(3)]);
+        file.queue_bytes = [0, 1, 9000][self.below(3)];
         file.layer_indexers = [0, 2][self.below(2)];
         let mut indexers = [0, self.below(2) as u32];
         if self.mistake(8) {
             let word = self.word();
-            match self.below(7) {
+            match self.below(6) {
                 0 => file.keep = word as i32,
                 1 => file.buffered = word as i32,
-                2 => file.checksums = word as i32,
-                3 => file.layer_indexers = word as usize % 3,
-                4 => indexers[1] = word as u32,
-                5 => path.push("no folder"),
+                2 => file.layer_indexers = word as usize % 3,
+                3 => indexers[1] = word as u32,
+                4 => path.push("no folder"),
                 _ => file.size = word as usize % 80,
             }
         }

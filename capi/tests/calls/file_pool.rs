@@ -56,9 +56,9 @@ fn decode(handles: &Handles, steps: i32) {
             let fresh = owned.fresh();
             // SAFETY: `owned` owns the arrays of the batch and the fresh rows.
             unsafe {
-                ok(avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()));
+                ok(avsg_engine_transfer(engine, plan, &layer, 1, &fresh, null_mut()));
                 assert_eq!(handles.expect_exact(&owned, layer), 32);
-                ok(avsg_engine_append(engine, &owned.batch(), layer, &fresh, null_mut()));
+                ok(avsg_engine_append(engine, &owned.batch(), &layer, 1, &fresh, null_mut()));
             }
         }
     }
@@ -185,7 +185,7 @@ fn after_a_row_that_cannot_be_read_a_transfer_is_repeated_or_its_plan_given_up()
     let transfer = || {
         let fresh = owned.fresh();
         // SAFETY: `owned` owns the fresh rows.
-        unsafe { avsg_engine_transfer(handles.engine, handles.plan, 0, &fresh, null_mut()) }
+        unsafe { avsg_engine_transfer(handles.engine, handles.plan, &0, 1, &fresh, null_mut()) }
     };
     let mut next = owned.clone();
     let mut fail = || {

@@ -182,22 +182,11 @@ class Pool:
         check(lib.avsg_pool_import(descriptor, len(descriptor), fd, role, c.byref(out)))
         return cls.__new__(cls)._adopt(out)
 
-    @classmethod
-    def receive(cls, socket: sockets.socket, role: Role = Role.READER) -> Pool:
-        """Waits on a connected blocking unix socket for what `send` sends, and maps it."""
-        out = c.c_void_p()
-        check(lib.avsg_pool_recv(socket.fileno(), role, c.byref(out)))
-        return cls.__new__(cls)._adopt(out)
-
     def export(self) -> tuple[bytes, int]:
         """Returns the pool's descriptor and a new file descriptor, which the caller closes."""
         descriptor, fd = c.create_string_buffer(POOL_DESC_BYTES), c.c_int32(-1)
         check(lib.avsg_pool_export(self._handle, descriptor, POOL_DESC_BYTES, c.byref(fd)))
         return descriptor.raw, fd.value
-
-    def send(self, socket: sockets.socket) -> None:
-        """Exports the pool over a connected unix socket."""
-        check(lib.avsg_pool_send(self._handle, socket.fileno()))
 
     def demote(self) -> None:
         """Gives up the right to write, so that another process may take it."""

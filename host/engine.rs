@@ -218,9 +218,6 @@ impl Engine {
         let mut plan =
             Plan::with_capacity(id, &config.params, max_tokens, max_requests, allocator)?;
         self.device.prepare(&self.resources, &mut plan)?;
-        plan.note_arrays()?;
-        self.resources.buffer.note_memory(&mut plan.written)?;
-        self.device.note_memory(&mut plan.written)?;
         Ok(plan)
     }
 

@@ -60,8 +60,8 @@ pub enum Error {
         /// What the caller can do.
         remedy: &'static str,
     },
-    /// A transfer left requests out of which a row is not whole: it was never written, was lost with the
-    /// process that wrote it, or is damaged. All other requests of the plan are served.
+    /// A transfer left requests out, because a row of a pool in a file is not whole: it was never written, was
+    /// lost with the process that wrote it, or is damaged. All other requests of the plan are served.
     LostRows {
         /// Number of requests that were left out; [`Plan::failures`](crate::plan::Plan::failures) names them.
         requests: usize,
@@ -124,8 +124,8 @@ impl fmt::Display for Error {
             }
             Self::LostRows { requests, layer, row, remedy } => write!(
                 f,
-                "row {row} of layer {layer} was never written, was lost with its process or is damaged, so \
-                 that {requests} requests are left out and all others served; {remedy}"
+                "row {row} of layer {layer} is not whole (never written, lost with a process, or damaged), \
+                 so that {requests} requests are left out and all others served; {remedy}"
             ),
             Self::Memory { what, bytes, available } => write!(
                 f,

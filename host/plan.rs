@@ -16,7 +16,6 @@ use crate::allocator::Allocator;
 use crate::array::Array;
 use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
-use crate::written::Written;
 use crate::{Error, Result, available_memory, ensure};
 
 pub(crate) use records::Records;
@@ -115,8 +114,6 @@ pub struct Plan {
     pub(crate) queued: Option<QueuedBatch>,
     /// The records of its misses, if the pool is a file.
     pub(crate) records: Option<Box<Records>>,
-    /// The memory that calls with this plan write: its arrays and memory of its engine.
-    pub(crate) written: Written,
 }
 
 impl Plan {
@@ -180,43 +177,7 @@ impl Plan {
             epoch: 0,
             queued: None,
             records: None,
-            written: Written::default(),
         })
-    }
-
-    /// Notes the memory of the plan's arrays, which calls with this plan write, in [`Self::written`].
-    pub(crate) fn note_arrays(&mut self) -> Result<()> {
-        let [position, id, slot, row] = self.miss.each_ref().map(|column| &**column);
-        let at = self.device.unwrap_or_default();
-        let columns: [(&[i32], u64, _); 10] = [
-            (&self.slot, at.slot, "plan's slot"),
-            (&self.valid, at.valid, "plan's valid"),
-            (&self.row_misses, 0, "plan's row_misses"),
-            (&self.record, at.record, "plan's summary"),
-            (position, at.miss[0], "plan's miss_position"),
-            (id, at.miss[1], "plan's miss_id"),
-            (slot, at.miss[2], "plan's miss_slot"),
-            (row, at.miss[3], "plan's miss_row"),
-            (&self.cu_q, 0, "plan's cu_q"),
-            (&self.state, 0, "plan's state"),
-        ];
-        for (array, on_device, what) in columns {
-            let bytes = size_of_val(array);
-            self.written.add(array.as_ptr().addr(), bytes, what)?;
-            // 0 is the address of an array that is not on a device.
-            if on_device != 0 {
-                self.written.add(on_device as usize, bytes, what)?;
-            }
-        }
-        self.records.as_ref().map_or(Ok(()), |records| records.note_memory(&mut self.written))
-    }
-
-    /// Returns what calls that plan into this plan, or transfer it, write at some of these addresses:
-    /// the name of an array of the plan, or of memory of its engine. `None` if they write nothing there,
-    /// so that an input of such a call may be there. Rust's references ensure this; a caller with raw
-    /// addresses asks. It costs one binary search and does not allocate.
-    pub fn written_in(&self, addresses: Range<usize>) -> Option<&'static str> {
-        self.written.find(addresses)
     }
 
     /// Copies the shape of a checked batch and clears the results.

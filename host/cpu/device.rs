@@ -26,7 +26,6 @@ use crate::overlap::Grids;
 use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
-use crate::written::Written;
 use crate::{Error, Result, available_memory, invalid, reserve};
 
 pub(crate) struct Cpu {
@@ -219,13 +218,6 @@ impl Device for Cpu {
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         let allocator = resources.config.allocator.as_ref();
         self.reader.as_ref().map_or(Ok(()), |reader| reader.prepare(plan, allocator))
-    }
-
-    fn note_memory(&self, written: &mut Written) -> Result<()> {
-        let Cores { tables, work, .. } = &self.cores;
-        written.add(tables.ptr().addr(), tables.len(), "engine's tables")?;
-        written.add(work.ptr().addr(), work.len(), "engine's working memory")?;
-        self.reader.as_ref().map_or(Ok(()), |reader| reader.note_memory(written))
     }
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {

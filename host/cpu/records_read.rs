@@ -22,7 +22,6 @@ use crate::disk::{ALIGNMENT, Layout, Reader, Store};
 use crate::plan::{Plan, Records};
 use crate::resources::{Config, Resources};
 use crate::rows::RowFormat;
-use crate::written::Written;
 use crate::{Error, Result, available_memory};
 
 /// The bytes of the engine's bounce buffer, unless a record is longer.
@@ -109,11 +108,6 @@ impl RecordsReader {
         let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
         plan.records = Some(Box::new(Records::new(places, plan.max_requests, bounce, allocator)?));
         Ok(())
-    }
-
-    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
-        let Some(bounce) = &self.bounce else { return Ok(()) };
-        written.add(bounce.ptr().addr(), bounce.len(), "engine's bounce buffer")
     }
 
     /// Copies the misses of a plan to some layers of its indexer.

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::allocator::Allocator;
 use crate::array::{Array, ProcessMemory};
-use crate::written::Written;
 use crate::{Result, ensure, reserve};
 
 const WHAT: &str = "plan's records";
@@ -108,15 +107,6 @@ impl Records {
     /// Returns the number of the record of a place.
     pub fn number(&self, place: usize) -> usize {
         self.number[place] as usize
-    }
-
-    /// Notes the memory that transfers write.
-    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
-        for array in [&self.order, &self.first, &self.number] {
-            written.add(array.as_ptr().addr(), size_of_val(&**array), WHAT)?;
-        }
-        let Some(bounce) = &self.bounce else { return Ok(()) };
-        written.add(bounce.ptr().addr(), bounce.len(), "plan's bounce buffer")
     }
 }
 

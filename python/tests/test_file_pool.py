@@ -50,7 +50,7 @@ def test_a_kept_file_has_every_flushed_row(disk, rows, buffered):
         info = pool.info
         assert info.record_bytes % info.block_bytes == 0 and info.record_bytes >= LAYERS * (48 + 8)
         assert info.reads > 0 and info.written_bytes >= (PROMPT + 20) * info.record_bytes
-        assert info.io in (avsg.Io.URING, avsg.Io.PREADV) and info.checksums == 1
+        assert info.io in (avsg.Io.URING, avsg.Io.PREADV)
         with pytest.raises(avsg.AvsgError):
             avsg.Pool.open(path)
     with pytest.raises(avsg.AvsgError):
@@ -65,12 +65,12 @@ def test_a_kept_file_has_every_flushed_row(disk, rows, buffered):
 
 
 def test_a_private_file_leaves_nothing_behind_and_has_no_addresses(disk, rows):
-    file = avsg.PoolFile(disk, checksums=False, layer_indexer=[0, 1])
+    file = avsg.PoolFile(disk, layer_indexer=[0, 1])
     with avsg.Pool(LAYERS, ROWS, (32, 16), file=file) as pool:
         fill(pool, rows)
         assert (pool.read_row(1, 7) == rows[1, 7]).all()
         assert os.listdir(disk) == []
-        assert (pool.info.checksums, pool.info.chunks) == (0, 0)
+        assert pool.info.chunks == 0
         for refused in (lambda: pool.blocks(0), pool.export):
             with pytest.raises(avsg.InvalidError, match="pool is in a file"):
                 refused()

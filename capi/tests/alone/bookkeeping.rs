@@ -34,7 +34,7 @@ fn taken(device: &'static CStr) -> usize {
     // "ascend" is the simulator as a shared library, whose own allocations are not counted.
     let counting = Counting::on(device);
     let allocator = counting.c();
-    let params = Params { page: 16, ..Params::wide(K as u32, 2, SLOTS as u32) };
+    let params = Params { page: 16, ..Params::compact(K as u32, 2, SLOTS as u32) };
     let kernels = c_path(&simulated::emit(&params).unwrap());
     let runtime = c_path(&simulator_library());
     let indexers: Vec<u32> = (0..LAYERS as u32).collect();

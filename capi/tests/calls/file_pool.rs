@@ -56,9 +56,9 @@ fn decode(handles: &Handles, steps: i32) {
             let fresh = owned.fresh();
             // SAFETY: `owned` owns the arrays of the batch and the fresh rows.
             unsafe {
-                ok(avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()));
+                ok(avsg_engine_transfer(engine, plan, &layer, 1, &fresh, null_mut()));
                 assert_eq!(handles.expect_exact(&owned, layer), 32);
-                ok(avsg_engine_append(engine, &owned.batch(), layer, &fresh, null_mut()));
+                ok(avsg_engine_append(engine, &owned.batch(), &layer, 1, &fresh, null_mut()));
             }
         }
     }
@@ -68,8 +68,8 @@ fn decode(handles: &Handles, steps: i32) {
 fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
     let folder = Scratch::new();
     let path = c_string(folder.path());
-    for (indexers, buffered, checksums) in [([0, 0], 0, 0), ([0, 1], 0, -1), ([0, 0], 1, 0)] {
-        let mut file = avsg_pool_file { checksums, ..file_in(&path) };
+    for (indexers, buffered) in [([0, 0], 0), ([0, 1], 0), ([0, 0], 1)] {
+        let mut file = file_in(&path);
         file.buffered |= buffered;
         (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
         let mut config = engine_config();
@@ -81,12 +81,12 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         }
         let info = info_of(handles.pool);
         let own_rows = if indexers == [0, 0] { 2 } else { 1 };
-        let bytes = own_rows * (ROW + if checksums == 0 { 8 } else { 0 });
+        let bytes = own_rows * (ROW + 8);
         assert_eq!(info.record_bytes, bytes.next_multiple_of(info.block_bytes));
         assert!((info.padding - (1.0 - bytes as f64 / info.record_bytes as f64)).abs() < 1e-9);
         let records = ROWS * 2 / own_rows;
         assert!(info.file_bytes >= (records * info.record_bytes) as u64);
-        assert!([1, 2].contains(&info.io) && info.checksums == i32::from(checksums == 0));
+        assert!([1, 2].contains(&info.io));
         assert_eq!((info.chunks, info.huge_bytes), (0, 0));
         ok(avsg_pool_flush(handles.pool));
         let info = info_of(handles.pool);
@@ -101,7 +101,7 @@ fn a_kept_file_is_opened_again_with_every_flushed_row() {
     let folder = Scratch::new();
     let path = folder.file("rows");
     let c_path = c_string(&path);
-    let file = avsg_pool_file { keep: 1, checksums: -1, ..file_in(&c_path) };
+    let file = avsg_pool_file { keep: 1, ..file_in(&c_path) };
     let config = avsg_pool_config { file: &file, ..pool_config() };
     let handles = Handles::create(&config, &engine_config());
     decode(&handles, 10);
@@ -120,10 +120,7 @@ fn a_kept_file_is_opened_again_with_every_flushed_row() {
     let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
     // SAFETY: as above.
     unsafe {
-        let status = avsg_pool_open(&file_in(&c_path), &mut handles.pool);
-        expect_error(status, AVSG_INVALID, &["checksums is true", "false"]);
-        let again = avsg_pool_file { checksums: -1, ..file_in(&c_path) };
-        ok(avsg_pool_open(&again, &mut handles.pool));
+        ok(avsg_pool_open(&file_in(&c_path), &mut handles.pool));
         ok(avsg_engine_create(&engine_config(), handles.pool, &mut handles.engine));
         ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
     }
@@ -188,7 +185,7 @@ fn after_a_row_that_cannot_be_read_a_transfer_is_repeated_or_its_plan_given_up()
     let transfer = || {
         let fresh = owned.fresh();
         // SAFETY: `owned` owns the fresh rows.
-        unsafe { avsg_engine_transfer(handles.engine, handles.plan, 0, &fresh, null_mut()) }
+        unsafe { avsg_engine_transfer(handles.engine, handles.plan, &0, 1, &fresh, null_mut()) }
     };
     let mut next = owned.clone();
     let mut fail = || {
@@ -232,7 +229,6 @@ fn what_a_file_cannot_be_is_refused_by_name() {
     assert_eq!(refuse(&["path is NULL"], &|file| file.path = std::ptr::null()), AVSG_NULL);
     refuse(&["keep is 2", "0..=1"], &|file| file.keep = 2);
     refuse(&["buffered is -1", "0..=1"], &|file| file.buffered = -1);
-    refuse(&["checksums is 1", "0 or -1"], &|file| file.checksums = 1);
     let nowhere = c_string(&folder.file("no/such/folder"));
     refuse(&["no/such/folder"], &|file| file.path = nowhere.as_ptr());
     let gap = [0u32, 2];

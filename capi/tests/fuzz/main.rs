@@ -32,7 +32,7 @@ use shared_handles::{Kind, Shared};
 /// Returns the number of calls of a run.
 fn calls() -> usize {
     let given = std::env::var("AVSG_FUZZ_CALLS").ok().and_then(|n| n.parse().ok());
-    given.unwrap_or(30_000)
+    given.unwrap_or(60_000)
 }
 
 /// Returns the open files and the mappings of this process.

@@ -47,18 +47,17 @@ impl RandomCaller<'_> {
         let mut path = self.shared.folder.path().to_owned();
         let mut file: avsg_pool_file = sized();
         (file.keep, file.buffered) = (self.below(2) as i32, self.shared.buffered.into());
-        (file.checksums, file.queue_bytes) = (-(self.below(2) as i32), [0, 1, 9000][self.below(3)]);
+        file.queue_bytes = [0, 1, 9000][self.below(3)];
         file.layer_indexers = [0, 2][self.below(2)];
         let mut indexers = [0, self.below(2) as u32];
         if self.mistake(8) {
             let word = self.word();
-            match self.below(7) {
+            match self.below(6) {
                 0 => file.keep = word as i32,
                 1 => file.buffered = word as i32,
-                2 => file.checksums = word as i32,
-                3 => file.layer_indexers = word as usize % 3,
-                4 => indexers[1] = word as u32,
-                5 => path.push("no folder"),
+                2 => file.layer_indexers = word as usize % 3,
+                3 => indexers[1] = word as u32,
+                4 => path.push("no folder"),
                 _ => file.size = word as usize % 80,
             }
         }
@@ -91,7 +90,7 @@ impl RandomCaller<'_> {
         (engine, model): (*mut avsg_engine, &EngineModel),
         plan: *mut avsg_plan,
         layers: &[usize],
-        fresh: &[*const avsg_fresh],
+        fresh: &[avsg_fresh],
         status: avsg_status,
     ) -> bool {
         let text = last_error();
@@ -113,7 +112,7 @@ impl RandomCaller<'_> {
                 let (at, count, fresh) = (layers.as_ptr(), layers.len(), fresh.as_ptr());
                 // SAFETY: the lists have the same length, and the caller owns the fresh rows.
                 self.expect(unsafe {
-                    avsg_engine_transfer_layers(engine, plan, at, count, fresh, null_mut())
+                    avsg_engine_transfer(engine, plan, at, count, fresh, null_mut())
                 });
                 return true;
             }
@@ -135,13 +134,8 @@ impl RandomCaller<'_> {
         // SAFETY: the struct has its `size` set.
         self.expect(unsafe { avsg_plan_get_counters(plan, &mut counters) });
         for request in 0..counters.requests {
-            let mut outputs: avsg_plan_request = sized();
-            // SAFETY: the struct has its `size` set, and the plan's list has that many misses.
-            let rows = unsafe {
-                self.expect(avsg_plan_get_request(plan, request, &mut outputs));
-                std::slice::from_raw_parts(outputs.miss_row, outputs.misses)
-            };
-            let rows = rows.iter().filter_map(|&row| usize::try_from(row).ok());
+            let rows = missed(plan, request, false);
+            let rows = rows.into_iter().filter_map(|row| usize::try_from(row).ok());
             all.extend(rows.flat_map(|row| layers.iter().map(move |&layer| (layer, row))));
         }
         all.retain(|&(layer, row)| !pool.is_written(layer, row));

@@ -90,7 +90,8 @@ impl RandomCaller<'_> {
         let planned = self.record(unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) });
         if planned && self.rarely(2) {
             // SAFETY: as above.
-            let moved = unsafe { avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()) };
+            let moved =
+                unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh, null_mut()) };
             self.record(moved);
         }
         let mut loaded = false;
@@ -116,16 +117,13 @@ impl RandomCaller<'_> {
         let known = self.engine_model(engine).is_some();
         let (from, to) = (self.index(2), self.index(2));
         let [expected, generation] = [from, to].map(|state| self.generation(state));
-        let status = if self.rarely(2) {
-            let (mut states, generations) = ([to as i32; 2], [generation; 2]);
-            let count = if self.mistake(8) { 2 } else { 1 };
-            states[1] = self.below(3) as i32;
-            let (to, generations) = (states.as_ptr(), generations.as_ptr());
-            // SAFETY: the arrays have two elements.
-            unsafe { avsg_engine_fork_to(engine, from, expected, to, generations, count) }
-        } else {
-            avsg_engine_fork(engine, from, expected, to, generation)
-        };
+        let (mut states, generations) = ([to as i32; 2], [generation; 2]);
+        let count = if self.mistake(16) { 2 } else { 1 };
+        states[1] = self.below(3) as i32;
+        let (targets, generations) = (states.as_ptr(), generations.as_ptr());
+        // SAFETY: the arrays have two elements.
+        let status =
+            unsafe { avsg_engine_fork(engine, from, expected, targets, generations, count) };
         let done = self.record(status);
         if known && self.mistakes == 0 && from != to && self.verify {
             assert!(done, "a fork without a mistake: {}", last_error());

@@ -22,7 +22,6 @@ from ._header import (
     PoolInfo,
     RequestStatus,
     Role,
-    Strategy,
     Table,
 )
 from ._library import lib as _lib
@@ -92,7 +91,6 @@ __all__ = [
     "RequestStatus",
     "Role",
     "SizeError",
-    "Strategy",
     "SystemCallError",
     "Table",
     "UnsupportedError",

@@ -19,8 +19,9 @@ use crate::array::ProcessMemory;
 use crate::batch::Layers;
 use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
-use crate::disk::{ALIGNMENT, Layout, Reader, Store};
+use crate::disk::{ALIGNMENT, Layout, Reader};
 use crate::plan::{Plan, Records};
+use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
 use crate::rows::RowFormat;
 use crate::{Error, Result, available_memory};
@@ -48,8 +49,9 @@ fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> +
     (0..layout.indexers()).filter(of_kind).map(|indexer| layout.record_bytes(indexer))
 }
 
-/// Returns the bytes of the bounce buffer of an engine; 0 if it needs none.
-pub(super) fn engine_bytes(layout: &Layout, config: &Config, format: &RowFormat) -> usize {
+/// Returns the bytes of the bounce buffer of an engine over a pool with this layout; 0 if it needs none.
+pub(super) fn engine_bytes(layout: Option<&Layout>, config: &Config, format: &RowFormat) -> usize {
+    let Some(layout) = layout else { return 0 };
     let record = record_bytes(layout, false).max().unwrap_or(0);
     if record == 0 || fits_slots(layout, config, format) { 0 } else { SHARED_BYTES.max(record) }
 }
@@ -61,9 +63,10 @@ fn kept_bytes(layout: &Layout, places: usize) -> usize {
     record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record))
 }
 
-/// Returns the bytes that a plan takes whose miss lists have `places` places.
-pub(super) fn plan_bytes(layout: &Layout, places: usize) -> usize {
-    Records::bytes_needed(places).saturating_add(kept_bytes(layout, places))
+/// Returns the bytes that a plan over a pool with this layout takes whose miss lists have `places` places.
+pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> usize {
+    let bytes = |layout| Records::bytes_needed(places).saturating_add(kept_bytes(layout, places));
+    layout.map_or(0, bytes)
 }
 
 /// Allocates a bounce buffer; none for 0 bytes. The kernel writes it while a read is in flight, so that no
@@ -91,20 +94,22 @@ pub(super) struct RecordsReader {
 }
 
 impl RecordsReader {
-    pub fn new(store: &Arc<Store>, config: &Config, buffer: &DeviceBuffer) -> Result<Self> {
+    /// Returns what reads the records of a pool; `None` if its rows have addresses.
+    pub fn new(pool: &HostPool, config: &Config, buffer: &DeviceBuffer) -> Result<Option<Self>> {
+        let Some(store) = pool.store() else { return Ok(None) };
         let (layout, format) = (store.layout(), &buffer.config().format);
         let direct = fits_slots(layout, config, format);
         let slots = buffer.own_memory().filter(|_| direct).cloned();
-        let bytes = engine_bytes(layout, config, format);
+        let bytes = engine_bytes(Some(layout), config, format);
         let bounce = bounce_buffer(bytes, config.allocator.as_ref())?;
-        Ok(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None })
+        Ok(Some(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None }))
     }
 
     /// Allocates what a plan needs.
     pub fn prepare(&self, plan: &mut Plan, allocator: Option<&Arc<dyn Allocator>>) -> Result<()> {
         let (places, layout) = (plan.max_tokens * plan.k, self.reader.store().layout());
         if allocator.is_none() {
-            available_memory::check("plan's records", plan_bytes(layout, places))?;
+            available_memory::check("plan's records", plan_bytes(Some(layout), places))?;
         }
         let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
         plan.records = Some(Box::new(Records::new(places, plan.max_requests, bounce, allocator)?));

@@ -24,7 +24,7 @@ pub(super) struct RecordsCopy<'a> {
     pub plan: &'a Plan,
     pub records: &'a Records,
     pub layers: Layers<'a>,
-    /// The first error of a row.
+    /// The first error of a read.
     pub failed: OnceLock<Error>,
 }
 
@@ -63,18 +63,21 @@ impl<'a> RecordsCopy<'a> {
         self.slot(self.layers.numbers[0], self.records.first_place(record), 0)
     }
 
-    /// Checks the rows of the layers in a record, and keeps an error. Returns whether there is none.
+    /// Returns whether the rows of the layers in a record are whole, and notes for each request that missed
+    /// the record if they are not.
     ///
     /// # Safety
     /// The record is at `at`, and nothing writes it during the call.
     unsafe fn check(&self, record: usize, at: *const u8) -> bool {
         // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
         let read = unsafe { core::slice::from_raw_parts(at, self.record_bytes()) };
-        let checked = |&layer: &usize| {
-            let row = self.store.row_in(read, layer, self.row(record));
-            row.map(drop).map_err(|error| self.fail(error)).is_ok()
-        };
-        self.layers.numbers.iter().all(checked)
+        let row = self.row(record);
+        let damaged = |&&layer: &&usize| !self.store.is_whole(read, layer, row);
+        let Some(&layer) = self.layers.numbers.iter().find(damaged) else { return true };
+        for &place in self.records.places_of(record..record + 1) {
+            self.records.lost[self.request_of(place as usize)].note(layer, row);
+        }
+        false
     }
 
     /// Checks the row of a record of one layer that was read into [`Self::slot_of`], and copies it to the
@@ -96,18 +99,32 @@ impl<'a> RecordsCopy<'a> {
     }
 
     /// Checks the rows of the layers in a range of records, the first of which is at `at`, and copies them
-    /// to their slots. After an error it only keeps the error.
+    /// to their slots, except for records with a row that is not whole.
     ///
     /// # Safety
     /// The records of the range are in memory from `at` on, and nothing writes them during the call. No
     /// other thread copies a record of the range.
     pub unsafe fn copy(&self, range: Range<usize>, at: *const u8) {
-        let (bytes, first) = (self.record_bytes(), range.start);
+        let (bytes, first, mut start) = (self.record_bytes(), range.start, range.start);
         let address = |record: usize| at.wrapping_add((record - first) * bytes);
-        // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
-        if !range.clone().all(|record| unsafe { self.check(record, address(record)) }) {
-            return;
+        for record in range.clone() {
+            // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
+            unsafe {
+                if !self.check(record, address(record)) {
+                    self.copy_whole(start..record, address);
+                    start = record + 1;
+                }
+            }
         }
+        // SAFETY: as above.
+        unsafe { self.copy_whole(start..range.end, address) };
+    }
+
+    /// Copies the rows of a range of records that were checked and have these addresses.
+    ///
+    /// # Safety
+    /// As for [`Self::copy`].
+    unsafe fn copy_whole(&self, range: Range<usize>, address: impl Fn(usize) -> *const u8) {
         let places = self.records.places_of(range);
         for &layer in self.layers.numbers {
             let mut from = self.store.layout().row_range(layer).start;
@@ -153,7 +170,7 @@ impl<'a> RecordsCopy<'a> {
         if !self.plan.fresh {
             return;
         }
-        for request in 0..self.plan.requests {
+        for request in (0..self.plan.requests).filter(|&request| self.plan.missed(request)) {
             let first = self.plan.cu_q[request] as usize;
             for place in self.plan.places(request).filter(|&place| rows[place] < 0) {
                 for layer in self.layers.iter() {
@@ -178,14 +195,18 @@ impl<'a> RecordsCopy<'a> {
         }
     }
 
+    /// Returns the request of a miss.
+    fn request_of(&self, place: usize) -> usize {
+        let token = (place / self.plan.k) as i32;
+        self.plan.cu_q[..=self.plan.requests].partition_point(|&at| at <= token) - 1
+    }
+
     /// Returns the address of a segment of the slot of a miss in one layer.
     ///
     /// # Panics
     /// If the plan names a state that does not exist, which [`Self::new`] has refused.
     fn slot(&self, layer: usize, place: usize, segment: usize) -> *mut u8 {
-        let token = (place / self.plan.k) as i32;
-        let request = self.plan.cu_q[..=self.plan.requests].partition_point(|&at| at <= token) - 1;
-        let (state, slot) = (self.plan.state[request], self.plan.miss[SLOT][place]);
+        let (state, slot) = (self.plan.state[self.request_of(place)], self.plan.miss[SLOT][place]);
         let view = self.resources.buffer.view(state as usize, layer, segment);
         view.unwrap_or_else(|error| panic!("{error}")).ptr(slot as usize)
     }

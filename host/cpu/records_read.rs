@@ -106,7 +106,7 @@ impl RecordsReader {
             available_memory::check("plan's records", plan_bytes(layout, places))?;
         }
         let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
-        plan.records = Some(Box::new(Records::new(places, bounce, allocator)?));
+        plan.records = Some(Box::new(Records::new(places, plan.max_requests, bounce, allocator)?));
         Ok(())
     }
 
@@ -123,7 +123,8 @@ impl RecordsReader {
         // An earlier transfer may have been refused on the way.
         self.reader.clear();
         let mut records = plan.records.take().ok_or_else(Error::broken_device)?;
-        records.sort((0..plan.requests).flat_map(|request| plan.places(request)), &plan.miss[ROW]);
+        let served = (0..plan.requests).filter(|&request| plan.missed(request));
+        records.sort(served.flat_map(|request| plan.places(request)), &plan.miss[ROW]);
         // What the plan holds counts again once everything that was written since was read.
         let (held, stamp) = (records.held.take(), self.reader.store().stamp());
         let store = Arc::clone(self.reader.store());
@@ -131,6 +132,8 @@ impl RecordsReader {
         let kept = copy.and_then(|copy| self.copy(copy, workers, held));
         records.held = matches!(kept, Ok(true)).then_some(stamp);
         plan.records = Some(records);
+        // After an error the call is repeated, and finds them again.
+        plan.take_lost(kept.is_ok());
         kept.map(drop)
     }
 

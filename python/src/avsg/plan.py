@@ -35,6 +35,14 @@ class Request(NamedTuple):
     status: RequestStatus
 
 
+class Failure(NamedTuple):
+    """A request that transfers leave out, and the layer and the row of a file that are not whole."""
+
+    request: int
+    layer: int
+    row: int
+
+
 class Plan:
     """Slots, miss lists and counters of batches of at most `max_tokens` tokens and `max_requests` requests.
 
@@ -137,6 +145,14 @@ class Plan:
     def counters(self) -> PlanCounters:
         """The counters of the last batch planned."""
         return PlanCounters.of(filled(lib.avsg_plan_get_counters, _header.avsg_plan_counters, self._handle))
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The requests that the transfers so far left out (`LostRowsError`), in the order of the batch."""
+        arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, MemoryKind.HOST)
+        kind = c.c_int64 * self.counters.requests
+        layers, rows = kind.from_address(arrays.failed_layer), kind.from_address(arrays.failed_row)
+        return [Failure(r, layers[r], row) for r, row in enumerate(rows) if row >= 0]
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""

@@ -28,8 +28,6 @@ class PoolFile(NamedTuple):
     keep: bool = False
     #: Whether reads and writes go through the page cache.
     buffered: bool = False
-    #: Whether each row has a checksum.
-    checksums: bool = True
     #: The indexer of each layer, as of the engine; None: one for all.
     layer_indexer: Sequence[int] | None = None
     #: Bytes of the queue of writes; 0: 8 MiB.
@@ -42,7 +40,7 @@ class PoolFile(NamedTuple):
         """Returns the C struct of a file, which may be the path alone."""
         if not isinstance(file, PoolFile):
             file = PoolFile(file)
-        fields: dict[str, Any] = {"path": text(file.path, "file"), "checksums": 0 if file.checksums else -1}
+        fields: dict[str, Any] = {"path": text(file.path, "file")}
         for name in ("keep", "buffered", "queue_bytes", "timeout_ms"):
             fields[name] = getattr(file, name)
         if file.layer_indexer is not None:
@@ -167,8 +165,7 @@ class Pool:
     def open(cls, file: PoolFile | str | os.PathLike[str]) -> Pool:
         """Opens a file that was kept, and makes this process its writer. Every flushed row is as it was.
 
-        A `PoolFile` says how the file is read and written. Its `keep` and `layer_indexer` do not count,
-        and its `checksums` must be the file's.
+        A `PoolFile` says how the file is read and written. Its `keep` and `layer_indexer` do not count.
         """
         out, config = c.c_void_p(), PoolFile.config(file)
         check(lib.avsg_pool_open(c.byref(config), c.byref(out)))
@@ -194,7 +191,7 @@ class Pool:
         check(lib.avsg_pool_demote(self._handle))
 
     def flush(self) -> None:
-        """Makes the rows of a file durable, and commits which of them are valid. In memory it does nothing."""
+        """Makes the rows of a file durable. In memory it does nothing."""
         check(lib.avsg_pool_flush(self._handle))
 
     @property

@@ -253,12 +253,15 @@ fn few_barriers(p: &Params) {
 }
 
 /// The geometry with the most slots of the default ones leaves room for the copy, and one with more links does not
-/// fit with them.
+/// fit with them. Columns that are not live at once share bytes.
 #[test]
 fn the_plan_says_what_fits() {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let plan = |p: &Params| text(p, &record(p).unwrap(), Options::default()).unwrap().plan;
     assert!(plan(&wide).whole_table && !plan(&Params { spread: 4, ..wide }).whole_table);
+    let placed = plan(&wide);
+    let alone: u32 = placed.columns.values().map(|at| at.end - at.start).sum();
+    assert!(placed.bytes - placed.scratch.end < alone, "{placed}");
     let refused = cuda::cuda(
         &Params::wide(4096, 1, 32768),
         Options { threads: 1024, shared_bytes: 48 * 1024 },

@@ -82,7 +82,8 @@ fn tables_and_sentences_fit_the_terminal() {
     ] {
         let short = "../tests/data/llama-deepseek32-k64.npz";
         let line = line.replace("SHORT", short).replace("OUT", &out);
-        let text = on_80_columns(&line);
+        // The folder of the tests may have any length.
+        let text = on_80_columns(&line).replace(&out, "OUT");
         assert!(!text.is_empty(), "{line}");
         for shown in text.lines() {
             let whole = shown.trim_start().split(' ').count() == 1 || shown.starts_with(' ');

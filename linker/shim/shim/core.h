@@ -17,7 +17,7 @@ namespace shim {
 struct Event {
     bool set = false;
     Clock token{};
-    Cycles time;
+    double time = 0;
     CallSite by{};
 };
 

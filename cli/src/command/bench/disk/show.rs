@@ -16,7 +16,6 @@ pub fn page(report: &Report) -> Page {
     ));
     let cache = if file.direct { "past the page cache" } else { "through the page cache" };
     let engine = if file.io_uring { "io_uring" } else { "preadv" };
-    let checksums = if file.checksums { "with checksums" } else { "without checksums" };
     page.text(format!(
         "file      in {}: {}, blocks of {}, {cache}, {engine}",
         file.folder,
@@ -24,7 +23,7 @@ pub fn page(report: &Report) -> Page {
         file.block
     ));
     page.text(format!(
-        "record    {} of {row_bytes} bytes {checksums}: {} bytes, {:.1} % of them padding",
+        "record    {} of {row_bytes} bytes with checksums: {} bytes, {:.1} % of them padding",
         count(*layers, "row"),
         file.record_bytes,
         file.padding_percent

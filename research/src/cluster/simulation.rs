@@ -10,8 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::cluster::{Cluster, Setting};
-use super::requests::{Request, draw, nanoseconds};
+use super::{Cluster, Request, Setting, draw, nanoseconds};
 
 /// The figures of a run, or their means over several runs. Times of requests are means.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

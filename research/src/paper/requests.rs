@@ -1,4 +1,4 @@
-//! Hit rates: the paper's synthetic workload, and its real requests beside workloads of here.
+//! Hit rates of the paper's real requests, beside workloads of here.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
 
 use super::section::{Quantity, Section, Table};
+use crate::hits;
 use crate::published::{COLD_START, LIFETIMES, PREVIOUS_STEP, SLOTS_4096};
-use crate::{hits, reuse};
 
 /// Percentage of hits.
 const RATE: Quantity = Quantity::points("hit rate, %");
@@ -96,36 +96,6 @@ impl Workload {
     }
 }
 
-/// Compares the paper's table on the paper's synthetic workload.
-pub fn synthetic() -> Result<Section> {
-    let mut table = Table::new("Reuse rate of the paper's table, L = 8", &["gamma", "mu", "S"]);
-    let mut gains = Table::new(
-        "Gain of 8192 slots over adjacent-step reuse in percentage points, mu = 0.9",
-        &["adjacent-step reuse, %"],
-    );
-    for cell in reuse::of_the_papers_table()? {
-        let keys = [cell.gamma.to_string(), cell.mu.to_string(), cell.slots.to_string()];
-        table.row(keys, vec![RATE.figure(cell.reference, cell.paper)]);
-        if (cell.mu, cell.slots) == (0.9, 8192) {
-            let gamma = 100.0 * cell.gamma;
-            let gain = Quantity::points("gain").figure(cell.reference - gamma, cell.paper - gamma);
-            gains.row([format!("{gamma:.0}")], vec![gain]);
-        }
-    }
-    let text = vec![
-        "Appendix \"Cache Reuse\" and table \"Cache reuse\", synthetic rows. The command generates the workload and replays \
-         the paper's table, bit for bit. The paper does not state its multipliers, its seeds, which steps it counts, and \
-         what happens when the context has no new id left."
-            .into(),
-        format!(
-            "{} seeds, K = 2048, 16384 ids of context, steps 4 to 14. Root mean square of the differences: {:.2} percentage points.",
-            reuse::SEEDS,
-            table.rms(0)
-        ),
-    ];
-    Ok(Section { title: "Reuse on the synthetic workload", text, tables: vec![table, gains] })
-}
-
 /// Compares hit rates, the lifetime ablation and the cold start of the paper's requests with workloads
 /// of here.
 pub fn requests(workloads: &[Workload]) -> Result<Section> {
@@ -164,8 +134,7 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
          first quarter of the steps fills the buffer and is not counted; the first step is counted alone in the cold \
          start, over all groups of consecutive rows that make a step."
             .into(),
-        "On the synthetic requests the paper's table loses hits with a larger L. Exact LRU and the `wide` table do not \
-         (`avsg-research lifetime --steps 64 --slots 8192`)."
+        "On the synthetic requests the paper's table loses hits with a larger L. Exact LRU and the `wide` table do not."
             .into(),
     ];
     Ok(Section { title: "Hit rates, lifetimes and cold start of real requests", text, tables })

@@ -1,8 +1,7 @@
 //! The model in cases whose figures have a closed form, and its agreement with the paper's table.
 
-use super::cluster::{Cluster, HBM, Setting, WEIGHTS};
-use super::requests::draw;
 use super::simulation::{mean, run};
+use super::{Cluster, HBM, Setting, WEIGHTS, draw};
 use crate::published::SERVING;
 use crate::tests::left_out;
 

@@ -1,19 +1,57 @@
-//! Checks that run the operator on the device.
+//! Checks of what the runtime does where its documents leave it open: registered host memory and faults.
 
 use anyhow::{Context as _, Result, bail};
 use avsg::Error;
+use avsg::ascend::RegisteredPool;
 use avsg::engine::{DeviceArray, DeviceBatch};
+use avsg::pool::{HostPool, Pages, PoolConfig};
+use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::device_arrays::DeviceArrays;
+use serde_json::Value;
 
 use super::harness::{Harness, ROW, TIMES};
 use super::kernels::engine;
 use super::watch::progress;
 
+fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
+    let format = RowFormat::single(4096)?;
+    let config =
+        PoolConfig { chunk_bytes: bytes, pages, ..PoolConfig::new(1, bytes / 4096, format) };
+    Ok(RegisteredPool::new(&harness.context, HostPool::new(&config)?)?)
+}
+
+/// Returns whether memory in explicit hugepages can be registered.
+pub fn hugetlb(harness: &Harness) -> Result<Value> {
+    let pool = register_chunk(harness, 8 << 20, Pages::Huge2M);
+    let got = pool.context("the registration was refused")?.pool().pages();
+    if got != Pages::Huge2M {
+        bail!(
+            "no 2 MiB hugepages are free (the pool got {got}); set /proc/sys/vm/nr_hugepages to 4 or more"
+        );
+    }
+    Ok(true.into())
+}
+
+/// Returns the bytes of the largest registration that succeeded, of powers of two from 1 MiB to 1 GiB, and to 4 MiB
+/// on the simulator.
+pub fn largest(harness: &Harness) -> Result<Value> {
+    let most = if harness.simulated { 22 } else { 30 };
+    let mut best = 0;
+    for bytes in (20..=most).map(|power| 1usize << power) {
+        match register_chunk(harness, bytes, Pages::Plain) {
+            Ok(_) => best = bytes,
+            Err(error) if best == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(best.into())
+}
+
 /// Returns whether a kernel reads the new content of a host row that was rewritten after the previous
 /// kernel.
-pub fn rewritten_row(harness: &Harness) -> Result<bool> {
+pub fn rewritten_row(harness: &Harness) -> Result<Value> {
     let mut engine = engine(harness, 1, |_| 1)?;
     let mut plan = engine.new_plan(1, 1)?;
     let ids: Vec<i32> = (0..harness.params.k as i32).collect();
@@ -35,11 +73,11 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
             seen &= check_row(id, version, &bytes);
         }
     }
-    Ok(seen)
+    Ok(seen.into())
 }
 
 /// Returns the code that a wait returns after a kernel has read host memory that is not registered.
-pub fn fault_code(harness: &Harness) -> Result<i32> {
+pub fn fault_code(harness: &Harness) -> Result<Value> {
     let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
     let batch = OwnedBatch::uniform(harness.params.k as usize, 1, 1, engine.pool().rows());
     let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
@@ -53,7 +91,7 @@ pub fn fault_code(harness: &Harness) -> Result<i32> {
     // batch states.
     let queued = unsafe { engine.enqueue_plan(&batch, &mut plan, probe.stream.raw()) };
     match queued.and_then(|()| probe.stream.synchronize(probe.timeout)) {
-        Err(Error::Acl { code, .. }) => Ok(code),
+        Err(Error::Acl { code, .. }) => Ok(code.into()),
         Err(error) => Err(error.into()),
         Ok(()) => bail!("the kernel read unregistered host memory without an error"),
     }

@@ -9,6 +9,7 @@ use super::tier;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params, Table};
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
+use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Tape;
 use avsg_sim::shim::{Launch, Mode};
 
@@ -50,10 +51,12 @@ pub fn emit(
 /// a third of them.
 pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
     let random = &mut SplitMix64(seed);
+    let params = record_stage_one(p).expect("Stage One can be recorded").params;
+    let sharing: Vec<_> = params.into_iter().filter(|param| param.sharing).collect();
     let mut all = steps::sequence(p, random, n);
     steps::scramble(&mut all, random);
     for (name, value) in all.iter_mut().flat_map(|step| &mut step.params) {
-        if ["shared", "share_at", "share_len", "deferred"].contains(name) {
+        if sharing.iter().any(|param| param.name == *name) {
             *value = 0;
         }
     }

@@ -249,7 +249,7 @@ impl Handles {
     /// # Safety
     /// `from` points to `n` initialised bytes, and no call that writes them is in progress.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: `from` points to `n` bytes, which no call writes (`# Safety`).
         unsafe { memory::read_bytes(self.context.as_deref(), from, n) }
     }
 

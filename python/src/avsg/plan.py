@@ -98,7 +98,9 @@ class Plan:
         arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, memory)
         address = getattr(arrays, name)
         if not address:
-            raise InvalidError(f"{name!r} is not an array in device memory; read misses from 'summary', and cu_q from the batch")
+            raise InvalidError(
+                f"{name!r} is not an array in device memory; read misses from 'summary' and tokens from the batch"
+            )
         return int32_view(address, shapes[name], self._handle, device)
 
     @cached_property

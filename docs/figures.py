@@ -157,8 +157,9 @@ def reuse():
 
 def printed(*arguments, **options):
     """The table that a command prints for the committed trace."""
-    text = output(*arguments, "tests/data/nomicon-4k-k256.npz", "--format", "markdown", **options)
-    return "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
+    text = output(*arguments, "tests/data/nomicon-4k-k256.npz", **options)
+    lines = (line for line in text.splitlines(keepends=True) if line.startswith("|"))
+    return "".join(re.sub("-{3,}", "---", re.sub(" {2,}", " ", line)) for line in lines)
 
 
 def policies():

@@ -126,24 +126,17 @@ fn a_named_file_that_is_no_runtime_is_refused() {
     }
 }
 
-/// Each form holds the reason why there is no device, and every kernel and field by its name.
+/// The text holds the reason why there is no device, and every kernel and field by its name.
 #[test]
-fn every_form_holds_the_report() {
-    for (name, skipped_on_stdout) in [("table", true), ("markdown", true), ("csv", false)] {
-        let output = doctor(&format!("{NOWHERE} --format {name}"), &[]);
-        assert!(output.status.success(), "{output:?}");
-        let (shown, errors) = (stdout(&output), errors(&output));
-        assert_eq!(shown.starts_with("skipped: no device"), skipped_on_stdout, "{shown}");
-        assert_eq!(errors.contains("skipped: no device"), !skipped_on_stdout, "{errors}");
-        let others = ["Machine", "not_run", "step_misses", "version of avsg"];
-        for part in FIELDS.into_iter().chain(kernel_names()).chain(others) {
-            assert!(shown.contains(part), "{part} in {name}:\n{shown}");
-        }
+fn the_text_holds_the_report() {
+    let output = doctor(NOWHERE, &[]);
+    assert!(output.status.success(), "{output:?}");
+    let shown = stdout(&output);
+    assert!(shown.starts_with("skipped: no device"), "{shown}");
+    let others = ["Machine", "not_run", "step_misses", "version of avsg"];
+    for part in FIELDS.into_iter().chain(kernel_names()).chain(others) {
+        assert!(shown.contains(part), "{part} is not in {shown}");
     }
-    let (report, printed) = report("forms", &format!("{NOWHERE} --format json"), &[]);
-    assert_eq!(serde_json::from_str::<Value>(&stdout(&printed)).unwrap(), report);
-    let refused = doctor(&format!("{NOWHERE} --format csv --json -"), &[]);
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
 
 /// The report says what an old CANN is too old for, also without a device.
@@ -167,12 +160,10 @@ fn the_simulated_report_has_every_field() {
     if !kernels_compile() {
         return;
     }
-    let options = "--device ascend-sim --largest 4194304 --format json";
+    let options = "--device ascend-sim --largest 4194304";
     let (report, output) = report("simulated", options, &[]);
     let errors = errors(&output);
     assert!(output.status.success(), "{errors}");
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(printed, report);
     for name in kernel_names() {
         assert_eq!(report["kernels"][name]["status"], "good", "{report}");
         assert!(errors.contains(&format!("{name}: good")), "{errors}");

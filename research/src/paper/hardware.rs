@@ -31,7 +31,7 @@ pub fn transfer() -> Section {
     let text = vec![
         "Figures \"H2D bandwidth gains\" and \"Effective H2D bandwidth\", and the table of appendix \"H2D Core-Binding \
          Strategies\". **The figures of here are from a model, not measured.** It takes the number of rows of each core from \
-         the operator's own code for the three strategies. `avsg bench transfer` measures them on the cores of a machine."
+         the operator's own code for the three strategies."
             .into(),
         format!(
             "Fitted to this table: {} cores, {} us per core and {} us per row, a link of {} GB/s. Root mean \

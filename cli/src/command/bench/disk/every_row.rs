@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::rows::{Records, Setting, Step};
-use crate::command::bench::stats::us_since;
+use crate::command::stats::us_since;
 use crate::disk::{Read, Reader};
 
 pub struct EveryRow {

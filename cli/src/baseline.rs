@@ -6,8 +6,6 @@
 
 pub mod belady;
 pub mod exact_lru;
-pub mod lru_crate;
-pub mod lru_curve;
 pub mod order;
 pub mod previous_step;
 pub mod resident_lru;
@@ -16,11 +14,11 @@ pub mod scalar;
 
 pub use belady::Belady;
 pub use exact_lru::ExactLru;
-pub use lru_crate::{HashMapLru, LruCrate};
-pub use lru_curve::LruCurve;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
+
+use std::iter::Sum;
 
 use crate::checks::require;
 use crate::trace::Trace;
@@ -123,6 +121,17 @@ impl HitCount {
     /// Returns the misses after the first step.
     pub fn misses(&self) -> u64 {
         (self.selected - self.first_selected) - (self.hits - self.first_hits)
+    }
+}
+
+impl Sum for HitCount {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |all, one| Self {
+            selected: all.selected + one.selected,
+            hits: all.hits + one.hits,
+            first_selected: all.first_selected + one.first_selected,
+            first_hits: all.first_hits + one.first_hits,
+        })
     }
 }
 

@@ -1,231 +1,196 @@
-//! Charts of measurements as SVG files.
+//! The chart of hit rates over S as an SVG file.
 //!
 //! The viewer lays out the text, so no font is needed here, and the same numbers give the same file.
 
-mod axis;
-mod colour;
-
-use std::ops::Range;
+use std::fmt::Write;
 use std::path::Path;
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
+use crate::baseline::{LRU, OPTIMUM};
 use crate::output_file;
-use avsg::{Error, Result};
-use axis::{Scale, Ticks, span};
+use avsg::Result;
 
-/// Width and height of a chart in pixels.
-const SIZE: (u32, u32) = (960, 560);
-/// The left edge of the titles, and their baselines' distance from the top, in pixels.
-const TITLES: (i32, i32) = (24, 18);
-/// The height of the area of the titles in pixels.
-const TITLE_HEIGHT: u32 = 76;
-/// The x coordinate of the legend in pixels; the legend stands to the right of the chart.
-const LEGEND_X: i32 = 770;
-/// The colours of the axes, of the second title and of the lines at the ticks.
-const GREY: RGBColor = RGBColor(90, 90, 90);
-const LIGHT: RGBColor = RGBColor(222, 222, 222);
-/// The radius of a mark in pixels.
-const RADIUS: i32 = 5;
-/// The distance of marks that stand side by side in pixels.
-const BESIDE: i32 = 13;
-/// The width and the height of the value of a mark in pixels.
-const VALUE: (i32, i32) = (38, 16);
+/// The left, right, top and bottom edges of the area of the points in pixels.
+const LEFT: f64 = 88.0;
+const RIGHT: f64 = 740.0;
+const TOP: f64 = 92.0;
+const BOTTOM: f64 = 484.0;
+/// The x coordinate of the legend in pixels; the legend stands to the right of the points.
+const LEGEND: f64 = 770.0;
+/// The most marked sizes that all get a tick.
+const MAX_TICKS: usize = 14;
+/// Ticks of the vertical axis, about.
+const ROWS: f64 = 8.0;
+/// Colours that colour-blind readers can distinguish (Okabe and Ito), by the beginning of a series' name.
+const COLOURS: [(&str, &str); 3] = [("AVSG", "#0072B2"), (LRU, "#000000"), (OPTIMUM, "#009E73")];
+const OTHER_COLOUR: &str = "#D55E00";
 
-/// The text of a chart.
-pub struct Labels<'a> {
-    /// What the chart shows.
-    pub title: &'a str,
-    /// What it was measured on.
-    pub subject: &'a str,
-    /// The horizontal axis, with its unit.
-    pub x: &'a str,
-    /// The vertical axis, with its unit.
-    pub y: &'a str,
-}
-
-/// How the points of a series are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// A line without marks, for values that are known everywhere. It gives the axis no ticks.
-    Curve,
-    /// A mark at each point, and a line that joins the marks.
-    Joined,
-    /// Marks alone, for values between which there are no others.
-    Marks,
-}
-
-/// One series of a chart.
+/// One series of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// Name in the legend, as in the tables.
     pub name: String,
-    /// How its points are drawn.
-    pub shape: Shape,
-    /// (x, y) of each point, in the order of the line. Points that are not finite are left out.
+    /// Whether it is a line, and not marks with their values.
+    pub is_curve: bool,
+    /// S and hit rate of each point in ascending order.
     pub points: Vec<(f64, f64)>,
 }
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticks, Ticks>>;
-type DrawResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
-/// Draws a chart into a file, or `no data` if no point is finite. The y axis starts at 0 if the values
-/// reach down to the lower half of such an axis. Marks show their values if one series alone has marks
-/// without a line.
+/// Draws hit rates in percent over S into a file, or `no data` if there is no point. `subject` says what
+/// they were computed on, and a line marks the S that was `chosen`.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn chart(path: impl AsRef<Path>, labels: &Labels<'_>, series: &[Series]) -> Result<()> {
-    let mut text = String::new();
-    {
-        let canvas = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let drawn = draw(&canvas, labels, series).and_then(|()| Ok(canvas.present()?));
-        drawn.map_err(|e| {
-            Error::invalid("chart", labels.title, e.to_string(), "check the numbers of the chart")
-        })?;
-    }
-    output_file::write(path.as_ref(), text.as_bytes())
+pub fn hit_rates(path: &Path, subject: &str, series: &[Series], chosen: Option<u32>) -> Result<()> {
+    output_file::write(path, svg(subject, series, chosen).as_bytes())
 }
 
-fn draw(canvas: &Canvas<'_>, labels: &Labels<'_>, series: &[Series]) -> DrawResult<()> {
-    canvas.fill(&WHITE)?;
-    let (left, top) = TITLES;
-    canvas.draw(&Text::new(labels.title, (left, top), ("sans-serif", 22)))?;
-    let subject = ("sans-serif", 15).into_font().color(&GREY);
-    canvas.draw(&Text::new(labels.subject, (left, top + 30), subject))?;
-
-    let all = |one: &Series| one.points.iter().copied().filter(finite).collect::<Vec<_>>();
-    let points: Vec<_> = series.iter().map(all).collect();
-    let flat = || points.iter().flatten();
-    let (_, below) = canvas.split_vertically(TITLE_HEIGHT);
-    let (area, _) = below.split_horizontally(LEGEND_X);
-    if flat().next().is_none() {
-        let (width, height) = area.dim_in_pixel();
-        let style = centred(20, &GREY);
-        area.draw(&Text::new("no data", (width as i32 / 2, height as i32 / 2), style))?;
-        return Ok(());
+fn svg(subject: &str, series: &[Series], chosen: Option<u32>) -> String {
+    let mut out = Svg::default();
+    out.text(
+        (24.0, 38.0),
+        22,
+        "start",
+        "black",
+        "How many of the selected rows are in the buffer already",
+    );
+    out.text((24.0, 66.0), 15, "start", "#5A5A5A", subject);
+    let all: Vec<(f64, f64)> = series.iter().flat_map(|one| one.points.iter().copied()).collect();
+    if all.is_empty() {
+        out.text(((LEFT + RIGHT) / 2.0, (TOP + BOTTOM) / 2.0), 20, "middle", "#5A5A5A", "no data");
+        return out.finish();
     }
-
-    let marked = series.iter().zip(&points).filter(|(one, _)| one.shape != Shape::Curve);
-    let marked = marked.flat_map(|(_, points)| points).map(|p| p.0);
-    let scale = Scale::new(flat().map(|p| p.0), marked);
-    let mut builder = ChartBuilder::on(&area);
-    builder.margin_left(16).margin_bottom(10).x_label_area_size(56).y_label_area_size(72);
-    let y = Ticks::round(from_zero(span(flat().map(|p| p.1))));
-    let decimals = y.decimals;
-    let x = Ticks::new(scale.range.clone(), scale.ticks.clone());
-    let mut chart = builder.build_cartesian_2d(x, y)?;
-    let (x_tick, y_tick) = (|at: &f64| scale.label(*at), |at: &f64| axis::tick(*at, decimals));
-    let mut mesh = chart.configure_mesh();
-    mesh.x_desc(labels.x).y_desc(labels.y).disable_x_mesh();
-    mesh.bold_line_style(LIGHT).light_line_style(TRANSPARENT).axis_style(GREY);
-    mesh.x_label_formatter(&x_tick).y_label_formatter(&y_tick);
-    mesh.label_style(("sans-serif", 15)).axis_desc_style(("sans-serif", 16)).draw()?;
-
-    let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
-    let colours = colour::of(&names);
-    let sets = series.iter().filter(|one| one.shape == Shape::Marks).count() as i32;
-    let curves = series.iter().zip(&points).filter(|(one, _)| one.shape == Shape::Curve);
-    let curves: Vec<_> = curves.flat_map(|(_, points)| points).collect();
-    let curve_at = |x: f64| {
-        let before = curves.iter().filter(|point| point.0 <= x);
-        before.map(|point| point.1).fold(f64::NEG_INFINITY, f64::max)
+    let (x, y) = (Axis::of_sizes(&all), Axis::of_rates(&all));
+    let at = |&(slots, rate): &(f64, f64)| {
+        (LEFT + (RIGHT - LEFT) * x.share(slots.log2()), BOTTOM - (BOTTOM - TOP) * y.share(rate))
     };
-    // Marks of several series at one place stand side by side.
-    let mut aside = -BESIDE * (sets - 1) / 2;
-    for ((one, points), colour) in series.iter().zip(&points).zip(&colours) {
-        let places: Vec<_> = points.iter().map(|&(x, y)| (scale.at(x), y)).collect();
-        let mark = |dx: i32| {
-            let circle = move || Circle::new((dx, 0), RADIUS, colour.filled());
-            places.iter().map(move |&place| EmptyElement::at(place) + circle())
-        };
-        match one.shape {
-            Shape::Curve | Shape::Joined => {
-                chart.draw_series(LineSeries::new(places.clone(), colour.stroke_width(2)))?;
-            }
-            Shape::Marks if sets == 1 => {
-                let is_below = |at: usize| curve_at(points[at].0) > points[at].1;
-                values(&mut chart, &places, is_below, colour)?;
-            }
-            Shape::Marks => (),
-        }
-        match one.shape {
-            Shape::Curve => (),
-            Shape::Joined => drop(chart.draw_series(mark(0))?),
-            Shape::Marks => {
-                chart.draw_series(mark(aside))?;
-                aside += BESIDE;
-            }
-        }
+    let (rates, decimals) = y.round_values();
+    for rate in rates {
+        let (_, height) = at(&(1.0, rate));
+        out.line(&[(LEFT, height), (RIGHT, height)], "#DEDEDE", "");
+        out.text((LEFT - 10.0, height + 5.0), 15, "end", "#5A5A5A", &format!("{rate:.decimals$}"));
     }
-    legend(canvas, series, &colours)
-}
-
-/// Writes the value of each point, as far as it has room beside that of the last point: to the lower right
-/// of a point that is below a curve, or else to its upper left.
-fn values(
-    chart: &mut Chart<'_, '_>,
-    places: &[(f64, f64)],
-    is_below: impl Fn(usize) -> bool,
-    colour: &RGBColor,
-) -> DrawResult<()> {
-    let (width, height) = VALUE;
-    let mut last = None;
-    for (index, &place) in places.iter().enumerate() {
-        let (x, _) = chart.backend_coord(&place);
-        if last.is_none_or(|last| x - last >= VALUE.0) {
-            let side = if is_below(index) { 1 } else { -1 };
-            let (x_centre, y_centre) = (side * (width / 2 - 3), side * (8 + height / 2));
-            let (left, top) = (x_centre - width / 2, y_centre - height / 2);
-            // What is below the text must not cross it.
-            let free = Rectangle::new([(left, top), (left + width, top + height)], WHITE.filled());
-            let text = format!("{:.2}", place.1);
-            let text = Text::new(text, (x_centre, y_centre), centred(15, colour));
-            chart.plotting_area().draw(&(EmptyElement::at(place) + free + text))?;
-            last = Some(x);
-        }
+    for slots in ticks(series) {
+        let (place, _) = at(&(slots, 0.0));
+        out.line(&[(place, BOTTOM), (place, BOTTOM + 5.0)], "#5A5A5A", "");
+        out.text((place, BOTTOM + 22.0), 15, "middle", "#5A5A5A", &slots.to_string());
     }
-    Ok(())
-}
-
-fn centred(size: i32, colour: &RGBColor) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(colour).pos(Pos::new(HPos::Center, VPos::Center))
-}
-
-/// Draws a line or a mark and the name of each series, one below the other.
-fn legend(canvas: &Canvas<'_>, series: &[Series], colours: &[RGBColor]) -> DrawResult<()> {
-    let top = TITLE_HEIGHT as i32 + 16;
-    for ((one, colour), y) in series.iter().zip(colours).zip((top..).step_by(26)) {
-        if one.shape != Shape::Marks {
-            let line = vec![(LEGEND_X, y), (LEGEND_X + 22, y)];
-            canvas.draw(&PathElement::new(line, colour.stroke_width(2)))?;
-        }
-        if one.shape != Shape::Curve {
-            canvas.draw(&Circle::new((LEGEND_X + 11, y), RADIUS, colour.filled()))?;
-        }
-        let beside = Pos::new(HPos::Left, VPos::Center);
-        let style = ("sans-serif", 16).into_font().color(&BLACK).pos(beside);
-        canvas.draw(&Text::new(one.name.clone(), (LEGEND_X + 30, y), style))?;
+    out.line(&[(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], "#5A5A5A", "");
+    let middle = (LEFT + RIGHT) / 2.0;
+    out.text((middle, BOTTOM + 48.0), 16, "middle", "black", "S, slots per request and layer");
+    let label = "hit rate after the first step, %";
+    out.text((LEFT, TOP - 10.0), 16, "middle", "black", label);
+    if let Some(slots) = chosen {
+        let (place, _) = at(&(f64::from(slots), 0.0));
+        out.line(&[(place, TOP), (place, BOTTOM)], "#5A5A5A", " stroke-dasharray=\"6 4\"");
+        out.text((place, TOP + 14.0), 15, "middle", "#5A5A5A", &format!("take S = {slots}"));
     }
-    Ok(())
+    for (one, height) in series.iter().zip((0..).map(|n| TOP + 16.0 + 26.0 * f64::from(n))) {
+        let colour = COLOURS.iter().find(|(start, _)| one.name.starts_with(start));
+        let colour = colour.map_or(OTHER_COLOUR, |&(_, colour)| colour);
+        let places: Vec<_> = one.points.iter().map(at).collect();
+        if one.is_curve {
+            out.line(&places, colour, " stroke-width=\"2\"");
+            out.line(&[(LEGEND, height), (LEGEND + 22.0, height)], colour, " stroke-width=\"2\"");
+        } else {
+            out.mark((LEGEND + 11.0, height), colour);
+        }
+        for (place, (_, rate)) in places.iter().zip(&one.points).filter(|_| !one.is_curve) {
+            out.mark(*place, colour);
+            out.text((place.0, place.1 + 22.0), 15, "middle", colour, &format!("{rate:.2}"));
+        }
+        out.text((LEGEND + 30.0, height + 5.0), 16, "start", "black", &one.name);
+    }
+    out.finish()
 }
 
-fn finite(point: &(f64, f64)) -> bool {
-    point.0.is_finite() && point.1.is_finite()
+/// Returns the sizes of the marks, or powers of two if the marks are too many.
+fn ticks(series: &[Series]) -> Vec<f64> {
+    let marks = series.iter().filter(|one| !one.is_curve).flat_map(|one| &one.points);
+    let mut sizes: Vec<f64> = marks.map(|point| point.0).collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    sizes.dedup();
+    if sizes.len() > MAX_TICKS {
+        sizes.retain(|size| size.log2().fract() == 0.0);
+    }
+    sizes
 }
 
-/// Adds a margin above the range, and extends it down to 0 if at most half of the axis is empty then.
-fn from_zero(range: Range<f64>) -> Range<f64> {
-    let margin = (range.end - range.start) * 0.1;
-    let near = range.start <= range.end - range.start;
-    let low = match range.start {
-        start if start >= 0.0 && near => 0.0,
-        // A margin must not reach below 0, where no rate or time is.
-        start if start >= 0.0 => (start - margin).max(0.0),
-        start => start - margin,
-    };
-    low..range.end + margin
+/// The values at both ends of an axis.
+struct Axis(f64, f64);
+
+impl Axis {
+    /// Returns the axis of the binary logarithms of S, with room for half of a mark's value at both ends.
+    fn of_sizes(points: &[(f64, f64)]) -> Self {
+        let (low, high) = ends(points.iter().map(|point| point.0.log2()));
+        let room = 0.06 * (high - low).max(1.0);
+        Self(low - room, high + room)
+    }
+
+    /// Returns the axis of hit rates, which begins where differences can be seen.
+    fn of_rates(points: &[(f64, f64)]) -> Self {
+        let (low, high) = ends(points.iter().map(|point| point.1));
+        let room = 0.15 * (high - low).max(1.0);
+        Self((low - room).max(0.0), high + room)
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        (value - self.0) / (self.1 - self.0)
+    }
+
+    /// Returns multiples of 1, 2 or 5 times a power of ten, and the decimals that they need.
+    fn round_values(&self) -> (Vec<f64>, usize) {
+        let rough = (self.1 - self.0) / ROWS;
+        let power = 10f64.powf(rough.log10().floor());
+        let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= rough).unwrap_or(10.0);
+        let step = factor * power;
+        let first = (self.0 / step).ceil();
+        let all = (0..=ROWS as i32).map(|n| (first + f64::from(n)) * step);
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        (all.filter(|&value| value <= self.1).collect(), decimals)
+    }
 }
+
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// The elements of the file.
+#[derive(Default)]
+struct Svg(String);
+
+impl Svg {
+    fn line(&mut self, points: &[(f64, f64)], colour: &str, more: &str) {
+        let points: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+        let points = points.trim_end();
+        self.add(format_args!(
+            "<polyline fill=\"none\" stroke=\"{colour}\"{more} points=\"{points}\"/>"
+        ));
+    }
+
+    fn mark(&mut self, (x, y): (f64, f64), colour: &str) {
+        self.add(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"));
+    }
+
+    fn text(&mut self, (x, y): (f64, f64), size: u32, anchor: &str, colour: &str, words: &str) {
+        let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        self.add(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{words}</text>"
+        ));
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "{element}");
+    }
+
+    fn finish(self) -> String {
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"960\" height=\"560\" viewBox=\"0 0 960 560\" \
+             font-family=\"sans-serif\">\n<rect width=\"960\" height=\"560\" fill=\"white\"/>\n{}</svg>\n",
+            self.0
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

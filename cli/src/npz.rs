@@ -1,13 +1,11 @@
 //! Reading and writing NumPy files: one array in an `.npy`, named arrays in an `.npz`, a ZIP archive
 //! of `.npy` files.
 //!
-//! npyz reads and writes the headers. They are untrusted input, so their size and shape are checked
-//! before npyz multiplies the dimensions.
+//! Headers are untrusted input, so their size and shape are checked.
 
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
 
-use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
 use zip::{ZipArchive, ZipWriter};
 
 use crate::array::{Array, Kind, wrong_kind};
@@ -20,6 +18,8 @@ pub(crate) const MAX_BYTES: u64 = 1 << 31;
 /// Bytes of the largest header that is read. NumPy writes 118 bytes for a plain array; a longer header
 /// belongs to another kind of array.
 const MAX_HEADER: usize = 1024;
+/// Bytes before the header: the magic, the version and the length.
+const PREAMBLE: usize = 10;
 
 /// The arrays of an `.npz` file.
 pub(crate) struct Archive(ZipArchive<Cursor<Vec<u8>>>);
@@ -67,22 +67,17 @@ impl Archive {
 
 /// Parses the bytes of one `.npy` file.
 pub(crate) fn parse(name: &str, bytes: Vec<u8>) -> Result<Array> {
-    let broken = |why: String| {
+    let header = Header::of(&bytes).map_err(|why| {
         let limit = format!("its .npy header is unusable ({why})");
         invalid(limit, format!("array {name}"), "save it again")
-    };
-    check_header(&bytes).map_err(broken)?;
-    let mut rest = bytes.as_slice();
-    let header = NpyHeader::from_reader(&mut rest).map_err(|e| broken(first_line(&e)))?;
-    let start = bytes.len() - rest.len();
-    let dtype = header.dtype().descr();
-    let kind = Kind::named(dtype.trim_matches('\''));
-    let kind = kind.ok_or_else(|| wrong_kind(name, &dtype, &Kind::NUMBERS))?;
+    })?;
+    let Header { kind, is_fortran, shape, start } = header;
+    let found = Kind::named(kind);
+    let kind = found.ok_or_else(|| wrong_kind(name, &format!("'{kind}'"), &Kind::NUMBERS))?;
     // The two orders are the same for an array of one dimension.
-    let is_c = header.order() == Order::C || header.shape().len() <= 1;
+    let is_c = !is_fortran || shape.len() <= 1;
     let (value, remedy) = (format!("Fortran (array {name})"), "save numpy.ascontiguousarray of it");
     require(is_c, "order", value, "it must be C", remedy)?;
-    let shape = header.shape().iter().map(|&d| d as usize).collect();
     Array::new(name, shape, kind, bytes, start)
 }
 
@@ -93,35 +88,79 @@ pub(crate) fn first_line(error: &dyn std::fmt::Display) -> String {
     line.split("-->").next().unwrap_or_default().trim_end_matches([' ', ':']).to_owned()
 }
 
-/// Refuses an oversized header, and a shape whose product overflows; npyz does not check them.
-fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
-    let field = |at: usize, n: usize| {
-        let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
-        Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
-    };
-    let (start, len) = match field(6, 1)? {
-        1 => (10, field(8, 2)?),
-        2 | 3 => (12, field(8, 4)?),
-        v => return Err(format!("version {v} is unknown")),
-    };
-    if len > MAX_HEADER {
-        return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
-    }
-    let text = bytes.get(start..start + len).ok_or("it is cut short")?;
-    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
-    let (_, shape) = text.split_once("shape").ok_or("it names no shape")?;
-    let numbers = shape.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
-    // NumPy writes the shape last. Digits of a key after it would only make this check stricter.
-    let mut product = 1u64;
-    for number in numbers {
-        let dim = number.parse::<u64>().map_err(|_| format!("dimension {number} is too large"))?;
-        product = product
-            .checked_mul(dim.max(1))
-            .filter(|&p| p <= MAX_BYTES)
-            .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
-    }
-    Ok(())
+/// The header of an `.npy` file, the text of a Python dictionary: `{'descr': '<i4', 'fortran_order': False,
+/// 'shape': (64, 4, 256), }`.
+struct Header<'a> {
+    kind: &'a str,
+    is_fortran: bool,
+    shape: Vec<usize>,
+    /// The byte at which the values begin.
+    start: usize,
 }
+
+impl<'a> Header<'a> {
+    /// Parses a header, which is untrusted, or says what is wrong with it.
+    fn of(bytes: &'a [u8]) -> std::result::Result<Self, String> {
+        let field = |at: usize, n: usize| {
+            let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
+            Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
+        };
+        let (first, len) = match field(6, 1)? {
+            1 => (10, field(8, 2)?),
+            2 | 3 => (12, field(8, 4)?),
+            v => return Err(format!("version {v} is unknown")),
+        };
+        if len > MAX_HEADER {
+            return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
+        }
+        let text = bytes.get(first..first + len).ok_or("it is cut short")?;
+        let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
+        let value = |key: &str| {
+            let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
+            rest.ok_or_else(|| format!("it names no {key}"))
+        };
+        let (shape, order) = (value("shape")?, value("fortran_order")?);
+        let kind = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+        let is_plain =
+            |kind: &&str| kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"<>|=".contains(&b));
+        let kind = kind.map(|(kind, _)| kind).filter(is_plain).ok_or("its type is no number")?;
+        let list = shape.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        let (list, _) = list.ok_or("its shape is no list")?;
+        let (mut all, mut product) = (Vec::new(), 1u64);
+        for number in list.split(',').map(str::trim).filter(|number| !number.is_empty()) {
+            let dim =
+                number.parse::<u64>().map_err(|_| format!("dimension {number:?} is no number"))?;
+            product = product
+                .checked_mul(dim.max(1))
+                .filter(|&p| p <= MAX_BYTES)
+                .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
+            all.push(dim as usize);
+        }
+        Ok(Self { kind, is_fortran: order.starts_with("True"), shape: all, start: first + len })
+    }
+}
+
+/// A number that an array can have.
+pub trait Number: Copy {
+    /// The name of its type in a header.
+    const KIND: &'static str;
+
+    /// Adds its bytes, the lowest first.
+    fn write(self, out: &mut Vec<u8>);
+}
+
+macro_rules! numbers {
+    ($($number:ty: $kind:literal),*) => {$(
+        impl Number for $number {
+            const KIND: &'static str = $kind;
+
+            fn write(self, out: &mut Vec<u8>) {
+                out.extend(self.to_le_bytes());
+            }
+        }
+    )*};
+}
+numbers!(u8: "|u1", i32: "<i4", i64: "<i8", u64: "<u8");
 
 /// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.
 pub struct Writer(ZipWriter<Cursor<Vec<u8>>>);
@@ -135,21 +174,20 @@ impl Default for Writer {
 
 impl Writer {
     /// Adds one array. It is serialised first, because the compressor is slow with a write per value.
-    pub fn array<T: AutoSerialize + Copy>(
-        &mut self,
-        name: &str,
-        shape: &[usize],
-        data: &[T],
-    ) -> Result<()> {
-        let failed = |e| unserialised(name, e);
-        let shape: Vec<u64> = shape.iter().map(|&d| d as u64).collect();
-        let mut image = Vec::with_capacity(size_of_val(data) + 128);
-        let options = WriteOptions::new().default_dtype().shape(&shape).writer(&mut image);
-        let mut writer = options.begin_nd().map_err(failed)?;
-        writer.extend(data.iter().copied()).and_then(|()| writer.finish()).map_err(failed)?;
-        let name = format!("{name}.npy");
-        self.0.start_file(name, Default::default()).map_err(|e| failed(e.into()))?;
-        self.0.write_all(&image).map_err(failed)
+    pub fn array<T: Number>(&mut self, name: &str, shape: &[usize], data: &[T]) -> Result<()> {
+        // A tuple of one has a comma, too.
+        let shape: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
+        let kind = T::KIND;
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+        // The values begin at a multiple of 64 bytes.
+        let length = (PREAMBLE + header.len() + 1).next_multiple_of(64) - PREAMBLE;
+        let mut image = b"\x93NUMPY\x01\x00".to_vec();
+        image.extend((length as u16).to_le_bytes());
+        image.extend(format!("{header:0$}\n", length - 1).bytes());
+        data.iter().for_each(|value| value.write(&mut image));
+        let failed = |e: zip::result::ZipError| unserialised(name, e.into());
+        self.0.start_file(format!("{name}.npy"), Default::default()).map_err(failed)?;
+        self.0.write_all(&image).map_err(|e| unserialised(name, e))
     }
 
     /// Writes the file.

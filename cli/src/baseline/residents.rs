@@ -37,10 +37,10 @@ impl Residents {
         self.id_at[slot] < 0
     }
 
-    /// Puts `id` (not padding, not resident) into `slot` and evicts the slot's previous id.
-    pub fn bind(&mut self, id: i32, slot: usize) {
-        let old = std::mem::replace(&mut self.id_at[slot], id);
-        if old >= 0 {
+    /// Puts `id` (not padding, not resident) into `slot`, and returns the slot's previous id, which it evicts.
+    pub fn bind(&mut self, id: i32, slot: usize) -> Option<i32> {
+        let old = Some(std::mem::replace(&mut self.id_at[slot], id)).filter(|&old| old >= 0);
+        if let Some(old) = old {
             self.slot_of[old as usize] = NONE;
         }
         let at = id as usize;
@@ -48,5 +48,6 @@ impl Residents {
             self.slot_of.resize(at + 1, NONE);
         }
         self.slot_of[at] = slot as u32;
+        old
     }
 }

@@ -1,5 +1,6 @@
 //! Options that several subcommands share: the table, the row format and the device.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 /// The kind of hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,6 +154,38 @@ pub fn multipliers(primes: &str, table: Table) -> Result<Table> {
         .and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
     let (a1, a2) = parsed.ok_or_else(|| bad("it must be two unsigned 32-bit numbers"))?;
     Ok(Table::Paper { a1, a2 })
+}
+
+/// The geometry and the rules of a table, as reports have them.
+#[derive(Serialize)]
+pub(crate) struct Geometry {
+    table: &'static str,
+    pub k: u32,
+    pub tokens: u32,
+    pub slots: u32,
+    pub spread: u32,
+    retries: u32,
+    pub lifetime: String,
+    page: u32,
+}
+
+impl From<&Params> for Geometry {
+    fn from(p: &Params) -> Self {
+        let &Params { k, tokens, slots, spread, retries, page, .. } = p;
+        let table = if p.table == Table::Wide { "wide" } else { "paper" };
+        let lifetime = p.lifetime.to_string();
+        Self { table, k, tokens, slots, spread, retries, lifetime, page }
+    }
+}
+
+impl Display for Geometry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { table, k, tokens, slots, spread, retries, lifetime, .. } = self;
+        write!(
+            f,
+            "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
+        )
+    }
 }
 
 /// The segments of a KV row.

@@ -10,13 +10,12 @@ use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::cpu::machine::Machine;
 use avsg::device::memory::state_words;
 use avsg::engine::Engine;
-use avsg::pool::{HostPool, Pages, PoolConfig};
-use avsg::rows::RowFormat;
+use avsg::pool::{HostPool, PoolConfig};
 use avsg::{available_memory, cpus::allowed_cpu_count};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::{DeviceOptions, RowOptions, TableOptions};
+use super::geometry::{DeviceOptions, Geometry, RowOptions, TableOptions};
 use super::output::{self, Cell, OutputOptions, Page};
 use crate::checks::{check_tables, product};
 use device::Ascend;
@@ -24,9 +23,7 @@ use file::File;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Sizes are computed, and nothing of the deployment is allocated. Only a host pool of 4 MiB is \
-                        allocated and freed, to see which page size this machine grants. Example, GLM-5.2 with 64K \
-                        tokens of context:\n  \
+    after_help = "Sizes are computed, and nothing is allocated. Example, GLM-5.2 with 64K tokens of context:\n  \
                         avsg info --k 2048 --slots 8192 --layers 78 --requests 16 --context 65536"
 )]
 pub struct Options {
@@ -60,6 +57,10 @@ pub struct Options {
     /// (a row's number is its id)
     #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
+    /// Also show the file that would hold the rows in the place of the host pool, for disks with blocks of 512
+    /// and of 4096 bytes
+    #[arg(long)]
+    file: bool,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -72,10 +73,10 @@ struct Report {
     /// The Ascend device, unless the CPU is the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<Ascend>,
-    memory: Memory,
-    geometry: Geometry,
+    available_bytes: usize,
+    geometry: Deployment,
     bytes: Bytes,
-    /// The files that could hold the rows in the place of the host pool, for disks with other blocks.
+    /// The files that could hold the rows in the place of the host pool, if they were asked for.
     files: Vec<File>,
 }
 
@@ -88,22 +89,11 @@ struct Cpu {
     cores: usize,
 }
 
+/// The model, the batch and the rows.
 #[derive(Serialize)]
-struct Memory {
-    available_bytes: usize,
-    /// Page size that a pool of 4 MiB got; a large pool may get smaller pages.
-    pages_of_trial_pool: String,
-}
-
-#[derive(Serialize)]
-struct Geometry {
-    k: usize,
-    tokens: usize,
-    slots: u32,
-    table: String,
-    spread: u32,
-    retries: u32,
-    lifetime: String,
+struct Deployment {
+    #[serde(flatten)]
+    table: Geometry,
     layers: usize,
     indexers: usize,
     requests: usize,
@@ -120,7 +110,6 @@ struct Bytes {
     /// 2 MiB of the columns and of the tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     working_columns: Option<usize>,
-    slots_per_request_and_layer: usize,
     slots_per_request: usize,
     slots: usize,
     host_pool_per_request: usize,
@@ -130,12 +119,12 @@ struct Bytes {
     fits_here: Option<bool>,
 }
 
-/// Returns the page size that a host pool of 4 MiB gets on this machine.
-fn pages(format: RowFormat) -> Result<Pages> {
-    let stride: usize = format.as_slice().iter().map(|segment| segment.stride).sum();
-    let mut config = PoolConfig::new(1, (4usize << 20).div_ceil(stride), format);
-    config.chunk_bytes = config.chunk_bytes.max(stride);
-    Ok(HostPool::new(&config)?.pages())
+impl Bytes {
+    /// Returns the bytes of the device's memory, which is this machine's for the CPU device.
+    fn on_device(&self) -> usize {
+        let all = [self.tables, self.slots, self.working_columns.unwrap_or(0)];
+        all.into_iter().fold(0, usize::saturating_add)
+    }
 }
 
 fn measure(options: &Options) -> Result<Report> {
@@ -159,7 +148,10 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = File::on_disks([layers, indexers, context], &format, requests)?;
+    let files = match options.file {
+        true => File::on_disks([layers, indexers, context], &format, requests)?,
+        false => Vec::new(),
+    };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = available_memory::bytes()?;
@@ -169,15 +161,13 @@ fn measure(options: &Options) -> Result<Report> {
         tables_per_request: product("tables", &[table, indexers])?,
         tables,
         working_columns: device.is_none().then(|| mapped.saturating_sub(tables)),
-        slots_per_request_and_layer: product("slots", &[slots, row])?,
         slots_per_request: product("slots", &[slots, row, layers])?,
         slots: DeviceBuffer::bytes_needed(&buffer)?,
         host_pool_per_request,
         host_pool: product("host pool", &[host_pool_per_request, requests])?,
         fits_here: None,
     };
-    let on_device = [bytes.tables, bytes.slots, bytes.working_columns.unwrap_or(0)];
-    let on_device = on_device.into_iter().fold(0, usize::saturating_add);
+    let on_device = bytes.on_device();
     let fits_here = match &device {
         None => Some(on_device.saturating_add(bytes.host_pool) <= available_bytes),
         Some(device) => {
@@ -192,15 +182,9 @@ fn measure(options: &Options) -> Result<Report> {
             cores: allowed_cpu_count(),
         },
         device,
-        memory: Memory { available_bytes, pages_of_trial_pool: pages(format)?.to_string() },
-        geometry: Geometry {
-            k: options.k,
-            tokens: options.tokens,
-            slots: params.slots,
-            table: format!("{:?}", options.table.table).to_lowercase(),
-            spread: params.spread,
-            retries: params.retries,
-            lifetime: params.lifetime.to_string(),
+        available_bytes,
+        geometry: Deployment {
+            table: (&params).into(),
             layers,
             indexers,
             requests,
@@ -221,62 +205,64 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { cpu, device, memory, geometry, bytes: b, files } = report;
-    let Geometry { table, k, tokens, slots, spread, retries, lifetime, .. } = geometry;
-    let Geometry { layers, indexers, requests, row_bytes, context, .. } = geometry;
+    let Report { cpu, device, geometry, bytes: b, files, .. } = report;
+    let Deployment { table, layers, indexers, requests, row_bytes, context } = geometry;
+    let Geometry { slots, spread, lifetime, .. } = table;
     let size = output::bytes;
-    let lacks = if cpu.lacks.is_empty() {
-        String::new()
-    } else {
-        format!(" (no {} for AVX-512)", cpu.lacks.join(", "))
+    let here = match device {
+        None => "the available memory of this machine",
+        Some(_) => "the free memory of the device and of this machine",
+    };
+    let fits = match b.fits_here {
+        Some(true) => format!(", which fits {here}"),
+        Some(false) => format!(", which does not fit {here}"),
+        None => ", and no device was found to compare it with".to_owned(),
     };
     page.text(format!(
-        "CPU       {}; {} chosen{lacks}, {} cores",
-        cpu.machines.join(", "),
-        cpu.chosen,
-        cpu.cores
+        "It takes {} of device memory and {} of host memory{fits}.",
+        size(b.on_device()),
+        size(b.host_pool)
     ));
-    device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
-    page.text(format!("memory    {} available", size(memory.available_bytes)));
-    page.text(format!(
-        "pages     {} (granted to a trial pool of 4 MiB; a large pool may get smaller pages)",
-        memory.pages_of_trial_pool
-    ));
-    page.text(format!(
-        "geometry  {table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {}, rows of \
-         {row_bytes} bytes, {} ({}), {}, {context} tokens of context",
-        lifetime,
-        output::count(*layers, "layer"),
-        output::count(*indexers, "indexer"),
-        output::count(*requests, "request"),
-    ));
-    let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
+    let mut shown = output::table(["memory", "per request", "all requests", "computed as"]);
+    let mut add = |name: &str, one: Option<usize>, all: usize, computed: String| {
+        let one = one.map_or_else(Cell::none, |bytes| size(bytes).into());
+        shown.add_row([name.into(), one, size(all).into(), computed.into()]);
+    };
     let learned = if lifetime == "learned" { " + learned 4096 + S/2" } else { "" };
     let formula = format!(
         "{indexers} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}",
         b.table
     );
-    let size = |bytes: usize| Cell::shown(bytes as f64, size(bytes));
-    table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula.into()]);
+    add("tables", Some(b.tables_per_request), b.tables, formula);
     let product = format!("{layers} layers x {slots} slots x {row_bytes} B");
-    table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product.into()]);
+    add("slots", Some(b.slots_per_request), b.slots, product);
     let product = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
-    let [one, all] = [b.host_pool_per_request, b.host_pool].map(size);
-    table.add_row(["host pool".into(), one, all, product.into()]);
-    files.iter().for_each(|file| table.add_row(file.cells()));
+    add("host pool", Some(b.host_pool_per_request), b.host_pool, product);
+    for file in files {
+        add(&file.name(), Some(file.per_request), file.bytes, file.words());
+    }
     if let Some(bytes) = b.working_columns {
         let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
-        table.add_row(["working columns".into(), Cell::none(), size(bytes), cores.into()]);
+        add("working columns", None, bytes, cores);
     }
-    page.table(table);
-    let memory = match device {
-        None => "this machine's available memory",
-        Some(_) => "the free memory of the device and, with the host pool, that of this machine",
+    page.table(shown);
+    let [layers, indexers, requests] =
+        [(layers, "layer"), (indexers, "indexer"), (requests, "request")]
+            .map(|(n, noun)| output::count(*n, noun));
+    page.text(format!(
+        "assumed   {layers} ({indexers}), {requests}, {context} tokens of context, rows of {row_bytes} bytes; {table}"
+    ));
+    let lacks = match cpu.lacks[..] {
+        [] => String::new(),
+        _ => format!(" (no {} for AVX-512)", cpu.lacks.join(", ")),
     };
-    page.text(match b.fits_here {
-        Some(true) => format!("Nothing of this was allocated. In total it fits into {memory}."),
-        Some(false) => format!("Nothing of this was allocated. It does not fit into {memory}."),
-        None => "Nothing of this was allocated, and no device was found to compare it with.".into(),
-    });
+    let machines = cpu.machines.join(", ");
+    page.text(format!(
+        "machine   {machines}; {} chosen{lacks}, {} cores, {} available",
+        cpu.chosen,
+        cpu.cores,
+        size(report.available_bytes)
+    ));
+    device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
     page
 }

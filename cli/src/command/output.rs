@@ -1,27 +1,23 @@
-//! Output that the subcommands share: its forms and files, tables, progress bars, sizes.
+//! Output that the subcommands share: its files, pages of text and tables, progress, numbers in words.
 
 mod page;
-mod table;
 
-pub use page::{Format, Page};
-pub use table::{Cell, Table};
+pub use page::{Cell, Page, Table};
 
+use std::cell::Cell as Shared;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::checks::require;
 use crate::{output_file, terminal};
 
-/// The form of a command's results, and the file that holds them besides the terminal.
+/// The file that holds a command's results besides the terminal.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OutputOptions {
-    /// Form of the results on standard output
-    #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
-    pub format: Format,
-    /// Write the results as JSON to this file; - is standard output, in place of the tables
+    /// Write the results as JSON to this file; - is standard output, in place of the text
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -34,20 +30,11 @@ impl OutputOptions {
         inputs: impl IntoIterator<Item = &'a Path>,
         others: impl IntoIterator<Item = &'a Path>,
     ) -> Result<()> {
-        let others: Vec<&Path> = others.into_iter().collect();
-        let taken = others.iter().filter(|path| output_file::is_stdout(path)).count();
-        let files = taken + usize::from(self.to_stdout());
+        let outputs: Vec<&Path> = others.into_iter().chain(self.json.as_deref()).collect();
+        let on_stdout = outputs.iter().filter(|path| output_file::is_stdout(path)).count();
         let limit = "standard output takes one file, and another option names it";
-        require(files <= 1, "output", "-", limit, "name a file")?;
-        let (option, one_form) = match self.format {
-            _ if taken == 1 => ("output", self.format == Format::Table),
-            Format::Csv | Format::Markdown => ("--json", !self.to_stdout()),
-            Format::Table | Format::Json => ("--json", true),
-        };
-        let limit = "standard output takes one form, and --format names another";
-        require(one_form, option, "-", limit, "name a file, or leave out --format")?;
-        let json = self.json.as_deref().filter(|_| !self.to_stdout());
-        Ok(output_file::check(json.into_iter().chain(others), inputs)?)
+        require(on_stdout <= 1, "output", "-", limit, "name a file")?;
+        Ok(output_file::check(outputs, inputs)?)
     }
 
     /// Checks, before a run, as [`OutputOptions::check`] does, and that the results are not the folder of the
@@ -77,62 +64,52 @@ impl OutputOptions {
         report: &impl Serialize,
         page: impl FnOnce() -> Page,
     ) -> Result<()> {
-        let shown = match self.format {
-            _ if file.is_some_and(output_file::is_stdout) => String::new(),
-            _ if self.to_stdout() => json_text(report)?,
-            Format::Json => json_text(report)?,
-            Format::Table => page().framed(terminal::width()),
-            Format::Markdown => page().markdown(),
-            Format::Csv => page().csv()?,
-        };
+        let is_taken = !self.shows_text() || file.is_some_and(output_file::is_stdout);
         // The file comes first, because it must be written even if nobody reads standard output.
-        let written = match self.json.as_deref().filter(|_| !self.to_stdout()) {
+        let written = match &self.json {
             Some(path) => output_file::write(path, json_text(report)?.as_bytes()),
             None => Ok(()),
         };
+        let shown = if is_taken { String::new() } else { page().shown(terminal::width()) };
         let printed = terminal::write(shown.as_bytes());
         written?;
         Ok(printed?)
     }
 
-    /// Returns whether standard output shows the text of a page, and not figures alone.
+    /// Returns whether standard output shows the text of a page, and not JSON.
     pub fn shows_text(&self) -> bool {
-        matches!(self.format, Format::Table | Format::Markdown) && !self.to_stdout()
-    }
-
-    fn to_stdout(&self) -> bool {
-        self.json.as_deref().is_some_and(output_file::is_stdout)
+        !self.json.as_deref().is_some_and(output_file::is_stdout)
     }
 }
 
-/// Where a measuring command writes its results.
+/// Where a command that draws a chart writes its results.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Sinks {
-    /// The form of the results.
+    /// The file with the results.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Write charts of the results as SVG files into this directory, which is created if it does not
+    /// Write a chart of the results as an SVG file into this directory, which is created if it does not
     /// exist
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 }
 
 impl Sinks {
-    /// Checks, before a run, that the results can be written, and creates the directory of the charts.
+    /// Checks, before a run, that the results can be written, and creates the directory of the chart.
     pub fn check<'a>(&'a self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
         self.output.check_with_folder(inputs, self.plot.as_deref())?;
         Ok(self.plot.as_deref().map_or(Ok(()), output_file::folder)?)
     }
 
-    /// Writes the results, and the charts if a directory is named. The results are shown even if the charts
+    /// Writes the results, and the chart if a directory is named. The results are shown even if the chart
     /// cannot be written.
     pub fn write<R: Serialize>(
         &self,
         report: &R,
         page: impl FnOnce(&R) -> Page,
-        charts: impl FnOnce(&Path, &R) -> Result<()>,
+        chart: impl FnOnce(&Path, &R) -> Result<()>,
     ) -> Result<()> {
-        let drawn = self.plot.as_deref().map_or(Ok(()), |folder| charts(folder, report));
+        let drawn = self.plot.as_deref().map_or(Ok(()), |folder| chart(folder, report));
         let shown = self.output.write(report, || page(report));
         drawn.and(shown)
     }
@@ -147,23 +124,57 @@ pub fn table<const N: usize>(columns: [&str; N]) -> Table {
     Table::new(columns)
 }
 
-/// Returns a progress bar on standard error, which is drawn only if that is a terminal.
-pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new(steps as u64).with_message(what);
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len} {eta}") {
-        bar.set_style(style);
-    }
+/// A line on standard error, if that is a terminal, that says what the program does and how far it is.
+pub struct Progress {
+    what: &'static str,
+    done: Shared<usize>,
+    steps: Shared<usize>,
+    /// The percentage that the line shows.
+    shown: Shared<Option<usize>>,
+}
+
+/// Shows what the program does in `steps` steps.
+pub fn progress(steps: usize, what: &'static str) -> Progress {
+    let is_seen = io::stderr().is_terminal();
+    let shown = Shared::new((!is_seen).then_some(usize::MAX));
+    let line = Progress { what, done: Shared::new(0), steps: Shared::new(steps), shown };
     // The first step may take long.
-    bar.tick();
-    bar
+    line.inc(0);
+    line
+}
+
+impl Progress {
+    /// Counts steps that are done.
+    pub fn inc(&self, steps: usize) {
+        self.done.set(self.done.get() + steps);
+        let percent = 100 * self.done.get() / self.steps.get().max(1);
+        if self.shown.get().is_none_or(|shown| shown != percent && shown != usize::MAX) {
+            self.shown.set(Some(percent));
+            let _ = write!(io::stderr(), "\r\x1b[K{} {percent} %", self.what);
+        }
+    }
+
+    /// Changes the number of steps.
+    pub fn set_length(&self, steps: usize) {
+        self.steps.set(steps);
+    }
+
+    /// Removes the line.
+    pub fn finish_and_clear(self) {}
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown.get() != Some(usize::MAX) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
 }
 
 /// Does work of one step, and shows meanwhile what it is, on standard error if that is a terminal.
 pub fn show_during<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    let bar = progress(1, what);
-    let done = work();
-    bar.finish_and_clear();
-    done
+    let _line = progress(1, what);
+    work()
 }
 
 /// Formats a number of things: `1 step`, `2 steps`.
@@ -173,5 +184,13 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// Formats a number of bytes with a decimal unit and two decimals, such as `1.50 GB`.
 pub fn bytes(n: usize) -> String {
-    DecimalBytes(n as u64).to_string()
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let unit = units.into_iter().find(|&(size, _)| n as f64 >= size);
+    unit.map_or_else(|| format!("{n} B"), |(size, unit)| format!("{:.2} {unit}", n as f64 / size))
+}
+
+/// Formats a ratio with two significant digits or more: 1.25, 3.7, 31.
+pub fn shown_ratio(ratio: f64) -> String {
+    let decimals = if ratio < 2.0 { 2 } else { usize::from(ratio < 10.0) };
+    format!("{ratio:.decimals$}")
 }

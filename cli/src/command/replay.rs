@@ -12,12 +12,12 @@ use std::time::Instant;
 use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
+use avsg::Error;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
-use avsg::{Error, available_memory};
 use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
@@ -75,7 +75,7 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
-    options.output.check([options.trace.path()], options.results.as_deref())?;
+    options.output.check(options.trace.paths(), options.results.as_deref())?;
     let name = || options.trace.name();
     let trace = options.trace.read()?;
     let rows = pool_rows(&trace).with_context(name)?;
@@ -104,9 +104,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let sparse = options.device.device == Device::Cpu
         && options.file.is_none()
         && sparse::is_worthwhile(host_pool_bytes, host_rows_used, rows);
-    let available_bytes = available_memory::bytes()?;
-    let memory =
-        Memory { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used, available_bytes };
+    let memory = Memory { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used };
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {

@@ -2,7 +2,7 @@
 
 mod deployment;
 mod disk;
-mod layers;
+mod hits;
 mod report;
 mod show;
 mod time;
@@ -20,13 +20,14 @@ use super::geometry::{RowOptions, TableOptions};
 use super::output::{self, Sinks};
 use super::recommended::{Measured, recommended};
 use super::trace_options::TraceOptions;
+use super::traces::{Traces, lru_hits};
+use crate::baseline::HitCount;
 use crate::checks::require;
 use deployment::{Deployment, DeploymentOptions};
-use layers::Layers;
-use report::{Copies, Curve, OtherRule, Point, Recommended, Report, Wish};
+use report::{Copies, OtherRule, Point, Recommended, Report, Wish};
 use time::{Matching, TimeOptions};
 
-/// Slots between two points of the curve.
+/// What S is a multiple of.
 const STRIDE: usize = 64;
 
 #[derive(Args, Debug)]
@@ -38,11 +39,11 @@ const STRIDE: usize = 64;
                   The first step, which starts with an empty buffer, is left out. Times are a model, in which the matching \
                   and a disk are measured. Examples:\n  \
                   avsg size tests/data/nomicon-4k-k256.npz\n  \
-                  avsg size ids.npy --hit-rate 95\n  \
+                  avsg size ids.npy --device-gb 4 --requests 16\n  \
                   avsg size ids.npy --link-gbs 50 --requests 8\n  \
                   avsg size ids.npy --link-gbs 50 --match-us 60 --step-ms 40 --tpot-ms 12\n  \
                   avsg size ids.npy --link disk:/var/tmp --indexers 21\n  \
-                  avsg size layers.npz --layer all"
+                  avsg size layers.npz --layer all\n  avsg size prompt1.npy prompt2.npy"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -60,6 +61,9 @@ pub struct Options {
     /// Recommend the least S with this hit rate, 0 to 100
     #[arg(long, value_name = "PERCENT")]
     hit_rate: Option<f64>,
+    /// Recommend the S that copies least of those that fit this many GB of device memory
+    #[arg(long, value_name = "GB")]
+    device_gb: Option<f64>,
     #[command(flatten)]
     time: TimeOptions,
     #[command(flatten)]
@@ -67,11 +71,15 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
-    options.sinks.check([options.trace.path()])?;
+    options.sinks.check(options.trace.paths())?;
     options.deployment.check()?;
     if let Some(rate) = options.hit_rate {
         let fits = (0.0..=100.0).contains(&rate);
         require(fits, "--hit-rate", rate, "it must be 0 to 100 percent", "pass 95 for 95 %")?;
+    }
+    if let Some(gb) = options.device_gb {
+        let fits = gb > 0.0 && gb.is_finite();
+        require(fits, "--device-gb", gb, "it must be above 0", "pass 4 for 4 GB")?;
     }
     let report = measure(options)?;
     options.sinks.write(&report, show::page, show::chart)?;
@@ -79,13 +87,19 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn measure(options: &Options) -> Result<Report> {
-    let traces = options.trace.read_layers()?;
-    let deployment = Deployment::new(&options.deployment, &traces, options.rows.format()?)?;
+    let traces = Traces::new(options.trace.read_all()?);
+    let deployment = Deployment::new(
+        &options.deployment,
+        &traces,
+        options.trace.takes_all_layers(),
+        options.rows.format()?,
+    )?;
     let machine = Machine::find(MachineChoice::Auto)?;
-    let bar = output::progress(1, "size");
-    let layers = Layers::new(traces);
-    let trace = layers.first();
-    let selected = layers.selected_per_step();
+    let traces = &traces;
+    // A buffer of all ids misses only those that no buffer can have.
+    let all = output::show_during("exact LRU", || lru_hits(traces, deployment.selected_from))?;
+    let selected = traces.misses_per_step(&HitCount { hits: 0, first_hits: 0, ..all });
+    let trace = traces.first();
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
     // What a step copies that misses `misses` rows of each layer and request.
     let copies = |misses: f64, matching: Option<Matching>| {
@@ -98,20 +112,27 @@ fn measure(options: &Options) -> Result<Report> {
     };
 
     let is_rule_open = options.table.is_rule_open();
-    let sizes = sizes(&options.slots, &layers);
-    bar.set_length((sizes.len() * (1 + usize::from(is_rule_open))) as u64);
+    let device_bytes =
+        |slots| deployment.device_bytes(options.table.params(trace.k, trace.tokens, slots, 0)?);
+    let wish = Wish {
+        hit_rate: options.hit_rate,
+        tpot_ms: options.time.tpot_ms,
+        device_bytes: options.device_gb.map(|gb| gb * 1e9),
+    };
+    let sizes = sizes(&options.slots, traces, all, wish.device_bytes, device_bytes)?;
+    let bar = output::progress(sizes.len() * (1 + usize::from(is_rule_open)), "size");
     let mut points = Vec::new();
     let watch = Watch::start();
     let mut spreads = Vec::new();
     for slots in sizes {
         let measure = |params: Params| {
-            let hits = layers.measure(&params, machine)?;
+            let hits = hits::measure(traces, &params, machine)?;
             bar.inc(1);
             anyhow::Ok(Measured { params, misses: hits.all.misses(), with: hits })
         };
         let params = options.table.params(trace.k, trace.tokens, slots, 0)?;
         let (Measured { params, with: hits, .. }, other) = if is_rule_open {
-            let [best, other] = recommended(params, trace.steps, measure)?;
+            let [best, other] = recommended(params, traces.steps(), measure)?;
             (best, Some(other))
         } else {
             (measure(params)?, None)
@@ -127,9 +148,9 @@ fn measure(options: &Options) -> Result<Report> {
             slots,
             lifetime: params.lifetime.to_string(),
             hit_rate: hits.all.percent(),
-            worst_layer: hits.worst,
-            lru_hit_rate: layers.lru(slots as usize).percent(),
-            copies: layers.misses_per_step(&hits.all).map(|misses| copies(misses, matching)),
+            worst: hits.worst,
+            lru_hit_rate: lru_hits(traces, slots as usize)?.percent(),
+            copies: traces.misses_per_step(&hits.all).map(|misses| copies(misses, matching)),
             device_bytes: deployment.device_bytes(params)?,
             other_rule,
         });
@@ -138,24 +159,22 @@ fn measure(options: &Options) -> Result<Report> {
     let is_timed = model.as_ref().is_some_and(|model| model.match_us.is_none());
     let disturbance = is_timed.then(|| watch.stop(trace.steps * points.len(), spreads));
 
-    let wish = Wish { hit_rate: options.hit_rate, tpot_ms: options.time.tpot_ms };
     let best = wish.recommended(&points, deployment.host_bytes);
     let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
     let no_buffer = selected.map(|selected| copies(selected, None));
     Ok(Report {
         trace: options.trace.name(),
-        taken: options.trace.describe(trace, layers.len()),
-        steps: trace.steps,
-        layers: layers.len(),
+        taken: options.trace.describe(trace, traces.len()),
+        steps: traces.steps(),
+        traces: traces.len(),
         tokens: trace.tokens,
         k: trace.k,
-        repeats: layers.repeats(),
-        friendliness: layers.friendliness(),
+        repeats: traces.repeats(),
+        ceiling: all.percent(),
         deployment,
         model,
         disturbance,
         no_buffer,
-        lru_curve: curve(&layers),
         recommended,
         wish,
         points,
@@ -163,35 +182,46 @@ fn measure(options: &Options) -> Result<Report> {
 }
 
 /// Returns the S to measure in ascending order: `chosen`, or else the powers of two from the least that
-/// the operator accepts to the first with which exact LRU has all hits.
-fn sizes(chosen: &[u32], layers: &Layers) -> Vec<u32> {
+/// the operator accepts to the first with which exact LRU has `all` hits. With a limit of the bytes, those that
+/// fit and the largest multiple of 64 between them that does, or the least if none fits.
+fn sizes(
+    chosen: &[u32],
+    traces: &Traces,
+    all: HitCount,
+    limit: Option<f64>,
+    bytes: impl Fn(u32) -> Result<usize>,
+) -> Result<Vec<u32>> {
     let mut sizes = chosen.to_vec();
     if sizes.is_empty() {
-        let largest = layers.largest_distance().next_power_of_two().min(MAX_PAPER_SLOTS as usize);
-        let least = least_slots(layers);
-        let all = std::iter::successors(Some(least), |slots| Some(2 * slots));
-        let more = all.take_while(|&slots| slots <= largest.max(least));
-        sizes.extend(more.map(|slots| slots as u32));
+        let mut slots = least_slots(traces);
+        while sizes.last().is_none_or(|&last| 2 * last <= MAX_PAPER_SLOTS) {
+            sizes.push(slots);
+            if lru_hits(traces, slots as usize)?.hits == all.hits {
+                break;
+            }
+            slots *= 2;
+        }
     }
     sizes.sort_unstable();
     sizes.dedup();
-    sizes
+    let Some(limit) = limit.filter(|_| chosen.is_empty()) else { return Ok(sizes) };
+    let fits = |slots: u32| Ok::<bool, anyhow::Error>(bytes(slots)? as f64 <= limit);
+    let mut fitting = sizes.len();
+    while fitting > 0 && !fits(sizes[fitting - 1])? {
+        fitting -= 1;
+    }
+    let above = sizes.get(fitting).copied();
+    sizes.truncate(fitting.max(1));
+    if let (Some(above), true) = (above, fitting > 0) {
+        let mut between = (sizes[fitting - 1]..above).step_by(STRIDE).skip(1).rev();
+        // The paper's table has powers of two only.
+        sizes.extend(between.find(|&slots| fits(slots).unwrap_or(false)));
+    }
+    Ok(sizes)
 }
 
-/// Returns the least S that the operator accepts for the trace.
-fn least_slots(layers: &Layers) -> usize {
-    let trace = layers.first();
-    (trace.tokens * trace.k).max(MIN_SLOTS as usize).next_power_of_two()
-}
-
-/// Returns exact LRU at every multiple of 64 from the least S to the first that has all hits; nothing
-/// if no step after the first selects an id.
-fn curve(layers: &Layers) -> Vec<Curve> {
-    let least = least_slots(layers);
-    let end = layers.largest_distance().next_multiple_of(STRIDE).max(least);
-    let point = |slots: usize| {
-        let hit_rate = layers.lru(slots).percent()?;
-        Some(Curve { slots, hit_rate })
-    };
-    (least..=end).step_by(STRIDE).filter_map(point).collect()
+/// Returns the least power of two that the operator accepts for the traces.
+fn least_slots(traces: &Traces) -> u32 {
+    let ids = (traces.first().tokens * traces.first().k) as u32;
+    ids.max(MIN_SLOTS).next_power_of_two()
 }

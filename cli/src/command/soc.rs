@@ -11,19 +11,3 @@ pub fn named(name: &str) -> Result<Soc> {
         Error::invalid("--soc", name, limit, "choose one of them")
     })?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_chip_is_found_by_its_name() {
-        for soc in &soc::ALL {
-            assert_eq!(named(&soc.name.to_uppercase()).unwrap(), *soc);
-            assert!([40, 48].contains(&soc.cores));
-            assert!((1.0..1.3).contains(&soc.us(1850.0)), "{}", soc.name);
-        }
-        assert!(named("ascend310p").is_err());
-        assert_eq!((soc::OF_THE_PAPER.cores, soc::OF_THE_PAPER.mhz), (40, 1800));
-    }
-}

@@ -55,13 +55,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     });
     options.output.write_beside(Some(&options.out), &parameters, || {
         let (file, steps) = (options.out.display(), output::count(steps, "step"));
-        let mut table = output::table(["parameter", "value"]);
-        for (name, value) in parameters.as_object().into_iter().flatten() {
-            table.add_row([name.clone(), value.as_str().map_or(value.to_string(), str::to_owned)]);
-        }
         let mut page = Page::default();
-        let line = format!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}");
-        page.facts(line, table);
+        page.text(format!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}"));
         page
     })?;
     Ok(ExitCode::SUCCESS)

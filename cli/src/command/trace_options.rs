@@ -8,14 +8,15 @@ use avsg::device::params::{MAX_SLOTS, MAX_TOKENS};
 use clap::Args;
 
 use super::output::{count, show_during};
+use crate::checks::require;
 use crate::trace::{Part, Trace, name_of};
 
 /// The part of a file with axes for layers or requests. A command that has these options has the
 /// argument `trace`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct PartOptions {
-    /// Layer to take, from 0, if the ids are [steps, layers, N_q, K] or [steps, layers, K]; avsg size
-    /// also takes all of them with --layer all
+    /// Layer to take, from 0, if the ids are [steps, layers, N_q, K] or [steps, layers, K]; avsg size and
+    /// avsg compare also take all of them with --layer all
     #[arg(long, value_name = "N", requires = "trace", value_parser = layer)]
     layer: Option<Layer>,
     /// Request to take, from 0, if the ids are [steps, requests, N_q, K] or [steps, requests, K]; with
@@ -46,9 +47,10 @@ impl PartOptions {
             None => None,
             Some(Layer::One(layer)) => Some(layer),
             Some(Layer::All) => {
-                let (limit, remedy) =
-                    ("only avsg size takes every layer", "pass the layer's number");
-                return Err(Error::invalid("--layer", "all", limit, remedy).into());
+                let limit = "only avsg size and avsg compare take every layer";
+                return Err(
+                    Error::invalid("--layer", "all", limit, "pass the layer's number").into()
+                );
             }
         };
         let part = Part { layer, request: self.request };
@@ -59,16 +61,17 @@ impl PartOptions {
     }
 
     /// Reads every layer of a trace in the order of their numbers if the options take all of them, or else
-    /// the part alone.
-    fn read_layers(self, path: &Path) -> Result<Vec<Trace>> {
+    /// the part alone; each has a name.
+    fn read_layers(self, path: &Path) -> Result<Vec<(String, Trace)>> {
+        let name = name_of(path);
         if !matches!(self.layer, Some(Layer::All)) {
-            return Ok(vec![self.read(path)?]);
+            return Ok(vec![(name, self.read(path)?)]);
         }
         let layers = show_during("read", || Trace::read_layers(path, self.request));
-        let layers = layers.with_context(|| name_of(path))?;
-        for (number, trace) in layers.iter().enumerate() {
-            warn_of_repeats(&format!("{}, layer {number}", name_of(path)), trace);
-        }
+        let layers = layers.with_context(|| name.clone())?.into_iter().enumerate();
+        let named = |(number, trace)| (format!("{name}, layer {number}"), trace);
+        let layers: Vec<_> = layers.map(named).collect();
+        layers.iter().for_each(|(name, trace)| warn_of_repeats(name, trace));
         Ok(layers)
     }
 }
@@ -87,14 +90,15 @@ fn warn_of_repeats(name: &str, trace: &Trace) {
     }
 }
 
-/// A recorded trace.
+/// A recorded trace, or several for the commands that take them.
 #[derive(Args, Clone, Debug)]
 pub struct TraceOptions {
     /// Recorded trace, - for standard input: an .npy with ids [steps, N_q, K] or [steps, K], or an .npz
     /// or .safetensors with `ids` and optionally `stable` [steps], the tokens whose KV was final before
-    /// the step (-1 for unknown); integers of 32 or 64 bits, negative ids are padding
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    /// the step (-1 for unknown); integers of 32 or 64 bits, negative ids are padding. avsg size and avsg
+    /// compare take several, of one N_q and K
+    #[arg(value_name = "TRACE", required = true)]
+    trace: Vec<PathBuf>,
     #[command(flatten)]
     part: PartOptions,
     /// Steps to take, at least 1 [default: all steps of the trace]
@@ -106,59 +110,67 @@ pub struct TraceOptions {
 }
 
 impl TraceOptions {
-    /// Returns the path of the trace's file; `-` is standard input.
-    pub fn path(&self) -> &Path {
-        &self.trace
+    /// Returns the paths of the files; `-` is standard input.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.trace.iter().map(PathBuf::as_path)
     }
 
-    /// Returns the name of the trace for reports.
+    /// Returns the names of the files for reports.
     pub fn name(&self) -> String {
-        name_of(&self.trace)
+        self.paths().map(name_of).collect::<Vec<_>>().join(", ")
     }
 
-    /// Reads the steps that the options select.
+    /// Reads the steps that the options select of the only trace.
     pub fn read(&self) -> Result<Trace> {
-        self.taken(self.part.read(&self.trace)?)
+        let limit = "only avsg size and avsg compare take several";
+        require(self.trace.len() == 1, "TRACE", self.name(), limit, "pass one")?;
+        self.taken(&self.name(), self.part.read(&self.trace[0])?)
     }
 
-    /// Reads the trace of every layer if the options take all of them, or else the trace alone.
-    pub fn read_layers(&self) -> Result<Vec<Trace>> {
-        let layers = self.part.read_layers(&self.trace)?;
-        layers.into_iter().map(|trace| self.taken(trace)).collect()
+    /// Reads the steps that the options select of all traces, or of their layers, which have one N_q and one K.
+    pub fn read_all(&self) -> Result<Vec<(String, Trace)>> {
+        let mut all: Vec<(String, Trace)> = Vec::new();
+        for path in self.paths() {
+            for (name, trace) in self.part.read_layers(path)? {
+                let trace = self.taken(&name, trace)?;
+                if let Some((first, (tokens, k))) = all.first().map(|(n, t)| (n, (t.tokens, t.k))) {
+                    let value = format!("{} and {} in {name}", trace.tokens, trace.k);
+                    let limit = format!("they are {tokens} and {k} in {first}");
+                    let is_one = (trace.tokens, trace.k) == (tokens, k);
+                    require(is_one, "N_q and K", value, limit, "pass traces of one model")?;
+                }
+                all.push((name, trace));
+            }
+        }
+        Ok(all)
     }
 
-    /// Says what the axes of a trace were taken for, and which options say otherwise; `layers` is the
-    /// number of layers that were read.
-    pub fn describe(&self, trace: &Trace, layers: usize) -> String {
+    /// Returns whether the options take every layer of the files.
+    pub fn takes_all_layers(&self) -> bool {
+        matches!(self.part.layer, Some(Layer::All))
+    }
+
+    /// Says what the axes of the files were taken for, with the options that say otherwise; `trace` is the
+    /// first of `traces`.
+    pub fn describe(&self, trace: &Trace, traces: usize) -> String {
         let PartOptions { layer, request } = self.part;
         let layer = match layer {
-            Some(Layer::All) => format!("all {}", count(layers, "layer")),
+            Some(Layer::All) => format!("all {}", count(traces / self.trace.len(), "layer")),
             Some(Layer::One(number)) => format!("layer {number}"),
-            None => "one layer".to_owned(),
+            None => "one layer (--layer N or all)".to_owned(),
         };
-        let request =
-            request.map_or_else(|| "one request".to_owned(), |number| format!("request {number}"));
+        let request = request.map(|number| format!("request {number}"));
+        let request = request.unwrap_or_else(|| "one request (--request N)".to_owned());
         let tokens = match trace.tokens {
             1 if self.mtp0 => "each token as a step (--mtp0)".to_owned(),
             1 => "one token per step".to_owned(),
             tokens => format!("{tokens} = tokens of one request in a step (N_q)"),
         };
-        let otherwise = match self.part {
-            _ if trace.tokens == 1 => "",
-            PartOptions { layer: None, request: None } => {
-                "; if these are layers, pass --layer all or --layer N; if requests, --request N"
-            }
-            PartOptions { request: None, .. } => "; if these are requests, pass --request N",
-            PartOptions { layer: None, .. } => {
-                "; if these are layers, pass --layer all or --layer N"
-            }
-            _ => "",
-        };
-        format!("{request}, {layer}, K {}, {tokens}{otherwise}", trace.k)
+        format!("{request}, {layer}, K {}, {tokens}", trace.k)
     }
 
     /// Returns the steps that the options take, and checks that they fit a table.
-    fn taken(&self, mut trace: Trace) -> Result<Trace> {
+    fn taken(&self, name: &str, mut trace: Trace) -> Result<Trace> {
         if self.mtp0 {
             trace = trace.as_mtp0();
         }
@@ -182,6 +194,6 @@ impl TraceOptions {
         } else {
             return Ok(trace);
         };
-        Err(fault).with_context(|| self.name())
+        Err(fault).with_context(|| name.to_owned())
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use avsg_cli::baseline::{
-    Belady, ExactLru, HashMapLru, LruCrate, Matcher, MatcherPolicy, Miss, Policy, PreviousStep,
-    ScalarTable, count_hits,
+    Belady, ExactLru, Matcher, MatcherPolicy, Miss, Policy, PreviousStep, ScalarTable, count_hits,
 };
 use avsg_cli::trace::Trace;
 use avsg_testkit::content::{check_row, fill_row, tag};
@@ -134,8 +133,6 @@ fn every_slot_holds_its_id() {
             }
         }
         check_matcher(&mut PreviousStep::new(k).unwrap(), k, &trace);
-        check_matcher(&mut HashMapLru::new(slots).unwrap(), slots, &trace);
-        check_matcher(&mut LruCrate::new(slots).unwrap(), slots, &trace);
         check_matcher(&mut ScalarTable::new(slots).unwrap(), slots, &trace);
     }
 }
@@ -145,12 +142,10 @@ fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
     let rows: [&[i32]; 5] =
         [&[], &[-1, -1, -5], &[3, 3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[i32::MIN, 0]];
     let trace = Trace::new(vec![1, 2, 1, 2], None, [2, 1, 2]).unwrap();
-    let policies: [&mut dyn Policy; 6] = [
+    let policies: [&mut dyn Policy; 4] = [
         &mut ExactLru::new(3).unwrap(),
         &mut Belady::new(&trace, 3).unwrap(),
         &mut MatcherPolicy::new(PreviousStep::new(3).unwrap()),
-        &mut MatcherPolicy::new(HashMapLru::new(3).unwrap()),
-        &mut MatcherPolicy::new(LruCrate::new(3).unwrap()),
         &mut MatcherPolicy::new(ScalarTable::new(3).unwrap()),
     ];
     for policy in policies {
@@ -198,7 +193,4 @@ fn implementations_of_lru_hit_alike() {
     // The two differ only in the order of the ids of one step.
     let difference = exact.hits.abs_diff(scalar.hits) as f64 / exact.selected as f64;
     assert!(difference < 0.03, "{exact:?} {scalar:?}");
-    let hashmap_lru = count_hits(&trace, &mut MatcherPolicy::new(HashMapLru::new(64).unwrap()));
-    let lru_crate = count_hits(&trace, &mut MatcherPolicy::new(LruCrate::new(64).unwrap()));
-    assert_eq!(lru_crate, hashmap_lru);
 }

@@ -1,17 +1,9 @@
 //! Tests of the program's measuring subcommands on small settings. Times are only checked to be
 //! positive.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::Value;
 
-use crate::support::{file, folder, json, refused, text};
-
-fn charts(folder: &Path) -> usize {
-    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    names.filter(|path| path.extension().is_some_and(|e| e == "svg")).count()
-}
+use crate::support::{file, json, refused, text};
 
 fn positive(row: &Value, fields: &[&str]) {
     for field in fields {
@@ -19,72 +11,43 @@ fn positive(row: &Value, fields: &[&str]) {
     }
 }
 
-const TIMES: [&str; 8] = [
-    "median_us",
-    "trimmed_mean_us",
-    "mean_us",
-    "emu_us",
-    "scalar_us",
-    "dual_pointer_us",
-    "hashmap_lru_us",
-    "lru_crate_us",
-];
-
 #[test]
-fn match_reads_the_trace_that_synth_writes() {
+fn match_times_the_operator_with_each_rule_beside_the_others() {
     let trace = file("match.npz");
     let trace = trace.display();
-    let line =
-        format!("synth --gamma 0.7 --mu 0.5 --k 128 --steps 60 --context 2048 --out {trace}");
-    let parameters = json(&line);
-    assert_eq!((&parameters["k"], &parameters["steps"]), (&128.into(), &60.into()));
-
-    let plots = folder("match-plots");
-    let report = json(&format!(
-        "bench match {trace} --k 64,128,256 --slots 64,256 --steps 30 --plot {}",
-        plots.display()
-    ));
-    let rows = report["rows"].as_array().unwrap();
-    // K = 128 exceeds S = 64, and K = 256 exceeds the trace's K. The table wide has two rules.
-    assert_eq!(rows.len(), 9);
-    for row in rows {
-        if row["lifetime"] == "learned" {
-            positive(row, &["learn_us", "over_constant"]);
-        } else {
-            assert!(row["learn_us"].is_null() && row["over_constant"].is_null(), "{row}");
-        }
-        positive(row, &TIMES);
-        let rate = row["hit_rate"].as_f64().unwrap();
-        assert!((20.0..100.0).contains(&rate), "{row}");
-        assert_eq!(row["steps"], 30);
-        assert!(row["machine"].is_string() && row["k"].is_u64() && row["slots"].is_u64());
-        assert!(row["table"] == "paper" || row["table"] == "wide");
-    }
-    assert!(report["machine"]["cores"].as_u64() > Some(0));
-    assert_eq!(charts(&plots), 4);
+    json(&format!("synth --gamma 0.7 --mu 0.5 --k 128 --steps 60 --context 2048 --out {trace}"));
+    let names = |options: &str| -> Vec<String> {
+        let report = json(&format!("bench match {trace} --k 64 --steps 30 {options}"));
+        assert_eq!((&report["k"], &report["steps"]), (&64.into(), &30.into()));
+        assert_eq!(report["disturbance"]["samples"], 30);
+        let rows = report["rows"].as_array().unwrap().iter();
+        rows.map(|row| {
+            positive(row, &["median_us", "first_decile_us", "ninth_decile_us"]);
+            assert!(row["hit_rate"].as_f64().is_none_or(|rate| (20.0..100.0).contains(&rate)));
+            assert_eq!(row["learn_us"].is_null(), row["what"] != "AVSG, learned", "{row}");
+            row["what"].as_str().unwrap().to_owned()
+        })
+        .collect()
+    };
+    let others = ["the same table for a scalar core", "the step before, by sort and merge"];
+    let own = ["AVSG, learned", "AVSG, constant:127", "AVSG, learned, one lane at a time"];
+    assert_eq!(names("--slots 256"), [&own[..], &others].concat());
+    let own = ["AVSG, constant:8", "AVSG, constant:8, one lane at a time"];
+    let paper = "--slots 64 --table paper --lifetime constant:8 --machine emu";
+    assert_eq!(names(paper), [&own[..], &others].concat());
 }
 
 #[test]
-fn transfer_reports_throughput_and_strategies() {
-    let plots = folder("transfer-plots");
-    let report = json(&format!(
-        "bench transfer --k 64 --rows-in-pool 4096 --row-bytes 1152,656 --requests 1,8 \
-         --reuse 0,75 --repeats 2 --cores 2 --plot {}",
-        plots.display()
-    ));
+fn transfer_reports_throughput() {
+    let line =
+        "bench transfer --k 64 --rows-in-pool 4096 --row-bytes 1152,656 --repeats 4 --cores 2";
+    let report = json(line);
     let throughput = report["throughput"].as_array().unwrap();
     assert_eq!(throughput.len(), 2);
     for row in throughput {
         positive(row, &["engine_gbs", "memcpy_gbs", "best_loop_gbs", "percent_of_best"]);
         assert_eq!(row["rows"], 512);
     }
-    let rows = report["strategies"].as_array().unwrap();
-    assert_eq!(rows.len(), 8);
-    for row in rows {
-        let measured = row["measured_us"].as_array().unwrap();
-        assert!(measured.iter().all(|v| v.as_f64().is_some_and(|v| v > 0.0)), "{row}");
-    }
-    assert_eq!(charts(&plots), 4);
 }
 
 #[test]
@@ -99,7 +62,7 @@ fn info_computes_the_sizes_by_their_formulas() {
     assert_eq!(bytes["slots"].as_u64(), Some(2 * 78 * 8192 * 1152));
     let pool = bytes["host_pool_per_request"].as_u64().unwrap();
     assert!((78 * 65536 * 1152..78 * 65536 * 1160).contains(&pool), "{pool}");
-    assert!(report["memory"]["pages_of_trial_pool"].is_string());
+    assert!(report["available_bytes"].is_u64());
     assert!(!report["cpu"]["machines"].as_array().unwrap().is_empty());
 
     let two = json("info --segments 1024,128 --spread 2 --indexers 21 --page 128 --context 100");
@@ -110,7 +73,7 @@ fn info_computes_the_sizes_by_their_formulas() {
     let table = two["bytes"]["table"].as_u64().unwrap();
     assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
     let shown = text("info");
-    assert!(shown.contains("Nothing of this was allocated") && shown.contains("736"), "{shown}");
+    assert!(shown.starts_with("It takes 752.") && shown.contains("736"), "{shown}");
 }
 
 #[test]
@@ -122,12 +85,13 @@ fn bad_input_is_one_line_and_status_2() {
         ("synth --steps 2 --k 16 --out /nonexistent/x.npz", "/nonexistent"),
         ("bench match /nonexistent.npz", "/nonexistent.npz"),
         ("bench match --steps 0", "--steps is 0"),
-        ("bench match --steps 1 --k 64 --slots 100", "multiple of 64"),
-        ("bench match --steps 1 --k 64 --slots 192 --table paper", "power of two"),
+        ("bench match --steps 1 --slots 3000", "multiple of 64"),
+        ("bench match --steps 1 --slots 3008 --table paper", "power of two"),
+        ("bench match SAMPLE --k 300", "K is 300"),
         (&format!("{small} --spread 3"), "spread is 3"),
         (&format!("{small} --lifetime constant:x"), "constant:x"),
         (&format!("{small} --machine {other}"), other),
-        ("bench match --steps 1 --k 4096 --slots 8192", "4096"),
+        ("bench match --steps 1 --k 4096", "4096"),
         ("bench step --layers 0", "--layers is 0"),
         ("bench step --layers 4 --indexers 9", "--indexers is 9"),
         ("bench step --requests 0", "--requests is 0"),
@@ -139,9 +103,7 @@ fn bad_input_is_one_line_and_status_2() {
         ("bench step SAMPLE --steps 1 --k 257", "K is 257"),
         ("bench step SAMPLE --steps 1 --slots 100", "multiple of 64"),
         ("bench step SAMPLE --steps 1 --slots 512 --tokens 3", "512"),
-        ("bench transfer --reuse 100", "--reuse is 100"),
         ("bench transfer --row-bytes 0", "--row-bytes is 0"),
-        ("bench transfer --requests 0", "--requests is 0"),
         ("bench transfer --rows-in-pool 4000000", "at most 2000000000 bytes"),
         ("bench transfer --k 64 --rows-in-pool 4096 --cores 0", "cores is 0"),
         ("info --k 9000", "K is 9000"),

@@ -4,7 +4,7 @@
 use avsg_testkit::splitmix::SplitMix64;
 use serde_json::Value;
 
-use crate::support::{json, npy, number, text};
+use crate::support::{json, npy, number, refused, text};
 
 /// Returns the hit rate of a policy at its first S.
 fn rate(report: &Value, policy: &str) -> f64 {
@@ -26,13 +26,7 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
             let name = rates["policy"].as_str().expect("a name");
             assert!(rate(&report, name) <= best, "{name}");
         }
-        let rules = |table: &str| {
-            policies.iter().filter(|p| p["policy"].as_str().unwrap().starts_with(table)).count()
-        };
-        assert_eq!((rules("paper "), rules("wide ")), (8, 10));
-        let default = policies.iter().filter(|p| p["at"][0]["default"] == true);
-        assert_eq!(default.count(), 2);
-        assert_eq!((rate(&report, "no buffer"), policies.len()), (0.0, 8 + 10 + 3));
+        assert_eq!((rate(&report, "no buffer"), policies.len()), (0.0, 10 + 3));
         rate(&report, "exact LRU");
     }
 }
@@ -43,7 +37,7 @@ fn rates_are_those_of_size() {
     let size = json("size LLAMA --mtp0 --slots 128 --steps 60");
     let size = |name: &str| number(&size["points"][0][name]);
     assert!((rate(&report, "exact LRU") - size("lru_hit_rate")).abs() < 1e-12);
-    let default = rate(&report, "wide learned");
+    let default = rate(&report, "learned");
     assert!((default - size("hit_rate")).abs() < 1e-12);
 }
 
@@ -80,31 +74,55 @@ fn size_compare_and_replay_take_one_rule_and_another_than_the_default_only_if_th
             ["learned", "constant:127"].iter().all(|other| rate(other) <= rate(hits)),
             "{line}"
         );
-        let advised = &json(&format!("compare {line}"))["advice"][0]["options"];
+        let advised = &json(&format!("compare {line}"))["advice"][0]["lifetime"];
         let replayed = &json(&format!("replay {line}"))["geometry"]["lifetime"];
         let all = (size["recommended"]["lifetime"].as_str(), advised.as_str(), replayed.as_str());
-        let advice = format!("--lifetime {rule}");
-        assert_eq!(all, (Some(rule), Some(&advice[..]), Some(rule)), "{line}");
+        assert_eq!(all, (Some(rule), Some(rule), Some(rule)), "{line}");
     }
 }
 
 #[test]
-fn the_table_has_a_column_for_each_s_and_marks_defaults() {
-    let shown = text("compare LLAMA --slots 256,512 --steps 8 --format markdown");
-    assert!(shown.contains("| policy | S = 256, % | S = 512, % |"), "{shown}");
-    assert_eq!(shown.lines().filter(|line| line.contains(" *")).count(), 3, "{shown}");
+fn the_page_begins_with_the_rule_to_take_and_marks_it_in_the_table() {
+    let shown = text("compare LLAMA --slots 256,512 --steps 8");
+    assert!(shown.starts_with("take ") && shown.contains(" at S = 256"), "{shown}");
+    assert!(shown.contains("| S = 256, % | S = 512, % |"), "{shown}");
+    assert_eq!(shown.matches(" * |").count(), 2, "{shown}");
 }
 
 #[test]
-fn the_advice_names_options_that_replay_takes_and_the_rows_that_they_copy() {
+fn the_advice_is_a_rule_that_replay_takes_and_the_rows_that_it_copies() {
     let line = "LLAMA --mtp0 --steps 60 --slots";
     let report = json(&format!("compare {line} 64,128"));
     for advice in report["advice"].as_array().expect("advice") {
-        let (slots, options) = (&advice["slots"], advice["options"].as_str().expect("options"));
-        let replay = json(&format!("replay {line} {slots} {options}"));
+        let (slots, rule) = (&advice["slots"], advice["lifetime"].as_str().expect("a rule"));
+        let replay = json(&format!("replay {line} {slots} --lifetime {rule}"));
         let rate = 100.0 - 100.0 * number(&advice["misses_per_step"]) / 64.0;
         assert!((number(&replay["hit_rate"]) - rate).abs() < 1e-9, "{advice}");
+        assert!((number(&replay["hit_rate"]) - number(&advice["hit_rate"])).abs() < 1e-9);
     }
-    let shown = text(&format!("compare {line} 64,128"));
-    assert_eq!(shown.matches(": take ").count(), 2, "{shown}");
+}
+
+#[test]
+fn several_traces_are_counted_together_and_must_have_one_shape() {
+    let ids: Vec<i32> = (0..20 * 64).map(|at| at % 100).collect();
+    let (all, part) = (npy("all.npy", &[20, 64], &ids), npy("part.npy", &[5, 64], &ids[..5 * 64]));
+    let misses = |traces: &str| {
+        let [compare, size] =
+            ["compare", "size"].map(|c| json(&format!("{c} {traces} --slots 64")));
+        let policies = compare["policies"].as_array().expect("policies");
+        let lru = policies.iter().find(|rates| rates["policy"] == "exact LRU").expect("exact LRU");
+        let steps = number(&compare["steps"]) - 1.0;
+        let learned = number(&size["points"][0]["copies"]["misses_per_step"]) * steps;
+        (steps, number(&lru["at"][0]["misses_per_step"]) * steps, learned, size)
+    };
+    let (one, other, both) = (misses(&all), misses(&part), misses(&format!("{all} {part}")));
+    assert_eq!((one.0, other.0, both.0), (19.0, 4.0, 23.0));
+    assert!((one.1 + other.1 - both.1).abs() < 1e-9 && (one.2 + other.2 - both.2).abs() < 1e-9);
+    let worst = &both.3["points"][0]["worst"];
+    assert!(worst["trace"].as_str().is_some_and(|name| name.ends_with(".npy")), "{worst}");
+    for command in ["size", "compare"] {
+        let parts = ["N_q and K is 4 and 64", "they are 1 and 64"];
+        refused(&format!("{command} {all} LLAMA"), &parts);
+    }
+    refused(&format!("replay {all} {part}"), &["only avsg size and avsg compare take several"]);
 }

@@ -7,7 +7,6 @@ mod compare;
 mod disk;
 mod doctor;
 mod emit;
-mod lru_curve;
 mod manner;
 mod outputs;
 mod policy;

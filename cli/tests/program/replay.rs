@@ -196,7 +196,7 @@ fn several_requests_append_each_row_once() {
     for device in ["cpu", "ascend-sim"] {
         let requests = "--slots 1024 --steps 2 --requests 2";
         let shown = text(&format!("replay SAMPLE --device {device} {requests}"));
-        assert!(shown.contains("verified   4096 rows right, 0 wrong"), "{shown}");
+        assert!(shown.starts_with("4096 rows right, 0 wrong: "), "{shown}");
     }
 }
 
@@ -226,12 +226,6 @@ fn other_numbers_of_slots_replay_the_trace() {
     let rates = ["--slots 1024", "--slots 1344", "--slots 1536", "--slots 2048"].map(hits);
     assert!(rates.is_sorted() && rates[0] < rates[3], "{rates:?}");
     assert_eq!(hits("--slots 65536"), rates[3], "all hits that there are");
-    let report = json("compare SAMPLE --steps 4 --slots 1536");
-    let policies = report["policies"].as_array().expect("policies");
-    assert!(policies.iter().all(|p| !p["policy"].as_str().unwrap_or("paper").starts_with("paper")));
-    let matched = json("bench match --k 256 --slots 1536 --machine emu --steps 30");
-    let rows = matched["rows"].as_array().expect("rows");
-    assert!(!rows.is_empty() && rows.iter().all(|row| row["table"] == "wide"), "{matched}");
 }
 
 #[test]

@@ -46,7 +46,10 @@ fn long_work_is_named_on_a_terminal_only() {
     for (line, parts) in cases {
         let shown = on_terminal(line);
         for part in parts {
-            assert!(shown.contains(&format!("{part} ░")), "{line}: `{part}` is not in {shown:?}");
+            assert!(
+                shown.contains(&format!("\r\x1b[K{part} 0 %")),
+                "{line}: `{part}` is not in {shown:?}"
+            );
         }
         assert_eq!(errors(&run(line)), "", "{line}");
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use avsg_cli::draw::{Labels, Series, Shape, chart};
 use avsg_cli::npz::Writer;
 use avsg_cli::trace::{MAX_ID, Trace};
 
@@ -231,22 +230,4 @@ fn rows_can_be_shuffled_and_cut_to_fewer_ids() {
     assert!(trace.take_k(0).is_err() && trace.truncated(0).is_err());
     assert_eq!(trace.truncated(9).unwrap().stable.unwrap().len(), 9);
     assert_eq!(trace.truncated(1000).unwrap(), trace);
-}
-
-#[test]
-fn charts_are_the_same_each_time() {
-    let points = vec![(2048.0, 59.8), (4096.0, 85.1), (8192.0, f64::NAN), (16384.0, 99.2)];
-    let (name, shape) = ("LRU <exact>".to_owned(), Shape::Joined);
-    let series = [Series { name, shape, points }];
-    let labels = Labels { title: "Hit rate", subject: "a trace", x: "slots", y: "%" };
-    let draw = |name: &str, series: &[Series]| {
-        chart(file(name), &labels, series).unwrap();
-        fs::read_to_string(file(name)).unwrap()
-    };
-    let line = draw("a.svg", &series);
-    assert_eq!(line, draw("b.svg", &series));
-    assert!(line.starts_with("<svg") && line.contains("LRU &lt;exact&gt;"));
-    assert_eq!(line.matches("<circle").count(), 4, "three marks and that of the legend: {line}");
-    assert!(!line.contains("no data") && draw("c.svg", &[]).contains("no data"));
-    assert!(chart("/nonexistent/a.svg", &labels, &series).is_err());
 }

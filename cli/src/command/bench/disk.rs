@@ -1,10 +1,8 @@
 //! `avsg bench disk`: a step whose rows are on a disk, in several settings.
 
 mod every_row;
-mod map;
 mod mapped;
 mod operator;
-mod page_cache;
 mod rows;
 mod show;
 mod stage_two;
@@ -17,8 +15,6 @@ use avsg::disk::{DiskInfo, PoolFile};
 use clap::Args;
 use serde::Serialize;
 
-pub use map::{MapOptions, run as map};
-
 use super::Host;
 use super::workload::Workload;
 use crate::checks::{at_least_1, in_range, require};
@@ -29,18 +25,16 @@ use crate::trace::Trace;
 use every_row::EveryRow;
 use mapped::Mapped;
 use operator::Operator;
-use page_cache::LimitBy;
 use rows::{Records, Setting as _};
 use stage_two::StageTwo;
-use turns::{Row, Tally, WARM_UP};
+use turns::{Row, WARM_UP};
 
 #[derive(Args, Debug)]
 #[command(
     after_help = "Every setting brings the same rows into memory, and every byte of them is compared:\n  \
                   every row  reads each selected row of AVSG's file at each step, all in flight, past the page cache\n  \
                   mapped     maps a file of rows without padding (MADV_RANDOM, MADV_WILLNEED for all rows of a step); \
-                  its page cache has the memory of AVSG, and is an exact LRU of pages (posix_fadvise after each step) \
-                  or what a memory control group leaves\n  \
+                  its page cache has the memory of AVSG, and is an exact LRU of pages (posix_fadvise after each step)\n  \
                   AVSG       reads the rows that its slots lack\n\
                   The settings take turns of 20 steps after 40 steps that are not timed. Files have no name and are gone \
                   when the program ends. Example:\n  \
@@ -86,8 +80,6 @@ struct Report {
     row_bytes: usize,
     file: FileReport,
     settings: Vec<Row>,
-    /// Why no control group limits the page cache; null if one does.
-    no_control_group: Option<String>,
     stage_two: StageTwo,
     disturbance: Disturbance,
 }
@@ -95,27 +87,18 @@ struct Report {
 /// AVSG's file.
 #[derive(Serialize)]
 struct FileReport {
-    folder: String,
+    what: String,
     /// Bytes of the device's block.
     block: usize,
     record_bytes: usize,
     padding_percent: f64,
-    direct: bool,
-    io_uring: bool,
-    file_bytes: u64,
 }
 
 impl From<DiskInfo> for FileReport {
     fn from(info: DiskInfo) -> Self {
-        Self {
-            folder: info.path,
-            block: info.block,
-            record_bytes: info.record_bytes,
-            padding_percent: 100.0 * info.padding,
-            direct: info.direct,
-            io_uring: info.io_uring,
-            file_bytes: info.file_bytes,
-        }
+        let DiskInfo { block, record_bytes, padding, .. } = info;
+        let padding_percent = 100.0 * padding;
+        Self { what: info.to_string(), block, record_bytes, padding_percent }
     }
 }
 
@@ -152,23 +135,15 @@ fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> 
     let info = operator.info()?;
     let packed = Records { count, row_bytes, layers, stride: row_bytes * layers };
     let padded = Records { stride: info.record_bytes, ..packed };
-    // Each mapping has a file of its own, because two of one file would share its page cache.
-    let [first_file, second_file] = [packed.write(folder)?, packed.write(folder)?];
+    let packed_file = packed.write(folder)?;
     let padded_file = padded.write(folder)?;
     let padded_file = if options.buffered { padded_file } else { direct(&padded_file)? };
     let mut every_row = EveryRow::new(operator.pool(), trace.k)?;
-    let memory = operator.memory_bytes();
-    let mut mapped = Mapped::start(&first_file, &packed, memory, LimitBy::Fadvise)?;
-    let mut grouped = Mapped::start(&second_file, &packed, memory, LimitBy::Cgroup);
+    let mut mapped = Mapped::new(packed_file, packed, operator.memory_bytes())?;
 
     let watch = Watch::start();
     let mut settings = turns::start([&mut every_row, &mut mapped, &mut operator]);
-    let mut no_control_group = None;
-    match &mut grouped {
-        Ok(grouped) => settings.insert(2, (grouped, Tally::default())),
-        Err(fault) => no_control_group = Some(format!("{fault:#}")),
-    }
-    let lost = turns::take(&mut settings, trace, &bar)?;
+    turns::take(&mut settings, trace, &bar)?;
     bar.finish_and_clear();
     let rows: Vec<Row> = settings.into_iter().map(|(setting, tally)| tally.row(setting)).collect();
     let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
@@ -183,7 +158,6 @@ fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> 
         row_bytes,
         file: info.into(),
         settings: rows,
-        no_control_group: no_control_group.or(lost),
         stage_two,
         disturbance,
     })

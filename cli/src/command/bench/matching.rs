@@ -1,26 +1,25 @@
 //! `avsg bench match` measures the time of Stage One beside other ways to match, on the same steps.
 
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
 
-use crate::baseline::count_operator_hits;
-use crate::draw::{self, Labels, Series, Shape};
+use crate::baseline::{Matcher, Miss, PreviousStep, ScalarTable, count_operator_hits};
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
+use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::{Lifetime, Params};
 use avsg::engine::MachineChoice;
+use clap::Args;
 use serde::Serialize;
 
-use super::contenders::line_up;
-use super::match_options::Options;
-use super::stats::{in_turns, summary, us_since};
-use super::{Host, number, warn_of_skipped, with_ratio};
+use super::workload::Workload;
+use super::{Host, number, range, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::TableKind;
-use crate::command::output::{self, Cell, Page, Table};
+use crate::command::geometry::{MachineKind, TableOptions};
+use crate::command::output::{self, Cell, OutputOptions, Page};
+use crate::command::stats::{in_turns, summary, us_since};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
@@ -28,246 +27,240 @@ const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("lifetime", |rule| rule.help("Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or \
+        learned (each request learns which slots to keep; wide only) [default: wide both learned and constant:127, \
+        paper constant:16]")),
+    after_help = "All contenders run the same steps in one run, in turns of 25 steps, so that noise affects all of \
+                  them alike. The ids of a token are shuffled. The first 20 steps are not timed. A time is that up to \
+                  the list of misses; the rule learned learns after it. Compare only ratios within one run."
+)]
+pub struct Options {
+    #[command(flatten)]
+    workload: Workload,
+    /// K, the ids selected per token; of a trace with more, the K ids with the smallest hashes are kept
+    /// [default: that of the trace]
+    #[arg(long, value_name = "K")]
+    k: Option<usize>,
+    /// S, the slots per request and layer; a multiple of 64 up to 65536, at least K
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    #[command(flatten)]
+    table: TableOptions,
+    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
+    #[arg(long, value_enum, default_value = "auto")]
+    machine: MachineKind,
+    /// Steps to time, 1 to 1000000; fewer if the trace is shorter
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    steps: usize,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
 #[derive(Serialize)]
 struct Report {
     machine: Host,
     workload: String,
+    k: usize,
+    slots: u32,
+    steps: usize,
     disturbance: Disturbance,
+    /// The operator with each rule, then the others.
     rows: Vec<Row>,
 }
 
-/// The times of all contenders at one geometry with one rule.
+/// The times of one contender.
 #[derive(Serialize)]
 struct Row {
-    k: usize,
-    slots: u32,
-    table: &'static str,
-    spread: u32,
-    lifetime: String,
-    machine: String,
-    steps: usize,
-    /// In percent after the first step; null if no later step selects an id.
-    hit_rate: Option<f64>,
+    what: String,
     median_us: f64,
-    /// This median divided by that of constant lifetimes, for learned ones.
-    over_constant: Option<f64>,
-    /// Median time to learn from a step.
+    first_decile_us: f64,
+    ninth_decile_us: f64,
+    /// Median time to learn from a step, of the rule learned.
     learn_us: Option<f64>,
-    /// The ninth decile of this operator's times divided by their median.
-    time_spread: f64,
-    trimmed_mean_us: f64,
-    mean_us: f64,
-    emu_us: f64,
-    scalar_us: f64,
-    /// Median of sort and two pointers.
-    dual_pointer_us: f64,
-    hashmap_lru_us: f64,
-    lru_crate_us: f64,
+    /// In percent after the first step, of the operator; null if no later step selects an id.
+    hit_rate: Option<f64>,
 }
 
-struct Case {
-    k: usize,
-    table: &'static str,
-    /// The geometry with each rule.
-    rules: Vec<Params>,
+/// A matcher that is timed.
+trait Contender {
+    /// Gives each id of one token a slot and lists the misses.
+    fn step(&mut self, ids: &[i32]);
+
+    /// Does what the misses need not wait for.
+    fn learn(&mut self) {}
 }
 
-/// Returns the combinations that can be run, and names the others on standard error.
-fn combinations(options: &Options, trace_k: usize) -> Result<Vec<Case>> {
-    warn_of_skipped(&options.k, &options.slots, trace_k)?;
-    let mut all = Vec::new();
-    for &slots in &options.slots {
-        for &kind in &options.tables {
-            // Beside `wide`, the paper's table is left out where it cannot have so many slots.
-            let paper = Params::paper(1, 1, slots);
-            if kind == TableKind::Paper && options.tables.len() > 1 && paper.check().is_err() {
-                continue;
-            }
-            for &k in options.k.iter().filter(|&&k| k <= trace_k.min(slots as usize)) {
-                let table = if kind == TableKind::Paper { "paper" } else { "wide" };
-                let rules = options.rules(kind);
-                let rules = rules.iter().map(|rule| rule.params(k, 1, slots, 0));
-                all.push(Case { k, table, rules: rules.collect::<Result<_>>()? });
-            }
-        }
+struct StageOne {
+    table: StandaloneTable,
+    machine: Machine,
+}
+
+impl Contender for StageOne {
+    fn step(&mut self, ids: &[i32]) {
+        black_box(self.table.stage_one(self.machine, ids, 1, -1));
     }
-    Ok(all)
+
+    fn learn(&mut self) {
+        self.table.learn();
+    }
+}
+
+struct Baseline<M> {
+    matcher: M,
+    slots: Vec<i32>,
+    misses: Vec<Miss>,
+}
+
+impl<M: Matcher> Contender for Baseline<M> {
+    fn step(&mut self, ids: &[i32]) {
+        self.matcher.step(ids, &mut self.slots, &mut self.misses);
+        black_box((&self.slots, &self.misses));
+    }
+}
+
+/// A contender and its name; the operator also has its geometry.
+struct Entry {
+    what: String,
+    params: Option<Params>,
+    contender: Box<dyn Contender>,
+}
+
+impl Options {
+    /// Returns the geometry with each rule to measure, the default one first.
+    fn rules(&self, k: usize) -> Result<Vec<Params>> {
+        let params = self.table.params(k, 1, self.slots, 0)?;
+        let other = match params.lifetime {
+            Lifetime::Learned => Lifetime::Constant(127),
+            Lifetime::Constant(_) => Lifetime::Learned,
+        };
+        let other = self.table.is_rule_open().then_some(Params { lifetime: other, ..params });
+        Ok([Some(params), other].into_iter().flatten().collect())
+    }
+
+    /// Returns the contenders: the operator with each rule, the same with one lane at a time, and the others.
+    fn line_up(&self, k: usize) -> Result<Vec<Entry>> {
+        let rules = self.rules(k)?;
+        let own = |what: &str, params: &Params, machine| -> Result<Entry> {
+            let table = StandaloneTable::new(params)?;
+            let what = format!("AVSG, {}{what}", params.lifetime);
+            let contender = Box::new(StageOne { table, machine });
+            Ok(Entry { what, params: Some(*params), contender })
+        };
+        let machine = Machine::find(self.machine.choice())?;
+        let mut all: Vec<Entry> =
+            rules.iter().map(|rule| own("", rule, machine)).collect::<Result<_>>()?;
+        let emu = Machine::find(MachineChoice::Emu)?;
+        let slow = own(", one lane at a time", &rules[0], emu)?;
+        all.push(Entry { params: None, ..slow });
+        let slots = self.slots as usize;
+        all.push(other("the same table for a scalar core", ScalarTable::new(slots)?, k));
+        all.push(other("the step before, by sort and merge", PreviousStep::new(k)?, k));
+        Ok(all)
+    }
+}
+
+fn other(what: &str, matcher: impl Matcher + 'static, k: usize) -> Entry {
+    let (slots, misses) = (vec![-1; k], Vec::with_capacity(k));
+    let contender = Box::new(Baseline { matcher, slots, misses });
+    Entry { what: what.to_owned(), params: None, contender }
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    options.sinks.check(options.workload.path())?;
+    options.output.check(options.workload.path(), [])?;
     in_range("--steps", options.steps, 1..=1_000_000, "choose 1000, for example")?;
-    let trace = options.workload.load(options.steps + WARM_UP)?;
+    let mut trace = options.workload.load(options.steps + WARM_UP)?;
     let limit =
         format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");
     let is_long = trace.steps > WARM_UP;
     require(is_long, "trace steps", trace.steps, limit, "record a longer trace")?;
-    let combinations = combinations(options, trace.k)?;
-    let bar = output::progress(combinations.len(), "match");
-    let mut rows = Vec::new();
-    let watch = Watch::start();
-    for case in combinations {
-        let machine = Machine::find(options.machine.choice())?;
-        rows.extend(measure(&trace.take_k(case.k)?, &case, machine)?);
-        bar.inc(1);
+    if let Some(k) = options.k {
+        trace = trace.take_k(k)?;
     }
-    bar.finish_and_clear();
-    let spreads = rows.iter().map(|row| row.time_spread);
-    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spreads);
+    let entries = options.line_up(trace.k)?;
+    let watch = Watch::start();
+    let rows = measure(&trace, entries)?;
+    let steps = trace.steps - WARM_UP;
+    let own = rows.iter().filter(|row| row.hit_rate.is_some());
+    let spreads = own.map(|row| row.ninth_decile_us / row.median_us);
+    let disturbance = watch.stop(steps, spreads);
     let (machine, workload) = (Host::detect(), options.workload.name());
-    let report = Report { machine, workload, disturbance, rows };
-    options.sinks.write(&report, page, chart)
+    let (k, slots) = (trace.k, options.slots);
+    let report = Report { machine, workload, k, slots, steps, disturbance, rows };
+    options.output.write(&report, || page(&report))
 }
 
-fn measure(trace: &Trace, case: &Case, machine: Machine) -> Result<Vec<Row>> {
-    let emu = Machine::find(MachineChoice::Emu)?;
-    let mut contenders = line_up(&case.rules, [machine, emu])?;
-    let mut learning = vec![Vec::new(); contenders.len()];
+fn measure(trace: &Trace, mut entries: Vec<Entry>) -> Result<Vec<Row>> {
+    let mut learning = vec![Vec::new(); entries.len()];
     let rounds = trace.steps.div_ceil(BLOCK);
-    let summaries = in_turns(rounds, contenders.len(), |round, contender, times| {
+    let bar = output::progress(rounds * entries.len(), "match");
+    let summaries = in_turns(rounds, entries.len(), |round, at, times| {
+        let contender = &mut entries[at].contender;
         for step in (round * BLOCK..trace.steps).take(BLOCK) {
             let ids = black_box(trace.row(step, 0));
             let start = Instant::now();
-            contenders[contender].step(ids);
+            contender.step(ids);
             let us = us_since(start);
             let start = Instant::now();
-            contenders[contender].learn();
+            contender.learn();
             let learn_us = us_since(start);
             if step >= WARM_UP {
                 times.push(us);
-                learning[contender].push(learn_us);
+                learning[at].push(learn_us);
             }
         }
+        bar.inc(1);
         Ok(())
     })?;
-    let (others, own) = summaries.split_at(OTHERS.len() - 1);
-    let constant = case.rules.iter().position(|p| p.lifetime == Lifetime::Constant(127));
-    let constant_us = constant.map(|at| own[2 * at].median);
-    let row = |(at, params): (usize, &Params)| {
-        let (own, emu, learn) =
-            (own[2 * at], own[2 * at + 1], &mut learning[others.len() + 2 * at]);
-        let learned = params.lifetime == Lifetime::Learned;
+    bar.finish_and_clear();
+    let machine = Machine::find(MachineChoice::Auto)?;
+    let rows = entries.into_iter().zip(summaries).zip(&mut learning);
+    rows.map(|((Entry { what, params, .. }, times), learning)| {
+        let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
+        let hits = params.map(|p| count_operator_hits(trace, &p, machine)).transpose()?;
         Ok(Row {
-            k: trace.k,
-            slots: params.slots,
-            table: case.table,
-            spread: params.spread,
-            lifetime: params.lifetime.to_string(),
-            machine: machine.to_string(),
-            steps: trace.steps - WARM_UP,
-            hit_rate: count_operator_hits(trace, params, machine)?.percent(),
-            median_us: own.median,
-            over_constant: constant_us.filter(|_| learned).map(|us| own.median / us),
-            learn_us: learned.then(|| summary(learn).median),
-            time_spread: own.spread,
-            trimmed_mean_us: own.trimmed_mean,
-            mean_us: own.mean,
-            emu_us: emu.median,
-            scalar_us: others[0].median,
-            dual_pointer_us: others[1].median,
-            hashmap_lru_us: others[2].median,
-            lru_crate_us: others[3].median,
+            what,
+            median_us: times.median,
+            first_decile_us: times.first_decile,
+            ninth_decile_us: times.median * times.spread,
+            learn_us: learns.then(|| summary(learning).median),
+            hit_rate: hits.and_then(|hits| hits.percent()),
         })
-    };
-    case.rules.iter().enumerate().map(row).collect()
+    })
+    .collect()
 }
-
-/// The other ways to match, and their medians.
-type Median = fn(&Row) -> f64;
-const OTHERS: [(&str, Median); 5] = [
-    ("emu", |row| row.emu_us),
-    ("scalar table", |row| row.scalar_us),
-    ("dual pointer", |row| row.dual_pointer_us),
-    ("HashMap and LRU", |row| row.hashmap_lru_us),
-    ("LRU crate", |row| row.lru_crate_us),
-];
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Host { cpu, cores, .. } = &report.machine;
-    let cores = output::count(*cores, "core");
-    page.text(format!("{cpu} ({cores}), {}", report.workload));
-    let mut own = Table::new([
-        "K",
-        "S",
-        "table and rule",
-        "machine",
-        "hit rate, %",
-        "median, us",
-        "trimmed mean, us",
-        "learning, us",
-    ])
-    .titled("AVSG");
-    let columns = ["K", "S", "table", "AVSG, us"].map(str::to_owned).into_iter();
-    let others = OTHERS.iter().map(|(name, _)| format!("{name}, us"));
-    let mut beside = Table::new(columns.chain(others)).titled("AVSG beside other ways to match");
-    for row in &report.rows {
-        let table = format!("{} {}", row.table, row.lifetime);
-        let median = match row.over_constant {
-            Some(ratio) => with_ratio(row.median_us, ratio),
-            None => number(row.median_us),
-        };
-        own.add_row([
-            row.k.into(),
-            row.slots.into(),
-            table.into(),
-            row.machine.clone().into(),
+    let Report { machine, workload, k, slots, steps, rows, .. } = report;
+    let (own, others) = (&rows[0], &rows[rows.len() - 2..]);
+    let ratios = [&others[0], &others[1]].map(|row| short(row.median_us / own.median_us));
+    page.text(format!(
+        "One token matches in {} us: {} times as fast as a scalar core, {} times as fast as sort and merge.",
+        short(own.median_us),
+        ratios[0],
+        ratios[1]
+    ));
+    let columns =
+        ["what", "median, us", "first to ninth decile", "x AVSG", "hits, %", "learning, us"];
+    let mut table = output::table(columns);
+    for row in rows {
+        table.add_row([
+            (&row.what).into(),
+            number(row.median_us),
+            range(row.first_decile_us, row.ninth_decile_us),
+            number(row.median_us / own.median_us),
             row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
-            median,
-            number(row.trimmed_mean_us),
             row.learn_us.map_or_else(Cell::none, number),
         ]);
-        // The others ran once beside both rules, and keep the least recently used slots.
-        if row.over_constant.is_none() {
-            let medians = OTHERS.iter().map(|(_, median)| median(row));
-            let others = medians.map(|us| with_ratio(us, us / row.median_us));
-            let geometry = [row.k.into(), row.slots.into(), row.table.into()];
-            beside.add_row(geometry.into_iter().chain([number(row.median_us)]).chain(others));
-        }
     }
-    page.table(own);
-    page.table(beside);
-    let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
+    page.table(table);
+    let steps = output::count(*steps, "step");
     page.text(format!(
-        "The times are medians over {steps}, except for the trimmed mean, which leaves out the fastest and the \
-         slowest tenth. AVSG is timed up to the list of misses; learning follows it in each step. (x) is the ratio \
-         of a time to that of AVSG, and beside a time of AVSG with learned lifetimes to that with constant ones."
+        "measured  {}, {workload}: {steps}, K = {k}, S = {slots}",
+        machine.describe()
     ));
-    page.text(format!("times of AVSG: {}", report.disturbance.line()));
+    page.text(format!("times     {}", report.disturbance.line()));
     page
-}
-
-/// Draws for each table and S one chart of the times over K. Machine emu is left out, because its times
-/// would leave no room for the others.
-fn chart(folder: &Path, report: &Report) -> Result<()> {
-    let mut kinds: Vec<(&str, u32)> = report.rows.iter().map(|r| (r.table, r.slots)).collect();
-    kinds.dedup();
-    for (table, slots) in kinds {
-        let rows = || report.rows.iter().filter(|r| (r.table, r.slots) == (table, slots));
-        let mut rules: Vec<&str> = rows().map(|row| row.lifetime.as_str()).collect();
-        rules.sort_unstable();
-        rules.dedup();
-        let joined = |name: String, rule: &str, median: Median| Series {
-            name,
-            shape: Shape::Joined,
-            points: rows()
-                .filter(|row| row.lifetime == rule)
-                .map(|row| (row.k as f64, median(row)))
-                .collect(),
-        };
-        let own =
-            rules.iter().map(|rule| joined(format!("AVSG {rule}"), rule, |row| row.median_us));
-        let others =
-            OTHERS[1..].iter().map(|&(name, median)| joined(name.into(), rules[0], median));
-        let series = own.chain(others);
-        let labels = Labels {
-            title: &format!("Time to match one token, {table} table, S = {slots}"),
-            subject: &report.workload,
-            x: "K, selected ids",
-            y: "median of a step, us",
-        };
-        let path = folder.join(format!("match-{table}-{slots}.svg"));
-        draw::chart(path, &labels, &series.collect::<Vec<_>>())?;
-    }
-    Ok(())
 }

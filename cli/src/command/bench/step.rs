@@ -20,7 +20,7 @@ use contenders::{Contender, CopyRows, PerTokenLru, ReadTables, Server, Shared, S
 use turns::Entry;
 
 use super::workload::Workload;
-use super::{Host, number, short};
+use super::{Host, number, range, short};
 use crate::checks::in_range;
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{MachineKind, TableKind, TableOptions};
@@ -215,39 +215,36 @@ fn line_up(
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { layers, indexers, requests, tokens, k, slots, lifetime, threads, .. } = report;
     page.text(verdict(report));
-    page.text(format!(
-        "{} ({}, {}), {}\n{layers} layers, {}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {}, \
-         {:.0} misses per layer and step",
-        report.machine.cpu,
-        output::count(report.machine.cores, "CPU"),
-        report.kernels,
-        report.workload,
-        output::count(*indexers, "indexer"),
-        output::count(*threads, "thread"),
-        report.misses_per_layer,
-    ));
     let mut table = Table::new([
         "what is timed",
         "layers",
         "tables",
-        "median us per request and layer",
+        "us per request and layer",
         "first to ninth decile",
         "step, ms",
     ]);
     for row in &report.rows {
         table.add_row([
-            row.what.clone().into(),
+            (&row.what).into(),
             row.layers.into(),
             row.buffers.into(),
             number(row.us_per_request),
-            format!("{} to {}", short(row.us_first_decile), short(row.us_ninth_decile)).into(),
+            range(row.us_first_decile, row.us_ninth_decile),
             number(row.step_us / 1e3),
         ]);
     }
     page.table(table);
-    page.text(format!("steps: {}", report.disturbance.line()));
+    let Report { layers, requests, tokens, k, slots, lifetime, .. } = report;
+    let [indexers, threads] = [(report.indexers, "indexer"), (report.threads, "thread")]
+        .map(|(n, noun)| output::count(n, noun));
+    page.text(format!("measured  {}, {}", report.machine.describe(), report.workload));
+    page.text(format!(
+        "assumed   {layers} layers, {indexers}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {threads}, \
+         {}; {:.0} misses per layer and step",
+        report.kernels, report.misses_per_layer,
+    ));
+    page.text(format!("times     medians, {}", report.disturbance.line()));
     page
 }
 

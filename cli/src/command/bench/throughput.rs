@@ -11,7 +11,7 @@ use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
-use super::stats::{Summary, in_turns, us_since};
+use crate::command::stats::{Summary, in_turns, us_since};
 use avsg_testkit::batch::OwnedBatch;
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.

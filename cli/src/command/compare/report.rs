@@ -5,12 +5,16 @@ use serde::Serialize;
 
 use crate::baseline::HitCount;
 use crate::command::recommended::Measured;
+use crate::command::traces::Traces;
 use crate::trace::Repeats;
 
 /// The hit rates of all policies.
 #[derive(Serialize)]
 pub struct Report {
     pub trace: String,
+    /// What the axes of the file were taken for.
+    pub taken: String,
+    /// Steps after the first of each trace, and one.
     pub steps: usize,
     pub tokens: usize,
     pub k: usize,
@@ -38,15 +42,16 @@ pub struct At {
     pub hit_rate: Option<f64>,
     /// Mean misses of a step after the first.
     pub misses_per_step: Option<f64>,
-    /// Whether this is the default rule of its table at this S.
-    pub default: bool,
 }
 
 /// The rule to take at one S.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Advice {
     pub slots: u32,
-    pub options: String,
+    /// The lifetime rule.
+    pub lifetime: String,
+    /// In percent after the first step.
+    pub hit_rate: f64,
     /// Whether it is what the library does without these options.
     pub default: bool,
     /// Its mean misses of a step after the first, and those of the default.
@@ -55,27 +60,32 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Returns the advice that follows from the recommended rule and the other one on a trace of `steps` steps;
-    /// `None` if no step after the first selects an id.
+    /// Returns the advice that follows from the recommended rule and the other one; `None` if no step after
+    /// the first selects an id.
     pub fn of(
         default: Params,
         [best, other]: &[Measured<HitCount>; 2],
-        steps: usize,
+        traces: &Traces,
     ) -> Option<Self> {
-        best.with.percent()?;
         let is_default = best.params == default;
-        let per_step = |rule: &Measured<HitCount>| rule.misses as f64 / (steps - 1) as f64;
+        let of_default = if is_default { best } else { other };
         Some(Self {
             slots: default.slots,
-            options: format!("--lifetime {}", best.params.lifetime),
+            lifetime: best.params.lifetime.to_string(),
+            hit_rate: best.with.percent()?,
             default: is_default,
-            misses_per_step: per_step(best),
-            default_misses_per_step: per_step(if is_default { best } else { other }),
+            misses_per_step: traces.misses_per_step(&best.with)?,
+            default_misses_per_step: traces.misses_per_step(&of_default.with)?,
         })
     }
 }
 
 impl Report {
+    /// Returns the rule to take at an S.
+    pub fn advice_at(&self, slots: u32) -> Option<&String> {
+        self.advice.iter().find(|advice| advice.slots == slots).map(|advice| &advice.lifetime)
+    }
+
     /// Returns the least S from which on every larger one copies as many rows with the advised rule;
     /// `None` if that is the largest.
     pub fn enough(&self) -> Option<u32> {
@@ -92,13 +102,7 @@ impl PolicyRates {
         self.at.iter().find(|at| at.slots == slots)
     }
 
-    /// Returns the hit rate and whether a rule is the default, for a table's cell.
-    pub fn cell(equal: &[Self], slots: u32) -> Option<(f64, bool)> {
-        let default = equal.iter().any(|rates| rates.at(slots).is_some_and(|at| at.default));
-        Some((equal[0].at(slots)?.hit_rate?, default))
-    }
-
-    /// Returns the table and the kind of its rule, and the rates: what neighbours on a line share.
+    /// Returns the kind of the rule, and the rates: what neighbours on a line share.
     pub fn key(&self) -> (&str, Vec<(u32, Option<u64>)>) {
         let kind = self.policy.split(':').next().unwrap_or_default();
         let rates = self.at.iter().map(|at| (at.slots, at.hit_rate.map(f64::to_bits)));

@@ -6,85 +6,76 @@ use anyhow::Result;
 
 use super::report::{Advice, PolicyRates, Report};
 use crate::baseline::{LRU, NO_BUFFER, OPTIMUM};
-use crate::command::hit_rates::{self, Subject};
 use crate::command::output::{Cell, Page, Table, count};
-use crate::draw::{Series, Shape};
+use crate::draw::{self, Series};
 
-/// Returns the page: one row per policy and one column per S.
+/// Returns the page: the rule to take, one row per policy and one column per S, and what was assumed.
 pub fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { trace, steps, tokens, k, .. } = report;
-    let steps = count(*steps, "step");
-    page.text(format!(
-        "hit rate in percent after the first step; {trace}, {steps}, N_q {tokens}, K {k}; * is a default"
-    ));
+    page.text(verdict(report));
     let columns = report.slots.iter().map(|slots| format!("S = {slots}, %"));
     let mut table = Table::new(std::iter::once("policy".to_owned()).chain(columns));
     for equal in report.policies.chunk_by(|a, b| a.key() == b.key()) {
         let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
         let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
-        let cell = |&slots: &u32| match PolicyRates::cell(equal, slots) {
-            Some((rate, default)) => {
-                Cell::shown(rate, format!("{rate:.2}{}", if default { " *" } else { "" }))
-            }
-            None => Cell::none(),
+        let cell = |&slots: &u32| {
+            let rate = equal[0].at(slots).and_then(|at| at.hit_rate);
+            let is_taken = |rates: &PolicyRates| report.advice_at(slots) == Some(&rates.policy);
+            let mark = if equal.iter().any(is_taken) { " *" } else { "" };
+            rate.map_or_else(Cell::none, |rate| Cell::shown(rate, format!("{rate:.2}{mark}")))
         };
         let name = Cell::from(format!("{}{end}", equal[0].policy));
         table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
     }
     page.table(table);
-    if report.policies.iter().flat_map(|rates| &rates.at).all(|at| at.hit_rate.is_none()) {
-        page.text("No step after the first selects an id, so there is no hit rate.");
-    }
-    report.advice.iter().for_each(|advice| page.text(sentence(report, advice)));
-    if let Some(least) = report.enough() {
-        page.text(format!("More slots than {least} copy no fewer rows."));
-    }
+    let Report { trace, taken, steps, .. } = report;
+    page.text("hits in percent after the first step; * is the rule to take");
+    page.text(format!("assumed   {trace}: {}, {taken}", count(*steps, "step")));
     page
 }
 
-/// Says what to take at one S, and what the others copy.
-fn sentence(report: &Report, advice: &Advice) -> String {
-    let Advice { slots, options, misses_per_step, default_misses_per_step, .. } = advice;
-    let misses = |name: &str| {
-        let rates = report.policies.iter().find(|rates| rates.policy == name);
-        rates.and_then(|rates| rates.at(*slots)?.misses_per_step).unwrap_or_default()
-    };
-    let choice = match advice.default {
-        true => format!("take the default, {options}"),
-        false => format!("take {options}"),
-    };
-    let default = match advice.default {
-        true => String::new(),
-        false => format!("the default {default_misses_per_step:.1}, "),
-    };
-    format!(
-        "S = {slots}: {choice}. A step of a layer then copies {misses_per_step:.1} rows ({default}exact LRU {:.1}, the optimum \
-         {:.1}, no buffer {:.1}).",
-        misses(LRU),
-        misses(OPTIMUM),
-        misses(NO_BUFFER)
-    )
+/// Says which rule to take at each S and what a step then copies.
+fn verdict(report: &Report) -> String {
+    if report.advice.is_empty() {
+        return "No step after the first selects an id, so there is no hit rate.".to_owned();
+    }
+    let parts = report.advice.chunk_by(|a, b| a.lifetime == b.lifetime).map(|same| {
+        let Advice { slots, lifetime, hit_rate, misses_per_step, .. } = &same[0];
+        let more = match same {
+            [.., last] if same.len() > 1 => format!(" to {}", last.slots),
+            _ => String::new(),
+        };
+        let misses = |name: &str| {
+            let rates = report.policies.iter().find(|rates| rates.policy == name);
+            rates.and_then(|rates| rates.at(*slots)?.misses_per_step).unwrap_or_default()
+        };
+        format!(
+            "{lifetime} at S = {slots}{more}: {hit_rate:.2} % of hits, a step copies {misses_per_step:.1} rows (exact LRU {:.1}, \
+             the optimum {:.1}, no buffer {:.1})",
+            misses(LRU),
+            misses(OPTIMUM),
+            misses(NO_BUFFER)
+        )
+    });
+    let enough = report.enough();
+    let enough = enough.map(|least| format!("; more slots than {least} copy no fewer rows"));
+    let parts = parts.collect::<Vec<_>>().join("; ");
+    format!("take {parts}{}", enough.unwrap_or_default())
 }
 
-/// Draws the hit rates at each S: the optimum, exact LRU, and both tables with their default rules.
+/// Draws the hit rates at each S: the optimum, exact LRU, and the rule to take, with the least S that has all
+/// hits.
 pub fn chart(folder: &Path, report: &Report) -> Result<()> {
-    let series = |name: String, shown: &dyn Fn(&PolicyRates, bool) -> bool| {
-        let at =
-            report.policies.iter().flat_map(|rates| rates.at.iter().map(move |at| (rates, at)));
-        let at = at.filter(|(rates, at)| shown(rates, at.default));
-        let mut points: Vec<_> =
-            at.filter_map(|(_, at)| Some((f64::from(at.slots), at.hit_rate?))).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series { name, shape: Shape::Marks, points }
+    let bound = |name: &str| {
+        let rates = report.policies.iter().filter(|rates| rates.policy == name);
+        let at = rates.flat_map(|rates| &rates.at);
+        let points = at.filter_map(|at| Some((f64::from(at.slots), at.hit_rate?))).collect();
+        Series { name: name.to_owned(), is_curve: true, points }
     };
-    let bound = |name: &str| series(name.to_owned(), &|rates, _| rates.policy == name);
-    let table = |name: &str| {
-        let is_shown = |rates: &PolicyRates, default| default && rates.policy.starts_with(name);
-        series(format!("{name}, default rule"), &is_shown)
-    };
+    let own = report.advice.iter().map(|advice| (f64::from(advice.slots), advice.hit_rate));
+    let own = Series { name: "AVSG".to_owned(), is_curve: false, points: own.collect() };
     let &Report { ref trace, steps, tokens, k, .. } = report;
-    let subject = Subject { trace, steps, tokens, k };
-    let all = [bound(OPTIMUM), bound(LRU), table("wide"), table("paper")];
-    hit_rates::chart(&folder.join("compare-hit-rate.svg"), &subject, &all)
+    let subject = format!("{trace}: {}, N_q {tokens}, K {k}", count(steps, "step"));
+    let all = [bound(OPTIMUM), bound(LRU), own];
+    Ok(draw::hit_rates(&folder.join("compare-hit-rate.svg"), &subject, &all, report.enough())?)
 }

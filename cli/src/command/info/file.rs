@@ -5,7 +5,6 @@ use avsg::rows::RowFormat;
 use serde::Serialize;
 
 use crate::checks::product;
-use crate::command::output::{self, Cell};
 use crate::disk::layout;
 
 /// The blocks of most disks.
@@ -18,8 +17,8 @@ pub struct File {
     /// Bytes of the longest record: the rows of the layers of an indexer, checksums and padding.
     record_bytes: usize,
     padding_percent: f64,
-    per_request: usize,
-    bytes: usize,
+    pub per_request: usize,
+    pub bytes: usize,
 }
 
 impl File {
@@ -40,14 +39,16 @@ impl File {
         BLOCKS.into_iter().map(file).collect()
     }
 
-    /// Returns its row in the table of memory.
-    pub fn cells(&self) -> [Cell; 4] {
-        let size = |bytes: usize| Cell::shown(bytes as f64, output::bytes(bytes));
-        let words = format!(
-            "in the place of the host pool: records of at most {} B, {:.1} % padding",
-            self.record_bytes, self.padding_percent
-        );
-        let name = format!("file, blocks of {}", self.block);
-        [name.into(), size(self.per_request), size(self.bytes), words.into()]
+    /// Returns its name in the table of memory.
+    pub fn name(&self) -> String {
+        format!("file, blocks of {}", self.block)
+    }
+
+    /// Returns what it consists of.
+    pub fn words(&self) -> String {
+        let (record, padding) = (self.record_bytes, self.padding_percent);
+        format!(
+            "in the place of the host pool: records of at most {record} B, {padding:.1} % padding"
+        )
     }
 }

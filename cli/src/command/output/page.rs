@@ -1,30 +1,99 @@
-//! What a command prints: lines of text and tables in their order.
+//! What a command prints: lines of text, and tables, which are Markdown with aligned columns.
 
-use clap::ValueEnum;
+/// The text of a cell without a value.
+const NONE: &str = "-";
+/// The bytes that a label before words has at most.
+const LABEL: usize = 20;
 
-use super::table::Table;
+/// One cell of a [`Table`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell(String);
 
-/// The form of the results on standard output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Text and tables for a terminal
-    #[default]
-    Table,
-    /// Tables alone as comma-separated values with all digits
-    Csv,
-    /// Text and tables for a document
-    Markdown,
-    /// The same JSON as of --json
-    Json,
+impl Cell {
+    /// Returns a cell without a value.
+    pub fn none() -> Self {
+        Self(NONE.to_owned())
+    }
+
+    /// Returns a number with `decimals` digits after the point; no value if it is not finite.
+    pub fn number(value: f64, decimals: usize) -> Self {
+        Self::shown(value, format!("{value:.decimals$}"))
+    }
+
+    /// Returns a number that is shown as `text`; no value if it is not finite.
+    pub fn shown(value: f64, text: impl Into<String>) -> Self {
+        if value.is_finite() { Self(text.into()) } else { Self::none() }
+    }
+}
+
+impl<T: ToString> From<T> for Cell {
+    fn from(value: T) -> Self {
+        Self(value.to_string().replace('|', "\\|"))
+    }
+}
+
+/// Columns and rows, with a title if there is more than one table in an output.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    title: String,
+    /// The headings, then the rows.
+    lines: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// Creates a table without rows. A heading contains its unit after a comma.
+    pub fn new<H: Into<String>>(columns: impl IntoIterator<Item = H>) -> Self {
+        let columns = columns.into_iter().map(|heading| Cell::from(heading.into())).collect();
+        Self { lines: vec![columns], ..Self::default() }
+    }
+
+    /// Gives the table a title.
+    pub fn titled(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// Adds a row with one cell per column. A shorter row is filled with cells without a value.
+    pub fn add_row<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
+        let mut row: Vec<Cell> = row.into_iter().map(Into::into).collect();
+        row.resize(self.lines[0].len(), Cell::none());
+        self.lines.push(row);
+    }
+
+    /// Returns the table in GitHub's Markdown. Columns of numbers are aligned to the right.
+    fn text(&self) -> String {
+        let column = |at: usize| self.lines.iter().map(move |line| line[at].0.as_str());
+        let columns = 0..self.lines[0].len();
+        let width = |at| column(at).map(|cell| cell.chars().count()).max().unwrap_or(0).max(4);
+        // The width of each column, and whether it has numbers.
+        let columns: Vec<(usize, bool)> =
+            columns.map(|at| (width(at), column(at).skip(1).all(is_figure))).collect();
+        let line = |cells: &Vec<Cell>| {
+            let cells = cells.iter().zip(&columns).map(|(Cell(text), &(width, right))| {
+                if right { format!(" {text:>width$} |") } else { format!(" {text:width$} |") }
+            });
+            format!("|{}\n", cells.collect::<String>())
+        };
+        let rule = columns.iter().map(|&(width, right)| {
+            let end = if right { ":" } else { "-" };
+            format!(" {}{end} |", "-".repeat(width - 1))
+        });
+        let rule = format!("|{}\n", rule.collect::<String>());
+        let rows: String = self.lines[1..].iter().map(line).collect();
+        line(&self.lines[0]) + &rule + &rows
+    }
+}
+
+/// Returns whether a cell is a figure, perhaps with a unit or a range, or has no value.
+fn is_figure(cell: &str) -> bool {
+    let is_word = |word: &str| word.chars().filter(char::is_ascii_alphabetic).count() > 2;
+    cell.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c))
+        && !cell.split(' ').any(is_word)
 }
 
 #[derive(Clone, Debug)]
 enum Part {
-    /// Text for readers, which CSV leaves out.
     Text(String),
     Table(Table),
-    /// Text for a terminal, and the same figures as a table for the other forms.
-    Facts(String, Table),
 }
 
 /// The text and the tables of a command's results.
@@ -32,7 +101,7 @@ enum Part {
 pub struct Page(Vec<Part>);
 
 impl Page {
-    /// Adds text, which CSV leaves out.
+    /// Adds text.
     pub fn text(&mut self, text: impl Into<String>) {
         self.0.push(Part::Text(text.into()));
     }
@@ -42,55 +111,20 @@ impl Page {
         self.0.push(Part::Table(table));
     }
 
-    /// Adds figures: as `text` for a terminal, and as `table` in the other forms.
-    pub fn facts(&mut self, text: impl Into<String>, table: Table) {
-        self.0.push(Part::Facts(text.into(), table));
-    }
-
-    /// Returns the page for a terminal of `width` columns.
-    pub fn framed(&self, width: Option<u16>) -> String {
+    /// Returns the page. Its text, but no table, fits a terminal of `width` columns.
+    pub fn shown(&self, width: Option<u16>) -> String {
         let wrapped = |text: &str| wrapped(text, width.map_or(usize::MAX, usize::from));
-        let part = |part: &Part| match part {
-            Part::Text(text) | Part::Facts(text, _) => wrapped(text),
-            Part::Table(table) if table.title().is_empty() => format!("{}\n", table.framed(width)),
-            Part::Table(table) => format!("\n{}{}\n", wrapped(table.title()), table.framed(width)),
-        };
-        self.0.iter().map(part).collect()
-    }
-
-    /// Returns the page as Markdown: paragraphs and tables.
-    pub fn markdown(&self) -> String {
-        let part = |part: &Part| match part {
-            Part::Text(text) => format!("{text}\n"),
-            Part::Table(table) | Part::Facts(_, table) if table.title().is_empty() => {
-                table.markdown()
-            }
-            Part::Table(table) | Part::Facts(_, table) => {
-                format!("**{}**\n\n{}", table.title(), table.markdown())
-            }
-        };
-        self.0.iter().map(part).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Returns the tables as CSV. If there are several, each has a line with `# ` and its title before
-    /// it, and an empty line stands between them.
-    pub fn csv(&self) -> csv::Result<String> {
-        let table = |part: &Part| match part {
-            Part::Text(_) => None,
-            Part::Table(table) | Part::Facts(_, table) => Some(table.clone()),
-        };
-        let tables: Vec<Table> = self.0.iter().filter_map(table).collect();
-        let several = tables.len() > 1;
-        let one = |table: &Table| {
-            let title = if several { format!("# {}\n", table.title()) } else { String::new() };
-            table.csv().map(|csv| title + &csv)
-        };
-        Ok(tables.iter().map(one).collect::<csv::Result<Vec<_>>>()?.join("\n"))
+        let mut all = String::new();
+        for part in &self.0 {
+            all += &match part {
+                Part::Text(text) => wrapped(text),
+                Part::Table(table) if table.title.is_empty() => format!("\n{}\n", table.text()),
+                Part::Table(table) => format!("\n{}\n{}\n", wrapped(&table.title), table.text()),
+            };
+        }
+        all.trim_matches('\n').to_owned() + "\n"
     }
 }
-
-/// The bytes that a label has at most.
-const LABEL: usize = 20;
 
 /// Breaks lines that are longer than `width` between words. What follows a label and two spaces or more
 /// stays in its column. A line that begins with a space is a command to copy, and stays whole.
@@ -119,19 +153,4 @@ fn wrapped(text: &str, width: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_broken_and_keep_their_column() {
-        let text =
-            "label   one two three\nfour five six seven\n  cmake -S a -B b\nunbreakable-word";
-        let lines = "label   one two\n        three\nfour five six\nseven\n  cmake -S a -B b\nunbreakable-word\n";
-        assert_eq!(wrapped(text, 15), lines);
-        assert_eq!(wrapped(text, usize::MAX), format!("{text}\n"));
-        assert_eq!(
-            wrapped("a path-that-is-longer-than-a-line", 9),
-            "a\npath-that-is-longer-than-a-line\n"
-        );
-    }
-}
+mod tests;

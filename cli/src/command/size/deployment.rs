@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::checks::{check_tables, product, require};
+use crate::command::traces::Traces;
 use crate::trace::Trace;
 
 #[derive(Args, Clone, Debug)]
@@ -53,13 +54,21 @@ pub struct Deployment {
     pub host_bytes: usize,
     #[serde(skip)]
     pub format: RowFormat,
+    /// Tokens of the context at the end of the traces.
+    #[serde(skip)]
+    pub selected_from: usize,
 }
 
 impl Deployment {
-    /// Checks the options and plans the host pool; `traces` are the layers of the trace.
-    pub fn new(options: &DeploymentOptions, traces: &[Trace], format: RowFormat) -> Result<Self> {
+    /// Checks the options and plans the host pool; the traces may be the layers of a model.
+    pub fn new(
+        options: &DeploymentOptions,
+        traces: &Traces,
+        are_layers: bool,
+        format: RowFormat,
+    ) -> Result<Self> {
         let requests = options.requests;
-        let layers = options.layers.unwrap_or(if traces.len() > 1 { traces.len() } else { LAYERS });
+        let layers = options.layers.unwrap_or(if are_layers { traces.len() } else { LAYERS });
         let indexers = options.indexers.unwrap_or(layers);
         check_tables([layers, indexers, requests])?;
         let selected_from = traces.iter().map(tokens_selected_from).max().unwrap_or(1);
@@ -70,7 +79,16 @@ impl Deployment {
         let pool = HostPool::plan_bytes(&PoolConfig::new(layers, context, format.clone()))?;
         let host_bytes = product("--requests", &[pool, requests])?;
         let row_bytes = format.bytes();
-        Ok(Self { layers, indexers, requests, context, row_bytes, host_bytes, format })
+        Ok(Self {
+            layers,
+            indexers,
+            requests,
+            context,
+            row_bytes,
+            host_bytes,
+            format,
+            selected_from,
+        })
     }
 
     /// Returns the bytes that a step copies if each layer of each request misses `misses` rows.

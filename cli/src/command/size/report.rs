@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use super::layers::{Friendliness, WorstLayer};
+use super::hits::Worst;
 use super::time::{Model, Times};
 use crate::command::busy::Disturbance;
 use crate::trace::Repeats;
@@ -15,12 +15,15 @@ pub struct Report {
     pub trace: String,
     /// What the numbers of the file's shape were taken for.
     pub taken: String,
+    /// Steps after the first of each trace, and one.
     pub steps: usize,
-    pub layers: usize,
+    /// Traces, or layers of one.
+    pub traces: usize,
     pub tokens: usize,
     pub k: usize,
     pub repeats: Repeats,
-    pub friendliness: Option<Friendliness>,
+    /// The hit rate that no buffer can surpass.
+    pub ceiling: Option<f64>,
     pub deployment: Deployment,
     pub model: Option<Model>,
     /// What disturbed the measurement of matching; null if it was not measured.
@@ -29,7 +32,6 @@ pub struct Report {
     pub no_buffer: Option<Copies>,
     /// The measured S in ascending order.
     pub points: Vec<Point>,
-    pub lru_curve: Vec<Curve>,
     pub wish: Wish,
     pub recommended: Option<Recommended>,
 }
@@ -53,10 +55,10 @@ pub struct Point {
     pub slots: u32,
     /// The lifetime rule.
     pub lifetime: String,
-    /// The hit rate of all layers together.
+    /// The hit rate of all traces together.
     pub hit_rate: Option<f64>,
-    /// The layer with the lowest hit rate; null for a trace of one layer.
-    pub worst_layer: Option<WorstLayer>,
+    /// The trace with the lowest hit rate; null if there is one.
+    pub worst: Option<Worst>,
     pub lru_hit_rate: Option<f64>,
     pub copies: Option<Copies>,
     /// Slots, tables and working columns of all layers and requests.
@@ -72,17 +74,13 @@ pub struct OtherRule {
     pub hit_rate: Option<f64>,
 }
 
-#[derive(Serialize)]
-pub struct Curve {
-    pub slots: usize,
-    pub hit_rate: f64,
-}
-
 /// What the user wants; null where nothing was said.
 #[derive(Serialize)]
 pub struct Wish {
     pub hit_rate: Option<f64>,
     pub tpot_ms: Option<f64>,
+    /// Device memory that may be taken.
+    pub device_bytes: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -106,15 +104,22 @@ impl Point {
 impl Wish {
     /// Returns whether nothing is wished.
     pub fn is_none(&self) -> bool {
-        self.hit_rate.is_none() && self.tpot_ms.is_none()
+        self.hit_rate.is_none() && self.tpot_ms.is_none() && self.device_bytes.is_none()
     }
 
-    /// Returns the recommended one of the points, which are in ascending order: the least S that has the
-    /// wish; or without a wish, the largest S that pays and takes less device memory than `context_bytes`,
-    /// the least S if none does.
+    /// Returns the recommended one of the points, which are in ascending order. With a wished hit rate or time
+    /// it is the least S that has the wish; with device memory alone, the S that copies least of those that fit;
+    /// without a wish, the largest S that pays and takes less device memory than `context_bytes`, the least S
+    /// if none does.
     pub fn recommended<'a>(&self, points: &'a [Point], context_bytes: usize) -> Option<&'a Point> {
-        if !self.is_none() {
-            return points.iter().find(|point| self.is_met_by(point));
+        let mut met = points.iter().filter(|point| self.is_met_by(point));
+        if self.hit_rate.is_some() || self.tpot_ms.is_some() {
+            return met.next();
+        }
+        if self.device_bytes.is_some() {
+            let misses = |point: &Point| point.copies.as_ref().map_or(0.0, |c| c.misses_per_step);
+            let copied = met.filter(|point| point.copies.is_some());
+            return copied.min_by(|a, b| misses(a).total_cmp(&misses(b)));
         }
         let pays = |pair: &&[Point]| pair[1].device_bytes < context_bytes && pair[1].pays(&pair[0]);
         let last = points.windows(2).rfind(pays).map(|pair| &pair[1]);
@@ -125,6 +130,7 @@ impl Wish {
         let hits =
             self.hit_rate.is_none_or(|least| point.hit_rate.is_some_and(|rate| rate >= least));
         let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.deciding().0));
-        hits && self.tpot_ms.is_none_or(|most| tpot.is_some_and(|ms| ms <= most))
+        let fits = self.device_bytes.is_none_or(|most| point.device_bytes as f64 <= most);
+        hits && fits && self.tpot_ms.is_none_or(|most| tpot.is_some_and(|ms| ms <= most))
     }
 }

@@ -5,56 +5,85 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::disk::Disk;
-use super::report::{Copies, Report, Wish};
+use super::report::{Copies, Point, Report, Wish};
 use super::time::{Model, Times};
 use crate::baseline::{LRU, NO_BUFFER};
-use crate::command::hit_rates::{self, Subject};
-use crate::command::output::{Cell, Page, Table, bytes, count};
+use crate::command::output::{Cell, Page, Table, bytes, count, shown_ratio};
 use crate::disk::Speeds;
-use crate::draw::{Series, Shape};
+use crate::draw::{self, Series};
 
-/// Points of the LRU curve in a chart, at most.
-const CHART_POINTS: usize = 48;
-/// Columns of the label before a fact.
-const LABEL: usize = 12;
-
-/// Returns the page: what was measured, a row for each S, and the recommended one.
+/// Returns the page: the recommended S, a row for each S, and what was assumed.
 pub fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    fact(&mut page, "trace", &format!("{}: {}", report.trace, count(report.steps, "step")));
-    fact(&mut page, "taken as", &report.taken);
-    if let Some(f) = &report.friendliness {
-        let words = format!(
-            "{:.2} % of ids are first-time, so {:.2} % of hits is the ceiling; {:.2} % repeat from the step \
-             before",
-            f.first_time, f.ceiling, f.step_before
-        );
-        fact(&mut page, "friendly", &words);
-    }
-    fact(&mut page, "deployment", &deployed(report));
-    page.table(sizes(report));
-    if let (Some(model), Some(_)) = (&report.model, &report.no_buffer) {
-        fact(&mut page, "model", &formula(report, model));
-        page.table(times(report));
-        if let Some(disk) = &model.disk {
-            fact(&mut page, "disk", &described(disk));
-            page.table(disk_times(report));
+    let chosen = report.recommended.as_ref();
+    let at = chosen.and_then(|best| report.points.iter().position(|p| p.slots == best.slots));
+    match (at, &report.no_buffer) {
+        (Some(at), Some(all)) => {
+            page.text(verdict(report, &report.points[at], all));
+            page.table(table(report));
+            page.text(format!("why       {}", reason(report, at)));
+        }
+        (_, None) => page.text("No step after the first selects an id, so there is no hit rate."),
+        (None, _) => {
+            page.text(unmet(report));
+            page.table(table(report));
         }
     }
-    match &report.no_buffer {
-        Some(_) => advice(&mut page, report),
-        None => page.text("No step after the first selects an id, so there is no hit rate."),
+    if let Some(ceiling) = report.ceiling {
+        page.text(format!(
+            "ceiling   {ceiling:.2} % of hits; all other ids are selected for the first time"
+        ));
+    }
+    page.text(format!("assumed   {}", deployed(report)));
+    page.text(format!(
+        "trace     {}: {}, {}",
+        report.trace,
+        count(report.steps, "step"),
+        report.taken
+    ));
+    if let Some(model) = &report.model {
+        page.text(format!("model     {}", formula(report, model)));
+        model.disk.iter().for_each(|disk| page.text(format!("disk      {}", described(disk))));
     }
     page
+}
+
+/// Returns the answer: S, its rule, and what they gain.
+fn verdict(report: &Report, point: &Point, all: &Copies) -> String {
+    let Point { slots, lifetime, hit_rate, .. } = point;
+    let copied = point.copies.as_ref().map_or(0.0, |copies| copies.bytes_per_step);
+    let fewer = match all.bytes_per_step / copied {
+        ratio if ratio.is_finite() => format!("{} times fewer bytes", shown_ratio(ratio)),
+        _ => "no byte copied".to_owned(),
+    };
+    let worst = point.worst.as_ref();
+    let worst = worst.map(|w| format!(" ({:.2} % in the worst, {})", w.hit_rate, w.trace));
+    let times = point.copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
+    let times = times.map(|(times, range)| {
+        let of = |times: Times| times.deciding().0;
+        let ms = ranged(of(times), range.map(|range| range.map(of)));
+        let place = if times.disk.is_some() { " with rows on the disk" } else { "" };
+        let speed_up = shown_ratio(times.deciding().1);
+        format!(", {ms} ms per token{place}, {speed_up} times as fast as no buffer")
+    });
+    format!(
+        "take S = {slots}, {lifetime}: {:.2} % of hits{}, {fewer}{}, in {} of device memory for {} and {}",
+        hit_rate.unwrap_or_default(),
+        worst.unwrap_or_default(),
+        times.unwrap_or_default(),
+        bytes(point.device_bytes),
+        count(report.deployment.layers, "layer"),
+        count(report.deployment.requests, "request")
+    )
 }
 
 /// Returns the deployment in words, with the options that change it.
 fn deployed(report: &Report) -> String {
     let d = &report.deployment;
-    let each = if report.layers > 1 { "the mean of the layers" } else { "the one" };
+    let each = if report.traces > 1 { "the mean of the traces" } else { "the trace" };
     format!(
-        "{} (--layers), {} (--indexers), {} (--requests), all like {each} in the trace; {} of context \
-         (--context) in rows of {} bytes (--row-bytes): {} in the host pool",
+        "{} (--layers), {} (--indexers), {} (--requests), all like {each}; {} of context (--context) in rows of {} bytes \
+         (--row-bytes): {} in the host pool",
         count(d.layers, "layer"),
         count(d.indexers, "indexer"),
         count(d.requests, "request"),
@@ -64,90 +93,44 @@ fn deployed(report: &Report) -> String {
     )
 }
 
-/// Adds words behind a label.
-fn fact(page: &mut Page, label: &str, words: &str) {
-    page.text(format!("{label:LABEL$}{words}"));
-}
+/// A column of times, of which some need a disk.
+type Column = (&'static str, fn(&Times) -> Option<f64>);
 
-/// Returns what a step copies and the memory at each S.
-fn sizes(report: &Report) -> Table {
-    let several = report.layers > 1;
-    let two_rules = report.points.iter().any(|point| point.other_rule.is_some());
-    let mut columns = vec!["S", "rule", "hits, %"];
-    columns.extend(two_rules.then_some("other rule, %"));
-    columns.extend(several.then_some("worst, %"));
-    columns.extend(["copied bytes", "device bytes"]);
-    let mut table = Table::new(columns).titled("a step of the deployment, mean after the first");
-    let size = |value: f64| Cell::shown(value, bytes(value as usize));
-    let copied = |copies: &Option<Copies>| {
-        copies.as_ref().map_or_else(Cell::none, |copies| size(copies.bytes_per_step))
+/// Returns what a step copies, the memory, and the times by the model at each S.
+fn table(report: &Report) -> Table {
+    const TIMES: [Column; 4] = [
+        ("ms per token", |times| Some(times.tpot_ms)),
+        ("speed-up", |times| Some(times.speed_up)),
+        ("disk: ms per token", |times| Some(times.disk?.tpot_ms)),
+        ("disk: speed-up", |times| Some(times.disk?.speed_up)),
+    ];
+    let shown = match &report.model {
+        None => 0,
+        Some(model) => 2 + 2 * usize::from(model.disk.is_some()),
     };
-    let percent = |rate: Option<f64>| rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2));
-    let mut row = vec![Cell::none(), NO_BUFFER.into(), Cell::none()];
-    row.extend([two_rules, several].into_iter().filter(|shown| *shown).map(|_| Cell::none()));
-    row.push(copied(&report.no_buffer));
-    table.add_row(row);
-    for point in &report.points {
-        let mut row = vec![point.slots.into(), (&point.lifetime).into(), percent(point.hit_rate)];
-        let other = point.other_rule.as_ref().and_then(|other| other.hit_rate);
-        row.extend(two_rules.then(|| percent(other)));
-        let worst = point.worst_layer.as_ref().map(|worst| worst.hit_rate);
-        row.extend(several.then(|| percent(worst)));
-        row.extend([copied(&point.copies), size(point.device_bytes as f64)]);
-        table.add_row(row);
-    }
-    table
-}
-
-fn times(report: &Report) -> Table {
-    let columns = [
-        "S",
-        "matching, us per token",
-        "matching, ms per step",
-        "copies, ms per step",
-        "ms per token",
-        "speed-up",
-    ];
-    let figures: [fn(&Times) -> f64; 5] =
-        [|t| t.match_us, |t| t.matching_ms, |t| t.copy_ms, |t| t.tpot_ms, |t| t.speed_up];
-    timed(report, columns, figures).titled("time by the model")
-}
-
-/// Returns what a step reads from the disk and how long it takes.
-fn disk_times(report: &Report) -> Table {
-    let columns = [
-        "S",
-        "reads per step",
-        "reads, ms per step",
-        "ms per token",
-        "speed-up",
-        "ms per token, host memory",
-    ];
-    let figures: [fn(&Times) -> f64; 5] = [
-        |t| t.disk.map_or(f64::NAN, |disk| disk.reads_per_step),
-        |t| t.disk.map_or(f64::NAN, |disk| disk.read_ms),
-        |t| t.disk.map_or(f64::NAN, |disk| disk.tpot_ms),
-        |t| t.disk.map_or(f64::NAN, |disk| disk.speed_up),
-        |t| t.tpot_ms,
-    ];
-    let title = "time by the model with rows on the disk, beside host memory";
-    timed(report, columns, figures).titled(title)
-}
-
-/// Returns a table of times without a buffer and at each S, with their ranges.
-fn timed(report: &Report, columns: [&str; 6], figures: [fn(&Times) -> f64; 5]) -> Table {
-    let mut table = Table::new(columns);
-    let mut add = |name: Cell, copies: &Option<Copies>| {
+    let columns = ["S", "rule", "hits, %", "copied per step", "device memory"].into_iter();
+    let mut table = Table::new(columns.chain(TIMES[..shown].iter().map(|(name, _)| *name)));
+    let mut add = |first: [Cell; 3], copies: &Option<Copies>, device: Cell| {
+        let copied = copies.as_ref().map(|copies| bytes(copies.bytes_per_step as usize));
         let times = copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
-        let cell = |of: fn(&Times) -> f64| {
-            let Some((times, range)) = &times else { return Cell::none() };
-            let range = range.as_ref().map(|range| range.each_ref().map(of));
-            Cell::shown(of(times), ranged(of(times), range))
+        let cell = |&(_, of): &Column| {
+            let value = times.and_then(|(times, range)| {
+                let range = range.and_then(|[low, high]| Some([of(&low)?, of(&high)?]));
+                Some(ranged(of(&times)?, range))
+            });
+            value.map_or_else(Cell::none, Cell::from)
         };
-        table.add_row(std::iter::once(name).chain(figures.map(cell)));
+        let copied = copied.map_or_else(Cell::none, Cell::from);
+        table.add_row(
+            first.into_iter().chain([copied, device]).chain(TIMES[..shown].iter().map(cell)),
+        );
     };
-    add(NO_BUFFER.into(), &report.no_buffer);
-    report.points.iter().for_each(|point| add(point.slots.into(), &point.copies));
+    add([Cell::none(), NO_BUFFER.into(), Cell::none()], &report.no_buffer, Cell::none());
+    for point in &report.points {
+        let rate = point.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2));
+        let first = [point.slots.into(), (&point.lifetime).into(), rate];
+        add(first, &point.copies, bytes(point.device_bytes).into());
+    }
     table
 }
 
@@ -167,9 +150,8 @@ fn described(disk: &Disk) -> String {
         None => "as given".to_owned(),
     };
     format!(
-        "{} reads per second, {} GB/s, {} us for a read alone, {from}; blocks of {}: a read of a row for all \
-         layers of an indexer has at most {} bytes, and {:.1} % of {} are padding; a step waits for each \
-         indexer for {} us + its reads by their number or bandwidth",
+        "{} reads per second, {} GB/s, {} us for a read alone, {from}; blocks of {}, records of at most {} bytes, {:.1} % of \
+         {} are padding; a step waits for each indexer for {} us + its reads by their number or bandwidth",
         short(reads_per_second),
         short(gbs),
         short(us),
@@ -191,58 +173,32 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Returns the formula of the model with its constants in words.
+/// Returns the model as a formula with its numbers.
 fn formula(report: &Report, model: &Model) -> String {
-    let rest = match model.step_ms {
-        Some(ms) => format!("{ms} ms of the step + "),
-        None => String::new(),
-    };
-    let alone = match model.step_ms {
-        Some(_) => "",
-        None => ", of the KV offload alone (--step-ms adds the rest of a step)",
+    let (rest, alone) = match model.step_ms {
+        Some(ms) => (format!("{ms} ms of the step + "), ""),
+        None => (String::new(), ", of the KV offload alone (--step-ms adds the rest of a step)"),
     };
     let matching = match model.match_us {
         Some(us) => format!("{us} us as given"),
         None => {
             let slow = if cfg!(debug_assertions) { " by a build without optimisation" } else { "" };
             format!(
-                "measured on this machine's CPU with {}{slow}, the median of {} and in parentheses the first and \
-                 ninth decile; --match-us takes that of your device",
-                model.machine,
-                count(report.steps, "step")
+                "measured on this machine's CPU with {}{slow}, medians with first and ninth decile; --match-us takes that of \
+                 your device",
+                model.machine
             )
         }
     };
     let link = match model.link_measured {
-        true => " (measured: a core of this machine copies rows in its memory)",
-        false => "",
+        true => format!("{} GB/s (measured: a core copies rows in memory)", short(model.link_gbs)),
+        false => format!("{} GB/s", model.link_gbs),
     };
-    let link_gbs =
-        if model.link_measured { short(model.link_gbs) } else { model.link_gbs.to_string() };
     format!(
-        "ms per token = ({rest}matching + copied bytes / {} GB/s{link}) / {:.2} tokens per step{alone}; matching of \
-         a token with K = {}: {matching}; each request matches on a core of its own",
-        link_gbs, model.accepted, report.k
+        "ms per token = ({rest}matching + copied bytes / {link}) / {:.2} tokens per step{alone}; matching of a token with \
+         K = {}: {matching}; each request matches on a core of its own",
+        model.accepted, report.k
     )
-}
-
-/// Adds the recommended S and rule, and the reason.
-fn advice(page: &mut Page, report: &Report) {
-    let chosen = report.recommended.as_ref();
-    let place = chosen.and_then(|best| report.points.iter().position(|p| p.slots == best.slots));
-    let Some(at) = place else { return fact(page, "take", &unmet(report)) };
-    let point = &report.points[at];
-    let worst = point.worst_layer.as_ref();
-    let worst = worst.map(|w| format!(", {:.2} % in the worst layer, {}", w.hit_rate, w.layer));
-    let words = format!(
-        "S = {} with the rule {}: {:.2} % of hits{}",
-        point.slots,
-        named(&point.lifetime),
-        point.hit_rate.unwrap_or_default(),
-        worst.unwrap_or_default()
-    );
-    fact(page, "take", &words);
-    fact(page, "why", &reason(report, at));
 }
 
 /// Returns why the point at a place is recommended, and what speaks against any buffer.
@@ -250,21 +206,21 @@ fn reason(report: &Report, at: usize) -> String {
     let point = &report.points[at];
     let context = report.deployment.host_bytes;
     let pays = at > 0 && point.pays(&report.points[at - 1]);
+    let wish = &report.wish;
     let mut words = match pays {
-        _ if !report.wish.is_none() => format!("the least measured S with {}", wished(&report.wish)),
-        true => {
-            "the last S that pays: it divides the copies by at least as much as it multiplies the slots".to_owned()
+        _ if wish.hit_rate.is_some() || wish.tpot_ms.is_some() => {
+            format!("the least measured S with {}", wished(wish))
         }
+        _ if wish.device_bytes.is_some() => format!("no S copies less with {}", wished(wish)),
+        true => "the last S that pays: it divides the copies by at least as much as it multiplies the slots".to_owned(),
         false if report.points.len() == 1 => "the only measured S".to_owned(),
-        false => {
-            "no larger S pays: none divides the copies by as much as it multiplies the slots".to_owned()
-        }
+        false => "no larger S pays: none divides the copies by as much as it multiplies the slots".to_owned(),
     };
     let rows = format!("all rows of the context, {}", bytes(context));
     let left_out = || report.points[at..].windows(2).any(|pair| pair[1].pays(&pair[0]));
     if point.device_bytes >= context {
         words += &format!("; but it takes at least as much device memory as {rows}");
-    } else if report.wish.is_none() && left_out() {
+    } else if wish.is_none() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
     let times = point.copies.as_ref().and_then(|copies| copies.times);
@@ -280,44 +236,40 @@ fn unmet(report: &Report) -> String {
     let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
     let least = times.map(|times| times.deciding().0).fold(f64::INFINITY, f64::min);
     let time =
-        report.wish.tpot_ms.map(|_| format!(", and the least is {} ms per token", short(least)));
+        report.wish.tpot_ms.map(|_| format!(", the least time is {} ms per token", short(least)));
+    let memory =
+        report.points.first().filter(|_| report.wish.device_bytes.is_some()).map(|point| {
+            format!(
+                ", the least S, {}, takes {} of device memory",
+                point.slots,
+                bytes(point.device_bytes)
+            )
+        });
     format!(
-        "none: no measured S has {}; the most is {most:.2} % of hits{}",
+        "take none: no measured S has {}; the most is {most:.2} % of hits{}{}",
         wished(&report.wish),
-        time.unwrap_or_default()
+        time.unwrap_or_default(),
+        memory.unwrap_or_default()
     )
 }
 
 fn wished(wish: &Wish) -> String {
     let hits = wish.hit_rate.map(|rate| format!("{rate} % of hits"));
     let time = wish.tpot_ms.map(|ms| format!("at most {ms} ms per token"));
-    hits.into_iter().chain(time).collect::<Vec<_>>().join(" and ")
+    let memory =
+        wish.device_bytes.map(|n| format!("at most {} of device memory", bytes(n as usize)));
+    hits.into_iter().chain(time).chain(memory).collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns a rule with its meaning.
-fn named(lifetime: &str) -> String {
-    let meaning = if lifetime == "learned" {
-        "each request learns what to keep"
-    } else {
-        "least recently used"
-    };
-    format!("{lifetime} ({meaning})")
-}
-
-/// Draws the measured hit rates, and the curve of exact LRU.
+/// Draws the measured hit rates, those of exact LRU, and the recommended S.
 pub fn chart(folder: &Path, report: &Report) -> Result<()> {
-    let stride = report.lru_curve.len().div_ceil(CHART_POINTS).max(1);
-    // The last point of the curve has all hits that exact LRU can have, and so has every larger S.
-    let end = report.points.last().map_or(0, |point| point.slots as usize);
-    let last = report.lru_curve.last().map(|last| (last.slots.max(end) as f64, last.hit_rate));
-    let curve = report.lru_curve.iter().step_by(stride).chain(report.lru_curve.last());
-    let curve = curve.map(|p| (p.slots as f64, p.hit_rate)).chain(last).collect();
-    let measured = report.points.iter().filter_map(|p| Some((f64::from(p.slots), p.hit_rate?)));
-    let series = [
-        Series { name: LRU.into(), shape: Shape::Curve, points: curve },
-        Series { name: "AVSG".into(), shape: Shape::Marks, points: measured.collect() },
-    ];
+    let series = |name: &str, is_curve, rate: fn(&Point) -> Option<f64>| {
+        let points = report.points.iter().filter_map(|p| Some((f64::from(p.slots), rate(p)?)));
+        Series { name: name.to_owned(), is_curve, points: points.collect() }
+    };
+    let series = [series(LRU, true, |p| p.lru_hit_rate), series("AVSG", false, |p| p.hit_rate)];
     let &Report { ref trace, steps, tokens, k, .. } = report;
-    let subject = Subject { trace, steps, tokens, k };
-    hit_rates::chart(&folder.join("size-hit-rate.svg"), &subject, &series)
+    let subject = format!("{trace}: {}, N_q {tokens}, K {k}", count(steps, "step"));
+    let chosen = report.recommended.as_ref().map(|best| best.slots);
+    Ok(draw::hit_rates(&folder.join("size-hit-rate.svg"), &subject, &series, chosen)?)
 }

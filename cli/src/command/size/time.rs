@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::deployment::Deployment;
 use super::disk::{self, Disk, DiskTimes, Link};
 use crate::checks::require;
+use crate::command::stats::{Summary, summary, us_since};
 use crate::trace::Trace;
 
 /// Bytes of the rows that are copied to measure host memory, many times what caches hold.
@@ -190,17 +191,14 @@ impl Model {
         let time = |ids: &[i32]| {
             let start = Instant::now();
             black_box(table.stage_one(machine, ids, trace.tokens, -1));
-            let time = start.elapsed();
+            let us = us_since(start) / trace.tokens as f64;
             table.learn();
-            time
+            us
         };
         let steps = trace.ids.chunks_exact(trace.tokens * trace.k);
-        let mut times: Vec<_> = steps.map(time).collect();
-        times.sort_unstable();
-        let at = |tenths: usize| {
-            times[(times.len() - 1) * tenths / 10].as_secs_f64() * 1e6 / trace.tokens as f64
-        };
-        Ok(Matching { us: at(5), range_us: Some([at(1), at(9)]) })
+        let Summary { median, first_decile, spread, .. } =
+            summary(&mut steps.map(time).collect::<Vec<_>>());
+        Ok(Matching { us: median, range_us: Some([first_decile, spread * median]) })
     }
 }
 

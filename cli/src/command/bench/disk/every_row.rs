@@ -9,7 +9,7 @@ use avsg::pool::HostPool;
 use avsg_testkit::content::check_row;
 
 use super::rows::{Setting, Step, sorted};
-use crate::command::bench::stats::us_since;
+use crate::command::stats::us_since;
 use crate::disk::RecordReader;
 
 pub struct EveryRow {

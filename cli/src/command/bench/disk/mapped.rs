@@ -1,82 +1,109 @@
-//! The setting `mapped`: the file is mapped, without padding, by a process whose page cache is limited.
+//! The setting `mapped`: the file is mapped, without padding, and its page cache is an exact LRU of pages, of
+//! which the evicted ones are dropped after each step.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::hint::black_box;
+use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::time::Instant;
 
-use anyhow::{Context, Error, Result};
-use serde::de::DeserializeOwned;
+use anyhow::{Context, Result};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
+use rustix::fs::{Advice as FileAdvice, fadvise};
+use rustix::param::page_size;
 
-use super::map::Ready;
-use super::page_cache::LimitBy;
-use super::rows::{Records, Setting, Step};
-use crate::disk::path_in_proc;
+use super::rows::{Records, Setting, Step, sorted};
+use crate::baseline::order::Order;
+use crate::baseline::residents::Residents;
+use crate::command::stats::us_since;
 
-/// The name of the setting with a control group.
-pub const GROUPED: &str = "mapped, control group";
-
+/// A mapped file of records.
 pub struct Mapped {
-    process: Child,
-    steps: Option<ChildStdin>,
-    answers: Lines<BufReader<ChildStdout>>,
+    file: File,
+    map: Mmap,
+    cache: PageCache,
     memory_bytes: usize,
-    by: LimitBy,
-    limited_by: String,
-    /// The folder of its control group.
-    group: Option<PathBuf>,
+    records: Records,
+    page: usize,
+    /// For each page of the file whether it is in the page cache; `mincore` writes it.
+    cached: Vec<u8>,
 }
 
 impl Mapped {
-    /// Starts a process that maps `file`, which has `records`, with a page cache of `memory_bytes` bytes.
-    ///
-    /// # Errors
-    /// If it cannot be started, or cannot limit its page cache.
-    pub fn start(file: &File, records: &Records, memory_bytes: usize, by: LimitBy) -> Result<Self> {
-        let exe = std::env::current_exe().context("finding this program")?;
-        let mut command = Command::new(exe);
-        command.args(["bench", "map", "--file"]).arg(path_in_proc(file));
-        for (option, value) in [
-            ("--memory", memory_bytes),
-            ("--row-bytes", records.row_bytes),
-            ("--layers", records.layers),
-        ] {
-            command.arg(option).arg(value.to_string());
-        }
-        command.args(["--page-cache", by.word()]);
-        // A group of its own, so that Ctrl-C does not end it before it has removed its control group.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().context("starting a process that maps the file")?;
-        let steps = process.stdin.take();
-        let answers = process.stdout.take().context("the process has no output")?;
-        let answers = BufReader::new(answers).lines();
-        let limited_by = String::new();
-        let mut mapped =
-            Self { process, steps, answers, memory_bytes, by, limited_by, group: None };
-        (mapped.limited_by, mapped.group) = mapped.answer::<Ready>()?.map_err(Error::msg)?;
-        Ok(mapped)
+    /// Maps a file of `records` without padding, which nobody else writes or truncates, with a page cache of
+    /// `memory_bytes` bytes.
+    pub fn new(file: File, records: Records, memory_bytes: usize) -> Result<Self> {
+        let page = page_size();
+        // SAFETY: the caller wrote this file, which has no name, and has given it away, so nobody writes or
+        // truncates it.
+        let map = unsafe { Mmap::map(&file) }.context("mapping the file of rows")?;
+        map.advise(Advice::Random).context("advising that reads are random")?;
+        let (cached, cache) =
+            (vec![0; map.len().div_ceil(page)], PageCache::new(memory_bytes / page));
+        Ok(Self { file, map, cache, memory_bytes, records, page, cached })
     }
 
-    fn answer<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let line = self
-            .answers
-            .next()
-            .context("the process that maps the file was ended, for example for want of memory")?;
-        Ok(serde_json::from_str(&line?)?)
+    /// Returns the pages of the records of `ids`, as runs in ascending order.
+    fn pages(&self, ids: &[i32]) -> Vec<Range<usize>> {
+        let bytes = self.records.stride;
+        let mut runs: Vec<Range<usize>> = Vec::with_capacity(ids.len());
+        for id in sorted(ids) {
+            let (first, end) = (id * bytes / self.page, (id * bytes + bytes).div_ceil(self.page));
+            match runs.last_mut() {
+                Some(last) if first <= last.end => last.end = last.end.max(end),
+                _ => runs.push(first..end),
+            }
+        }
+        runs
+    }
+
+    /// Advises the kernel to read the pages ahead, all of them in as few calls as it takes.
+    fn want(&self, runs: &[Range<usize>]) -> Result<()> {
+        for run in runs {
+            let (start, bytes) = (run.start * self.page, run.len() * self.page);
+            let bytes = bytes.min(self.map.len() - start);
+            self.map.advise_range(Advice::WillNeed, start, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn wrong_rows(&self, ids: &[i32]) -> usize {
+        let stride = self.records.stride;
+        let wrong = |id| self.records.wrong_rows(id, &self.map[id * stride..][..stride]);
+        sorted(ids).into_iter().map(wrong).sum()
+    }
+
+    /// Counts the runs of neighbouring pages that are not in the page cache.
+    fn missing(&mut self, runs: &[Range<usize>]) -> Result<usize> {
+        let (start, bytes) = (self.map.as_ptr().cast_mut().cast(), self.map.len());
+        // SAFETY: the range is the map, and `cached` has a byte for each of its pages.
+        let code = unsafe { libc::mincore(start, bytes, self.cached.as_mut_ptr()) };
+        if code != 0 {
+            return Err(io::Error::last_os_error()).context("asking which pages are cached");
+        }
+        let is_missing = |page: usize| self.cached[page] & 1 == 0;
+        let starts = |run: &Range<usize>| {
+            let first =
+                |&page: &usize| is_missing(page) && (page == run.start || !is_missing(page - 1));
+            run.clone().filter(first).count()
+        };
+        Ok(runs.iter().map(starts).sum())
+    }
+
+    /// Drops a page from the page cache.
+    fn drop_page(&self, page: usize) -> Result<()> {
+        let (start, bytes) = (page * self.page, self.page.min(self.map.len() - page * self.page));
+        // SAFETY: a page of a file that nobody writes has the same bytes when it is read again.
+        unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, bytes)? };
+        let length = NonZeroU64::new(self.page as u64);
+        Ok(fadvise(&self.file, start as u64, length, FileAdvice::DontNeed)?)
     }
 }
 
 impl Setting for Mapped {
     fn name(&self) -> &'static str {
-        match self.by {
-            LimitBy::Fadvise => "mapped",
-            LimitBy::Cgroup => GROUPED,
-        }
-    }
-
-    fn page_cache(&self) -> Option<&str> {
-        Some(&self.limited_by)
+        "mapped"
     }
 
     fn memory_bytes(&self) -> usize {
@@ -84,17 +111,91 @@ impl Setting for Mapped {
     }
 
     fn step(&mut self, ids: &[i32]) -> Result<Step> {
-        let steps = self.steps.as_mut().context("the process that maps the file gets no steps")?;
-        writeln!(steps, "{}", serde_json::to_string(ids)?)?;
-        self.answer()
+        let runs = self.pages(ids);
+        let runs_to_read = self.missing(&runs)?;
+        let before = Counters::now()?;
+        let start = Instant::now();
+        self.want(&runs)?;
+        let mut sum = 0u8;
+        for page in runs.iter().cloned().flatten() {
+            // SAFETY: the pages are inside of the map. A volatile read is not left out.
+            sum ^= unsafe { self.map.as_ptr().add(page * self.page).read_volatile() };
+        }
+        let us = us_since(start);
+        black_box(sum);
+        let after = Counters::now()?;
+        let bytes = after.read_bytes - before.read_bytes;
+        // The advice did not bring a page that takes a fault of its own.
+        let reads = runs_to_read + (after.faults - before.faults);
+        let wrong_rows = self.wrong_rows(ids);
+        for page in self.cache.use_pages(runs.into_iter().flatten()) {
+            self.drop_page(page)?;
+        }
+        Ok(Step { us, reads, bytes, wrong_rows })
     }
 }
 
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // The process ends when its input does, and removes its group unless the kernel ended it before.
-        drop(self.steps.take());
-        let _ = self.process.wait();
-        self.group.iter().for_each(|folder| drop(fs::remove_dir(folder)));
+/// The pages that may stay in the page cache: an exact LRU.
+struct PageCache {
+    pages: Residents,
+    order: Order,
+}
+
+impl PageCache {
+    fn new(pages: usize) -> Self {
+        Self { pages: Residents::new(pages.max(1)), order: Order::new(pages.max(1)) }
+    }
+
+    /// Counts the pages of a step as used, and returns those that have to be dropped. Cached pages of the step
+    /// count as used first, so that none of them is dropped for another page of the step if all of them fit.
+    fn use_pages(&mut self, pages: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
+        let cached = pages.clone().filter_map(|page| self.pages.find(page as i32));
+        cached.for_each(|slot| self.order.make_newest(slot));
+        let mut evicted = Vec::new();
+        for page in pages.map(|page| page as i32) {
+            if self.pages.find(page).is_none() {
+                let oldest = self.order.oldest();
+                evicted.extend(self.pages.bind(page, oldest).map(|page| page as usize));
+                self.order.make_newest(oldest);
+            }
+        }
+        evicted
+    }
+}
+
+/// What the kernel has counted for this process.
+struct Counters {
+    /// Bytes that it read from disks.
+    read_bytes: usize,
+    /// Page faults that waited for a disk.
+    faults: usize,
+}
+
+impl Counters {
+    fn now() -> Result<Self> {
+        let io = fs::read_to_string("/proc/self/io").context("reading /proc/self/io")?;
+        let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+        let read_bytes = line.and_then(|n| n.parse().ok());
+        // The faults are the tenth field behind the name, which ends at the last parenthesis.
+        let stat = fs::read_to_string("/proc/self/stat").context("reading /proc/self/stat")?;
+        let fields = stat.rsplit_once(')').map(|(_, fields)| fields);
+        let faults = fields.and_then(|fields| fields.split_whitespace().nth(9)?.parse().ok());
+        let all = read_bytes.zip(faults).map(|(read_bytes, faults)| Self { read_bytes, faults });
+        all.context("/proc/self/io or /proc/self/stat lacks a counter")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_evicted_in_the_order_of_their_last_use() {
+        let mut cache = PageCache::new(3);
+        assert!(cache.use_pages([1, 2, 3].into_iter()).is_empty());
+        assert_eq!(cache.use_pages([1, 4].into_iter()), [2]);
+        assert_eq!(cache.use_pages([3, 5, 6].into_iter()), [1, 4]);
+        // 3 is the oldest, but this step uses it.
+        assert_eq!(cache.use_pages([2, 3].into_iter()), [5]);
     }
 }

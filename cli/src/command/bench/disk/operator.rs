@@ -15,7 +15,7 @@ use avsg_testkit::content::fill_row;
 use avsg_testkit::exact::for_each_id;
 
 use super::rows::{Setting, Step};
-use crate::command::bench::stats::us_since;
+use crate::command::stats::us_since;
 
 /// Bytes of the queue of writes, which only fills the file here. They count as memory of the setting.
 const QUEUE_BYTES: usize = 1 << 16;

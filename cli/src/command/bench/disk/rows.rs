@@ -5,12 +5,11 @@ use std::io::{BufWriter, Write};
 
 use anyhow::{Context, Result};
 use avsg_testkit::content::{check_row, fill_row};
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{Folder, drop_from_page_cache};
 
 /// What a step did.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub us: f64,
     /// Reads of the disk; what lies side by side in the file is one read.
@@ -22,11 +21,6 @@ pub struct Step {
 /// A way to bring the selected rows from the disk into memory.
 pub trait Setting {
     fn name(&self) -> &'static str;
-
-    /// Returns what limits the page cache, if rows are kept there.
-    fn page_cache(&self) -> Option<&str> {
-        None
-    }
 
     /// Returns the bytes of the memory that has rows, and of what finds them there.
     fn memory_bytes(&self) -> usize;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::operator::Operator;
 use super::rows::Records;
-use crate::command::bench::stats::in_turns;
+use crate::command::stats::in_turns;
 use crate::disk::path_in_proc;
 
 /// Turns of each contender.

@@ -1,15 +1,13 @@
 //! The settings take turns, and their figures over the steps.
 
 use std::iter::once;
-use std::ops::Range;
 
 use anyhow::Result;
-use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::mapped::GROUPED;
 use super::rows::{Setting, Step};
-use crate::command::bench::stats::summary;
+use crate::command::output::Progress;
+use crate::command::stats::summary;
 use crate::trace::Trace;
 
 /// Steps before the timed ones, which fill the buffer and the page cache.
@@ -25,37 +23,16 @@ pub fn start<const N: usize>(settings: [&mut dyn Setting; N]) -> Settings<'_> {
     settings.into_iter().map(|setting| (setting, Tally::default())).collect()
 }
 
-/// Runs all steps of a trace in each setting, in turns. A control group with too little memory is left out,
-/// and the reason is returned.
-pub fn take(settings: &mut Settings, trace: &Trace, bar: &ProgressBar) -> Result<Option<String>> {
-    let mut lost = None;
+/// Runs all steps of a trace in each setting, in turns.
+pub fn take(settings: &mut Settings, trace: &Trace, bar: &Progress) -> Result<()> {
     for first in once(0).chain((WARM_UP..trace.steps).step_by(TURN)) {
         let end = if first == 0 { WARM_UP } else { (first + TURN).min(trace.steps) };
-        let mut at = 0;
-        while let Some((setting, tally)) = settings.get_mut(at) {
-            match turn(*setting, tally, trace, first..end) {
-                Ok(()) => at += 1,
-                // The kernel ends a process whose group has too little memory.
-                Err(fault) if setting.name() == GROUPED => {
-                    lost = Some(fault.to_string());
-                    settings.remove(at);
-                }
-                Err(fault) => return Err(fault),
+        for (setting, tally) in settings.iter_mut() {
+            for step in first..end {
+                tally.add(setting.step(trace.row(step, 0))?, step >= WARM_UP);
             }
         }
-        bar.set_position(end as u64);
-    }
-    Ok(lost)
-}
-
-fn turn(
-    setting: &mut dyn Setting,
-    tally: &mut Tally,
-    trace: &Trace,
-    steps: Range<usize>,
-) -> Result<()> {
-    for step in steps {
-        tally.add(setting.step(trace.row(step, 0))?, step >= WARM_UP);
+        bar.inc(end - first);
     }
     Ok(())
 }
@@ -73,8 +50,6 @@ pub struct Tally {
 #[derive(Serialize)]
 pub struct Row {
     pub setting: &'static str,
-    /// What limits the page cache; null if no rows are kept there.
-    pub page_cache: Option<String>,
     pub reads_per_step: f64,
     pub bytes_per_step: f64,
     /// The median.
@@ -104,7 +79,6 @@ impl Tally {
         let mean = |count: usize| count as f64 / self.times.len() as f64;
         Row {
             setting: setting.name(),
-            page_cache: setting.page_cache().map(str::to_owned),
             reads_per_step: mean(self.reads),
             bytes_per_step: mean(self.bytes),
             step_us: times.median,

@@ -14,9 +14,9 @@ use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 
-use super::super::stats::us_since;
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
+use crate::command::stats::us_since;
 
 /// Bytes of a pool's row where no row is copied.
 const SHORT_ROW: usize = 8;

@@ -1,16 +1,13 @@
-//! Times of contenders that run in turns, and their summary.
+//! Summaries of times, and contenders that run in turns.
 
 use std::time::Instant;
 
 use anyhow::Result;
 
-/// Median, means and first decile of a list of times, in the unit of the times.
+/// Median and deciles of a list of times, in the unit of the times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
     pub median: f64,
-    /// The mean without the fastest and the slowest tenth, which leaves out interruptions.
-    pub trimmed_mean: f64,
-    pub mean: f64,
     /// The first decile, which approximates a run without interruptions. Where threads wait for each
     /// other, an interruption of one of them delays the result by a time slice, and on a shared machine
     /// the median then measures the other tenants.
@@ -25,9 +22,6 @@ pub struct Summary {
 /// Summarises `times`, and sorts them; the summary of no times is zeros and a spread of NaN.
 pub fn summary(times: &mut [f64]) -> Summary {
     times.sort_unstable_by(f64::total_cmp);
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
-    let cut = times.len() / 10;
-    let inner = &times[cut..times.len() - cut];
     let median = match times.len() {
         0 => 0.0,
         n if n % 2 == 1 => times[n / 2],
@@ -36,7 +30,7 @@ pub fn summary(times: &mut [f64]) -> Summary {
     let first_decile = times.get(times.len() / 10).copied().unwrap_or_default();
     let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
     let spread = times.get(times.len() * 9 / 10).map_or(f64::NAN, |ninth| ninth / median);
-    Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile, p99, spread }
+    Summary { median, first_decile, p99, spread }
 }
 
 /// Returns the microseconds since an instant.

@@ -39,6 +39,12 @@ pub(crate) trait Device: Send + Sync {
         plan: &mut Plan,
     ) -> Result<Option<Duration>>;
 
+    /// Returns whether [`Self::run`] takes a step of both stages. If not, the engine runs one after the other, so that
+    /// it knows the plan of rows that could not be read.
+    fn steps_in_one_launch(&self) -> bool {
+        true
+    }
+
     /// Writes the fresh rows of some layers to the host pool, where every one has a row, and waits.
     fn append(
         &mut self,

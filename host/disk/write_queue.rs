@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -84,7 +83,7 @@ impl WriteQueue {
         Counters::add(&records.counters.rows_appended, 1);
         if self.entries.is_whole(at) {
             self.send(&[at])?;
-            self.advance(Duration::ZERO)?;
+            self.poll()?;
         }
         Ok(())
     }
@@ -216,9 +215,7 @@ impl WriteQueue {
     /// Starts what was accepted, notes what has ended, and reports the first failure.
     fn collect(&mut self) -> Result<()> {
         self.end_reads()?;
-        if self.flight.is_busy() {
-            self.advance(Duration::ZERO)?;
-        }
+        self.poll()?;
         self.report()
     }
 
@@ -230,25 +227,24 @@ impl WriteQueue {
 
     /// Waits until `done`, or nothing is under way.
     fn wait_for(&mut self, done: impl Fn(&Entries) -> bool) -> Result<()> {
-        let (timeout, mut last) = (self.records.timeout, Instant::now());
-        while self.flight.is_busy() && !done(&self.entries) {
-            let left = timeout.saturating_sub(last.elapsed());
-            if left.is_zero() {
-                let under_way = self.flight.under_way();
-                return Err(self.records.stopped(Errno::TIMEDOUT.into(), under_way));
-            }
-            if self.advance(left)? {
-                last = Instant::now();
-            }
+        while !done(&self.entries) {
+            let next = self.flight.next(self.records.timeout);
+            let Some((id, result)) = next.map_err(|error| self.stopped(error))? else { break };
+            self.entries.ended(id as usize, result);
         }
         Ok(())
     }
 
-    fn advance(&mut self, timeout: Duration) -> Result<bool> {
-        let Self { entries, flight, .. } = self;
-        let advanced: io::Result<bool> =
-            flight.advance(timeout, &mut |id, result| entries.ended(id as usize, result));
-        advanced.map_err(|error| self.records.stopped(error, self.flight.under_way()))
+    /// Starts what was accepted, and notes what has ended.
+    fn poll(&mut self) -> Result<()> {
+        while let Some((id, result)) = self.flight.poll().map_err(|error| self.stopped(error))? {
+            self.entries.ended(id as usize, result);
+        }
+        Ok(())
+    }
+
+    fn stopped(&self, error: io::Error) -> Error {
+        self.records.stopped(error, self.flight.under_way())
     }
 
     /// Returns the first failure as an error, and tries the writes that have failed again.

@@ -96,8 +96,7 @@ impl Engine {
         self.begin();
         self.order.check_next(batch, layer)?;
         let layers = Layers { numbers, fresh };
-        if self.resources.pool.store().is_some() {
-            // The plan is noted before its rows are read, because a read may fail.
+        if !self.device.steps_in_one_launch() {
             self.run_plan(batch, plan)?;
             return self.run_transfer(plan, layers);
         }

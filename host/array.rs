@@ -17,6 +17,8 @@ pub(crate) unsafe trait Integer: Copy {}
 // SAFETY: an integer has neither padding nor invalid values.
 unsafe impl Integer for i32 {}
 // SAFETY: as for `i32`.
+unsafe impl Integer for i64 {}
+// SAFETY: as for `i32`.
 unsafe impl Integer for u64 {}
 
 /// An array of integers.

@@ -7,7 +7,6 @@ use crate::copy::Copier;
 use crate::device_arrays::{QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::written::Written;
 use crate::{Result, invalid};
 
 /// How an engine's calls run on a CPU.
@@ -40,6 +39,12 @@ pub(crate) trait Device: Send + Sync {
         plan: &mut Plan,
     ) -> Result<Option<Duration>>;
 
+    /// Returns whether [`Self::run`] takes a step of both stages. If not, the engine runs one after the other, so that
+    /// it knows the plan of rows that could not be read.
+    fn steps_in_one_launch(&self) -> bool {
+        true
+    }
+
     /// Writes the fresh rows of some layers to the host pool, where every one has a row, and waits.
     fn append(
         &mut self,
@@ -61,9 +66,6 @@ pub(crate) trait Device: Send + Sync {
     fn prepare(&self, _: &Resources, _plan: &mut Plan) -> Result<()> {
         Ok(())
     }
-
-    /// Notes the tables and the working memory, which plans write.
-    fn note_memory(&self, written: &mut Written) -> Result<()>;
 
     /// Returns the words of a table, whose number is that of [`Config::table`](crate::resources::Config).
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]>;

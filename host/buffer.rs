@@ -22,7 +22,6 @@ use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
 use crate::array::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
-use crate::written::Written;
 use crate::{Result, available_memory, ensure, invalid, reserve};
 
 pub use caller::CallerBuffer;
@@ -127,21 +126,6 @@ impl DeviceBuffer {
             Memory::Process(memory) => Some(memory),
             _ => None,
         }
-    }
-
-    /// Notes the memory of all slots; in memory of the caller, that of each layer and segment from the
-    /// first slot to the end of the last.
-    pub(crate) fn note_memory(&self, written: &mut Written) -> Result<()> {
-        const NAME: &str = "engine's device buffer";
-        let Some(caller) = self.caller() else {
-            return written.add(self.bases[0].0.addr(), self.bytes(), NAME);
-        };
-        for grids in caller.slots(&self.config) {
-            for grid in grids? {
-                written.add(grid.start(), grid.end() - grid.start(), NAME)?;
-            }
-        }
-        Ok(())
     }
 
     /// Returns the configuration.

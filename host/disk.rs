@@ -7,15 +7,18 @@
 //!
 //! # What is never wrong
 //!
-//! A row that was never written, whose write failed or whose bytes are damaged is an error that names it.
-//! A read of a row whose write is under way gives the new bytes. What was not flushed may be lost with the
-//! process; after a reopen each row is whole or reported.
+//! A row is whole if and only if its checksum, seeded by the file and the row's number, is that of its bytes.
+//! Any other row is an error that names it: one that was never written, one that was lost with a process, and
+//! one whose bytes are damaged. So a file needs no record of what was written, and a row is committed by its
+//! own write. After a loss of power each row is as it was flushed, as a later write left it, or reported.
+//!
+//! A process knows more about its own writes: a read of a row whose write is under way gives the new bytes, and
+//! one whose write was refused is reported until it is written again.
 
 mod aligned;
 mod bits;
 mod blocking;
 mod checksum;
-mod commit;
 mod config;
 mod create;
 mod entries;

@@ -159,8 +159,8 @@ impl Engine {
         max_requests: usize,
     ) -> Result<usize> {
         let arrays = Plan::bytes_needed(&config.params, max_tokens, max_requests)?;
-        let Some(layout) = pool.geometry()?.disk else { return Ok(arrays) };
-        Ok(arrays.saturating_add(Cpu::records_bytes(&layout, &config.params, max_tokens)))
+        let reads = Cpu::plan_bytes(&pool.geometry()?, &config.params, max_tokens);
+        Ok(arrays.saturating_add(reads))
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector
@@ -218,9 +218,6 @@ impl Engine {
         let mut plan =
             Plan::with_capacity(id, &config.params, max_tokens, max_requests, allocator)?;
         self.device.prepare(&self.resources, &mut plan)?;
-        plan.note_arrays()?;
-        self.resources.buffer.note_memory(&mut plan.written)?;
-        self.device.note_memory(&mut plan.written)?;
         Ok(plan)
     }
 

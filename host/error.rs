@@ -60,6 +60,18 @@ pub enum Error {
         /// What the caller can do.
         remedy: &'static str,
     },
+    /// A transfer left requests out, because a row of a pool in a file is not whole: it was never written, was
+    /// lost with the process that wrote it, or is damaged. All other requests of the plan are served.
+    LostRows {
+        /// Number of requests that were left out; [`Plan::failures`](crate::plan::Plan::failures) names them.
+        requests: usize,
+        /// The layer of the first of these rows.
+        layer: usize,
+        /// The first of these rows.
+        row: usize,
+        /// What the caller can do.
+        remedy: &'static str,
+    },
     /// An allocation needs more memory than is available; nothing was allocated.
     Memory {
         /// The purpose of the memory.
@@ -110,6 +122,11 @@ impl fmt::Display for Error {
             Self::Unavailable { what, tried, remedy } => {
                 write!(f, "{what} was not found, tried {}; {remedy}", one_line(tried))
             }
+            Self::LostRows { requests, layer, row, remedy } => write!(
+                f,
+                "row {row} of layer {layer} is not whole (never written, lost with a process, or damaged), \
+                 so the transfer left out {requests} of the plan's requests and served all others; {remedy}"
+            ),
             Self::Memory { what, bytes, available } => write!(
                 f,
                 "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \

@@ -70,7 +70,6 @@ mod reserve;
 mod resources;
 pub mod rows;
 mod system_files;
-mod written;
 
 pub use avsg_device as device;
 pub use error::{Error, Result};

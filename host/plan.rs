@@ -16,7 +16,6 @@ use crate::allocator::Allocator;
 use crate::array::Array;
 use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
-use crate::written::Written;
 use crate::{Error, Result, available_memory, ensure};
 
 pub(crate) use records::Records;
@@ -49,8 +48,24 @@ pub struct PlanArrays<'a> {
     pub cu_q: &'a [i32],
     /// `[requests, record::WORDS]`, the records ([`record`]).
     pub record: &'a [i32],
+    /// `[requests]`, the layer of [`Plan::failures`]; -1 for a request that did not fail.
+    pub failed_layer: &'a [i64],
+    /// `[requests]`, the row of [`Plan::failures`]; -1 for a request that did not fail.
+    pub failed_row: &'a [i64],
     /// The miss lists, `[rows, K]` each. The list of a request begins at K times its first row.
     pub miss: Misses<'a>,
+}
+
+/// A request that transfers of its plan leave out, because a row is not whole: it was never written, was
+/// lost with the process that wrote it, or is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The request, by its place in the batch.
+    pub request: usize,
+    /// The first layer in which the transfer that found it lacks a row.
+    pub layer: usize,
+    /// The first such row of that layer.
+    pub row: usize,
 }
 
 /// A preallocated plan, for batches up to the size that it was made for.
@@ -85,6 +100,11 @@ pub struct Plan {
     pub(crate) required: Array<u64>,
     /// For each request, the number of the state's last plan before this one; 0 if there is none.
     pub(crate) previous: Array<u64>,
+    /// For each request, the number of the first plan since its state was cold.
+    pub(crate) first: Array<u64>,
+    /// For each request that transfers leave out, the layer and the row that are not whole; else -1.
+    failed_layer: Array<i64>,
+    failed_row: Array<i64>,
     /// A token that is dropped with the plan. A device releases a plan's arrays after that.
     pub(crate) token: Arc<()>,
     /// Device addresses of its outputs, and the device's epoch when it was planned.
@@ -94,8 +114,6 @@ pub struct Plan {
     pub(crate) queued: Option<QueuedBatch>,
     /// The records of its misses, if the pool is a file.
     pub(crate) records: Option<Box<Records>>,
-    /// The memory that calls with this plan write: its arrays and memory of its engine.
-    pub(crate) written: Written,
 }
 
 impl Plan {
@@ -112,8 +130,8 @@ impl Plan {
         }
         // `slot` and the four columns of the miss list, `valid` and `row_misses`.
         let row = 5 * params.k as usize + 2;
-        // `state`, `cu_q` and `record`, and `required` and `previous`.
-        let request = (2 + record::WORDS) * size_of::<i32>() + 2 * size_of::<u64>();
+        // `state`, `cu_q` and `record`, and `required`, `previous`, `first`, `failed_layer` and `failed_row`.
+        let request = (2 + record::WORDS) * size_of::<i32>() + 5 * size_of::<u64>();
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
         Ok(max_tokens * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
@@ -151,48 +169,15 @@ impl Plan {
             number: 0,
             required: Array::filled("plan", max_requests, 0, allocator)?,
             previous: Array::filled("plan", max_requests, 0, allocator)?,
+            first: Array::filled("plan", max_requests, 0, allocator)?,
+            failed_layer: Array::filled("plan", max_requests, -1, allocator)?,
+            failed_row: Array::filled("plan", max_requests, -1, allocator)?,
             token: Arc::new(()),
             device: None,
             epoch: 0,
             queued: None,
             records: None,
-            written: Written::default(),
         })
-    }
-
-    /// Notes the memory of the plan's arrays, which calls with this plan write, in [`Self::written`].
-    pub(crate) fn note_arrays(&mut self) -> Result<()> {
-        let [position, id, slot, row] = self.miss.each_ref().map(|column| &**column);
-        let at = self.device.unwrap_or_default();
-        let columns: [(&[i32], u64, _); 10] = [
-            (&self.slot, at.slot, "plan's slot"),
-            (&self.valid, at.valid, "plan's valid"),
-            (&self.row_misses, 0, "plan's row_misses"),
-            (&self.record, at.record, "plan's summary"),
-            (position, at.miss[0], "plan's miss_position"),
-            (id, at.miss[1], "plan's miss_id"),
-            (slot, at.miss[2], "plan's miss_slot"),
-            (row, at.miss[3], "plan's miss_row"),
-            (&self.cu_q, 0, "plan's cu_q"),
-            (&self.state, 0, "plan's state"),
-        ];
-        for (array, on_device, what) in columns {
-            let bytes = size_of_val(array);
-            self.written.add(array.as_ptr().addr(), bytes, what)?;
-            // 0 is the address of an array that is not on a device.
-            if on_device != 0 {
-                self.written.add(on_device as usize, bytes, what)?;
-            }
-        }
-        self.records.as_ref().map_or(Ok(()), |records| records.note_memory(&mut self.written))
-    }
-
-    /// Returns what calls that plan into this plan, or transfer it, write at some of these addresses:
-    /// the name of an array of the plan, or of memory of its engine. `None` if they write nothing there,
-    /// so that an input of such a call may be there. Rust's references ensure this; a caller with raw
-    /// addresses asks. It costs one binary search and does not allocate.
-    pub fn written_in(&self, addresses: Range<usize>) -> Option<&'static str> {
-        self.written.find(addresses)
     }
 
     /// Copies the shape of a checked batch and clears the results.
@@ -201,6 +186,8 @@ impl Plan {
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
+        self.failed_layer[..self.requests].fill(-1);
+        self.failed_row[..self.requests].fill(-1);
         (self.misses, self.fresh, self.queued) = (0, false, None);
         self.forget_records();
     }
@@ -230,9 +217,39 @@ impl Plan {
         self.fresh = (0..self.requests).any(|r| self.misses(r).row.iter().any(|&row| row < 0));
     }
 
-    /// Returns whether a request missed a row. Otherwise its transfer copies nothing.
+    /// Returns whether a request missed a row and is not left out. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
-        self.request_record(request)[record::TOTAL as usize] > 0
+        !self.failed(request) && self.request_record(request)[record::TOTAL as usize] > 0
+    }
+
+    /// Returns whether transfers leave a request out.
+    pub(crate) fn failed(&self, request: usize) -> bool {
+        self.failed_row[request] >= 0
+    }
+
+    /// Leaves a request out of later transfers.
+    pub(crate) fn fail(&mut self, request: usize, layer: usize, row: usize) {
+        (self.failed_layer[request], self.failed_row[request]) = (layer as i64, row as i64);
+        self.forget_records();
+    }
+
+    /// Forgets what a transfer has found of the requests. With `fail` it leaves those out that lack a row.
+    pub(crate) fn take_lost(&mut self, fail: bool) {
+        for request in 0..self.requests {
+            let lost = self.records.as_ref().and_then(|records| records.lost[request].take());
+            if let Some((layer, row)) = lost.filter(|_| fail) {
+                self.fail(request, layer, row);
+            }
+        }
+    }
+
+    /// Returns the requests that the transfers so far left out, in the order of the batch. Their slots have
+    /// not got their rows, and their state is as in a new generation: its next plan starts cold.
+    pub fn failures(&self) -> impl Iterator<Item = Failure> + '_ {
+        (0..self.requests).filter(|&request| self.failed(request)).map(|request| {
+            let [layer, row] = [&self.failed_layer, &self.failed_row].map(|n| n[request] as usize);
+            Failure { request, layer, row }
+        })
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -263,6 +280,8 @@ impl Plan {
             row_misses: &self.row_misses,
             cu_q: &self.cu_q,
             record: &self.record,
+            failed_layer: &self.failed_layer,
+            failed_row: &self.failed_row,
             miss: Misses { position, id, slot, row },
         }
     }

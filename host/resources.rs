@@ -11,13 +11,12 @@ use crate::batch::{Batch, Layers};
 use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::copy::Copier;
 use crate::cpus::{allowed_cpu_count, check_cores};
-use crate::disk::Layout;
 use crate::fork::Birth;
 use crate::indexers::Indexers;
 use crate::overlap::{self, Grids};
 use crate::pool::{Geometry, HostPool};
 use crate::rows::MAX_SEGMENTS;
-use crate::{Result, ensure, geometry, invalid};
+use crate::{Result, ensure, geometry};
 
 /// The vector machine that runs the kernels on the CPU device. Ascend devices ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,16 +108,6 @@ impl Config {
     }
 }
 
-/// Checks that an engine has the indexers of a pool in a file, because one read brings the rows of all
-/// layers of an indexer.
-fn check_indexers(indexers: &Indexers, disk: &Layout) -> Result<()> {
-    let differs = |&layer: &usize| indexers.of(layer) != disk.indexer_of(layer);
-    let Some(layer) = (0..disk.layers()).find(differs) else { return Ok(()) };
-    Err(invalid!("indexer of a layer" is indexers.of(layer), but
-        "layer {layer} has indexer {} in the pool's file", disk.indexer_of(layer);
-        "give the engine the indexers that the pool was made with"))
-}
-
 static ENGINES: AtomicU64 = AtomicU64::new(1);
 
 /// The parts of an engine that every call of its device takes.
@@ -146,7 +135,7 @@ impl Resources {
             "states" is config.states, but "it must be 1..={}", i32::MAX;
             "pass your largest batch");
         config.indexers.check(pool.layers)?;
-        pool.disk.as_ref().map_or(Ok(()), |disk| check_indexers(&config.indexers, disk))?;
+        pool.check_indexers(&config.indexers)?;
         let page = params.page as usize;
         ensure!(pool.rows >= page, "pool rows" is pool.rows, but "a block is {page} rows";
             "make the pool larger");
@@ -252,8 +241,8 @@ impl Resources {
                     .map(|(segment, rows)| &rows[at * segment.stride..][..segment.bytes])
                     .collect();
                 written = written.and_then(|()| self.pool.write_parts(layer.number, row, &parts));
-                if let (Err(_), Some(store)) = (&written, self.pool.store()) {
-                    store.forget(layer.number, row);
+                if written.is_err() {
+                    self.pool.forget_row(layer.number, row);
                 }
             }
         }

@@ -12,11 +12,12 @@
  *
  * Rules of every function:
  * Status     After a failure avsg_last_error names the value, the limit and the remedy. A failed call
- *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE, or its comment
- *            says so; a handle or address that it would give is NULL, a file descriptor -1, a count 0.
- *            None aborts.
+ *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL, AVSG_DEVICE or AVSG_LOST_ROWS, or
+ *            its comment says so; a handle or address that it would give is NULL, a file descriptor -1, a
+ *            count 0. None aborts.
  * Pointers   A pointer is aligned and not NULL, unless its comment says so. An array may be NULL if it
- *            is empty; it has as many elements as the length beside it, and does not change meanwhile.
+ *            is empty; it has as many elements as the length beside it, does not change meanwhile,
+ *            and shares no byte with memory that the call writes.
  * Structs    `size` is set to sizeof, also where the library fills the struct. 0 is the default of every
  *            other field, and reserved fields are 0: begin with AVSG_INIT (avsg::init of avsg.hpp in
  *            C++). Structs grow at the end only, so that versions work together.
@@ -54,12 +55,16 @@ typedef enum avsg_status {
   AVSG_INTERNAL = 9,  ///< The library has a defect. Destroy the handle, and report the message.
   AVSG_DEVICE = 10,  ///< A call of the device's runtime failed, or a kernel wrote a wrong value.
   AVSG_FORKED = 11,  ///< The handle belongs to the process that this one was forked from.
+  AVSG_LOST_ROWS = 12,  ///< Rows of some requests are not whole; all other requests are served.
 } avsg_status;
 
 /// The largest number of segments of a row.
 #define AVSG_MAX_SEGMENTS 4
 
 // ---- Part 1: a decode loop --------------------------------------------------------------------------
+// Once: avsg_pool_create, avsg_engine_create, avsg_plan_create, avsg_plan_get_arrays, avsg_engine_get_buffer.
+// Each step: avsg_engine_plan for each indexer, then for each layer avsg_engine_transfer, attention over the
+// slots, and avsg_engine_append. At the end: three avsg_*_destroy. After a failure: avsg_last_error.
 
 /// The configuration of a pool. A row of BF16 MLA is one segment of 1152 bytes, or two of 1024 and
 /// 128. The device buffer and fresh rows have the strides of the pool.
@@ -74,16 +79,15 @@ typedef struct avsg_pool_config {
   /// An `avsg_pages`; ignored with a layout, an allocator or a file, which refuses those of 1 GiB.
   int32_t pages;
   uint32_t reserved;  ///< Must be 0.
-  const struct avsg_pool_layout *layout;  ///< NULL, or the caller's memory (Part 2).
-  const struct avsg_allocator *allocator;  ///< NULL, or the allocator of each chunk (Part 2).
-  const struct avsg_pool_file *file;  ///< NULL, or the file that has the rows (Part 2).
+  const struct avsg_pool_layout *layout;  ///< NULL, or the caller's memory (Part 3).
+  const struct avsg_allocator *allocator;  ///< NULL, or the allocator of each chunk (Part 3).
+  const struct avsg_pool_file *file;  ///< NULL, or the file that has the rows (Part 3).
 } avsg_pool_config;
 
 /// A host pool: every row of every layer.
 typedef struct avsg_pool avsg_pool;
 
-/// Creates a pool of which this process is the writer, in zeroed and resident memory, by a layout or in a
-/// file.
+/// Creates a pool of which this process is the writer: in zeroed memory, by a layout, or in a file.
 avsg_status avsg_pool_create(const avsg_pool_config *config, avsg_pool **pool);
 
 /// The configuration of an engine.
@@ -98,22 +102,21 @@ typedef struct avsg_engine_config {
   const uint32_t *layer_indexer;  ///< The indexer of each layer, from 0; NULL: one for all.
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
   uint32_t cores;  ///< Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
-  int32_t global_slots;  ///< 1: the slots of a plan are indices among those of all states (Part 2).
+  int32_t global_slots;  ///< 1: the slots of a plan are indices among those of all states (Part 3).
   int32_t slot_base;  ///< Added to such indices; 0 or more.
   uint32_t reserved;  ///< Must be 0.
-  const struct avsg_workers *workers;  ///< NULL, or the threads of "cpu" (Part 2).
-  const struct avsg_ascend *ascend;  ///< NULL, or the options of an Ascend device (Part 2).
-  const struct avsg_tuning *tuning;  ///< NULL, or how the engine works (Part 2).
-  const struct avsg_caller_buffer *buffer;  ///< NULL, or the memory of the slots (Part 2).
-  const struct avsg_allocator *allocator;  ///< NULL, or that of the engine and its plans (Part 2).
+  const struct avsg_workers *workers;  ///< NULL, or the threads of "cpu" (Part 3).
+  const struct avsg_ascend *ascend;  ///< NULL, or the options of an Ascend device (Part 3).
+  const struct avsg_tuning *tuning;  ///< NULL, or how the engine works (Part 3).
+  const struct avsg_caller_buffer *buffer;  ///< NULL, or the memory of the slots (Part 3).
+  const struct avsg_allocator *allocator;  ///< NULL, or that of the engine and its plans (Part 3).
 } avsg_engine_config;
 
 /// The operator on one device: the slots and the tables of every state.
 typedef struct avsg_engine avsg_engine;
 
-/// Creates an engine with the layers and rows of the pool, and starts its cores. The first engine of a
-/// process measures what `tuning` leaves open, for tens of milliseconds. AVSG_UNSUPPORTED: the machine
-/// or the library lacks the device, and the message lists what was tried.
+/// Creates an engine on a pool, and starts its cores. The first engine of a process measures what `tuning`
+/// leaves open, for tens of milliseconds. AVSG_UNSUPPORTED: the machine or the library lacks the device.
 avsg_status avsg_engine_create(const avsg_engine_config *config, const avsg_pool *pool,
     avsg_engine **engine);
 
@@ -130,8 +133,7 @@ typedef struct avsg_i32s {
   size_t len;  ///< The number of elements.
 } avsg_i32s;
 
-/// The batch of one decode step. An array has an element per request unless its comment says otherwise,
-/// and must not overlap what the call writes: the plan, the slots and the tables.
+/// The batch of one decode step. An array has an element per request unless its comment says otherwise.
 typedef struct avsg_batch {
   size_t size;  ///< sizeof(avsg_batch).
   struct avsg_i32s ids;  ///< The ids of token t from t * ids_stride on; a negative id is padding.
@@ -180,49 +182,55 @@ typedef struct avsg_plan_arrays {
   const int32_t *miss_row;
   /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
   const int32_t *row_misses;
+  /// failed_layer[r] and failed_row[r] name what is not whole if transfers leave request r out
+  /// (AVSG_LOST_ROWS); else they are -1. A transfer sets them. NULL in device memory.
+  const int64_t *failed_layer;
+  const int64_t *failed_row;  ///< The row beside failed_layer[r].
 } avsg_plan_arrays;
 
 /// Gives the addresses of a plan's arrays in AVSG_MEMORY_HOST, which a plan made with a NULL stream
 /// fills, or in AVSG_MEMORY_DEVICE, which is freed with the engine and is host memory on "cpu".
 avsg_status avsg_plan_get_arrays(const avsg_plan *plan, int32_t memory, avsg_plan_arrays *arrays);
 
-/// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1. If a row of a file cannot be read, the batch is
-/// planned: go on as after such an `avsg_engine_transfer`.
-avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
-    size_t layer, const avsg_fresh *fresh, void *stream);
+/// The device buffer of one layer and segment. Slot s of state t is at
+/// base + t * state_stride + s * slot_stride.
+typedef struct avsg_buffer {
+  size_t size;  ///< sizeof(avsg_buffer).
+  void *base;  ///< Slot 0 of state 0 in the device's memory, and page 0 of page tables.
+  size_t slot_stride;  ///< Bytes from one slot to the next: the segment's stride.
+  size_t state_stride;  ///< Bytes from one state to the next: S * slot_stride.
+  size_t bytes;  ///< Bytes of the segment in a row.
+} avsg_buffer;
 
-/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one
-/// plan.
+/// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
+/// until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
+/// caller whose slots are no single stride apart.
+avsg_status avsg_engine_get_buffer(const avsg_engine *engine, size_t layer, size_t segment,
+    avsg_buffer *buffer);
+
+/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one plan.
 avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     void *stream);
 
-/// Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
-/// no miss is a fresh row. AVSG_INVALID if the layer lacks an older plan of a state, or has a newer one.
-/// If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if it was never written or is damaged), the
-/// layer lacks the plan: repeat the call, discard the plan, or give its requests new generations.
-avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, size_t layer,
-    const avsg_fresh *fresh, void *stream);
+/// Stage Two: copies the rows of a plan's misses to the slots of `count` layers, in ascending order. fresh[i]
+/// has the rows of layers[i], and all have at most 256 segments; `fresh` may be NULL if no miss is a fresh
+/// row. "cpu" wakes its workers once, and reads a record of a file once. AVSG_INVALID if a layer lacks an
+/// older plan of a state, or has a newer one. After AVSG_OS none of the layers has the plan: repeat the call,
+/// discard the plan, or give its requests new generations. AVSG_LOST_ROWS if rows of a file that some
+/// requests missed are not whole: never written, lost with a process, or damaged. All other requests are
+/// served. `failed_row` names those that are not: transfers leave them out from now on, of this plan and of
+/// other plans since their state was empty, and their next plan finds it empty: compute them again.
+avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
+    size_t count, const avsg_fresh *fresh, void *stream);
 
-/// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
-/// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
-/// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
-/// layers has the plan; go on as after that of `avsg_engine_transfer`.
-avsg_status avsg_engine_transfer_layers(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
-    size_t count, const avsg_fresh *const *fresh, void *stream);
-
-/// Writes the step's fresh rows to one layer of the pool: fresh row g of a request becomes the row of
-/// id stable_len + g. A request may have any number of them, not only N_q, which writes the rows of a
-/// prefill or a restore. Requests whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the
-/// pool has no row for an id, or if this process is a reader; a stream skips rows without one.
-avsg_status avsg_engine_append(avsg_engine *engine, const avsg_batch *batch, size_t layer,
-    const avsg_fresh *fresh, void *stream);
-
-/// Writes the step's fresh rows to `count` layers, in ascending order: `avsg_engine_append` for each in one
-/// call, by all workers on "cpu". fresh[i] has the rows of layers[i], and all have at most 256 segments.
-/// After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
-avsg_status avsg_engine_append_layers(avsg_engine *engine, const avsg_batch *batch,
-    const size_t *layers, size_t count, const avsg_fresh *const *fresh, void *stream);
+/// Writes the step's fresh rows to `count` layers of the pool, in ascending order: fresh row g of a request
+/// becomes the row of id stable_len + g. fresh[i] has the rows of layers[i], and all have at most 256
+/// segments. A request may have any number of rows, not only N_q, which writes those of a prefill or a
+/// restore. Requests whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for
+/// an id, or if this process is a reader; a stream skips rows without one. After AVSG_OS or AVSG_DEVICE rows
+/// of any of the layers may be missing: repeat the call.
+avsg_status avsg_engine_append(avsg_engine *engine, const avsg_batch *batch, const size_t *layers,
+    size_t count, const avsg_fresh *fresh, void *stream);
 
 /// Destroys the handle of a pool, whose memory lasts until every engine on it is destroyed.
 avsg_status avsg_pool_destroy(avsg_pool *pool);
@@ -234,8 +242,14 @@ avsg_status avsg_engine_destroy(avsg_engine *engine);
 /// Destroys a plan.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
-// Streams. A function of a step (avsg_engine_step, _plan, _transfer, _append, and those for layers) takes a
-// stream:
+/// Returns the message of the last failure on the calling thread, or an empty string before the
+/// first one. Calls that succeed do not change it. The string is valid until the next call that
+/// fails on this thread, or until the thread ends.
+const char *avsg_last_error(void);
+
+// ---- Part 2: streams, steps, states and descriptions ------------------------------------------------
+
+// Streams. A function of a step (avsg_engine_step, _plan, _transfer and _append) takes a stream:
 // - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be read on
 //   the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device copies the
 //   arrays, and allocates when a batch is larger than every earlier one.
@@ -250,6 +264,12 @@ avsg_status avsg_plan_destroy(avsg_plan *plan);
 //   and `state` do not change before.
 // After AVSG_DEVICE of a call that may have changed something, the next plan empties every state, on which
 // no stream may be at work then, and earlier plans are refused.
+
+/// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
+/// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
+/// planned: go on as after such an `avsg_engine_transfer`.
+avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
+    size_t layer, const avsg_fresh *fresh, void *stream);
 
 /// Status bits of a request. The ids that set them were treated as padding.
 typedef enum avsg_request_status {
@@ -287,50 +307,6 @@ typedef struct avsg_plan_counters {
 
 /// Computes a plan's counters in O(tokens).
 avsg_status avsg_plan_get_counters(const avsg_plan *plan, avsg_plan_counters *counters);
-
-/// Counts the ids of the last batch planned that a token selects again. An indexer selects each id
-/// once, so that a number above 0 shows a defect of the caller, which costs slots and copies. It
-/// sorts the ids of each token, and is meant for tests.
-avsg_status avsg_plan_get_duplicates(const avsg_plan *plan, size_t *count);
-
-/// The outputs for one request: the parts of `avsg_plan_arrays` that belong to it.
-typedef struct avsg_plan_request {
-  size_t size;  ///< sizeof(avsg_plan_request).
-  size_t first_token;  ///< The first token of the request in the batch.
-  size_t tokens;  ///< The number of tokens of the request.
-  const int32_t *slot;  ///< The slots, from the request's first token on.
-  const int32_t *valid;  ///< The numbers of valid ids, from the request's first token on.
-  size_t misses;  ///< The number of misses, which is the length of the four arrays below.
-  const int32_t *miss_position;  ///< The position of each miss.
-  const int32_t *miss_id;  ///< The id of each miss.
-  const int32_t *miss_slot;  ///< The slot of each miss.
-  const int32_t *miss_row;  ///< The row of each miss.
-  int32_t status;  ///< The request's `avsg_request_status` bits.
-  int32_t reserved;  ///< Always 0.
-  /// The numbers of misses of the tokens, from the request's first token on.
-  const int32_t *row_misses;
-} avsg_plan_request;
-
-/// Gives the outputs for one request of the last batch planned.
-avsg_status avsg_plan_get_request(const avsg_plan *plan, size_t request, avsg_plan_request *outputs);
-
-/// The device buffer of one layer and segment. Slot s of state t is at
-/// base + t * state_stride + s * slot_stride.
-typedef struct avsg_buffer {
-  size_t size;  ///< sizeof(avsg_buffer).
-  /// Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_get_page_table` count from
-  /// here.
-  void *base;
-  size_t slot_stride;  ///< Bytes from one slot to the next: the segment's stride.
-  size_t state_stride;  ///< Bytes from one state to the next: S * slot_stride.
-  size_t bytes;  ///< Bytes of the segment in a row.
-} avsg_buffer;
-
-/// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
-/// until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
-/// caller whose slots are no single stride apart.
-avsg_status avsg_engine_get_buffer(const avsg_engine *engine, size_t layer, size_t segment,
-    avsg_buffer *buffer);
 
 /// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
@@ -378,21 +354,17 @@ typedef struct avsg_load {
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
 /// every layer of the indexer. The next plan hits these ids as those that `avsg_engine_get_held` tells of.
 /// AVSG_INVALID, with nothing changed, if one of these layers lacks rows of an earlier plan of the state:
-/// transfer that one first. If a row of a file cannot be read, the last K ids are forgotten, and those
-/// before them keep their slots.
+/// transfer that one first. After AVSG_OS of a pool in a file the last K ids are forgotten, and those before
+/// them keep their slots. After AVSG_LOST_ROWS the state is empty for the indexer, and request 0 of `plan` has
+/// the row.
 avsg_status avsg_engine_load(avsg_engine *engine, const avsg_load *load, avsg_plan *plan);
 
-/// Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
-/// forked. `from_generation` is the generation of the request that is forked, and `to_generation`
-/// that of the copy. A request that has no plan yet can be forked, too.
-/// AVSG_INVALID if a layer lacks rows of the last plan of `from` in that generation. On an Ascend
-/// device the call waits as `avsg_engine_invalidate` does.
-avsg_status avsg_engine_fork(avsg_engine *engine, size_t from, int32_t from_generation, size_t to,
-    int32_t to_generation);
-
-/// Copies the state `from` to `count` states, as `avsg_engine_fork` does to one: to[i] gets the generation
-/// to_generation[i]. A state is named once. On "cpu" all workers copy.
-avsg_status avsg_engine_fork_to(avsg_engine *engine, size_t from, int32_t from_generation,
+/// Copies the state `from` to `count` others, with its tables and slots, for a sequence that is forked: to[i]
+/// gets the generation to_generation[i]. `from_generation` is that of the request that is forked, which need
+/// not have a plan yet. A state is named once. "cpu" copies with all workers. AVSG_INVALID if a layer lacks
+/// rows of the last plan of `from` in that generation. On an Ascend device the call waits as
+/// `avsg_engine_invalidate` does.
+avsg_status avsg_engine_fork(avsg_engine *engine, size_t from, int32_t from_generation,
     const int32_t *to, const int32_t *to_generation, size_t count);
 
 /// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
@@ -440,13 +412,6 @@ typedef struct avsg_engine_info {
 
 /// Describes an engine.
 avsg_status avsg_engine_get_info(const avsg_engine *engine, avsg_engine_info *info);
-
-/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
-/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until
-/// the next call that takes the engine's handle as a non-const pointer. On an Ascend device they are copied
-/// without waiting for the caller's streams: synchronize those first.
-avsg_status avsg_engine_get_table(avsg_engine *engine, size_t indexer, size_t state,
-    const int32_t **words, size_t *count);
 
 /// What an engine has done since it was made. Every number only grows. A load counts as its plans
 /// and transfers. The host does not see what work in a caller's stream plans and copies: of such
@@ -522,11 +487,6 @@ typedef struct avsg_memory {
 avsg_status avsg_get_memory(const avsg_engine_config *config, const avsg_pool_config *pool,
     size_t max_tokens, size_t max_requests, size_t block_stride, avsg_memory *memory);
 
-/// Returns the message of the last failure on the calling thread, or an empty string before the
-/// first one. Calls that succeed do not change it. The string is valid until the next call that
-/// fails on this thread, or until the thread ends.
-const char *avsg_last_error(void);
-
 /// Returns the name of a status, such as "AVSG_BUSY", or "unknown status" for another number. The
 /// string is never NULL and valid for ever.
 const char *avsg_status_name(int32_t status);
@@ -567,7 +527,7 @@ const char *avsg_version(void);
 /// ever.
 const char *avsg_devices(void);
 
-// ---- Part 2: memory, threads and devices of the program, shared pools, tuning -----------------------
+// ---- Part 3: memory, threads and devices of the program, shared pools, tuning -----------------------
 
 /// The threads that run the launches of one or several engines on "cpu".
 typedef struct avsg_workers avsg_workers;
@@ -766,7 +726,7 @@ typedef struct avsg_pool_info {
   uint64_t writes;  ///< Writes to the file until now.
   uint64_t written_bytes;  ///< Bytes that these wrote.
   int32_t io;  ///< An `avsg_io`.
-  int32_t checksums;  ///< 1: rows have checksums.
+  uint32_t reserved;  ///< Always 0.
 } avsg_pool_info;
 
 /// Describes a pool.
@@ -791,8 +751,9 @@ avsg_status avsg_pool_demote(avsg_pool *pool);
 
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
-/// all these layers, and an append returns before its rows are written. A row that was never written is
-/// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
+/// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
+/// the file, and one that is not whole, because it was never written, was lost with a process or is damaged,
+/// is AVSG_INVALID when it is read. Not for engines on an Ascend
 /// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
 /// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {
@@ -804,19 +765,19 @@ typedef struct avsg_pool_file {
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
   size_t queue_bytes;  ///< Bytes of the queue of writes; 0: 8 MiB.
   /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
-  uint32_t timeout_ms;
+  uint64_t timeout_ms;
   int32_t keep;  ///< 1: the file stays when the pool ends, for `avsg_pool_open`.
   int32_t buffered;  ///< 1: through the page cache; 0: past it, with O_DIRECT.
-  int32_t checksums;  ///< 0: each row has a checksum; -1: none has.
 } avsg_pool_file;
 
 /// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. `checksums` must
-/// be the file's. Each row is as a flush left it or as a later write did, or AVSG_INVALID when it is read.
+/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
+/// left it or as a later write did, or AVSG_INVALID when it is read; one that was flushed and not written since
+/// is as the flush left it.
 avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
 
-/// Makes the rows of a pool's file durable and, in a file that is kept, commits which rows are valid. It
-/// waits for the disk. A pool in memory has nothing to flush.
+/// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes
+/// durable (`fdatasync`), every later call fails. A pool in memory has nothing to flush.
 avsg_status avsg_pool_flush(const avsg_pool *pool);
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
@@ -833,15 +794,6 @@ avsg_status avsg_pool_export(const avsg_pool *pool, uint8_t *desc, size_t desc_b
 /// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
 avsg_status avsg_pool_import(const uint8_t *desc, size_t desc_bytes, int32_t fd, int32_t as_role,
     avsg_pool **pool);
-
-/// Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
-/// owns the socket, which must be blocking and not be used by anything else during the call. A
-/// signal does not end the call.
-avsg_status avsg_pool_send(const avsg_pool *pool, int32_t socket);
-
-/// Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does. A signal
-/// does not end the wait. AVSG_NO_MEMORY if the file lacks more pages than the machine can give.
-avsg_status avsg_pool_recv(int32_t socket, int32_t as_role, avsg_pool **pool);
 
 /// An Ascend device (`avsg_engine_config.ascend`). It needs a pool of pages that its driver can register
 /// (AVSG_DEVICE otherwise; try smaller `pages`), and rows of one or two segments. Its engines on one
@@ -885,12 +837,9 @@ typedef enum avsg_lifetime {
 /// The vector instructions that the device "cpu" runs its kernels with.
 typedef enum avsg_machine {
   AVSG_MACHINE_AUTO = 0,  ///< The fastest of the CPU, as the first engine of the process measures it.
-  AVSG_MACHINE_EMU = 1,  ///< Scalar code.
-  AVSG_MACHINE_AVX2 = 2,  ///< AVX2 with the faster of two forms of gather, as measured.
-  AVSG_MACHINE_AVX512 = 3,  ///< The faster of the next two, measured as for AVSG_MACHINE_AUTO.
-  AVSG_MACHINE_NEON = 4,  ///< NEON.
-  AVSG_MACHINE_AVX512_LOADS = 5,  ///< AVX-512 with gathers by scalar loads: "avx512".
-  AVSG_MACHINE_AVX512_GATHER = 6,  ///< AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
+  AVSG_MACHINE_AVX2 = 1,  ///< AVX2.
+  AVSG_MACHINE_AVX512 = 2,  ///< AVX-512.
+  AVSG_MACHINE_NEON = 3,  ///< NEON.
 } avsg_machine;
 
 /// How the device "cpu" copies rows.
@@ -902,36 +851,19 @@ typedef enum avsg_copier {
   AVSG_COPIER_STREAM = 3,  ///< Non-temporal stores with prefetch of the source of a later row.
 } avsg_copier;
 
-/// The distribution of misses over cores.
-typedef enum avsg_strategy {
-  /// Equal shares of the misses: the shares of two cores differ by at most one row.
-  AVSG_STRATEGY_BALANCED = 0,
-  AVSG_STRATEGY_REQUEST = 1,  ///< Whole requests per core, for comparison.
-  /// Equal shares of the selected positions, hits included, for comparison.
-  AVSG_STRATEGY_POSITION = 2,
-} avsg_strategy;
-
-/// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
-/// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
-/// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
-/// R + 1 links.
+/// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, and what "cpu" would
+/// otherwise measure. No choice changes the rows that attention reads. A link is an entry of a table, which
+/// can point to a slot; an id is searched in up to R + 1 links, where R is 7 with 2 links per slot, and else 3.
 typedef struct avsg_tuning {
   size_t size;  ///< sizeof(avsg_tuning).
   int32_t table;  ///< An `avsg_table`.
   int32_t lifetime;  ///< An `avsg_lifetime`.
-  uint64_t reserved;  ///< 0.
   /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
   /// `lifetime` is AVSG_LIFETIME_CONSTANT.
   int32_t life;
-  /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
+  /// Links per slot: 1, 2 or 4. 0 selects 1 for a paper table, and for a wide one 4 on "cpu" and 2 on
+  /// an Ascend device, whose fast memory 4 do not fit with K = 2048 and S = 8192.
   uint32_t spread;
-  /// R, the number of links probed after the first: 1 to 15; 0 selects 3, or 7 with 2 links per slot, and
-  /// -1 selects none.
-  int32_t retries;
-  /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
-  uint32_t paper_a1;
-  uint32_t paper_a2;  ///< The second multiplier.
-  int32_t strategy;  ///< An `avsg_strategy`; an Ascend device needs AVSG_STRATEGY_BALANCED.
   int32_t machine;  ///< An `avsg_machine`, used by "cpu".
   int32_t copier;  ///< An `avsg_copier`, used by "cpu".
   /// The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in

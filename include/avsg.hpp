@@ -31,8 +31,15 @@ class Error : public std::runtime_error {
     avsg_status status_;
 };
 
+// AVSG_LOST_ROWS: all requests are served but those that Plan::failures names.
+class LostRows : public Error {
+   public:
+    LostRows() : Error(AVSG_LOST_ROWS) {}
+};
+
 // Throws if a call failed.
 inline void check(avsg_status status) {
+    if (status == AVSG_LOST_ROWS) throw LostRows();
     if (status != AVSG_OK) throw Error(status);
 }
 
@@ -51,6 +58,8 @@ class Span {
    public:
     constexpr Span() noexcept = default;
     constexpr Span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    // Refers to one element, which must outlive the span: a list of one layer, for example.
+    constexpr Span(T &element) noexcept : data_(&element), size_(1) {}
     // Refers to the elements of a container, which must outlive the span.
     template <class C, class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<C &>().data()), T *>>>
     constexpr Span(C &&container) noexcept : data_(container.data()), size_(container.size()) {}
@@ -115,10 +124,9 @@ class Handle {
     T *handle_;
 };
 
-// Throws if a list of layers has fresh rows of another number of layers.
-inline void check_list(const char *call, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh) {
-    if (fresh.size() != layers.size())
-        throw std::invalid_argument(std::string("avsg::Engine::") + call + ": fresh and layers differ in length");
+// Throws if two lists of a call differ in length.
+inline void check_lists(const char *call, std::size_t one, std::size_t other) {
+    if (one != other) throw std::invalid_argument(std::string("avsg::Engine::") + call + ": the lists differ in length");
 }
 
 // Calls a function that writes one value, and returns the value.
@@ -167,9 +175,6 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
             return avsg_pool_import(from.desc.data(), from.desc.size(), from.fd, role, pool);
         }));
     }
-    static Pool receive(std::int32_t socket, avsg_role role) {
-        return Pool(created([&](avsg_pool **pool) { return avsg_pool_recv(socket, role, pool); }));
-    }
 
     std::vector<avsg_chunk> chunks() const {
         std::size_t count = 0;
@@ -198,7 +203,6 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
         check(avsg_pool_export(get(), made.desc.data(), made.desc.size(), &made.fd));
         return made;
     }
-    void send(std::int32_t socket) const { check(avsg_pool_send(get(), socket)); }
     void flush() const { check(avsg_pool_flush(get())); }
     void demote() { check(avsg_pool_demote(get())); }
 
@@ -236,28 +240,17 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
         return detail::out(init<avsg_buffer>(),
                            [&](auto *buffer) { return avsg_engine_get_buffer(get(), layer, segment, buffer); });
     }
-    Span<const std::int32_t> table(std::size_t indexer, std::size_t state) {
-        const std::int32_t *words = nullptr;
-        std::size_t count = 0;
-        check(avsg_engine_get_table(get(), indexer, state, &words, &count));
-        return {words, count};
-    }
 
     // Forgets the ids from `first` to `end` - 1 of a state.
     void invalidate(std::size_t state, std::size_t first, std::size_t end) {
         check(avsg_engine_invalidate(get(), state, first, end));
     }
     void load(const avsg_load &load, Plan &plan);
-    // Copies a request's state for a sequence that is forked.
-    void fork(std::size_t from, std::int32_t from_generation, std::size_t to, std::int32_t to_generation) {
-        check(avsg_engine_fork(get(), from, from_generation, to, to_generation));
-    }
-    // Copies it to several states. `to_generation` has a generation for each of `to`.
+    // Copies a request's state for sequences that are forked. `to_generation` has a generation for each of `to`.
     void fork(std::size_t from, std::int32_t from_generation, Span<const std::int32_t> to,
               Span<const std::int32_t> to_generation) {
-        if (to.size() != to_generation.size())
-            throw std::invalid_argument("avsg::Engine::fork: to and to_generation differ in length");
-        check(avsg_engine_fork_to(get(), from, from_generation, to.data(), to_generation.data(), to.size()));
+        detail::check_lists("fork", to.size(), to_generation.size());
+        check(avsg_engine_fork(get(), from, from_generation, to.data(), to_generation.data(), to.size()));
     }
     // Tells for each id from `first` to `end` - 1 whether a state holds it.
     std::vector<bool> held(std::size_t indexer, std::size_t state, std::int32_t generation, std::size_t first,
@@ -276,19 +269,14 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
     }
 
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
-    void transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
-    // `fresh` has the address of the fresh rows of each layer; it is empty if no miss is a fresh row.
-    void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh,
-                  void *stream = nullptr);
+    // `fresh` has the fresh rows of each layer; it is empty if no miss is a fresh row.
+    void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr);
     void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
-    // `fresh` has the address of the fresh rows of each layer.
-    void append(const avsg_batch &batch, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh,
+    // `fresh` has the fresh rows of each layer.
+    void append(const avsg_batch &batch, Span<const std::size_t> layers, Span<const avsg_fresh> fresh,
                 void *stream = nullptr) {
-        detail::check_list("append", layers, fresh);
-        check(avsg_engine_append_layers(get(), &batch, layers.data(), layers.size(), fresh.data(), stream));
-    }
-    void append(const avsg_batch &batch, std::size_t layer, const avsg_fresh &fresh, void *stream = nullptr) {
-        check(avsg_engine_append(get(), &batch, layer, &fresh, stream));
+        detail::check_lists("append", layers.size(), fresh.size());
+        check(avsg_engine_append(get(), &batch, layers.data(), layers.size(), fresh.data(), stream));
     }
     // `table` has states.size() * stride elements, and `lengths` has states.size().
     void page_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
@@ -303,14 +291,6 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
 // The outputs of Stage One for a batch.
 class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
    public:
-    // The outputs for one request.
-    struct Request {
-        std::size_t first_token, tokens;
-        Span<const std::int32_t> slot, valid, miss_position, miss_id, miss_slot, miss_row;
-        std::int32_t status;
-        Span<const std::int32_t> row_misses;
-    };
-
     // Takes over a handle.
     explicit Plan(avsg_plan *handle) : Handle(handle) {}
     Plan(const Engine &engine, std::size_t max_tokens, std::size_t max_requests)
@@ -322,28 +302,23 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
         return detail::out(init<avsg_plan_arrays>(),
                            [&](auto *arrays) { return avsg_plan_get_arrays(get(), memory, arrays); });
     }
-    std::size_t duplicates() const {
-        return detail::out(std::size_t{0}, [&](auto *count) { return avsg_plan_get_duplicates(get(), count); });
-    }
     avsg_plan_counters counters() const {
         return detail::out(init<avsg_plan_counters>(),
                            [&](auto *counters) { return avsg_plan_get_counters(get(), counters); });
     }
-    Request request(std::size_t index) const {
-        const auto one = detail::out(init<avsg_plan_request>(), [&](auto *outputs) {
-            return avsg_plan_get_request(get(), index, outputs);
-        });
-        const auto misses = [&one](const std::int32_t *at) { return Span<const std::int32_t>(at, one.misses); };
-        return {one.first_token,
-                one.tokens,
-                {one.slot, one.tokens * arrays().k},
-                {one.valid, one.tokens},
-                misses(one.miss_position),
-                misses(one.miss_id),
-                misses(one.miss_slot),
-                misses(one.miss_row),
-                one.status,
-                {one.row_misses, one.tokens}};
+
+    // A request that transfers leave out, and the layer and the row that are not whole.
+    struct Failure {
+        std::size_t request, layer, row;
+    };
+    // The requests that the transfers so far left out, in the order of the batch.
+    std::vector<Failure> failures() const {
+        const auto out = arrays();
+        std::vector<Failure> all;
+        for (std::size_t r = 0, count = counters().requests; r < count; r++)
+            if (out.failed_row[r] >= 0)
+                all.push_back({r, static_cast<std::size_t>(out.failed_layer[r]), static_cast<std::size_t>(out.failed_row[r])});
+        return all;
     }
 };
 
@@ -352,14 +327,10 @@ inline void Engine::plan(const avsg_batch &batch, Plan &plan, void *stream) {
 }
 inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
 inline void Engine::discard(Plan &plan) { check(avsg_engine_discard(get(), plan.get())); }
-inline void Engine::transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream) {
-    check(avsg_engine_transfer(get(), plan.get(), layer, fresh, stream));
-}
-inline void Engine::transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh *const> fresh,
-                             void *stream) {
-    if (!fresh.empty()) detail::check_list("transfer", layers, fresh);
-    check(avsg_engine_transfer_layers(get(), plan.get(), layers.data(), layers.size(),
-                                      fresh.empty() ? nullptr : fresh.data(), stream));
+inline void Engine::transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream) {
+    if (!fresh.empty()) detail::check_lists("transfer", layers.size(), fresh.size());
+    check(avsg_engine_transfer(get(), plan.get(), layers.data(), layers.size(),
+                               fresh.empty() ? nullptr : fresh.data(), stream));
 }
 inline void Engine::step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh,
                          void *stream) {

@@ -19,8 +19,7 @@ pub struct avsg_i32s {
     pub len: usize,
 }
 
-/// The batch of one decode step. An array has an element per request unless its comment says otherwise,
-/// and must not overlap what the call writes: the plan, the slots and the tables.
+/// The batch of one decode step. An array has an element per request unless its comment says otherwise.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_batch {
@@ -111,22 +110,19 @@ pub(crate) type Segments<T> = heapless::Vec<T, MAX_SEGMENTS>;
 /// A segment of fresh rows: its address and its bytes.
 pub(crate) type RawSegment = (*const c_void, usize);
 
-/// Reads where fresh rows are; None for NULL.
+/// Reads the `size` of a struct of fresh rows, and where they are.
 ///
 /// # Safety
 /// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
-pub(crate) unsafe fn read_fresh(fresh: *const avsg_fresh) -> Result<Option<Segments<RawSegment>>> {
-    if fresh.is_null() {
-        return Ok(None);
-    }
+pub(crate) unsafe fn read_fresh(fresh: *const avsg_fresh) -> Result<(usize, Segments<RawSegment>)> {
     let fresh = contract!(sized::read(fresh))?;
-    if fresh.segments > MAX_SEGMENTS {
-        let n = fresh.segments;
+    let n = fresh.segments;
+    if !(1..=MAX_SEGMENTS).contains(&n) {
         return Failure::refuse(format!(
             "avsg_fresh.segments is {n}, but a row has 1 to {MAX_SEGMENTS}; pass the pool's segments"
         ));
     }
-    Ok(Some(fresh.data.into_iter().zip(fresh.bytes).take(fresh.segments).collect()))
+    Ok((fresh.size, fresh.data.into_iter().zip(fresh.bytes).take(n).collect()))
 }
 
 /// Borrows the segments of fresh rows in host memory.

@@ -16,6 +16,7 @@ use crate::workers::avsg_workers;
 use avsg::cpu::worker_pool::WorkerPool;
 use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::device::params::Params;
+use avsg::device::stage_two::Strategy;
 use avsg::engine::Config;
 use avsg::rows::RowFormat;
 
@@ -43,21 +44,21 @@ pub struct avsg_engine_config {
     pub layer_indexers: usize,
     /// Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
     pub cores: u32,
-    /// 1: the slots of a plan are indices among those of all states (Part 2).
+    /// 1: the slots of a plan are indices among those of all states (Part 3).
     pub global_slots: i32,
     /// Added to such indices; 0 or more.
     pub slot_base: i32,
     /// Must be 0.
     pub reserved: u32,
-    /// NULL, or the threads of "cpu" (Part 2).
+    /// NULL, or the threads of "cpu" (Part 3).
     pub workers: *const avsg_workers,
-    /// NULL, or the options of an Ascend device (Part 2).
+    /// NULL, or the options of an Ascend device (Part 3).
     pub ascend: *const avsg_ascend,
-    /// NULL, or how the engine works (Part 2).
+    /// NULL, or how the engine works (Part 3).
     pub tuning: *const avsg_tuning,
-    /// NULL, or the memory of the slots (Part 2).
+    /// NULL, or the memory of the slots (Part 3).
     pub buffer: *const avsg_caller_buffer,
-    /// NULL, or that of the engine and its plans (Part 2).
+    /// NULL, or that of the engine and its plans (Part 3).
     pub allocator: *const avsg_allocator,
 }
 
@@ -82,14 +83,15 @@ impl avsg_engine_config {
             n => n as usize,
         };
         let slot_base = choice("global_slots", self.global_slots, &[None, Some(self.slot_base)])?;
-        let params = tuning.params(self.k, self.tokens, self.slots)?;
+        let on_vector_core = matches!(device, Device::Ascend(_));
+        let params = tuning.params([self.k, self.tokens, self.slots], on_vector_core)?;
         Ok(Config {
             params: Params { page: self.page, ..params },
             states: self.states,
             cores,
             machine: tuning.machine()?,
             copier: tuning.copier()?,
-            strategy: tuning.strategy()?,
+            strategy: Strategy::Balanced,
             indexers: contract!(indexers(self.layer_indexer, self.layer_indexers, layers))?,
             buffer: contract!(caller_buffer(self.buffer, layers, format))?,
             slot_base,

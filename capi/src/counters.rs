@@ -1,13 +1,12 @@
-//! The outputs of Stage One in numbers, and for one request.
+//! The outputs of Stage One in numbers.
 
 use crate::contract::contract;
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
-use crate::sized::{OutPtr, give_struct};
-use crate::status::{avsg_status, enter};
+use crate::sized::give_struct;
+use crate::status::avsg_status;
 use avsg::device::request::record;
 use avsg::plan::Plan;
-use avsg::rows;
 
 /// Status bits of a request. The ids that set them were treated as padding.
 #[repr(C)]
@@ -86,86 +85,4 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
         })
     };
     contract!(give_struct(counters, count))
-}
-
-/// Counts the ids of the last batch planned that a token selects again. An indexer selects each id
-/// once, so that a number above 0 shows a defect of the caller, which costs slots and copies. It
-/// sorts the ids of each token, and is meant for tests.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_plan_get_duplicates(
-    plan: *const avsg_plan,
-    count: *mut usize,
-) -> avsg_status {
-    enter(|| {
-        let out = contract!(OutPtr::new("count", count, 0)?);
-        let plan = handle::shared::<Plan>(plan)?;
-        check_readable(&plan)?;
-        out.write(plan.count_duplicates()?);
-        Ok(())
-    })
-}
-
-/// The outputs for one request: the parts of `avsg_plan_arrays` that belong to it.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct avsg_plan_request {
-    /// sizeof(avsg_plan_request).
-    pub size: usize,
-    /// The first token of the request in the batch.
-    pub first_token: usize,
-    /// The number of tokens of the request.
-    pub tokens: usize,
-    /// The slots, from the request's first token on.
-    pub slot: *const i32,
-    /// The numbers of valid ids, from the request's first token on.
-    pub valid: *const i32,
-    /// The number of misses, which is the length of the four arrays below.
-    pub misses: usize,
-    /// The position of each miss.
-    pub miss_position: *const i32,
-    /// The id of each miss.
-    pub miss_id: *const i32,
-    /// The slot of each miss.
-    pub miss_slot: *const i32,
-    /// The row of each miss.
-    pub miss_row: *const i32,
-    /// The request's `avsg_request_status` bits.
-    pub status: i32,
-    /// Always 0.
-    pub reserved: i32,
-    /// The numbers of misses of the tokens, from the request's first token on.
-    pub row_misses: *const i32,
-}
-
-/// Gives the outputs for one request of the last batch planned.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_plan_get_request(
-    plan: *const avsg_plan,
-    request: usize,
-    outputs: *mut avsg_plan_request,
-) -> avsg_status {
-    let find = || {
-        let plan = handle::shared::<Plan>(plan)?;
-        check_readable(&plan)?;
-        rows::index("request", request, plan.requests())?;
-        let arrays = plan.arrays();
-        let (first, end) = (arrays.cu_q[request] as usize, arrays.cu_q[request + 1] as usize);
-        let misses = plan.misses(request);
-        Ok(avsg_plan_request {
-            size: 0,
-            first_token: first,
-            tokens: end - first,
-            slot: arrays.slot[first * arrays.k..].as_ptr(),
-            valid: arrays.valid[first..].as_ptr(),
-            misses: misses.id.len(),
-            miss_position: misses.position.as_ptr(),
-            miss_id: misses.id.as_ptr(),
-            miss_slot: misses.slot.as_ptr(),
-            miss_row: misses.row.as_ptr(),
-            status: plan.status(request),
-            reserved: 0,
-            row_misses: arrays.row_misses[first..].as_ptr(),
-        })
-    };
-    contract!(give_struct(outputs, find))
 }

@@ -21,9 +21,8 @@ pub struct avsg_engine {
     _opaque: [u8; 0],
 }
 
-/// Creates an engine with the layers and rows of the pool, and starts its cores. The first engine of a
-/// process measures what `tuning` leaves open, for tens of milliseconds. AVSG_UNSUPPORTED: the machine
-/// or the library lacks the device, and the message lists what was tried.
+/// Creates an engine on a pool, and starts its cores. The first engine of a process measures what `tuning`
+/// leaves open, for tens of milliseconds. AVSG_UNSUPPORTED: the machine or the library lacks the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_create(
     config: *const avsg_engine_config,

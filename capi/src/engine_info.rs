@@ -1,7 +1,6 @@
-//! What an engine is: its description, and its tables.
+//! The description of an engine.
 
 use std::ffi::c_char;
-use std::ptr;
 
 use avsg::device::params::{Lifetime, Table};
 
@@ -9,8 +8,8 @@ use crate::c_text::c_chars;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::sized::{OutPtr, give_struct};
-use crate::status::{avsg_status, enter};
+use crate::sized::give_struct;
+use crate::status::avsg_status;
 use avsg::engine::{Config, Engine};
 
 /// The description of an engine: its configuration with the defaults filled in, and what creation
@@ -97,27 +96,4 @@ pub unsafe extern "C" fn avsg_engine_get_info(
 ) -> avsg_status {
     let describe = || handle::fixed::<Engine, _>(engine, |&(info, _)| Ok(info));
     contract!(give_struct(info, describe))
-}
-
-/// Gives the table of an indexer and a state as words: header, ids, lifetimes, links, and what learned
-/// lifetimes keep. Word 0 is its generation. It is meant for snapshots and tests. The words are valid until
-/// the next call that takes the engine's handle as a non-const pointer. On an Ascend device they are copied
-/// without waiting for the caller's streams: synchronize those first.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_get_table(
-    engine: *mut avsg_engine,
-    indexer: usize,
-    state: usize,
-    words: *mut *const i32,
-    count: *mut usize,
-) -> avsg_status {
-    enter(|| {
-        let at = contract!(OutPtr::new("words", words, ptr::null()))?;
-        let len = contract!(OutPtr::new("count", count, 0))?;
-        let mut engine = handle::exclusive::<Engine>(engine)?;
-        let table = engine.read_indexer_table(indexer, state)?;
-        at.write(table.as_ptr());
-        len.write(table.len());
-        Ok(())
-    })
 }

@@ -1,14 +1,9 @@
 //! The fresh rows of a list of layers, as C passes them.
 
-use std::ptr;
-
-use crate::arrays::{RawSegment, Segments, avsg_fresh, device_segments, host_segments, read_fresh};
+use crate::arrays::{RawSegment, Segments, avsg_fresh, read_fresh};
 use crate::contract::contract;
-use crate::overlap;
-use crate::sized;
+use crate::status::avsg_status::AVSG_SIZE;
 use crate::status::{Failure, Result};
-use avsg::engine::DeviceRows;
-use avsg::plan::Plan;
 
 /// The most segments of fresh rows in all layers of a call. They are on the stack, because a step allocates
 /// nothing.
@@ -17,73 +12,50 @@ const MAX_LIST_SEGMENTS: usize = 256;
 /// The segments of the first layer of a list, then those of the second, and so on.
 pub(crate) type ListSegments<T> = heapless::Vec<T, MAX_LIST_SEGMENTS>;
 
-/// Returns the list of one layer; NULL for NULL.
-pub(crate) fn list_of_one(fresh: &*const avsg_fresh) -> *const *const avsg_fresh {
-    if fresh.is_null() { ptr::null() } else { fresh }
-}
-
-/// Borrows the fresh rows of `count` layers in host memory, and returns whether `list` has those of each
-/// layer: an empty one may be NULL. If the call transfers `plan`, they must not be where it writes. The result is in `all`, because
-/// a thread may have a small stack.
+/// Reads the fresh rows of `count` layers, of which `convert` makes those of one, and returns whether `list`
+/// has them: it may be NULL. The result is in `all`, because a thread may have a small stack.
 ///
 /// # Safety
-/// `list` is NULL or valid for reads of `count` pointers, each of which is as [`read_fresh`] demands. While
-/// `all` is in use each segment is NULL or valid for reads of its bytes, and not written.
-pub(crate) unsafe fn host_list(
-    list: *const *const avsg_fresh,
+/// `list` is NULL or an array of `count` structs, each of which is valid for reads of the number of bytes in
+/// its `size`.
+pub(crate) unsafe fn read_list<T, const MOST: usize>(
+    list: *const avsg_fresh,
     count: usize,
-    plan: Option<&Plan>,
-    all: &mut ListSegments<&[u8]>,
-) -> Result<bool> {
-    contract!(read_list(list, count, plan, |segments| host_segments(segments), all))
-}
-
-/// Returns the fresh rows of `count` layers in device memory as [`host_list`] does.
-///
-/// # Safety
-/// `list` is NULL or valid for reads of `count` pointers, each of which is as [`read_fresh`] demands.
-pub(crate) unsafe fn device_list(
-    list: *const *const avsg_fresh,
-    count: usize,
-    plan: Option<&Plan>,
-    all: &mut ListSegments<DeviceRows>,
-) -> Result<bool> {
-    contract!(read_list(list, count, plan, device_segments, all))
-}
-
-/// Reads the fresh rows of layers, of which `convert` makes those of one.
-///
-/// # Safety
-/// As for [`device_list`].
-unsafe fn read_list<T>(
-    list: *const *const avsg_fresh,
-    count: usize,
-    plan: Option<&Plan>,
     convert: impl Fn(&[RawSegment]) -> Result<Segments<T>>,
-    all: &mut ListSegments<T>,
+    all: &mut heapless::Vec<T, MOST>,
 ) -> Result<bool> {
-    if list.is_null() {
+    if list.is_null() || count == 0 {
         return Ok(count == 0);
     }
-    let mut first = 0;
-    for (index, &fresh) in contract!(sized::array("fresh", list, count))?.iter().enumerate() {
-        let fresh = contract!(read_fresh(fresh))?;
-        let fresh = fresh.ok_or_else(|| sized::null_error(&format!("fresh[{index}]")))?;
-        plan.map_or(Ok(()), |plan| overlap::check_fresh(&fresh, plan))?;
-        let segments = fresh.len();
-        first = if index == 0 { segments } else { first };
-        if segments != first {
+    let (size, first) = contract!(read_fresh(list))?;
+    let segments = first.len();
+    if count > MOST / segments {
+        return Failure::refuse(format!(
+            "count is {count}, but fresh rows of {segments} segments are taken for {} layers; pass the other \
+             layers in another call",
+            MOST / segments
+        ));
+    }
+    for index in 0..count {
+        // The caller's version of the struct may have more bytes than this one.
+        let (own, fresh) = contract!(read_fresh(list.byte_add(index * size)))?;
+        if own != size {
+            let text = format!(
+                "fresh[{index}].size is {own}, but fresh[0].size is {size}; set both to sizeof(avsg_fresh)"
+            );
+            return Err(Failure::new(AVSG_SIZE, text));
+        }
+        if fresh.len() != segments {
+            let own = fresh.len();
             return Failure::refuse(format!(
-                "fresh[{index}] has {segments} segments, but fresh[0] has {first}; pass those of the pool"
+                "fresh[{index}] has {own} segments, but fresh[0] has {segments}; pass those of the pool"
             ));
         }
-        if convert(&fresh)?.into_iter().any(|segment| all.push(segment).is_err()) {
-            return Failure::refuse(format!(
-                "count is {count}, but fresh rows of {segments} segments are taken for {} layers; pass \
-                 the other layers in another call",
-                MAX_LIST_SEGMENTS / segments
-            ));
-        }
+        // This cannot fail: `count` is at most what fits.
+        all.extend(convert(&fresh)?);
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ mod layout;
 mod log;
 mod message;
 mod outputs;
-mod overlap;
+mod page_table;
 mod plan;
 mod pool;
 mod pool_config;
@@ -45,6 +45,7 @@ mod silence;
 mod sized;
 mod sized_structs;
 mod sizes;
+mod stages;
 mod state;
 mod stats;
 mod status;
@@ -56,8 +57,8 @@ mod workers;
 
 pub use {
     allocator::*, arrays::*, ascend::*, buffer::*, caller_buffer::*, config::*, counters::*,
-    destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*, plan::*,
-    pool::*, pool_config::*, pool_file::*, pool_info::*, pool_kept::*, rows::*, segments::*,
-    share::*, sizes::*, state::*, stats::*, status::*, status_name::*, step::*, tuning::*,
-    version::*, workers::*,
+    destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*,
+    page_table::*, plan::*, pool::*, pool_config::*, pool_file::*, pool_info::*, pool_kept::*,
+    rows::*, segments::*, share::*, sizes::*, stages::*, state::*, stats::*, status::*,
+    status_name::*, step::*, tuning::*, version::*, workers::*,
 };

@@ -59,8 +59,7 @@ impl Pool {
     }
 }
 
-/// Creates a pool of which this process is the writer, in zeroed and resident memory, by a layout or in a
-/// file.
+/// Creates a pool of which this process is the writer: in zeroed memory, by a layout, or in a file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_create(
     config: *const avsg_pool_config,

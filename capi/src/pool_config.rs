@@ -33,11 +33,11 @@ pub struct avsg_pool_config {
     pub pages: i32,
     /// Must be 0.
     pub reserved: u32,
-    /// NULL, or the caller's memory (Part 2).
+    /// NULL, or the caller's memory (Part 3).
     pub layout: *const avsg_pool_layout,
-    /// NULL, or the allocator of each chunk (Part 2).
+    /// NULL, or the allocator of each chunk (Part 3).
     pub allocator: *const avsg_allocator,
-    /// NULL, or the file that has the rows (Part 2).
+    /// NULL, or the file that has the rows (Part 3).
     pub file: *const avsg_pool_file,
 }
 

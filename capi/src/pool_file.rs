@@ -6,14 +6,15 @@ use std::time::Duration;
 use crate::contract::contract;
 use crate::indexers::indexers;
 use crate::sized;
-use crate::status::{Failure, Result, choice};
+use crate::status::{Result, choice};
 use avsg::disk::PoolFile;
 use avsg::pool::PoolConfig;
 
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
-/// all these layers, and an append returns before its rows are written. A row that was never written is
-/// AVSG_INVALID when it is read, and so is one whose bytes are damaged. Not for engines on an Ascend
+/// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
+/// the file, and one that is not whole, because it was never written, was lost with a process or is damaged,
+/// is AVSG_INVALID when it is read. Not for engines on an Ascend
 /// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
 /// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +31,11 @@ pub struct avsg_pool_file {
     /// Bytes of the queue of writes; 0: 8 MiB.
     pub queue_bytes: usize,
     /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
-    pub timeout_ms: u32,
+    pub timeout_ms: u64,
     /// 1: the file stays when the pool ends, for `avsg_pool_open`.
     pub keep: i32,
     /// 1: through the page cache; 0: past it, with O_DIRECT.
     pub buffered: i32,
-    /// 0: each row has a checksum; -1: none has.
-    pub checksums: i32,
 }
 
 impl avsg_pool_file {
@@ -49,22 +48,13 @@ impl avsg_pool_file {
         let defaults = PoolFile::new(path);
         let timeout = match self.timeout_ms {
             0 => defaults.timeout,
-            ms => Duration::from_millis(ms.into()),
+            ms => Duration::from_millis(ms),
         };
         let queue_bytes =
             if self.queue_bytes == 0 { defaults.queue_bytes } else { self.queue_bytes };
-        let checksums = match self.checksums {
-            0 => true,
-            -1 => false,
-            other => {
-                return Failure::refuse(format!(
-                    "checksums is {other}, but it must be 0 or -1; pass -1 for rows without them"
-                ));
-            }
-        };
         let keep = choice("keep", self.keep, &[false, true])?;
         let buffered = choice("buffered", self.buffered, &[false, true])?;
-        Ok(PoolFile { keep, buffered, checksums, queue_bytes, timeout, ..defaults })
+        Ok(PoolFile { keep, buffered, queue_bytes, timeout, ..defaults })
     }
 }
 

@@ -101,8 +101,8 @@ pub struct avsg_pool_info {
     pub written_bytes: u64,
     /// An `avsg_io`.
     pub io: i32,
-    /// 1: rows have checksums.
-    pub checksums: i32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 fn pool_info(pool: &HostPool) -> avsg_pool_info {
@@ -141,7 +141,7 @@ fn pool_info(pool: &HostPool) -> avsg_pool_info {
         writes: done.writes,
         written_bytes: done.written_bytes,
         io: file.as_ref().map_or(0, |file| if file.io_uring { 1 } else { 2 }),
-        checksums: file.as_ref().map_or(0, |file| file.checksums.into()),
+        reserved: 0,
     }
 }
 

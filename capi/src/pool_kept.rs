@@ -10,8 +10,9 @@ use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, PoolConfig};
 
 /// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. `checksums` must
-/// be the file's. Each row is as a flush left it or as a later write did, or AVSG_INVALID when it is read.
+/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
+/// left it or as a later write did, or AVSG_INVALID when it is read; one that was flushed and not written since
+/// is as the flush left it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_open(
     file: *const avsg_pool_file,
@@ -26,8 +27,8 @@ pub unsafe extern "C" fn avsg_pool_open(
     contract!(handle::give(pool, make))
 }
 
-/// Makes the rows of a pool's file durable and, in a file that is kept, commits which rows are valid. It
-/// waits for the disk. A pool in memory has nothing to flush.
+/// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes
+/// durable (`fdatasync`), every later call fails. A pool in memory has nothing to flush.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_pool_flush(pool: *const avsg_pool) -> avsg_status {
     enter(|| Ok(handle::shared::<Pool>(pool)?.host.flush()?))

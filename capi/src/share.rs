@@ -1,7 +1,6 @@
 //! Export and import of a pool, which share it between processes.
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use crate::contract::contract;
 use crate::handle;
@@ -17,17 +16,17 @@ pub const AVSG_POOL_DESC_BYTES: usize = 112;
 const _: () = assert!(AVSG_POOL_DESC_BYTES == DESC_BYTES);
 
 /// Duplicates the caller's file descriptor, which the caller continues to own.
-fn duplicate(fd: i32, what: &str) -> Result<OwnedFd> {
+fn duplicate(fd: i32) -> Result<OwnedFd> {
     if fd < 0 {
-        let text =
-            format!("{what} is {fd}, but a file descriptor is not negative; pass an open one");
-        return Failure::refuse(text);
+        return Failure::refuse(format!(
+            "fd is {fd}, but a file descriptor is not negative; pass an open one"
+        ));
     }
     // SAFETY: `fd` is not -1. If it is not open, the duplication below fails and nothing else uses
     // it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     borrowed.try_clone_to_owned().map_err(|error| {
-        let text = format!("{what} {fd} could not be duplicated: {error}; pass an open descriptor");
+        let text = format!("fd {fd} could not be duplicated: {error}; pass an open descriptor");
         Failure::new(AVSG_OS, text)
     })
 }
@@ -77,35 +76,8 @@ pub unsafe extern "C" fn avsg_pool_import(
     let make = || {
         check_desc_bytes(desc_bytes == DESC_BYTES, desc_bytes)?;
         let desc = PoolDesc::from_bytes(contract!(sized::array("desc", desc, desc_bytes)?))?;
-        let (role, fd) = (role(as_role)?, duplicate(fd, "fd")?);
+        let (role, fd) = (role(as_role)?, duplicate(fd)?);
         Ok(Pool::new(HostPool::import(&desc, fd, role)?))
-    };
-    contract!(handle::give(pool, make))
-}
-
-/// Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
-/// owns the socket, which must be blocking and not be used by anything else during the call. A
-/// signal does not end the call.
-#[unsafe(no_mangle)]
-pub extern "C" fn avsg_pool_send(pool: *const avsg_pool, socket: i32) -> avsg_status {
-    enter(|| {
-        let pool = handle::shared::<Pool>(pool)?;
-        Ok(pool.host.send(&UnixStream::from(duplicate(socket, "socket")?))?)
-    })
-}
-
-/// Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does. A signal
-/// does not end the wait. AVSG_NO_MEMORY if the file lacks more pages than the machine can give.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_pool_recv(
-    socket: i32,
-    as_role: i32,
-    pool: *mut *mut avsg_pool,
-) -> avsg_status {
-    let make = || {
-        let role = role(as_role)?;
-        let socket = UnixStream::from(duplicate(socket, "socket")?);
-        Ok(Pool::new(HostPool::recv(&socket, role)?))
     };
     contract!(handle::give(pool, make))
 }

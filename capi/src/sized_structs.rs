@@ -5,22 +5,17 @@ use std::mem::offset_of;
 use crate::sized::SizedStruct;
 use crate::*;
 
-/// Implements [`SizedStruct`] for structs, each with its bytes in the first version of the header and, if
-/// fields were added at its end, its bytes in this one.
+/// Implements [`SizedStruct`] for structs, each with its bytes in the first version of the header.
 macro_rules! sized_structs {
-    ($($name:ident: $first:literal $(to $bytes:literal)?,)+) => {$(
+    ($($name:ident: $bytes:literal,)+) => {$(
         // SAFETY: the struct is repr(C), its first field and its bytes are asserted below, its fields
         // fill these bytes without padding, and they are integers, floats, pointers and functions
         // that may be NULL, of which any bytes are a value.
         unsafe impl SizedStruct for $name {
             const NAME: &'static str = stringify!($name);
-            const FIRST_SIZE: usize = $first;
+            const FIRST_SIZE: usize = $bytes;
         }
-        const _: () = {
-            let sizes: &[usize] = &[$first $(, $bytes)?];
-            let bytes = sizes[sizes.len() - 1];
-            assert!(offset_of!($name, size) == 0 && size_of::<$name>() == bytes);
-        };
+        const _: () = assert!(offset_of!($name, size) == 0 && size_of::<$name>() == $bytes);
     )+};
 }
 
@@ -36,13 +31,12 @@ sized_structs! {
     avsg_fresh: 80,
     avsg_load: 64,
     avsg_memory: 88,
-    avsg_plan_arrays: 80 to 88,
+    avsg_plan_arrays: 104,
     avsg_plan_counters: 64,
-    avsg_plan_request: 88 to 96,
     avsg_pool_config: 136,
     avsg_pool_file: 56,
     avsg_pool_info: 208,
     avsg_pool_layout: 112,
-    avsg_tuning: 64,
+    avsg_tuning: 40,
     avsg_workers_config: 56,
 }

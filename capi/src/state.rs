@@ -4,7 +4,6 @@ use crate::arrays::{avsg_i32s, host_array};
 use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::overlap;
 use crate::plan::avsg_plan;
 use crate::sized;
 use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
@@ -56,8 +55,9 @@ pub struct avsg_load {
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
 /// every layer of the indexer. The next plan hits these ids as those that `avsg_engine_get_held` tells of.
 /// AVSG_INVALID, with nothing changed, if one of these layers lacks rows of an earlier plan of the state:
-/// transfer that one first. If a row of a file cannot be read, the last K ids are forgotten, and those
-/// before them keep their slots.
+/// transfer that one first. After AVSG_OS of a pool in a file the last K ids are forgotten, and those before
+/// them keep their slots. After AVSG_LOST_ROWS the state is empty for the indexer, and request 0 of `plan` has
+/// the row.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_load(
     engine: *mut avsg_engine,
@@ -69,7 +69,6 @@ pub unsafe extern "C" fn avsg_engine_load(
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let load = contract!(sized::read(load)?);
         check_reserved(load.reserved)?;
-        overlap::check(&[("ids", load.ids), ("block_table", load.block_table)], &plan)?;
         let chosen = Load {
             indexer: load.indexer,
             state: load.state,
@@ -83,29 +82,13 @@ pub unsafe extern "C" fn avsg_engine_load(
     })
 }
 
-/// Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
-/// forked. `from_generation` is the generation of the request that is forked, and `to_generation`
-/// that of the copy. A request that has no plan yet can be forked, too.
-/// AVSG_INVALID if a layer lacks rows of the last plan of `from` in that generation. On an Ascend
-/// device the call waits as `avsg_engine_invalidate` does.
+/// Copies the state `from` to `count` others, with its tables and slots, for a sequence that is forked: to[i]
+/// gets the generation to_generation[i]. `from_generation` is that of the request that is forked, which need
+/// not have a plan yet. A state is named once. "cpu" copies with all workers. AVSG_INVALID if a layer lacks
+/// rows of the last plan of `from` in that generation. On an Ascend device the call waits as
+/// `avsg_engine_invalidate` does.
 #[unsafe(no_mangle)]
-pub extern "C" fn avsg_engine_fork(
-    engine: *mut avsg_engine,
-    from: usize,
-    from_generation: i32,
-    to: usize,
-    to_generation: i32,
-) -> avsg_status {
-    enter(|| {
-        let mut engine = handle::exclusive::<Engine>(engine)?;
-        Ok(engine.fork(from, from_generation, to, to_generation)?)
-    })
-}
-
-/// Copies the state `from` to `count` states, as `avsg_engine_fork` does to one: to[i] gets the generation
-/// to_generation[i]. A state is named once. On "cpu" all workers copy.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_fork_to(
+pub unsafe extern "C" fn avsg_engine_fork(
     engine: *mut avsg_engine,
     from: usize,
     from_generation: i32,

@@ -1,26 +1,21 @@
-//! The calls of a decode step. On "cpu" they allocate nothing and take no lock. In a caller's stream
-//! the arrays are device memory that the host never reads.
+//! Both stages of a decode step in one call.
 
 use std::ffi::c_void;
 
-use crate::arrays::{
-    avsg_batch, avsg_fresh, batch_of, device_array, device_segments, host_array, host_segments,
-    read_fresh,
-};
+use crate::arrays::{Segments, avsg_batch, avsg_fresh, batch_of, device_array, device_segments};
 use crate::contract::contract;
 use crate::engine::avsg_engine;
-use crate::fresh_list::{ListSegments, device_list, host_list, list_of_one};
+use crate::fresh_list::read_list;
 use crate::handle;
-use crate::overlap;
-use crate::plan::{avsg_plan, check_readable};
+use crate::plan::avsg_plan;
 use crate::sized;
-use crate::status::avsg_status::{AVSG_NULL, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, avsg_status, enter};
-use avsg::engine::{Batch, DeviceFresh, Engine, Fresh, RawStream};
+use crate::stages::{caller_stream, host_batch, host_list};
+use crate::status::{avsg_status, enter};
+use avsg::engine::{DeviceFresh, Engine, Fresh};
 use avsg::plan::Plan;
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1. If a row of a file cannot be read, the batch is
+/// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
 /// planned: go on as after such an `avsg_engine_transfer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_step(
@@ -35,195 +30,18 @@ pub unsafe extern "C" fn avsg_engine_step(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(overlap::read_batch(batch, &plan))?;
-        let fresh = contract!(read_fresh(fresh))?;
-        overlap::check_fresh(fresh.as_deref().unwrap_or_default(), &plan)?;
+        let batch = contract!(sized::read(batch))?;
         let Some(stream) = stream else {
+            let mut segments = Segments::new();
+            let given = contract!(host_list(fresh, 1, &mut segments))?;
+            let fresh = given.then_some(Fresh { segments: &segments });
             let batch = contract!(host_batch(&batch))?;
-            let segments = fresh.map(|fresh| contract!(host_segments(&fresh))).transpose()?;
-            let fresh = segments.as_deref().map(|segments| Fresh { segments });
             return Ok(engine.step(&batch, &mut plan, layer, fresh.as_ref())?);
         };
+        let mut segments = Segments::new();
+        let given = contract!(read_list(fresh, 1, device_segments, &mut segments))?;
+        let fresh = given.then_some(DeviceFresh { segments: &segments });
         let batch = batch_of(&batch, device_array)?;
-        let segments = fresh.map(|fresh| device_segments(&fresh)).transpose()?;
-        let fresh = segments.as_deref().map(|segments| DeviceFresh { segments });
         Ok(contract!(engine.enqueue_step(&batch, &mut plan, layer, fresh.as_ref(), stream))?)
     })
-}
-
-/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one
-/// plan.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_plan(
-    engine: *mut avsg_engine,
-    batch: *const avsg_batch,
-    plan: *mut avsg_plan,
-    stream: *mut c_void,
-) -> avsg_status {
-    enter(|| {
-        let mut engine = handle::exclusive::<Engine>(engine)?;
-        let mut plan = handle::exclusive::<Plan>(plan)?;
-        let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(overlap::read_batch(batch, &plan))?;
-        match stream {
-            None => engine.plan(&contract!(host_batch(&batch))?, &mut plan)?,
-            Some(stream) => {
-                let batch = batch_of(&batch, device_array)?;
-                contract!(engine.enqueue_plan(&batch, &mut plan, stream))?;
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
-/// no miss is a fresh row. AVSG_INVALID if the layer lacks an older plan of a state, or has a newer one.
-/// If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if it was never written or is damaged), the
-/// layer lacks the plan: repeat the call, discard the plan, or give its requests new generations.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_transfer(
-    engine: *mut avsg_engine,
-    plan: *mut avsg_plan,
-    layer: usize,
-    fresh: *const avsg_fresh,
-    stream: *mut c_void,
-) -> avsg_status {
-    let fresh = list_of_one(&fresh);
-    contract!(avsg_engine_transfer_layers(engine, plan, &layer, 1, fresh, stream))
-}
-
-/// Stage Two of `count` layers, in ascending order: `avsg_engine_transfer` for each in one call. "cpu"
-/// wakes its workers once, and reads a record of a file once. fresh[i] has the rows of layers[i], and all
-/// have at most 256 segments; `fresh` may be NULL if no miss is a fresh row. After a failure none of the
-/// layers has the plan; go on as after that of `avsg_engine_transfer`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_transfer_layers(
-    engine: *mut avsg_engine,
-    plan: *mut avsg_plan,
-    layers: *const usize,
-    count: usize,
-    fresh: *const *const avsg_fresh,
-    stream: *mut c_void,
-) -> avsg_status {
-    enter(|| {
-        let mut engine = handle::exclusive::<Engine>(engine)?;
-        let mut plan = handle::exclusive::<Plan>(plan)?;
-        let stream = contract!(caller_stream(&engine, stream))?;
-        let layers = contract!(sized::array("layers", layers, count))?;
-        if let Some(stream) = stream {
-            return contract!(enqueue_transfer(&mut engine, &plan, layers, fresh, stream));
-        }
-        check_readable(&plan)?;
-        let mut segments = ListSegments::new();
-        let given = contract!(host_list(fresh, count, Some(&plan), &mut segments))?;
-        let fresh = given.then_some(Fresh { segments: &segments });
-        Ok(engine.transfer_layers(&mut plan, layers, fresh.as_ref())?)
-    })
-}
-
-/// Puts a transfer into a stream. It is not inlined, because the stack of its caller has a list of its own.
-///
-/// # Safety
-/// As for [`Engine::enqueue_transfer_layers`] and [`device_list`].
-#[inline(never)]
-unsafe fn enqueue_transfer(
-    engine: &mut Engine,
-    plan: &Plan,
-    layers: &[usize],
-    fresh: *const *const avsg_fresh,
-    stream: RawStream,
-) -> Result<()> {
-    let mut segments = ListSegments::new();
-    let given = contract!(device_list(fresh, layers.len(), Some(plan), &mut segments))?;
-    let fresh = given.then_some(DeviceFresh { segments: &segments });
-    Ok(contract!(engine.enqueue_transfer_layers(plan, layers, fresh.as_ref(), stream))?)
-}
-
-/// Writes the step's fresh rows to one layer of the pool: fresh row g of a request becomes the row of
-/// id stable_len + g. A request may have any number of them, not only N_q, which writes the rows of a
-/// prefill or a restore. Requests whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the
-/// pool has no row for an id, or if this process is a reader; a stream skips rows without one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_append(
-    engine: *mut avsg_engine,
-    batch: *const avsg_batch,
-    layer: usize,
-    fresh: *const avsg_fresh,
-    stream: *mut c_void,
-) -> avsg_status {
-    let fresh = list_of_one(&fresh);
-    contract!(avsg_engine_append_layers(engine, batch, &layer, 1, fresh, stream))
-}
-
-/// Writes the step's fresh rows to `count` layers, in ascending order: `avsg_engine_append` for each in one
-/// call, by all workers on "cpu". fresh[i] has the rows of layers[i], and all have at most 256 segments.
-/// After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_engine_append_layers(
-    engine: *mut avsg_engine,
-    batch: *const avsg_batch,
-    layers: *const usize,
-    count: usize,
-    fresh: *const *const avsg_fresh,
-    stream: *mut c_void,
-) -> avsg_status {
-    enter(|| {
-        let mut engine = handle::exclusive::<Engine>(engine)?;
-        let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
-        let layers = contract!(sized::array("layers", layers, count))?;
-        if fresh.is_null() && count != 0 {
-            let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
-            return Err(Failure::new(AVSG_NULL, text.into()));
-        }
-        if let Some(stream) = stream {
-            return contract!(enqueue_append(&mut engine, &batch, layers, fresh, stream));
-        }
-        let mut segments = ListSegments::new();
-        contract!(host_list(fresh, count, None, &mut segments))?;
-        let batch = contract!(host_batch(&batch))?;
-        Ok(engine.append_layers(&batch, layers, &Fresh { segments: &segments })?)
-    })
-}
-
-/// Puts an append into a stream. It is not inlined, because the stack of its caller has a list of its own.
-///
-/// # Safety
-/// As for [`Engine::enqueue_append_layers`] and [`device_list`].
-#[inline(never)]
-unsafe fn enqueue_append(
-    engine: &mut Engine,
-    batch: &avsg_batch,
-    layers: &[usize],
-    fresh: *const *const avsg_fresh,
-    stream: RawStream,
-) -> Result<()> {
-    let mut segments = ListSegments::new();
-    contract!(device_list(fresh, layers.len(), None, &mut segments))?;
-    let (rows, fresh) = (batch.append_rows, DeviceFresh { segments: &segments });
-    let batch = batch_of(batch, device_array)?;
-    Ok(contract!(engine.enqueue_append_layers(&batch, rows, layers, &fresh, stream))?)
-}
-
-/// Returns the caller's stream, or None for NULL.
-///
-/// # Safety
-/// `stream` is NULL or, if the engine's device has streams, a live stream of that device.
-unsafe fn caller_stream(engine: &Engine, stream: *mut c_void) -> Result<Option<RawStream>> {
-    if stream.is_null() {
-        return Ok(None);
-    }
-    if engine.device() == "cpu" {
-        let text = format!("stream is {stream:p}, but device cpu has no streams; pass NULL");
-        return Err(Failure::new(AVSG_UNSUPPORTED, text));
-    }
-    Ok(Some(contract!(RawStream::new(stream))))
-}
-
-/// Borrows the arrays of a batch in host memory.
-///
-/// # Safety
-/// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
-unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
-    batch_of(batch, |what, array| contract!(host_array(what, array)))
 }

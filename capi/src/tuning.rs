@@ -1,9 +1,8 @@
-//! How the tables, the transfers and the kernels of an engine work.
+//! How the tables and the kernels of an engine work.
 
-use avsg::device::params::{Lifetime, Params, Table};
-use avsg::device::stage_two::Strategy;
+use avsg::device::params::{Lifetime, Params};
 
-use crate::status::{Failure, Result, check_reserved, choice, unknown_constant};
+use crate::status::{Failure, Result, choice, unknown_constant};
 use avsg::copy::Copier;
 use avsg::engine::MachineChoice;
 
@@ -35,18 +34,12 @@ pub enum avsg_lifetime {
 pub enum avsg_machine {
     /// The fastest of the CPU, as the first engine of the process measures it.
     AVSG_MACHINE_AUTO = 0,
-    /// Scalar code.
-    AVSG_MACHINE_EMU = 1,
-    /// AVX2 with the faster of two forms of gather, as measured.
-    AVSG_MACHINE_AVX2 = 2,
-    /// The faster of the next two, measured as for AVSG_MACHINE_AUTO.
-    AVSG_MACHINE_AVX512 = 3,
+    /// AVX2.
+    AVSG_MACHINE_AVX2 = 1,
+    /// AVX-512.
+    AVSG_MACHINE_AVX512 = 2,
     /// NEON.
-    AVSG_MACHINE_NEON = 4,
-    /// AVX-512 with gathers by scalar loads: "avx512".
-    AVSG_MACHINE_AVX512_LOADS = 5,
-    /// AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
-    AVSG_MACHINE_AVX512_GATHER = 6,
+    AVSG_MACHINE_NEON = 3,
 }
 
 /// How the device "cpu" copies rows.
@@ -62,21 +55,9 @@ pub enum avsg_copier {
     AVSG_COPIER_STREAM = 3,
 }
 
-/// The distribution of misses over cores.
-#[repr(C)]
-pub enum avsg_strategy {
-    /// Equal shares of the misses: the shares of two cores differ by at most one row.
-    AVSG_STRATEGY_BALANCED = 0,
-    /// Whole requests per core, for comparison.
-    AVSG_STRATEGY_REQUEST = 1,
-    /// Equal shares of the selected positions, hits included, for comparison.
-    AVSG_STRATEGY_POSITION = 2,
-}
-
-/// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
-/// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
-/// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
-/// R + 1 links.
+/// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, and what "cpu" would
+/// otherwise measure. No choice changes the rows that attention reads. A link is an entry of a table, which
+/// can point to a slot; an id is searched in up to R + 1 links, where R is 7 with 2 links per slot, and else 3.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_tuning {
@@ -86,22 +67,12 @@ pub struct avsg_tuning {
     pub table: i32,
     /// An `avsg_lifetime`.
     pub lifetime: i32,
-    /// 0.
-    pub reserved: u64,
     /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
     /// `lifetime` is AVSG_LIFETIME_CONSTANT.
     pub life: i32,
-    /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
+    /// Links per slot: 1, 2 or 4. 0 selects 1 for a paper table, and for a wide one 4 on "cpu" and 2 on
+    /// an Ascend device, whose fast memory 4 do not fit with K = 2048 and S = 8192.
     pub spread: u32,
-    /// R, the number of links probed after the first: 1 to 15; 0 selects 3, or 7 with 2 links per slot, and
-    /// -1 selects none.
-    pub retries: i32,
-    /// The multipliers of a paper table's hash, odd. If both are 0, they are Knuth's and xxHash's.
-    pub paper_a1: u32,
-    /// The second multiplier.
-    pub paper_a2: u32,
-    /// An `avsg_strategy`; an Ascend device needs AVSG_STRATEGY_BALANCED.
-    pub strategy: i32,
     /// An `avsg_machine`, used by "cpu".
     pub machine: i32,
     /// An `avsg_copier`, used by "cpu".
@@ -117,16 +88,16 @@ pub struct avsg_tuning {
 }
 
 impl avsg_tuning {
-    /// Returns the geometry, which the engine checks.
-    pub(crate) fn params(&self, k: u32, tokens: u32, slots: u32) -> Result<Params> {
-        let wide = if self.spread == 2 { Params::compact } else { Params::wide };
+    /// Returns the geometry, which the engine checks. A vector core has little fast memory.
+    pub(crate) fn params(
+        &self,
+        [k, tokens, slots]: [u32; 3],
+        on_vector_core: bool,
+    ) -> Result<Params> {
+        let compact = self.spread == 2 || (self.spread == 0 && on_vector_core);
+        let wide = if compact { Params::compact } else { Params::wide };
         let tables = [wide(k, tokens, slots), Params::paper(k, tokens, slots)];
         let defaults = choice("table", self.table, &tables)?;
-        let table = match (defaults.table, self.paper_a1, self.paper_a2) {
-            (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
-            (defaults, ..) => defaults,
-        };
-        check_reserved(self.reserved)?;
         // A value that the lifetime does not use would be ignored without a word.
         if self.life != 0 && self.lifetime != 1 {
             return Failure::refuse(format!(
@@ -149,15 +120,7 @@ impl avsg_tuning {
             other => return unknown_constant("lifetime", other, 2),
         };
         let spread = if self.spread == 0 { defaults.spread } else { self.spread };
-        let retries = match self.retries {
-            0 => defaults.retries,
-            -1 => 0,
-            n => u32::try_from(n).map_err(|_| {
-                let limit = "it must be -1..=15; 0 is the default";
-                Failure::invalid(format!("retries is {n}, but {limit}"))
-            })?,
-        };
-        Ok(Params { table, lifetime, spread, retries, ..defaults })
+        Ok(Params { lifetime, spread, ..defaults })
     }
 
     /// Returns the method that copies rows; None leaves it to the engine.
@@ -173,24 +136,10 @@ impl avsg_tuning {
         choice("copier", self.copier, &[None, plain, prefetch, stream])
     }
 
-    /// Returns the distribution of misses over cores.
-    pub(crate) fn strategy(&self) -> Result<Strategy> {
-        let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
-        choice("strategy", self.strategy, &strategies)
-    }
-
     /// Returns the vector instructions.
     pub(crate) fn machine(&self) -> Result<MachineChoice> {
-        let machines = [
-            MachineChoice::Auto,
-            MachineChoice::Emu,
-            MachineChoice::Avx2,
-            MachineChoice::Avx512,
-            MachineChoice::Neon,
-            MachineChoice::Avx512Loads,
-            MachineChoice::Avx512Gather,
-        ];
-        choice("machine", self.machine, &machines)
+        use MachineChoice::{Auto, Avx2, Avx512, Neon};
+        choice("machine", self.machine, &[Auto, Avx2, Avx512, Neon])
     }
 
     /// Returns whether a step on an Ascend device is one kernel; None leaves it to the engine.

@@ -6,9 +6,7 @@
 
 use std::ffi::{CString, c_void};
 use std::mem::zeroed;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 
 use avsg::disk::PoolFile;
@@ -101,13 +99,12 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     let (mut imported, mut workers, mut laid_out) = (null_mut(), null_mut(), null_mut());
     let of_pool = pool_config();
-    let mut config = engine_config();
-    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
-    config.tuning = &tuning;
+    let config = engine_config();
     // Optimised code also measures the machines and the copiers on this stack.
     let chosen = cfg!(debug_assertions);
-    let first_config =
-        if chosen { config } else { avsg_engine_config { tuning: null(), ..config } };
+    if chosen {
+        Handles::on_cpu().destroy();
+    }
     let of_workers = avsg_workers_config { threads: 2, ..sized() };
     let region = region(memory(2 * ROWS * ROW), 2 * ROWS * ROW);
     let parts = [part(0, 0, ROW), part(1, 24, ROW)];
@@ -118,7 +115,7 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let own = avsg_engine_config { buffer: &buffer, ..config };
     let owned = Arrays::new(1);
     let (batch, fresh) = (owned.batch(), owned.fresh());
-    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut desc, mut fd) = ([0; AVSG_POOL_DESC_BYTES], -1);
     let mut measured = Measured::new();
     let mut check = |name: &str, call: &mut Call<'_>| measured.check(name, MOST, call);
     // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the memory is
@@ -128,28 +125,24 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
         check("get_memory", &mut || avsg_get_memory(&config, &of_pool, 4, 2, 8, &mut sized()));
         check("pool_create", &mut || avsg_pool_create(&of_pool, &mut pool));
         check("workers_create", &mut || avsg_workers_create(&of_workers, &mut workers));
-        check("engine_create", &mut || avsg_engine_create(&first_config, pool, &mut engine));
+        check("engine_create", &mut || avsg_engine_create(&config, pool, &mut engine));
         check("plan_create", &mut || avsg_plan_create(engine, 4, 2, &mut plan));
         if !chosen {
             check("engine_step", &mut || {
                 avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut())
             });
-            check("engine_transfer", &mut || {
-                avsg_engine_transfer(engine, plan, 1, &fresh, null_mut())
-            });
         }
-        check("engine_append", &mut || avsg_engine_append(engine, &batch, 0, &fresh, null_mut()));
-        let (layers, of_layers) = ([0, 1], [&raw const fresh; 2]);
+        let (layers, of_layers) = ([0, 1], [fresh; 2]);
         let (layers, of_layers) = (layers.as_ptr(), of_layers.as_ptr());
         if !chosen {
-            check("engine_transfer_layers", &mut || {
-                avsg_engine_transfer_layers(engine, plan, layers, 2, of_layers, null_mut())
+            check("engine_transfer", &mut || {
+                avsg_engine_transfer(engine, plan, layers, 2, of_layers, null_mut())
             });
         }
-        check("engine_append_layers", &mut || {
-            avsg_engine_append_layers(engine, &batch, layers, 2, of_layers, null_mut())
+        check("engine_append", &mut || {
+            avsg_engine_append(engine, &batch, layers, 2, of_layers, null_mut())
         });
-        check("engine_fork_to", &mut || avsg_engine_fork_to(engine, 0, 1, &1, &7, 1));
+        check("engine_fork", &mut || avsg_engine_fork(engine, 0, 1, &1, &7, 1));
         check("engine_get_held", &mut || avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
         check("engine_invalidate", &mut || avsg_engine_invalidate(engine, 0, 1, 2));
         check("engine_get_info", &mut || avsg_engine_get_info(engine, &mut sized()));
@@ -157,8 +150,12 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
         check("engine_destroy", &mut || avsg_engine_destroy(engine));
         check("engine_create", &mut || avsg_engine_create(&own, pool, &mut engine));
         check("engine_destroy", &mut || avsg_engine_destroy(engine));
-        check("pool_send", &mut || avsg_pool_send(pool, ours.as_raw_fd()));
-        check("pool_recv", &mut || avsg_pool_recv(theirs.as_raw_fd(), 0, &mut imported));
+        check("pool_export", &mut || {
+            avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd)
+        });
+        check("pool_import", &mut || {
+            avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut imported)
+        });
         check("pool_create", &mut || avsg_pool_create(&in_layout, &mut laid_out));
         for handle in [pool, imported, laid_out] {
             check("pool_destroy", &mut || avsg_pool_destroy(handle));
@@ -226,10 +223,9 @@ fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
                     (0..2).for_each(|layer| ok(write(layer, first as usize)));
                 }
                 check(&format!("engine_transfer of 4 x {misses}"), &mut || {
-                    avsg_engine_transfer(engine, plan, 1, null(), null_mut())
+                    avsg_engine_transfer(engine, plan, &1, 1, null(), null_mut())
                 });
             }
-            check("plan_get_duplicates", &mut || avsg_plan_get_duplicates(plan, &mut 0));
             check("plan_destroy", &mut || avsg_plan_destroy(plan));
             check("engine_destroy", &mut || avsg_engine_destroy(engine));
             check("pool_destroy", &mut || avsg_pool_destroy(pool));

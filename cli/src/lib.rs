@@ -8,7 +8,6 @@ mod array;
 pub mod baseline;
 mod checks;
 pub mod command;
-pub mod constants;
 mod disk;
 pub mod draw;
 pub mod npz;

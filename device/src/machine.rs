@@ -43,6 +43,8 @@ pub mod neon;
 mod quarters;
 #[cfg(target_arch = "x86_64")]
 mod sparse;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 /// What a kernel knows of the indices of a scatter. Where they repeat, only writes in order are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -109,6 +109,7 @@ int main(void) {
     batch.seq_len = (avsg_i32s){seq_len, REQUESTS};
     batch.block_table = (avsg_i32s){blocks, REQUESTS * OWN_BLOCKS};
     batch.block_stride = OWN_BLOCKS;
+    const size_t layer = 0;
     avsg_fresh fresh = AVSG_INIT(avsg_fresh);
     fresh.segments = 1;
     fresh.data[0] = fresh_rows;
@@ -149,7 +150,7 @@ int main(void) {
         selected += counters.selected;
         hits += counters.hits;
 
-        CHECK(avsg_engine_append(engine, &batch, 0, &fresh, NULL));
+        CHECK(avsg_engine_append(engine, &batch, &layer, 1, &fresh, NULL));
         /* Every third draft is rejected: stable_len excludes its row, which the next step makes anew. */
         for (int r = 0; r < REQUESTS; r++) length[r] += (step + r) % 3 == 0 ? 1 : NQ;
     }

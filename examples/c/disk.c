@@ -56,8 +56,8 @@ int main(int argc, char **argv) {
         CHECK(avsg_engine_plan(engine, &batch, plan, NULL));
         for (size_t l = 0; l < LAYERS; l++) {
             fresh.data[0] = make_row(l, stable[0]);
-            CHECK(avsg_engine_transfer(engine, plan, l, &fresh, NULL)); /* layer 0 reads the rows of both layers */
-            CHECK(avsg_engine_append(engine, &batch, l, &fresh, NULL)); /* returns before the row is written */
+            CHECK(avsg_engine_transfer(engine, plan, &l, 1, &fresh, NULL)); /* layer 0 reads the rows of both layers */
+            CHECK(avsg_engine_append(engine, &batch, &l, 1, &fresh, NULL)); /* returns before the row is written */
             CHECK(avsg_engine_get_buffer(engine, l, 0, &buffer));
             for (int32_t i = 0; i < K; i++) {
                 const char *row = (const char *)buffer.base + (size_t)out.slot[i] * buffer.slot_stride;

@@ -65,9 +65,9 @@ class Guest {
             const std::uint32_t indexer = kLayerIndexer[layer];
             if (layer == 0 || indexer != kLayerIndexer[layer - 1]) select_and_plan(indexer);
             const auto fresh = fresh_rows(layer);
-            engine_.transfer(plan_, static_cast<std::size_t>(layer), &fresh);
+            engine_.transfer(plan_, layer, fresh);
             attend(layer);
-            engine_.append(batch_, static_cast<std::size_t>(layer), fresh);
+            engine_.append(batch_, layer, fresh);
         }
         for (auto &request : requests_) {
             if (!request) continue;
@@ -153,7 +153,7 @@ class Guest {
         for (int layer = 0; layer < kLayers; layer++) {
             for (auto &segment : rows_) segment.clear();
             for (std::int32_t id = 0; id < prompt; id++) add_row(request, layer, id);
-            engine_.append(batch, static_cast<std::size_t>(layer), avsg::fresh(rows_[0], rows_[1]));
+            engine_.append(batch, layer, avsg::fresh(rows_[0], rows_[1]));
         }
     }
 

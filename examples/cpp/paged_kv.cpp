@@ -136,16 +136,15 @@ class Cache {
         engine_.plan(batch, plan_);
         std::array<decltype(fresh_rows(state, 0)), kLayers> rows;
         std::array<avsg_fresh, kLayers> fresh;
-        std::array<const avsg_fresh *, kLayers> list;
         std::array<std::size_t, kLayers> layers;
         for (int layer = 0; layer < kLayers; layer++) {
             rows[layer] = fresh_rows(state, layer);
             fresh[layer] = avsg::fresh(rows[layer][0], rows[layer][1]);
-            engine_.transfer(plan_, layer, &fresh[layer]);
+            engine_.transfer(plan_, layer, fresh[layer]);
             attend(layer, ids, state);
-            list[layer] = &fresh[layer], layers[layer] = layer;
+            layers[layer] = layer;
         }
-        engine_.append(batch, layers, list);
+        engine_.append(batch, layers, fresh);
         const auto counters = plan_.counters();
         selected_ += counters.selected;
         hits_ += counters.hits;

@@ -151,7 +151,7 @@ class Decoder {
         engine_.plan(batch, plan_, stream);
         for (int layer = 0; layer < kLayers; layer++) {
             const auto fresh = avsg::fresh(fresh_[layer][0], fresh_[layer][1]);
-            engine_.transfer(plan_, layer, &fresh, stream);
+            engine_.transfer(plan_, layer, fresh, stream);
             // Attention reads the layer's slots here.
             engine_.append(batch, layer, fresh, stream);
         }

@@ -28,7 +28,6 @@ use crate::batch::{Batch, Layers, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
-use crate::written::Written;
 use crate::{Error, Result, ensure, reserve};
 
 /// The device of one engine.
@@ -318,12 +317,6 @@ impl Device for Ascend {
             self.health = Health::NeedsReset;
         }
         done
-    }
-
-    fn note_memory(&self, written: &mut Written) -> Result<()> {
-        let (tables, copy) = (&self.launcher.tables, self.table.bytes());
-        written.add(tables.address() as usize, tables.len(), "engine's tables")?;
-        written.add(copy.as_ptr().addr(), copy.len(), "engine's copy of a table")
     }
 
     fn read_table(&mut self, _: &Resources, table: usize) -> Result<&[i32]> {

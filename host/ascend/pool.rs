@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::acl::{Context, Registration, sys};
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
-use crate::{Error, Result, ensure, invalid, reserve};
+use crate::{Error, Result, invalid, reserve};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.
@@ -34,7 +34,7 @@ impl RegisteredPool {
     /// If the pool is in a file, or the runtime or the driver refuses a chunk.
     pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
-        check_memory(pool.store().is_none())?;
+        pool.geometry().check_addresses()?;
         let registered = Registered {
             chunks: register(context, &pool)?,
             context: Arc::clone(context),
@@ -60,7 +60,7 @@ impl RegisteredPool {
     /// If the pool would be in a file, the device accepts no kind of pages, or too little memory is
     /// available.
     pub fn create(context: &Arc<Context>, config: &PoolConfig) -> Result<Self> {
-        check_memory(config.file.is_none())?;
+        config.geometry()?.check_addresses()?;
         let mut config = config.clone();
         loop {
             let pool = HostPool::new(&config)?;
@@ -94,14 +94,6 @@ impl RegisteredPool {
     pub fn pool(&self) -> &HostPool {
         &self.pool
     }
-}
-
-/// Refuses a pool whose rows have no address.
-pub(super) fn check_memory(in_memory: bool) -> Result<()> {
-    ensure!(in_memory, "pool file" is "set", but
-        "kernels of an Ascend device read rows from registered memory";
-        "leave the file out, or make the engine on the CPU");
-    Ok(())
 }
 
 /// A weak reference to the registrations of a [`RegisteredPool`].

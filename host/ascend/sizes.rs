@@ -50,7 +50,7 @@ pub(super) fn check(
     pool: &Geometry,
     rows: impl Iterator<Item = Result<Grids>>,
 ) -> Result<BufferConfig> {
-    super::pool::check_memory(pool.disk.is_none())?;
+    pool.check_addresses()?;
     let shape = Resources::check(config, pool, rows)?;
     ensure!(config.strategy == Strategy::Balanced,
         "strategy" is format!("{:?}", config.strategy).to_lowercase(), but

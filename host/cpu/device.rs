@@ -20,13 +20,11 @@ use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::batch::{Batch, Fresh, Layer, Layers, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::disk::Layout;
 use crate::mapping::MIB2;
 use crate::overlap::Grids;
 use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
-use crate::written::Written;
 use crate::{Error, Result, available_memory, invalid, reserve};
 
 pub(crate) struct Cpu {
@@ -71,10 +69,7 @@ impl Cpu {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        let reads = pool
-            .disk
-            .as_ref()
-            .map_or(0, |disk| records_read::engine_bytes(disk, config, &shape.format));
+        let reads = records_read::engine_bytes(pool.layout(), config, &shape.format);
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
@@ -108,14 +103,13 @@ impl Cpu {
             Some(caller) => DeviceBuffer::from_caller(&sizes.shape, caller, None)?,
             None => DeviceBuffer::in_process(&sizes.shape, allocator)?,
         };
-        let reader = pool.store().map(|store| RecordsReader::new(store, config, &buffer));
-        let reader = reader.transpose()?;
+        let reader = RecordsReader::new(pool, config, &buffer)?;
         Ok((buffer, Box::new(Self { cores, workers: workers.clone(), reader, broken: false })))
     }
 
-    /// Returns the bytes that a plan for `max_tokens` tokens takes in addition if its pool is in a file.
-    pub fn records_bytes(layout: &Layout, params: &Params, max_tokens: usize) -> usize {
-        records_read::plan_bytes(layout, max_tokens * params.k as usize)
+    /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
+    pub fn plan_bytes(pool: &Geometry, params: &Params, max_tokens: usize) -> usize {
+        records_read::plan_bytes(pool.layout(), max_tokens * params.k as usize)
     }
 
     /// Returns the vector machine and the copier of a configuration, which are measured where it leaves
@@ -189,6 +183,10 @@ impl Device for Cpu {
         Ok(Some(plan_time))
     }
 
+    fn steps_in_one_launch(&self) -> bool {
+        self.reader.is_none()
+    }
+
     fn append(
         &mut self,
         resources: &Resources,
@@ -197,7 +195,7 @@ impl Device for Cpu {
     ) -> Result<()> {
         let pieces = layers.numbers.len();
         // The queue of writes of a file has one lock, and wants the rows of a record one after another.
-        if pieces < 2 || resources.pool.store().is_some() {
+        if pieces < 2 || self.reader.is_some() {
             return resources.write_rows(batch, layers);
         }
         let failed = OnceLock::new();
@@ -219,13 +217,6 @@ impl Device for Cpu {
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         let allocator = resources.config.allocator.as_ref();
         self.reader.as_ref().map_or(Ok(()), |reader| reader.prepare(plan, allocator))
-    }
-
-    fn note_memory(&self, written: &mut Written) -> Result<()> {
-        let Cores { tables, work, .. } = &self.cores;
-        written.add(tables.ptr().addr(), tables.len(), "engine's tables")?;
-        written.add(work.ptr().addr(), work.len(), "engine's working memory")?;
-        self.reader.as_ref().map_or(Ok(()), |reader| reader.note_memory(written))
     }
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 /// cores (docs/benchmarks.md, "Copying").
 const COPIED_BYTES_PER_NANOSECOND: usize = 6;
 
-/// Nanoseconds that one core takes to match an id. `avsg bench match` takes 5.8 to 11.7 us for a row
+/// Nanoseconds that one core takes to match an id. `avsg bench match` takes 3.2 to 13.5 us for a row
 /// of K = 2048 ids (docs/benchmarks.md, "Matching").
 const MATCH_NANOSECONDS_PER_ID: usize = 4;
 

@@ -6,23 +6,24 @@
 //! for it, and otherwise into a bounce buffer of the engine.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::{io, mem};
 
 use avsg_device::one_request::ROW;
 
 use super::records_copy::RecordsCopy;
 use super::worker_pool::{Stage, WorkerPool};
+use crate::address::Address;
 use crate::allocator::Allocator;
 use crate::array::ProcessMemory;
 use crate::batch::Layers;
 use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
-use crate::disk::{ALIGNMENT, Layout, Reader, Store};
+use crate::disk::{ALIGNMENT, Layout, Reader};
 use crate::plan::{Plan, Records};
+use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
 use crate::rows::RowFormat;
-use crate::written::Written;
 use crate::{Error, Result, available_memory};
 
 /// The bytes of the engine's bounce buffer, unless a record is longer.
@@ -48,8 +49,9 @@ fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> +
     (0..layout.indexers()).filter(of_kind).map(|indexer| layout.record_bytes(indexer))
 }
 
-/// Returns the bytes of the bounce buffer of an engine; 0 if it needs none.
-pub(super) fn engine_bytes(layout: &Layout, config: &Config, format: &RowFormat) -> usize {
+/// Returns the bytes of the bounce buffer of an engine over a pool with this layout; 0 if it needs none.
+pub(super) fn engine_bytes(layout: Option<&Layout>, config: &Config, format: &RowFormat) -> usize {
+    let Some(layout) = layout else { return 0 };
     let record = record_bytes(layout, false).max().unwrap_or(0);
     if record == 0 || fits_slots(layout, config, format) { 0 } else { SHARED_BYTES.max(record) }
 }
@@ -61,9 +63,10 @@ fn kept_bytes(layout: &Layout, places: usize) -> usize {
     record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record))
 }
 
-/// Returns the bytes that a plan takes whose miss lists have `places` places.
-pub(super) fn plan_bytes(layout: &Layout, places: usize) -> usize {
-    Records::bytes_needed(places).saturating_add(kept_bytes(layout, places))
+/// Returns the bytes that a plan over a pool with this layout takes whose miss lists have `places` places.
+pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> usize {
+    let bytes = |layout| Records::bytes_needed(places).saturating_add(kept_bytes(layout, places));
+    layout.map_or(0, bytes)
 }
 
 /// Allocates a bounce buffer; none for 0 bytes. The kernel writes it while a read is in flight, so that no
@@ -87,33 +90,30 @@ pub(super) struct RecordsReader {
     /// The bounce buffer for the records of single layers.
     bounce: Option<Arc<ProcessMemory>>,
     /// The memory of reads that did not end within the time limit.
-    lost: Option<Arc<dyn Send + Sync>>,
+    lost: Option<Arc<ProcessMemory>>,
 }
 
 impl RecordsReader {
-    pub fn new(store: &Arc<Store>, config: &Config, buffer: &DeviceBuffer) -> Result<Self> {
+    /// Returns what reads the records of a pool; `None` if its rows have addresses.
+    pub fn new(pool: &HostPool, config: &Config, buffer: &DeviceBuffer) -> Result<Option<Self>> {
+        let Some(store) = pool.store() else { return Ok(None) };
         let (layout, format) = (store.layout(), &buffer.config().format);
         let direct = fits_slots(layout, config, format);
         let slots = buffer.own_memory().filter(|_| direct).cloned();
-        let bytes = engine_bytes(layout, config, format);
+        let bytes = engine_bytes(Some(layout), config, format);
         let bounce = bounce_buffer(bytes, config.allocator.as_ref())?;
-        Ok(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None })
+        Ok(Some(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None }))
     }
 
     /// Allocates what a plan needs.
     pub fn prepare(&self, plan: &mut Plan, allocator: Option<&Arc<dyn Allocator>>) -> Result<()> {
         let (places, layout) = (plan.max_tokens * plan.k, self.reader.store().layout());
         if allocator.is_none() {
-            available_memory::check("plan's records", plan_bytes(layout, places))?;
+            available_memory::check("plan's records", plan_bytes(Some(layout), places))?;
         }
         let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
-        plan.records = Some(Box::new(Records::new(places, bounce, allocator)?));
+        plan.records = Some(Box::new(Records::new(places, plan.max_requests, bounce, allocator)?));
         Ok(())
-    }
-
-    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
-        let Some(bounce) = &self.bounce else { return Ok(()) };
-        written.add(bounce.ptr().addr(), bounce.len(), "engine's bounce buffer")
     }
 
     /// Copies the misses of a plan to some layers of its indexer.
@@ -129,7 +129,8 @@ impl RecordsReader {
         // An earlier transfer may have been refused on the way.
         self.reader.clear();
         let mut records = plan.records.take().ok_or_else(Error::broken_device)?;
-        records.sort((0..plan.requests).flat_map(|request| plan.places(request)), &plan.miss[ROW]);
+        let served = (0..plan.requests).filter(|&request| plan.missed(request));
+        records.sort(served.flat_map(|request| plan.places(request)), &plan.miss[ROW]);
         // What the plan holds counts again once everything that was written since was read.
         let (held, stamp) = (records.held.take(), self.reader.store().stamp());
         let store = Arc::clone(self.reader.store());
@@ -137,6 +138,8 @@ impl RecordsReader {
         let kept = copy.and_then(|copy| self.copy(copy, workers, held));
         records.held = matches!(kept, Ok(true)).then_some(stamp);
         plan.records = Some(records);
+        // After an error the call is repeated, and finds them again.
+        plan.take_lost(kept.is_ok());
         kept.map(drop)
     }
 
@@ -159,105 +162,87 @@ impl RecordsReader {
     /// store's stamp `held`. Returns whether the plan holds them afterwards.
     fn copy(
         &mut self,
-        copy: RecordsCopy<'_>,
+        mut copy: RecordsCopy<'_>,
         workers: &WorkerPool,
         held: Option<u64>,
     ) -> Result<bool> {
-        let (layout, count) = (copy.store.layout(), copy.records.count());
-        let shared = layout.group_layers(copy.plan.indexer) > 1;
-        let bounce = if shared { &copy.records.bounce } else { &self.bounce }.clone();
-        let fit = bounce.as_ref().map_or(usize::MAX, |bounce| bounce.len() / copy.record_bytes());
-        let bounce = bounce.filter(|_| shared || self.slots.is_none());
+        let count = copy.records.count();
+        let shared = copy.store.layout().group_layers(copy.plan.indexer) > 1;
+        let bounce = if shared { &copy.records.bounce } else { &self.bounce };
+        let fit = bounce.as_ref().map_or(usize::MAX, |bounce| bounce.len() / copy.record_bytes);
         let (most, keeps) = (MAX_LIST.min(fit), shared && count <= fit);
+        let slots = self.slots.as_ref().filter(|_| !shared);
+        copy.bounce = bounce.as_ref().filter(|_| slots.is_none()).map(|b| Address(b.ptr()));
+        let memory = slots.or(bounce.as_ref()).ok_or_else(Error::broken_device)?.clone();
         copy.copy_fresh();
-        if let (Some(held), Some(bounce)) = (held, &bounce) {
-            self.refresh(&copy, bounce, held)?;
-            copy.share(workers, bounce.ptr())?;
-            return copy.result().map(|()| true);
+        if let Some(held) = held {
+            let rewritten = |&record: &usize| {
+                copy.store.written_since(copy.plan.indexer, copy.row(record), held)
+            };
+            let mut rewritten = (0..count).filter(rewritten).peekable();
+            while rewritten.peek().is_some() {
+                self.read(&copy, rewritten.by_ref().take(MAX_LIST), &memory, &mut |_| {})?;
+            }
+            copy.share(workers)?;
+            return Ok(true);
         }
         for start in (0..count).step_by(most) {
             let range = start..count.min(start + most);
-            if let Some(bounce) = &bounce {
-                let (first, bytes) = (if keeps { 0 } else { start }, copy.record_bytes());
-                let at = |record: usize| bounce.ptr().wrapping_add((record - first) * bytes);
-                // SAFETY: the record was read to its place, and nothing else writes there during the copy.
-                let done = |record: usize| unsafe { copy.copy(record..record + 1, at(record)) };
-                self.read(&copy, workers, range, bounce.clone(), &at, &done)?;
+            copy.first = if keeps { 0 } else { start };
+            // SAFETY: the record was read to its address, where nothing else writes during the copy, and each
+            // miss has a slot of its own.
+            let arrived = |record: usize| unsafe { copy.copy(record..record + 1) };
+            if self.reader.io_uring() {
+                self.read(&copy, range.clone(), &memory, &mut |n| arrived(start + n))?;
             } else {
-                let slots = self.slots.clone().ok_or_else(Error::broken_device)?;
-                let at = |record: usize| copy.slot_of(record);
-                // SAFETY: the record was read to its slot, and each miss has a slot of its own.
-                let done = |record: usize| unsafe { copy.spread(record) };
-                self.read(&copy, workers, range, slots, &at, &done)?;
+                Self::read_by_threads(&copy, workers, range, &arrived)?;
             }
         }
-        copy.result().map(|()| keeps)
+        Ok(keeps)
     }
 
-    /// Reads those records of a plan again that were written after its stamp.
-    fn refresh(
-        &mut self,
-        copy: &RecordsCopy<'_>,
-        bounce: &Arc<ProcessMemory>,
-        held: u64,
-    ) -> Result<()> {
-        let (indexer, bytes) = (copy.plan.indexer, copy.record_bytes());
-        let mut listed = 0;
-        for record in 0..copy.records.count() {
-            let row = copy.row(record);
-            if copy.store.written_since(indexer, row, held) {
-                let to = bounce.ptr().wrapping_add(record * bytes);
-                // SAFETY: the bounce buffer has room for all records of the plan, which nothing uses until
-                // the reads are done: `lost` keeps it if they are not.
-                unsafe { self.reader.push(indexer, row, to)? };
-                listed += 1;
-                if listed % MAX_LIST == 0 {
-                    self.run(bounce.clone(), &mut |_| {})?;
-                }
-            }
-        }
-        self.run(bounce.clone(), &mut |_| {})
-    }
-
-    /// Reads a range of records, each to the address `at`, and calls `done` for each. `memory` owns the
-    /// addresses.
+    /// Reads records to their addresses, which are in `memory`, and calls `done` with the place in the list of
+    /// each that has arrived.
     fn read(
         &mut self,
         copy: &RecordsCopy<'_>,
+        records: impl Iterator<Item = usize>,
+        memory: &Arc<ProcessMemory>,
+        done: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        for record in records {
+            let (row, to) = (copy.row(record), copy.address(record));
+            // SAFETY: nothing uses these bytes until the reads are done: `lost` keeps the memory if they are
+            // not, and no later transfer begins before.
+            unsafe { self.reader.push(copy.plan.indexer, row, to)? };
+        }
+        let result = self.reader.run(done);
+        if self.reader.under_way() > 0 {
+            self.lost = Some(Arc::clone(memory));
+        }
+        result
+    }
+
+    /// Reads records to their addresses, each in one of the threads, and calls `done` for each there.
+    fn read_by_threads(
+        copy: &RecordsCopy<'_>,
         workers: &WorkerPool,
         range: Range<usize>,
-        memory: Arc<dyn Send + Sync>,
-        at: &(dyn Fn(usize) -> *mut u8 + Sync),
-        done: &(dyn Fn(usize) + Sync),
+        done: &(impl Fn(usize) + Sync),
     ) -> Result<()> {
-        let indexer = copy.plan.indexer;
-        if self.reader.io_uring() {
-            for record in range.clone() {
-                // SAFETY: nothing uses these bytes until the reads are done: `lost` keeps the memory if
-                // they are not, and no later transfer begins before.
-                unsafe { self.reader.push(indexer, copy.row(record), at(record))? };
-            }
-            return self.run(memory, &mut |n| done(range.start + n));
-        }
+        let failed = OnceLock::new();
         let piece = |n: usize, _: usize| {
             let record = range.start + n;
+            let (row, to) = (copy.row(record), copy.address(record));
             // SAFETY: each record has an address of its own, which nothing else uses during the call.
-            match unsafe { copy.store.read_record(indexer, copy.row(record), at(record)) } {
+            match unsafe { copy.store.read_record(copy.plan.indexer, row, to) } {
                 Ok(()) => done(record),
-                Err(error) => copy.fail(error),
+                // A later error tells no more.
+                Err(error) => drop(failed.set(error)),
             }
         };
         workers.launch(u64::MAX, None, Some(Stage { pieces: range.len(), run: &piece }))?;
-        Ok(())
-    }
-
-    /// Runs the reads of the list, whose addresses are in `memory`.
-    fn run(&mut self, memory: Arc<dyn Send + Sync>, done: &mut dyn FnMut(usize)) -> Result<()> {
-        let result = self.reader.run(done);
-        if self.reader.under_way() > 0 {
-            self.lost = Some(memory);
-        }
-        result
+        failed.into_inner().map_or(Ok(()), Err)
     }
 }
 

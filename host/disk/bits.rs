@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Result, reserve};
 
-/// Bits that are all 0 at first.
 pub(super) struct Bits {
     words: Vec<AtomicU64>,
 }
 
 impl Bits {
-    pub fn new(what: &'static str, bits: usize) -> Result<Self> {
+    /// Returns bits that are all `value`.
+    pub fn new(what: &'static str, bits: usize, value: bool) -> Result<Self> {
         let count = Self::words_for(bits);
         let mut words = reserve::with_capacity(what, count)?;
-        words.resize_with(count, AtomicU64::default);
+        words.resize_with(count, || AtomicU64::new(if value { u64::MAX } else { 0 }));
         Ok(Self { words })
     }
 
@@ -33,17 +33,5 @@ impl Bits {
 
     pub fn clear(&self, bit: usize) {
         self.words[bit / 64].fetch_and(!(1 << (bit % 64)), Ordering::Release);
-    }
-
-    /// Returns the word with the bits from `64 * at` on; 0 behind the last.
-    pub fn word(&self, at: usize) -> u64 {
-        self.words.get(at).map_or(0, |word| word.load(Ordering::Acquire))
-    }
-
-    /// Replaces the word with the bits from `64 * at` on, if there is one.
-    pub fn set_word(&self, at: usize, value: u64) {
-        if let Some(word) = self.words.get(at) {
-            word.store(value, Ordering::Release);
-        }
     }
 }

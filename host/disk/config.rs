@@ -19,10 +19,6 @@ pub struct PoolFile {
     pub keep: bool,
     /// Whether reads and writes go through the page cache. Otherwise they use O_DIRECT.
     pub buffered: bool,
-    /// Whether each row has a checksum of 8 bytes behind it, which is compared when the row is read. In a kept
-    /// file without checksums, a row that was flushed is taken out of the commit before it is written over,
-    /// which makes that write wait for the device.
-    pub checksums: bool,
     /// Whether reads and writes use io_uring, where the kernel allows it. Otherwise they use `preadv`
     /// and `pwritev`.
     pub io_uring: bool,
@@ -35,13 +31,12 @@ pub struct PoolFile {
 }
 
 impl PoolFile {
-    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT, checksums and io_uring.
+    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT and io_uring.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             keep: false,
             buffered: false,
-            checksums: true,
             io_uring: true,
             queue_bytes: DEFAULT_QUEUE_BYTES,
             timeout: DEFAULT_TIMEOUT,

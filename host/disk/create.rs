@@ -7,12 +7,11 @@ use spin::Mutex;
 
 use super::aligned::{ALIGNMENT, Aligned};
 use super::bits::Bits;
-use super::commit::{self, Commits, Places};
 use super::config::PoolFile;
 use super::header::{self, Header};
 use super::info::{Counters, DiskInfo};
 use super::layout::{Layout, Shape};
-use super::open::{self, Opened, random};
+use super::open::{self, Opened};
 use super::records::{Records, check_len};
 use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
@@ -32,11 +31,10 @@ impl Store {
         if file.keep || opened.device {
             opened.lock(&file.path)?;
         }
-        let number = random();
-        let (layout, places) = Self::lay_out(shape, file, opened.block)?;
+        let layout = Self::lay_out(shape, file, opened.block)?;
         opened.reserve(&file.path, layout.end())?;
         let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-        let records = Self::records(file, layout, number, &opened, wrap)?;
+        let records = Self::records(file, layout, None, &opened, wrap)?;
         if opened.device {
             let read = records.read(0, block.bytes_mut());
             read.map_err(|failure| records.failed(&failure))?;
@@ -44,24 +42,17 @@ impl Store {
                 "this device holds a pool that was kept, and nothing is overwritten";
                 "open it, or clear its first 16 KiB");
         }
-        let mut commits = None;
-        if let Some(places) = places {
-            commits = Some(Commits::create(places, &records)?);
-            let header = Header {
-                shape: shape.clone(),
-                checksums: file.checksums,
-                block: opened.block,
-                number,
-            };
-            header.encode(&mut block)?;
+        if file.keep {
+            let (shape, number) = (shape.clone(), records.number);
+            Header { shape, block: opened.block, number }.encode(&mut block)?;
             let written = records.write(0, block.bytes());
             written.map_err(|failure| records.failed(&failure))?;
-            commit::sync(&records)?;
+            records.sync()?;
             if !opened.device {
                 opened.sync_folder(&file.path)?;
             }
         }
-        let store = Self::assemble(shape, file, records, commits)?;
+        let store = Self::assemble(shape, file, records)?;
         opened.finish();
         Ok(store)
     }
@@ -76,15 +67,14 @@ impl Store {
         let opened = Opened::existing(file)?;
         opened.lock(&file.path)?;
         let header = Self::header(&opened, file)?;
-        header.check(shape, file.checksums)?;
+        header.check(shape)?;
         ensure!(file.buffered || header.block.is_multiple_of(opened.block), "block of the pool file" is
             header.block, but "this device reads blocks of {}", opened.block;
             "set buffered, or move the file back to a device like the one that it was made on");
-        let (layout, places) = Self::lay_out(shape, file, header.block)?;
+        let layout = Self::lay_out(shape, file, header.block)?;
         check_len(&*opened.file, &file.path, layout.end())?;
-        let records = Self::records(file, layout, header.number, &opened, wrap)?;
-        let commits = places.map(|places| Commits::open(places, &records)).transpose()?;
-        let store = Self::assemble(shape, file, records, commits)?;
+        let records = Self::records(file, layout, Some(header.number), &opened, wrap)?;
+        let store = Self::assemble(shape, file, records)?;
         opened.finish();
         Ok(store)
     }
@@ -95,10 +85,10 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid.
     pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
-        let (layout, _) = Self::lay_out(shape, file, ALIGNMENT)?;
+        let layout = Self::lay_out(shape, file, ALIGNMENT)?;
         let record = layout.max_record_bytes();
         let (count, spare) = write_queue::capacity(record, layout.layers(), file.queue_bytes);
-        let rows = Bits::words_for(layout.row_count()) * if file.keep { 16 } else { 8 };
+        let rows = Bits::words_for(layout.row_count()) * 8;
         let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
         // A smaller block leaves room for a part of a record more.
         Ok((count + spare + 1) * record + rows + records + Stamps::BYTES)
@@ -118,17 +108,13 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid, or the path cannot be looked at.
     pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
-        Ok(Self::lay_out(shape, file, open::block_of(file)?)?.0)
+        Self::lay_out(shape, file, open::block_of(file)?)
     }
 
-    /// Returns the layout of a file, and where the commits of a kept one are.
-    fn lay_out(shape: &Shape, file: &PoolFile, block: usize) -> Result<(Layout, Option<Places>)> {
-        let layout = Layout::new(shape, file.checksums, block, 0)?;
-        if !file.keep {
-            return Ok((layout, None));
-        }
-        let places = Places::new(header::BYTES, block, layout.row_count());
-        Ok((Layout::new(shape, file.checksums, block, places.end())?, Some(places)))
+    /// Returns the layout of a file, which begins with a header if it is kept.
+    fn lay_out(shape: &Shape, file: &PoolFile, block: usize) -> Result<Layout> {
+        let start = if file.keep { header::BYTES.next_multiple_of(block) } else { 0 };
+        Layout::new(shape, block, start as u64)
     }
 
     fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
@@ -145,7 +131,7 @@ impl Store {
     fn records(
         file: &PoolFile,
         layout: Layout,
-        number: u64,
+        stored_number: Option<u64>,
         opened: &Opened,
         wrap: Wrap<'_>,
     ) -> Result<Arc<Records>> {
@@ -157,30 +143,24 @@ impl Store {
             keep: file.keep,
             io_uring: file.io_uring,
             timeout: file.timeout,
-            number,
-            written: Bits::new("bits of written rows", layout.row_count())?,
-            queued: Bits::new("bits of queued records", layout.indexers() * layout.rows())?,
+            number: stored_number.unwrap_or_else(open::random),
+            present: Bits::new("bits of rows", layout.row_count(), stored_number.is_some())?,
+            queued: Bits::new("bits of queued records", layout.indexers() * layout.rows(), false)?,
             counters: Counters::default(),
             birth: Birth::now(),
             layout,
         }))
     }
 
-    fn assemble(
-        shape: &Shape,
-        file: &PoolFile,
-        records: Arc<Records>,
-        commits: Option<Commits>,
-    ) -> Result<Self> {
+    fn assemble(shape: &Shape, file: &PoolFile, records: Arc<Records>) -> Result<Self> {
         let (queue, io_uring) = Self::operations(&records, DEPTH)?;
-        let queue = WriteQueue::new(&records, queue, file.queue_bytes, commits)?;
+        let queue = WriteQueue::new(&records, queue, file.queue_bytes)?;
         let layout = &records.layout;
         let info = DiskInfo {
             path: file.path.display().to_string(),
             keep: file.keep,
             direct: !file.buffered,
             io_uring,
-            checksums: file.checksums,
             block: layout.block(),
             memory_alignment: records.memory_alignment,
             file_bytes: layout.end(),

@@ -211,7 +211,7 @@ impl Entries {
         self.piece(at, 0..self.records.layout.record_bytes(self.all[at].indexer))
     }
 
-    /// Returns the parts of these bytes of a record that hold rows which are in the file and not in the entry.
+    /// Returns the parts of these bytes of a record that hold rows which may be in the file and are not in the entry.
     pub fn missing<'a>(
         &'a self,
         at: usize,
@@ -223,7 +223,7 @@ impl Entries {
             range.start / stride..range.end.div_ceil(stride).min(layout.group_layers(indexer));
         let missing = places.filter(move |&place| {
             let number = layout.row_number(indexer, row, place);
-            !self.has(at, place) && self.records.written.get(number)
+            !self.has(at, place) && self.records.present.get(number)
         });
         missing
             .map(move |place| range.start.max(place * stride)..range.end.min((place + 1) * stride))

@@ -42,8 +42,8 @@ pub(super) fn moved(
     }
 }
 
-/// What is called for each operation that has ended.
-pub(super) type Ended<'a> = dyn FnMut(u32, std::result::Result<(), Failure>) + 'a;
+/// The id of an operation that has ended, and whether it has moved all its bytes.
+pub(super) type Ended = (u32, std::result::Result<(), Failure>);
 
 /// What is left of an operation.
 #[derive(Clone)]
@@ -65,6 +65,8 @@ pub(super) struct Flight {
     pub pieces: Vec<Piece>,
     waiting: VecDeque<u32>,
     under_way: usize,
+    /// Operations that have ended and were not handed out.
+    ended: VecDeque<Ended>,
 }
 
 impl Flight {
@@ -79,6 +81,7 @@ impl Flight {
             pieces: reserve::filled(WHAT, operations, piece)?,
             waiting: reserve::with_capacity(WHAT, operations)?.into(),
             under_way: 0,
+            ended: reserve::with_capacity(WHAT, operations)?.into(),
         })
     }
 
@@ -87,13 +90,13 @@ impl Flight {
         self.under_way
     }
 
-    /// Returns whether an operation has not ended.
+    /// Returns whether [`Self::next`] has an operation to hand out.
     pub fn is_busy(&self) -> bool {
-        self.under_way + self.waiting.len() > 0
+        self.under_way + self.waiting.len() + self.ended.len() > 0
     }
 
-    /// Starts the operation `id` with these of [`Self::pieces`]. It begins with the next call of
-    /// [`Self::advance`].
+    /// Starts the operation `id` with these of [`Self::pieces`]. It begins with the next call of [`Self::next`]
+    /// or [`Self::poll`].
     ///
     /// # Safety
     /// The pieces are valid until the operation has ended, or, if [`Self::abandon`] was called,
@@ -111,14 +114,40 @@ impl Flight {
         self.waiting.push_back(id);
     }
 
-    /// Gives operations to the queue and waits until one completes or the time is over. It calls `ended`
-    /// for each operation that has ended, and returns whether any bytes were moved.
+    /// Returns an operation that has ended. It waits for one until none has moved a byte for `timeout`; `None`
+    /// if no operation is left.
     ///
     /// # Errors
-    /// If the queue fails as a whole.
-    pub fn advance(&mut self, timeout: Duration, ended: &mut Ended<'_>) -> io::Result<bool> {
-        let Self { queue, unit, rest, pieces, waiting, under_way } = self;
-        let mut progress = false;
+    /// `TimedOut`, or the error of the queue.
+    pub fn next(&mut self, timeout: Duration) -> io::Result<Option<Ended>> {
+        let mut last = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(last.elapsed());
+            let progress = self.advance(left)?;
+            if !self.ended.is_empty() || !self.is_busy() {
+                return Ok(self.ended.pop_front());
+            }
+            if progress {
+                last = Instant::now();
+            } else if left.is_zero() {
+                return Err(Errno::TIMEDOUT.into());
+            }
+        }
+    }
+
+    /// Returns an operation that has ended, if there is one.
+    ///
+    /// # Errors
+    /// The error of the queue.
+    pub fn poll(&mut self) -> io::Result<Option<Ended>> {
+        self.advance(Duration::ZERO)?;
+        Ok(self.ended.pop_front())
+    }
+
+    /// Gives operations to the queue and, unless one has ended, waits until one completes or the time is over.
+    /// It returns whether any bytes were moved.
+    fn advance(&mut self, timeout: Duration) -> io::Result<bool> {
+        let Self { queue, unit, rest, pieces, waiting, under_way, ended } = self;
         while *under_way < queue.depth()
             && let Some(id) = waiting.pop_front()
         {
@@ -128,11 +157,12 @@ impl Flight {
             // as it was made. The condition above keeps the depth.
             match unsafe { queue.push(id, &operation) } {
                 Ok(()) => *under_way += 1,
-                Err(error) => ended(id, Err(Failure { direction, offset, error })),
+                Err(error) => ended.push_back((id, Err(Failure { direction, offset, error }))),
             }
         }
-        if *under_way == 0 {
-            return Ok(true);
+        let mut progress = false;
+        if *under_way == 0 || !ended.is_empty() {
+            return Ok(progress);
         }
         queue.wait(timeout, &mut |id, result| {
             *under_way -= 1;
@@ -145,34 +175,19 @@ impl Flight {
                     rest.skip(moved, pieces);
                     waiting.push_back(id);
                 }
-                Ok(_) => ended(id, Ok(())),
-                Err(error) => ended(id, Err(Failure { direction, offset, error })),
+                moved => {
+                    let failed = |error| Failure { direction, offset, error };
+                    ended.push_back((id, moved.map(drop).map_err(failed)));
+                }
             }
         })?;
         Ok(progress)
     }
 
-    /// Waits until no operation is left, or none has moved a byte for `timeout`.
-    ///
-    /// # Errors
-    /// `TimedOut`, or the error of the queue.
-    pub fn finish(&mut self, timeout: Duration, ended: &mut Ended<'_>) -> io::Result<()> {
-        let mut last = Instant::now();
-        while self.is_busy() {
-            let left = timeout.saturating_sub(last.elapsed());
-            if left.is_zero() {
-                return Err(Errno::TIMEDOUT.into());
-            }
-            if self.advance(left, ended)? {
-                last = Instant::now();
-            }
-        }
-        Ok(())
-    }
-
     /// Forgets the operations that the queue does not have, and those that it has when they complete.
     pub fn abandon(&mut self) {
         self.waiting.clear();
+        self.ended.clear();
     }
 
     /// Waits for what is under way after [`Self::abandon`], and returns whether nothing is left.

@@ -9,9 +9,11 @@ use crate::{Result, ensure, invalid, reserve};
 
 /// Bytes of a header.
 pub(super) const BYTES: usize = 16384;
-const WORDS: usize = 10 + 2 * MAX_SEGMENTS;
+/// Words before those of the segments.
+const HEAD: usize = 8;
+const WORDS: usize = HEAD + 2 * MAX_SEGMENTS;
 const MAGIC: u64 = u64::from_le_bytes(*b"AVSGFILE");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// The place of the checksum among the words.
 const CHECKSUM: usize = 2;
 /// The most layers of a kept file: the header has the indexer of each.
@@ -21,7 +23,6 @@ const MAX_LAYERS: usize = (BYTES - WORDS * 8) / 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub shape: Shape,
-    pub checksums: bool,
     /// The block that records are padded to.
     pub block: usize,
     /// The random number of the file.
@@ -41,18 +42,17 @@ fn checksum_of(bytes: &[u8]) -> u64 {
 impl Header {
     /// Writes the header: words of 64 bits, then the indexer of each layer in 32 bits, little-endian.
     pub fn encode(&self, into: &mut Aligned) -> Result<()> {
-        let Self { shape, checksums, block, number } = self;
+        let Self { shape, block, number } = self;
         ensure!(shape.layers <= MAX_LAYERS, "layers" is shape.layers, but
             "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
         let segments = shape.format.as_slice();
         let (rows, layers) = (shape.rows as u64, shape.layers as u64);
-        let numbers = [*number, layers, rows, *block as u64, u64::from(*checksums)];
         let mut words = [0; WORDS];
         (words[0], words[1]) = (MAGIC, VERSION);
-        words[3..8].copy_from_slice(&numbers);
-        words[8] = segments.len() as u64;
+        let numbers = [*number, layers, rows, *block as u64, segments.len() as u64];
+        words[3..HEAD].copy_from_slice(&numbers);
         let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
-        words[10..].iter_mut().zip(parts).for_each(|(word, part)| *word = part as u64);
+        words[HEAD..].iter_mut().zip(parts).for_each(|(word, part)| *word = part as u64);
         let bytes = &mut into.bytes_mut()[..BYTES];
         bytes.fill(0);
         let (head, indexers) = bytes.split_at_mut(WORDS * 8);
@@ -91,14 +91,15 @@ impl Header {
         }
         // The checksum says that a header was written so, and these errors that it was not by this code.
         let number = |at: usize| usize::try_from(words[at]).map_err(|_| bad("too large".into()));
-        let (layers, rows, block, count) = (number(4)?, number(5)?, number(6)?, number(8)?);
+        let (layers, rows, block, count) = (number(4)?, number(5)?, number(6)?, number(7)?);
         let known = layers <= MAX_LAYERS && count <= MAX_SEGMENTS && block.is_power_of_two();
         if !known {
             return Err(bad("that of an impossible pool".into()));
         }
         let mut segments = heapless::Vec::<Segment, MAX_SEGMENTS>::new();
         for at in 0..count {
-            let segment = Segment { bytes: number(10 + 2 * at)?, stride: number(11 + 2 * at)? };
+            let segment =
+                Segment { bytes: number(HEAD + 2 * at)?, stride: number(HEAD + 2 * at + 1)? };
             // This cannot fail: there are at most as many segments.
             let _ = segments.push(segment);
         }
@@ -107,11 +108,11 @@ impl Header {
         indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));
         let (format, indexers) = (RowFormat::strided(&segments)?, Indexers::of_layers(&indexers)?);
         let shape = Shape { layers, rows, format, indexers };
-        Ok(Self { shape, checksums: words[7] != 0, block, number: words[3] })
+        Ok(Self { shape, block, number: words[3] })
     }
 
     /// Checks that a file with this header holds the rows of `shape`.
-    pub fn check(&self, shape: &Shape, checksums: bool) -> Result<()> {
+    pub fn check(&self, shape: &Shape) -> Result<()> {
         let stored = &self.shape;
         let numbers = [
             ("layers", shape.layers, stored.layers),
@@ -128,9 +129,6 @@ impl Header {
             ensure!(given == stored, what is given, but "the pool file was made with {stored}";
                 "pass the geometry that the file was made with, or name another file");
         }
-        ensure!(checksums == self.checksums, "checksums" is checksums, but
-            "the pool file was made with {}", self.checksums;
-            "pass what the file was made with, or name another file");
         Ok(())
     }
 }

@@ -14,8 +14,6 @@ pub struct DiskInfo {
     pub direct: bool,
     /// Whether reads and writes use io_uring; otherwise `preadv` and `pwritev`.
     pub io_uring: bool,
-    /// Whether rows have checksums.
-    pub checksums: bool,
     /// Bytes of the block that records are padded to.
     pub block: usize,
     /// The alignment in bytes that memory must have to be read into or written from.
@@ -39,7 +37,7 @@ impl fmt::Display for DiskInfo {
         let pick = |first: bool, yes, no| if first { yes } else { no };
         write!(
             f,
-            "{} {}, {} bytes: records of {} bytes ({} layers, {:.1} % padding, blocks of {}), {}, {}, {}",
+            "{} {}, {} bytes: records of {} bytes ({} layers, {:.1} % padding, blocks of {}), {}, {}",
             pick(self.keep, "kept rows in", "private rows in"),
             self.path,
             self.file_bytes,
@@ -49,7 +47,6 @@ impl fmt::Display for DiskInfo {
             self.block,
             pick(self.direct, "O_DIRECT", "buffered"),
             pick(self.io_uring, "io_uring", "preadv"),
-            pick(self.checksums, "checksums", "no checksums"),
         )
     }
 }
@@ -63,14 +60,12 @@ pub struct DiskStats {
     pub read_bytes: u64,
     /// Records that were read by these; neighbours share an operation.
     pub records_read: u64,
-    /// Operations that wrote, also those of [`Store::flush`](super::Store::flush).
+    /// Operations that wrote.
     pub writes: u64,
     /// Bytes that these wrote.
     pub written_bytes: u64,
     /// Rows of a layer that were given to the queue of writes.
     pub rows_appended: u64,
-    /// Commits of a kept file.
-    pub commits: u64,
 }
 
 impl DiskStats {
@@ -92,7 +87,6 @@ pub(super) struct Counters {
     pub writes: AtomicU64,
     pub written_bytes: AtomicU64,
     pub rows_appended: AtomicU64,
-    pub commits: AtomicU64,
 }
 
 impl Counters {
@@ -104,7 +98,6 @@ impl Counters {
             writes: self.writes.load(Relaxed),
             written_bytes: self.written_bytes.load(Relaxed),
             rows_appended: self.rows_appended.load(Relaxed),
-            commits: self.commits.load(Relaxed),
         }
     }
 

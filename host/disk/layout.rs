@@ -2,8 +2,8 @@
 //!
 //! The layers of an indexer select the same ids, so their rows of one id are one *record*: for each
 //! layer, in ascending order, the segments of its row back to back, and behind them the checksum of the
-//! row if there are checksums. A record is padded to the block of the file. The records of an indexer
-//! are in the order of the rows, and the indexers follow each other.
+//! row. A record is padded to the block of the file. The records of an indexer are in the order of the
+//! rows, and the indexers follow each other.
 
 use std::ops::Range;
 
@@ -42,7 +42,6 @@ struct Group {
 pub struct Layout {
     rows: usize,
     row_bytes: usize,
-    checksums: bool,
     block: usize,
     groups: Vec<Group>,
     /// The indexer of each layer, and the number of the layer among those of its indexer.
@@ -55,7 +54,7 @@ impl Layout {
     ///
     /// # Errors
     /// If a number is out of range, or the file would exceed 2^63 bytes.
-    pub fn new(shape: &Shape, checksums: bool, block: usize, start: u64) -> Result<Self> {
+    pub fn new(shape: &Shape, block: usize, start: u64) -> Result<Self> {
         let Shape { layers, rows, format, indexers } = shape;
         rows::at_least_one("layers", *layers)?;
         rows::at_least_one("rows", *rows)?;
@@ -64,8 +63,7 @@ impl Layout {
             invalid!("pool geometry" is format!("{layers} layers of {rows} rows"), but
                 "a file has fewer than 2^63 bytes"; "ask for fewer rows")
         };
-        let checksum = if checksums { checksum::BYTES } else { 0 };
-        let stride = format.bytes().checked_add(checksum).ok_or_else(too_large)?;
+        let stride = format.bytes().checked_add(checksum::BYTES).ok_or_else(too_large)?;
         let mut groups = reserve::with_capacity(WHAT, indexers.count())?;
         let mut of_layer = reserve::filled(WHAT, *layers, (0, 0))?;
         let (mut offset, mut first) = (start, 0usize);
@@ -85,7 +83,7 @@ impl Layout {
             first += count * rows;
         }
         let (rows, row_bytes) = (*rows, format.bytes());
-        Ok(Self { rows, row_bytes, checksums, block, groups, of_layer, end: offset })
+        Ok(Self { rows, row_bytes, block, groups, of_layer, end: offset })
     }
 
     /// Returns the number of layers.
@@ -108,14 +106,9 @@ impl Layout {
         self.row_bytes
     }
 
-    /// Returns whether each row has a checksum.
-    pub fn checksums(&self) -> bool {
-        self.checksums
-    }
-
     /// Returns the bytes from one row of a record to the next: the row and its checksum.
     pub fn row_stride(&self) -> usize {
-        self.row_bytes + if self.checksums { checksum::BYTES } else { 0 }
+        self.row_bytes + checksum::BYTES
     }
 
     /// Returns the block of the file in bytes. Records begin at multiples of it and have multiples of

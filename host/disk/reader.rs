@@ -165,7 +165,10 @@ impl Reader {
         }
         let Counters { reads, read_bytes, records_read, .. } = &records.counters;
         let mut failure: Option<Failure> = None;
-        let finished = flight.finish(records.timeout, &mut |id, result| {
+        while let Some((id, result)) = flight.next(records.timeout).map_err(|error| {
+            flight.abandon();
+            records.stopped(error, flight.under_way())
+        })? {
             let span = &wanted[spans[id as usize].clone()];
             Counters::add(reads, 1);
             match result {
@@ -176,11 +179,6 @@ impl Reader {
                 }
                 Err(new) => drop(failure.get_or_insert(new)),
             }
-        });
-        if let Err(error) = finished {
-            flight.abandon();
-            let under_way = flight.under_way();
-            return Err(records.stopped(error, under_way));
         }
         failure.map_or(Ok(()), |failure| Err(records.failed(&failure)))
     }

@@ -1,4 +1,4 @@
-//! The records of an open file, and which rows of them are written.
+//! The records of an open file, and what this process knows of them.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::info::Counters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
 use crate::fork::Birth;
-use crate::{Error, Result, ensure};
+use crate::{Error, Result, ensure, invalid};
 
 /// What the parts of a store share.
 pub(super) struct Records {
@@ -31,8 +31,9 @@ pub(super) struct Records {
     pub timeout: Duration,
     /// The random number of the file.
     pub number: u64,
-    /// The rows that were written, by their number; they are in the file or in the queue of writes.
-    pub written: Bits,
+    /// The rows that may be in the file or in the queue of writes, by their number: of a new file those that were
+    /// written, of one that was opened all; without those whose last write was refused.
+    pub present: Bits,
     /// The records that are in the queue of writes, by their number.
     pub queued: Bits,
     pub counters: Counters,
@@ -50,14 +51,12 @@ impl Records {
             to.copy_from_slice(part);
             rest = after;
         }
-        if layout.checksums() {
-            let number = layout.number_of(layer, row);
-            let sum = checksum::of_row(self.number, number, &record[range.clone()]);
-            record[range.end..][..checksum::BYTES].copy_from_slice(&sum);
-        }
+        let sum =
+            checksum::of_row(self.number, layout.number_of(layer, row), &record[range.clone()]);
+        record[range.end..][..checksum::BYTES].copy_from_slice(&sum);
     }
 
-    /// Returns the row of a layer in a record in memory, after its checksum was compared.
+    /// Returns the row of a layer in a record in memory, if it is whole.
     pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
         let layout = &self.layout;
         layout.check_row(layer, row)?;
@@ -65,32 +64,31 @@ impl Records {
         let needed = layout.record_bytes(indexer);
         ensure!(record.len() >= needed, "record buffer" is format!("{} bytes", record.len()), but
             "a record of indexer {indexer} has {needed}"; "pass memory for a whole record");
-        let number = self.row_of(layer, row)?;
-        let range = layout.row_range(layer);
-        let at = || layout.record_offset(indexer, row) + range.start as u64;
-        let bytes = &record[range.clone()];
-        ensure!(!layout.checksums()
-            || record[range.end..][..checksum::BYTES] == checksum::of_row(self.number, number, bytes),
-            "row" is format!("{row} of layer {layer}"), but
-            "its checksum at byte {} of {} is that of other bytes", at(), self.path.display();
-            "write the row again");
-        Ok(bytes)
+        self.whole_row(record, layer, row).ok_or_else(|| self.not_whole(layer, row))
     }
 
-    /// Returns the number of a row that was written.
-    pub fn row_of(&self, layer: usize, row: usize) -> Result<usize> {
-        let number = self.layout.number_of(layer, row);
-        ensure!(self.written.get(number), "row" is format!("{row} of layer {layer}"), but
-            "it was never written to {}, its write was refused, or it was not flushed before the file was opened",
-            self.path.display();
-            "write the row before it is selected");
-        Ok(number)
+    /// Returns the row of a layer in a record in memory if it is whole. Only this decides that a row, and not
+    /// the device, has failed.
+    pub fn whole_row<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Option<&'a [u8]> {
+        let (range, number) = (self.layout.row_range(layer), self.layout.number_of(layer, row));
+        let (bytes, sum) = (&record[range.clone()], &record[range.end..][..checksum::BYTES]);
+        let right = || *sum == checksum::of_row(self.number, number, bytes);
+        (self.is_present(layer, row) && right()).then_some(bytes)
     }
 
-    /// Returns whether the row of a layer was written.
-    pub fn is_written(&self, layer: usize, row: usize) -> bool {
-        self.layout.check_row(layer, row).is_ok()
-            && self.written.get(self.layout.number_of(layer, row))
+    /// Returns whether the row of a layer may be whole.
+    pub fn is_present(&self, layer: usize, row: usize) -> bool {
+        self.present.get(self.layout.number_of(layer, row))
+    }
+
+    /// Returns the error of a row that is not whole.
+    pub fn not_whole(&self, layer: usize, row: usize) -> Error {
+        let record = self.layout.record_offset(self.layout.indexer_of(layer), row);
+        let at = record + self.layout.row_range(layer).start as u64;
+        invalid!("row" is format!("{row} of layer {layer}"), but
+            "it is not whole at byte {at} of {}: it was never written, its write was refused or lost with a process, \
+             or its bytes are damaged", self.path.display();
+            "write the whole row before it is selected")
     }
 
     /// Reads or writes adjacent bytes of the file in this thread.
@@ -130,6 +128,14 @@ impl Records {
         Counters::add(&self.counters.written_bytes, bytes.len());
         // SAFETY: a write reads the bytes only.
         unsafe { self.run(Direction::Write, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
+    }
+
+    /// Makes all completed writes durable.
+    pub fn sync(&self) -> Result<()> {
+        self.disk.sync().map_err(|error| {
+            let remedy = "drop the pool: the rows of earlier flushes are durable, and later ones may be lost";
+            Error::os("fdatasync", self.path.display().to_string(), error, remedy)
+        })
     }
 
     /// Returns the error of a read or write that failed.

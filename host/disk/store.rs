@@ -69,12 +69,6 @@ impl Store {
         self.records.timeout
     }
 
-    /// Returns whether a row was written: by this process, or before a commit that the file was opened with.
-    /// It is false for a row that does not exist.
-    pub fn is_written(&self, layer: usize, row: usize) -> bool {
-        self.records.is_written(layer, row)
-    }
-
     /// Puts a whole row of one layer into the queue of writes and returns; `parts`, back to back, are its
     /// bytes. The record is written when the rows of all layers of its indexer are there, or when the queue
     /// needs the room. It allocates nothing unless it returns an error.
@@ -87,11 +81,11 @@ impl Store {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
         self.expect_row(bytes)?;
-        self.put(&mut *self.lock()?, layer, row, parts, true)
+        self.put(&mut *self.lock()?, layer, row, parts)
     }
 
-    /// Replaces one segment of a row. The other segments keep their bytes, which are 0 if the row was never
-    /// written. It may read the row from the file first.
+    /// Replaces one segment of a row. The other segments keep their bytes, so that the row must be whole unless
+    /// the segment is all of it. It may read the row from the file first.
     ///
     /// # Errors
     /// As for [`Self::append`] and [`Self::read_row`].
@@ -110,28 +104,16 @@ impl Store {
             "the segment has {len}"; "pass the segment's bytes without padding");
         let mut whole = reserve::filled("row", self.layout().row_bytes(), 0u8)?;
         let mut queue = self.lock()?;
-        match queue.row(layer, row) {
-            Some(bytes) => whole.copy_from_slice(bytes),
-            None if len < whole.len() && self.is_written(layer, row) => {
-                self.row_of_file(layer, row, &mut whole)?;
-            }
-            None => {}
+        if len < whole.len() && !queue.copy_row(layer, row, &mut whole) {
+            self.row_of_file(layer, row, &mut whole)?;
         }
         whole[start..start + len].copy_from_slice(bytes);
-        // The other segments may follow, so the record is not written before the next row.
-        self.put(&mut queue, layer, row, &[&whole], len == whole.len())
+        self.put(&mut queue, layer, row, &[&whole])
     }
 
     /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
-    fn put(
-        &self,
-        queue: &mut WriteQueue,
-        layer: usize,
-        row: usize,
-        parts: &[&[u8]],
-        complete: bool,
-    ) -> Result<()> {
-        let put = queue.append(layer, row, parts, complete);
+    fn put(&self, queue: &mut WriteQueue, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
+        let put = queue.append(layer, row, parts);
         if put.is_err() {
             self.forget(layer, row);
         }
@@ -143,22 +125,18 @@ impl Store {
     /// Makes reads of a row an error until it is written again, because its new bytes may not have been
     /// taken. The row exists.
     pub(crate) fn forget(&self, layer: usize, row: usize) {
-        self.records.written.clear(self.layout().number_of(layer, row));
+        self.records.present.clear(self.layout().number_of(layer, row));
     }
 
     /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
     ///
     /// # Errors
-    /// If there is no such row, it was never written, its checksum is wrong, or it cannot be read.
+    /// If there is no such row, it is not whole, or it cannot be read.
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.check(layer, row)?;
         self.expect_row(into.len())?;
-        self.records.row_of(layer, row)?;
         let record = self.layout().record_number(self.layout().indexer_of(layer), row);
-        if self.records.queued.get(record)
-            && let Some(bytes) = self.lock()?.row(layer, row)
-        {
-            into.copy_from_slice(bytes);
+        if self.records.queued.get(record) && self.lock()?.copy_row(layer, row, into) {
             return Ok(());
         }
         self.row_of_file(layer, row, into)
@@ -166,7 +144,6 @@ impl Store {
 
     fn row_of_file(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
-        self.records.row_of(layer, row)?;
         let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
         let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
         let offset = layout.record_offset(indexer, row) + range.start as u64;
@@ -201,22 +178,27 @@ impl Store {
         read.map_err(|failure| self.records.failed(&failure))
     }
 
-    /// Returns the row of a layer in a record that was read, after the row's checksum was compared. It
-    /// allocates nothing unless it returns an error.
+    /// Returns the row of a layer in a record that was read, if it is whole. It allocates nothing unless it
+    /// returns an error.
     ///
     /// # Errors
-    /// If the row was never written, or its checksum is wrong; the error names layer, row and offset.
+    /// If the row is not whole; the error names layer, row and offset.
     pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
         self.records.row_in(record, layer, row)
     }
 
-    /// Writes everything that is in the queue, makes it durable (`fdatasync`), and in a kept file commits a
-    /// record of which rows are valid.
+    /// Returns whether the row of a layer in a record that was read is whole. Both exist, and `record` is as long
+    /// as a record. It allocates nothing.
+    pub(crate) fn is_whole(&self, record: &[u8], layer: usize, row: usize) -> bool {
+        self.records.whole_row(record, layer, row).is_some()
+    }
+
+    /// Writes everything that is in the queue, and makes it durable (`fdatasync`, which takes as long as the
+    /// device needs).
     ///
     /// # Errors
-    /// If a write or the commit fails. Then nothing new is committed, the rows stay readable, and a later call
-    /// tries again; only after a failed `fdatasync` or write of the commit's root all later calls fail.
-    /// `fdatasync` takes as long as the device needs.
+    /// If a write fails: the rows stay readable, and a later call tries again. If `fdatasync` fails: the kernel may
+    /// have dropped bytes that it will not report again, so that all later calls fail.
     pub fn flush(&self) -> Result<()> {
         self.records.birth.check("pool")?;
         self.lock()?.flush()

@@ -2,17 +2,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::commit::{self, Commits};
 use super::entries::{Entries, Entry, State};
 use super::flight::Flight;
 use super::info::Counters;
 use super::io::{Direction, Queue};
 use super::records::Records;
-use crate::Result;
+use crate::{Error, Result};
 
 /// The fewest and the most records of a queue.
 const MIN_RECORDS: usize = 8;
@@ -25,7 +23,8 @@ pub(super) struct WriteQueue {
     records: Arc<Records>,
     entries: Entries,
     flight: Flight,
-    commits: Option<Commits>,
+    /// Whether `fdatasync` has failed.
+    broken: bool,
     /// Whether entries may be in a state of reading although no call waits for them.
     reads_left: bool,
 }
@@ -38,19 +37,14 @@ pub(super) fn capacity(records_bytes: usize, layers: usize, queue_bytes: usize) 
 }
 
 impl WriteQueue {
-    pub fn new(
-        records: &Arc<Records>,
-        queue: Box<dyn Queue>,
-        queue_bytes: usize,
-        commits: Option<Commits>,
-    ) -> Result<Self> {
+    pub fn new(records: &Arc<Records>, queue: Box<dyn Queue>, queue_bytes: usize) -> Result<Self> {
         let layout = &records.layout;
         let (count, spare) = capacity(layout.max_record_bytes(), layout.layers(), queue_bytes);
         Ok(Self {
             records: Arc::clone(records),
             entries: Entries::new(records, count, spare)?,
             flight: Flight::new(queue, records.unit, count)?,
-            commits,
+            broken: false,
             reads_left: false,
         })
     }
@@ -63,8 +57,8 @@ impl WriteQueue {
         self.entries.len()
     }
 
-    /// Puts a row into the queue. With `send` its record is written when it is whole.
-    pub fn append(&mut self, layer: usize, row: usize, parts: &[&[u8]], send: bool) -> Result<()> {
+    /// Puts a row into the queue. Its record is written when it is whole.
+    pub fn append(&mut self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.collect()?;
         let records = Arc::clone(&self.records);
         let layout = &records.layout;
@@ -85,22 +79,23 @@ impl WriteQueue {
         records.put(self.entries.bytes_mut(at), layer, row, parts);
         self.entries.note(at, place);
         records.queued.set(record);
-        records.written.set(layout.row_number(indexer, row, place));
+        records.present.set(layout.row_number(indexer, row, place));
         Counters::add(&records.counters.rows_appended, 1);
-        if send && self.entries.is_whole(at) {
+        if self.entries.is_whole(at) {
             self.send(&[at])?;
-            self.advance(Duration::ZERO)?;
+            self.poll()?;
         }
         Ok(())
     }
 
-    /// Returns the row of a layer if it is in the queue.
-    pub fn row(&self, layer: usize, row: usize) -> Option<&[u8]> {
+    /// Copies the row of a layer, unless it is not in the queue or was refused. Returns whether it was copied.
+    pub fn copy_row(&self, layer: usize, row: usize, into: &mut [u8]) -> bool {
         let layout = &self.records.layout;
-        let (indexer, place) = (layout.indexer_of(layer), layout.place(layer));
-        let at = self.entries.find(layout.record_number(indexer, row))?;
-        let has = self.entries.has(at, place);
-        has.then(|| &self.entries.bytes(at)[layout.row_range(layer)])
+        let entry = self.entries.find(layout.record_number(layout.indexer_of(layer), row));
+        let entry = entry.filter(|&at| self.entries.has(at, layout.place(layer)));
+        let Some(at) = entry.filter(|_| self.records.is_present(layer, row)) else { return false };
+        into.copy_from_slice(&self.entries.bytes(at)[layout.row_range(layer)]);
+        true
     }
 
     /// Returns a record if it is in the queue. If rows of its layers are missing there, it is written
@@ -119,7 +114,7 @@ impl WriteQueue {
         Ok(None)
     }
 
-    /// Writes everything, makes it durable, and commits which rows are valid.
+    /// Writes everything and makes it durable.
     pub fn flush(&mut self) -> Result<()> {
         self.collect()?;
         loop {
@@ -131,15 +126,16 @@ impl WriteQueue {
             self.collect()?;
         }
         self.wait_until(|_| false)?;
-        let Self { records, commits, .. } = self;
-        records.check_len()?;
-        match commits {
-            Some(commits) => {
-                commits.put_all(&records.written);
-                commits.commit(records)
-            }
-            None => commit::sync(records),
+        self.records.check_len()?;
+        if self.broken {
+            let what = format!("{}, which failed at an earlier flush", self.records.path.display());
+            let remedy = "drop the pool: the rows of flushes before that are durable, and later ones may be lost";
+            return Err(Error::os("fdatasync", what, Errno::IO, remedy));
         }
+        let synced = self.records.sync();
+        // The kernel may have dropped bytes that it will not report again.
+        self.broken = synced.is_err();
+        synced
     }
 
     /// Waits for the writes that are under way.
@@ -161,7 +157,6 @@ impl WriteQueue {
     /// of other layers share a block, their bytes are read first.
     fn send(&mut self, which: &[usize]) -> Result<()> {
         self.records.check_len()?;
-        self.take_out(which)?;
         let mut spare = 0;
         for &at in which {
             let range = self.records.blocks_of(self.entries.get(at).indexer, self.entries.span(at));
@@ -217,33 +212,10 @@ impl WriteQueue {
         unsafe { self.flight.start(at as u32, direction, offset, at..at + 1) };
     }
 
-    /// Without checksums a row that is half written over cannot be told from a whole one. So rows that are
-    /// written over are taken out of the commit of a kept file first.
-    fn take_out(&mut self, which: &[usize]) -> Result<()> {
-        let Some(commits) = &mut self.commits else { return Ok(()) };
-        let (records, mut any) = (&self.records, false);
-        if records.layout.checksums() {
-            return Ok(());
-        }
-        for &at in which {
-            let entry = self.entries.get(at);
-            for place in self.entries.span(at) {
-                let number = records.layout.row_number(entry.indexer, entry.row, place);
-                if self.entries.has(at, place) && commits.has(number) {
-                    commits.take_out(number);
-                    any = true;
-                }
-            }
-        }
-        if any { commits.commit(records) } else { Ok(()) }
-    }
-
     /// Starts what was accepted, notes what has ended, and reports the first failure.
     fn collect(&mut self) -> Result<()> {
         self.end_reads()?;
-        if self.flight.is_busy() {
-            self.advance(Duration::ZERO)?;
-        }
+        self.poll()?;
         self.report()
     }
 
@@ -255,25 +227,24 @@ impl WriteQueue {
 
     /// Waits until `done`, or nothing is under way.
     fn wait_for(&mut self, done: impl Fn(&Entries) -> bool) -> Result<()> {
-        let (timeout, mut last) = (self.records.timeout, Instant::now());
-        while self.flight.is_busy() && !done(&self.entries) {
-            let left = timeout.saturating_sub(last.elapsed());
-            if left.is_zero() {
-                let under_way = self.flight.under_way();
-                return Err(self.records.stopped(Errno::TIMEDOUT.into(), under_way));
-            }
-            if self.advance(left)? {
-                last = Instant::now();
-            }
+        while !done(&self.entries) {
+            let next = self.flight.next(self.records.timeout);
+            let Some((id, result)) = next.map_err(|error| self.stopped(error))? else { break };
+            self.entries.ended(id as usize, result);
         }
         Ok(())
     }
 
-    fn advance(&mut self, timeout: Duration) -> Result<bool> {
-        let Self { entries, flight, .. } = self;
-        let advanced: io::Result<bool> =
-            flight.advance(timeout, &mut |id, result| entries.ended(id as usize, result));
-        advanced.map_err(|error| self.records.stopped(error, self.flight.under_way()))
+    /// Starts what was accepted, and notes what has ended.
+    fn poll(&mut self) -> Result<()> {
+        while let Some((id, result)) = self.flight.poll().map_err(|error| self.stopped(error))? {
+            self.entries.ended(id as usize, result);
+        }
+        Ok(())
+    }
+
+    fn stopped(&self, error: io::Error) -> Error {
+        self.records.stopped(error, self.flight.under_way())
     }
 
     /// Returns the first failure as an error, and tries the writes that have failed again.

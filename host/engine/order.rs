@@ -13,7 +13,7 @@
 
 use crate::batch::{Batch, named};
 use crate::indexers::Indexers;
-use crate::plan::Plan;
+use crate::plan::{Failure, Plan};
 use crate::{Error, Result, invalid, reserve};
 
 /// The last plan of a state.
@@ -24,6 +24,19 @@ struct Latest {
     /// Number of the last plan, whether it missed a row or not.
     last: u64,
     generation: i32,
+    /// Number of the first plan since the state was cold; 0 if there is none.
+    first: u64,
+    /// The last request of which a row was not whole.
+    lost: Lost,
+}
+
+/// A request of which a row was not whole.
+#[derive(Clone, Copy, Default)]
+struct Lost {
+    /// [`Latest::first`] of its plans; 0 if no row was lost.
+    first: u64,
+    layer: u32,
+    row: u32,
 }
 
 pub(super) struct Order {
@@ -97,7 +110,11 @@ impl Order {
             let number = if plan.missed(request) { plan.number } else { plan.required[request] };
             let latest = &mut self.latest[batch.indexer * self.states + state];
             plan.previous[request] = latest.last;
-            *latest = Latest { number, last: plan.number, generation };
+            if latest.first == 0 || latest.generation != generation {
+                latest.first = plan.number;
+            }
+            plan.first[request] = latest.first;
+            (latest.number, latest.last, latest.generation) = (number, plan.number, generation);
         }
     }
 
@@ -147,14 +164,42 @@ impl Order {
         self.plans += 1;
         let number = self.plans;
         for latest in self.latest.iter_mut().skip(state).step_by(self.states) {
-            *latest = Latest { number, last: number, generation };
+            *latest = Latest { number, last: number, generation, first: number, ..*latest };
         }
         self.holds.iter_mut().skip(state).step_by(self.states).for_each(|holds| *holds = number);
     }
 
+    /// Leaves those requests out of a plan that another plan of theirs has lost.
+    pub fn leave_out_lost(&self, plan: &mut Plan) {
+        for request in 0..plan.requests {
+            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
+            let lost = self.latest[plan.indexer * self.states + state].lost;
+            if !plan.failed(request) && lost.first == plan.first[request] {
+                plan.fail(request, lost.layer as usize, lost.row as usize);
+            }
+        }
+    }
+
+    /// Notes that a request of a plan is lost, and with it all plans since its state was cold. Returns
+    /// whether the state's last plan is one of them; then the state's next plan starts cold.
+    pub fn lose(&mut self, plan: &Plan, Failure { request, layer, row }: Failure) -> bool {
+        let (first, state) = (plan.first[request], plan.state[request] as usize);
+        let latest = &mut self.latest[plan.indexer * self.states + state];
+        if latest.lost.first < first {
+            // Rows are counted by 32 bits, and layers are fewer.
+            latest.lost = Lost { first, layer: layer as u32, row: row as u32 };
+        }
+        let current = latest.first == first;
+        if current {
+            *latest = Latest { lost: latest.lost, ..Latest::default() };
+        }
+        current
+    }
+
     /// Checks that a plan may be transferred to a layer.
     pub fn check(&self, plan: &Plan, layer: usize) -> Result<()> {
-        for (request, state) in named(&plan.state[..plan.requests]) {
+        let named = named(&plan.state[..plan.requests]);
+        for (request, state) in named.filter(|&(request, _)| !plan.failed(request)) {
             let (holds, required) = (self.holds(layer, state), plan.required[request]);
             if holds > plan.number {
                 return Err(too_old(plan.number, layer, state, holds));

@@ -9,7 +9,7 @@ use avsg_device::state::header;
 use super::{Batch, Engine, check};
 use crate::batch::named;
 use crate::plan::Plan;
-use crate::{Result, ensure, reserve, rows};
+use crate::{Error, Result, ensure, reserve, rows};
 
 /// The ids that [`Engine::load`] puts into the slots of one state.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,9 @@ impl Engine {
     /// # Errors
     /// As for [`Self::plan`] and [`Self::transfer`], if a layer of the indexer lacks rows of an
     /// earlier plan of the state, or if there are more than S ids. Nothing is changed then. If a
-    /// call of the runtime fails, the next plan starts every table cold. If a row of a pool in a file
-    /// cannot be read, the last K ids are forgotten, and those before them keep their slots.
+    /// call of the runtime fails, the next plan starts every table cold. If the device of a pool in a file
+    /// fails, the last K ids are forgotten, and those before them keep their slots. If a row of such a pool is
+    /// not whole, the state is empty for this indexer, and [`Plan::failures`] names the row.
     pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
         self.resources.check_process()?;
         let config = &self.resources.config;
@@ -111,8 +112,10 @@ impl Engine {
             self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
             let transferred = self.transfer_layers(plan, &layers, None);
-            if transferred.is_err() && self.resources.pool.store().is_some() {
-                self.discard(plan)?;
+            let lost = matches!(transferred, Err(Error::LostRows { .. }));
+            if transferred.is_err() && !lost {
+                // It is refused if the failure has emptied every table, and there is nothing to discard then.
+                let _ = self.discard(plan);
             }
             transferred?;
         }
@@ -183,6 +186,7 @@ impl Engine {
             "transfer it, or give its requests a new generation");
         check::plan(&self.resources, plan)?;
         self.begin();
+        self.order.leave_out_lost(plan);
         self.order.check_last(plan)?;
         if plan.total_misses() > 0 {
             self.device.wait_for_tables()?;

@@ -79,6 +79,13 @@ impl Counters {
         self.unused.fill(u64::MAX);
     }
 
+    /// Notes that the table of a state is empty.
+    pub fn emptied_table(&mut self, indexer: usize, state: usize) {
+        let (table, words) = (indexer * self.states + state, self.slots.div_ceil(64));
+        self.tables[table].unused = self.slots;
+        self.unused[table * words..][..words].fill(u64::MAX);
+    }
+
     /// Notes that the tables of a state became copies of those of another one, as far as these are of
     /// its generation, and are empty elsewhere.
     pub fn forked(&mut self, [from, to]: [usize; 2], [expected, generation]: [i32; 2]) {

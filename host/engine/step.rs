@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use avsg_device::memory::clear_state;
+
 use super::{Batch, Engine, Fresh, check};
-use crate::Result;
 use crate::batch::{Layers, Step};
-use crate::plan::Plan;
+use crate::plan::{Failure, Plan};
 use crate::resources::Resources;
+use crate::{Error, Result};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`.
@@ -44,10 +46,17 @@ impl Engine {
     /// rows, before the other layers have them. A plan may be transferred to one layer twice.
     ///
     /// # Errors
-    /// If the list is not ascending, a layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
-    /// plan needs, or the plan is out of order: a layer holds rows of a newer plan of some state,
-    /// or lacks the rows of an older one. Nothing is copied then. If a row of a pool in a file cannot be
-    /// read, none of the layers holds the plan: make the same call again, or discard the plan.
+    /// If the list is not ascending, a layer does not exist or belongs to another indexer, the plan belongs to
+    /// another engine, `fresh` lacks rows that the plan needs, or the plan is out of order: a layer holds rows
+    /// of a newer plan of some state, or lacks the rows of an older one. Nothing is copied then. If the device
+    /// of a pool in a file fails, none of the layers holds the plan: make the same call again, or discard the
+    /// plan.
+    ///
+    /// [`Error::LostRows`] if rows of a pool in a file are not whole that some requests missed, or that
+    /// earlier transfers did not get for them. The layers have the rows of all other requests then. The
+    /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
+    /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
+    /// compute them again.
     pub fn transfer_layers(
         &mut self,
         plan: &mut Plan,
@@ -58,6 +67,7 @@ impl Engine {
         check::layers(&self.resources, layers, plan.rows(), fresh.map(Fresh::bytes), plan.fresh)?;
         check::indexer(&self.resources, layers, plan.indexer)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
+        self.order.leave_out_lost(plan);
         layers.iter().try_for_each(|&layer| self.order.check(plan, layer))?;
         if layers.is_empty() {
             return Ok(());
@@ -70,7 +80,7 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Self::plan`] and [`Self::transfer`]. `fresh` is required if some `stable_len` is
-    /// not -1. If a row of a pool in a file cannot be read, the batch is planned and not transferred.
+    /// not -1. If the device of a pool in a file fails, the batch is planned and not transferred.
     pub fn step(
         &mut self,
         batch: &Batch<'_>,
@@ -86,8 +96,7 @@ impl Engine {
         self.begin();
         self.order.check_next(batch, layer)?;
         let layers = Layers { numbers, fresh };
-        if self.resources.pool.store().is_some() {
-            // The plan is noted before its rows are read, because a read may fail.
+        if !self.device.steps_in_one_launch() {
             self.run_plan(batch, plan)?;
             return self.run_transfer(plan, layers);
         }
@@ -118,7 +127,27 @@ impl Engine {
         self.device.run(&self.resources, &Step { batch: None, layers }, plan)?;
         self.counters.total.transfer_time += start.elapsed();
         self.transferred(plan, layers.numbers);
-        Ok(())
+        self.lose_failed(plan)
+    }
+
+    /// Empties the tables of the requests that a transfer has left out, and returns an error if there are any.
+    fn lose_failed(&mut self, plan: &Plan) -> Result<()> {
+        let Some(Failure { layer, row, .. }) = plan.failures().next() else { return Ok(()) };
+        for failure in plan.failures() {
+            if self.order.lose(plan, failure) {
+                let (config, state) =
+                    (&self.resources.config, plan.state[failure.request] as usize);
+                self.counters.emptied_table(plan.indexer, state);
+                let table = config.table(plan.indexer, state);
+                self.device.edit_table(&self.resources, table, &mut |words| {
+                    clear_state(&config.params, words);
+                    true
+                })?;
+            }
+        }
+        let remedy =
+            "compute the requests again that the plan's failures name, and write their rows";
+        Err(Error::LostRows { requests: plan.failures().count(), layer, row, remedy })
     }
 
     /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too.
@@ -130,7 +159,9 @@ impl Engine {
 
     /// Notes that layers hold the rows of a plan.
     fn transferred(&mut self, plan: &Plan, layers: &[usize]) {
-        let bytes = plan.total_misses() * self.resources.pool.format().bytes();
+        let served = (0..plan.requests).filter(|&request| plan.missed(request));
+        let rows: usize = served.map(|request| plan.places(request).len()).sum();
+        let bytes = rows * self.resources.pool.format().bytes();
         self.counters.total.transfers += layers.len() as u64;
         self.counters.total.transferred_bytes += (bytes * layers.len()) as u64;
         layers.iter().for_each(|&layer| self.order.transferred(plan, layer));

@@ -7,11 +7,11 @@
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::allocator::Allocator;
 use crate::array::{Array, ProcessMemory};
-use crate::written::Written;
-use crate::{Result, ensure};
+use crate::{Result, ensure, reserve};
 
 const WHAT: &str = "plan's records";
 
@@ -26,6 +26,8 @@ pub(crate) struct Records {
     number: Array<i32>,
     count: usize,
     sorted: bool,
+    /// What the transfer that runs has found of each request.
+    pub lost: Vec<FirstLost>,
     /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
     pub bounce: Option<Arc<ProcessMemory>>,
     /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
@@ -38,12 +40,13 @@ impl Records {
         (3 * places + 1) * size_of::<i32>()
     }
 
-    /// Allocates the arrays for miss lists of `places` places.
+    /// Allocates the arrays for miss lists of `places` places, of at most `requests` requests.
     ///
     /// # Errors
     /// If there are too many places to count with 31 bits, or memory is refused.
     pub fn new(
         places: usize,
+        requests: usize,
         bounce: Option<Arc<ProcessMemory>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
@@ -51,7 +54,8 @@ impl Records {
             "a plan of a pool in a file has fewer than {} ids", i32::MAX; "make a smaller plan");
         let filled = |len| Array::filled(WHAT, len, 0, allocator);
         let (order, first, number) = (filled(places)?, filled(places + 1)?, filled(places)?);
-        Ok(Self { order, first, number, count: 0, sorted: false, bounce, held: None })
+        let lost = reserve::defaults(WHAT, requests)?;
+        Ok(Self { order, first, number, count: 0, sorted: false, lost, bounce, held: None })
     }
 
     /// Forgets the records, because the plan gets other misses.
@@ -104,14 +108,30 @@ impl Records {
     pub fn number(&self, place: usize) -> usize {
         self.number[place] as usize
     }
+}
 
-    /// Notes the memory that transfers write.
-    pub fn note_memory(&self, written: &mut Written) -> Result<()> {
-        for array in [&self.order, &self.first, &self.number] {
-            written.add(array.as_ptr().addr(), size_of_val(&**array), WHAT)?;
-        }
-        let Some(bounce) = &self.bounce else { return Ok(()) };
-        written.add(bounce.ptr().addr(), bounce.len(), "plan's bounce buffer")
+/// The first row of a request that is not whole, by layer and row. Threads that check rows note it without
+/// a lock.
+#[derive(Debug)]
+pub(crate) struct FirstLost(AtomicU64);
+
+impl FirstLost {
+    const NONE: u64 = u64::MAX;
+
+    pub fn note(&self, layer: usize, row: usize) {
+        self.0.fetch_min((layer as u64) << 32 | row as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the layer and the row, if there are any, and forgets them.
+    pub fn take(&self) -> Option<(usize, usize)> {
+        let lost = self.0.swap(Self::NONE, Ordering::Relaxed);
+        (lost != Self::NONE).then_some(((lost >> 32) as usize, lost as u32 as usize))
+    }
+}
+
+impl Default for FirstLost {
+    fn default() -> Self {
+        Self(AtomicU64::new(Self::NONE))
     }
 }
 

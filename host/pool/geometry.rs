@@ -115,7 +115,7 @@ pub(crate) struct Geometry {
     layer_len: usize,
     total: usize,
     /// Where the rows are in a file, if they are in one. Then the segments have no memory.
-    pub disk: Option<Layout>,
+    pub(super) disk: Option<Layout>,
 }
 
 impl Geometry {
@@ -172,6 +172,30 @@ impl Geometry {
         let format = config.format.clone();
         let (layer_len, total, disk) = (0, 0, None);
         Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total, disk })
+    }
+
+    /// Returns where the rows are in a file; `None` if they are in memory.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.disk.as_ref()
+    }
+
+    /// Checks that an engine has the indexers of a pool in a file, because one read brings the rows of all layers of an
+    /// indexer.
+    pub fn check_indexers(&self, indexers: &Indexers) -> Result<()> {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        let differs = |&layer: &usize| indexers.of(layer) != disk.indexer_of(layer);
+        let Some(layer) = (0..disk.layers()).find(differs) else { return Ok(()) };
+        Err(invalid!("indexer of a layer" is indexers.of(layer), but
+            "layer {layer} has indexer {} in the pool's file", disk.indexer_of(layer);
+            "give the engine the indexers that the pool was made with"))
+    }
+
+    /// Checks that rows have addresses, which kernels of a device read them from.
+    pub fn check_addresses(&self) -> Result<()> {
+        ensure!(self.disk.is_none(), "pool file" is "set", but
+            "kernels of an Ascend device read rows from registered memory";
+            "leave the file out, or make the engine on the CPU");
+        Ok(())
     }
 
     /// Returns the layer, the segment and the first row of a chunk, by its place in the chunk table.

@@ -17,7 +17,7 @@ use crate::disk::Store;
 use crate::fork::Birth;
 use crate::mapping::Mapping;
 use crate::overlap::{self, Content, Grid, Grids};
-use crate::rows::{self, RowFormat};
+use crate::rows::{self, MAX_SEGMENTS, RowFormat};
 use crate::{Result, ensure, reserve};
 
 /// The access of a process to a pool. One process at a time is its writer.
@@ -265,23 +265,17 @@ impl HostPool {
     /// If there is no such row, the length is not that of a row, or this process may only read.
     pub fn write_row(&self, layer: usize, row: usize, bytes: &[u8]) -> Result<()> {
         self.geometry.format.expect_row(bytes.len())?;
-        if let Backing::Disk(store) = &self.backing {
-            self.check_writer()?;
-            return store.append(layer, row, &[bytes]);
-        }
         let mut rest = bytes;
-        for (index, segment) in self.geometry.format.as_slice().iter().enumerate() {
-            let (part, after) = rest.split_at(segment.bytes);
-            self.write_segment(layer, index, row, part)?;
-            rest = after;
-        }
-        Ok(())
+        let segments = self.geometry.format.as_slice().iter();
+        let parts: heapless::Vec<_, MAX_SEGMENTS> =
+            segments.filter_map(|segment| rest.split_off(..segment.bytes)).collect();
+        self.write_parts(layer, row, &parts)
     }
 
     /// Writes a whole row, whose segments are `parts`.
     pub(crate) fn write_parts(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
+        self.check_writer()?;
         if let Backing::Disk(store) = &self.backing {
-            self.birth.check("pool")?;
             return store.append(layer, row, parts);
         }
         let mut parts = parts.iter().enumerate();

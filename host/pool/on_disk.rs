@@ -33,7 +33,7 @@ impl PoolConfig {
 
 impl HostPool {
     /// Opens the file of a pool that was kept ([`PoolFile::keep`]) and makes this process its only writer.
-    /// A row that is not whole, or was not flushed, is an error when it is read.
+    /// A row that is not whole is an error when it is read.
     ///
     /// # Errors
     /// If `config` names no file or has another geometry than the file, the file is no pool file of this
@@ -99,14 +99,22 @@ impl HostPool {
         }
     }
 
-    /// Makes all rows durable that were written before the call, and in a kept file commits which rows are
-    /// valid ([`Store::flush`]). It does nothing for a pool in memory.
+    /// Makes all rows durable that were written before the call ([`Store::flush`]). It does nothing for a pool in
+    /// memory.
     ///
     /// # Errors
-    /// If a write or the commit fails, or the pool belongs to the process that forked this one.
+    /// If a write or `fdatasync` fails, or the pool belongs to the process that forked this one.
     pub fn flush(&self) -> Result<()> {
         self.birth.check("pool")?;
         self.store().map_or(Ok(()), |store| store.flush())
+    }
+
+    /// Makes reads of a row of a file an error until it is written again, because its new bytes were not taken. The row
+    /// exists. A row in memory keeps its bytes.
+    pub(crate) fn forget_row(&self, layer: usize, row: usize) {
+        if let Some(store) = self.store() {
+            store.forget(layer, row);
+        }
     }
 
     /// Returns what the file of the pool is; `None` if the rows are in memory.

@@ -20,7 +20,7 @@ pub mod toolchain;
 pub mod ub;
 
 pub use crate::names::camel;
-pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with, text};
+pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within, text};
 
 use avsg_device::params::Params;
 use kernels::{Abi, Kernels, kernels};

@@ -19,6 +19,7 @@ def test_every_status_has_an_exception_that_python_programs_expect():
         8: OSError,
         9: RuntimeError,
         11: RuntimeError,
+        12: LookupError,
     }
     for status, kind in expected.items():
         error = errors.from_status(status, "AVSG_NAME", "a sentence")
@@ -70,11 +71,14 @@ def test_closed_objects_are_refused(deployment):
 def test_a_failed_step_changes_nothing(deployment):
     deployment.batch.ids[0] = np.arange(16)
     deployment.engine.step(deployment.batch, deployment.plan)
-    before = deployment.engine.table(0)
+    before = deployment.engine.stats
     deployment.batch.state[0] = 1
     with pytest.raises(avsg.InvalidError, match="state"):
         deployment.engine.step(deployment.batch, deployment.plan)
-    assert (deployment.engine.table(0) == before).all()
+    assert deployment.engine.stats == before
+    deployment.batch.state[0] = 0
+    deployment.engine.step(deployment.batch, deployment.plan)
+    assert deployment.plan.counters.misses == 0 and deployment.wrong_rows() == 0
 
 
 def test_each_thread_has_its_own_sentence(deployment):

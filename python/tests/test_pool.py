@@ -1,5 +1,6 @@
 """Pools: geometry, views of all rows, the caller's memory, and a pool in two processes."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import avsg
 
 CHILD = """
 import socket, sys, avsg, numpy as np
-pool = avsg.Pool.receive(socket.socket(fileno=int(sys.argv[1])))
+descriptor, (fd,), *_ = socket.recv_fds(socket.socket(fileno=int(sys.argv[1])), 4096, 1)
+pool = avsg.Pool.attach(descriptor, fd)
 assert pool.info.role == avsg.Role.READER and not pool.blocks(0)[0].flags.writeable
 print(int(np.concatenate(pool.blocks(1, 1)).sum()))
 try:
@@ -161,14 +163,14 @@ def test_another_process_reads_a_pool_that_was_sent():
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE
     )
-    pool.send(ours)
+    descriptor, fd = pool.export()
+    socket.send_fds(ours, [descriptor], [fd])
+    os.close(fd)
     total, sentence = child.communicate()[0].decode().splitlines()
     assert child.returncode == 0 and total == "1600" and "read" in sentence
 
 
 def test_a_pool_is_exported_and_attached():
-    import os
-
     pool = avsg.Pool(1, 100, 32)
     pool.write_row(0, 5, bytes([4] * 32))
     descriptor, fd = pool.export()

@@ -20,7 +20,7 @@ def test_the_simulated_device_gives_the_cpus_slots_and_misses():
     data = np.random.default_rng(3).integers(0, 256, (512, 64), dtype=np.uint8)
     pool = avsg.Pool(1, 512, 64, pages=avsg.Pages.PLAIN)
     pool.write(0, 0, data)
-    options = {"k": 16, "slots": 128, "spread": 2, "retries": 7, "cores": 2}
+    options = {"k": 16, "slots": 128, "spread": 2, "cores": 2}
     engines = [avsg.Engine(pool, device=device, **options) for device in ("cpu", "ascend-sim")]
     plans = [engine.new_plan() for engine in engines]
     batch, rng = avsg.Batch.zeros(1, 16), np.random.default_rng(5)
@@ -37,7 +37,7 @@ def test_the_simulated_device_gives_the_cpus_slots_and_misses():
 
 def test_the_status_of_host_arrays_is_checked_as_on_the_cpu():
     pool = avsg.Pool(1, 100, 64, pages=avsg.Pages.PLAIN)
-    engine = avsg.Engine(pool, device="ascend-sim", k=16, slots=128, spread=2, retries=7, cores=2)
+    engine = avsg.Engine(pool, device="ascend-sim", k=16, slots=128, cores=2)
     batch, plan = avsg.Batch.zeros(1, 16), engine.new_plan()
     batch.ids[0, 0], batch.seq_len[0] = 120, 200
     with pytest.raises(avsg.InvalidError, match="request 0 selects id 120, but row 120 is outside of the pool's 100"):
@@ -51,7 +51,7 @@ def test_the_status_of_host_arrays_is_checked_as_on_the_cpu():
 
 def test_device_memory_is_no_host_array():
     pool = avsg.Pool(1, 128, 64, pages=avsg.Pages.PLAIN)
-    engine = avsg.Engine(pool, device="ascend-sim", k=16, slots=128, spread=2, retries=7, cores=2)
+    engine = avsg.Engine(pool, device="ascend-sim", k=16, slots=128, cores=2)
     with pytest.raises(avsg.UnsupportedError, match="this memory is on the device ascend-sim: pass its address"):
         engine.buffer()
     assert engine.view().address and engine.new_plan().device_view("slot").device == "ascend-sim"

@@ -10,7 +10,7 @@ import avsg
 
 
 def engine(pool, **options):
-    return avsg.Engine(pool, k=16, slots=64, machine=avsg.Machine.EMU, **options)
+    return avsg.Engine(pool, k=16, slots=64, **options)
 
 
 def test_engines_share_workers_and_choices_are_set():

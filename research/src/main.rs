@@ -1,15 +1,14 @@
 //! The program `avsg-research`: compares AVSG with the figures of its paper, and with models of a
 //! device and of a cluster.
 
+mod cluster;
 mod contenders;
 mod estimate;
 mod gpu;
 mod hits;
-mod lifetime;
+mod markdown;
 mod paper;
 mod published;
-mod reuse;
-mod serving;
 #[cfg(test)]
 mod tests;
 
@@ -32,17 +31,11 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Estimates how long a step would take on an Ascend 910B: every figure is from a model, none is
-    /// measured
-    Estimate(Box<estimate::Options>),
+    /// Estimates the phases of a step on an Ascend 910B beside a kernel of the paper's algorithms: every figure is
+    /// from a model, none is measured
+    Estimate(estimate::Options),
     /// Computes the paper's tables and figures, each beside the paper's value with the difference
     Paper(paper::Options),
-    /// Computes the hit rates of the tables on the paper's synthetic workload, beside exact LRU, Belady's
-    /// optimum and the paper's figures
-    Reuse(reuse::Options),
-    /// Computes how the hit rate depends on the lifetime rule, beside exact LRU, Belady's optimum and the
-    /// paper's figures
-    Lifetime(lifetime::Options),
     /// Computes the hit rates of policies that AVSG does not have, on a recorded trace
     Contenders(contenders::Options),
     /// Measures the kernels for GPUs on a machine that has one
@@ -51,14 +44,13 @@ enum Command {
 
 impl Command {
     fn run(self) -> Result<()> {
-        match self {
-            Self::Estimate(options) => estimate::run(&options),
-            Self::Paper(options) => paper::run(&options),
-            Self::Reuse(options) => reuse::run(&options),
-            Self::Lifetime(options) => lifetime::run(&options),
-            Self::Contenders(options) => contenders::run(&options),
-            Self::Gpu(options) => gpu::run(&options),
-        }
+        let text = match self {
+            Self::Estimate(options) => estimate::text(&options)?,
+            Self::Paper(options) => paper::text(&options)?,
+            Self::Contenders(options) => contenders::text(&options)?,
+            Self::Gpu(options) => return gpu::run(&options),
+        };
+        Ok(terminal::write(text.as_bytes())?)
     }
 }
 

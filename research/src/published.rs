@@ -19,9 +19,6 @@ pub const REUSE: [(u32, [[f64; 3]; 3]); 2] = [
 /// little below L = 16.
 pub const LIFETIMES: [(i8, f64); 3] = [(1, 92.21), (8, 94.83), (16, 95.04)];
 
-/// The slots of [`LIFETIMES`].
-pub const LIFETIME_SLOTS: u32 = 8192;
-
 /// Percent of the ids of the same requests that the previous step selected, too.
 pub const PREVIOUS_STEP: f64 = 81.61;
 
@@ -72,26 +69,4 @@ pub const SERVING: [(&str, [f64; 3]); 7] = [
     ("output tok/s", [472.6, 451.2, 571.4]),
     ("requests per second", [0.44, 0.40, 0.54]),
     ("HBM, %", [91.8, 91.6, 95.5]),
-];
-
-/// What the paper measured the time of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timed {
-    /// The vectorised Stage One.
-    StageOne,
-    /// Both stages in one kernel, for one request.
-    Kernel,
-    /// The scalar match with two pointers.
-    DualPointer,
-}
-
-/// (what was timed, K, S, microseconds): figure "Stage One matching latency" and appendix "Max Lifetime
-/// Ablation".
-pub const TIMES: [(Timed, usize, u32, f64); 6] = [
-    (Timed::StageOne, 256, 256, 38.2),
-    (Timed::StageOne, 2048, 2048, 53.7),
-    (Timed::StageOne, 512, 8192, 61.9),
-    (Timed::Kernel, 2048, 8192, 101.27),
-    (Timed::DualPointer, 256, 256, 20.8),
-    (Timed::DualPointer, 2048, 2048, 150.0),
 ];

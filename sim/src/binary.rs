@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::{fs, thread};
 
 use crate::compile::{compile, store_source};
-use crate::cycles::Prices;
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{Kernel, KernelFault};
 use crate::shim::{Kernels, Kind, Launch, Mode};
@@ -30,16 +29,16 @@ impl Code {
         }
     }
 
-    /// Runs a kernel and returns its cycles, 0 if it is not timed.
+    /// Runs a kernel.
     pub fn launch(
         &self,
         config: &LaunchConfig<'_>,
         args: &[u64],
         regions: &[(u64, usize, bool)],
-    ) -> Result<f64, KernelFault> {
+    ) -> Result<(), KernelFault> {
         match self {
             Self::Closure(kernel) => {
-                kernel.launch(config.blocks, args, regions, config.fault_block).map(|()| 0.0)
+                kernel.launch(config.blocks, args, regions, config.fault_block)
             }
             Self::Shim(shim, _) => shim.launch(config, args, regions),
         }
@@ -109,7 +108,6 @@ pub(crate) struct LaunchConfig<'a> {
     pub adversarial: bool,
     pub seed: u64,
     pub fault_block: Option<u32>,
-    pub prices: Option<Prices>,
 }
 
 impl Shim {
@@ -133,7 +131,7 @@ impl Shim {
         config: &LaunchConfig<'_>,
         args: &[u64],
         regions: &[(u64, usize, bool)],
-    ) -> Result<f64, KernelFault> {
+    ) -> Result<(), KernelFault> {
         let mode = if config.adversarial { Mode::Adversarial } else { Mode::InOrder };
         let launch = Launch::new(config.name).blocks(config.blocks).cores(config.cores);
         let launch = launch.mode(mode, config.seed).fault(config.fault_block);
@@ -141,12 +139,7 @@ impl Shim {
         let launch = regions.iter().fold(launch, |launch, &(at, len, host)| {
             launch.register(at as *mut c_void, len, if host { Kind::Host } else { Kind::Device })
         });
-        let timed = self.text.starts_with(TIMED);
-        let ran = match config.prices.filter(|_| timed) {
-            Some(prices) => launch.run_timed(&self.kernels, &[prices]).map(|times| times[0].total),
-            None => launch.run(&self.kernels).map(|_| 0.0),
-        };
-        ran.map_err(|failure| match failure.code {
+        launch.run(&self.kernels).map(drop).map_err(|failure| match failure.code {
             3 => KernelFault::Hang(failure.text),
             _ => KernelFault::Exception(failure.text),
         })
@@ -162,9 +155,6 @@ fn waits_for_all(text: &str, kernel: &str) -> bool {
     let ty = first_type(&text[own..]).map(|at| own + at).or_else(|| first_type(text));
     ty.is_some_and(|at| text[at..].starts_with("KERNEL_TYPE_MIX_AIV_1_0"))
 }
-
-/// The first line of a text whose kernels are timed.
-pub const TIMED: &str = "#define AVSG_SHIM_CYCLES\n";
 
 const TYPE: &str = "KERNEL_TASK_TYPE_DEFAULT(";
 

@@ -1,5 +1,4 @@
-//! The prices of a timed launch, and the times that the shim computes from them
-//! (`linker/shim/shim/cycles.h`).
+//! The prices of a timed launch, and the times that the shim computes from them (`linker/shim/shim/cycles.h`).
 
 use std::ffi::c_double;
 
@@ -31,92 +30,15 @@ pub struct Prices {
     pub latency: c_double,
     /// A byte of a DMA, from device memory or from the host's.
     pub byte: c_double,
-    /// The scalar unit waits for a line that is not in the instruction cache.
-    pub fetch: c_double,
-    /// A call of a function, and the return from it.
-    pub call: c_double,
 }
 
-/// The clock of the simulated device, which gives the times of events.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Clock {
-    /// The prices of the kernels whose text defines `AVSG_SHIM_CYCLES`; others take no time.
-    pub prices: Prices,
-    /// Frequency of the cores, in MHz.
-    pub mhz: f64,
-    /// Microseconds to start a kernel on one core and on all cores, and between them for each core the
-    /// same time more.
-    pub launch_us: [f64; 2],
-}
-
-impl Clock {
-    /// Returns the nanoseconds of a kernel on `blocks` of `cores` cores that takes `cycles` cycles.
-    pub(crate) fn ns(&self, cycles: f64, blocks: u32, cores: u32) -> f64 {
-        let [one, all] = self.launch_us;
-        let share = f64::from(blocks.min(cores) - 1) / f64::from(cores.max(2) - 1);
-        1e3 * (one + share * (all - one) + cycles / self.mhz)
-    }
-}
-
-/// The cycles of a core in one phase of a kernel.
+/// What a launch costs by its prices, in cycles.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Phase {
-    /// The growth of the time at which all pipes are free.
-    pub elapsed: c_double,
-    /// For each of the pipes S, V, MTE2 and MTE3: at work, in barriers, waiting for flags, and
-    /// waiting until an instruction is issued. The scalar unit issues instructions in the last.
-    pub spent: [[c_double; 4]; 4],
-    /// Lines of instructions that were not in the cache when the scalar unit came to them. Only a text with calls of
-    /// `AscendC::shim::fetch` has any.
-    pub fetched: c_double,
-    /// Calls of functions, in a text with calls of `AscendC::shim::call`.
-    pub called: c_double,
-}
-
-/// The times of a launch.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Times {
+pub struct Cycles {
+    pub(crate) prices: Prices,
     /// The cycle in which the last core ends.
     pub total: c_double,
-    /// The phases of core 0.
-    pub phases: [Phase; 16],
-}
-
-/// The option of a launch that is timed.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Cycles {
-    sets: u32,
-    prices: *const Prices,
-    times: *mut Times,
-}
-
-impl Cycles {
-    /// Returns the option that times a launch under each of the prices. Both slices must outlive the
-    /// launch.
-    ///
-    /// # Panics
-    /// If the slices have different lengths.
-    pub fn new(prices: &[Prices], times: &mut [Times]) -> Self {
-        assert_eq!(prices.len(), times.len(), "one result for each set of prices");
-        Self { sets: prices.len() as u32, prices: prices.as_ptr(), times: times.as_mut_ptr() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_launch_takes_longer_on_more_cores() {
-        let clock = Clock { prices: Prices::default(), mhz: 2000.0, launch_us: [2.0, 20.0] };
-        assert_eq!(clock.ns(500.0, 1, 40), 2250.0);
-        assert_eq!(clock.ns(0.0, 40, 40), 20_000.0);
-        // More blocks than cores start in turns.
-        assert_eq!(clock.ns(0.0, 100, 40), 20_000.0);
-        assert!((clock.ns(0.0, 14, 40) - 8000.0).abs() < 1e-6);
-        assert_eq!(clock.ns(0.0, 1, 1), 2000.0);
-    }
+    /// How much the time at which all pipes of core 0 are free grows in each phase.
+    pub phases: [c_double; 16],
 }

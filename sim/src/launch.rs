@@ -9,8 +9,7 @@ use crate::task::Launch;
 
 /// The end of a launch.
 pub(crate) enum End {
-    /// The kernel took this number of cycles; 0 if it was not timed.
-    Done(f64),
+    Done,
     Failed(Failure),
     Hung,
 }
@@ -35,7 +34,7 @@ pub(crate) fn run(machine: &mut Machine, launch: &Launch) -> End {
         return End::Hung;
     }
     match execute(machine, launch, fault) {
-        Ok(Ok(cycles)) => End::Done(cycles),
+        Ok(Ok(())) => End::Done,
         Ok(Err(KernelFault::Hang(_))) => End::Hung,
         Ok(Err(KernelFault::Exception(text))) => {
             let code = sys::ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
@@ -49,7 +48,7 @@ fn execute(
     machine: &mut Machine,
     launch: &Launch,
     fault: Option<LaunchFault>,
-) -> Outcome<Result<f64, KernelFault>> {
+) -> Outcome<Result<(), KernelFault>> {
     let mut args = launch.args.clone();
     // The buffers are vectors of words, for the alignment that they have on the device.
     let buffers: Vec<Vec<u64>> = launch
@@ -89,7 +88,6 @@ fn execute(
             Some(LaunchFault::Exception(block)) => Some(block),
             _ => None,
         },
-        prices: machine.options.clock.map(|clock| clock.prices),
     };
     let ended = launch.code.launch(&config, &args, &regions);
     let written = match fault {

@@ -44,11 +44,11 @@ mod task;
 #[path = "../../host/ascend/acl/sys.rs"]
 pub mod sys;
 
-pub use binary::{TIMED, compile_ahead};
+pub use binary::compile_ahead;
 pub use cache::cache_folder;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
 pub use fault::LaunchFault;
 pub use kernel::{Device, Kernel, KernelFault};
 pub use options::Options;
-pub use session::{Session, set_clock};
+pub use session::Session;

@@ -2,7 +2,6 @@
 
 use std::env;
 
-use crate::cycles::Clock;
 use crate::fault::LaunchFault;
 
 /// The simulated machine and its random choices.
@@ -24,8 +23,6 @@ pub struct Options {
     pub adversarial: bool,
     /// The faults of every launch of a kernel, by the kernel's name.
     pub kernel_faults: Vec<(String, LaunchFault)>,
-    /// The clock of kernels. Without it each kernel takes 4 us, and every task another one.
-    pub clock: Option<Clock>,
 }
 
 impl Default for Options {
@@ -40,7 +37,6 @@ impl Default for Options {
             registration_bytes: 200 << 30,
             adversarial: true,
             kernel_faults: Vec::new(),
-            clock: None,
         }
     }
 }

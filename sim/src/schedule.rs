@@ -1,6 +1,5 @@
 //! The scheduler: chooses the next stream and runs its task.
 
-use crate::cycles::Clock;
 use crate::fault::{Outcome, fail};
 use crate::launch::{self, End};
 use crate::machine::Machine;
@@ -142,10 +141,7 @@ fn deadlocks(machine: &Machine, ready: &[u64], stream: u64) -> bool {
 
 /// Runs a task. Returns false if it never ends.
 fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
-    // A clock prices kernels, and nothing else takes time beside them but copies.
-    if machine.options.clock.is_none() {
-        machine.clock += 1_000.0;
-    }
+    machine.clock += 1_000.0;
     match task {
         Task::Copy { to, from, bytes } => {
             machine.clock += *bytes as f64 / 20.0;
@@ -153,11 +149,7 @@ fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
         }
         Task::Set { at, value, bytes } => set(machine, *at, *value, *bytes)?,
         Task::Launch(launch) => match launch::run(machine, launch) {
-            End::Done(cycles) => {
-                let clock = machine.options.clock;
-                let ns = |clock: Clock| clock.ns(cycles, launch.blocks, machine.options.cores);
-                machine.clock += clock.map_or(4_000.0, ns);
-            }
+            End::Done => machine.clock += 4_000.0,
             End::Failed(failure) => return Err(failure),
             End::Hung => return Ok(false),
         },

@@ -5,18 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use crate::binary::CLOSURE_FILE;
-use crate::cycles::Clock;
 use crate::fault::{CallFault, LaunchFault};
 use crate::kernel::Kernel;
 use crate::machine::{replace, with_machine};
 use crate::options::Options;
 
 static SESSION_LOCK: Mutex<()> = Mutex::new(());
-
-/// Sets the clock of the simulated machine of this process.
-pub fn set_clock(clock: Clock) {
-    with_machine(|machine| machine.options.clock = Some(clock));
-}
 
 /// Exclusive use of a new simulated machine, until it is dropped.
 #[derive(Debug)]

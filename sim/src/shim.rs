@@ -9,7 +9,7 @@ use std::{fmt, ptr};
 use libloading::Library;
 
 use crate::compile::{compile, store_source};
-use crate::cycles::{Cycles, Prices, Times};
+use crate::cycles::{Cycles, Prices};
 
 /// A library of kernels that were compiled against the shim.
 #[derive(Clone)]
@@ -118,7 +118,7 @@ struct Options {
     fault_block: i32,
     shared_bytes: u32,
     peak_ub: *mut u32,
-    cycles: *const Cycles,
+    cycles: *mut Cycles,
 }
 
 type LaunchFn = unsafe extern "C" fn(
@@ -232,21 +232,20 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// If the kernel breaks a rule of the shim, or the launch is invalid.
     pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
-        self.launch(kernels, ptr::null())
+        self.launch(kernels, ptr::null_mut())
     }
 
-    /// Runs the kernel and returns its times under each of the prices.
+    /// Runs the kernel and returns what it costs by the prices.
     ///
     /// # Errors
-    /// As [`Self::run`], and if the text was compiled without `AVSG_SHIM_CYCLES`.
-    pub fn run_timed(self, kernels: &Kernels, prices: &[Prices]) -> Result<Vec<Times>, Failure> {
-        let mut times = vec![Times::default(); prices.len()];
-        let cycles = Cycles::new(prices, &mut times);
-        self.launch(kernels, &raw const cycles)?;
-        Ok(times)
+    /// As [`Self::run`].
+    pub fn run_timed(self, kernels: &Kernels, prices: Prices) -> Result<Cycles, Failure> {
+        let mut cycles = Cycles { prices, ..Cycles::default() };
+        self.launch(kernels, &raw mut cycles)?;
+        Ok(cycles)
     }
 
-    fn launch(self, kernels: &Kernels, cycles: *const Cycles) -> Result<u32, Failure> {
+    fn launch(self, kernels: &Kernels, cycles: *mut Cycles) -> Result<u32, Failure> {
         let mut peak = 0;
         let options = Options {
             size: size_of::<Options>() as u32,

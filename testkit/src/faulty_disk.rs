@@ -17,7 +17,7 @@ pub enum Fault {
     Short(usize),
     /// The file ends before it.
     End,
-    /// It moves all bytes, and one bit of the first byte that it read is wrong.
+    /// It moves all bytes, and one bit of the first of them is wrong that the fault is set for.
     Flip,
     /// It does not begin as long as the fault is set. Only queues know this fault.
     Slow,
@@ -98,7 +98,8 @@ impl Faults {
         Arc::new(FaultyDisk { disk, faults: self.clone() })
     }
 
-    fn of(&self, operation: &Operation<'_>) -> Option<Fault> {
+    /// Returns the fault of an operation, and the first of its bytes that the fault is set for.
+    fn of(&self, operation: &Operation<'_>) -> Option<(Fault, usize)> {
         let mut state = self.state();
         let State { rule, hits, .. } = &mut *state;
         let rule = rule.as_mut()?;
@@ -117,7 +118,7 @@ impl Faults {
         }
         rule.times -= 1;
         *hits += 1;
-        Some(rule.fault)
+        Some((rule.fault, rule.bytes.start.saturating_sub(start) as usize))
     }
 }
 
@@ -143,22 +144,33 @@ fn flip(piece: Piece) {
     unsafe { *piece.at ^= 4 };
 }
 
+/// Returns pieces from a byte on, as far as the end of its piece.
+fn piece_from(pieces: &[Piece], mut byte: usize) -> Piece {
+    for &Piece { at, len } in pieces {
+        if byte < len {
+            return Piece { at: at.wrapping_add(byte), len: len - byte };
+        }
+        byte -= len;
+    }
+    panic!("the pieces end {byte} bytes before")
+}
+
 impl Disk for FaultyDisk {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
         let short;
         let operation = match self.faults.of(operation) {
-            Some(Fault::Errno(errno)) => return Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::End) => return Ok(0),
-            Some(Fault::Short(bytes)) => {
+            Some((Fault::Errno(errno), _)) => return Err(io::Error::from_raw_os_error(errno)),
+            Some((Fault::End, _)) => return Ok(0),
+            Some((Fault::Short(bytes), _)) => {
                 short = shortened(operation.pieces, bytes);
                 &Operation { pieces: &short, ..*operation }
             }
-            Some(Fault::Flip) => {
+            Some((Fault::Flip, byte)) => {
                 // SAFETY: the caller guarantees it.
                 let moved = unsafe { self.disk.run(operation) };
-                return moved.inspect(|_| flip(operation.pieces[0]));
+                return moved.inspect(|_| flip(piece_from(operation.pieces, byte)));
             }
-            Some(Fault::Slow) | None => operation,
+            Some((Fault::Slow, _)) | None => operation,
         };
         // SAFETY: the caller guarantees it for all of the pieces.
         unsafe { self.disk.run(operation) }
@@ -203,7 +215,7 @@ struct FaultyQueue {
     faults: Faults,
     ended: Vec<(u32, io::Result<usize>)>,
     held: Vec<Held>,
-    /// The ids and first pieces of reads that bring a wrong bit.
+    /// The ids of reads that bring a wrong bit, and the piece from there on.
     flipped: Vec<(u32, Piece)>,
     /// The pieces of shortened operations.
     pieces: Vec<Vec<Piece>>,
@@ -218,23 +230,23 @@ impl Queue for FaultyQueue {
         let Operation { direction, offset, pieces } = *operation;
         let short;
         let operation = match self.faults.of(operation) {
-            Some(Fault::Errno(errno)) => {
+            Some((Fault::Errno(errno), _)) => {
                 self.ended.push((id, Err(io::Error::from_raw_os_error(errno))));
                 return Ok(());
             }
-            Some(Fault::End) => {
+            Some((Fault::End, _)) => {
                 self.ended.push((id, Ok(0)));
                 return Ok(());
             }
-            Some(Fault::Slow) => {
+            Some((Fault::Slow, _)) => {
                 self.held.push(Held { id, direction, offset, pieces: pieces.to_vec() });
                 return Ok(());
             }
-            Some(Fault::Flip) => {
-                self.flipped.push((id, pieces[0]));
+            Some((Fault::Flip, byte)) => {
+                self.flipped.push((id, piece_from(pieces, byte)));
                 operation
             }
-            Some(Fault::Short(bytes)) => {
+            Some((Fault::Short(bytes), _)) => {
                 short = shortened(pieces, bytes);
                 self.pieces.push(short);
                 let pieces = self.pieces.last().expect("pushed just now");

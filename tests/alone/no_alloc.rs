@@ -1,6 +1,7 @@
 //! The step path allocates no memory and starts no thread, on any thread of the process.
 
 use allocations::calls;
+use avsg::Error;
 use avsg::device::params::Params;
 use avsg::device::stage_two::Strategy;
 use avsg::disk::PoolFile;
@@ -30,14 +31,14 @@ fn format() -> RowFormat {
     RowFormat::segments(&[96, 20]).unwrap()
 }
 
-/// Returns a pool in a file.
-fn in_file(io_uring: bool) -> HostPool {
+/// Returns a pool in a file, of whose 1024 rows the first `written` are written.
+fn in_file(io_uring: bool, written: usize) -> HostPool {
     // The queue of writes is short, so that appends have to write.
     let folder = Scratch::new();
     let file = adapted(PoolFile { io_uring, queue_bytes: 1, ..PoolFile::new(folder.path()) });
     let config = PoolConfig { file: Some(file), ..PoolConfig::new(LAYERS, 1024, format()) };
     let pool = HostPool::new(&config).unwrap();
-    fixture::fill(&pool, 1024, |layer, row| (row as i32, layer as u32));
+    fixture::fill(&pool, written, |layer, row| (row as i32, layer as u32));
     pool
 }
 
@@ -112,8 +113,32 @@ fn the_step_path_allocates_no_memory_and_starts_no_thread() {
         for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
             steps_on(fixture::pool(LAYERS, 1024, format()), cores, strategy, 0);
         }
-        for pool in [fixture::pool(LAYERS, 1024, format()), in_file(true), in_file(false)] {
+        let files = [true, false].map(|io_uring| in_file(io_uring, 1024));
+        for pool in files.into_iter().chain([fixture::pool(LAYERS, 1024, format())]) {
             steps_on(pool, cores, Strategy::Balanced, 16);
         }
+    }
+}
+
+#[test]
+fn a_step_that_leaves_a_request_out_allocates_no_memory() {
+    let _turn = alone::turn();
+    allocations::check();
+    for io_uring in [true, false] {
+        let params = Params::wide(K as u32, 1, 128);
+        let mut engine = fixture::engine(params, 2, 2, in_file(io_uring, 900));
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        let mut owned = OwnedBatch::new(K, 0);
+        for (state, first) in [(0, 100), (1, 880)] {
+            owned.push([state, 1, -1, 1024], &[(first..first + K as i32).collect()]);
+        }
+        let mut lost = 0;
+        let count = calls(|| {
+            let stepped = engine.step(&owned.batch(), &mut plan, 0, None);
+            let transferred = engine.transfer(&mut plan, 1, None);
+            let errors = [stepped, transferred].into_iter().filter_map(Result::err);
+            lost = errors.filter(|error| matches!(error, Error::LostRows { .. })).count();
+        });
+        assert_eq!((count, lost), (0, 2), "allocator calls and errors");
     }
 }

@@ -1,5 +1,11 @@
 //! Cases that the tests of other offloading operators have (SGLang, vLLM and vLLM-Ascend), on the CPU
-//! and on the simulated device. `docs/testing.md` lists the ones that this interface does not have.
+//! and on the simulated device.
+//!
+//! Four of their cases are not here. Outputs that the test itself fills with garbage: a plan owns its
+//! outputs, and a random workload has one plan for all its batches. Pages that are resident and bypass the
+//! table: a batch has no list of them. Ids that another stream writes late: the CPU has no streams, and the
+//! other files of this folder queue batches in streams. A full pool and late frees: the serving engine
+//! manages the rows of the pool.
 
 mod chunk;
 mod engines;

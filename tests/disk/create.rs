@@ -56,13 +56,13 @@ fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
     for keep in [false, true] {
         let path = if keep { folder.file("rows") } else { folder.path().to_owned() };
         let file = PoolFile { keep, ..PoolFile::new(path) };
-        // Bits per row of a pool of this size would be memory, so the space is asked for first.
+        // A bit per row of a pool of this size would be memory, so the space is asked for first.
         let text = error_text(HostPool::new(&config(1, rows, &[4000], file)));
         assert!(text.contains("fallocate for") && text.contains("lacks"), "{text}");
         let after = |part: &str| -> u64 {
             text.split(part).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
         };
-        // A kept file also has bits of its rows.
+        // A kept file also has a header.
         let bytes = after(" of ");
         assert!(bytes >= rows as u64 * 4096, "{text}");
         assert!((bytes - (1 << 44)..bytes).contains(&after("lacks ")), "{text}");

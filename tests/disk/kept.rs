@@ -1,13 +1,13 @@
-//! A kept file is opened by what made it and by nothing else, and its damage is reported.
+//! A kept file is opened by what made it and by nothing else.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use avsg::disk::{Direction, PoolFile};
+use avsg::disk::PoolFile;
 use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig};
-use avsg_testkit::faulty_disk::{Fault, Faults};
+use avsg_testkit::faulty_disk::Faults;
 use avsg_testkit::scratch::Scratch;
 
 use super::{bytes_of, check_by_reader, config, error_text};
@@ -17,10 +17,6 @@ const ROWS: usize = 50;
 const BYTES: usize = 2040;
 /// Two rows with checksums, in blocks of 512 or of 4096 bytes.
 const RECORD: u64 = 4096;
-/// Where the roots of the commits are.
-const ROOTS: [u64; 2] = [16384, 16384 + 4096];
-/// Where the records begin: behind the header, two roots and two places of one page.
-const START: u64 = 16384 + 4 * 4096;
 
 fn kept(folder: &Scratch) -> PoolConfig {
     let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
@@ -62,7 +58,8 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
     for row in 0..ROWS {
         for layer in 0..LAYERS {
             let result = pool.read_row(layer, row, &mut read);
-            if row < 40 {
+            // Rows 40 to 44 were written, and perhaps lost.
+            if row < 40 || row < 45 && result.is_ok() {
                 result.unwrap();
                 let version = usize::from((10..20).contains(&row));
                 assert!(read[..] == bytes_of(layer, row, version, BYTES));
@@ -98,13 +95,6 @@ fn another_geometry_is_refused_by_name() {
         (
             PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() },
             "indexer of a layer is 1, but the pool file was made with 0",
-        ),
-        (
-            PoolConfig {
-                file: Some(PoolFile { checksums: false, ..file.clone() }),
-                ..made.clone()
-            },
-            "checksums is false, but the pool file was made with true",
         ),
     ] {
         let text = error_text(HostPool::open(&config));
@@ -160,77 +150,22 @@ fn a_shorter_file_is_refused() {
     drop(pool);
     let text = error_text(HostPool::open(&config));
     assert!(text.contains(&format!("its rows need {whole} bytes")), "{text}");
-    file.set_len(100).unwrap();
-    assert!(error_text(HostPool::open(&config)).contains("100 bytes"));
     // The bytes that were cut off are zero in a file that has grown again.
+    file.set_len(whole).unwrap();
+    let pool = HostPool::open(&config).unwrap();
+    for row in 0..ROWS {
+        let result = pool.read_row(1, row, &mut [0; BYTES]);
+        assert_eq!(result.is_ok(), row < ROWS - 4, "row {row}: {result:?}");
+    }
+    drop(pool);
+    file.set_len(50).unwrap();
+    assert!(error_text(HostPool::open(&config)).contains("50 bytes"));
     file.set_len(whole).unwrap();
     assert!(error_text(HostPool::open(&config)).contains("header of the pool file"));
 }
 
 #[test]
-fn a_damaged_row_is_reported_and_others_are_right() {
-    let folder = Scratch::new();
-    let config = kept(&folder);
-    let pool = HostPool::new(&config).unwrap();
-    write(&pool, 0..ROWS, 0);
-    pool.flush().unwrap();
-    drop(pool);
-    // A byte of row 7 of layer 1, and the checksum of row 9 of layer 0.
-    damage(&folder.file("rows"), START + 7 * RECORD + 2048 + 499);
-    damage(&folder.file("rows"), START + 9 * RECORD + 2043);
-    let pool = HostPool::open(&config).unwrap();
-    for row in 0..ROWS {
-        for layer in 0..LAYERS {
-            let mut read = [0; BYTES];
-            let result = pool.read_row(layer, row, &mut read);
-            if [(1, 7), (0, 9)].contains(&(layer, row)) {
-                let text = error_text(result);
-                assert!(
-                    text.contains(&format!("row is {row} of layer {layer}, but its checksum")),
-                    "{text}"
-                );
-            } else {
-                result.unwrap();
-                assert!(read[..] == bytes_of(layer, row, 0, BYTES));
-            }
-        }
-    }
-    write(&pool, 0..ROWS, 1);
-    check_by_reader(pool.store().unwrap(), |_, _| 1);
-}
-
-#[test]
-fn a_damaged_commit_leaves_the_one_before() {
-    let folder = Scratch::new();
-    let config = kept(&folder);
-    let pool = HostPool::new(&config).unwrap();
-    // Commit 1 is that of the creation.
-    write(&pool, 0..10, 0);
-    pool.flush().unwrap();
-    write(&pool, 10..20, 0);
-    pool.flush().unwrap();
-    drop(pool);
-    damage(&folder.file("rows"), ROOTS[1] + 3);
-    for _ in 0..2 {
-        let pool = HostPool::open(&config).unwrap();
-        pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
-        assert!(error_text(pool.read_row(0, 10, &mut [0; BYTES])).contains("row is 10"));
-    }
-    let pool = HostPool::open(&config).unwrap();
-    write(&pool, 30..31, 0);
-    pool.flush().unwrap();
-    drop(pool);
-    let pool = HostPool::open(&config).unwrap();
-    pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
-    pool.read_row(0, 30, &mut [0; BYTES]).unwrap();
-    assert!(error_text(pool.read_row(0, 10, &mut [0; BYTES])).contains("row is 10"));
-    drop(pool);
-    ROOTS.iter().for_each(|root| damage(&folder.file("rows"), root + 9));
-    assert!(error_text(HostPool::open(&config)).contains("commit of the pool file is damaged"));
-}
-
-#[test]
-fn after_a_failed_fdatasync_nothing_is_committed_until_a_reopen() {
+fn after_a_failed_fdatasync_no_later_flush_succeeds() {
     let folder = Scratch::new();
     let config = kept(&folder);
     let faults = Faults::default();
@@ -241,40 +176,12 @@ fn after_a_failed_fdatasync_nothing_is_committed_until_a_reopen() {
     faults.set_sync(5);
     assert!(error_text(pool.flush()).contains("fdatasync for"));
     faults.clear();
-    assert!(error_text(pool.flush()).contains("at an earlier commit"));
+    for _ in 0..2 {
+        assert!(error_text(pool.flush()).contains("failed at an earlier flush"));
+    }
     pool.read_row(0, 15, &mut [0; BYTES]).unwrap();
     drop(pool);
     let pool = HostPool::open(&config).unwrap();
     pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
-    assert!(error_text(pool.read_row(0, 15, &mut [0; BYTES])).contains("row is 15"));
-}
-
-#[test]
-fn an_unfinished_commit_never_counts() {
-    let folder = Scratch::new();
-    for checksums in [true, false] {
-        let file = PoolFile {
-            keep: true,
-            checksums,
-            ..PoolFile::new(folder.file(&format!("rows-{checksums}")))
-        };
-        // The bits of these rows are in two pages.
-        let config = config(1, 40_000, &[64], file);
-        let faults = Faults::default();
-        let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
-        pool.write_row(0, 0, &[1; 64]).unwrap();
-        pool.flush().unwrap();
-        pool.write_row(0, 1, &[1; 64]).unwrap();
-        faults.set(Fault::Errno(5), Direction::Write, ROOTS[0]..ROOTS[1] + 1, usize::MAX);
-        assert!(error_text(pool.flush()).contains("write for a commit at byte"));
-        drop(pool);
-        for row in [39_000, 39_001] {
-            let pool = HostPool::open(&config).unwrap();
-            pool.read_row(0, 0, &mut [0; 64]).unwrap();
-            assert!(error_text(pool.read_row(0, 1, &mut [0; 64])).contains("row is 1"));
-            // The other page.
-            pool.write_row(0, row, &[1; 64]).unwrap();
-            pool.flush().unwrap();
-        }
-    }
+    pool.flush().unwrap();
 }

@@ -15,8 +15,8 @@ use avsg_testkit::tier;
 
 use super::config;
 
-/// Environment variable that makes a process of this binary the writer: whether there are checksums, the number of the
-/// first append, and the path of the file.
+/// Environment variable that makes a process of this binary the writer: the number of the first append, and the
+/// path of the file.
 const WRITER: &str = "AVSG_DISK_KILLS_WRITER";
 const LAYERS: usize = 4;
 const ROWS: usize = 300;
@@ -24,8 +24,8 @@ const BYTES: usize = 1152;
 /// Appends of one token between two flushes.
 const INTERVAL: u64 = 7;
 
-fn kept(path: PathBuf, checksums: bool) -> PoolConfig {
-    let file = PoolFile { keep: true, checksums, ..PoolFile::new(path) };
+fn kept(path: PathBuf) -> PoolConfig {
+    let file = PoolFile { keep: true, ..PoolFile::new(path) };
     config(LAYERS, ROWS, &[1024, 128], file)
 }
 
@@ -45,9 +45,8 @@ fn bytes_of(layer: usize, append: u64) -> Vec<u8> {
 #[test]
 fn writer() {
     let Ok(arguments) = std::env::var(WRITER) else { return };
-    let (checksums, rest) = arguments.split_once(' ').unwrap();
-    let (first, path) = rest.split_once(' ').unwrap();
-    let pool = HostPool::open(&kept(path.into(), checksums == "true")).unwrap();
+    let (first, path) = arguments.split_once(' ').unwrap();
+    let pool = HostPool::open(&kept(path.into())).unwrap();
     for append in first.parse::<u64>().unwrap().. {
         for layer in 0..LAYERS {
             pool.write_row(layer, row_of(append), &bytes_of(layer, append)).unwrap();
@@ -62,10 +61,10 @@ fn writer() {
 
 /// Runs a writer, kills it after `delay` from its first flush, and returns the last append that it said was
 /// flushed.
-fn kill_one(path: &str, checksums: bool, first: u64, delay: Duration) -> u64 {
+fn kill_one(path: &str, first: u64, delay: Duration) -> u64 {
     let mut writer = Command::new(std::env::current_exe().unwrap());
     writer.args(["--exact", "kills::writer", "--nocapture"]).stdout(Stdio::piped());
-    let mut writer = writer.env(WRITER, format!("{checksums} {first} {path}")).spawn().unwrap();
+    let mut writer = writer.env(WRITER, format!("{first} {path}")).spawn().unwrap();
     let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
     let flushed = |line: &str| line.split_once("flushed ").and_then(|(_, n)| n.parse::<u64>().ok());
     let mut last = lines.by_ref().find_map(|line| flushed(&line.unwrap())).expect("a flush");
@@ -85,67 +84,55 @@ fn kill_one(path: &str, checksums: bool, first: u64, delay: Duration) -> u64 {
 
 #[test]
 fn every_flushed_row_is_whole_after_kills() {
-    let kills = if tier::thorough() { 100 } else { 6 };
+    let kills = if tier::thorough() { 200 } else { 6 };
     let mut random = SplitMix64::new(28);
     let folder = Scratch::new();
-    for checksums in [true, false] {
-        let path = folder.file(&format!("rows-{checksums}"));
-        let config = kept(path.clone(), checksums);
-        drop(HostPool::new(&config).unwrap());
-        let mut rows = vec![None::<u64>; ROWS];
-        let (mut first, mut whole, mut reported) = (1, 0, 0);
-        for _ in 0..kills / 2 {
-            let delay = Duration::from_micros(random.below(40_000) as u64);
-            let last = kill_one(path.to_str().unwrap(), checksums, first, delay);
-            (first..=last).for_each(|append| rows[row_of(append)] = Some(append));
-            // An interval may have been flushed and not told, and another one been written.
-            let later = last + 1..=last + 2 * INTERVAL;
-            let pool = HostPool::open(&config).unwrap();
-            for (row, known) in rows.iter_mut().enumerate() {
-                let mut versions = vec![];
-                let mut rewritten = later.clone().filter(|&append| row_of(append) == row);
-                for layer in 0..LAYERS {
-                    let mut read = [0; BYTES];
-                    let Ok(()) = pool.read_row(layer, row, &mut read) else { continue };
-                    let append = u64::from_le_bytes(*read.first_chunk().unwrap());
-                    assert!(
-                        read[..] == bytes_of(layer, append),
-                        "a mix in row {row} of layer {layer}"
-                    );
-                    assert!(
-                        Some(append) == *known || later.contains(&append) && row_of(append) == row
-                    );
-                    versions.push(append);
-                }
-                if rewritten.next().is_none() {
-                    assert_eq!(
-                        versions,
-                        vec![known.unwrap_or(0); if known.is_some() { LAYERS } else { 0 }],
-                        "row {row}"
-                    );
-                }
-                whole += versions.len();
-                reported += LAYERS - versions.len();
-                // What is not whole in all layers is written again before it is expected.
-                let same =
-                    versions.len() == LAYERS && versions.windows(2).all(|two| two[0] == two[1]);
-                *known = versions.first().copied().filter(|_| same);
-                if !same {
-                    let append = last + 3 * INTERVAL + row as u64 * 1_000_000_007;
-                    for layer in 0..LAYERS {
-                        pool.write_row(layer, row, &bytes_of(layer, append)).unwrap();
-                    }
-                    *known = Some(append);
-                }
+    let path = folder.file("rows");
+    let config = kept(path.clone());
+    drop(HostPool::new(&config).unwrap());
+    let mut rows = vec![None::<u64>; ROWS];
+    let (mut first, mut whole, mut reported) = (1, 0, 0);
+    for _ in 0..kills {
+        let delay = Duration::from_micros(random.below(40_000) as u64);
+        let last = kill_one(path.to_str().unwrap(), first, delay);
+        (first..=last).for_each(|append| rows[row_of(append)] = Some(append));
+        // An interval may have been flushed and not told, and another one been written.
+        let later = last + 1..=last + 2 * INTERVAL;
+        let pool = HostPool::open(&config).unwrap();
+        for (row, known) in rows.iter_mut().enumerate() {
+            let mut versions = vec![];
+            let mut rewritten = later.clone().filter(|&append| row_of(append) == row);
+            for layer in 0..LAYERS {
+                let mut read = [0; BYTES];
+                let Ok(()) = pool.read_row(layer, row, &mut read) else { continue };
+                let append = u64::from_le_bytes(*read.first_chunk().unwrap());
+                assert!(read[..] == bytes_of(layer, append), "a mix in row {row} of layer {layer}");
+                assert!(Some(append) == *known || later.contains(&append) && row_of(append) == row);
+                versions.push(append);
             }
-            pool.flush().unwrap();
-            first = last + 3 * INTERVAL;
+            if rewritten.next().is_none() {
+                assert_eq!(
+                    versions,
+                    vec![known.unwrap_or(0); if known.is_some() { LAYERS } else { 0 }],
+                    "row {row}"
+                );
+            }
+            whole += versions.len();
+            reported += LAYERS - versions.len();
+            // What is not whole in all layers is written again before it is expected.
+            let same = versions.len() == LAYERS && versions.windows(2).all(|two| two[0] == two[1]);
+            *known = versions.first().copied().filter(|_| same);
+            if !same {
+                let append = last + 3 * INTERVAL + row as u64 * 1_000_000_007;
+                for layer in 0..LAYERS {
+                    pool.write_row(layer, row, &bytes_of(layer, append)).unwrap();
+                }
+                *known = Some(append);
+            }
         }
-        println!(
-            "{}: {} kills, checksums {checksums}: {whole} rows whole, {reported} reported",
-            tier::name(),
-            kills / 2
-        );
-        assert!(whole > 0);
+        pool.flush().unwrap();
+        first = last + 3 * INTERVAL;
     }
+    println!("{}: {kills} kills: {whole} rows whole, {reported} reported", tier::name());
+    assert!(whole > 0);
 }

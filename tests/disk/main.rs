@@ -3,6 +3,7 @@
 
 mod crash;
 mod create;
+mod damage;
 mod faults;
 mod file_pool;
 mod kept;

@@ -149,7 +149,7 @@ void Group::attend(size_t layer) {
         Lap lap(times.copy);
         const auto fresh = avsg::fresh(fresh_[layer]);
         if (mapped_) read_mapped(layer);
-        if (plan_) avsg_->engine->transfer(*plan_, pool_layer(layer), &fresh);
+        if (plan_) avsg_->engine->transfer(*plan_, pool_layer(layer), fresh);
     }
     put_back(layer);
     append(layer);

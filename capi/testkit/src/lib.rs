@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use avsg::ascend::acl::Context;
 use avsg::rows::RowFormat;
@@ -91,16 +91,7 @@ pub fn engine_config() -> avsg_engine_config {
     let mut config: avsg_engine_config = sized();
     (config.k, config.tokens, config.slots) = (K as u32, 2, 64);
     (config.states, config.cores, config.page) = (2, 1, 16);
-    config.tuning = &raw const *TUNING;
     config
-}
-
-static TUNING: LazyLock<avsg_tuning> = LazyLock::new(tuning);
-
-/// Returns the tuning of [`engine_config`]: a named machine makes creation quick, because only the
-/// automatic choice is measured.
-pub fn tuning() -> avsg_tuning {
-    avsg_tuning { machine: avsg_machine::AVSG_MACHINE_EMU as i32, ..sized() }
 }
 
 /// Returns [`engine_config`] for a device; an Ascend device needs 128 slots.
@@ -189,7 +180,7 @@ impl Handles {
     pub fn append(&self, owned: &OwnedBatch, rows: &FreshRows, layer: usize) -> avsg_status {
         let (batch, fresh) = (c_batch(owned), c_fresh(rows));
         // SAFETY: `owned` and `rows` own the arrays of the batch and the fresh rows.
-        unsafe { avsg_engine_append(self.engine, &batch, layer, &fresh, null_mut()) }
+        unsafe { avsg_engine_append(self.engine, &batch, &layer, 1, &fresh, null_mut()) }
     }
 
     /// Writes row `index` of a layer of the pool.
@@ -208,10 +199,11 @@ impl Handles {
         }
     }
 
-    /// Asserts that every selected id has a slot that holds its row. Returns the number of rows
-    /// compared.
+    /// Asserts that every selected id of the requests that did not fail has a slot that holds its row.
+    /// Returns the number of rows compared.
     pub fn expect_exact(&self, owned: &OwnedBatch, layer: usize) -> usize {
         let (mut arrays, mut checked) = (sized::<avsg_plan_arrays>(), 0);
+        let failed = failures(self.plan, owned.state.len());
         // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch's rows.
         let slots = unsafe {
             ok(avsg_plan_get_arrays(self.plan, HOST, &mut arrays));
@@ -226,7 +218,11 @@ impl Handles {
                 true
             },
             |_, id| (id, layer as u32),
-            |seen| checked += assert_exact(seen, layer),
+            |seen| {
+                if failed.iter().all(|&(request, ..)| request != seen.request) {
+                    checked += assert_exact(seen, layer);
+                }
+            },
         );
         checked
     }
@@ -253,7 +249,7 @@ impl Handles {
     /// # Safety
     /// `from` points to `n` initialised bytes, and no call that writes them is in progress.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: `from` points to `n` bytes, which no call writes (`# Safety`).
         unsafe { memory::read_bytes(self.context.as_deref(), from, n) }
     }
 
@@ -263,6 +259,34 @@ impl Handles {
         ok(avsg_engine_destroy(self.engine));
         ok(avsg_pool_destroy(self.pool));
     }
+}
+
+/// Returns the rows of the misses of a request in a plan's last batch, or their ids.
+pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
+    let mut arrays: avsg_plan_arrays = sized();
+    // SAFETY: the struct has its `size` set, and the plan holds the request.
+    unsafe {
+        ok(avsg_plan_get_arrays(plan, HOST, &mut arrays));
+        let summary = arrays.summary.add(request * AVSG_SUMMARY_WORDS);
+        let misses = summary.add(AVSG_SUMMARY_MISSES).read() as usize;
+        let list = if ids { arrays.miss_id } else { arrays.miss_row };
+        let first = arrays.cu_q.add(request).read() as usize * arrays.k;
+        memory::read_words(None, list.add(first), misses)
+    }
+}
+
+/// Returns those of a plan's first `requests` requests that transfers left out, with the layer and the row
+/// that are not whole.
+pub fn failures(plan: *const avsg_plan, requests: usize) -> Vec<(usize, usize, usize)> {
+    let mut arrays: avsg_plan_arrays = sized();
+    // SAFETY: the struct has its `size` set, and the plan holds so many requests.
+    let [layers, rows] = unsafe {
+        ok(avsg_plan_get_arrays(plan, HOST, &mut arrays));
+        [arrays.failed_layer, arrays.failed_row]
+            .map(|array| std::slice::from_raw_parts(array, requests))
+    };
+    let failed = (0..requests).filter(|&request| (layers[request], rows[request]) != (-1, -1));
+    failed.map(|request| (request, layers[request] as usize, rows[request] as usize)).collect()
 }
 
 /// Returns the C struct of a batch in host memory.

@@ -22,7 +22,7 @@ const CHUNKS: usize = 4096;
 /// and a plan.
 fn allowed() -> usize {
     let lists = size_of::<usize>();
-    let table = 40 + SLOTS / 8;
+    let table = 64 + SLOTS / 8;
     128 * CHUNKS
         + STATES * (1 + 8 * LAYERS + table * LAYERS)
         + LAYERS * (32 + 2 * 8 + lists)
@@ -34,7 +34,7 @@ fn taken(device: &'static CStr) -> usize {
     // "ascend" is the simulator as a shared library, whose own allocations are not counted.
     let counting = Counting::on(device);
     let allocator = counting.c();
-    let params = Params { page: 16, ..Params::wide(K as u32, 2, SLOTS as u32) };
+    let params = Params { page: 16, ..Params::compact(K as u32, 2, SLOTS as u32) };
     let kernels = c_path(&simulated::emit(&params).unwrap());
     let runtime = c_path(&simulator_library());
     let indexers: Vec<u32> = (0..LAYERS as u32).collect();

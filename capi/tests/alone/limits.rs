@@ -35,7 +35,7 @@ fn scenario(cores: u32, fail_at: usize) -> (avsg_status, bool) {
     (pool_config.layers, pool_config.rows, pool_config.chunk_bytes) = (1, 8192, 4096);
     let mut config = engine_config();
     (config.states, config.cores, config.page) = (STATES, cores, 0);
-    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..sized() };
     config.tuning = &tuning;
     let workers_config = avsg_workers_config { threads: cores, ..sized() };
     let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
@@ -100,7 +100,7 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     let mut config = engine_config();
     (config.layer_indexer, config.layer_indexers) = (layer_indexer.as_ptr(), LAYERS);
     (config.buffer, config.page) = (&raw const buffer, 0);
-    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..tuning() };
+    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..sized() };
     config.tuning = &tuning;
     let ids: Vec<i32> = (0..20).collect();
     let mut load: avsg_load = sized();
@@ -114,7 +114,7 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
         done(avsg_engine_create(&config, pool, &mut engine))?;
         done(avsg_plan_create(engine, 64, 32, &mut plan))?;
         done(avsg_engine_load(engine, &load, plan))?;
-        done(avsg_engine_fork(engine, 0, 1, 1, 2))
+        done(avsg_engine_fork(engine, 0, 1, &1, &2, 1))
     };
     let (result, reached) = allocations::failing(fail_at, calls);
     ok(avsg_plan_destroy(plan));

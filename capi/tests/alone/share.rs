@@ -1,11 +1,8 @@
-//! Pools through the C ABI: a writer appends, and a reader gathers; descriptors, sockets and signals;
-//! chunks and configurations.
+//! Pools through the C ABI: a writer appends, and a reader gathers; descriptors, chunks and
+//! configurations.
 
-use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::ptr::{null_mut, with_exposed_provenance_mut, without_provenance};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ptr::null_mut;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -67,79 +64,8 @@ fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
     reader.destroy();
 }
 
-unsafe extern "C" {
-    safe fn pthread_self() -> usize;
-    fn pthread_kill(thread: usize, signal: i32) -> i32;
-    fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
-    safe fn siginterrupt(signal: i32, interrupt: i32) -> i32;
-}
-
-/// SIGUSR1 on Linux.
-const SIGNAL: i32 = 10;
-
-/// The signals that were handled.
-static SIGNALS: AtomicUsize = AtomicUsize::new(0);
-
-extern "C" fn count_signal(_: i32) {
-    SIGNALS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Runs a call on another thread, sends it signals whose handler ends system calls (no SA_RESTART) until
-/// it has had ten, and then lets it proceed.
-fn with_signals(call: impl FnOnce() -> avsg_status + Send, proceed: impl FnOnce()) {
-    // SAFETY: the handler only counts, which is safe in a signal handler.
-    unsafe { signal(SIGNAL, count_signal) };
-    assert_eq!(siginterrupt(SIGNAL, 1), 0);
-    let (tell, thread) = std::sync::mpsc::channel();
-    std::thread::scope(|scope| {
-        let called = scope.spawn(move || {
-            tell.send(pthread_self()).unwrap();
-            let status = call();
-            (status, if status == AVSG_OK { String::new() } else { last_error() })
-        });
-        let (thread, first) = (thread.recv().unwrap(), SIGNALS.load(Ordering::Relaxed));
-        while SIGNALS.load(Ordering::Relaxed) < first + 10 && !called.is_finished() {
-            // The call sleeps after a while, and a signal then wakes it.
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            // SAFETY: the thread is not joined yet.
-            unsafe { pthread_kill(thread, SIGNAL) };
-        }
-        proceed();
-        assert_eq!(called.join().unwrap(), (AVSG_OK, String::new()));
-    });
-}
-
 #[test]
-fn signals_do_not_end_a_send_or_a_receive() {
-    let _turn = alone::turn();
-    let (handles, (ours, mut theirs)) = (Handles::on_cpu(), UnixStream::pair().unwrap());
-    let mut pool = null_mut::<avsg_pool>();
-    let (of_pool, received) = (handles.pool.addr(), (&raw mut pool).expose_provenance());
-    let receive = || {
-        // SAFETY: the address is that of `pool`, which nothing else uses meanwhile.
-        unsafe { avsg_pool_recv(ours.as_raw_fd(), READER, with_exposed_provenance_mut(received)) }
-    };
-    let send = || avsg_pool_send(without_provenance(of_pool), theirs.as_raw_fd());
-    with_signals(receive, || ok(send()));
-    ok(avsg_pool_destroy(pool));
-    // A send waits while the socket is full.
-    ours.set_nonblocking(true).unwrap();
-    let (mut filled, part) = (0, [0; 4096]);
-    while let Ok(n) = (&ours).write(&part) {
-        filled += n;
-    }
-    ours.set_nonblocking(false).unwrap();
-    let send = || avsg_pool_send(without_provenance(of_pool), ours.as_raw_fd());
-    let mut rest = vec![0; filled];
-    with_signals(send, || theirs.read_exact(&mut rest).unwrap());
-    // SAFETY: the out-pointer is a local variable.
-    ok(unsafe { avsg_pool_recv(theirs.as_raw_fd(), READER, &mut pool) });
-    ok(avsg_pool_destroy(pool));
-    handles.destroy();
-}
-
-#[test]
-fn invalid_descriptors_files_sockets_and_roles_are_refused() {
+fn invalid_descriptors_files_and_roles_are_refused() {
     let _turn = alone::turn();
     let handles = Handles::on_cpu();
     let (mut fd, mut desc, mut pool) = (7, [0; AVSG_POOL_DESC_BYTES], null_mut());
@@ -170,8 +96,6 @@ fn invalid_descriptors_files_sockets_and_roles_are_refused() {
         let got = avsg_pool_import(desc.as_ptr(), 112, file.as_raw_fd(), 2, &mut pool);
         expect_error(got, AVSG_INVALID, &["role is 2"]);
         assert!(pool.is_null());
-        expect_error(avsg_pool_send(handles.pool, -5), AVSG_INVALID, &["socket is -5"]);
-        expect_error(avsg_pool_recv(1 << 20, READER, &mut pool), AVSG_OS, &["socket 1048576"]);
         // The engine appends to memory that a demotion would make read-only.
         expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
     }

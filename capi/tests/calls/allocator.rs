@@ -73,7 +73,7 @@ impl<'a> Setting<'a> {
         let pool = avsg_pool_config { chunk_bytes, allocator: &allocator, ..pool_config() };
         let mut config = config_on(self.device);
         (config.page, config.cores, config.allocator) = (case.page, 3, &allocator);
-        let tuning = avsg_tuning { lifetime: if case.learned { 2 } else { 1 }, ..tuning() };
+        let tuning = avsg_tuning { lifetime: if case.learned { 2 } else { 1 }, ..sized() };
         config.tuning = &tuning;
         if case.indexers == 2 {
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
@@ -104,7 +104,7 @@ impl<'a> Setting<'a> {
                 Call::Engine => avsg_engine_create(config, pool, &mut engine),
                 Call::Plan => avsg_plan_create(engine, rows, requests, &mut plan),
                 Call::Step => avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
-                Call::Append => avsg_engine_append(engine, &batch, 0, &fresh, null_mut()),
+                Call::Append => avsg_engine_append(engine, &batch, &0, 1, &fresh, null_mut()),
             }
         });
         (self.handles.pool, self.handles.engine, self.handles.plan) = (pool, engine, plan);
@@ -244,7 +244,7 @@ fn a_step_whose_memory_is_refused_changes_nothing() {
         expect_error(status, AVSG_NO_MEMORY, &["device memory is", "allocator refuses"]);
         // The plan of the first step is not lost.
         // SAFETY: the call takes no arrays.
-        ok(unsafe { avsg_engine_transfer(engine, plan, 1, null(), null_mut()) });
+        ok(unsafe { avsg_engine_transfer(engine, plan, &1, 1, null(), null_mut()) });
         (0..2).for_each(|layer| assert!(setting.handles.expect_exact(&first, layer) > 0));
         ok(setting.call(Call::Step, 2));
         setting.handles.expect_exact(&Arrays::new(2), 0);

@@ -14,7 +14,6 @@ use avsg_capi_testkit::device::{c_path, simulator_library};
 use avsg_capi_testkit::device_arrays::DeviceStep;
 use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
-use avsg_testkit::memory::read_words;
 use avsg_testkit::step_result::StepResult;
 
 const STEPS: i32 = 13;
@@ -22,8 +21,8 @@ const STEPS: i32 = 13;
 /// Creates handles on "cpu", "ascend-sim", or "ascend", whose engines have one geometry. "ascend" runs the
 /// code of a real device over a runtime library found by path, which is the simulator's.
 fn handles_on(device: &'static CStr, launches: u32) -> Handles {
-    let tuning = avsg_tuning { launches, ..tuning() };
-    let params = Params { page: 16, ..Params::wide(K as u32, 2, 128) };
+    let tuning = avsg_tuning { launches, spread: 2, ..sized() };
+    let params = Params { page: 16, ..Params::compact(K as u32, 2, 128) };
     let kernels = c_path(&simulated::emit(&params).unwrap());
     let runtime = c_path(&simulator_library());
     let ascend = avsg_ascend { runtime: runtime.as_ptr(), kernels: kernels.as_ptr(), ..sized() };
@@ -53,7 +52,7 @@ fn arrays(step: i32) -> Arrays {
 /// the plan and the first layer's transfer.
 ///
 /// # Safety
-/// The batch and `fresh` keep the contracts of the four calls with this stream.
+/// The arrays of the batch and of `fresh`, and the stream, are valid until the work of the calls is done.
 unsafe fn run_step(
     handles: &Handles,
     batch: &avsg_batch,
@@ -62,16 +61,16 @@ unsafe fn run_step(
     fused: bool,
 ) {
     let (engine, plan) = (handles.engine, handles.plan);
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    // SAFETY: the arrays and the stream are valid until the work is done (`# Safety`).
     unsafe {
         if fused {
             ok(avsg_engine_step(engine, batch, plan, 0, fresh, stream));
         } else {
             ok(avsg_engine_plan(engine, batch, plan, stream));
-            ok(avsg_engine_transfer(engine, plan, 0, fresh, stream));
+            ok(avsg_engine_transfer(engine, plan, &0, 1, fresh, stream));
         }
-        ok(avsg_engine_transfer(engine, plan, 1, fresh, stream));
-        (0..2).for_each(|layer| ok(avsg_engine_append(engine, batch, layer, fresh, stream)));
+        ok(avsg_engine_transfer(engine, plan, &1, 1, fresh, stream));
+        (0..2).for_each(|layer| ok(avsg_engine_append(engine, batch, &layer, 1, fresh, stream)));
     }
 }
 
@@ -91,7 +90,7 @@ fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
     unsafe { StepResult::from_arrays(context, &device, arrays.k, cu_q) }
 }
 
-/// Asserts that the counters and the requests of a plan that was made with a NULL stream are those of its
+/// Asserts that the counters of a plan that was made with a NULL stream are those of its
 /// arrays.
 fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number: u64) {
     let mut counters: avsg_plan_counters = sized();
@@ -101,22 +100,6 @@ fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number:
     assert_eq!((counters.requests, counters.tokens), (cu_q.len() - 1, outputs.valid.len()));
     assert_eq!((counters.misses, counters.selected), (outputs.miss_count(), selected));
     assert_eq!((counters.hits + counters.misses, counters.number), (selected, number));
-    for (n, expected) in outputs.requests.iter().enumerate() {
-        let mut one: avsg_plan_request = sized();
-        let [first, end] = [cu_q[n] as usize, cu_q[n + 1] as usize];
-        // SAFETY: the struct has its `size` set, and the plan's arrays have the lengths in it.
-        unsafe {
-            ok(avsg_plan_get_request(handles.plan, n, &mut one));
-            let counts = (one.first_token, one.tokens, one.status);
-            assert_eq!(counts, (first, end - first, expected.status));
-            let slots = read_words(None, one.slot, one.tokens * K);
-            assert_eq!(slots, outputs.slots[first * K..end * K]);
-            assert_eq!(read_words(None, one.valid, one.tokens), outputs.valid[first..end]);
-            assert_eq!(read_words(None, one.row_misses, one.tokens), expected.token_misses);
-            let lists = [one.miss_position, one.miss_id, one.miss_slot, one.miss_row];
-            assert_eq!(lists.map(|list| read_words(None, list, one.misses)), expected.misses);
-        }
-    }
 }
 
 /// Returns the bytes of the device buffer.
@@ -133,20 +116,8 @@ fn device_buffer(handles: &Handles) -> Vec<u8> {
     all
 }
 
-/// Returns the tables of both states.
-fn tables(handles: &Handles) -> [Vec<i32>; 2] {
-    [0, 1].map(|state| {
-        let (mut table, mut len) = (null(), 0);
-        // SAFETY: the out-pointers are local variables, and the table is valid until the next call.
-        unsafe {
-            ok(avsg_engine_get_table(handles.engine, 0, state, &mut table, &mut len));
-            read_words(None, table, len)
-        }
-    })
-}
-
-/// The outputs and the device buffer after each step, and the tables at the end.
-type Log = (Vec<(StepResult, Vec<u8>)>, [Vec<i32>; 2]);
+/// The outputs and the device buffer after each step.
+type Log = Vec<(StepResult, Vec<u8>)>;
 
 /// Makes steps with host arrays, or in a stream if `queued`.
 fn run(device: &'static CStr, queued: bool) -> Log {
@@ -172,10 +143,9 @@ fn run(device: &'static CStr, queued: bool) -> Log {
         }
         log.push((outputs(&handles, DEVICE, &owned.cu_q), device_buffer(&handles)));
     }
-    let tables = tables(&handles);
     drop(stream);
     handles.destroy();
-    (log, tables)
+    log
 }
 
 #[test]
@@ -184,15 +154,14 @@ fn steps_have_the_same_results_on_every_device_and_in_a_stream() {
         return;
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
-    let (cpu, cpu_tables) = run(c"cpu", false);
+    let cpu = run(c"cpu", false);
     for device in [c"ascend-sim", c"ascend"] {
         for queued in [false, true] {
-            let (log, tables) = run(device, queued);
+            let log = run(device, queued);
             for (step, (cpu, other)) in cpu.iter().zip(&log).enumerate() {
                 assert_eq!(cpu.0, other.0, "step {step} on {device:?}, queued {queued}");
                 assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
             }
-            assert!(cpu_tables == tables, "the tables differ on {device:?}, queued {queued}");
         }
     }
     assert_eq!(session.leaks(), Vec::<String>::new());
@@ -211,7 +180,7 @@ fn a_plan_in_a_stream_is_not_one_of_the_host() {
     let (context, owned) = (handles.context.clone().unwrap(), Arrays::new(3));
     let (stream, on_device) = (Stream::new(&context).unwrap(), DeviceStep::new(&context, &owned));
     let (batch, fresh, raw) = (owned.batch(), owned.fresh(), stream.raw().handle());
-    let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
+    let mut counters = sized::<avsg_plan_counters>();
     let (mut stats, parts) =
         (sized::<avsg_engine_stats>(), ["device memory", "AVSG_MEMORY_DEVICE"]);
     // SAFETY: the structs have their `size` set, and the arrays are valid until the stream has been
@@ -222,13 +191,12 @@ fn a_plan_in_a_stream_is_not_one_of_the_host() {
         ok(avsg_engine_get_stats(engine, &mut stats));
         assert_eq!((stats.queued, stats.plans), (4, 0));
         expect_error(avsg_plan_get_counters(plan, &mut counters), AVSG_UNSUPPORTED, &parts);
-        expect_error(avsg_plan_get_request(plan, 0, &mut one), AVSG_UNSUPPORTED, &parts);
-        let status = avsg_engine_transfer(engine, plan, 0, null(), null_mut());
+        let status = avsg_engine_transfer(engine, plan, &0, 1, null(), null_mut());
         expect_error(status, AVSG_UNSUPPORTED, &parts);
         ok(avsg_engine_plan(engine, &batch, plan, null_mut()));
-        let status = avsg_engine_transfer(engine, plan, 0, &on_device.fresh, raw);
+        let status = avsg_engine_transfer(engine, plan, &0, 1, &on_device.fresh, raw);
         expect_error(status, AVSG_INVALID, &["not planned in a stream"]);
-        ok(avsg_engine_transfer(engine, plan, 0, &fresh, null_mut()));
+        ok(avsg_engine_transfer(engine, plan, &0, 1, &fresh, null_mut()));
     }
     drop((stream, on_device, context));
     handles.destroy();
@@ -283,6 +251,37 @@ fn a_step_launches_the_configured_number_of_kernels() {
         assert_eq!(session.launches() - before, waiting + queued, "launches {launches}");
         handles.destroy();
     }
+}
+
+/// The fast memory of a vector core has room for the default table of K = 2048 and S = 8192, but not for one
+/// with as many links per slot as on "cpu".
+#[test]
+fn the_default_table_fits_a_vector_core() {
+    if !have_compiler() {
+        return;
+    }
+    let _session = Session::new(Options::default());
+    let (mut pool, mut engine) = (null_mut(), null_mut());
+    let mut info: avsg_engine_info = sized();
+    let mut config = config_on(c"ascend-sim");
+    (config.k, config.slots, config.tokens) = (2048, 8192, 4);
+    let mut tuning: avsg_tuning = sized();
+    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
+    unsafe {
+        ok(avsg_pool_create(&pool_config(), &mut pool));
+        for of_default in [null(), &raw const tuning] {
+            config.tuning = of_default;
+            ok(avsg_engine_create(&config, pool, &mut engine));
+            ok(avsg_engine_get_info(engine, &mut info));
+            ok(avsg_engine_destroy(engine));
+            assert_eq!((info.table, info.spread, info.retries), (0, 2, 7));
+        }
+        tuning.spread = 4;
+        config.tuning = &tuning;
+        let status = avsg_engine_create(&config, pool, &mut engine);
+        expect_error(status, AVSG_INVALID, &["bytes", "a smaller spread"]);
+    }
+    ok(avsg_pool_destroy(pool));
 }
 
 #[test]
@@ -353,13 +352,6 @@ fn a_missing_device_is_refused_with_what_was_tried() {
     let parts = ["a kernel", "/nowhere/avsg_plan.o"];
     on_sim(|a| a.kernels = c"/nowhere".as_ptr(), AVSG_UNSUPPORTED, &parts);
     on_sim(|a| a.size = 0, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
-    let request = avsg_tuning { strategy: 1, ..tuning() };
-    let parts = ["strategy is request", "balanced"];
-    let change = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
-        sim(c);
-        c.tuning = &request;
-    };
-    refuse(&change, AVSG_INVALID, &parts);
     handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

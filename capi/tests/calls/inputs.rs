@@ -1,8 +1,7 @@
 //! Mistakes in the structs and arrays of a step, with host arrays on "cpu" and "ascend-sim" and with
-//! device arrays in a stream: each is refused with a status and a message and changes nothing, and no
-//! input is in memory that the call writes.
+//! device arrays in a stream: each is refused with a status and a message and changes nothing.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::ptr::{null, null_mut, without_provenance_mut};
 
 use avsg::ascend::acl::Stream;
@@ -13,7 +12,6 @@ use avsg_capi_testkit::*;
 
 /// A caller of steps with valid structs, of which a test changes a copy.
 struct Caller<'a> {
-    device: &'static CStr,
     handles: &'a Handles,
     /// NULL for host arrays.
     stream: *mut c_void,
@@ -26,12 +24,6 @@ impl Caller<'_> {
         let Handles { engine, plan, .. } = *self.handles;
         // SAFETY: the arrays are valid or refused before they are read.
         unsafe { avsg_engine_step(engine, batch, plan, 0, fresh, self.stream) }
-    }
-
-    fn plan(&self, batch: &avsg_batch) -> avsg_status {
-        let Handles { engine, plan, .. } = *self.handles;
-        // SAFETY: as for `step`.
-        unsafe { avsg_engine_plan(engine, batch, plan, self.stream) }
     }
 }
 
@@ -52,12 +44,12 @@ fn each_caller(test: impl Fn(&Caller<'_>)) {
     each_device(|device| {
         let (handles, owned) = (Handles::on(device), Arrays::new(0));
         let (batch, fresh) = (owned.batch(), owned.fresh());
-        run(&Caller { device, handles: &handles, stream: null_mut(), batch, fresh });
+        run(&Caller { handles: &handles, stream: null_mut(), batch, fresh });
         if let Some(context) = &handles.context {
             let (arrays, stream) =
                 (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
             let (batch, fresh) = (arrays.batch, arrays.fresh);
-            run(&Caller { device, handles: &handles, stream: stream.raw().handle(), batch, fresh });
+            run(&Caller { handles: &handles, stream: stream.raw().handle(), batch, fresh });
         }
         ok(handles.step(&owned, 0));
         assert_eq!(handles.expect_exact(&owned, 0), 32);
@@ -119,12 +111,12 @@ fn mistakes_in_the_structs_of_a_step_are_refused() {
                 let status = avsg_engine_step(engine, &caller.batch, plan, 0, null(), null_mut());
                 expect_error(status, AVSG_INVALID, &["fresh rows is none"]);
             }
-            let status = avsg_engine_append(engine, &caller.batch, 0, null(), caller.stream);
+            let status = avsg_engine_append(engine, &caller.batch, &0, 1, null(), caller.stream);
             expect_error(status, AVSG_NULL, &["fresh is NULL", "append"]);
             let (batch, stream, whole) = (&caller.batch, caller.stream, caller.fresh);
-            let append = |layers: &[usize], fresh: &[*const avsg_fresh]| {
+            let append = |layers: &[usize], fresh: &[avsg_fresh]| {
                 let (numbers, count) = (layers.as_ptr(), layers.len());
-                avsg_engine_append_layers(engine, batch, numbers, count, fresh.as_ptr(), stream)
+                avsg_engine_append(engine, batch, numbers, count, fresh.as_ptr(), stream)
             };
             let (one, short) = (
                 avsg_fresh { segments: 1, ..whole },
@@ -142,19 +134,20 @@ fn mistakes_in_the_structs_of_a_step_are_refused() {
                 (&[1, 1], [&whole, &whole], "layer is 1, but it comes after layer 1"),
             ];
             for (layers, fresh, part) in mistakes {
-                let fresh = fresh.map(|fresh| &raw const *fresh);
+                let fresh = fresh.map(|&fresh| fresh);
                 expect_error(append(layers, &fresh), AVSG_INVALID, &[part]);
                 let (count, fresh) = (layers.len(), fresh.as_ptr());
                 let layers = layers.as_ptr();
                 let plan = caller.handles.plan;
                 // The plan holds no batch, which a stream finds first.
-                let status =
-                    avsg_engine_transfer_layers(engine, plan, layers, count, fresh, stream);
+                let status = avsg_engine_transfer(engine, plan, layers, count, fresh, stream);
                 assert_ne!(status, AVSG_OK);
             }
-            let fresh = [&raw const whole, null()];
-            expect_error(append(&[0, 1], &fresh), AVSG_NULL, &["fresh[1] is NULL"]);
-            let (many, fresh) = ([0; 129], [&raw const whole; 129]);
+            let longer = avsg_fresh { size: whole.size + 8, ..whole };
+            let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
+            let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
+            expect_error(append(&[0, 1], &list), AVSG_SIZE, &parts);
+            let (many, fresh) = ([0; 129], [whole; 129]);
             expect_error(append(&many, &fresh), AVSG_INVALID, &["count is 129", "128 layers"]);
             ok(append(&[], &fresh));
         }
@@ -167,7 +160,7 @@ fn an_empty_list_of_layers_may_be_null_and_is_checked_as_any_other() {
         let append = |batch: &avsg_batch| {
             let engine = caller.handles.engine;
             // SAFETY: the arrays of the batch are valid.
-            unsafe { avsg_engine_append_layers(engine, batch, null(), 0, null(), caller.stream) }
+            unsafe { avsg_engine_append(engine, batch, null(), 0, null(), caller.stream) }
         };
         ok(append(&caller.batch));
         let mut short = caller.batch;
@@ -182,9 +175,7 @@ fn an_empty_list_of_layers_may_be_null_and_is_checked_as_any_other() {
         let transfer = |layers: &[usize]| {
             let at = if layers.is_empty() { null() } else { layers.as_ptr() };
             // SAFETY: the list has the length beside it.
-            unsafe {
-                avsg_engine_transfer_layers(engine, plan, at, layers.len(), null(), null_mut())
-            }
+            unsafe { avsg_engine_transfer(engine, plan, at, layers.len(), null(), null_mut()) }
         };
         expect_error(transfer(&[]), AVSG_INVALID, &["plan is empty"]);
         // SAFETY: `owned` owns the arrays.
@@ -193,105 +184,6 @@ fn an_empty_list_of_layers_may_be_null_and_is_checked_as_any_other() {
         expect_error(transfer(&[0]), AVSG_INVALID, &["fresh rows is none"]);
         handles.destroy();
     });
-}
-
-type Array = fn(&mut avsg_batch) -> &mut avsg_i32s;
-
-const INPUTS: [(&str, Array); 7] = [
-    ("ids", |b| &mut b.ids),
-    ("cu_q", |b| &mut b.cu_q),
-    ("state", |b| &mut b.state),
-    ("generation", |b| &mut b.generation),
-    ("stable_len", |b| &mut b.stable_len),
-    ("seq_len", |b| &mut b.seq_len),
-    ("block_table", |b| &mut b.block_table),
-];
-
-/// Returns arrays that share bytes with what a step writes, and how messages name that.
-fn written(caller: &Caller<'_>) -> Vec<(&'static str, avsg_i32s)> {
-    let Handles { engine, plan, .. } = *caller.handles;
-    let (mut slots, mut out) = (sized::<avsg_buffer>(), sized::<avsg_plan_arrays>());
-    let (mut table, mut words) = (null(), 0);
-    let memory = if caller.stream.is_null() { HOST } else { DEVICE };
-    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_engine_get_table(engine, 0, 1, &mut table, &mut words));
-        ok(avsg_engine_get_buffer(engine, 1, 1, &mut slots));
-        ok(avsg_plan_get_arrays(plan, memory, &mut out));
-    }
-    // The last slot of the last state.
-    let last = config_on(caller.device).slots as usize - 1;
-    let slot = slots.base.wrapping_byte_add(slots.state_stride + last * slots.slot_stride);
-    // On a device the table is the engine's copy of the one that was read last.
-    let of_table =
-        if caller.device == c"cpu" { "the engine's tables there" } else { "copy of a table" };
-    // The first or the last element of an output, or an array that ends in its first one. On a device the
-    // lists of misses follow one another.
-    let before = usize::from(memory == HOST);
-    let mut all = vec![
-        ("the engine's device buffer there", slot.cast_const().cast(), 1),
-        (of_table, table.wrapping_sub(1), 2),
-        ("the plan's slot there", out.slot.wrapping_add(31), 1),
-        ("the plan's valid there", out.valid, 1),
-        ("the plan's summary there", out.summary.wrapping_add(31), 1),
-        ("the plan's miss_position there", out.miss_position, 1),
-        ("the plan's miss_id there", out.miss_id.wrapping_sub(before), 1 + before),
-        ("the plan's miss_slot there", out.miss_slot.wrapping_add(31), 1),
-        ("the plan's miss_row there", out.miss_row, 1),
-    ];
-    if memory == HOST {
-        all.push(("the plan's cu_q there", out.cu_q.wrapping_add(2), 1));
-    }
-    all.into_iter().map(|(name, data, len)| (name, avsg_i32s { data, len })).collect()
-}
-
-#[test]
-fn inputs_in_memory_that_the_call_writes_are_refused() {
-    each_caller(|caller| {
-        let Handles { engine, plan, .. } = *caller.handles;
-        for (output, place) in written(caller) {
-            let has = |input: &str| format!("{input} has {}", place.len);
-            for (input, array) in INPUTS {
-                let mut batch = caller.batch;
-                *array(&mut batch) = place;
-                expect_error(caller.plan(&batch), AVSG_INVALID, &[&has(input), output]);
-                let status = caller.step(&batch, &caller.fresh);
-                expect_error(status, AVSG_INVALID, &[&has(input), output]);
-            }
-            let mut fresh = caller.fresh;
-            fresh.data[1] = place.data.cast();
-            expect_error(caller.step(&caller.batch, &fresh), AVSG_INVALID, &["fresh data", output]);
-            let empty: avsg_load = sized();
-            for (input, load) in [
-                ("ids", avsg_load { ids: place, ..empty }),
-                ("block_table", avsg_load { block_table: place, ..empty }),
-            ] {
-                // SAFETY: the overlap is refused before any array is read.
-                let status = unsafe { avsg_engine_load(engine, &load, plan) };
-                expect_error(status, AVSG_INVALID, &[&has(input), output]);
-            }
-        }
-    });
-}
-
-#[test]
-fn a_transfer_from_slots_and_block_tables_over_each_other_are_refused() {
-    let (handles, owned, mut slots) = (Handles::on_cpu(), Arrays::new(0), sized::<avsg_buffer>());
-    let (engine, mut fresh) = (handles.engine, owned.fresh());
-    ok(handles.step(&owned, 0));
-    let mut states = [0, 1, 0, 0];
-    let at = states.as_mut_ptr();
-    // SAFETY: the arrays are valid or refused before they are read.
-    unsafe {
-        ok(avsg_engine_get_buffer(engine, 1, 1, &mut slots));
-        fresh.data[1] = slots.base;
-        let status = avsg_engine_transfer(engine, handles.plan, 1, &fresh, null_mut());
-        expect_error(status, AVSG_INVALID, &["fresh data has 64 bytes", "device buffer"]);
-        let status = avsg_engine_get_page_table(engine, at, 2, 0, at.add(1), 1, at.add(3));
-        expect_error(status, AVSG_INVALID, &["table has 2 elements", "states has the same memory"]);
-        ok(avsg_engine_get_page_table(engine, at, 1, 0, at.add(1), 1, at.add(2)));
-    }
-    handles.destroy();
 }
 
 #[test]
@@ -319,14 +211,15 @@ fn an_id_out_of_range_is_padding_and_sets_a_bit_of_its_request() {
     let (handles, mut owned) = (Handles::on_cpu(), Arrays::new(7));
     owned.ids[2] = 128;
     ok(handles.step(&owned, 0));
-    let (mut one, mut counters) = (sized::<avsg_plan_request>(), sized::<avsg_plan_counters>());
+    let (mut out, mut counters) = (sized::<avsg_plan_arrays>(), sized::<avsg_plan_counters>());
     // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch.
     unsafe {
-        ok(avsg_plan_get_request(handles.plan, 0, &mut one));
+        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut out));
         ok(avsg_plan_get_counters(handles.plan, &mut counters));
-        assert_eq!((one.first_token, one.tokens, *one.valid, *one.slot.add(2)), (0, 2, 7, -1));
+        assert_eq!((*out.valid, *out.slot.add(2)), (7, -1));
+        assert_eq!(*out.summary.add(AVSG_SUMMARY_STATUS), counters.status);
     }
     let bit = avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32;
-    assert_eq!((one.status, counters.status, counters.number), (bit, bit, 1));
+    assert_eq!((counters.status, counters.number), (bit, 1));
     handles.destroy();
 }

@@ -23,7 +23,7 @@ fn misses(handles: &Handles, owned: &OwnedBatch) -> usize {
     // SAFETY: `owned` owns the arrays, and the struct has its `size` set.
     unsafe {
         ok(avsg_engine_step(handles.engine, &batch, handles.plan, 0, null(), null_mut()));
-        ok(avsg_engine_transfer(handles.engine, handles.plan, 1, null(), null_mut()));
+        ok(avsg_engine_transfer(handles.engine, handles.plan, &1, 1, null(), null_mut()));
         ok(avsg_plan_get_counters(handles.plan, &mut counters));
     }
     for layer in 0..2 {
@@ -70,14 +70,11 @@ fn loaded_forked_and_invalidated_states_hit_what_they_have() {
     }
     assert_eq!(misses(&handles, &selection(0, 3, 20)), 0);
     assert_eq!(misses(&handles, &selection(0, 3, 38)), K - 2);
-    ok(avsg_engine_fork(handles.engine, 0, 3, 1, 5));
-    let (mut words, mut count) = (null(), 0);
-    // SAFETY: the out-pointers are local variables, and the table has a header.
-    let generation = unsafe {
-        ok(avsg_engine_get_table(handles.engine, 0, 1, &mut words, &mut count));
-        words.read()
+    let fork = |from, from_generation, to: i32, generation: i32| {
+        // SAFETY: each list has one element.
+        unsafe { avsg_engine_fork(handles.engine, from, from_generation, &to, &generation, 1) }
     };
-    assert_eq!(generation, 5);
+    ok(fork(0, 3, 1, 5));
     assert_eq!(misses(&handles, &selection(1, 5, 38)), 0);
     assert_eq!(misses(&handles, &selection(1, 6, 38)), K);
     assert_eq!(misses(&handles, &selection(0, 3, 38)), 0);
@@ -86,16 +83,16 @@ fn loaded_forked_and_invalidated_states_hit_what_they_have() {
     assert_eq!((held(0, 3), held(0, 4), held(1, 5)), (all.clone(), none.clone(), none));
     // SAFETY: the arrays have an element.
     unsafe {
-        ok(avsg_engine_fork_to(handles.engine, 0, 3, &1, &8, 1));
-        ok(avsg_engine_fork_to(handles.engine, 0, 3, null(), null(), 0));
+        ok(fork(0, 3, 1, 8));
+        ok(avsg_engine_fork(handles.engine, 0, 3, null(), null(), 0));
         let (to, generations) = ([1, 1].as_ptr(), [8, 9].as_ptr());
-        let status = avsg_engine_fork_to(handles.engine, 0, 3, to, generations, 2);
+        let status = avsg_engine_fork(handles.engine, 0, 3, to, generations, 2);
         expect_error(status, AVSG_INVALID, &["state is 1, but the list names it twice"]);
     }
     assert_eq!(held(1, 8), all);
     assert_eq!(misses(&handles, &selection(1, 8, 38)), 0);
     assert_eq!(misses(&handles, &selection(1, 6, 38)), K);
-    let status = avsg_engine_fork(handles.engine, 1, 6, 1, 5);
+    let status = fork(1, 6, 1, 5);
     expect_error(status, AVSG_INVALID, &["state is 1", "another one"]);
     ok(avsg_engine_invalidate(handles.engine, 0, 40, 42));
     assert_eq!(misses(&handles, &selection(1, 6, 38)), 0, "another state keeps its slots");
@@ -108,7 +105,8 @@ fn a_later_token_misses_a_held_id_that_an_earlier_one_has_evicted() {
     let handles = Handles::on_cpu();
     (0..8).for_each(|step| assert_eq!(misses(&handles, &selection(0, 1, 10 + 8 * step)), K));
     // What the ids from 74 on evict is seen in a copy of the state.
-    ok(avsg_engine_fork(handles.engine, 0, 1, 1, 2));
+    // SAFETY: each list has one element.
+    ok(unsafe { avsg_engine_fork(handles.engine, 0, 1, &1, &2, 1) });
     assert_eq!(misses(&handles, &selection(1, 2, 74)), K);
     let (before, after) = (held(&handles, 0, 1), held(&handles, 1, 2));
     let mut evicted: Vec<i32> = before.into_iter().filter(|id| !after.contains(id)).collect();
@@ -118,14 +116,10 @@ fn a_later_token_misses_a_held_id_that_an_earlier_one_has_evicted() {
     let second = evicted.iter().copied().chain([-1; K]).take(K);
     owned.ids.extend(second);
     owned.cu_q[1] = 2;
-    let mut outputs: avsg_plan_request = sized();
-    // SAFETY: `owned` owns the arrays, the struct has its `size` set, and the arrays of the plan have the
-    // lengths that the header says.
-    let missed = unsafe {
-        ok(avsg_engine_step(handles.engine, &c_batch(&owned), handles.plan, 0, null(), null_mut()));
-        ok(avsg_plan_get_request(handles.plan, 0, &mut outputs));
-        std::slice::from_raw_parts(outputs.miss_id, outputs.misses)
-    };
+    let batch = c_batch(&owned);
+    // SAFETY: `owned` owns the arrays.
+    ok(unsafe { avsg_engine_step(handles.engine, &batch, handles.plan, 0, null(), null_mut()) });
+    let missed = missed(handles.plan, 0, true);
     assert_eq!(missed[..K], (74..74 + K as i32).collect::<Vec<_>>());
     assert_eq!(missed[K..], evicted);
     handles.destroy();

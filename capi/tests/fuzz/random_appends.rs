@@ -51,19 +51,14 @@ impl RandomCaller<'_> {
             batch.ids = avsg_i32s { data: null(), len: 0 };
         }
         let stream = self.stream();
-        let mut pointers: Vec<*const avsg_fresh> =
-            fresh.iter().map(|fresh| &raw const *fresh).collect();
-        if self.mistake(60) {
-            pointers[0] = null();
-        }
+        let at = if self.mistake(60) { null() } else { fresh.as_ptr() };
         // SAFETY: as in `step`.
         let status = unsafe {
-            if let [first, second] = pointers[..] {
-                let (layers, fresh, count) = self.list(&[first, second]);
-                let (layers, fresh) = (layers.as_ptr(), fresh.as_ptr());
-                avsg_engine_append_layers(engine, &batch, layers, count, fresh, stream)
+            if fresh.len() == 2 {
+                let (layers, count) = self.list();
+                avsg_engine_append(engine, &batch, layers.as_ptr(), count, at, stream)
             } else {
-                avsg_engine_append(engine, &batch, layer, pointers[0], stream)
+                avsg_engine_append(engine, &batch, &layer, 1, at, stream)
             }
         };
         let done = self.record(status);

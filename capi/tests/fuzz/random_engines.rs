@@ -19,7 +19,7 @@ impl RandomCaller<'_> {
     /// points to.
     pub(super) fn engine_config(&mut self) -> (avsg_engine_config, Box<([u32; 2], avsg_tuning)>) {
         let mut config = engine_config();
-        let mut parts = Box::new(([0, 1], tuning()));
+        let mut parts = Box::new(([0, 1], sized::<avsg_tuning>()));
         let (indexers, tuning) = &mut *parts;
         tuning.table = self.below(2) as i32;
         // The paper's table has a power of two.
@@ -32,9 +32,6 @@ impl RandomCaller<'_> {
         config.cores = 1 + self.below(3) as u32;
         tuning.copier = self.below(4) as i32;
         tuning.copier_ahead = if tuning.copier < 2 { 0 } else { self.below(9) as u32 };
-        if self.rarely(4) {
-            tuning.machine = avsg_machine::AVSG_MACHINE_AUTO as i32;
-        }
         config.workers = if self.rarely(2) { null() } else { self.handle(Kind::Workers) };
         if self.rarely(2) {
             config.layer_indexer = indexers.as_ptr();

@@ -1,7 +1,7 @@
 //! Random calls that read from or write to a handle outside of a step, and the log.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use avsg_capi::*;
@@ -56,7 +56,7 @@ impl RandomCaller<'_> {
             (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
         let plan = self.handle::<avsg_plan>(Kind::Plan);
         let (layer, segment, index) = (self.index(2), self.index(2), self.index(ROWS));
-        let (mut count, mut bytes, mut read) = (0, [0u8; 64], null::<i32>());
+        let (mut count, mut bytes) = (0, [0u8; 64]);
         macro_rules! info {
             ($call:ident, $($arg:expr),*) => {{
                 let mut value = sized();
@@ -68,15 +68,15 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(26) {
+            match self.below(23) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
                 2 => info!(avsg_plan_get_arrays, plan, HOST),
                 3 => info!(avsg_plan_get_counters, plan),
-                4 => info!(avsg_plan_get_request, plan, self.index(2)),
+                4 => info!(avsg_plan_get_arrays, plan, DEVICE),
                 5 => info!(avsg_engine_get_buffer, engine, layer, segment),
                 6 => info!(avsg_plan_get_arrays, plan, self.mostly(2) as i32),
-                19 => info!(avsg_engine_get_stats, engine),
+                16 => info!(avsg_engine_get_stats, engine),
                 7 | 8 => {
                     let mut write = null_mut();
                     let to = self.pointer(&mut write);
@@ -117,20 +117,12 @@ impl RandomCaller<'_> {
                     let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
                     avsg_engine_get_page_table(engine, states.as_ptr(), 2, page, t, stride, l)
                 }
-                13 => {
+                12 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
                     avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
                 }
-                14 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
-                12 | 15 => {
-                    let (state, to) = (self.index(2), self.pointer(&mut count));
-                    avsg_engine_get_table(engine, layer, state, (&raw mut read).cast(), to)
-                }
-                16 => {
-                    let to = self.pointer(&mut count);
-                    avsg_plan_get_duplicates(plan, to)
-                }
-                17 => {
+                13 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
+                14 => {
                     let (mut config, _parts) = self.engine_config();
                     let mut of_pool = pool_config();
                     (of_pool.layers, of_pool.rows) = (self.mostly(2), self.mostly(ROWS));
@@ -139,21 +131,21 @@ impl RandomCaller<'_> {
                     let config = self.pointer(&mut config).cast_const();
                     info!(avsg_get_memory, config, of_pool, 0, 0, 0)
                 }
-                18 => {
+                15 => {
                     let ((config, _parts), of_pool) = (self.engine_config(), pool_config());
                     let (rows, requests) = (self.mostly(4), self.mostly(2));
                     info!(avsg_get_memory, &config, &of_pool, rows, requests, self.mostly(8))
                 }
-                20 => self.set_log(),
-                21 => {
+                17 => self.set_log(),
+                18 => {
                     let (mut bits, state) = ([0u64; 2], self.index(2));
                     let (first, end) = (self.mostly(0), self.mostly(ROWS));
                     let (at, words) = (self.pointer(&mut bits), self.mostly(2));
                     let words = if words > 2 { usize::MAX } else { words };
                     avsg_engine_get_held(engine, layer, state, 1, first, end, at.cast(), words)
                 }
-                22 => avsg_pool_flush(pool),
-                23 => {
+                19 => avsg_pool_flush(pool),
+                20 => {
                     // A folder, or a file that does not exist.
                     let (file, mut created) = (self.file(), null_mut());
                     avsg_pool_open(&file.c(), self.pointer(&mut created))

@@ -3,7 +3,7 @@
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use avsg_capi::avsg_status::AVSG_OK;
+use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
 
@@ -25,8 +25,8 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Loads ids with a plan. Returns whether it loaded them, or those before one whose row was never
-    /// written.
+    /// Loads ids with a plan. Returns whether it loaded them, or emptied the state because the row of one was
+    /// never written.
     fn load_into(
         &mut self,
         engine: *mut avsg_engine,
@@ -58,8 +58,9 @@ impl RandomCaller<'_> {
         self.corrupt_size(&mut load);
         // SAFETY: the arrays have at least the lengths beside them, or no memory has that many
         // elements.
-        let done = self.record(unsafe { avsg_engine_load(engine, &load, plan) });
-        if done || !last_error().contains("never written") {
+        let status = unsafe { avsg_engine_load(engine, &load, plan) };
+        let done = self.record(status);
+        if status != AVSG_LOST_ROWS {
             return done;
         }
         if let Some(model) = model.filter(|_| self.mistakes == 0 && self.verify) {
@@ -90,7 +91,8 @@ impl RandomCaller<'_> {
         let planned = self.record(unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) });
         if planned && self.rarely(2) {
             // SAFETY: as above.
-            let moved = unsafe { avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()) };
+            let moved =
+                unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh, null_mut()) };
             self.record(moved);
         }
         let mut loaded = false;
@@ -116,16 +118,13 @@ impl RandomCaller<'_> {
         let known = self.engine_model(engine).is_some();
         let (from, to) = (self.index(2), self.index(2));
         let [expected, generation] = [from, to].map(|state| self.generation(state));
-        let status = if self.rarely(2) {
-            let (mut states, generations) = ([to as i32; 2], [generation; 2]);
-            let count = if self.mistake(8) { 2 } else { 1 };
-            states[1] = self.below(3) as i32;
-            let (to, generations) = (states.as_ptr(), generations.as_ptr());
-            // SAFETY: the arrays have two elements.
-            unsafe { avsg_engine_fork_to(engine, from, expected, to, generations, count) }
-        } else {
-            avsg_engine_fork(engine, from, expected, to, generation)
-        };
+        let (mut states, generations) = ([to as i32; 2], [generation; 2]);
+        let count = if self.mistake(16) { 2 } else { 1 };
+        states[1] = self.below(3) as i32;
+        let (targets, generations) = (states.as_ptr(), generations.as_ptr());
+        // SAFETY: the arrays have two elements.
+        let status =
+            unsafe { avsg_engine_fork(engine, from, expected, targets, generations, count) };
         let done = self.record(status);
         if known && self.mistakes == 0 && from != to && self.verify {
             assert!(done, "a fork without a mistake: {}", last_error());

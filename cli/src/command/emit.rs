@@ -9,14 +9,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use avsg::Error;
 use avsg::device::params::Params;
-use avsg_linker::ascend::aiv::CountRead;
 use avsg_linker::ascend::kernels::{Abi, Kernels, kernels};
-use avsg_linker::ascend::limits::STAGE_ONE_BYTES;
 use avsg_linker::ascend::soc::Soc;
 use avsg_linker::ascend::toolchain;
 use avsg_linker::ascend::ub::TooLarge;
-use avsg_linker::ascend::{Failed, stage_one_with};
-use clap::{Args, ValueEnum};
+use avsg_linker::ascend::{Failed, stage_one};
+use clap::Args;
 
 use super::geometry::TableOptions;
 use super::output::OutputOptions;
@@ -27,15 +25,6 @@ use report::Report;
 
 /// The languages that kernels can be written in.
 const TARGETS: [&str; 2] = ["ascendc", "cuda"];
-
-/// When kernels read the number of lanes that a GatherMask kept, which lists' lengths are made of.
-#[derive(ValueEnum, Clone, Copy, Debug)]
-enum GatherCount {
-    /// After a wait, as CANN documents it
-    AfterWait,
-    /// At once, which is right only if `avsg doctor` says that the register interlocks
-    AtOnce,
-}
 
 /// The chip and the geometry, which are constants in the kernels.
 #[derive(Args, Debug)]
@@ -58,9 +47,6 @@ pub struct KernelOptions {
     /// (a row's number is its id)
     #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
-    /// When kernels read the count of a GatherMask, from which lists get their lengths
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "after-wait")]
-    gather_count: GatherCount,
 }
 
 impl KernelOptions {
@@ -76,19 +62,14 @@ impl KernelOptions {
 
     /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
     pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
-        let count = match self.gather_count {
-            GatherCount::AfterWait => CountRead::AfterWait,
-            GatherCount::AtOnce => CountRead::AtOnce,
-        };
-        kernels_of(&self.params()?, abi, count)
+        kernels_of(&self.params()?, abi)
     }
 }
 
-/// Returns the kernels of a geometry, which read counts of GatherMask as `count` says, and the plan of
-/// Stage One's columns in the unified buffer as text. A geometry that does not fit is refused with the
-/// bytes that it needs.
-pub fn kernels_of(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, String)> {
-    let text = match stage_one_with(p, STAGE_ONE_BYTES, count) {
+/// Returns the kernels of a geometry, and the plan of Stage One's columns in the unified buffer as text. A
+/// geometry that does not fit is refused with the bytes that it needs.
+pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
+    let text = match stage_one(p) {
         Err(Failed::TooLarge(TooLarge { needs, limit })) => {
             let value = format!("{needs} bytes for Stage One of {p}");
             let limit = format!("a vector core has {limit} bytes");

@@ -5,7 +5,7 @@ use avsg::disk::{Layout, Shape};
 use avsg::indexers::Indexers;
 use avsg::rows::RowFormat;
 
-/// Returns the layout of a file with checksums and blocks of `block` bytes, in which `indexers` indexers
+/// Returns the layout of a file with blocks of `block` bytes, in which `indexers` indexers
 /// share the layers evenly.
 ///
 /// # Errors
@@ -18,5 +18,5 @@ pub fn layout(
     let of_layer: Vec<usize> = (0..layers).map(|layer| layer * indexers / layers).collect();
     let indexers = Indexers::of_layers(&of_layer)?;
     let shape = Shape { layers, rows, format: format.clone(), indexers };
-    Ok(Layout::new(&shape, true, block, 0)?)
+    Ok(Layout::new(&shape, block, 0)?)
 }

@@ -48,7 +48,7 @@ fn bench_disk_compares_the_settings_and_every_row_is_right() {
 #[test]
 fn the_page_of_bench_disk_says_that_fio_is_missing() {
     let path = folder("bench-disk").join("report.json");
-    let options = "--layers 3 --row-bytes 200 --no-checksums --buffered";
+    let options = "--layers 3 --row-bytes 200 --buffered";
     let mut command = command(&format!("{BENCH} {options} --json {}", path.display()));
     let output = command.env("PATH", "/nonexistent").output().expect("the program starts");
     let shown = String::from_utf8_lossy(&output.stdout);

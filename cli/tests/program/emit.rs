@@ -95,7 +95,6 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     let output = write("emit", &one);
     write("emit --soc Ascend910B3 --target ascendc", &two);
     assert_eq!(files_in(&one), files_in(&two));
-    assert!(output.contains("code, estimated") && output.contains("cache has 16 KiB"), "{output}");
     for (name, args) in KERNELS {
         assert!(output.contains(name), "{output}");
         assert_eq!(parameters(&one, name).join(" "), args);
@@ -108,24 +107,15 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     }
 }
 
-/// Counts are read after a wait unless they are asked for at once.
 #[test]
-fn counts_are_read_at_once_only_on_demand() {
-    // Returns how many counts are read, and how many of them right after a wait.
-    let counts = |when: &str| {
-        let dir = folder("counts");
-        write(&format!("emit --slots 256 --k 64 {when}"), &dir);
-        let text = fs::read_to_string(dir.join("avsg_ops.h")).expect("the functions");
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let reads = lines.windows(2).filter(|pair| pair[1].ends_with("= KeptLanes();"));
-        let wait = "SetWaitFlag<HardEvent::V_S>(EVENT_ID0);";
-        (reads.clone().count(), reads.filter(|pair| pair[0] == wait).count())
-    };
-    let (reads, waits) = counts("");
-    assert!(reads > 0);
-    assert_eq!(waits, reads);
-    assert_eq!(counts("--gather-count after-wait"), (reads, reads));
-    assert_eq!(counts("--gather-count at-once"), (reads, 0));
+fn every_count_is_read_right_after_a_wait() {
+    let dir = folder("counts");
+    write("emit --slots 256 --k 64", &dir);
+    let text = fs::read_to_string(dir.join("avsg_ops.h")).expect("the functions");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let reads = lines.windows(2).filter(|pair| pair[1].ends_with("= KeptLanes();"));
+    let wait = "SetWaitFlag<HardEvent::V_S>(EVENT_ID0);";
+    assert!(reads.clone().count() > 0 && reads.clone().all(|pair| pair[0] == wait));
 }
 
 /// The stand-in for CMake refuses a project that CANN would refuse, or whose kernels would hang.

@@ -7,10 +7,6 @@ pub const MIN_SHARE: usize = 64;
 /// take longer than Probe.
 pub const MIN_SHARERS: usize = 4;
 
-/// The number of pieces in which a plane of a table is fetched. Sharers begin with different
-/// pieces.
-pub const PLANE_PIECES: usize = 4;
-
 /// Returns the number of cores that probe for each request of a batch: 1, or as many as there are
 /// for each request.
 pub fn sharers(requests: usize, k: usize, cores: usize) -> usize {

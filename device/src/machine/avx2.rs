@@ -1,4 +1,4 @@
-//! AVX2: a vector is one to four registers of eight lanes, and masks are registers too.
+//! AVX2: a vector is four registers of eight lanes, and masks are registers too.
 //!
 //! Only the sign bit of each lane of a mask is significant. So a sign test costs nothing, a
 //! selection is one blend, and only a compression or a scatter moves the bits to a scalar register.
@@ -9,18 +9,14 @@
 
 use super::cpu::{Column, Cpu, Kernel, Life, index};
 use super::sparse::append_chosen;
+use super::x86::{Mask, REGISTERS, V, by_width, lane_operations};
 use core::arch::x86_64::*;
 use core::array::from_fn;
-pub use registers::{Mask, V};
 
-/// The number of registers in a vector. With more lanes in a vector, fewer vectors have a lane that
-/// a list takes and others that have none, so that the branch over an empty append is predicted.
-pub const WIDE: usize = 4;
-
-/// The AVX2 machine of `8 * W` lanes, where W is in 1..=8. With `GATHER`, it gathers by
+/// The AVX2 machine of `8 * REGISTERS` lanes. With `GATHER`, it gathers by
 /// `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2<const GATHER: bool, const W: usize = WIDE>(());
+pub struct Avx2<const GATHER: bool>(());
 
 /// Calls one intrinsic, or a short sequence of them, in a function that holds the token.
 macro_rules! intrinsic {
@@ -33,22 +29,17 @@ macro_rules! intrinsic {
 }
 
 mod parts;
-mod registers;
 
-impl<const G: bool, const W: usize> Avx2<G, W> {
+impl<const G: bool> Avx2<G> {
     /// Returns the machine if the CPU and the operating system support AVX2, BMI, POPCNT and LZCNT.
     pub fn detect() -> Option<Self> {
-        const { assert!(W >= 1 && W <= 8, "1 to 8 registers") };
         super::cpuid::has_avx2().then_some(Self(()))
     }
 
     /// Runs a kernel, compiled with the instructions of this machine.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-        fn avsg_kernel_avx2<const G: bool, const W: usize, K: Kernel>(
-            m: Avx2<G, W>,
-            kernel: K,
-        ) -> K::Out {
+        fn avsg_kernel_avx2<const G: bool, K: Kernel>(m: Avx2<G>, kernel: K) -> K::Out {
             kernel.run(m)
         }
         // tests/kernels/codegen.rs finds the machine code by this name.
@@ -56,14 +47,16 @@ impl<const G: bool, const W: usize> Avx2<G, W> {
     }
 }
 
-impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
-    const LANES: usize = 8 * W;
-    type V = V<G, W>;
-    type K = Mask<W>;
+impl<const G: bool> Cpu for Avx2<G> {
+    const LANES: usize = 8 * REGISTERS;
+    type V = V<__m256i, G>;
+    type K = Mask<__m256i>;
+
+    lane_operations!(256);
 
     #[inline(always)]
-    fn first_lanes(self, n: usize) -> Mask<W> {
-        let n = intrinsic!(_mm256_set1_epi32(n.min(8 * W) as i32));
+    fn first_lanes(self, n: usize) -> Self::K {
+        let n = intrinsic!(_mm256_set1_epi32(n.min(8 * REGISTERS) as i32));
         // It is a loop, because a closure in `array::map` compiles to a call.
         let mut k = Mask(Cpu::iota(self, 0).0);
         for lanes in &mut k.0 {
@@ -72,7 +65,7 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         k
     }
     #[inline(always)]
-    fn count(self, k: Mask<W>) -> usize {
+    fn count(self, k: Self::K) -> usize {
         let mut n = 0;
         for k in k.0 {
             n += self.bits(k).count_ones() as usize;
@@ -80,118 +73,16 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         n
     }
     #[inline(always)]
-    fn splat(self, value: i32) -> V<G, W> {
-        V([intrinsic!(_mm256_set1_epi32(value)); W])
-    }
-    #[inline(always)]
-    fn iota(self, from: i32) -> V<G, W> {
-        let mut v = Cpu::splat(self, 0);
-        for i in 0..W {
-            v.0[i] = self.count_up(from + 8 * i as i32);
-        }
-        v
-    }
-    #[inline(always)]
-    fn add(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm256_add_epi32(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn sub(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm256_sub_epi32(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn mul(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm256_mullo_epi32(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn and(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm256_and_si256(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn or(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm256_or_si256(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn shl(self, v: V<G, W>, bits: u32) -> V<G, W> {
-        let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-        self.map(
-            v,
-            #[inline(always)]
-            |v| intrinsic!(_mm256_sll_epi32(v, bits)),
-        )
-    }
-    #[inline(always)]
-    fn mul_scalar(self, v: V<G, W>, s: i32) -> V<G, W> {
-        // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
-        let s = intrinsic!(_mm256_set1_epi32(s));
-        self.map(
-            v,
-            #[inline(always)]
-            |v| intrinsic!(_mm256_madd_epi16(v, s)),
-        )
-    }
-    #[inline(always)]
-    fn madd(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
-        // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
-        let factors = intrinsic!(_mm256_set1_epi32(p | q << 16));
-        let (kept, flip) = intrinsic!((_mm256_set1_epi32(0xFF_FFFF), _mm256_set1_epi32(0x8000)));
-        self.map(
-            x,
-            #[inline(always)]
-            |x| {
-                intrinsic!(_mm256_madd_epi16(
-                    _mm256_xor_si256(_mm256_and_si256(x, kept), flip),
-                    factors
-                ))
-            },
-        )
-    }
-    #[inline(always)]
-    fn shr(self, v: V<G, W>, bits: u32) -> V<G, W> {
-        let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-        self.map(
-            v,
-            #[inline(always)]
-            |v| intrinsic!(_mm256_srl_epi32(v, bits)),
-        )
-    }
-    #[inline(always)]
-    fn select(self, k: Mask<W>, mut yes: V<G, W>, no: V<G, W>) -> V<G, W> {
-        for i in 0..W {
+    fn select(self, k: Self::K, mut yes: Self::V, no: Self::V) -> Self::V {
+        for i in 0..REGISTERS {
             yes.0[i] = self.blend(k.0[i], yes.0[i], no.0[i]);
         }
         yes
     }
     #[inline(always)]
-    fn eq(self, a: V<G, W>, b: V<G, W>) -> Mask<W> {
+    fn eq(self, a: Self::V, b: Self::V) -> Self::K {
         Mask(
-            self.zip(
-                a,
+            a.zip(
                 b,
                 #[inline(always)]
                 |a, b| intrinsic!(_mm256_cmpeq_epi32(a, b)),
@@ -200,32 +91,13 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         )
     }
     #[inline(always)]
-    fn is_negative(self, v: V<G, W>) -> Mask<W> {
+    fn is_negative(self, v: Self::V) -> Self::K {
         Mask(v.0)
     }
     #[inline(always)]
-    fn load(self, from: &[i32], at: usize, _: Mask<W>) -> V<G, W> {
-        let words = &from[at..at + 8 * W];
-        let mut v = Cpu::splat(self, 0);
-        for i in 0..W {
-            // `words` is W times 32 bytes, the size of the loads.
-            v.0[i] = intrinsic!(_mm256_loadu_si256(words.as_ptr().add(8 * i).cast()));
-        }
-        v
-    }
-    #[inline(always)]
-    fn store(self, to: &mut [i32], at: usize, v: V<G, W>, _: Mask<W>) {
-        let words = &mut to[at..at + 8 * W];
-        for i in 0..W {
-            // `words` is W times 32 bytes, the size of the stores.
-            intrinsic!(_mm256_storeu_si256(words.as_mut_ptr().add(8 * i).cast(), v.0[i]));
-        }
-    }
-    #[inline(always)]
-    fn gather(self, column: &Column<'_>, index: V<G, W>) -> V<G, W> {
+    fn gather(self, column: &Column<'_>, index: Self::V) -> Self::V {
         let words = column.words();
-        self.map(
-            index,
+        index.map(
             #[inline(always)]
             |index| {
                 let index = self.reduced(index, column.mask());
@@ -246,10 +118,10 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         )
     }
     #[inline(always)]
-    fn scatter(self, column: &mut Column<'_>, index: V<G, W>, v: V<G, W>, k: Mask<W>) {
+    fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K) {
         let mask = column.mask();
         let words = column.words_mut();
-        for r in 0..W {
+        for r in 0..REGISTERS {
             let set = self.bits(k.0[r]);
             // The last registers of a short list have no set lane.
             if set == 0 {
@@ -266,20 +138,19 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         }
     }
     #[inline(always)]
-    fn compress(self, to: &mut [i32], at: usize, v: V<G, W>, k: Mask<W>) {
-        let words = &mut to[at..at + 8 * W];
+    fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K) {
+        let words = &mut to[at..at + 8 * REGISTERS];
         let mut done = 0;
-        for i in 0..W {
+        for i in 0..REGISTERS {
             let set = self.bits(k.0[i]);
             self.pack(words, done, v.0[i], set);
             done += set.count_ones() as usize;
         }
     }
     #[inline(always)]
-    fn gather_life(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {
+    fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V {
         let bytes = life.all();
-        self.map(
-            slot,
+        slot.map(
             #[inline(always)]
             |slot| {
                 let i = self.lanes(self.reduced(slot, life.mask()));
@@ -292,29 +163,6 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
                 ))
             },
         )
-    }
-    #[inline(always)]
-    fn set_life(self, life: &mut Life<'_>, slot: V<G, W>, value: i8, k: Mask<W>) {
-        let mask = life.mask();
-        let bytes = life.padded();
-        for i in 0..W {
-            for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most 8 above the column's mask, and SLACK bytes follow the mask.
-                unsafe { *bytes.get_unchecked_mut(s as usize) = value };
-            }
-        }
-    }
-    #[inline(always)]
-    fn step_life(self, life: &mut Life<'_>, slot: V<G, W>, rule: &[i8; 256], k: Mask<W>) {
-        let mask = life.mask();
-        let bytes = life.padded();
-        for i in 0..W {
-            for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most 8 above the column's mask, and SLACK bytes follow the mask.
-                let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-                *byte = rule[index(*byte)];
-            }
-        }
     }
 
     #[inline(always)]
@@ -362,27 +210,6 @@ impl<const G: bool, const W: usize> Cpu for Avx2<G, W> {
         }
         life.len() - above
     }
-    #[inline(always)]
-    fn append_life(
-        self,
-        to: &mut [i32],
-        len: usize,
-        life: &[i8],
-        t: i8,
-        equal: bool,
-        limit: usize,
-    ) -> usize {
-        append_chosen(
-            to,
-            len,
-            life,
-            limit,
-            #[inline(always)]
-            |word| self.chosen(word, t, equal),
-            #[inline(always)]
-            |to, first, set| self.write_all(to, first, set),
-        )
-    }
 }
 
-crate::vector_operators!([const G: bool, const W: usize] V<G, W>, Avx2<G, W>, Avx2::<G, W>(()));
+crate::vector_operators!([const G: bool] V<__m256i, G>, Avx2<G>, Avx2::<G>(()));

@@ -1,4 +1,4 @@
-//! AVX-512: a vector is one to four registers of sixteen lanes, and masks are k-registers.
+//! AVX-512: a vector is four registers of sixteen lanes, and masks are k-registers.
 //!
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and sixteen
 //! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts. Where a CPU has VBMI,
@@ -6,18 +6,14 @@
 
 use super::cpu::{Column, Cpu, Kernel, Life, index};
 use super::sparse::append_chosen;
+use super::x86::{Mask, REGISTERS, V, by_width, lane_operations};
 use core::arch::x86_64::*;
 use core::sync::atomic::{AtomicBool, Ordering};
-pub use registers::{Mask, V};
 
-/// The number of registers in a vector. One id costs two dependent gathers; with more registers in
-/// flight their latencies overlap.
-pub const WIDE: usize = 4;
-
-/// The AVX-512 machine of `16 * W` lanes, where W is in 1..=4. With `GATHER`, it gathers by
+/// The AVX-512 machine of `16 * REGISTERS` lanes. With `GATHER`, it gathers by
 /// `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
+pub struct Avx512<const GATHER: bool>(());
 
 /// Whether the CPU has AVX-512 VBMI too, which looks 64 bytes up in a table of 128. `detect` writes it.
 static PERMUTES_BYTES: AtomicBool = AtomicBool::new(false);
@@ -32,12 +28,10 @@ macro_rules! intrinsic {
 }
 
 mod parts;
-mod registers;
 
-impl<const G: bool, const W: usize> Avx512<G, W> {
+impl<const G: bool> Avx512<G> {
     /// Returns the machine if the CPU and the operating system support AVX-512 F, BW and VL.
     pub fn detect() -> Option<Self> {
-        const { assert!(W >= 1 && W <= 4, "1 to 4 registers") };
         super::cpuid::has_avx512().then(|| {
             PERMUTES_BYTES.store(super::cpuid::has_avx512_vbmi(), Ordering::Relaxed);
             Self(())
@@ -52,10 +46,7 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
     /// Runs a kernel, compiled with the instructions of this machine.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt,lzcnt")]
-        fn avsg_kernel_avx512<const G: bool, const W: usize, K: Kernel>(
-            m: Avx512<G, W>,
-            kernel: K,
-        ) -> K::Out {
+        fn avsg_kernel_avx512<const G: bool, K: Kernel>(m: Avx512<G>, kernel: K) -> K::Out {
             kernel.run(m)
         }
         // tests/kernels/codegen.rs finds the machine code by this name.
@@ -63,171 +54,53 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
     }
 }
 
-impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
-    const LANES: usize = 16 * W;
-    type V = V<G, W>;
-    type K = Mask<W>;
+impl<const G: bool> Cpu for Avx512<G> {
+    const LANES: usize = 16 * REGISTERS;
+    type V = V<__m512i, G>;
+    type K = Mask<__mmask16>;
+
+    lane_operations!(512);
 
     #[inline(always)]
-    fn first_lanes(self, n: usize) -> Mask<W> {
+    fn first_lanes(self, n: usize) -> Self::K {
         let all = if n >= 64 { !0 } else { (1u64 << n) - 1 };
-        let mut k = Mask([0; W]);
-        for i in 0..W {
+        let mut k = Mask([0; REGISTERS]);
+        for i in 0..REGISTERS {
             k.0[i] = (all >> (16 * i)) as u16;
         }
         k
     }
     #[inline(always)]
-    fn count(self, k: Mask<W>) -> usize {
+    fn count(self, k: Self::K) -> usize {
         k.0.iter().map(|k| k.count_ones() as usize).sum()
     }
     #[inline(always)]
-    fn splat(self, value: i32) -> V<G, W> {
-        V([intrinsic!(_mm512_set1_epi32(value)); W])
-    }
-    #[inline(always)]
-    fn iota(self, from: i32) -> V<G, W> {
-        let mut v = Cpu::splat(self, 0);
-        for i in 0..W {
-            v.0[i] = self.count_up(from + 16 * i as i32);
-        }
-        v
-    }
-    #[inline(always)]
-    fn add(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm512_add_epi32(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn sub(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm512_sub_epi32(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn mul(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm512_mullo_epi32(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn and(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm512_and_si512(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn or(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(
-            a,
-            b,
-            #[inline(always)]
-            |a, b| intrinsic!(_mm512_or_si512(a, b)),
-        )
-    }
-    #[inline(always)]
-    fn shl(self, v: V<G, W>, bits: u32) -> V<G, W> {
-        let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-        self.map(
-            v,
-            #[inline(always)]
-            |v| intrinsic!(_mm512_sll_epi32(v, bits)),
-        )
-    }
-    #[inline(always)]
-    fn mul_scalar(self, v: V<G, W>, s: i32) -> V<G, W> {
-        // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
-        let s = intrinsic!(_mm512_set1_epi32(s));
-        self.map(
-            v,
-            #[inline(always)]
-            |v| intrinsic!(_mm512_madd_epi16(v, s)),
-        )
-    }
-    #[inline(always)]
-    fn madd(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
-        // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
-        let factors = intrinsic!(_mm512_set1_epi32(p | q << 16));
-        let (kept, flip) = intrinsic!((_mm512_set1_epi32(0xFF_FFFF), _mm512_set1_epi32(0x8000)));
-        self.map(
-            x,
-            #[inline(always)]
-            |x| {
-                intrinsic!(_mm512_madd_epi16(
-                    _mm512_xor_si512(_mm512_and_si512(x, kept), flip),
-                    factors
-                ))
-            },
-        )
-    }
-    #[inline(always)]
-    fn shr(self, v: V<G, W>, bits: u32) -> V<G, W> {
-        let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-        self.map(
-            v,
-            #[inline(always)]
-            |v| intrinsic!(_mm512_srl_epi32(v, bits)),
-        )
-    }
-    #[inline(always)]
-    fn select(self, k: Mask<W>, mut yes: V<G, W>, no: V<G, W>) -> V<G, W> {
-        for i in 0..W {
+    fn select(self, k: Self::K, mut yes: Self::V, no: Self::V) -> Self::V {
+        for i in 0..REGISTERS {
             yes.0[i] = intrinsic!(_mm512_mask_blend_epi32(k.0[i], no.0[i], yes.0[i]));
         }
         yes
     }
     #[inline(always)]
-    fn eq(self, a: V<G, W>, b: V<G, W>) -> Mask<W> {
-        let mut k = Mask([0; W]);
-        for i in 0..W {
+    fn eq(self, a: Self::V, b: Self::V) -> Self::K {
+        let mut k = Mask([0; REGISTERS]);
+        for i in 0..REGISTERS {
             k.0[i] = intrinsic!(_mm512_cmpeq_epi32_mask(a.0[i], b.0[i]));
         }
         k
     }
     #[inline(always)]
-    fn is_negative(self, v: V<G, W>) -> Mask<W> {
-        let mut k = Mask([0; W]);
-        for i in 0..W {
+    fn is_negative(self, v: Self::V) -> Self::K {
+        let mut k = Mask([0; REGISTERS]);
+        for i in 0..REGISTERS {
             k.0[i] = intrinsic!(_mm512_cmplt_epi32_mask(v.0[i], _mm512_setzero_si512()));
         }
         k
     }
     #[inline(always)]
-    fn load(self, from: &[i32], at: usize, _: Mask<W>) -> V<G, W> {
-        let words = &from[at..at + 16 * W];
-        let mut v = Cpu::splat(self, 0);
-        for i in 0..W {
-            // `words` is W times 64 bytes, the size of the loads.
-            v.0[i] = intrinsic!(_mm512_loadu_si512(words.as_ptr().add(16 * i).cast()));
-        }
-        v
-    }
-    #[inline(always)]
-    fn store(self, to: &mut [i32], at: usize, v: V<G, W>, _: Mask<W>) {
-        let words = &mut to[at..at + 16 * W];
-        for i in 0..W {
-            // `words` is W times 64 bytes, the size of the stores.
-            intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().add(16 * i).cast(), v.0[i]));
-        }
-    }
-    #[inline(always)]
-    fn gather(self, column: &Column<'_>, index: V<G, W>) -> V<G, W> {
+    fn gather(self, column: &Column<'_>, index: Self::V) -> Self::V {
         let words = column.words();
-        self.map(
-            index,
+        index.map(
             #[inline(always)]
             |index| {
                 let index = self.reduced(index, column.mask());
@@ -248,10 +121,10 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         )
     }
     #[inline(always)]
-    fn scatter(self, column: &mut Column<'_>, index: V<G, W>, v: V<G, W>, k: Mask<W>) {
+    fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K) {
         let mask = column.mask();
         let words = column.words_mut().as_mut_ptr();
-        for i in 0..W {
+        for i in 0..REGISTERS {
             // An instruction with an empty mask takes as long as another one, and the last registers
             // of a short list have such masks.
             if k.0[i] == 0 {
@@ -264,21 +137,20 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         }
     }
     #[inline(always)]
-    fn compress(self, to: &mut [i32], at: usize, v: V<G, W>, k: Mask<W>) {
-        let words = &mut to[at..at + 16 * W];
+    fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K) {
+        let words = &mut to[at..at + 16 * REGISTERS];
         let mut done = 0;
-        for i in 0..W {
+        for i in 0..REGISTERS {
             let packed = intrinsic!(_mm512_maskz_compress_epi32(k.0[i], v.0[i]));
-            // `words` is W times 64 bytes, and `done` at most 16 lanes for each register before.
+            // `words` is REGISTERS times 64 bytes, and `done` at most 16 lanes for each register before.
             intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().add(done).cast(), packed));
             done += k.0[i].count_ones() as usize;
         }
     }
     #[inline(always)]
-    fn gather_life(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {
+    fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V {
         let bytes = life.all();
-        self.map(
-            slot,
+        slot.map(
             #[inline(always)]
             |slot| {
                 let index = self.reduced(slot, life.mask());
@@ -289,31 +161,6 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
                 intrinsic!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words)))
             },
         )
-    }
-    #[inline(always)]
-    fn set_life(self, life: &mut Life<'_>, slot: V<G, W>, value: i8, k: Mask<W>) {
-        let mask = life.mask();
-        let bytes = life.padded();
-        for i in 0..W {
-            // This loop has no branch: a lane that is not live writes to the pad. A bit scan over
-            // the mask was slower.
-            for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow the mask.
-                unsafe { *bytes.get_unchecked_mut(s as usize) = value };
-            }
-        }
-    }
-    #[inline(always)]
-    fn step_life(self, life: &mut Life<'_>, slot: V<G, W>, rule: &[i8; 256], k: Mask<W>) {
-        let mask = life.mask();
-        let bytes = life.padded();
-        for i in 0..W {
-            for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow the mask.
-                let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-                *byte = rule[index(*byte)];
-            }
-        }
     }
 
     #[inline(always)]
@@ -362,27 +209,6 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         }
         n
     }
-    #[inline(always)]
-    fn append_life(
-        self,
-        to: &mut [i32],
-        len: usize,
-        life: &[i8],
-        t: i8,
-        equal: bool,
-        limit: usize,
-    ) -> usize {
-        append_chosen(
-            to,
-            len,
-            life,
-            limit,
-            #[inline(always)]
-            |word| self.chosen(word, t, equal),
-            #[inline(always)]
-            |to, first, set| self.write_all(to, first, set),
-        )
-    }
 }
 
-crate::vector_operators!([const G: bool, const W: usize] V<G, W>, Avx512<G, W>, Avx512::<G, W>(()));
+crate::vector_operators!([const G: bool] V<__m512i, G>, Avx512<G>, Avx512::<G>(()));

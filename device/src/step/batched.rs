@@ -141,7 +141,7 @@ impl Schedule for Batched {
                 let (state, work) = both;
                 m.phase(
                     Phase::Refresh,
-                    "at most 64 hits are one round of their loop, so no round waits for the writes of another",
+                    "only the hits that could be chosen as victims, at most 64",
                 );
                 refresh_listed(m, p, state, work);
                 keep_listed(m, work);

@@ -17,7 +17,7 @@ namespace shim {
 struct Event {
     bool set = false;
     Clock token{};
-    Cycles time;
+    double time = 0;
     CallSite by{};
 };
 
@@ -141,18 +141,14 @@ class Core {
 
     // GatherMask leaves its count in a register of the vector unit. The scalar unit that reads the
     // register sees the count of the last GatherMask that it has waited for, because no document says that
-    // the read waits by itself. With AVSG_SHIM_INTERLOCKED_COUNT it waits by itself.
+    // the read waits by itself.
     void set_count(uint32_t seq, uint64_t n, const CallSite &x) {
         read_count();
         counts.push_back(GatherCount{seq, n, x});
     }
 
     uint64_t read_count() {
-#ifdef AVSG_SHIM_INTERLOCKED_COUNT
-        counts.erase(counts.begin(), counts.end() - 1);
-#else
         while (counts.size() > 1 && counts[1].seq <= completed[S][V]) counts.erase(counts.begin());
-#endif
         return counts.front().n;
     }
 

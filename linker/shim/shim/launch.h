@@ -106,10 +106,6 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
     if (o->mode > 2) return report(error, len, 2, cat("launch: mode ", o->mode, " is not 0, 1 or 2"));
     if (nargs > MAX_ARGS) return report(error, len, 2, cat("launch: ", nargs, " arguments; at most ", MAX_ARGS));
     if (o->regions && !o->region) return report(error, len, 2, "launch: `region` is null and `regions` is not 0");
-    if (o->cycles && !IS_TIMED)
-        return report(error, len, 2, "launch: `cycles` is set, and the library was compiled without AVSG_SHIM_CYCLES");
-    if (o->cycles && o->cycles->sets > PRICE_SETS)
-        return report(error, len, 2, cat("launch: ", o->cycles->sets, " sets of prices; at most ", PRICE_SETS));
     void *f = find_kernel(kernel);
     if (!f) return report(error, len, 2, cat("launch: no kernel named ", kernel));
     if (o->peak_ub) *o->peak_ub = 0;

@@ -28,7 +28,7 @@ struct avsg_shim_options {
     int32_t fault_block; // The block that raises an AI Core exception, or -1.
     uint32_t shared_bytes; // Only for GPUs.
     uint32_t *peak_ub;   // Out, may be null: highest accessed UB byte + 1 without Select's scratch.
-    const avsg_shim_cycles *cycles; // Null, or the times of the launch; the library needs AVSG_SHIM_CYCLES.
+    avsg_shim_cycles *cycles; // Null, or the prices and the times of the launch.
 };
 }
 
@@ -59,7 +59,7 @@ class LaunchState {
   public:
     const uint32_t blocks, cores, mode;
     const uint64_t seed;
-    const avsg_shim_cycles *const cycles;
+    avsg_shim_cycles *const cycles;
     std::vector<Region> regions;
     // One log per core. Each core writes its own; the core that closes a round reads all of them
     // while the other cores wait.

@@ -53,19 +53,6 @@ inline void begin_phase(uint32_t phase) {
     if (phase >= PHASES) fail("count", x, "phase ", phase, " is not in 0..", PHASES - 1);
     core(x).time.begin_phase(phase);
 }
-
-// A statement of `bytes` bytes of instructions begins at an address of the code. A text with these calls tells the
-// clocks where it is.
-inline void fetch(uint64_t from, uint64_t bytes) {
-    CallSite x{"fetch"};
-    core(x).time.fetch(from, bytes);
-}
-
-// A function that is called begins.
-inline void call() {
-    CallSite x{"call"};
-    core(x).time.call();
-}
 } // namespace shim
 
 // Loads code behind this call to the instruction cache, in units of 2 KB. A vector core has room for 8 units, and
@@ -73,7 +60,6 @@ inline void call() {
 __aicore__ inline void ICachePreLoad(const int64_t preFetchLen, AVSG_SHIM_SITE) {
     shim::CallSite x{"ICachePreLoad", at};
     if (preFetchLen < 1 || preFetchLen > 7) shim::fail("count", x, "preFetchLen ", preFetchLen, " is not in 1..7");
-    shim::core(x).time.preload(uint64_t(preFetchLen));
 }
 
 __aicore__ inline int64_t GetBlockIdx(AVSG_SHIM_SITE) { return shim::core(shim::CallSite{"GetBlockIdx", at}).block; }

@@ -18,7 +18,7 @@ mod vector;
 mod walk;
 
 pub use crate::expr::{Expr, Relation};
-pub use act::{Act, CountRead, Part, Pipe, Place, SELECT_SCRATCH, Sync, ub, word};
+pub use act::{Act, Part, Pipe, Place, SELECT_SCRATCH, Sync, ub, word};
 pub(crate) use build::args;
 pub use build::{Builder, SLOTS, TILE, half};
 pub use effects::Statements;

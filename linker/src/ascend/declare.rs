@@ -9,7 +9,6 @@ use crate::ascend::ub::{self, Plan};
 use crate::names::camel;
 use avsg_device::hash;
 use avsg_device::params::Params;
-use avsg_device::share::PLANE_PIECES;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -168,18 +167,9 @@ fn search_constants(
             "the lowest bit of such a position in a hash",
         ),
         (unsigned, "SLOT_BITS", p.slot_bits(), "bits of a slot"),
-        (unsigned, "SLOT_UNIT", p.slot_places(), "the lowest bit of the fingerprint in a link"),
-        (unsigned, "FINGERPRINTS", 1 << links.fingerprint_bits, "fingerprints"),
-        (
-            unsigned,
-            "FINGERPRINT_UNIT",
-            1 << links.fingerprint_shift,
-            "the lowest bit of the fingerprint in a mixed word",
-        ),
         (unsigned, "FINGERPRINT_SHIFT", links.fingerprint_shift, "number of that bit"),
         (signed, "SEARCH_IDS", plan.search_ids(links.retries + 1), "ids per iteration of a search"),
         (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
-        (signed, "PLANE_PIECES", PLANE_PIECES as u32, "pieces of a plane that is copied in"),
     ];
     let numbers = numbers
         .into_iter()

@@ -23,24 +23,17 @@ pub mod lookup;
 pub mod mix;
 pub mod scatter;
 pub mod search;
-pub mod share;
 pub mod victims;
 pub mod words;
 
 use crate::ascend::aiv::{Function, Use};
 
 /// The functions that search links. No other function uses them.
-pub static SEARCH: [&Function; 6] = [
-    &search::GATHER_LINKS,
-    &search::SELECT_FIRST_LINK,
-    &search::FIND,
-    &search::BEGIN_FIND_FREE,
-    &search::FIND_FEW_FREE,
-    &search::FIND_FREE,
-];
+pub static SEARCH: [&Function; 4] =
+    [&search::GATHER_LINKS, &search::SELECT_FIRST_LINK, &search::FIND, &search::FIND_FREE];
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 31] = [
+pub static ALL: [&Function; 26] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
@@ -50,9 +43,7 @@ pub static ALL: [&Function; 31] = [
     &append::COMPACT_AFTER_TAIL,
     &append::APPEND,
     &append::APPEND_IN_PLACE,
-    &scatter::PACK_INDICES,
     &scatter::SCATTER_ALL,
-    &scatter::SCATTER_BOTH,
     &scatter::SCATTER_MASKED,
     &life::SET_LIFETIME_ALL,
     &life::SET_LIFETIME_MASKED,
@@ -65,12 +56,9 @@ pub static ALL: [&Function; 31] = [
     &victims::FIND_THRESHOLD,
     &victims::APPEND_SLOTS,
     &lookup::LOOKUP,
-    &share::COPY_IN_STAGGERED,
     &search::GATHER_LINKS,
     &search::SELECT_FIRST_LINK,
     &search::FIND,
-    &search::BEGIN_FIND_FREE,
-    &search::FIND_FEW_FREE,
     &search::FIND_FREE,
 ];
 

@@ -196,8 +196,7 @@ pub(super) fn request(p: &Params) -> String {
         "// avsg_request.h: the arguments of Stage One.\n{}\n\
          #include \"avsg_kernel.h\"\n\nnamespace avsg {{\n\n\
          // The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.\n\
-         struct Request {{\n{}    int32_t turn;               // Number of this core among those that share the request.\n\
-         \x20   bool owner;                 // Whether this core continues after all parts are probed.\n\
+         struct Request {{\n{}    bool owner;                 // Whether this core continues after all parts are probed.\n\
          \x20   uint64_t tableAt;           // First word of the table.\n}};\n\n\
          // Arrays in global memory.\nstruct Gm {{\n    GlobalTensor<int32_t> {}, tables;\n\
          \x20   GlobalTensor<half> rules;\n}};\n\n}} // namespace avsg\n",

@@ -7,7 +7,6 @@ use std::{fs, io};
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 
-use super::code_size::{Calls, Code};
 use super::geometry::{self, COPY_BYTES, GLOBAL_BYTES, RESET_BYTES};
 use super::limits::{FRAME_BYTES, STAGE_ONE_BYTES};
 use super::stage_one::StageOneText;
@@ -69,11 +68,6 @@ impl Kernels {
     /// Returns the text of a kernel with its headers included, so that the file needs no other.
     pub fn whole(&self, text: &str) -> String {
         one_file(text, &self.headers)
-    }
-
-    /// Returns the estimated instructions of a kernel.
-    pub fn code(&self, kernel: &Kernel) -> Code {
-        Code::of(&self.whole(&kernel.text), kernel.name, Calls::Marked)
     }
 }
 

@@ -260,9 +260,6 @@ impl Lower<'_> {
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
-        if self.scatter_whole(body, &n, &inner) {
-            return Ok(());
-        }
         let width = self.fit_width(op, &mut inner);
         let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
         if lengths.any(Length::whole_repeats) {

@@ -317,12 +317,8 @@ fn expr(e: &Expr) -> String {
             format!("{} % {}", within(a, Level::Product), within(b, Level::Atom))
         }
         Expr::PowerOfTwo(a) => format!("1 << {}", within(a, Level::Sum)),
-        Expr::Lane { of, bits, n } => match (bits, n * bits) {
-            (32, 0) => format!("static_cast<int32_t>({of})"),
-            (32, by) => format!("static_cast<int32_t>({of} >> {by})"),
-            (_, 0) => format!("static_cast<int32_t>({of} & 0xffff)"),
-            (_, by) => format!("static_cast<int32_t>({of} >> {by} & 0xffff)"),
-        },
+        Expr::Lane { of, n: 0 } => format!("static_cast<int32_t>({of})"),
+        Expr::Lane { of, n } => format!("static_cast<int32_t>({of} >> {})", 32 * n),
         Expr::Max(a, b) => format!("ScalarMax({}, {})", expr(a), expr(b)),
         Expr::Min(a, b) => format!("ScalarMin({}, {})", expr(a), expr(b)),
         Expr::Test(relation, a, b) => {

@@ -6,9 +6,9 @@ use super::functions::SEARCH;
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
 use super::table::{setup, with_table};
-use crate::ascend::aiv::{CountRead, Function};
+use crate::ascend::aiv::Function;
 use crate::ascend::lower::{Lowered, lower};
-use crate::ascend::sync::{synchronise, synchronise_early};
+use crate::ascend::sync::synchronise;
 use crate::ascend::ub::{Plan, TooLarge, plan};
 use crate::check::{Refused, check};
 use crate::record::record_stage_one;
@@ -46,31 +46,31 @@ pub enum Failed {
     Slots(u32),
 }
 
-/// Writes Stage One of a geometry, which waits before it reads a count.
+/// Writes Stage One of a geometry.
 ///
 /// # Errors
 /// If its kernel breaks a rule of the kernel language, or does not fit the unified buffer.
 pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
-    stage_one_with(p, STAGE_ONE_BYTES, CountRead::default())
+    stage_one_within(p, STAGE_ONE_BYTES)
 }
 
 /// Writes Stage One of a geometry in `limit` bytes of unified buffer, so that tests cover several
-/// tile widths. It reads the counts of GatherMask by `count`.
+/// tile widths.
 ///
 /// # Errors
 /// As [`stage_one`].
-pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
-    text(p, &record_stage_one(p)?, limit, count)
+pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> {
+    text(p, &record_stage_one(p)?, limit)
 }
 
 /// Writes a kernel on the memory and the arguments of Stage One.
 ///
 /// # Errors
 /// As [`stage_one`].
-pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
-    let (kernel, plan) = placed(p, tape, limit, count)?;
+pub fn text(p: &Params, tape: &Tape, limit: u32) -> Result<StageOneText, Failed> {
+    let (kernel, plan) = placed(p, tape, limit)?;
     let mut setup = setup(&kernel, &plan);
-    synchronise(&mut setup, &plan, count);
+    synchronise(&mut setup, &plan);
     let body = format!(
         "// Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the\n\
          // other cores that share the request.\n\
@@ -89,7 +89,7 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
     let constants = constants(p, &plan, &all, &functions);
     let definition = |function: &&'static Function| {
         let several = calls_of(function, &all, &functions) > 1;
-        format!("{}\n", definition(function, count, several))
+        format!("{}\n", definition(function, several))
     };
     let (search, others): (Vec<_>, Vec<_>) =
         functions.iter().partition(|function| SEARCH.contains(function));
@@ -107,12 +107,7 @@ pub fn text(p: &Params, tape: &Tape, limit: u32, count: CountRead) -> Result<Sta
 
 /// Returns a kernel as synchronised calls, with the copies of the table in and out, and the plan of
 /// its buffers.
-pub(crate) fn placed(
-    p: &Params,
-    tape: &Tape,
-    limit: u32,
-    count: CountRead,
-) -> Result<(Lowered, Plan), Failed> {
+pub(crate) fn placed(p: &Params, tape: &Tape, limit: u32) -> Result<(Lowered, Plan), Failed> {
     if !p.slots.is_multiple_of(128) {
         return Err(Failed::Slots(p.slots));
     }
@@ -120,7 +115,7 @@ pub(crate) fn placed(
     let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
-    kernel.body = with_table(p, kernel.body, &plan);
-    synchronise_early(&mut kernel.body, &plan, count);
+    kernel.body = with_table(kernel.body);
+    synchronise(&mut kernel.body, &plan);
     Ok((kernel, plan))
 }

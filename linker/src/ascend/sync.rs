@@ -10,66 +10,33 @@
 //! once, on its own; a call of it counts as the statements of the body, whose own synchronisation does
 //! not change. At the end, every synchronisation that the others make redundant is removed; a mutation
 //! test shows that each remaining one is needed.
-//!
-//! In a kernel, flags are then split where the first unit gets other work before the second one needs the
-//! flag. At last the analysis follows scalars: paths on which a scalar has other bounds stay apart as long
-//! as a later branch or loop tests it (`paths`), and what no path needs is removed, too.
 
-mod facts;
 mod known;
 mod overlap;
-mod paths;
-mod scalars;
-mod split;
 mod step;
 
 use overlap::Apart;
 pub use overlap::Overlap;
 
-use crate::ascend::aiv::{CountRead, Expr, Function, Node, Relation, Sync, syncs};
-use known::PlaceMap;
-use paths::Paths;
-use scalars::Steps;
-use step::{Rounds, Step};
+use crate::ascend::aiv::{Function, Node, Sync, syncs};
+use known::{Known, PlaceMap, learn, meet};
+use step::{NumberedAct, Step, steps};
 
 /// Returns the statements of a function with the synchronisation inside of it. Its callers order what
 /// happens before the function with what happens in it.
-pub fn ordered(function: &'static Function, count: CountRead) -> &'static [Node] {
-    function.ordered(count, |nodes| synchronise(nodes, &Apart, count))
+pub fn ordered(function: &'static Function) -> &'static [Node] {
+    function.ordered(|nodes| synchronise(nodes, &Apart))
 }
 
-/// Inserts the synchronisation into a kernel, which reads counts by `count`. All units are idle when
-/// the kernel starts.
+/// Inserts the synchronisation into a kernel. All units are idle when the kernel starts.
 ///
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
-pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
-    place(nodes, map, count, false);
-}
-
-/// Synchronises a kernel as [`synchronise`] does, and sets its flags as early as possible.
-pub fn synchronise_early(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
-    place(nodes, map, count, true);
-}
-
-fn place(nodes: &mut [Node], map: &impl Overlap, count: CountRead, early: bool) {
-    let statements = |function: &'static Function| ordered(function, count);
-    let map = PlaceMap::new(nodes, map, count, &statements);
-    let start = || Paths::start(map.initial());
-    let ordered = |steps: &mut [Step]| walk(&map, steps, &mut start(), false).is_empty();
-    let mut steps = Steps { map: &map, follow: false }.of(nodes);
-    while !walk(&map, &mut steps, &mut start(), true).is_empty() {}
-    remove_redundant(&mut steps, &ordered);
-    if early {
-        split::flags(nodes, &mut steps, &ordered);
-        // A flag that was split may leave a later one its work, so scalars are followed only now.
-        let mut followed = Steps { map: &map, follow: true }.of(nodes);
-        for (to, from) in step::syncs(&mut followed).into_iter().zip(step::syncs(&mut steps)) {
-            *to = std::mem::take(from);
-        }
-        steps = followed;
-        remove_redundant(&mut steps, &ordered);
-    }
+pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
+    let map = PlaceMap::new(nodes, map, &ordered);
+    let mut steps = steps(&map, nodes);
+    while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
+    remove_redundant(&map, &mut steps);
     for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
         *to = std::mem::take(from);
         order_waits(to);
@@ -94,7 +61,7 @@ fn order_waits(sync: &mut [Sync]) {
 
 /// Removes synchronisation that the other one makes redundant, from the last to the first, because an early
 /// flag often makes a later one redundant.
-fn remove_redundant(steps: &mut [Step], ordered: &impl Fn(&mut [Step]) -> bool) {
+fn remove_redundant(map: &PlaceMap<'_>, steps: &mut [Step]) {
     for n in (0..step::syncs(steps).len()).rev() {
         for i in (0..step::syncs(steps)[n].len()).rev() {
             let sync = step::syncs(steps)[n][i];
@@ -102,7 +69,7 @@ fn remove_redundant(steps: &mut [Step], ordered: &impl Fn(&mut [Step]) -> bool) 
                 continue;
             }
             step::syncs(steps)[n].remove(i);
-            if !ordered(steps) {
+            if !walk(map, steps, &mut map.initial(), false).is_empty() {
                 step::syncs(steps)[n].insert(i, sync);
             }
         }
@@ -111,123 +78,77 @@ fn remove_redundant(steps: &mut [Step], ordered: &impl Fn(&mut [Step]) -> bool) 
 
 /// Walks over code, loops and branches. Returns the synchronisation that is missing, and inserts it
 /// if `add` is set.
-fn walk(map: &PlaceMap<'_>, steps: &mut [Step], paths: &mut Paths, add: bool) -> Vec<Sync> {
+fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     for step in steps {
         match step {
-            Step::Call { acts, sets, sync } => {
-                lacking.extend(call(map, acts, sync, paths, add));
-                if let Some((name, value)) = sets {
-                    paths.set(name, value.as_ref());
-                }
-            }
-            Step::If { condition, body, otherwise } => {
-                let [mut taken, mut other] = branch(std::mem::take(paths), condition.as_ref());
-                lacking.extend(walk(map, body, &mut taken, add));
+            Step::Call { acts, sync } => lacking.extend(call(map, acts, sync, known, add)),
+            Step::If { body, otherwise } => {
+                let mut other = known.clone();
+                lacking.extend(walk(map, body, known, add));
                 lacking.extend(walk(map, otherwise, &mut other, add));
-                *paths = taken;
-                paths.join(other);
+                *known = meet(known, &other);
             }
             Step::Loop { rounds, sync, body } => {
-                sync.iter().for_each(|&s| paths.learn(s));
-                let some = rounds.bound.clone().map(|n| Expr::test(Relation::Above, n, 0));
-                let enter = |paths| {
-                    if rounds.always {
-                        [paths, Paths::default()]
-                    } else {
-                        branch(paths, some.as_ref())
-                    }
-                };
-                // A flag before an outer loop would make its units wait before they do other work, and so
-                // would one before a loop whose rounds differ.
-                if add && !rounds.outer && !rounds.differ {
-                    let [mut entered, _] = enter(paths.clone());
-                    let more = hoist(map, body, rounds.short, &mut entered, sync);
-                    more.iter().for_each(|&s| paths.learn(s));
+                sync.iter().for_each(|&s| learn(known, s));
+                // A flag before an outer loop would make its units wait before they do other work.
+                if add && !rounds.outer {
                     // An outer loop may need it before its first round only.
-                    lacking.extend(more);
+                    lacking.extend(hoist(map, body, rounds.short, known, sync));
                 }
-                let [mut entered, skipped] = enter(std::mem::take(paths));
-                lacking.extend(run(map, rounds, body, &mut entered, add));
-                *paths = entered;
-                paths.join(skipped);
+                let skipped = known.clone();
+                lacking.extend(run(map, body, known, add));
+                if !rounds.always {
+                    *known = meet(known, &skipped);
+                }
             }
-            Step::Keep(names) => paths.keep(names),
         }
     }
     lacking
 }
 
-/// Returns the ways that a branch leads on if its condition holds, and if it does not. One without a
-/// condition may go either way.
-fn branch(paths: Paths, condition: Option<&Expr>) -> [Paths; 2] {
-    match condition {
-        Some(condition) => paths.split(condition),
-        None => [paths.clone(), paths],
-    }
-}
-
 /// Walks over the rounds of a loop that runs at least one.
-fn run(
-    map: &PlaceMap<'_>,
-    rounds: &Rounds,
-    body: &mut [Step],
-    paths: &mut Paths,
-    add: bool,
-) -> Vec<Sync> {
+fn run(map: &PlaceMap<'_>, body: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
-    let mut round = |paths: &mut Paths| {
-        lacking.extend(walk(map, body, paths, add));
+    loop {
+        let head = known.clone();
+        lacking.extend(walk(map, body, known, add));
         // The tiles of this round are not those of the next round or of another loop.
-        paths.each(|known| map.leave_tile(known));
-    };
-    if let Some(n) = rounds.each {
-        for number in 0..n {
-            paths.set(rounds.variable, Some(&number.into()));
-            round(paths);
+        map.leave_tile(known);
+        // The next round starts with the state at the end of this one.
+        let next = meet(&head, known);
+        if next == head {
+            break;
         }
-    } else {
-        paths.set(rounds.variable, None);
-        let another = rounds.bound.clone().map(|n| Expr::test(Relation::Above, n, rounds.step));
-        let once = another.is_some_and(|another| paths.never(&another));
-        loop {
-            let head = paths.clone();
-            round(paths);
-            // The next round starts with the state at the end of this one.
-            let mut next = head.clone();
-            next.join(paths.clone());
-            if once || next == head {
-                break;
-            }
-            *paths = next;
-        }
+        *known = next;
     }
-    paths.set(rounds.variable, None);
-    paths.each(|known| map.leave_loop(known));
+    map.leave_loop(known);
     lacking
 }
 
 fn call(
     map: &PlaceMap<'_>,
-    acts: &[step::NumberedAct],
+    acts: &[NumberedAct],
     sync: &mut Vec<Sync>,
-    paths: &mut Paths,
+    known: &mut Known,
     add: bool,
 ) -> Vec<Sync> {
-    sync.iter().for_each(|&s| paths.learn(s));
-    let (start, mut more) = (paths.clone(), Vec::new());
-    paths.apply(map, acts, &mut |s| {
+    sync.iter().for_each(|&s| learn(known, s));
+    let (start, mut more) = (known.clone(), Vec::new());
+    let mut lack = |s| {
         if !more.contains(&s) {
             more.push(s);
         }
-    });
+    };
+    acts.iter().for_each(|act| map.apply(known, act, &mut lack));
     if add && !more.is_empty() {
         // The missing synchronisation is applied before the call, and then no effect inside of it
         // may lack any.
-        *paths = start;
-        more.iter().for_each(|&s| paths.learn(s));
+        *known = start;
+        more.iter().for_each(|&s| learn(known, s));
         sync.extend(&more);
-        paths.apply(map, acts, &mut |s| panic!("{acts:?} lack {s:?} inside"));
+        let mut inside = |s| panic!("{acts:?} lack {s:?} inside");
+        acts.iter().for_each(|act| map.apply(known, act, &mut inside));
     }
     more
 }
@@ -237,24 +158,24 @@ fn hoist(
     map: &PlaceMap<'_>,
     body: &[Step],
     short: bool,
-    paths: &mut Paths,
+    known: &mut Known,
     before: &mut Vec<Sync>,
 ) -> Vec<Sync> {
     let mut more = Vec::new();
-    for sync in walk(map, &mut body.to_vec(), &mut paths.clone(), true) {
+    for sync in walk(map, &mut body.to_vec(), &mut known.clone(), true) {
         if matches!(sync, Sync::Barrier(_)) && !short {
             continue;
         }
-        let mut after = paths.clone();
-        after.learn(sync);
-        let count = |paths: &Paths| {
-            let all = walk(map, &mut body.to_vec(), &mut paths.clone(), false);
+        let mut after = known.clone();
+        learn(&mut after, sync);
+        let count = |known: &Known| {
+            let all = walk(map, &mut body.to_vec(), &mut known.clone(), false);
             all.iter().filter(|&&s| s == sync).count()
         };
-        if !before.contains(&sync) && count(&after) < count(paths) {
+        if !before.contains(&sync) && count(&after) < count(known) {
             before.push(sync);
             more.push(sync);
-            *paths = after;
+            *known = after;
         }
     }
     more

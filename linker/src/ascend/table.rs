@@ -1,19 +1,14 @@
 //! The calls around a tape: the constants of a core, and the copies of a table in and out.
 
-use super::functions::share::COPY_IN_STAGGERED;
 use super::functions::words::WRITE_IOTA;
 use crate::ascend::aiv::{
-    Act, Buffer, Builder, Call, Copy, Element, Expr, Global, If, Loop, Node, Operation, Pipe,
-    Place, Relation, Rounding, SLOTS, Scalar, Sync, Tensor, Type, View, args, ub,
+    Builder, Element, Expr, Global, Node, Pipe, Rounding, SLOTS, Scalar, Sync, Tensor, Type, View,
 };
 use crate::ascend::lower::Lowered;
-use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
-use avsg_device::batched::Batched;
 use avsg_device::memory::{life_at, links_end};
 use avsg_device::params::Params;
 use avsg_device::state::header;
-use std::collections::BTreeMap;
 
 /// The constant with the words of a request's record.
 const RECORD_WORDS: Expr = Expr::Constant("RECORD_WORDS");
@@ -65,142 +60,14 @@ fn planes() -> [(Tensor, Global, Expr); 4] {
 const HEADER_EVENT: u8 = 5;
 
 /// Adds the copies of a table in and out to the statements of a kernel.
-pub fn with_table(p: &Params, mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
-    let tokens = body.iter().position(is_tokens);
-    let ids = tokens.and_then(|tokens| take_fetch(&mut body, tokens, map));
-    let learned = take_learned(&mut body, map);
-    let early = tokens.map_or_else(Vec::new, |tokens| save_early(&mut body[tokens]));
-    [load(p, learned, ids), body, save(&early)].concat()
+pub fn with_table(body: Vec<Node>) -> Vec<Node> {
+    [load(), body, save()].concat()
 }
 
-/// Takes the copies of what lifetimes have learned out of the branch that makes them, so that they stand
-/// before those of the largest planes. They stay there if other work before them uses their memory.
-fn take_learned(body: &mut [Node], map: &impl Overlap) -> Option<Node> {
-    let of = |node: &Node| match node.call().map(|call| &call.operation) {
-        Some(Operation::Copy(copy)) if !copy.out && copy.gm.plane == Some(LEARNED) => {
-            Some(copy.ub.place())
-        }
-        _ => None,
-    };
-    let branch = |node: &Node| matches!(node, Node::If(branch) if branch.body.iter().any(|n| of(n).is_some()));
-    let at = body.iter().position(branch)?;
-    let (before, rest) = body.split_at_mut(at);
-    let Node::If(branch) = &mut rest[0] else { return None };
-    let mut used: Vec<Node> = before.to_vec();
-    let free = |used: &[Node], to: &Place| {
-        let acts: Vec<Act> =
-            used.iter().flat_map(Node::all).filter_map(Node::call).flat_map(Call::acts).collect();
-        let mut places = acts.iter().flat_map(Act::uses);
-        !map.overlap(to, &ub("bytes")) && !places.any(|(place, _)| map.overlap(to, place))
-    };
-    let (mut taken, mut kept) = (Vec::new(), Vec::new());
-    for node in std::mem::take(&mut branch.body) {
-        if of(&node).is_some_and(|to| free(&used, &to)) {
-            taken.push(node);
-        } else {
-            used.push(node.clone());
-            kept.push(node);
-        }
-    }
-    branch.body = kept;
-    let condition = branch.condition.clone();
-    (!taken.is_empty()).then(|| Node::If(If { condition, body: taken, otherwise: Vec::new() }))
-}
-
-/// Returns whether a node is the branch or the loop over the tokens.
-fn is_tokens(node: &Node) -> bool {
-    let ids = |node: &Node| is_fetch(node);
-    matches!(node, Node::If(_) | Node::Loop(_)) && node.all().any(ids)
-}
-
-fn is_fetch(node: &Node) -> bool {
-    let Some(Call { operation: Operation::Copy(copy), .. }) = node.call() else { return false };
-    !copy.out && copy.gm.array == "gm.ids"
-}
-
-/// Takes the copy of the first token's ids out of the branch or the loop over the tokens, so that the
-/// vector unit can hash them while the table is copied. It stays there if other work before it uses the
-/// memory of the ids.
-fn take_fetch(body: &mut [Node], tokens: usize, map: &impl Overlap) -> Option<Node> {
-    let (before, tokens) = body.split_at_mut(tokens);
-    let (inner, round) = match &mut tokens[0] {
-        Node::If(branch) => (&mut branch.body, None),
-        Node::Loop(Loop { variable, body, .. }) => (body, Some(*variable)),
-        Node::Call(_) | Node::Note(_) => return None,
-    };
-    let at = inner.iter().position(is_fetch)?;
-    let lets: BTreeMap<String, Expr> = inner[..at]
-        .iter()
-        .filter_map(Node::call)
-        .filter_map(|call| match &call.operation {
-            Operation::Let(name, value) => Some((name.clone(), value.clone())),
-            _ => None,
-        })
-        .collect();
-    let first = |name: &str| {
-        if Some(name) == round { Some(0.into()) } else { lets.get(name).cloned() }
-    };
-    let fetch = inner[at].clone();
-    let Node::Call(Call { operation: Operation::Copy(copy), .. }) = &fetch else { return None };
-    let used = before.iter().chain(&inner[..at]).flat_map(Node::all).filter_map(Node::call);
-    let used: Vec<Act> = used.flat_map(Call::acts).collect();
-    let mut used = used.iter().flat_map(Act::uses).map(|(place, _)| place);
-    let (to, bytes) = (copy.ub.place(), ub("bytes"));
-    if map.overlap(&to, &bytes) || used.any(|place| map.overlap(&to, place)) {
-        return None;
-    }
-    let mut copy = copy.clone();
-    copy.n = copy.n.with(&first);
-    copy.gm.at = copy.gm.at.map(|at| at.with(&first));
-    let copied = Node::Call(Call::from(Operation::Copy(copy)));
-    match round {
-        None => {
-            inner.remove(at);
-        }
-        // The vector unit waits here, and not for the table where it reads the ids.
-        Some(round) => {
-            let ready = Sync::Flag(Pipe::Mte2, Pipe::V);
-            let order = Call { operation: Operation::Order, sync: vec![ready] };
-            let condition = Expr::test(Relation::Above, Expr::name(round), 0);
-            let body = vec![fetch, Node::Call(order)];
-            inner[at] = Node::If(If { condition, body, otherwise: Vec::new() });
-        }
-    }
-    let condition = Expr::test(Relation::Above, Expr::field("tokens"), 0);
-    Some(Node::If(If { condition, body: vec![copied], otherwise: Vec::new() }))
-}
-
-/// Copies the header and the ids out as soon as the only token of a step has changed them. Returns the
-/// names of the planes that it copies.
-fn save_early(tokens: &mut Node) -> Vec<String> {
-    let mut saved = Vec::new();
-    let Node::If(branch) = tokens else { return saved };
-    for (ub, gm, n) in planes() {
-        let Buffer::Named(name) = ub.buffer.clone() else { continue };
-        let writes = |node: &Node| {
-            let acts = node.all().filter_map(Node::call).flat_map(Call::acts);
-            let writes = |(place, write): (&Place, bool)| {
-                write && matches!(place, Place::Ub(written, _) if *written == name)
-            };
-            acts.into_iter().any(|act| act.uses().into_iter().any(writes))
-        };
-        // The lifetimes are copied as bytes, and the links change last.
-        let Some(last) = branch.body.iter().rposition(writes) else { continue };
-        if !matches!(name.as_str(), "header" | "id") {
-            continue;
-        }
-        let copy = Node::Call(Call::from(Operation::Copy(Copy { out: true, ub, gm, n })));
-        branch.body.insert(last + 1, copy.clone());
-        branch.otherwise.push(copy);
-        saved.push(name);
-    }
-    saved
-}
-
-/// Returns the calls that copy a table in, what its lifetimes learned, and the first token's ids. Lifetimes are bytes in global
-/// memory, and halfs in UB, where the vector unit compares them. The largest planes come last: the
-/// header decides whether they are used at all, and the ids and the lifetimes need work before.
-fn load(p: &Params, learned: Option<Node>, ids: Option<Node>) -> Vec<Node> {
+/// Returns the calls that copy a table in. Lifetimes are bytes in global memory, and halfs in UB, where
+/// the vector unit compares them. The largest planes come last: the header decides whether they are used
+/// at all, and the lifetimes need work before.
+fn load() -> Vec<Node> {
     let load = |f: &mut Builder| {
         f.note("Copies the table in, and clears the record.");
         let [header, id, bytes, link] = planes();
@@ -210,34 +77,25 @@ fn load(p: &Params, learned: Option<Node>, ids: Option<Node>) -> Vec<Node> {
         let [first, last] =
             [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, HEADER_EVENT));
         f.order(first);
-        f.append(learned);
-        f.append(ids);
         f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
         f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);
         for (ub, gm, n) in [link, id] {
-            if Batched::serves(p) {
-                f.call(&COPY_IN_STAGGERED, args![ub, gm, n, Expr::field("turn")]);
-            } else {
-                f.copy(false, ub, gm, n);
-            }
+            f.copy(false, ub, gm, n);
         }
         f.order(last);
     };
     Builder::build(load).nodes
 }
 
-/// Returns the calls that copy the record and the table out, without the planes that `early` names.
-fn save(early: &[String]) -> Vec<Node> {
+/// Returns the calls that copy the record and the table out.
+fn save() -> Vec<Node> {
     let save = |f: &mut Builder| {
         f.note("Copies the record and the table out.");
         f.cast(Tensor::named("bytes"), Tensor::named("life"), Rounding::Nearest, SLOTS);
         let [header, id, bytes, link] = planes();
-        let mut copy = |(ub, gm, n): (Tensor, Global, Expr)| {
-            if !matches!(&ub.buffer, Buffer::Named(name) if early.contains(name)) {
-                f.copy(true, ub, gm, n);
-            }
-        };
-        [link, header, id, bytes].into_iter().for_each(&mut copy);
+        for (ub, gm, n) in [link, header, id, bytes] {
+            f.copy(true, ub, gm, n);
+        }
         let record = Global::at("record", Expr::field("recordAt"));
         f.copy(true, Tensor::named("record"), record, RECORD_WORDS);
     };

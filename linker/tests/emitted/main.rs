@@ -2,7 +2,6 @@
 
 mod append;
 mod compiled;
-mod count_read;
 mod harness;
 mod layer_memory;
 mod mutants;

@@ -3,26 +3,33 @@
 
 use super::compiled::Compiled;
 use super::shim::Mode;
-use super::stage_one::{Emitted, INTERLOCKED, file, run_and_compare};
+use super::stage_one::{Emitted, file, run_and_compare};
 use super::steps::{self, Request, SplitMix64, StepState};
 use super::tier;
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::ascend::aiv::CountRead;
-use avsg_linker::ascend::{StageOneText, stage_one_with};
+use avsg_linker::ascend::{StageOneText, stage_one_within};
 use avsg_linker::record::record_stage_one;
 use std::collections::BTreeMap;
 
+const SAME_LENGTH: &str = "An earlier loop over as many entries waits; the analysis follows no scalar, and takes that \
+                           loop for one that may be empty.";
+const ONE_ROUND: &str = "At most 64 entries are one round; the analysis follows no scalar, and orders the round with \
+                         another one.";
+const WITH_MISSES: &str = "The loop has entries only where ids miss, and then MapLifetimes has waited; the analysis \
+                           follows no scalar.";
+
 /// Barriers and flags that no run needs, with the reason why the emitter has them.
-const UNNEEDED: [(&str, &str); 4] = [
+const UNNEEDED: [(&str, &str); 10] = [
+    ("PIPE_V>(); before Duplicate(slot[base], -1", SAME_LENGTH),
+    ("PIPE_V>(); before AndWord(victim, newLink", SAME_LENGTH),
+    ("PIPE_V>(); before ShiftLeftWords(offset, dead", SAME_LENGTH),
+    ("PIPE_V>(); before RefreshLifetimeAll(life, dead", ONE_ROUND),
+    ("S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead", ONE_ROUND),
+    ("MTE3_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen", WITH_MISSES),
+    ("MTE3_V>(EVENT_ID0); before for (int32_t base = 0; base < missLen", WITH_MISSES),
     (
-        "V_MTE3>(EVENT_ID0); before CopyOut(gm.missPos[missesAt]",
-        "The vector unit writes packed indices behind the words that are copied; the analysis knows a \
-         column as one place.",
-    ),
-    (
-        "PIPE_V>(); before BeginFindFree(secondSequence",
-        "A search starts in memory that the sweep before it does not use, because it begins with few \
-         lanes; the analysis knows the columns of a search as whole places.",
+        "S_V>(EVENT_ID0); before Find(slot, shareSequence",
+        "Cores share the first token only, so the scalar unit has written no slot of an earlier one.",
     ),
     (
         "PIPE_V>(); before AddsWords(dst[done], dst, done",
@@ -30,7 +37,7 @@ const UNNEEDED: [(&str, &str); 4] = [
          them.",
     ),
     (
-        "SetFlag<HardEvent::V_S>(EVENT_ID1); before for (int32_t base = 0; base < deadLen",
+        "V_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen",
         "The slots whose values are kept were refreshed in a loop that waits for the vector unit; the analysis \
          does not see a wait within a function that it needs for other memory.",
     ),
@@ -129,36 +136,25 @@ fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
 
 /// Returns a geometry with several tokens per step, pages and learned lifetimes, and one with none of these.
 /// The smallest unified buffer that suffices gives sweeps several rounds.
-fn texts(read: CountRead) -> [(Params, StageOneText); 2] {
+fn texts() -> [(Params, StageOneText); 2] {
     let lifetime = Lifetime::Learned;
     let tokens = Params { spread: 2, lifetime, page: 16, ..Params::wide(900, 2, 2048) };
     let constant = Lifetime::Constant(127);
     let token = Params { lifetime: constant, spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
     [tokens, token].map(|p| {
-        let text = (1..).find_map(|n| stage_one_with(&p, 1024 * n, read).ok());
+        let text = (1..).find_map(|n| stage_one_within(&p, 1024 * n).ok());
         (p, text.expect("some size fits"))
     })
 }
 
+/// Some run of some geometry fails without each barrier or flag, except those in [`UNNEEDED`], and no run
+/// fails without these.
 #[test]
 fn every_barrier_and_flag_is_needed() {
-    assert_all_needed(CountRead::AfterWait, "");
-}
-
-#[test]
-fn every_barrier_and_flag_is_needed_where_the_register_interlocks() {
-    if tier::thorough() {
-        assert_all_needed(CountRead::AtOnce, INTERLOCKED);
-    }
-}
-
-/// Checks that some run of some geometry fails without each barrier or flag, except those in [`UNNEEDED`], and
-/// for the default text that no run fails without these.
-fn assert_all_needed(read: CountRead, define: &str) {
     let mut needed: BTreeMap<String, bool> = BTreeMap::new();
     let mut all = 0;
-    for (p, text) in texts(read) {
-        let Some(outcomes) = without_each(&p, text, define) else { return };
+    for (p, text) in texts() {
+        let Some(outcomes) = without_each(&p, text) else { return };
         all += outcomes.len();
         for (sync, fails) in outcomes {
             *needed.entry(sync).or_default() |= fails;
@@ -168,21 +164,18 @@ fn assert_all_needed(read: CountRead, define: &str) {
     let reason = |sync: &str| UNNEEDED.iter().any(|(part, _)| sync.contains(part));
     let without: Vec<_> = passing().filter(|sync| !reason(sync)).collect();
     assert!(without.is_empty(), "no run fails without these: {without:#?}");
-    // The list is that of the text for CANN as it is documented; the other text needs some of its entries.
-    if matches!(read, CountRead::AfterWait) {
-        let stale = |(part, _): &&(&str, &str)| !passing().any(|sync| sync.contains(part));
-        let stale: Vec<_> = UNNEEDED.iter().filter(stale).collect();
-        assert!(stale.is_empty(), "these are needed, or match nothing: {stale:#?}");
-    }
+    let stale = |(part, _): &&(&str, &str)| !passing().any(|sync| sync.contains(part));
+    let stale: Vec<_> = UNNEEDED.iter().filter(stale).collect();
+    assert!(stale.is_empty(), "these are needed, or match nothing: {stale:#?}");
     let spare = passing().count();
     println!("{}, {all} of {all} barriers and flags, all needed except {spare}", tier::name());
 }
 
 /// Returns each barrier and flag of a text with the statement behind it, and whether some step fails without
 /// it.
-fn without_each(p: &Params, text: StageOneText, define: &str) -> Option<Vec<(String, bool)>> {
+fn without_each(p: &Params, text: StageOneText) -> Option<Vec<(String, bool)>> {
     let (file, removed) = with_switches(&file(p, &text));
-    let kernels = Compiled::single(&format!("{define}{file}"))?;
+    let kernels = Compiled::single(&file)?;
     let emitted = Emitted { text, kernels };
     let tape = record_stage_one(p).unwrap();
     let mut steps = steps::sequence(p, &mut SplitMix64(3), 16);

@@ -39,9 +39,6 @@ pub fn file(p: &Params, text: &StageOneText) -> String {
     all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
 
-/// The first line of a file for a device whose register of counts interlocks.
-pub const INTERLOCKED: &str = "#define AVSG_SHIM_INTERLOCKED_COUNT\n";
-
 /// Returns Stage One of a geometry of this file. The first call compiles those of all.
 fn emitted(p: &Params) -> Option<&'static Emitted> {
     static ALL: OnceLock<Option<Vec<(Params, Emitted)>>> = OnceLock::new();

@@ -217,8 +217,10 @@ fn every_sharing_core_does_its_part() {
     let all = ascendc(&p, Abi::Direct).unwrap();
     let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a kernel");
     let text = all.whole(&step.text);
-    let idle =
-        text.replace("q.turn = sharer;", "q.turn = sharer; if (sharer == 3) q.shareLen = 0;");
+    let idle = text.replace(
+        "q.owner = ",
+        "q.shareLen = sharer == 3 ? 0 : q.shareLen;\n            q.owner = ",
+    );
     assert!(idle != text && sharers(1, 256, 4) == 4);
     let layer = LayerMemory::new(&mut SplitMix64(1), &[(40, 40)], 400, 1, 1024, 1);
     let mut engine = TestEngine::new(&p, 1, 400, layer);

@@ -8,7 +8,6 @@ use super::stage_one::{Emitted, file, run_and_compare};
 use super::steps::{self, SplitMix64, StepState};
 use avsg_device::machine::Machine;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
-use avsg_linker::ascend::aiv::CountRead;
 use avsg_linker::ascend::{StageOneText, stage_one, text};
 use avsg_linker::check::{Why, check};
 use avsg_linker::record::record_stage_one;
@@ -22,7 +21,7 @@ use std::collections::BTreeSet;
 /// Writes a kernel for the smallest unified buffer that suffices, so that a sweep has several
 /// tiles, and for the whole one, in which some sweeps take all lanes at once.
 fn emit(tape: &Tape) -> [StageOneText; 2] {
-    let text = |n: u32| text(&geometry(), tape, 1024 * n, CountRead::AfterWait);
+    let text = |n: u32| text(&geometry(), tape, 1024 * n);
     let whole = text(184).unwrap_or_else(|e| panic!("{e}\n{tape}"));
     let least = (1..184).find_map(|n| text(n).ok());
     [least.unwrap_or_else(|| whole.clone()), whole]
@@ -38,7 +37,7 @@ fn emit_narrow_and_wide(tape: &Tape) -> StageOneText {
         };
         constant("TILE") < Some(geometry().k) && constant("WIDE") >= Some(geometry().k)
     };
-    let text = |n: u32| text(&geometry(), tape, 256 * n, CountRead::AfterWait).ok();
+    let text = |n: u32| text(&geometry(), tape, 256 * n).ok();
     (1..4 * 184).filter_map(text).find(narrow_and_wide).expect("such a size of the unified buffer")
 }
 
@@ -90,7 +89,7 @@ fn a_list_that_is_no_compaction_is_refused() {
     fn refused(append: Kernel) {
         let tape = record(append);
         check(&tape).unwrap_or_else(|e| panic!("{e}"));
-        let failed = text(&geometry(), &tape, 184 * 1024, CountRead::AfterWait).unwrap_err();
+        let failed = text(&geometry(), &tape, 184 * 1024).unwrap_err();
         assert!(failed.to_string().ends_with(&Why::Storage.to_string()), "{failed}");
     }
     refused(|m, d| {
@@ -128,7 +127,7 @@ fn columns_that_the_text_cannot_tell_apart_are_refused() {
         let over = tape.find("over").unwrap().0 as usize;
         tape.columns[over].name = name.into();
         check(&tape).unwrap_or_else(|e| panic!("{e}"));
-        let failed = text(&geometry(), &tape, 184 * 1024, CountRead::AfterWait).unwrap_err();
+        let failed = text(&geometry(), &tape, 184 * 1024).unwrap_err();
         let why = Why::TextName(name.into());
         assert!(failed.to_string().ends_with(&why.to_string()), "{failed}");
     }

@@ -1,4 +1,3 @@
-#define AVSG_SHIM_CYCLES
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -122,26 +121,6 @@ extern "C" __global__ __aicore__ void rates(GM_ADDR)
     shim::begin_phase(7);
     const LocalTensor<uint16_t> words = a.ReinterpretCast<uint16_t>();
     And(words, words, b.ReinterpretCast<uint16_t>(), 128, 3, {1, 1, 0, 8, 8, 0});
-    PipeBarrier<PIPE_ALL>();
-}
-
-extern "C" __global__ __aicore__ void code(GM_ADDR)
-{
-    InitSocState();
-    shim::fetch(0, 100);
-    shim::fetch(100, 100);
-    shim::call();
-    shim::call();
-    for (uint32_t lines = 128; lines <= 129; lines++) {
-        shim::begin_phase(lines - 127);
-        shim::fetch(0, lines * 128);
-        shim::fetch(0, lines * 128);
-    }
-    shim::begin_phase(3);
-    shim::fetch(1 << 20, 4);
-    ICachePreLoad(2);
-    shim::fetch((1 << 20) + 23 * 128, 4);
-    shim::begin_phase(4);
     PipeBarrier<PIPE_ALL>();
 }
 

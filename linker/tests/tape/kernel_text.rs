@@ -177,28 +177,3 @@ fn an_operator_reads_its_launch_scalars_by_the_macro_alone() {
     let operators = all_texts().iter().filter(|text| text.code.contains("GET_TILING_DATA"));
     assert_eq!(operators.count(), all_texts().len() / 2);
 }
-
-/// The rounds of this loop would need a flag, because the vector unit reads what the scalar unit writes. A branch lets at most
-/// as many hits into it as one round takes, and the text says so.
-#[test]
-fn the_loop_over_early_hits_says_why_no_flag_is_between_its_rounds() {
-    let call = "RefreshLifetimeAll(life, dead[base], lanes);";
-    let mut found = 0;
-    for Text { p, whole, .. } in all_texts() {
-        let Some((before, _)) = whole.split_once(call) else { continue };
-        let (branch, otherwise) = before.rsplit_once("} else {").expect("a branch");
-        let limit = branch.rsplit_once("deadLen > ").expect("a limit").1;
-        let limit: u32 = limit.split(')').next().and_then(|n| n.parse().ok()).expect("a number");
-        let tile = whole.split_once("int32_t TILE = ").expect("a tile").1;
-        let tile: u32 = tile.split(';').next().and_then(|n| n.parse().ok()).expect("a number");
-        let (head, body) = otherwise.rsplit_once("for (").expect("a loop");
-        assert!(
-            limit <= tile && body.contains("base += TILE") && !body.contains("Flag<"),
-            "{p}: {body}"
-        );
-        let reason = format!("// Refresh: at most {limit} hits are one round of their loop, ");
-        assert!(head.contains(&reason), "{p}: {head}");
-        found += 1;
-    }
-    assert!(found > 0);
-}

@@ -1,7 +1,6 @@
 //! Kernels as tapes: recorded, checked, replayed and written as text, and the folders and tools of CANN that build the text.
 
 mod bridge;
-mod code_size;
 mod every_op;
 mod kernel_text;
 mod names;

@@ -1,7 +1,6 @@
 //! Names decide nothing: a tape with other names has the same calls, registers, widths and addresses.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::ascend::aiv::CountRead;
 use avsg_linker::ascend::text;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::{Kind, Tape, Value};
@@ -66,7 +65,7 @@ fn names_decide_no_register_no_width_and_no_call() {
     let paged = Params { page: 16, lifetime: Lifetime::Learned, ..Params::wide(900, 2, 2048) };
     for p in [wide, paged, Params::paper(512, 2, 2048)] {
         let tape = record_stage_one(&p).unwrap();
-        let emit = |tape: &Tape| text(&p, tape, 184 * 1024, CountRead::AfterWait).unwrap();
+        let emit = |tape: &Tape| text(&p, tape, 184 * 1024).unwrap();
         let (own, body) = (emit(&tape), without_names(&emit(&tape).body));
         assert!(!body.contains("missLen") && body.contains("Local<int32_t>("), "{body}");
         let names = [Some("lanes"), None, Some("x")];

@@ -9,12 +9,14 @@ use std::path::Path;
 /// Covers both tables, all spreads, both lifetimes, K from 1 to 2048, and several pages.
 #[test]
 fn stage_one_passes_the_checker_for_every_kind_of_geometry() {
-    for (k, tokens, slots) in [(1, 1, 64), (300, 3, 1024), (2048, 1, 4096), (2048, 4, 32768)] {
+    let shapes = [(1, 1, 64), (300, 3, 1024), (2048, 1, 4096), (2048, 4, 8192), (2048, 4, 32768)];
+    for (k, tokens, slots) in shapes {
         let wide = Params { lifetime: Lifetime::Learned, ..Params::wide(k, tokens, slots) };
         let compact = Params { spread: 2, retries: 7, ..wide };
-        let least = Params { spread: 1, retries: 0, lifetime: Lifetime::Constant(127), ..wide };
+        let constant = Params { lifetime: Lifetime::Constant(127), ..compact };
+        let least = Params { spread: 1, retries: 0, ..constant };
         let most = Params { retries: 15, ..wide };
-        for p in [wide, compact, least, most, Params::paper(k, tokens, slots)] {
+        for p in [wide, compact, constant, least, most, Params::paper(k, tokens, slots)] {
             for page in [0, 1, 16, 128, 65536] {
                 let p = Params { page, ..p };
                 let tape = record_stage_one(&p).unwrap();

@@ -22,7 +22,6 @@ from ._header import (
     PoolInfo,
     RequestStatus,
     Role,
-    Strategy,
     Table,
 )
 from ._library import lib as _lib
@@ -36,6 +35,7 @@ from .errors import (
     HandleError,
     InternalError,
     InvalidError,
+    LostRowsError,
     NoMemoryError,
     NullError,
     SizeError,
@@ -43,7 +43,7 @@ from .errors import (
     UnsupportedError,
 )
 from .memory import View
-from .plan import Plan, Request
+from .plan import Failure, Plan, Request
 from .pool import Pool, PoolFile, PoolShape
 from .workers import Workers, set_log
 
@@ -67,6 +67,7 @@ __all__ = [
     "EngineInfo",
     "EngineOptions",
     "EngineStats",
+    "Failure",
     "ForkedError",
     "Fresh",
     "HandleError",
@@ -76,6 +77,7 @@ __all__ = [
     "Layers",
     "Lifetime",
     "LogLevel",
+    "LostRowsError",
     "Machine",
     "Memory",
     "NoMemoryError",
@@ -92,7 +94,6 @@ __all__ = [
     "RequestStatus",
     "Role",
     "SizeError",
-    "Strategy",
     "SystemCallError",
     "Table",
     "UnsupportedError",

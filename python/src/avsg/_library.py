@@ -24,14 +24,7 @@ RENAMED = {
     "to_generation": "target_generation",
 }
 #: The calls of a step check their layer themselves, because `checked` would cost half as much as the call.
-UNCHECKED = {
-    "avsg_engine_plan",
-    "avsg_engine_transfer",
-    "avsg_engine_transfer_layers",
-    "avsg_engine_step",
-    "avsg_engine_append",
-    "avsg_engine_append_layers",
-}
+UNCHECKED = {"avsg_engine_plan", "avsg_engine_transfer", "avsg_engine_step", "avsg_engine_append"}
 
 
 def load(path: str | None = None) -> c.CDLL:

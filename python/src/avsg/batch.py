@@ -187,21 +187,30 @@ class Layers:
     fresh row. A list is made once and used at every step.
     """
 
-    __slots__ = ("_fresh", "_numbers", "_pointers", "arguments")
+    __slots__ = ("_fresh", "_numbers", "_structs")
 
     def __init__(self, numbers: Any, fresh: Any = None) -> None:
         self._numbers = wholes(numbers, "layers")
-        self._fresh, self._pointers = None, None
+        self._fresh, self._structs = None, None
         if fresh is not None:
             self._fresh = [instance(rows, Fresh, f"fresh[{index}]") for index, rows in enumerate(fresh)]
             if len(self._fresh) != len(self._numbers):
                 raise InvalidError(
                     f"{len(self._numbers)} layers and {len(self._fresh)} fresh rows were passed; pass one for each"
                 )
-            addresses = (c.addressof(rows._struct) for rows in self._fresh)
-            self._pointers = (c.c_void_p * len(self._fresh))(*addresses)
-        #: What the C functions take: the numbers of the layers, their number, and their fresh rows.
-        self.arguments = self._numbers, len(self._numbers), self._pointers
+            self._structs = (_header.avsg_fresh * len(self._fresh))()
+
+    def arguments(self, fresh: Any) -> tuple[Any, int, Any, str]:
+        """Returns the numbers of the layers, their number, and their fresh rows and the device of these.
+
+        Refuses fresh rows beside those of the layers.
+        """
+        if fresh is not None:
+            raise TypeError("fresh was passed beside layers, which have their own; pass it to avsg.Layers")
+        # The rows may name other arrays by now.
+        for index, rows in enumerate(self._fresh or ()):
+            self._structs[index] = rows._struct
+        return self._numbers, len(self._numbers), self._structs, self.device
 
     @property
     def device(self) -> str:
@@ -210,8 +219,3 @@ class Layers:
         if len(devices) > 1:
             raise InvalidError(f"the fresh rows are on {' and '.join(sorted(devices))}; put them on one device")
         return devices.pop()
-
-    def check_no_other(self, fresh: Any) -> None:
-        """Refuses fresh rows beside those of the layers."""
-        if fresh is not None:
-            raise TypeError("fresh was passed beside layers, which have their own; pass it to avsg.Layers")

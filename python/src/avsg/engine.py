@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from . import _header
 from ._arguments import instance, struct, whole, wholes
 from ._engine_config import engine_config
-from ._header import EngineInfo, EngineOptions, EngineStats, Memory
+from ._header import EngineInfo, EngineOptions, EngineStats, Memory, Status
 from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh, Layers
 from .errors import InvalidError
-from .memory import HOST, View, host_span, int32_span, int32_view, output_span
+from .memory import HOST, View, host_span, int32_span, output_span
 from .plan import Plan
 from .pool import Pool, PoolShape
 from .streams import current_stream, stream_address
@@ -31,9 +31,9 @@ def named(error: Exception, **arguments: Any) -> Exception:
     """Raises the exception that names an argument of the wrong type; returns `error` if there is none."""
     kinds = {"batch": Batch, "plan": Plan, "fresh": Fresh}
     for name, value in arguments.items():
-        if name == "layer":
+        if name == "layer" and not isinstance(value, Layers):
             whole(value, name)
-        elif name != "fresh" or value is not None:
+        elif name in kinds and not (name == "fresh" and value is None):
             instance(value, kinds[name], name)
     return error
 
@@ -68,6 +68,8 @@ class Engine:
         self.info = EngineInfo.of(filled(lib.avsg_engine_get_info, _header.avsg_engine_info, self._handle))
         self.k, self.device, self._layers = self.info.k, self.info.device, self.info.layers
         self._pool_rows = pool.info.rows
+        #: A list of each layer alone, as C takes it.
+        self._alone = [c.byref(c.c_size_t(layer)) for layer in range(self._layers)]
 
     @staticmethod
     def memory(
@@ -129,20 +131,23 @@ class Engine:
 
         `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a
         batch of host arrays waits, and a batch of device arrays goes into torch's current stream of
-        their device. `check` is that of `plan`.
+        their device. `check` is that of `plan`. A row of a file that is not whole raises LostRowsError, as
+        in `transfer`.
         """
         try:
             if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
-                stream = self._stream(stream, batch, fresh)
+                stream = self._stream(stream, batch, None if fresh is None else fresh.device)
             if not 0 <= layer < self._layers:
                 whole(layer, "layer")
             status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
         except NAMELESS as error:
             raise named(error, batch=batch, plan=plan, layer=layer, fresh=fresh) from None
-        if status:
+        if status and status != Status.LOST_ROWS:
             raise named(failure(status), batch=batch, plan=plan, fresh=fresh)
         if check and stream is None and any(plan._status[: batch._requests]):
             raise self._drop(batch, plan)
+        if status:
+            raise failure(status)
 
     def plan(self, batch: Batch, plan: Plan, stream: Any = None, *, check: bool = True) -> None:
         """Finds slots and misses of a batch. Layers that share an indexer need it once.
@@ -172,55 +177,45 @@ class Engine:
     def transfer(self, plan: Plan, layer: int | Layers = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Copies a plan's misses into the slots of one layer, or of several, which have their fresh rows.
 
-        The stream is the one that the batch was planned in.
+        The stream is the one that the batch was planned in. If rows of a file are not whole, all requests
+        that did not miss one are served, and LostRowsError is raised: `plan.failures` names the others, which
+        the transfers of their plans leave out from then on, and whose next plan finds their state empty.
         """
-        if isinstance(layer, Layers):
-            return self._transfer_layers(plan, layer, fresh, stream)
         try:
-            if fresh is not None and fresh.device != HOST and stream is None:
+            layers, count, rows, device = self._listed(layer, fresh)
+            if device != HOST and stream is None:
                 raise InvalidError(
-                    f"the fresh rows are on the device {fresh.device}, but no stream was passed; pass the plan's stream"
+                    f"the fresh rows are on the device {device}, but no stream was passed; pass the plan's stream"
                 )
-            if not 0 <= layer < self._layers:
-                whole(layer, "layer")
-            status = lib.avsg_engine_transfer(self._handle, plan._handle, layer, fresh, stream_address(stream))
+            stream = stream_address(stream)
+            status = lib.avsg_engine_transfer(self._handle, plan._handle, layers, count, rows, stream)
         except NAMELESS as error:
             raise named(error, plan=plan, layer=layer, fresh=fresh) from None
         if status:
             raise named(failure(status), plan=plan, fresh=fresh)
-
-    def _transfer_layers(self, plan: Plan, layers: Layers, fresh: None, stream: Any) -> None:
-        layers.check_no_other(fresh)
-        if layers.device != HOST and stream is None:
-            raise InvalidError(
-                f"the fresh rows are on the device {layers.device}, but no stream was passed; pass the plan's stream"
-            )
-        handle = instance(plan, Plan, "plan")._handle
-        check(lib.avsg_engine_transfer_layers(self._handle, handle, *layers.arguments, stream_address(stream)))
 
     def append(self, batch: Batch, layer: int | Layers, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Writes the rows of this step to one layer of the host pool, or to several, which have their fresh rows.
 
         The call comes after a layer's gather and before the next plan.
         """
-        if isinstance(layer, Layers):
-            return self._append_layers(batch, layer, fresh, stream)
         try:
-            if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
-                stream = self._stream(stream, batch, fresh)
-            if not 0 <= layer < self._layers:
-                whole(layer, "layer")
-            status = lib.avsg_engine_append(self._handle, batch, layer, fresh, stream)
+            layers, count, rows, device = self._listed(layer, fresh)
+            if stream is not None or batch.device != HOST or device != HOST:
+                stream = self._stream(stream, batch, None if rows is None else device)
+            status = lib.avsg_engine_append(self._handle, batch, layers, count, rows, stream)
         except NAMELESS as error:
             raise named(error, batch=batch, layer=layer, fresh=fresh) from None
         if status:
             raise named(failure(status), batch=batch, fresh=fresh)
 
-    def _append_layers(self, batch: Batch, layers: Layers, fresh: None, stream: Any) -> None:
-        layers.check_no_other(fresh)
-        if stream is not None or instance(batch, Batch, "batch").device != HOST or layers.device != HOST:
-            stream = self._stream(stream, batch, layers)
-        check(lib.avsg_engine_append_layers(self._handle, batch, *layers.arguments, stream))
+    def _listed(self, layer: int | Layers, fresh: Fresh | None) -> tuple[Any, int, Any, str]:
+        """Returns the layers of a call, their number, and their fresh rows and the device of these."""
+        if isinstance(layer, Layers):
+            return layer.arguments(fresh)
+        known = 0 <= layer < self._layers
+        alone = self._alone[layer] if known else c.byref(c.c_size_t(whole(layer, "layer")))
+        return alone, 1, fresh, HOST if fresh is None else fresh.device
 
     def invalidate(self, state: int, first: int, end: int) -> None:
         """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten."""
@@ -240,7 +235,8 @@ class Engine:
         """Puts the rows of `ids` into slots of a state without a selection, as after a restore.
 
         The layers are those of `indexer`. `ids` and `block_table` are int32 arrays in host memory.
-        Ids at or above `seq_len`, or without a row in the pool, are padding.
+        Ids at or above `seq_len`, or without a row in the pool, are padding. After LostRowsError the state is
+        empty for the indexer, and `plan.failures` has the row.
         """
         fields = {"state": state, "generation": generation, "seq_len": seq_len, "indexer": indexer}
         for name, array in (("ids", ids), ("block_table", block_table)):
@@ -281,7 +277,7 @@ class Engine:
             raise InvalidError(
                 f"{len(states)} targets and {len(generations)} generations were passed; pass one for each"
             )
-        check(lib.avsg_engine_fork_to(self._handle, source, source_generation, states, generations, len(states)))
+        check(lib.avsg_engine_fork(self._handle, source, source_generation, states, generations, len(states)))
 
     def discard(self, plan: Plan) -> None:
         """Drops a planned batch that is not going to be transferred to every layer."""
@@ -292,12 +288,10 @@ class Engine:
         """The counters and times of the calls so far."""
         return EngineStats.of(filled(lib.avsg_engine_get_stats, _header.avsg_engine_stats, self._handle))
 
-    def _stream(self, stream: Any, batch: Batch, fresh: Fresh | Layers | None = None) -> int | None:
-        """Returns the stream of a call that was passed a stream or arrays of a device."""
-        if fresh is not None and fresh.device != batch.device:
-            raise InvalidError(
-                f"the batch is on {batch.device} and the fresh rows on {fresh.device}; put both on one device"
-            )
+    def _stream(self, stream: Any, batch: Batch, fresh: str | None = None) -> int | None:
+        """Returns the stream of a call that was passed a stream or arrays of a device; `fresh` is that of its rows."""
+        if fresh is not None and fresh != batch.device:
+            raise InvalidError(f"the batch is on {batch.device} and the fresh rows on {fresh}; put both on one device")
         if self.device == HOST and batch.device != HOST:
             raise InvalidError(
                 f'the batch is on the device {batch.device}, but the engine is on "cpu"; copy it to host memory'
@@ -323,13 +317,6 @@ class Engine:
         They are bytes of the shape [states, slots, segment bytes].
         """
         return self.view(layer, segment).numpy()
-
-    def table(self, state: int, indexer: int = 0) -> np.ndarray:
-        """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links, and what
-        learned lifetimes keep."""
-        words, count = c.c_void_p(), c.c_size_t()
-        check(lib.avsg_engine_get_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
-        return int32_view(words.value, (count.value,), self._handle).numpy().copy()
 
     def page_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
         """Fills in the pages that a paged attention kernel reads.

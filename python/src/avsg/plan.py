@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _header
+from ._arguments import whole
 from ._header import SUMMARY_MISSES, SUMMARY_STATUS, SUMMARY_WORDS, MemoryKind, PlanCounters, RequestStatus
 from ._library import Handle, check, filled, lib
 from .errors import InvalidError
@@ -32,6 +33,14 @@ class Request(NamedTuple):
     miss_slot: np.ndarray
     miss_row: np.ndarray
     status: RequestStatus
+
+
+class Failure(NamedTuple):
+    """A request that transfers leave out, and the layer and the row of a file that are not whole."""
+
+    request: int
+    layer: int
+    row: int
 
 
 class Plan:
@@ -68,27 +77,30 @@ class Plan:
     def view(self, name: str) -> View:
         """Returns a host array of the plan for DLPack.
 
-        `name` is slot, valid, row_misses, summary, miss_position, miss_id, miss_slot or miss_row.
+        `name` is slot, valid, cu_q, row_misses, summary, miss_position, miss_id, miss_slot or miss_row.
         """
         return self._view(name, MemoryKind.HOST, HOST)
 
     def device_view(self, name: str) -> View:
         """Returns the array `name` in device memory, where a stream leaves it.
 
-        On "cpu" this is `view`. Elsewhere `summary` has the misses of each token, and there is no row_misses.
+        On "cpu" this is `view`. Elsewhere `summary` has the misses of each token, and there is neither
+        row_misses nor cu_q.
         """
         return self._view(name, MemoryKind.DEVICE, self._device)
 
     def _view(self, name: str, memory: MemoryKind, device: str) -> View:
         shapes = {"slot": (self.max_tokens, self.k)} | dict.fromkeys(ROWS, (self.max_tokens,))
-        shapes["summary"] = (self.max_requests, SUMMARY_WORDS)
+        shapes |= {"summary": (self.max_requests, SUMMARY_WORDS), "cu_q": (self.max_requests + 1,)}
         shapes |= dict.fromkeys(MISS_LISTS, (self.max_tokens * self.k,))
         if name not in shapes:
             raise InvalidError(f"{name!r} is not an array of a plan; the arrays are {', '.join(shapes)}")
         arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, memory)
         address = getattr(arrays, name)
         if not address:
-            raise InvalidError(f"{name!r} is not an array in device memory; read the tokens' misses from 'summary'")
+            raise InvalidError(
+                f"{name!r} is not an array in device memory; read misses from 'summary' and tokens from the batch"
+            )
         return int32_view(address, shapes[name], self._handle, device)
 
     @cached_property
@@ -134,16 +146,22 @@ class Plan:
         """The counters of the last batch planned."""
         return PlanCounters.of(filled(lib.avsg_plan_get_counters, _header.avsg_plan_counters, self._handle))
 
-    def count_duplicates(self) -> int:
-        """Counts the ids that a token of the last batch selects again after their first place in it."""
-        count = c.c_size_t()
-        check(lib.avsg_plan_get_duplicates(self._handle, c.byref(count)))
-        return count.value
+    @property
+    def failures(self) -> list[Failure]:
+        """The requests that the transfers so far left out (`LostRowsError`), in the order of the batch."""
+        arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, MemoryKind.HOST)
+        kind = c.c_int64 * self.counters.requests
+        layers, rows = kind.from_address(arrays.failed_layer), kind.from_address(arrays.failed_row)
+        return [Failure(r, layers[r], row) for r, row in enumerate(rows) if row >= 0]
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""
-        found = filled(lib.avsg_plan_get_request, _header.avsg_plan_request, self._handle, index)
-        views = {"slot": (found.tokens, self.k)} | dict.fromkeys(ROWS, (found.tokens,))
-        views |= dict.fromkeys(MISS_LISTS, (found.misses,))
-        arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}
-        return Request(found.first_token, found.tokens, status=RequestStatus(found.status), **arrays)
+        index, requests = whole(index, "request"), self.counters.requests
+        if index >= requests:
+            raise InvalidError(f"request is {index}, but the last batch has {requests}; pass a lower number")
+        first, end = (int(token) for token in self.view("cu_q").numpy()[index : index + 2])
+        at, misses = first * self.k, int(self.misses[index])
+        lists = {name: self.view(name).numpy()[at : at + misses] for name in MISS_LISTS}
+        tokens = {"slot": self.slots, "valid": self.valid, "row_misses": self.row_misses}
+        arrays = lists | {name: array[first:end] for name, array in tokens.items()}
+        return Request(first, end - first, status=RequestStatus(int(self.status[index])), **arrays)

@@ -16,8 +16,6 @@ from .errors import InvalidError
 from .memory import View, host_span, numpy_of, output_span
 
 if TYPE_CHECKING:
-    import socket as sockets
-
     import numpy as np
 
 
@@ -30,8 +28,6 @@ class PoolFile(NamedTuple):
     keep: bool = False
     #: Whether reads and writes go through the page cache.
     buffered: bool = False
-    #: Whether each row has a checksum.
-    checksums: bool = True
     #: The indexer of each layer, as of the engine; None: one for all.
     layer_indexer: Sequence[int] | None = None
     #: Bytes of the queue of writes; 0: 8 MiB.
@@ -44,7 +40,7 @@ class PoolFile(NamedTuple):
         """Returns the C struct of a file, which may be the path alone."""
         if not isinstance(file, PoolFile):
             file = PoolFile(file)
-        fields: dict[str, Any] = {"path": text(file.path, "file"), "checksums": 0 if file.checksums else -1}
+        fields: dict[str, Any] = {"path": text(file.path, "file")}
         for name in ("keep", "buffered", "queue_bytes", "timeout_ms"):
             fields[name] = getattr(file, name)
         if file.layer_indexer is not None:
@@ -169,8 +165,7 @@ class Pool:
     def open(cls, file: PoolFile | str | os.PathLike[str]) -> Pool:
         """Opens a file that was kept, and makes this process its writer. Every flushed row is as it was.
 
-        A `PoolFile` says how the file is read and written. Its `keep` and `layer_indexer` do not count,
-        and its `checksums` must be the file's.
+        A `PoolFile` says how the file is read and written. Its `keep` and `layer_indexer` do not count.
         """
         out, config = c.c_void_p(), PoolFile.config(file)
         check(lib.avsg_pool_open(c.byref(config), c.byref(out)))
@@ -185,29 +180,18 @@ class Pool:
         check(lib.avsg_pool_import(descriptor, len(descriptor), fd, role, c.byref(out)))
         return cls.__new__(cls)._adopt(out)
 
-    @classmethod
-    def receive(cls, socket: sockets.socket, role: Role = Role.READER) -> Pool:
-        """Waits on a connected blocking unix socket for what `send` sends, and maps it."""
-        out = c.c_void_p()
-        check(lib.avsg_pool_recv(socket.fileno(), role, c.byref(out)))
-        return cls.__new__(cls)._adopt(out)
-
     def export(self) -> tuple[bytes, int]:
         """Returns the pool's descriptor and a new file descriptor, which the caller closes."""
         descriptor, fd = c.create_string_buffer(POOL_DESC_BYTES), c.c_int32(-1)
         check(lib.avsg_pool_export(self._handle, descriptor, POOL_DESC_BYTES, c.byref(fd)))
         return descriptor.raw, fd.value
 
-    def send(self, socket: sockets.socket) -> None:
-        """Exports the pool over a connected unix socket."""
-        check(lib.avsg_pool_send(self._handle, socket.fileno()))
-
     def demote(self) -> None:
         """Gives up the right to write, so that another process may take it."""
         check(lib.avsg_pool_demote(self._handle))
 
     def flush(self) -> None:
-        """Makes the rows of a file durable, and commits which of them are valid. In memory it does nothing."""
+        """Makes the rows of a file durable. In memory it does nothing."""
         check(lib.avsg_pool_flush(self._handle))
 
     @property

@@ -155,12 +155,12 @@ fn no_contender_surpasses_the_optimum() {
                 trace.ids[at] %= end(at / (tokens * k));
             }
         }
-        let mut all = policies_at(&trace, 64).unwrap();
+        let mut all = policies(&trace, 64).unwrap();
         let best = all.pop().map(|(_, mut optimum)| count_hits(&trace, optimum.as_mut()).hits);
         for (name, mut policy) in all {
             assert!(Some(count_hits(&trace, policy.as_mut()).hits) <= best, "case {case}: {name}");
         }
-        let (_, wide) = tables(k, tokens, 64).unwrap()[1];
+        let wide = Params::wide(k as u32, tokens as u32, 64);
         let machine = Machine::find(MachineChoice::Emu).unwrap();
         let own = count_operator_hits(&trace, &wide, machine).unwrap().hits;
         assert!(Some(own) <= best, "case {case}");

@@ -142,7 +142,6 @@ extern "C" __global__ __aicore__ void paper_stage_one(GM_ADDR launch, GM_ADDR id
     GM_ADDR missId, GM_ADDR missPos, GM_ADDR missSlot, GM_ADDR count)
 {
     InitSocState();
-    ICachePreLoad(5); // All of this code, in units of 2 KB.
     const LocalTensor<int32_t> table = At<int32_t>(TABLE_AT, 2 * S), slot = Column(SLOT_AT), t = Column(MISS_ID_AT),
         position = Column(MISS_POS_AT), victim = Column(VICTIM_AT), x = Column(X_AT), h = Column(BUCKET_AT),
         d = Column(STRIDE_AT), q = Column(Q_AT), c = Column(C_AT), offset = Column(OFFSET_AT),

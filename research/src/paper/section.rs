@@ -1,5 +1,7 @@
 //! A part of the report: figures of the paper, each beside the figure that is computed here.
 
+use crate::markdown;
+
 /// A kind of figure, which has a column of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
@@ -50,7 +52,7 @@ impl Figure {
     }
 
     /// Returns the paper's figure, the figure of here and the difference as text.
-    pub fn cells(&self) -> [String; 3] {
+    fn cells(&self) -> [String; 3] {
         let Quantity { decimals, points, .. } = self.quantity;
         let number = |value: f64| format!("{value:.decimals$}");
         let difference =
@@ -94,7 +96,7 @@ impl Table {
     }
 
     /// Returns the headings.
-    pub fn heads(&self) -> Vec<String> {
+    fn heads(&self) -> Vec<String> {
         let mut heads: Vec<String> = self.keys.iter().map(|&key| key.to_owned()).collect();
         for figure in self.rows.first().iter().flat_map(|row| &row.figures) {
             let name = figure.quantity.name;
@@ -121,9 +123,49 @@ pub struct Section {
     pub tables: Vec<Table>,
 }
 
+impl Section {
+    /// Returns the section as Markdown.
+    pub fn markdown(&self) -> String {
+        let paragraphs = self.text.iter().map(|text| format!("\n{text}\n")).collect::<String>();
+        let mut all = format!("\n## {}\n{paragraphs}", self.title);
+        for table in &self.tables {
+            let row = |row: &Row| {
+                let cells = row.figures.iter().flat_map(Figure::cells);
+                row.keys.iter().cloned().chain(cells).collect()
+            };
+            let rows = markdown::table(&table.heads(), table.rows.iter().map(row));
+            all += &format!("\n**{}**\n\n{rows}", table.title);
+        }
+        all
+    }
+}
+
 /// Formats a difference with its sign; one that rounds to zero has the sign `+`.
 fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
     let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
     if is_zero { text.replace('-', "+") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_stands_beside_the_papers() {
+        let mut table = Table::new("a title", &["key"]);
+        let figures = vec![
+            Quantity::percent("time, us", 1).figure(2.0, 4.0),
+            Quantity::points("rate, %").figure(None, 4.0),
+        ];
+        table.row(["first".into()], figures);
+        let section = Section { title: "One", text: vec!["Two.".to_owned()], tables: vec![table] };
+        assert_eq!(
+            section.markdown(),
+            "\n## One\n\nTwo.\n\n**a title**\n\n\
+             | key | time, us: paper | here | difference | rate, %: paper | here | difference |\n\
+             | --- | --- | --- | --- | --- | --- | --- |\n\
+             | first | 2.0 | 4.0 | +100.0 % | - | 4.00 | - |\n"
+        );
+    }
 }

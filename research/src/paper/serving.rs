@@ -1,9 +1,9 @@
 //! The end-to-end serving table, beside a model of the cluster.
 
 use super::section::{Quantity, Section, Table};
+use crate::cluster::simulation::{Figures, mean};
+use crate::cluster::{Cluster, Setting};
 use crate::published::SERVING;
-use crate::serving::cluster::{Cluster, Setting};
-use crate::serving::simulation::{Figures, mean};
 
 /// Runs with other random numbers whose figures are averaged.
 const SEEDS: u64 = 10;

@@ -28,7 +28,7 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
     let (format, indexers) = (RowFormat::single(BYTES), Indexers::of_layers(&[0, 0, 0, 1]));
     let (format, indexers) = (format.unwrap(), indexers.unwrap());
     for io_uring in [true, false] {
-        let file = PoolFile { io_uring, checksums: false, ..adapted(PoolFile::new(folder.path())) };
+        let file = PoolFile { io_uring, ..adapted(PoolFile::new(folder.path())) };
         let (file, indexers) = (Some(file), indexers.clone());
         let config = PoolConfig { file, indexers, ..PoolConfig::new(4, PROMPT, format.clone()) };
         let pool = HostPool::new(&config).unwrap();

@@ -110,10 +110,9 @@ fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
 }
 
 /// The faults of a read, and what their errors name.
-const READ_FAULTS: [(Fault, &[&str]); 3] = [
+const READ_FAULTS: [(Fault, &[&str]); 2] = [
     (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
     (Fault::End, &["row ", "at byte "]),
-    (Fault::Flip, &["row ", "checksum"]),
 ];
 
 #[test]
@@ -269,21 +268,6 @@ fn a_load_that_failed_is_forgotten_and_repeated() {
         }
         pair.step(3, layer);
     });
-}
-
-#[test]
-fn a_row_that_was_never_written_is_named() {
-    for layer in LAYERS {
-        let setting = Setting::new(FORMATS[0]);
-        let pool = HostPool::new(&setting.in_file()).unwrap();
-        let mut engine = Engine::new(setting.config(), pool).unwrap();
-        let mut plan = engine.new_plan(2, 2).unwrap();
-        let owned = batch(0, layer);
-        let never = engine.step(&owned.batch(), &mut plan, layer, None);
-        expect(never, &["row ", "never written"]);
-        pair::fill(engine.pool());
-        engine.transfer(&mut plan, layer, None).unwrap();
-    }
 }
 
 /// Appends K rows of a layer.

@@ -52,13 +52,9 @@ constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr int32_t POSITIONS = 16384;  // positions of links
 constexpr uint32_t SEQUENCE_SHIFT = 6;  // the lowest bit of such a position in a hash
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
-constexpr uint32_t SLOT_UNIT = 8192;  // the lowest bit of the fingerprint in a link
-constexpr uint32_t FINGERPRINTS = 1024;  // fingerprints
-constexpr uint32_t FINGERPRINT_UNIT = 1024;  // the lowest bit of the fingerprint in a mixed word
 constexpr uint32_t FINGERPRINT_SHIFT = 10;  // number of that bit
 constexpr int32_t SEARCH_IDS = 128;  // ids per iteration of a search
 constexpr int32_t SEARCH_WORDS = 1024;  // words of a column of a search
-constexpr int32_t PLANE_PIECES = 4;  // pieces of a plane that is copied in
 constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
 constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
 constexpr uint32_t FINGERPRINT_WORD_AT = WORD_3FF_AT;
@@ -207,63 +203,35 @@ __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_
     return kept - len % 8;
 }
 
-// Writes n indices, which are below 2^15, behind them as 16-bit words, if there is room for them in
-// the `room` words of their buffer.
-AVSG_NOINLINE void PackIndices(const LocalTensor<int32_t> &index, int32_t n, int32_t room)
-{
-    if (room > n + n / 2 + 15) {
-        Cast(index[(n + 7) / 8 * 8].ReinterpretCast<int16_t>(), index, RoundMode::CAST_NONE, n);
-    }
-}
-
 // column[index[i] - first] = value[i] for n lanes, in ascending order. The scalar unit writes, because
-// a 910B has no scatter. One 64-bit access reads the words of two lanes, or the 16-bit indices of four
-// lanes that PackIndices has written from the word `packed` on, if that is not 0.
+// a 910B has no scatter. One 64-bit access reads the words of two lanes.
 AVSG_NOINLINE void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
-    const LocalTensor<int32_t> &value, int32_t first, int32_t n, int32_t packed)
+    const LocalTensor<int32_t> &value, int32_t first, int32_t n)
 {
-    int32_t done = 0;
-    if (packed > 0) {
-        for (int32_t i = 0; i < n / 4; i++) {
-            const uint64_t to = U64(index).GetValue(packed / 2 + i);
-            const uint64_t firstWords = U64(value).GetValue(i * 2);
-            column.SetValue(static_cast<int32_t>(to & 0xffff) - first, static_cast<int32_t>(firstWords));
-            column.SetValue(static_cast<int32_t>(to >> 16 & 0xffff) - first, static_cast<int32_t>(firstWords >> 32));
-            const uint64_t lastWords = U64(value).GetValue(i * 2 + 1);
-            column.SetValue(static_cast<int32_t>(to >> 32 & 0xffff) - first, static_cast<int32_t>(lastWords));
-            column.SetValue(static_cast<int32_t>(to >> 48 & 0xffff) - first, static_cast<int32_t>(lastWords >> 32));
-        }
-        done = n / 4 * 4;
-    } else {
-        for (int32_t i = 0; i < n / 2; i++) {
-            const uint64_t to = U64(index).GetValue(i);
-            const uint64_t words = U64(value).GetValue(i);
-            column.SetValue(static_cast<int32_t>(to) - first, static_cast<int32_t>(words));
-            column.SetValue(static_cast<int32_t>(to >> 32) - first, static_cast<int32_t>(words >> 32));
-        }
-        done = n / 2 * 2;
+    for (int32_t i = 0; i < n / 2; i++) {
+        const uint64_t to = U64(index).GetValue(i);
+        const uint64_t words = U64(value).GetValue(i);
+        column.SetValue(static_cast<int32_t>(to) - first, static_cast<int32_t>(words));
+        column.SetValue(static_cast<int32_t>(to >> 32) - first, static_cast<int32_t>(words >> 32));
     }
-    for (int32_t i = done; i < n; i++) {
-        const int32_t to = index.GetValue(i);
-        const int32_t word = value.GetValue(i);
+    if (n % 2 != 0) {
+        const int32_t to = index.GetValue(n - 1);
+        const int32_t word = value.GetValue(n - 1);
         column.SetValue(to - first, word);
     }
 }
 
-// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE. `room` is
-// 0 if indices may be 2^15 or above, and else that of a buffer of packed lanes.
+// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE.
 __aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
-    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t room, int32_t lanes)
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
-    const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE + 256);
+    const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const LocalTensor<int32_t> words = Local<int32_t>(LANE_SCRATCH_AT, TILE);
     Compact(at, index, mask, lanes);
     Compact(words, value, mask, lanes);
-    PipeBarrier<PIPE_V>();
-    PackIndices(at, lanes, room);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     const int32_t kept = KeptLanes();
-    ScatterAll(column, at, words, 0, kept, (room > lanes + lanes / 2 + 15) * (lanes + 7) / 8 * 8);
+    ScatterAll(column, at, words, 0, kept);
 }
 
 // life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
@@ -437,18 +405,6 @@ AVSG_NOINLINE int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len,
         size = size + n - tail;
     }
     return size;
-}
-
-// Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that
-// share a request pass different turns, because cores that read the same addresses at once wait for
-// each other.
-AVSG_NOINLINE void CopyInStaggered(const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n,
-    int32_t turn)
-{
-    for (int32_t piece = 0; piece < PLANE_PIECES; piece++) {
-        const int32_t at = (piece + turn) % PLANE_PIECES * (n / PLANE_PIECES);
-        CopyIn(to[at], from[at], n / PLANE_PIECES);
-    }
 }
 
 } // namespace avsg::stage_one

@@ -28,7 +28,6 @@ struct Request {
     int32_t shareAt;            // The first lane of this core's share.
     int32_t shareLen;           // The number of lanes of this core's share.
     int32_t deferred;           // The token, counted from 1, whose hits are refreshed after the step; 0 for none.
-    int32_t turn;               // Number of this core among those that share the request.
     bool owner;                 // Whether this core continues after all parts are probed.
     uint64_t tableAt;           // First word of the table.
 };

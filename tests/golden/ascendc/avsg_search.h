@@ -88,37 +88,10 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
     }
 }
 
-// Gathers the links of the first probe sequences that FindFree examines.
-AVSG_NOINLINE void BeginFindFree(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t n)
-{
-    const int32_t count = ScalarMin(n, SEARCH_IDS);
-    const int32_t lanes = (count + 7) / 8 * 8;
-    GatherLinks(sequence, link, count, lanes);
-}
-
-// What FindFree does, one link at a time by the scalar unit.
-AVSG_NOINLINE void FindFewFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
-    const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
-{
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t probes = sequence.GetValue(i);
-        int32_t free = -1;
-        for (int32_t nth = 0; nth < LINKS && free <= -1; nth++) {
-            const int32_t position = (probes % POSITIONS + nth * (probes / POSITIONS)) % POSITIONS;
-            const uint32_t word = link.GetValue(position);
-            const uint32_t held = id.GetValue(word % SLOT_UNIT);
-            if (word / SLOT_UNIT != ((held % 65536 - 32768) * p + held / 65536 % 256 * q) / FINGERPRINT_UNIT % FINGERPRINTS) {
-                free = position;
-            }
-        }
-        at.SetValue(i, free);
-    }
-}
-
 // at[i] = the position of the first link of probe sequence i whose fingerprint differs from the
 // fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
 // overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
-// table's planes, and p and q the multipliers that hash an id. BeginFindFree was called before.
+// table's planes, and p and q the multipliers that hash an id.
 AVSG_NOINLINE void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
     const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
 {
@@ -131,10 +104,8 @@ AVSG_NOINLINE void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<in
         const int32_t lanes = (count + 7) / 8 * 8;
         const int32_t all = LINKS * lanes;
         const int32_t repeats = (all + 127) / 128 * 128;
-        if (base > 0) {
-            PipeBarrier<PIPE_V>();
-            GatherLinks(sequence[base], link, count, lanes);
-        }
+        PipeBarrier<PIPE_V>();
+        GatherLinks(sequence[base], link, count, lanes);
         PipeBarrier<PIPE_V>();
         AndWord(mixed, fingerprint, SLOT_WORD_AT, all);
         PipeBarrier<PIPE_V>();

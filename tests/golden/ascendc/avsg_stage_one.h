@@ -79,18 +79,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
     SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
-    if (q.shareAt <= 0) {
-        CopyIn(learnedValues, gm.tables[q.tableAt + LEARNED_PLANE], 256);
-        CopyIn(sample, gm.tables[q.tableAt + LEARNED_PLANE + 1536], 512);
-    }
-    if (q.tokens > 0) {
-        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + (q.shared > 0) * q.shareAt], q.k - (q.shared > 0) * q.shareAt);
-    }
     Duplicate(record, 0, RECORD_WORDS);
     SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
-    CopyInStaggered(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS, q.turn);
-    CopyInStaggered(id, gm.tables[q.tableAt + ID_PLANE], SLOTS, q.turn);
+    CopyIn(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS);
+    CopyIn(id, gm.tables[q.tableAt + ID_PLANE], SLOTS);
     WaitFlag<HardEvent::MTE2_S>(EVENT_ID5);
     const int32_t generation = header.GetValue(HEADER_GENERATION);
     // Reset: an empty table for another generation
@@ -133,6 +126,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     // Decay: the owner of the request works on learned lifetimes
     if (q.shareAt <= 0) {
         // Decay: the value of each lifetime
+        CopyIn(learnedValues, gm.tables[q.tableAt + LEARNED_PLANE], 256);
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < 256; base += TILE) {
             const int32_t lanes = ScalarMin(256 - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -154,6 +149,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         }
         // Decay: the slots of the last step's sample that it used
         const int32_t count = header.GetValue(6);
+        CopyIn(sample, gm.tables[q.tableAt + LEARNED_PLANE + 1536], 512);
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < 512; base += TILE) {
             const int32_t lanes = ScalarMin(512 - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -212,6 +209,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         const int32_t skipped = shared * q.shareAt;
         const int32_t sought2 = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
         const int32_t k = q.k - skipped;
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + skipped], k);
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < k; base += WIDE) {
             const int32_t lanes = ScalarMin(k - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -248,15 +247,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         if (shared) {
             // Probe: all links of an id at once
             PipeBarrier<PIPE_V>();
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             Find(slot, shareSequence, sought, sought2, link, id);
         } else {
             // Probe: one link of each id per pass, from the last to the first
             for (int32_t base = 0; base < sought2; base += WIDE) {
                 const int32_t lanes = ScalarMin(sought2 - base, WIDE);
+                PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t round = 0; round < 8; round++) {
                 for (int32_t base = 0; base < sought2; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);
@@ -359,7 +357,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             missLen += Append(miss2, missLen, row, isMiss, lanes, false, true);
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
-        PackIndices(miss1, missLen, 2048);
         // Locate: publication of the token's misses, after which their columns are free
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
@@ -367,7 +364,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missesAt = q.missAt + total;
         CopyOut(gm.missId[missesAt], miss0, missLen);
-        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
         record.SetValue(RECORD_MISSES + 0, missLen);
@@ -420,16 +416,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // CollectDead: the value of each slot
             if (missLen > 0) {
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 MapLifetimes(value, life, valueOf);
             }
         } else {
-            // Refresh: at most 64 hits are one round of their loop, so no round waits for the writes of another
-            SetFlag<HardEvent::V_S>(EVENT_ID1);
+            // Refresh: only the hits that could be chosen as victims, at most 64
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
+                PipeBarrier<PIPE_V>();
+                SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 RefreshLifetimeAll(life, dead[base], lanes);
             }
-            WaitFlag<HardEvent::V_S>(EVENT_ID1);
+            SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+            SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifetimeAll(value, dead[base], static_cast<half>(127.0f), lanes);
@@ -441,14 +440,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         PipeBarrier<PIPE_V>();
         const int32_t threshold = FindThreshold(value, lastThreshold, missLen);
         header.SetValue(HEADER_THRESHOLD, threshold);
-        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-        CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
         deadLen = 0;
         deadLen = AppendSlots(dead, deadLen, value, CMPMODE::LT, threshold, missLen);
         PipeBarrier<PIPE_V>();
         deadLen = AppendSlots(dead, deadLen, value, CMPMODE::EQ, threshold, missLen);
-        PipeBarrier<PIPE_V>();
-        PackIndices(dead, missLen, 2048);
         SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: the ids of the misses enter the victims
@@ -460,20 +455,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             Sequence(sequence[base], mixed, stride, high2, lanes);
         }
         SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-        ScatterAll(id, dead, miss0, 0, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
-        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-        CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
+        for (int32_t base = 0; base < missLen; base += WIDE) {
+            const int32_t lanes = ScalarMin(missLen - base, WIDE);
+            ScatterAll(id, dead[base], miss0[base], 0, lanes);
+        }
         // UpdateState: a link for every miss, and the slots of the misses
-        if (deadLen > 16) {
-            BeginFindFree(sequence, link, deadLen);
-        }
-        if (deadLen > 16) {
-            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-            FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
-        } else {
-            FindFewFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
-        }
         SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+        FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
         for (int32_t base = 0; base < missLen; base += WIDE) {
             const int32_t lanes = ScalarMin(missLen - base, WIDE);
             PipeBarrier<PIPE_V>();
@@ -487,16 +475,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             OrWords(newLink[base], wideFingerprint, dead[base], lanes);
         }
-        ScatterAll(slot, miss1, dead, first, missLen, (2048 > missLen + missLen / 2 + 15) * (missLen + 7) / 8 * 8);
+        for (int32_t base = 0; base < missLen; base += WIDE) {
+            const int32_t lanes = ScalarMin(missLen - base, WIDE);
+            ScatterAll(slot, miss1[base], dead[base], first, lanes);
+        }
         for (int32_t base = 0; base < deadLen; base += WIDE) {
             const int32_t lanes = ScalarMin(deadLen - base, WIDE);
             SetLifetimeAll(life, dead[base], static_cast<half>(112.0f), lanes);
         }
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
+        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t round = 0; round < 2; round++) {
             // UpdateState: the links, of which a later miss overwrites an earlier one
-            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -506,7 +497,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 EqualWords(notNegative, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                ScatterMasked(link, linkPosition[base], newLink[base], notNegative, TILE + 256, lanes);
+                ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
             }
             if (round != 1) {
                 // UpdateState: the misses whose link was overwritten
@@ -516,6 +507,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                     const int32_t alignedLanes = (lanes + 127) / 128 * 128;
+                    PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset2, linkPosition[base], WORD_3FFF_AT, lanes);
                     SignWords(sign2, linkPosition[base], lanes);
@@ -533,9 +525,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     deadLen += Append(dead, deadLen, victim, isDead, lanes, true, true);
                 }
-                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);
+                    PipeBarrier<PIPE_V>();
                     ShiftLeftWords(offset, dead[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(held2, id, U32(offset), 0, lanes);
@@ -552,28 +544,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     OrWords(newLink[base], fingerprint, dead[base], lanes);
                 }
                 // UpdateState: another link for these misses
-                if (deadLen > 16) {
-                    BeginFindFree(secondSequence, link, deadLen);
-                }
-                if (deadLen > 16) {
-                    FindFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);
-                } else {
-                    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-                    FindFewFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);
-                }
+                FindFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);
             }
         }
-    } else {
-        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-        CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
-        SetWaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID0);
-        CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
     }
     record.SetValue(RECORD_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
     // Copies the record and the table out.
+    PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
     SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
+    SetWaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt + LINK_PLANE], link, LINK_PLANE_WORDS);
+    CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
+    CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
     SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt + LIFE_PLANE], bytes.ReinterpretCast<int32_t>(), LIFE_PLANE_WORDS);
     CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);

@@ -62,9 +62,6 @@ pub struct Options {
     /// Let `every row` and AVSG read through the page cache, which is not limited for them
     #[arg(long)]
     buffered: bool,
-    /// Leave out the checksums behind AVSG's rows
-    #[arg(long)]
-    no_checksums: bool,
     /// Steps to time, at least 1
     #[arg(long, value_name = "N", default_value_t = 400)]
     steps: usize,
@@ -133,11 +130,7 @@ fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> 
     require(timed > 0, "trace", format!("{} steps", trace.steps), limit, "record more")?;
     let count = trace.largest_id().map_or(1, |id| id as usize + 1);
     let bar = output::progress(trace.steps, "disk");
-    let file = PoolFile {
-        buffered: options.buffered,
-        checksums: !options.no_checksums,
-        ..PoolFile::new(folder.path())
-    };
+    let file = PoolFile { buffered: options.buffered, ..PoolFile::new(folder.path()) };
     let mut operator = Operator::new(file, [layers, count, row_bytes], trace.k, slots)?;
     let info = operator.info()?;
     let packed = Records { count, row_bytes, layers, stride: row_bytes * layers };

@@ -1,43 +1,35 @@
 //! The examination: which checks run, and the report of them all.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use std::{env, fs};
 
 use anyhow::{Context as _, Result};
 use avsg::Error;
-use avsg_linker::ascend::{cann, soc};
+use avsg_linker::ascend::cann;
 use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{Check, PROPERTIES};
+use super::check::{CHECKS, Check, Work};
 use super::options::Options;
-use super::report::{Device, Field, Kernel, NoDevice, Report, Status, Time, Toolkit};
-use super::times::{Measured, ROWS, Row};
-use super::{clocks, harness, watch};
-use crate::constants::Constants;
+use super::report::{Device, Line, NoDevice, Report, Toolkit};
+use super::times::ROWS;
+use super::{harness, watch};
 
-/// The result of a check, or how its process ended without one.
-type Ended<T> = Result<T, (Status, String)>;
-
-/// Runs a check with the kernels of a folder.
-type Run<'a> = &'a dyn Fn(Check, &Path) -> Result<Ended<Value>>;
-
-/// The reason of what `--only` leaves out.
-const NOT_ASKED: &str = "it was not asked for";
-
-/// Runs a check in a process of its own.
-pub fn watched(options: &Options, check: Check, folder: &Path) -> Result<Ended<Value>> {
+/// Runs a check in a process of its own. Returns its result, or how its process ended without one.
+fn watched<T: DeserializeOwned>(
+    options: &Options,
+    check: &str,
+    folder: &Path,
+) -> Result<std::result::Result<T, (&'static str, String)>> {
     let program = env::current_exe().context("finding this program")?;
     let mut command = Command::new(program);
     let device = options.device.to_possible_value().context("the device has a name")?;
     command.args(["doctor", "--device", device.get_name()]);
     command.args(["--ordinal", &options.ordinal.to_string()]);
-    command.args(["--largest", &options.largest.to_string()]);
     command.args(["--limit", &options.limit.to_string()]);
     if let Some(library) = &options.library {
         command.arg("--library").arg(library);
@@ -45,17 +37,9 @@ pub fn watched(options: &Options, check: Check, folder: &Path) -> Result<Ended<V
     for (name, value) in [("--k", options.k), ("--slots", options.slots)] {
         command.args(value.map(|value| format!("{name}={value}")));
     }
-    command.args(options.set.iter().map(|set| format!("--set={set}")));
-    command.args(["--check", &check.name()]).arg(folder);
+    command.args(["--check", check]).arg(folder);
     Ok(match watch::run(&mut command, Duration::from_secs(options.limit))? {
         Ok(text) => Ok(serde_json::from_str(&text)?),
-        Err(end) => Err(end),
-    })
-}
-
-fn typed<T: DeserializeOwned>(ended: Ended<Value>) -> Result<Ended<T>> {
-    Ok(match ended {
-        Ok(value) => Ok(serde_json::from_value(value)?),
         Err(end) => Err(end),
     })
 }
@@ -64,21 +48,19 @@ fn typed<T: DeserializeOwned>(ended: Ended<Value>) -> Result<Ended<T>> {
 fn toolkit() -> Toolkit {
     let Some(home) = cann::home() else {
         let remark = "ASCEND_HOME_PATH is not set: source CANN's set_env.sh";
-        return Toolkit { folder: None, version: None, remarks: vec![remark.into()] };
+        return Toolkit { version: None, remarks: vec![remark.into()] };
     };
-    let folder = Some(home.display().to_string());
     match cann::version(&home) {
-        Err(reason) => Toolkit { folder, version: None, remarks: vec![reason] },
+        Err(reason) => Toolkit { version: None, remarks: vec![reason] },
         Ok(version) => {
             let too_old = cann::too_old_for(&version).map(|requirement| {
-                let (major, minor) = requirement.since;
-                let cann::Requirement { what, calls, .. } = requirement;
+                let cann::Requirement { what, calls, since: (major, minor), .. } = requirement;
                 format!(
                     "{version} is too old to {what}: {calls} are documented since {major}.{minor}"
                 )
             });
             let remarks = too_old.collect();
-            Toolkit { folder, version: Some(version.text), remarks }
+            Toolkit { version: Some(version.text), remarks }
         }
     }
 }
@@ -99,79 +81,93 @@ fn versions() -> BTreeMap<&'static str, Option<String>> {
 }
 
 /// Runs every check and returns the report.
-pub fn examine(options: &Options, run: Run<'_>) -> Result<Report> {
-    options.constants()?;
-    let described = typed::<Result<Device, NoDevice>>(run(Check::Device, Path::new(""))?)?;
-    let (device, no_device, failure) = match described {
-        Ok(Ok(device)) => (Some(device), None, None),
+pub fn examine(options: &Options) -> Result<Report> {
+    let mut report = Report {
+        versions: versions(),
+        cann: toolkit(),
+        no_device: None,
+        device: None,
+        lines: Vec::new(),
+    };
+    type Described = std::result::Result<Device, NoDevice>;
+    match watched::<Described>(options, "device", Path::new(""))? {
+        Ok(Ok(device)) => report.device = Some(device),
         Ok(Err(NoDevice { reason, no_runtime })) => {
             refuse_file(options.library.as_deref(), no_runtime)?;
-            (None, Some(reason.clone()), Some(format!("no device: {reason}")))
+            report.no_device = Some(reason);
         }
-        Err((_, text)) => (None, None, Some(format!("the device does not answer: {text}"))),
-    };
-    let cann = toolkit();
-    for remark in &cann.remarks {
+        Err((status, text)) => add(&mut report.lines, "device", Line::bad(status, text)),
+    }
+    let Some(device) = &report.device else { return Ok(report) };
+    for remark in &report.cann.remarks {
         eprintln!("CANN: {remark}");
     }
-    let chip = device.as_ref().map_or("", |device| &device.soc);
-    let build = match &failure {
-        Some(reason) => Err(anyhow::Error::msg(reason.clone())),
-        None => {
-            eprintln!("building the kernels");
-            harness::build(options, chip)
+    eprintln!("building the kernels");
+    let built = harness::build(options, &device.soc);
+    let mut say = |name: &str, built: Result<()>| {
+        let line = Line::new(built.map(|()| true.into()));
+        add(&mut report.lines, name, Line { expected: "true".into(), ..line });
+    };
+    if options.only.is_empty() {
+        say("build_learned", harness::build_learned(options, &device.soc));
+    }
+    let folder = match built {
+        Ok(folder) => folder,
+        Err(error) => {
+            say("build", Err(error));
+            return Ok(report);
         }
     };
-    let not_built = || {
-        let text = format!("the kernels were not built: {:#}", build.as_ref().err()?);
-        eprintln!("{text}");
-        Some(text)
-    };
-    let learned = match &failure {
-        Some(reason) => Err(anyhow::Error::msg(reason.clone())),
-        None if !options.only.is_empty() => Err(anyhow::Error::msg(NOT_ASKED)),
-        None => harness::build_learned(options, chip),
-    };
-    let failure = failure.or_else(not_built);
-    let folder = build.as_ref().ok().cloned();
-    if let Some(folder) = &folder {
-        eprintln!("the kernels are in {}", folder.display());
-    }
-    let mut exam = Exam { options, run, folder, failure, kernels: BTreeMap::new() };
-    let [count, others @ ..] = &PROPERTIES;
-    let counted = exam.field(count.check)?.of(count);
-    if let (Some(value), true) = (counted.value.as_str(), exam.folder.is_some()) {
-        eprintln!("the count of GatherMask: {value}");
-    }
-    for check in Check::KERNELS {
-        exam.kernel(check)?;
-    }
-    let modelled = exam.clocks(device.as_ref());
-    let no_clocks = modelled.as_ref().err().map(|error| format!("{error:#}"));
-    let times = exam.times(device.as_ref(), &modelled.unwrap_or_default())?;
-    let mut properties = vec![(count.name, counted)];
-    for property in others {
-        properties.push((property.name, exam.field(property.check)?.of(property)));
-    }
-    for (name, field) in &properties {
-        if let (Some(false), Some(expected)) = (field.as_expected, &field.expected) {
-            let seen = &field.value;
-            eprintln!("{name}: {seen}, expected {expected}; docs/ascend.md says what it decides");
+    say("build", Ok(()));
+    eprintln!("the kernels are in {}", folder.display());
+    for check in CHECKS.iter().filter(|check| options.selects(check)) {
+        for (name, line) in examined(options, check, &folder, &report.lines)? {
+            let line = Line { expected: check.expected.into(), ..line };
+            add(&mut report.lines, &name, line);
         }
     }
-    let kernels = exam.kernels.into_iter();
-    Ok(Report {
-        versions: versions(),
-        cann,
-        no_device,
-        device,
-        build: Field::new(build.map(|_| true)),
-        build_learned: Field::new(learned.map(|()| true)),
-        kernels: kernels.map(|(check, kernel)| (kernel_name(check), kernel)).collect(),
-        properties,
-        times,
-        no_clocks,
+    Ok(report)
+}
+
+/// Returns the lines of a check, with the reason if it cannot run.
+fn examined(
+    options: &Options,
+    check: &Check,
+    folder: &Path,
+    lines: &[(String, Line)],
+) -> Result<Vec<(String, Line)>> {
+    let bad = |(name, line): &&(String, Line)| {
+        check.needs.contains(&name.as_str()) && line.value != "good"
+    };
+    let ended = match lines.iter().find(bad) {
+        Some((kernel, _)) => Err(("not_run", format!("it needs {kernel}, which was not right"))),
+        None => watched(options, check.name, folder)?,
+    };
+    let (status, reason) = match ended {
+        Ok(lines) => return Ok(lines),
+        Err(end) => end,
+    };
+    let without = |name: &str, value: Value| (name.to_owned(), Line::bad(value, reason.clone()));
+    Ok(match check.work {
+        Work::Kernel(_) => vec![without(check.name, status.into())],
+        Work::Fact(_) => vec![without(check.name, Value::Null)],
+        Work::Times => {
+            let rows = ROWS.iter().filter(|row| row.check == check.name);
+            rows.map(|row| without(row.name, Value::Null)).collect()
+        }
     })
+}
+
+/// Adds a line to the report, and says on standard error what is not as expected.
+fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
+    let shown = line.shown().unwrap_or_default();
+    if let Some(reason) = &line.reason {
+        eprintln!("{name}: {shown} {reason}");
+    } else if !line.expected.is_empty() && shown != line.expected {
+        let expected = &line.expected;
+        eprintln!("{name}: {shown}, expected {expected}; docs/ascend.md says what it decides");
+    }
+    lines.push((name.to_owned(), line));
 }
 
 /// Refuses a file that was named as the runtime and is none. A file that does not exist is no mistake: the same
@@ -182,109 +178,4 @@ fn refuse_file(library: Option<&Path>, no_runtime: Option<String>) -> Result<()>
     let limit = format!("this file is no Ascend runtime: {tried}");
     let remedy = "pass the path of libascendcl.so, or leave it out";
     Err(Error::invalid("--library", file.display(), limit, remedy).into())
-}
-
-fn kernel_name(check: Check) -> String {
-    format!("avsg_{}", check.name())
-}
-
-/// The checks so far.
-struct Exam<'a> {
-    options: &'a Options,
-    run: Run<'a>,
-    /// The folder of the kernels, if they were built.
-    folder: Option<PathBuf>,
-    /// The reason why no kernel can run.
-    failure: Option<String>,
-    kernels: BTreeMap<Check, Kernel>,
-}
-
-impl Exam<'_> {
-    /// Returns the reason why a check does not run.
-    fn obstacle(&self, check: Check) -> Option<String> {
-        if !self.options.selects(check) {
-            return Some(NOT_ASKED.into());
-        }
-        let kernel = |need: &Check| {
-            let kernel = self.kernels.get(need).filter(|kernel| kernel.status != Status::Good)?;
-            let name = kernel_name(*need);
-            let words = format!("it needs {name}, which was not right: {:?}", kernel.status);
-            Some(words.to_lowercase())
-        };
-        self.failure.clone().or_else(|| check.needs().iter().find_map(kernel))
-    }
-
-    fn result<T: DeserializeOwned>(&self, check: Check) -> Result<Ended<T>> {
-        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-        typed((self.run)(check, folder)?)
-    }
-
-    fn kernel(&mut self, check: Check) -> Result<()> {
-        if !self.options.selects(check) {
-            return Ok(());
-        }
-        let kernel = match self.obstacle(check) {
-            Some(reason) => Kernel::bad(Status::NotRun, reason),
-            None => self.result(check)?.unwrap_or_else(|(status, text)| Kernel::bad(status, text)),
-        };
-        if self.folder.is_some() {
-            let reason = kernel.reason.as_deref().map_or(String::new(), |r| format!(": {r}"));
-            let status = serde_json::to_string(&kernel.status)?;
-            eprintln!("{}: {}{reason}", kernel_name(check), status.trim_matches('"'));
-        }
-        self.kernels.insert(check, kernel);
-        Ok(())
-    }
-
-    fn field(&self, check: Check) -> Result<Field> {
-        if let Some(reason) = self.obstacle(check) {
-            return Ok(Field::without_value(reason));
-        }
-        Ok(self.result(check)?.unwrap_or_else(|(_, text)| {
-            eprintln!("{}: {text}", check.name());
-            Field::without_value(text)
-        }))
-    }
-
-    /// Returns the times of the clocks, if any time was asked for and the kernels were built.
-    fn clocks(&self, device: Option<&Device>) -> Result<BTreeMap<String, f64>> {
-        let asked = Check::TIMES.iter().any(|&check| self.options.selects(check));
-        let (Some(device), None, true) = (device, &self.failure, asked) else {
-            return Ok(BTreeMap::new());
-        };
-        let soc = soc::find(&device.soc).unwrap_or(soc::OF_THE_PAPER);
-        let (cores, geometry) = (device.vector_cores as u32, device.geometry);
-        clocks::times(&Constants::default(), &soc, cores, geometry.k, geometry.slots)
-    }
-
-    fn times(
-        &self,
-        device: Option<&Device>,
-        clocks: &BTreeMap<String, f64>,
-    ) -> Result<Vec<(&'static str, Time)>> {
-        let mut measured = Measured::new();
-        for check in Check::TIMES {
-            let all = match self.obstacle(check) {
-                Some(reason) => Err(reason),
-                None => self.result::<Measured>(check)?.map_err(|(_, text)| text),
-            };
-            let rows = ROWS.iter().filter(|row| row.check == check);
-            match all {
-                Ok(times) => measured.extend(times),
-                Err(why) => measured.extend(rows.map(|row| (row.name.into(), Err(why.clone())))),
-            }
-        }
-        let mut time = |row: &Row| {
-            let (spread, reason) = match measured.remove(row.name) {
-                Some(Ok(spread)) => (Some(spread), None),
-                Some(Err(reason)) => (None, Some(reason)),
-                None => (None, Some("the check did not measure it".into())),
-            };
-            let all = device.map_or(0, |device| device.vector_cores);
-            let cores = if row.all_cores { all } else { 1 };
-            let clocks_us = clocks.get(row.name).copied();
-            (row.name, Time { of: row.of, cores, measured: spread, clocks_us, reason })
-        };
-        Ok(ROWS.iter().map(&mut time).collect())
-    }
 }

@@ -16,88 +16,57 @@ use avsg_sim::shim::Kernels;
 use super::options::{DeviceKind, Options};
 use super::probe::Probe;
 use super::report::Device;
-use super::report::Geometry;
 
-/// A file of probes, by its name without the ending. Each is built alone, so that the others run if CANN refuses one.
+/// A file of probes, by its name without the ending. Each is built alone, so that the other runs if CANN refuses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probes(&'static str);
 
 pub const BEHAVIOUR: Probes = Probes("avsg_probes_behaviour");
 pub const TIMES: Probes = Probes("avsg_probes_times");
-pub const CODE: Probes = Probes("avsg_probes_code");
 
 /// The files of probes with their texts, each behind the text that they share.
-const PROBE_FILES: [(Probes, &str); 3] = [
-    (BEHAVIOUR, include_str!("probes/behaviour.cpp")),
-    (TIMES, include_str!("probes/times.cpp")),
-    (CODE, include_str!("probes/code.cpp")),
-];
+const PROBE_FILES: [(Probes, &str); 2] =
+    [(BEHAVIOUR, include_str!("probes/behaviour.cpp")), (TIMES, include_str!("probes/times.cpp"))];
 
 /// The bytes of a row in the checks.
 pub const ROW: usize = 1152;
-
-/// The name of the simulated device in a report.
-pub const SIMULATED: &str = "ascend-sim";
-
-/// The file of the operator's kernels with times, for the simulator.
-const TIMED_KERNELS: &str = "avsg_timed.cpp";
 
 /// The device and the settings of a check.
 pub struct Harness {
     pub context: Arc<Context>,
     pub cores: usize,
-    /// Whether the device is simulated, so that its times are those of a model.
     pub simulated: bool,
-    /// The folder with the kernels of `params`.
-    pub kernels: PathBuf,
     pub params: Params,
-    /// Bytes of the largest registration that is tried.
-    pub largest: usize,
     /// Milliseconds that a wait takes at most.
     pub timeout: u32,
+    /// The folder with the kernels of `params` and the probes.
+    folder: PathBuf,
 }
 
 impl Harness {
-    pub fn new(options: &Options, kernels: &Path) -> Result<Self> {
-        if options.simulated() {
-            avsg_sim::set_clock(options.constants()?.clock(&soc::OF_THE_PAPER));
-        }
-        let context = open(options)?;
+    pub fn new(options: &Options, folder: &Path) -> Result<Self> {
+        let source = match (&options.library, options.device) {
+            (Some(path), _) => Source::Path(path.clone()),
+            (None, DeviceKind::AscendSim) => simulated::source(),
+            (None, DeviceKind::Ascend) => Source::System,
+        };
+        let context = Context::for_device(Arc::new(Acl::open(&source)?), options.ordinal)?;
         // The runtime should report a kernel that hangs before this process is stopped.
         let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
             cores: context.vector_cores()?,
             context,
             simulated: options.simulated(),
-            kernels: kernels.into(),
             params: params(options),
-            largest: options.largest,
             timeout,
+            folder: folder.into(),
         })
     }
 
-    /// Returns the harness of the simulated device of this process.
-    pub fn simulated(params: Params, kernels: &Path) -> Result<Self> {
-        let context = simulated::context()?;
-        Ok(Self {
-            cores: context.vector_cores()?,
-            context,
-            simulated: true,
-            kernels: kernels.into(),
-            params,
-            largest: 0,
-            timeout: 60_000,
-        })
-    }
-
-    /// Returns the options of an engine with the kernels of the folder. The simulator's kernels are one
-    /// text.
+    /// Returns the options of an engine with the kernels of the folder. On the simulator an engine emits its own.
     pub fn engine_options(&self) -> AscendOptions {
-        let kernels = match self.simulated {
-            true => self.kernels.join(TIMED_KERNELS),
-            false => self.kernels.clone(),
-        };
-        AscendOptions::new(self.context.clone()).with_kernels(kernels)
+        let options = AscendOptions::new(self.context.clone());
+        if self.simulated { options } else { options.with_kernels(self.folder.clone()) }
     }
 
     /// Loads a file of probes.
@@ -105,50 +74,40 @@ impl Harness {
     /// # Errors
     /// If it was not built: contains CANN's words.
     pub fn probe(&self, probes: Probes) -> Result<Probe> {
-        if self.simulated {
-            return Probe::new(&self.context, &source(&self.kernels, probes), self.timeout);
+        let Probes(name) = probes;
+        if let Ok(why) = fs::read_to_string(refusal(&self.folder, name)) {
+            bail!("CANN refuses {name}: {why}");
         }
-        if let Ok(why) = fs::read_to_string(refusal(&self.kernels, probes)) {
-            bail!("CANN refuses {}: {why}", probes.0);
-        }
-        let object = toolchain::object(&self.kernels, probes.0);
-        Probe::new(&self.context, &object, self.timeout)
+        let file = match self.simulated {
+            true => source(&self.folder, name),
+            false => toolchain::object(&self.folder, name),
+        };
+        Probe::new(&self.context, &file, self.timeout)
     }
 
     pub fn describe(&self) -> Result<Device> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;
         Ok(Device {
-            device: if self.simulated { SIMULATED } else { "ascend" }.into(),
+            device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
             library: acl.name().to_owned(),
             soc: acl.soc_name(),
             vector_cores: self.cores,
             memory_free_bytes: free,
             memory_total_bytes: total,
             runtime_lacks: acl.absent().map(String::from).collect(),
-            geometry: Geometry { k: self.params.k, slots: self.params.slots, row_bytes: ROW },
+            k: self.params.k,
+            slots: self.params.slots,
+            row_bytes: ROW,
         })
     }
-}
-
-fn open(options: &Options) -> Result<Arc<Context>> {
-    let source = match (&options.library, options.device) {
-        (Some(path), _) => Source::Path(path.clone()),
-        (None, DeviceKind::AscendSim) => simulated::source(),
-        (None, DeviceKind::Ascend) => Source::System,
-    };
-    Ok(Context::for_device(Arc::new(Acl::open(&source)?), options.ordinal)?)
 }
 
 /// Returns the geometry of the kernels. The simulator is slow, so its default is small; a device
 /// gets the geometry of a GLM or DeepSeek layer.
 fn params(options: &Options) -> Params {
     let (k, slots) = if options.simulated() { (64, 256) } else { (2048, 8192) };
-    geometry(options.k.unwrap_or(k), options.slots.unwrap_or(slots))
-}
-
-/// Returns the geometry of K ids and S slots.
-pub fn geometry(k: u32, slots: u32) -> Params {
+    let (k, slots) = (options.k.unwrap_or(k), options.slots.unwrap_or(slots));
     Params { lifetime: Lifetime::Constant(127), ..Params::compact(k, 1, slots) }
 }
 
@@ -156,15 +115,22 @@ pub fn geometry(k: u32, slots: u32) -> Params {
 /// returns the folder.
 pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
     let params = params(options);
-    if options.simulated() {
-        return build_simulated(&params);
+    let folder = folder(&params)?;
+    for (Probes(name), text) in PROBE_FILES {
+        let text = [include_str!("probes/common.h"), "\n", text].concat();
+        write(&source(&folder, name), &text)?;
     }
-    let folder = write_probes(&params)?;
+    let files = PROBE_FILES.map(|(Probes(name), _)| source(&folder, name));
+    if options.simulated() {
+        let kernels = simulated::emit(&params)?;
+        simulated::compile(&[&kernels, &files[0], &files[1]])?;
+        return Ok(folder);
+    }
     build_kernels(&params, &folder, chip)?;
     let toolchain = Toolchain::find()?;
-    for (probes, _) in PROBE_FILES {
-        let why = refusal(&folder, probes);
-        match toolchain.build(&folder, &[probes.0], built_for(chip)) {
+    for (Probes(name), _) in PROBE_FILES {
+        let why = refusal(&folder, name);
+        match toolchain.build(&folder, &[name], built_for(chip)) {
             Err(error) => fs::write(&why, error.to_string())?,
             Ok(()) if why.exists() => fs::remove_file(&why)?,
             Ok(()) => {}
@@ -177,12 +143,12 @@ pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
 /// lifetimes do not make.
 pub fn build_learned(options: &Options, chip: &str) -> Result<()> {
     let params = Params { tokens: 4, lifetime: Lifetime::Learned, ..params(options) };
-    avsg::geometry::check(&params)?;
-    let all = simulated::emit(&params)?;
+    let folder = folder(&params)?;
     if options.simulated() {
-        return Kernels::compile(&fs::read_to_string(all)?, &[]).map(drop).map_err(Error::msg);
+        let text = fs::read_to_string(simulated::emit(&params)?)?;
+        return Kernels::compile(&text, &[]).map(drop).map_err(Error::msg);
     }
-    build_kernels(&params, all.parent().unwrap_or(&all), chip)
+    build_kernels(&params, &folder, chip)
 }
 
 fn build_kernels(params: &Params, folder: &Path, chip: &str) -> Result<()> {
@@ -198,46 +164,26 @@ fn built_for(chip: &str) -> &'static str {
     soc::find(chip).unwrap_or(soc::OF_THE_PAPER).name
 }
 
-/// Writes the kernels and the probes into a folder, compiles them for the simulator with its clock, and returns the
-/// folder.
-pub fn build_simulated(params: &Params) -> Result<PathBuf> {
-    let folder = write_probes(params)?;
-    let kernels = fs::read_to_string(simulated::emit(params)?).context("reading the kernels")?;
-    let timed = write(&folder, TIMED_KERNELS, &format!("{}{kernels}", avsg_sim::TIMED))?;
-    let probes = PROBE_FILES.map(|(probes, _)| source(&folder, probes));
-    let [behaviour, times, code] = probes.each_ref().map(PathBuf::as_path);
-    simulated::compile(&[&timed, times, behaviour, code])?;
-    Ok(folder)
-}
-
-/// Writes the probes beside the kernels of a geometry, and returns their folder.
-fn write_probes(params: &Params) -> Result<PathBuf> {
+/// Returns the folder of a geometry.
+fn folder(params: &Params) -> Result<PathBuf> {
     avsg::geometry::check(params)?;
-    let all = simulated::emit(params)?;
-    let folder = all.parent().unwrap_or(&all).to_owned();
-    for (probes, text) in PROBE_FILES {
-        // A device ignores the definition by which the simulator times kernels.
-        let text = [avsg_sim::TIMED, include_str!("probes/common.h"), "\n", text].concat();
-        write(&folder, &format!("{}.cpp", probes.0), &text)?;
-    }
-    Ok(folder)
+    let kernels = simulated::emit(params)?;
+    Ok(kernels.parent().unwrap_or(&kernels).to_owned())
 }
 
 /// Returns the text of a file of probes.
-fn source(folder: &Path, probes: Probes) -> PathBuf {
-    folder.join(format!("{}.cpp", probes.0))
+fn source(folder: &Path, probes: &str) -> PathBuf {
+    folder.join(format!("{probes}.cpp"))
 }
 
 /// Returns the file with the words by which CANN refused a file of probes.
-fn refusal(folder: &Path, probes: Probes) -> PathBuf {
-    folder.join(format!("{}.refused", probes.0))
+fn refusal(folder: &Path, probes: &str) -> PathBuf {
+    folder.join(format!("{probes}.refused"))
 }
 
 /// Replaces a file as a whole, because another process may be reading it.
-fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
-    let path = folder.join(name);
+fn write(path: &Path, text: &str) -> Result<()> {
     let temporary = path.with_extension(std::process::id().to_string());
     fs::write(&temporary, text)?;
-    fs::rename(&temporary, &path).with_context(|| format!("writing {}", path.display()))?;
-    Ok(path)
+    fs::rename(&temporary, path).with_context(|| format!("writing {}", path.display()))
 }

@@ -4,6 +4,7 @@
 use anyhow::{Context as _, Result};
 use avsg::Error;
 use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::device::kernels::KernelName;
 use avsg::engine::{Config, Engine, Fresh, MachineChoice};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
@@ -13,10 +14,9 @@ use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::step_result::StepResult;
 
-use super::check::Check;
 use super::harness::{Harness, ROW};
 use super::placed::Placed;
-use super::report::{Kernel, Status};
+use super::report::Line;
 use super::watch::progress;
 
 const STATES: usize = 2;
@@ -34,30 +34,32 @@ impl std::fmt::Display for Differs {
 
 impl std::error::Error for Differs {}
 
-pub fn run(harness: &Harness, check: Check) -> Kernel {
-    let done = match check {
-        Check::Reset => reset(harness),
-        Check::Plan => steps(harness, check, None),
-        Check::Transfer | Check::Step => transfer(harness, check),
-        _ => append(harness),
+/// Returns how a kernel behaved: `good`; `wrong` if its results are not the CPU's; `faulted` if it raised an exception;
+/// `hung` if it did not end; `not_run` if something else failed before it.
+pub fn run(harness: &Harness, kernel: KernelName) -> Line {
+    let done = match kernel {
+        KernelName::Reset => reset(harness),
+        KernelName::Plan => steps(harness, kernel, None),
+        KernelName::Transfer | KernelName::Step => transfer(harness, kernel),
+        KernelName::Append => append(harness),
     };
     match done {
-        Ok(()) => Kernel { status: Status::Good, reason: None },
-        Err(error) => Kernel::bad(status(&error), format!("{error:#}")),
+        Ok(()) => Line::new(Ok("good".into())),
+        Err(error) => Line::bad(status(&error), format!("{error:#}")),
     }
 }
 
 /// Returns the status of a kernel whose check failed.
-fn status(error: &anyhow::Error) -> Status {
+fn status(error: &anyhow::Error) -> &'static str {
     if error.chain().any(|cause| cause.is::<Differs>()) {
-        return Status::Wrong;
+        return "wrong";
     }
     match error.chain().find_map(|cause| cause.downcast_ref()) {
-        Some(Error::Device { .. }) => Status::Wrong,
+        Some(Error::Device { .. }) => "wrong",
         // The wait for a stream or an event took too long, or the device's watchdog ended a kernel.
-        Some(Error::Acl { code: 507_046 | 507_047 | 507_014 | 507_034, .. }) => Status::Hung,
-        Some(Error::Acl { code: 507_000..=507_999, .. }) => Status::Faulted,
-        _ => Status::NotRun,
+        Some(Error::Acl { code: 507_046 | 507_047 | 507_014 | 507_034, .. }) => "hung",
+        Some(Error::Acl { code: 507_000..=507_999, .. }) => "faulted",
+        _ => "not_run",
     }
 }
 
@@ -197,7 +199,7 @@ fn reset(harness: &Harness) -> Result<()> {
 
 /// Runs both stages, in one launch or in two: first with slots of the engines, then with slots in blocks
 /// by a table.
-fn transfer(harness: &Harness, kernel: Check) -> Result<()> {
+fn transfer(harness: &Harness, kernel: KernelName) -> Result<()> {
     steps(harness, kernel, None)?;
     let placed = Placed::new(harness, STATES, ROW)?;
     let done = steps(harness, kernel, Some(placed));
@@ -206,25 +208,25 @@ fn transfer(harness: &Harness, kernel: Check) -> Result<()> {
 
 /// Runs several steps up to the end of a kernel: the plan, the transfer in a launch of its own, or both
 /// stages in one launch.
-fn steps(harness: &Harness, kernel: Check, placed: Option<Placed>) -> Result<()> {
+fn steps(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Result<()> {
     let mut pair = Pair::new(harness, placed)?;
     for step in 0..STEPS {
         let batch = batch(harness, step);
         for (engine, plan) in pair.engines.iter_mut().zip(&mut pair.plans) {
-            if kernel == Check::Step {
+            if kernel == KernelName::Step {
                 progress("avsg_step");
                 engine.step(&batch.batch(), plan, 0, None)?;
                 continue;
             }
             progress("avsg_plan");
             engine.plan(&batch.batch(), plan)?;
-            if kernel == Check::Transfer {
+            if kernel == KernelName::Transfer {
                 progress("avsg_transfer");
                 engine.transfer(plan, 0, None)?;
             }
         }
         let mut same = pair.compare(&batch);
-        if kernel != Check::Plan {
+        if kernel != KernelName::Plan {
             same = same.and_then(|()| pair.check_slots(&batch));
         }
         same.with_context(|| format!("step {step}"))?;

@@ -2,25 +2,25 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
-use super::check::Check;
+use super::check::{CHECKS, Check};
 use crate::command::output::OutputOptions;
-use crate::constants::Constants;
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An Ascend 910B of this machine
     Ascend,
-    /// The simulated runtime, which runs the same code; its times are those of a model
+    /// The simulated runtime, which runs the same code; its times mean nothing
     AscendSim,
 }
 
 /// The options of `avsg doctor`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "In the report every field has a value, or the reason why it has none. Without a device, nothing\n\
-                        is measured and the exit status is 0. It is 1 if a kernel hangs, faults or is wrong,\n\
+    after_help = "In the report every line has a value, or the reason why it has none. Without a device, nothing\n\
+                        is examined and the exit status is 0. It is 1 if a kernel hangs, faults or is wrong,\n\
                         and 2 if the file of --library is no runtime.\n\
                         On a machine with a 910B, CANN 8.5 or newer and CMake:\n  \
                         source /usr/local/Ascend/cann/set_env.sh\n  \
@@ -43,18 +43,13 @@ pub struct Options {
     #[arg(long, value_name = "S")]
     pub slots: Option<u32>,
     /// Run only these checks, separated by commas, and the kernels that they need
-    #[arg(long, value_enum, value_name = "CHECK", value_delimiter = ',')]
-    pub only: Vec<Check>,
+    #[arg(long, value_name = "CHECK", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)))]
+    pub only: Vec<String>,
     /// Seconds without progress after which a check is stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub limit: u64,
-    /// Replace a constant of the model by which the simulated device has its times; may be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
-    /// Largest registration of host memory that is tried
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
-    pub largest: usize,
     /// Form and file of the report
     #[command(flatten)]
     pub output: OutputOptions,
@@ -64,19 +59,17 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns whether the device is the simulator in this process, whose times are those of a model.
+    /// Returns whether the device is the simulator in this process.
     pub fn simulated(&self) -> bool {
         self.device == DeviceKind::AscendSim && self.library.is_none()
     }
 
-    /// Returns the constants of the simulated device's clock.
-    pub fn constants(&self) -> anyhow::Result<Constants> {
-        self.set.iter().try_fold(Constants::default(), |constants, set| constants.with(set))
-    }
-
     /// Returns whether a check was asked for, or a check that needs it.
-    pub fn selects(&self, check: Check) -> bool {
-        let needs = |other: &Check| *other == check || other.needs().contains(&check);
-        check == Check::Device || self.only.is_empty() || self.only.iter().any(needs)
+    pub fn selects(&self, check: &Check) -> bool {
+        let needs = |wanted: &String| {
+            let needs = Check::named(wanted).map_or(&[][..], |wanted| wanted.needs);
+            wanted == check.name || needs.contains(&check.name)
+        };
+        self.only.is_empty() || self.only.iter().any(needs)
     }
 }

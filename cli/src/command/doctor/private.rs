@@ -6,16 +6,15 @@ use serde_json::Value;
 
 /// Returns a report in which no text has a path, the machine's name or the user's name. Of a path its last part stays.
 pub fn without_names(report: Value) -> Value {
-    let own = own_names();
-    cleaned(report, &|text| without(text, &own))
+    cleaned(report, &own_names())
 }
 
-fn cleaned(value: Value, clean: &impl Fn(&str) -> String) -> Value {
+fn cleaned(value: Value, own: &[String]) -> Value {
     match value {
-        Value::String(text) => Value::String(clean(&text)),
-        Value::Array(all) => all.into_iter().map(|value| cleaned(value, clean)).collect(),
+        Value::String(text) => Value::String(without(&text, own)),
+        Value::Array(all) => all.into_iter().map(|value| cleaned(value, own)).collect(),
         Value::Object(all) => {
-            all.into_iter().map(|(name, value)| (name, cleaned(value, clean))).collect()
+            all.into_iter().map(|(name, value)| (name, cleaned(value, own))).collect()
         }
         other => other,
     }
@@ -38,26 +37,24 @@ fn own_names() -> Vec<String> {
 
 /// Replaces the names, and leaves of each absolute path its last part. The system's own paths stay.
 fn without(text: &str, own: &[String]) -> String {
-    let ends_path = |c: char| c.is_whitespace() || "\"'`(),;".contains(c);
-    let in_word = |c: char| c.is_alphanumeric() || "_-".contains(c);
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some(first) = rest.chars().next() {
-        let path = first == '/' && !out.ends_with(|c: char| in_word(c) || c == '.');
-        let ends = |c: char| if path { ends_path(c) } else { !in_word(c) };
-        let length = rest
-            .find(ends)
-            .filter(|&at| at > 0)
-            .unwrap_or_else(|| if ends(first) { first.len_utf8() } else { rest.len() });
-        let (part, after) = rest.split_at(length);
-        let system = ["/proc/", "/sys/"].iter().any(|folder| part.starts_with(folder));
-        let kept = match path && !system {
-            true => part.trim_end_matches(['/', ':', '.']).rsplit('/').next().unwrap_or_default(),
-            false => part,
-        };
-        out += if own.iter().any(|name| name == kept) { "<name>" } else { kept };
-        rest = after;
-    }
-    out
+    let last = |word: &str| {
+        let system = ["/proc/", "/sys/"].iter().any(|folder| word.starts_with(folder));
+        let path = word.strip_prefix('/').filter(|_| !system);
+        let kept = path.and_then(|path| path.trim_end_matches(['/', ':', '.']).rsplit('/').next());
+        let name =
+            |word: &str| if own.iter().any(|own| own == word) { "<name>" } else { word }.into();
+        replaced(kept.unwrap_or(word), |c| !c.is_alphanumeric() && !"_-".contains(c), name)
+    };
+    replaced(text, |c| c.is_whitespace() || "\"'`(),;=".contains(c), last)
+}
+
+/// Returns a text in which each word is replaced, and what separates the words stays.
+fn replaced(text: &str, ends: fn(char) -> bool, by: impl Fn(&str) -> String) -> String {
+    let piece = |piece: &str| {
+        let word = piece.strip_suffix(ends).unwrap_or(piece);
+        by(word) + &piece[word.len()..]
+    };
+    text.split_inclusive(ends).map(piece).collect()
 }
 
 #[cfg(test)]
@@ -79,7 +76,9 @@ mod tests {
             assert_eq!(without(text, &own), expected);
         }
         let value = serde_json::json!({"a": ["/x/y", 1, null], "b": {"c": "kim"}});
-        let clean = cleaned(value, &|text| without(text, &own));
-        assert_eq!(clean, serde_json::json!({"a": ["y", 1, null], "b": {"c": "<name>"}}));
+        assert_eq!(
+            cleaned(value, &own),
+            serde_json::json!({"a": ["y", 1, null], "b": {"c": "<name>"}})
+        );
     }
 }

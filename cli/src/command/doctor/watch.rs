@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use super::report::Status;
-
 /// Begins the line of a result. Every other line names what the process does next.
 const RESULT: &str = "result ";
 
@@ -48,7 +46,7 @@ const END_SECONDS: u64 = 5;
 pub fn run(
     command: &mut Command,
     limit: Duration,
-) -> Result<std::result::Result<String, (Status, String)>> {
+) -> Result<std::result::Result<String, (&'static str, String)>> {
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("starting {command:?}"))?;
     let (send, lines) = channel();
@@ -79,13 +77,13 @@ pub fn run(
                 if stop(&mut child, Duration::ZERO).is_none() {
                     text += "; the process could not be stopped and is still in the driver";
                 }
-                return Ok(Err((Status::Hung, text)));
+                return Ok(Err(("hung", text)));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let status = stop(&mut child, limit);
                 let status = status.map_or_else(|| "it did not end".into(), |s| s.to_string());
                 let text = format!("{doing}: the process died ({status})");
-                return Ok(Err((Status::Faulted, text)));
+                return Ok(Err(("faulted", text)));
             }
         }
     }

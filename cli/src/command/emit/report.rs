@@ -2,7 +2,6 @@
 
 use avsg::device::memory::table_words;
 use avsg::device::params::Params;
-use avsg_linker::ascend::code_size::{INSTRUCTION_CACHE_BYTES, Part};
 use avsg_linker::ascend::kernels::Kernels;
 use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::Soc;
@@ -28,12 +27,6 @@ struct File {
     /// Bytes of unified buffer, of a kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     unified_buffer_bytes: Option<u32>,
-    /// Estimated bytes of instructions, of a kernel.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code_bytes: Option<u32>,
-    /// Those of the loop over tokens and of the functions that it calls, of a kernel with Stage One.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token_code_bytes: Option<u32>,
     /// The most blocks of a launch, for a kernel whose blocks must all run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<u32>,
@@ -45,23 +38,15 @@ impl Report {
             file: (*name).to_owned(),
             lines: text.lines().count(),
             unified_buffer_bytes: None,
-            code_bytes: None,
-            token_code_bytes: None,
             blocks: None,
         };
         let mut files: Vec<File> = kernels.headers.iter().map(header).collect();
-        files.extend(kernels.kernels.iter().map(|kernel| {
-            let code = kernels.code(kernel);
-            let per_token = code.bytes_of(Part::Token);
-            File {
-                file: format!("{}.cpp", kernel.name),
-                lines: kernel.text.lines().count(),
-                unified_buffer_bytes: Some(kernel.ub_bytes),
-                code_bytes: Some(code.bytes()),
-                token_code_bytes: (per_token > 0).then_some(per_token),
-                // All blocks of a kernel that calls SyncAll must run at the same time.
-                blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
-            }
+        files.extend(kernels.kernels.iter().map(|kernel| File {
+            file: format!("{}.cpp", kernel.name),
+            lines: kernel.text.lines().count(),
+            unified_buffer_bytes: Some(kernel.ub_bytes),
+            // All blocks of a kernel that calls SyncAll must run at the same time.
+            blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
         }));
         let (cores, table_bytes) = (soc.cores, 4 * table_words(p));
         Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
@@ -78,8 +63,6 @@ impl Report {
             "lines",
             "unified buffer, bytes",
             "share of its 184 KiB, %",
-            "code, estimated bytes",
-            "of it per token",
             "blocks per launch",
         ]);
         for file in &self.files {
@@ -91,14 +74,10 @@ impl Report {
                 file.lines.into(),
                 used.map_or_else(Cell::none, Cell::from),
                 used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
-                file.code_bytes.map_or_else(Cell::none, Cell::from),
-                file.token_code_bytes.map_or_else(Cell::none, Cell::from),
                 used.map_or_else(Cell::none, |_| blocks.into()),
             ]);
         }
         page.table(table);
-        let cache = INSTRUCTION_CACHE_BYTES / 1024;
-        page.text(format!("Code is an estimate; a core's instruction cache has {cache} KiB."));
         page
     }
 }

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use avsg::device::params::Params;
-use avsg_linker::ascend::aiv::CountRead;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::limits::UB_BYTES;
 use serde::Serialize;
@@ -38,7 +37,7 @@ impl Ascend {
             Device::Ascend => "ascend",
             Device::AscendSim => "ascend-sim",
         };
-        let (kernels, _) = kernels_of(params, Abi::Direct, CountRead::default())?;
+        let (kernels, _) = kernels_of(params, Abi::Direct)?;
         let used = kernels.kernels.iter().map(|kernel| kernel.ub_bytes).max();
         // A deployment is also sized on machines without a device.
         let found = find(options).unwrap_or_else(|e| Found::None { reason: format!("{e:#}") });

@@ -3,7 +3,7 @@
 use avsg::device::kernels::{Arg, KernelName};
 use serde_json::Value;
 
-use super::{FIELDS, field, kernels_compile, report};
+use super::{kernels_compile, report};
 
 /// Returns the status and the reason of each kernel that a run with a fault of the simulator
 /// reports, in the order of the checks. The report is written, and the exit status is 1.
@@ -12,13 +12,10 @@ fn kernels_with(fault: &str, only: &str, limit: &str) -> Vec<(String, String)> {
     let name = fault.replace(['=', '/'], "_");
     let (report, output) = report(&name, &options, &[("AVSG_SIM", fault)]);
     assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
-    for name in FIELDS {
-        field(&report, name);
-    }
     let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
-    let kernels = kernels.iter().filter_map(|name| report["kernels"].get(name));
+    let kernels = kernels.iter().filter_map(|name| report["lines"].get(name));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    kernels.map(|kernel| (text(&kernel["status"]), text(&kernel["reason"]))).collect()
+    kernels.map(|kernel| (text(&kernel["value"]), text(&kernel["reason"]))).collect()
 }
 
 /// Returns the fault that sets a word of an array of a kernel.
@@ -46,16 +43,16 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
         "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
     let misses = "the device wrote 65 as a request's number of misses";
     let cases: [Case<'_>; 10] = [
-        ("hang=avsg_reset", "plan", &["hung", "not_run"], "507046"),
-        ("hang=avsg_plan", "transfer", &["good", "hung", "not_run"], "507046"),
-        ("exception=avsg_transfer", "transfer", &["good", "good", "faulted"], "507035"),
-        ("exception=avsg_append", "append", &["good", "faulted"], "507035"),
-        ("hang=avsg_step", "step", &["good", "good", "good", "hung"], "507046"),
-        (&table, "reset", &["wrong"], "word of a table 20 is 5, and the CPU's is -1"),
-        (&record, "plan", &["good", "wrong"], misses),
-        (&slot, "plan", &["good", "wrong"], "slot 3 is 0, and the CPU's is"),
-        (&row, "transfer", &["good", "good", "wrong"], "slot 0 has not the row of id"),
-        (&unused, "transfer", &["good", "good", "wrong"], unused_reason),
+        ("hang=avsg_reset", "avsg_plan", &["hung", "not_run"], "507046"),
+        ("hang=avsg_plan", "avsg_transfer", &["good", "hung", "not_run"], "507046"),
+        ("exception=avsg_transfer", "avsg_transfer", &["good", "good", "faulted"], "507035"),
+        ("exception=avsg_append", "avsg_append", &["good", "faulted"], "507035"),
+        ("hang=avsg_step", "avsg_step", &["good", "good", "good", "hung"], "507046"),
+        (&table, "avsg_reset", &["wrong"], "word of a table 20 is 5, and the CPU's is -1"),
+        (&record, "avsg_plan", &["good", "wrong"], misses),
+        (&slot, "avsg_plan", &["good", "wrong"], "slot 3 is 0, and the CPU's is"),
+        (&row, "avsg_transfer", &["good", "good", "wrong"], "slot 0 has not the row of id"),
+        (&unused, "avsg_transfer", &["good", "good", "wrong"], unused_reason),
     ];
     for (fault, only, expected, reason) in cases {
         let kernels = kernels_with(fault, only, "20");
@@ -74,7 +71,7 @@ fn a_wait_that_never_returns_does_not_hang_the_doctor() {
     }
     // A loaded machine may need more time than the first limit for the kernel that does not hang.
     let run = |limit: &str| {
-        let kernels = kernels_with("stall=avsg_append", "append", limit);
+        let kernels = kernels_with("stall=avsg_append", "avsg_append", limit);
         println!("{limit} s: {kernels:?}");
         let [(reset, _), (append, reason)] = &kernels[..] else { panic!("{kernels:?}") };
         let named = reason.starts_with(&format!("running avsg_append: no answer within {limit} s"));

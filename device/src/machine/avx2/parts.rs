@@ -1,7 +1,6 @@
 //! The parts of the operations: work on single registers, their lanes as scalars, and indices.
 
 use super::Avx2;
-use super::registers::V;
 use crate::machine::quarters::pairs;
 use core::arch::x86_64::*;
 
@@ -24,30 +23,7 @@ static PACKED: [u64; 256] = {
     table
 };
 
-impl<const G: bool, const W: usize> Avx2<G, W> {
-    /// Applies `f` to each register.
-    #[inline(always)]
-    pub(super) fn map(self, mut a: V<G, W>, f: impl Fn(__m256i) -> __m256i) -> V<G, W> {
-        for r in &mut a.0 {
-            *r = f(*r);
-        }
-        a
-    }
-
-    /// Applies `f` to each pair of registers.
-    #[inline(always)]
-    pub(super) fn zip(
-        self,
-        mut a: V<G, W>,
-        b: V<G, W>,
-        f: impl Fn(__m256i, __m256i) -> __m256i,
-    ) -> V<G, W> {
-        for i in 0..W {
-            a.0[i] = f(a.0[i], b.0[i]);
-        }
-        a
-    }
-
+impl<const G: bool> Avx2<G> {
     /// Returns one register with the lanes from, from + 1, …
     #[inline(always)]
     pub(super) fn count_up(self, from: i32) -> __m256i {

@@ -1,34 +1,10 @@
 //! The parts of the operations: work on single registers, their lanes as scalars, and indices.
 
 use super::Avx512;
-use super::registers::V;
 use crate::machine::quarters::pairs;
 use core::arch::x86_64::*;
 
-impl<const G: bool, const W: usize> Avx512<G, W> {
-    /// Applies `f` to each register.
-    #[inline(always)]
-    pub(super) fn map(self, mut a: V<G, W>, f: impl Fn(__m512i) -> __m512i) -> V<G, W> {
-        for r in &mut a.0 {
-            *r = f(*r);
-        }
-        a
-    }
-
-    /// Applies `f` to each pair of registers.
-    #[inline(always)]
-    pub(super) fn zip(
-        self,
-        mut a: V<G, W>,
-        b: V<G, W>,
-        f: impl Fn(__m512i, __m512i) -> __m512i,
-    ) -> V<G, W> {
-        for i in 0..W {
-            a.0[i] = f(a.0[i], b.0[i]);
-        }
-        a
-    }
-
+impl<const G: bool> Avx512<G> {
     /// Returns the lanes of a register as scalars.
     #[inline(always)]
     pub(super) fn lanes(self, v: __m512i) -> [u32; 16] {

@@ -1,8 +1,6 @@
 //! The effects of a call: the unit that reads and writes which memory, and the waits of units for
 //! each other.
 
-use crate::expr::Expr;
-
 /// A unit of a core. Each unit executes its own queue in order; only flags order two units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pipe {
@@ -50,9 +48,8 @@ pub enum Act {
     Use { pipe: Pipe, reads: Vec<Place>, writes: Vec<Place> },
     /// A synchronisation inside of the function.
     Sync(Sync),
-    /// Effects that depend on the data: either the first ones happen or the second ones. The first ones
-    /// happen if the condition holds, where it is known.
-    Either(Option<Expr>, Vec<Act>, Vec<Act>),
+    /// Effects that depend on the data: either the first ones happen or the second ones.
+    Either(Vec<Act>, Vec<Act>),
 }
 
 /// One synchronisation.
@@ -70,16 +67,6 @@ pub enum Sync {
     Wait(Pipe, Pipe, u8),
 }
 
-/// How the scalar unit reads the count of a GatherMask, which is in a register of the vector unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CountRead {
-    /// After it has waited for the vector unit, as the documentation asks.
-    #[default]
-    AfterWait,
-    /// At once. Only a register that interlocks returns the count of this GatherMask then.
-    AtOnce,
-}
-
 /// The name of the end of UB, which `Select` overwrites.
 pub const SELECT_SCRATCH: &str = "184 KB and up";
 
@@ -94,20 +81,6 @@ pub fn word(bits: u32) -> String {
 }
 
 impl Act {
-    /// Returns whether no other unit takes part in the effect.
-    pub fn only(&self, unit: Pipe) -> bool {
-        self.units().iter().all(|one| *one == unit)
-    }
-
-    /// Returns the units that touch memory.
-    pub fn units(&self) -> Vec<Pipe> {
-        match self {
-            Self::Use { pipe, .. } => vec![*pipe],
-            Self::Either(_, a, b) => a.iter().chain(b).flat_map(Self::units).collect(),
-            Self::Sync(_) => Vec::new(),
-        }
-    }
-
     /// Returns the places that the effect touches, and whether it writes each.
     pub fn uses(&self) -> Vec<(&Place, bool)> {
         match self {
@@ -115,7 +88,7 @@ impl Act {
                 let reads = reads.iter().map(|place| (place, false));
                 reads.chain(writes.iter().map(|place| (place, true))).collect()
             }
-            Self::Either(_, a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
+            Self::Either(a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
             Self::Sync(_) => Vec::new(),
         }
     }

@@ -180,11 +180,6 @@ impl Builder {
         self.push(Operation::Copy(Copy { out, ub, gm, n: n.into() }));
     }
 
-    /// Adds statements that were built before.
-    pub fn append(&mut self, nodes: impl IntoIterator<Item = Node>) {
-        self.0.nodes.extend(nodes);
-    }
-
     /// Adds synchronisation that the analysis takes as it is.
     pub fn order(&mut self, sync: Sync) {
         self.0.nodes.push(Node::Call(Call { operation: Operation::Order, sync: vec![sync] }));
@@ -239,9 +234,9 @@ impl Var {
         Expr::name(self.0)
     }
 
-    /// Returns one of the 16-bit or 32-bit numbers of a 64-bit variable.
-    pub fn lane(self, bits: u32, n: u32) -> Expr {
-        Expr::Lane { of: self.0.into(), bits, n }
+    /// Returns one of the two 32-bit numbers of a 64-bit variable.
+    pub fn lane(self, n: u32) -> Expr {
+        Expr::Lane { of: self.0.into(), n }
     }
 
     /// Returns the condition that the number is above another one.

@@ -7,7 +7,6 @@
 
 use super::act::{Act, Part, Pipe, Place, Sync};
 use super::node::{Argument, Call, Copy, Function, FunctionCall, If, Loop, Node, Operation};
-use crate::expr::{Expr, Relation};
 use std::collections::BTreeMap;
 
 /// Returns the statements of a function, with or without synchronisation.
@@ -73,21 +72,14 @@ impl Scope<'_> {
                 match condition.value(&|name| self.number(name)) {
                     Some(0) => self.acts(otherwise),
                     Some(_) => self.acts(body),
-                    None => {
-                        let condition = self.of_caller(condition);
-                        vec![Act::Either(condition, self.acts(body), self.acts(otherwise))]
-                    }
+                    None => vec![Act::Either(self.acts(body), self.acts(otherwise))],
                 }
             }
             // Two rounds show how a round is ordered with the next one.
-            Node::Loop(Loop { from, bound, only, always, sync, body, .. }) => {
+            Node::Loop(Loop { always, sync, body, .. }) => {
                 let of_round = |round| Scope { args: self.args.clone(), round, ..*self }.acts(body);
                 let twice = [of_round(0), of_round(1)].concat();
-                let counts = *from == Expr::Number(0) && only.is_none();
-                let some = Expr::test(Relation::Above, bound.clone(), 0);
-                let some = counts.then(|| self.of_caller(&some)).flatten();
-                let rounds =
-                    if *always { twice } else { vec![Act::Either(some, twice, Vec::new())] };
+                let rounds = if *always { twice } else { vec![Act::Either(twice, Vec::new())] };
                 sync.iter().map(|&sync| Act::Sync(sync)).chain(rounds).collect()
             }
         }
@@ -98,14 +90,6 @@ impl Scope<'_> {
         scalar.value.value(&|_| None)
     }
 
-    /// Returns the test of a parameter as one of its argument.
-    fn of_caller(&self, condition: &Expr) -> Option<Expr> {
-        let Expr::Test(relation, value, limit) = condition else { return None };
-        let (Expr::Name(name), Expr::Number(_)) = (&**value, &**limit) else { return None };
-        let Argument::Scalar(scalar) = self.args.get(name.as_str())? else { return None };
-        Some(Expr::test(*relation, scalar.value.clone(), (**limit).clone()))
-    }
-
     /// Returns an effect with arguments in place of parameters.
     fn of_arguments(&self, act: Act) -> Act {
         let all = |acts: Vec<Act>| acts.into_iter().map(|act| self.of_arguments(act)).collect();
@@ -114,10 +98,7 @@ impl Scope<'_> {
             Act::Use { pipe, reads, writes } => {
                 Act::Use { pipe, reads: places(reads), writes: places(writes) }
             }
-            Act::Either(condition, a, b) => {
-                let condition = condition.and_then(|condition| self.of_caller(&condition));
-                Act::Either(condition, all(a), all(b))
-            }
+            Act::Either(a, b) => Act::Either(all(a), all(b)),
             Act::Sync(_) => act,
         }
     }

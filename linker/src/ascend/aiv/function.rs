@@ -1,6 +1,5 @@
 //! Functions that the emitted text defines, and the arguments of their calls.
 
-use super::act::CountRead;
 use super::node::{Argument, Definition, Function, Node, Use};
 use super::tensor::{Buffer, Global, Tensor};
 use super::vector::{Length, Scalar, Type};
@@ -10,8 +9,7 @@ use std::sync::OnceLock;
 impl Function {
     /// Returns a function.
     pub const fn new(name: &'static str, about: &'static str, build: fn() -> Definition) -> Self {
-        let ordered = [OnceLock::new(), OnceLock::new()];
-        Self { name, about, build, made: OnceLock::new(), ordered }
+        Self { name, about, build, made: OnceLock::new(), ordered: OnceLock::new() }
     }
 
     /// Returns the parameters and statements.
@@ -19,9 +17,9 @@ impl Function {
         self.made.get_or_init(self.build)
     }
 
-    /// Returns the statements with the synchronisation that `order` inserts for a way to read counts.
-    pub fn ordered(&self, count: CountRead, order: impl FnOnce(&mut [Node])) -> &[Node] {
-        self.ordered[count as usize].get_or_init(|| {
+    /// Returns the statements with the synchronisation that `order` inserts.
+    pub fn ordered(&self, order: impl FnOnce(&mut [Node])) -> &[Node] {
+        self.ordered.get_or_init(|| {
             let mut nodes = self.definition().nodes.clone();
             order(&mut nodes);
             nodes

@@ -187,7 +187,7 @@ pub struct Function {
     /// Returns the definition.
     pub build: fn() -> Definition,
     pub(super) made: OnceLock<Definition>,
-    pub(super) ordered: [OnceLock<Vec<Node>>; 2],
+    pub(super) ordered: OnceLock<Vec<Node>>,
 }
 
 /// The parameters and the statements of a function.

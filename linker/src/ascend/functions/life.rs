@@ -19,7 +19,7 @@ function! {
         f.repeat(Loop::over("i", n / 2), |f, i| {
             let to = f.read(("to", Type::U64), &slot, i);
             for lane in 0..2 {
-                f.write(&life, to.lane(32, lane), value);
+                f.write(&life, to.lane(lane), value);
             }
         });
         f.when(n.is_multiple_of(2).opposite(), |f| {

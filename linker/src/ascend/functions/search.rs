@@ -6,8 +6,7 @@
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use crate::ascend::aiv::Element::{Mask, Word};
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Function, Loop, Outcome, Relation, Scalar, Step, Tensor,
-    Type, args,
+    Argument, Call, Comparison, Expr, Loop, Outcome, Relation, Scalar, Step, Tensor, args,
 };
 use avsg_device::machine::links::{Links, bits_below};
 
@@ -18,13 +17,6 @@ const LINKS: Expr = Expr::Constant("LINKS");
 const LINK_BITS: Expr = Expr::Constant("LINK_BITS");
 const SEARCH_IDS: Expr = Expr::Constant("SEARCH_IDS");
 const SEARCH_WORDS: Expr = Expr::Constant("SEARCH_WORDS");
-const POSITIONS: Expr = Expr::Constant("POSITIONS");
-const SLOT_UNIT: Expr = Expr::Constant("SLOT_UNIT");
-const FINGERPRINTS: Expr = Expr::Constant("FINGERPRINTS");
-
-/// The largest number of probe sequences that the scalar unit searches alone. For so few, an instruction
-/// of the vector unit is mostly its start.
-pub const FEW: i32 = 16;
 
 /// Returns a column of a search: words of scratch memory.
 fn column(called: &'static str, name: &'static str) -> Tensor {
@@ -125,48 +117,10 @@ function! {
 }
 
 function! {
-    /// Gathers the links of the first probe sequences that FindFree examines.
-    pub static BEGIN_FIND_FREE = "BeginFindFree", |f| {
-        let [sequence, link] = f.tensors(Word, ["sequence", "link"]);
-        let n = f.number("n");
-        let count = f.set("count", Expr::min(n, SEARCH_IDS));
-        let lanes = f.set("lanes", (count + 7) / 8 * 8);
-        f.call(&GATHER_LINKS, args![sequence, link, count, lanes]);
-    }
-}
-
-function! {
-    /// What FindFree does, one link at a time by the scalar unit.
-    pub static FIND_FEW_FREE = "FindFewFree", |f| {
-        let [at, sequence] = f.tensors(Word, ["at", "sequence"]);
-        let n = f.number("n");
-        let [link, id] = f.tensors(Word, ["link", "id"]);
-        let [p, q] = f.numbers(["p", "q"]);
-        f.repeat(Loop::over("i", n), |f, i| {
-            let probes = f.read(("probes", Type::I32), &sequence, i);
-            let free = f.variable("free", -1);
-            let none = Expr::test(Relation::NotAbove, free, -1);
-            f.repeat(Loop::over("nth", LINKS).only(none), |f, nth| {
-                let position =
-                    f.set("position", (probes % POSITIONS + nth * (probes / POSITIONS)) % POSITIONS);
-                let word = f.read(("word", Type::U32), &link, position);
-                let held = f.read(("held", Type::U32), &id, word % SLOT_UNIT);
-                let mixed = (held % 0x10000 - 0x8000) * p + held / 0x10000 % 0x100 * q;
-                let print = mixed / Expr::Constant("FINGERPRINT_UNIT") % FINGERPRINTS;
-                f.when(Expr::test(Relation::Differs, word / SLOT_UNIT, print), |f| {
-                    f.assign(free, position);
-                });
-            });
-            f.write(&at, i, free);
-        });
-    }
-}
-
-function! {
     /// at[i] = the position of the first link of probe sequence i whose fingerprint differs from the
     /// fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
     /// overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
-    /// table's planes, and p and q the multipliers that hash an id. BeginFindFree was called before.
+    /// table's planes, and p and q the multipliers that hash an id.
     pub static FIND_FREE = "FindFree", |f| {
         let [at, sequence] = f.tensors(Word, ["at", "sequence"]);
         let n = f.number("n");
@@ -180,9 +134,7 @@ function! {
             let lanes = f.set("lanes", (count + 7) / 8 * 8);
             let all = f.set("all", LINKS * lanes);
             let repeats = f.set("repeats", whole_repeats(all.expr()));
-            f.when(base.above(0), |f| {
-                f.call(&GATHER_LINKS, args![sequence.at(base), link, count, lanes]);
-            });
+            f.call(&GATHER_LINKS, args![sequence.at(base), link, count, lanes]);
             f.and_word(&mixed, &print, word("slot_word"), all);
             f.shift_left(&mixed, &mixed, 2, all);
             f.shift_right(&print, &print, Expr::Constant("SLOT_BITS"), all);
@@ -232,26 +184,12 @@ pub fn find(columns: [String; 5], n: Expr, links: &Links) -> Call {
     Call::of(&FIND, args, Outcome::None).reading(words)
 }
 
-/// Calls [`BEGIN_FIND_FREE`] for `n` probe sequences with the columns sequence and link.
-pub fn begin_find_free(columns: [String; 2], n: Expr, links: &Links) -> Call {
-    let [sequence, link] = columns.map(Tensor::named);
-    let words = words(links).map(|(_, word)| word);
-    let args = vec![sequence.into(), link.into(), n.into()];
-    Call::of(&BEGIN_FIND_FREE, args, Outcome::None).reading(words)
-}
-
-/// Calls [`FIND_FREE`] or [`FIND_FEW_FREE`] for `n` probe sequences with the columns position, sequence,
-/// link and id.
-pub fn find_free(
-    function: &'static Function,
-    columns: [String; 4],
-    n: Expr,
-    links: &Links,
-) -> Call {
+/// Calls [`FIND_FREE`] for `n` probe sequences with the columns position, sequence, link and id.
+pub fn find_free(columns: [String; 4], n: Expr, links: &Links) -> Call {
     let [at, sequence, link, id] = columns.map(Tensor::named);
     let (p, q) = links.multipliers;
     let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
     args.extend(multipliers([p, q]).map(Argument::from));
     let words = words(links).into_iter().map(|(_, word)| word).chain(WORDS);
-    Call::of(function, args, Outcome::None).reading(words)
+    Call::of(&FIND_FREE, args, Outcome::None).reading(words)
 }

@@ -20,8 +20,7 @@ namespace avsg {
 // ---- copies ---------------------------------------------------------------------------------
 
 constexpr uint32_t BLOCK = 32;          // bytes; the unit of addresses and lengths in UB
-constexpr int64_t PRELOADED_FUNCTIONS = 3;   // units of functions that a planning kernel calls
-constexpr int64_t PRELOADED_STAGE_ONE = 5;   // units of Stage One, for which the cache has room beside them
+constexpr int64_t PRELOADED_STAGE_ONE = 5;   // units of 2 KB of Stage One
 constexpr int64_t PRELOADED_WHILE_WAITING = 3;   // units behind a wait for all cores
 
 // Returns the first of the n items that are the share of `core`: floor(core * n / cores), without
@@ -82,13 +81,6 @@ template <typename T>
 __aicore__ inline void CopyElementsOut(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
 {
     DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0});
-}
-
-// Loads the functions that are called to the instruction cache while the kernel starts. ICachePreLoad loads the
-// code behind it, so this function is the first of them. A unit is 2 KB.
-AVSG_NOINLINE void PreloadFunctions()
-{
-    ICachePreLoad(PRELOADED_FUNCTIONS);
 }
 
 // Copies n >= 0 words, as CopyElementsIn and CopyElementsOut.

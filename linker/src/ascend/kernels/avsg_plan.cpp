@@ -14,7 +14,6 @@ extern "C" __global__ __aicore__ void avsg_plan(
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
     AVSG_START_TILING(avsg::TILING_AT);
-    avsg::PreloadFunctions();
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
     avsg::PrepareCore(gm);

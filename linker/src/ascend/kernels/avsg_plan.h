@@ -121,7 +121,6 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
             q.shared = sharers > 1 && tokens > 0 ? 1 : 0;
             q.shareAt = ScalarMin(sharer * t.shareLen, t.k);
             q.shareLen = ScalarMin(t.shareLen, t.k - q.shareAt);
-            q.turn = sharer;
             q.owner = sharer == 0;
             q.deferred = Cores::SHARE ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;

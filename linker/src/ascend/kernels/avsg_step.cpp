@@ -19,7 +19,6 @@ extern "C" __global__ __aicore__ void avsg_step(
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     InitSocState();
     AVSG_START_TILING(avsg::TILING_AT);
-    avsg::PreloadFunctions();
     const avsg::Gm gm = avsg::PlanArrays(
         ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
     avsg::PrepareCore(gm);

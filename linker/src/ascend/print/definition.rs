@@ -1,14 +1,14 @@
 //! Prints emitted functions.
 
 use super::{address, expr, lines, scalar_type};
-use crate::ascend::aiv::{Buffer, Call, CountRead, Function, Node, Operation, Param, ParamType};
+use crate::ascend::aiv::{Buffer, Call, Function, Node, Operation, Param, ParamType};
 use crate::ascend::code_size::CALLED;
 use crate::ascend::sync::ordered;
 
 /// Returns the definition of a function with the synchronisation inside of it. A function that several
 /// statements of a kernel call is not copied to each of them.
-pub fn definition(function: &'static Function, count: CountRead, several: bool) -> String {
-    let nodes = ordered(function, count);
+pub fn definition(function: &'static Function, several: bool) -> String {
+    let nodes = ordered(function);
     let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
     let value = calls().find_map(|call| match &call.operation {
         Operation::Return(value) => Some(value),

@@ -1,9 +1,8 @@
 //! The state of the analysis: which units wait for which accesses.
 
-use super::facts::Facts;
 use super::overlap::Overlap;
 use super::step::NumberedAct;
-use crate::ascend::aiv::{Act, Call, CountRead, Node, Part, Pipe, Place, Statements, Sync};
+use crate::ascend::aiv::{Act, Call, Node, Part, Pipe, Place, Statements, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -30,7 +29,6 @@ pub struct PlaceMap<'s> {
     tiles: BTreeSet<[usize; 3]>,
     /// The number of the register with the count of the last GatherMask.
     register: Option<usize>,
-    count: CountRead,
     statements: Statements<'s>,
 }
 
@@ -51,12 +49,7 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
 
 impl<'s> PlaceMap<'s> {
     /// Numbers the places of a kernel, whose functions consist of `statements`.
-    pub fn new(
-        nodes: &[Node],
-        map: &impl Overlap,
-        count: CountRead,
-        statements: Statements<'s>,
-    ) -> Self {
+    pub fn new(nodes: &[Node], map: &impl Overlap, statements: Statements<'s>) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
             let next = places.len();
@@ -77,7 +70,7 @@ impl<'s> PlaceMap<'s> {
             overlap[n] = with.map(|(_, &m)| m).collect();
         }
         let register = places.get(&Place::Count).copied();
-        Self { places, overlap, tiles, register, count, statements }
+        Self { places, overlap, tiles, register, statements }
     }
 
     /// Returns the effects of a call with numbered places.
@@ -92,10 +85,7 @@ impl<'s> PlaceMap<'s> {
     fn numbered(&self, act: &Act) -> NumberedAct {
         match act {
             Act::Sync(sync) => NumberedAct::Sync(*sync),
-            Act::Either(condition, a, b) => {
-                let [a, b] = [a, b].map(|acts| self.all_numbered(acts));
-                NumberedAct::Either(condition.clone(), a, b)
-            }
+            Act::Either(a, b) => NumberedAct::Either(self.all_numbered(a), self.all_numbered(b)),
             Act::Use { pipe, .. } => {
                 let uses = act.uses().into_iter();
                 let touched = uses.map(|(place, write)| (self.places[place], write)).collect();
@@ -109,31 +99,16 @@ impl<'s> PlaceMap<'s> {
         Known { units: vec![ALL; self.places.len() * 2 * PIPES.len()], set: BTreeMap::new() }
     }
 
-    /// Applies one effect to the state, with these facts about scalars. A synchronisation that it lacks is
-    /// passed to `lack` and then applied.
-    pub fn apply(
-        &self,
-        known: &mut Known,
-        facts: &Facts,
-        act: &NumberedAct,
-        lack: &mut dyn FnMut(Sync),
-    ) {
+    /// Applies one effect to the state. A synchronisation that it lacks is passed to `lack` and then
+    /// applied.
+    pub fn apply(&self, known: &mut Known, act: &NumberedAct, lack: &mut dyn FnMut(Sync)) {
         let (pipe, touched) = match act {
             NumberedAct::Sync(sync) => return learn(known, *sync),
-            NumberedAct::Either(condition, a, b) => {
-                let mut all = |known: &mut Known, acts: &[NumberedAct]| {
-                    acts.iter().for_each(|act| self.apply(known, facts, act, lack));
-                };
-                match condition.as_ref().and_then(|condition| facts.decide(condition)) {
-                    Some(true) => all(known, a),
-                    Some(false) => all(known, b),
-                    None => {
-                        let mut other = known.clone();
-                        all(known, a);
-                        all(&mut other, b);
-                        *known = meet(&other, known);
-                    }
-                }
+            NumberedAct::Either(a, b) => {
+                let mut other = known.clone();
+                a.iter().for_each(|act| self.apply(known, act, lack));
+                b.iter().for_each(|act| self.apply(&mut other, act, lack));
+                *known = meet(&other, known);
                 return;
             }
             NumberedAct::Use { pipe, touched } => (*pipe, touched),
@@ -148,7 +123,7 @@ impl<'s> PlaceMap<'s> {
                 for (wrote, q) in [false, true].into_iter().flat_map(|w| PIPES.map(|q| (w, q))) {
                     // The vector unit sets the register of counts in order, and reads take no time.
                     let orders = if Some(place) == self.register {
-                        wrote && !write && self.count == CountRead::AfterWait
+                        wrote && !write
                     } else {
                         (write || wrote) && !(q == Pipe::S && pipe == Pipe::S)
                     };

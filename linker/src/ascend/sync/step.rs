@@ -1,7 +1,7 @@
 //! The kernel as the analysis walks it: its places are numbers.
 
-use crate::ascend::aiv::{Expr, Pipe, Sync};
-use std::collections::BTreeSet;
+use super::known::PlaceMap;
+use crate::ascend::aiv::{If, Node, Pipe, Sync};
 
 /// An effect of a call, with numbered places.
 #[derive(Clone, Debug)]
@@ -14,32 +14,13 @@ pub enum NumberedAct {
     },
     /// A synchronisation inside of the call.
     Sync(Sync),
-    /// Effects that depend on the data: either the first ones happen or the second ones. The first ones
-    /// happen if the condition holds, where it is known.
-    Either(Option<Expr>, Vec<NumberedAct>, Vec<NumberedAct>),
-}
-
-impl NumberedAct {
-    /// Returns the conditions of the effect and of those in it.
-    pub fn conditions(&self) -> Vec<&Expr> {
-        let Self::Either(condition, a, b) = self else { return Vec::new() };
-        let inner = a.iter().chain(b).flat_map(Self::conditions);
-        condition.iter().chain(inner).collect()
-    }
+    /// Effects that depend on the data: either the first ones happen or the second ones.
+    Either(Vec<NumberedAct>, Vec<NumberedAct>),
 }
 
 /// The rounds of a loop.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    pub variable: &'static str,
-    /// The bound up to which the loop counts from 0, if the analysis follows scalars.
-    pub bound: Option<Expr>,
-    /// The least number by which a round changes the variable.
-    pub step: i32,
-    /// Whether a branch in the loop tests the variable.
-    pub differ: bool,
-    /// The number of these rounds, if it is constant and the analysis follows scalars.
-    pub each: Option<i32>,
     /// Whether the loop runs at least once for all data.
     pub always: bool,
     /// Whether the loop is neither a sweep nor contains another loop.
@@ -53,8 +34,6 @@ pub struct Rounds {
 pub enum Step {
     Call {
         acts: Vec<NumberedAct>,
-        /// The variable that the call sets, and its value if that is a scalar expression.
-        sets: Option<(String, Option<Expr>)>,
         /// The synchronisation before it.
         sync: Vec<Sync>,
     },
@@ -65,15 +44,33 @@ pub enum Step {
         body: Vec<Step>,
     },
     If {
-        /// The condition, if the analysis follows scalars.
-        condition: Option<Expr>,
         /// The steps that run if the condition holds.
         body: Vec<Step>,
         /// The steps that run if it does not hold.
         otherwise: Vec<Step>,
     },
-    /// From here on, only these variables matter to branches and loops.
-    Keep(BTreeSet<String>),
+}
+
+/// Returns the steps of a kernel.
+pub fn steps(map: &PlaceMap<'_>, nodes: &[Node]) -> Vec<Step> {
+    let step = |node: &Node| match node {
+        Node::Note(_) => None,
+        Node::Call(call) => Some(Step::Call { acts: map.acts(call), sync: call.sync.clone() }),
+        Node::If(If { body, otherwise, .. }) => {
+            let [body, otherwise] = [body, otherwise].map(|nodes| steps(map, nodes));
+            Some(Step::If { body, otherwise })
+        }
+        Node::Loop(l) => {
+            let inner = |node: &Node| matches!(node, Node::Loop(_));
+            let nested = |node: &Node| node.bodies().flat_map(Node::all).any(inner);
+            let body = || l.body.iter().flat_map(Node::all);
+            let outer = body().any(|node| inner(node) && nested(node));
+            let short = l.width().is_none() && !body().any(inner);
+            let rounds = Rounds { always: l.always, short, outer };
+            Some(Step::Loop { rounds, sync: Vec::new(), body: steps(map, &l.body) })
+        }
+    };
+    nodes.iter().filter_map(step).collect()
 }
 
 /// Returns all places for synchronisation, in the order of [`crate::ascend::aiv::syncs`].
@@ -86,11 +83,10 @@ pub fn syncs(steps: &mut [Step]) -> Vec<&mut Vec<Sync>> {
                 all.push(sync);
                 all.extend(syncs(body));
             }
-            Step::If { body, otherwise, .. } => {
+            Step::If { body, otherwise } => {
                 all.extend(syncs(body));
                 all.extend(syncs(otherwise));
             }
-            Step::Keep(_) => {}
         }
     }
     all

@@ -1,8 +1,8 @@
 use super::overlap::Apart;
-use super::{synchronise, synchronise_early};
+use super::synchronise;
 use crate::ascend::aiv::{
-    Call, Copy, CountRead, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Relation, Step,
-    Sync, Tensor, Type, Vector, VectorOp, Width, syncs,
+    Call, Copy, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector,
+    VectorOp, Width, syncs,
 };
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
@@ -25,7 +25,7 @@ fn when(body: Vec<Node>) -> Node {
 
 /// Returns the synchronisation before each call, in text order.
 fn placed(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
-    synchronise(&mut nodes, &Apart, CountRead::default());
+    synchronise(&mut nodes, &Apart);
     syncs(&mut nodes).into_iter().map(|sync| sync.clone()).collect()
 }
 
@@ -85,31 +85,8 @@ fn a_wait_inside_of_a_loop_that_may_be_empty_does_not_count_after_it() {
     assert_eq!(after(Loop::over("n", 8)), Some(vec![]));
 }
 
-fn placed_early(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
-    synchronise_early(&mut nodes, &Apart, CountRead::default());
-    syncs(&mut nodes).into_iter().map(|sync| sync.clone()).collect()
-}
-
 fn order(sync: Sync) -> Node {
     Node::Call(Call { operation: Operation::Order, sync: vec![sync] })
-}
-
-fn read(from: &str) -> Node {
-    let (name, from) = (from.to_uppercase(), Tensor::named(from));
-    Node::Call(Call::from(Operation::Read { name, ty: Type::I32, from, at: Expr::Number(0) }))
-}
-
-#[test]
-fn an_event_is_set_before_work_that_the_flag_does_not_need() {
-    let [set, wait] = [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, 1));
-    let nodes = vec![fetch("a"), fetch("b"), read("a")];
-    assert_eq!(placed_early(nodes.clone()), [vec![], vec![set], vec![wait]]);
-    let flag = Sync::Flag(Pipe::Mte2, Pipe::S);
-    // Without the second copy there is nothing to wait less for.
-    assert_eq!(placed_early(vec![fetch("a"), read("a")]), [vec![], vec![flag]]);
-    // The flag also serves the last statement, so its event stands behind both copies.
-    let both = [nodes, vec![read("b")]].concat();
-    assert_eq!(placed_early(both), [vec![], vec![], vec![flag], vec![]]);
 }
 
 #[test]
@@ -134,105 +111,12 @@ fn a_flag_is_not_moved_out_of_a_loop_of_loops_of_loops() {
     assert_eq!(all[1], [IN]);
 }
 
-/// Returns a call that writes a tile.
-fn add_tile(to: &str, from: &str) -> Node {
-    let (to, from) = (Tensor::named(to).of_round(Expr::name("base")), vec![Tensor::named(from)]);
-    let vector = Vector { op: VectorOp::Adds, to, from, scalar: None, over: Length::Lanes };
-    Node::Call(Call::from(Operation::Vector(vector)))
-}
-
-/// Returns a sweep over n entries.
-fn sweep(n: &str, body: Vec<Node>) -> Node {
-    let head = Loop::over("base", Expr::name(n)).step(Step::Sweep(Width::Tile));
-    Node::Loop(Loop { body, ..head })
-}
-
-fn assign(name: &str, value: Expr) -> Node {
-    Node::Call(Call::from(Operation::Assign(name.into(), value)))
-}
-
-/// Returns a branch on a variable above a limit.
-fn when_above(name: &str, limit: i32, body: Vec<Node>) -> Node {
-    let condition = Expr::test(Relation::Above, Expr::name(name), limit);
-    Node::If(If { condition, body, otherwise: Vec::new() })
-}
-
-#[test]
-fn a_sweep_that_ran_says_that_another_one_over_as_many_entries_runs() {
-    let first = || vec![add("x", "c"), sweep("n", vec![add("b", "x")])];
-    // In order: the first call, a sweep and its call, another sweep and its call.
-    let again = [first(), vec![sweep("n", vec![add_tile("d", "x")])]].concat();
-    let once = [vec![], vec![], vec![BARRIER], vec![], vec![]];
-    assert_eq!(placed_early(again), once);
-    let copied = vec![
-        assign("m", Expr::name("n")),
-        assign("n", 0.into()),
-        sweep("m", vec![add_tile("d", "x")]),
-    ];
-    let copied = placed_early([first(), copied].concat());
-    assert_eq!(copied.concat(), [BARRIER], "the other variable has the same value");
-    let others = vec![
-        vec![sweep("m", vec![add_tile("d", "x")])],
-        vec![assign("n", Expr::name("m")), sweep("n", vec![add_tile("d", "x")])],
-    ];
-    for other in others {
-        let all = placed_early([first(), other].concat());
-        assert_eq!(all.concat(), [BARRIER; 2], "the other sweep has a length of its own");
-    }
-}
-
-#[test]
-fn a_branch_decides_a_later_branch_and_a_sweep_on_the_same_variable() {
-    let start = || vec![add("x", "c"), when_above("n", 16, vec![add("b", "x")])];
-    for (behind, barriers) in [
-        (when_above("n", 16, vec![add_tile("d", "x")]), 1),
-        (when_above("n", 17, vec![add_tile("d", "x")]), 1),
-        (when_above("n", 15, vec![add_tile("d", "x")]), 2),
-        (sweep("n", vec![add_tile("d", "x")]), 2),
-    ] {
-        let all = placed_early([start(), vec![behind]].concat());
-        assert_eq!(all.concat().len(), barriers, "{all:?}");
-    }
-    // The sweep has a barrier of its own, or the branch before it was taken.
-    let all = [vec![add("x", "c"), sweep("n", vec![add("b", "x")])]];
-    let all =
-        placed_early([all.concat(), vec![when_above("n", 16, vec![add_tile("d", "x")])]].concat());
-    assert_eq!(all.concat(), [BARRIER]);
-}
-
-/// A sweep of at most 128 entries has one round, so no round waits for one before it.
-#[test]
-fn a_short_sweep_has_no_second_round() {
-    let condition = |limit| Expr::test(Relation::Above, Expr::name("n"), limit);
-    for (limit, barriers) in [(128, 0), (129, 1)] {
-        let otherwise = vec![sweep("n", vec![add("a", "a")])];
-        let branch = If { condition: condition(limit), body: Vec::new(), otherwise };
-        let all = placed_early(vec![Node::If(branch)]);
-        assert_eq!(all.concat().len(), barriers, "{all:?}");
-    }
-}
-
-/// What only the first round does is ordered by what the second round does before the loop ends.
-#[test]
-fn a_loop_whose_branches_test_the_round_is_walked_round_by_round() {
-    let only_first = |body| {
-        let condition = Expr::test(Relation::Differs, Expr::name("round"), 1);
-        Node::If(If { condition, body, otherwise: Vec::new() })
-    };
-    let wait = || Node::Call(Call { operation: Operation::Order, sync: vec![BARRIER] });
-    let body = vec![wait(), only_first(vec![add("x", "c")])];
-    let l = Node::Loop(Loop { body, ..Loop::over("round", 2) });
-    // In order: the loop, the wait, the call in the branch, and the call behind the loop.
-    let behind = placed_early(vec![l.clone(), add("b", "x")]);
-    assert_eq!(behind.last(), Some(&vec![]));
-    assert_eq!(placed(vec![l, add("b", "x")]).last(), Some(&vec![BARRIER]));
-}
-
 /// A flag that every round of two loops would need stands before the outer one.
 #[test]
 fn a_flag_leaves_two_loops() {
-    let inner = sweep("n", vec![add("b", "a")]);
+    let head = Loop::over("base", Expr::name("n")).step(Step::Sweep(Width::Tile));
+    let inner = Node::Loop(Loop { body: vec![add("b", "a")], ..head });
     let outer = Node::Loop(Loop { body: vec![inner], ..Loop::over("round", 8) });
-    let all = placed_early(vec![fetch("a"), outer]);
+    let all = placed(vec![fetch("a"), outer]);
     assert_eq!(all[..2], [vec![], vec![IN]], "{all:?}");
 }

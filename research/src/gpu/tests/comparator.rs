@@ -8,7 +8,7 @@ use super::super::step::{Kernel, Step};
 use super::super::texts::table_name;
 use super::SMALL;
 use super::libcuda::{Fake, Mode, images};
-use crate::contenders::hisparse::HiSparse;
+use crate::contenders::HiSparse;
 
 #[test]
 fn the_comparator_evicts_as_its_policy() {

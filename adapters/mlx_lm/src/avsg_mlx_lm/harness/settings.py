@@ -242,7 +242,7 @@ def measure(
 
 
 def main() -> int:
-    """Prints the table of docs/end-to-end.md."""
+    """Prints the figures of docs/end-to-end.md."""
     parser = options.parser(__doc__, layers=3, k=2048, slots=8192, prompt=32768, steps=64)
     parser.add_argument(
         "--repeat", type=float, default=0.9, help="probability that a token repeats the one before (default 0.9)"

@@ -1,0 +1,170 @@
+//! Checks of what calls do where their documents leave it open: probes write words that are compared here.
+
+use std::ffi::CStr;
+
+use anyhow::{Result, bail};
+use avsg::ascend::acl::DeviceMemory;
+use serde_json::Value;
+
+use super::harness::{BEHAVIOUR, Harness};
+use super::probe::Launch;
+
+/// The answer of a probe whose words are all right.
+pub const AS_EXPECTED: &str = "as expected";
+
+/// Compares the words that a probe wrote with the expected ones.
+fn compared(found: &[i32], expected: impl Fn(usize) -> i32) -> String {
+    let wrong = |&at: &usize| found[at] != expected(at);
+    match (0..found.len()).find(wrong) {
+        None => AS_EXPECTED.into(),
+        Some(at) => format!(
+            "{} of {} words differ: word {at} is {:#x}, expected {:#x}",
+            (0..found.len()).filter(wrong).count(),
+            found.len(),
+            found[at],
+            expected(at)
+        ),
+    }
+}
+
+/// Returns the words that a probe on one core wrote.
+fn words_of(harness: &Harness, name: &CStr, n: i32, count: usize) -> Result<Vec<i32>> {
+    let probe = harness.probe(BEHAVIOUR)?;
+    probe.run(&Launch { name, from: 0, setting: [n, 0, 0, 0], blocks: 1 })?;
+    probe.words(count)
+}
+
+/// Returns what INT32_MAX + 1 is on a vector core.
+pub fn overflow(harness: &Harness) -> Result<Value> {
+    if harness.simulated {
+        bail!("the simulator raises an exception; only hardware gives this value");
+    }
+    Ok(match words_of(harness, c"avsg_probe_overflow", 0, 1)?[0] {
+        i32::MIN => "wraps".into(),
+        i32::MAX => "saturates".into(),
+        _ => "something else".into(),
+    })
+}
+
+/// GatherMasks whose counts are compared.
+const COUNTS: i32 = 64;
+
+/// Returns when the count of a GatherMask may be read.
+pub fn gather_count(harness: &Harness) -> Result<Value> {
+    let words = words_of(harness, c"avsg_probe_count", COUNTS, 2)?;
+    when_right(words[0], words[1])
+}
+
+/// Returns when counts are right, by the wrong ones that were read at once and after a wait.
+fn when_right(at_once: i32, after_wait: i32) -> Result<Value> {
+    if after_wait != 0 {
+        bail!(
+            "{after_wait} of {COUNTS} counts are wrong after the wait: avsg_plan cannot be right"
+        );
+    }
+    Ok(if at_once == 0 { "right at once".into() } else { "right after a wait only".into() })
+}
+
+/// Rounds in which all cores store beside each other.
+const ROUNDS: i32 = 64;
+
+/// Returns whether every word is kept that neighbouring cores store into one block of 32 bytes.
+pub fn neighbouring_stores(harness: &Harness) -> Result<Value> {
+    let (probe, blocks) = (harness.probe(BEHAVIOUR)?, harness.cores);
+    let setting = [ROUNDS, 0, 0, 0];
+    probe.run(&Launch { name: c"avsg_probe_neighbours", from: 0, setting, blocks })?;
+    let words = probe.words(ROUNDS as usize * blocks)?;
+    Ok(compared(&words, |at| at as i32 + 1).into())
+}
+
+/// Returns whether words reach the next core by two SyncAlls, in a launch or in each replay of a captured one.
+pub fn sync_all_twice(harness: &Harness, captured: bool) -> Result<Value> {
+    let (probe, source) = (harness.probe(BEHAVIOUR)?, DeviceMemory::zeroed(&harness.context, 64)?);
+    let blocks = harness.cores;
+    let name = c"avsg_probe_sync_twice";
+    let launch = Launch { name, from: source.address(), setting: [0; 4], blocks };
+    let graph = captured.then(|| probe.capture(&launch, 1)).transpose()?;
+    let mut answer = String::from(AS_EXPECTED);
+    for first in [1000, 5000] {
+        // SAFETY: `replay` and `run` have waited for the probe that reads it.
+        unsafe { source.write(0, &i32::to_ne_bytes(first))? };
+        match &graph {
+            Some(graph) => probe.replay(graph)?,
+            None => probe.run(&launch)?,
+        };
+        let all = probe.words(3 * 512)?;
+        let last: Vec<i32> = (0..blocks).map(|core| all[2 * 512 + 8 * core]).collect();
+        // A core's own number, and those of the two cores after it.
+        let sum = |core: usize| (0..3).map(|n| ((core + n) % blocks) as i32).sum::<i32>();
+        answer = compared(&last, |core| first + sum(core));
+        if answer != AS_EXPECTED {
+            break;
+        }
+    }
+    Ok(answer.into())
+}
+
+/// Returns whether Select and Compares are right after a GatherMask of another count.
+pub fn select_after_gather_mask(harness: &Harness) -> Result<Value> {
+    let words = words_of(harness, c"avsg_probe_select", 0, 132)?;
+    let selected = |i: i32| if i % 16 < 8 { i } else { 1000 + i };
+    let equal =
+        |word: i32| (0..32).fold(0, |bits, i| bits | i32::from((32 * word + i) % 5 == 3) << i);
+    let expected = |at: usize| match at as i32 {
+        at @ 0..128 => selected(at),
+        at => equal(at - 128),
+    };
+    Ok(compared(&words, expected).into())
+}
+
+/// Returns whether a Gather of 16-bit elements takes offsets in bytes.
+pub fn gather_16_bit(harness: &Harness) -> Result<Value> {
+    let element = |at: usize| 3 * ((7 * at + 1) % 256) as i32 + 1;
+    let words = words_of(harness, c"avsg_probe_gather_16", 0, 100)?;
+    Ok(compared(&words, |at| element(2 * at) | element(2 * at + 1) << 16).into())
+}
+
+/// Returns whether a Cast of int8 to half is exact for every value.
+pub fn cast_int8(harness: &Harness) -> Result<Value> {
+    let half = |at: usize| half_bits(i16::from((at as u8).cast_signed()));
+    let words = words_of(harness, c"avsg_probe_cast_8", 0, 128)?;
+    Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16).into())
+}
+
+/// Returns whether a Cast of int16 to half is exact for the numbers from -256 to 255.
+pub fn cast_int16(harness: &Harness) -> Result<Value> {
+    let half = |at: usize| half_bits(at as i16 - 256);
+    let words = words_of(harness, c"avsg_probe_cast_16", 0, 256)?;
+    Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16).into())
+}
+
+/// Returns the bits of a small integer as IEEE binary16.
+fn half_bits(value: i16) -> i32 {
+    let magnitude = i32::from(value.unsigned_abs());
+    if magnitude == 0 {
+        return 0;
+    }
+    let exponent = magnitude.ilog2();
+    // The highest bit of the magnitude is implied. Ten bits follow it.
+    let fraction = (magnitude << (10 - exponent)) & 0x3FF;
+    i32::from(value < 0) << 15 | (exponent as i32 + 15) << 10 | fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_right_at_once_or_after_a_wait_or_never() {
+        assert_eq!(when_right(0, 0).unwrap(), "right at once");
+        assert_eq!(when_right(1, 0).unwrap(), "right after a wait only");
+        let reason = when_right(3, 2).unwrap_err().to_string();
+        assert!(reason.starts_with("2 of 64 counts are wrong after the wait"), "{reason}");
+    }
+
+    #[test]
+    fn halves_have_their_bits() {
+        let bits = [0, 1, -1, 2, 3, 127, -128, -256].map(half_bits);
+        assert_eq!(bits, [0, 0x3C00, 0xBC00, 0x4000, 0x4200, 0x57F0, 0xD800, 0xDC00]);
+    }
+}

@@ -1,0 +1,164 @@
+//! Rows of a file whose bytes are not those that were written there are reported, and all others are right.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use avsg::disk::PoolFile;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg_testkit::scratch::Scratch;
+use avsg_testkit::splitmix::SplitMix64;
+
+use super::{bytes_of, check_by_reader, config, error_text};
+
+const LAYERS: usize = 2;
+const ROWS: usize = 50;
+const SEGMENTS: [usize; 2] = [1900, 140];
+const BYTES: usize = 2040;
+/// A row with its checksum, and a record in blocks of 512 or of 4096 bytes.
+const STRIDE: u64 = 2048;
+const RECORD: u64 = 4096;
+/// Where the records begin: behind the header.
+const START: u64 = 16384;
+
+/// A kept file, and the pool that it holds. Both use the page cache, so that one sees what the other writes.
+struct Kept {
+    config: PoolConfig,
+    file: File,
+}
+
+impl Kept {
+    /// Makes a file whose rows have the bytes of a version.
+    fn new(folder: &Scratch, name: &str, version: usize) -> Self {
+        let path = folder.file(name);
+        let file = PoolFile { keep: true, buffered: true, ..PoolFile::new(&path) };
+        let config = config(LAYERS, ROWS, &SEGMENTS, file);
+        write(&HostPool::new(&config).unwrap(), version);
+        Self { config, file: OpenOptions::new().read(true).write(true).open(path).unwrap() }
+    }
+
+    fn open(&self) -> HostPool {
+        HostPool::open(&self.config).unwrap()
+    }
+
+    fn read(&self, at: u64, len: u64) -> Vec<u8> {
+        let mut bytes = vec![0; len as usize];
+        self.file.read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    }
+
+    fn put(&self, bytes: &[u8], at: u64) {
+        self.file.write_all_at(bytes, at).unwrap();
+    }
+
+    fn flip(&self, at: u64, bit: u32) {
+        self.put(&[self.read(at, 1)[0] ^ 1 << bit], at);
+    }
+}
+
+fn write(pool: &HostPool, version: usize) {
+    for row in 0..ROWS {
+        for layer in 0..LAYERS {
+            pool.write_row(layer, row, &bytes_of(layer, row, version, BYTES)).unwrap();
+        }
+    }
+    pool.flush().unwrap();
+}
+
+/// Returns the offset of a row.
+fn offset(layer: usize, row: usize) -> u64 {
+    START + row as u64 * RECORD + layer as u64 * STRIDE
+}
+
+/// Checks that exactly these rows, as layers and rows, are reported, and that others have the bytes of version 0.
+fn check(pool: &HostPool, damaged: &[(usize, usize)]) {
+    for row in 0..ROWS {
+        for layer in 0..LAYERS {
+            let mut read = [0; BYTES];
+            let result = pool.read_row(layer, row, &mut read);
+            if damaged.contains(&(layer, row)) {
+                let at = offset(layer, row);
+                let text = error_text(result);
+                let words =
+                    format!("row is {row} of layer {layer}, but it is not whole at byte {at}");
+                assert!(text.starts_with(&words), "{text}");
+            } else {
+                result.unwrap();
+                assert!(read[..] == bytes_of(layer, row, 0, BYTES), "row {row} of layer {layer}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_reported() {
+    let folder = Scratch::new();
+    let kept = Kept::new(&folder, "rows", 0);
+    let pool = kept.open();
+    let mut random = SplitMix64::new(42);
+    for _ in 0..500 {
+        let (byte, bit) = (random.below(ROWS * RECORD as usize) as u64, random.below(8) as u32);
+        kept.flip(START + byte, bit);
+        check(&pool, &[((byte % RECORD / STRIDE) as usize, (byte / RECORD) as usize)]);
+        kept.flip(START + byte, bit);
+    }
+    check(&pool, &[]);
+    (0..ROWS).for_each(|row| kept.flip(offset(row % LAYERS, row), 3));
+    write(&pool, 1);
+    check_by_reader(pool.store().unwrap(), |_, _| 1);
+}
+
+#[test]
+fn swapped_and_foreign_rows_and_holes_are_reported() {
+    let folder = Scratch::new();
+    let (kept, other) = (Kept::new(&folder, "rows", 0), Kept::new(&folder, "other", 0));
+    let [third, ninth] = [3, 9].map(|row| kept.read(offset(0, row), RECORD));
+    kept.put(&third, offset(0, 9));
+    kept.put(&ninth, offset(0, 3));
+    kept.put(&kept.read(offset(0, 20), STRIDE), offset(1, 20));
+    kept.put(&other.read(offset(1, 30), STRIDE), offset(1, 30));
+    kept.put(&[0; RECORD as usize], offset(0, 40));
+    let damaged = [(0, 3), (1, 3), (0, 9), (1, 9), (1, 20), (1, 30), (0, 40), (1, 40)];
+    check(&kept.open(), &damaged);
+    // All rows of an older file on the same blocks.
+    kept.put(&other.read(START, ROWS as u64 * RECORD), START);
+    let all: Vec<_> = (0..ROWS).flat_map(|row| [(0, row), (1, row)]).collect();
+    check(&kept.open(), &all);
+}
+
+#[test]
+fn rows_of_zeros_are_rows_and_holes_are_none() {
+    let folder = Scratch::new();
+    let kept = Kept::new(&folder, "rows", 0);
+    let pool = kept.open();
+    pool.write_row(1, 7, &[0; BYTES]).unwrap();
+    pool.flush().unwrap();
+    let mut read = [1; BYTES];
+    pool.read_row(1, 7, &mut read).unwrap();
+    assert!(read == [0; BYTES]);
+    kept.put(&[0; STRIDE as usize], offset(1, 7));
+    check(&pool, &[(1, 7)]);
+}
+
+#[test]
+fn a_segment_makes_no_row_whole_that_is_not() {
+    let folder = Scratch::new();
+    let kept = Kept::new(&folder, "rows", 0);
+    let pool = kept.open();
+    kept.flip(offset(0, 5) + 7, 0);
+    let row = bytes_of(0, 5, 0, BYTES);
+    let segments = row.split_at(SEGMENTS[0]);
+    for (segment, bytes) in [segments.0, segments.1].into_iter().enumerate() {
+        let text = error_text(pool.write_segment(0, segment, 5, bytes));
+        assert!(text.contains("row is 5 of layer 0, but it is not whole"), "{text}");
+    }
+    check(&pool, &[(0, 5)]);
+    // A row that waits for the others of its record is whole.
+    pool.write_row(0, 5, &[1; BYTES]).unwrap();
+    pool.write_segment(0, 0, 5, segments.0).unwrap();
+    pool.write_segment(0, 1, 5, segments.1).unwrap();
+    check(&pool, &[]);
+
+    let fresh = config(LAYERS, ROWS, &SEGMENTS, PoolFile::new(folder.path()));
+    let text = error_text(HostPool::new(&fresh).unwrap().write_segment(1, 1, 5, segments.1));
+    assert!(text.contains("row is 5 of layer 1, but it is not whole"), "{text}");
+}

@@ -1,0 +1,334 @@
+//! Rows that are not whole cost the requests that miss them, and no other.
+
+use std::collections::BTreeSet;
+
+use avsg::disk::{Direction, PoolFile};
+use avsg::engine::{Config, Engine, Load};
+use avsg::plan::{Failure, Plan};
+use avsg::pool::HostPool;
+use avsg::{Error, Result};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::exact;
+use avsg_testkit::faulty_disk::{Fault, Faults};
+
+use super::pair::{self, K, OF_LAYER, ROWS, Setting};
+
+const REQUESTS: usize = 8;
+const EIO: i32 = 5;
+
+/// A format that is read through the engine's bounce buffer, and one that is read into slots.
+const FORMATS: [&[[usize; 2]]; 2] = [&[[40, 47], [9, 9]], &[[1000, 1024]]];
+
+/// An engine with eight states over a file with damage.
+struct Server {
+    engine: Engine,
+    plan: Plan,
+    faults: Faults,
+    /// The first layer that is transferred, and the other layers of its indexer.
+    layers: Vec<usize>,
+}
+
+impl Server {
+    /// Returns a server whose pool has all rows but these: layer and row.
+    fn new(setting: &Setting, layer: usize, unwritten: &[(usize, usize)]) -> Self {
+        let faults = Faults::default();
+        let pool = HostPool::new_through(&setting.in_file(), &|disk| faults.wrap(disk)).unwrap();
+        let all = (0..ROWS).flat_map(|row| (0..OF_LAYER.len()).map(move |layer| (layer, row)));
+        all.filter(|at| !unwritten.contains(at)).for_each(|at| write(&pool, at));
+        // Rows in the queue of writes would not be read from the disk.
+        pool.flush().unwrap();
+        let config = Config { states: REQUESTS, ..setting.config() };
+        let engine = Engine::new(config, pool).unwrap();
+        let plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
+        let layers = [layer].into_iter().chain(pair::layers_beside(layer)).collect();
+        Self { engine, plan, faults, layers }
+    }
+
+    /// Makes every read of a row bring a wrong bit.
+    fn damage(&self, layer: usize, row: usize) {
+        let layout = self.engine.pool().store().unwrap().layout();
+        let record = layout.record_offset(layout.indexer_of(layer), row);
+        let byte = record + layout.row_range(layer).start as u64;
+        self.faults.set(Fault::Flip, Direction::Read, byte..byte + 1, usize::MAX);
+    }
+
+    fn step(&mut self, owned: &OwnedBatch) -> Result<()> {
+        self.engine.step(&owned.batch(), &mut self.plan, self.layers[0], None)
+    }
+
+    /// Asserts that a call on the plan left out these requests because of this row, and that the layer has
+    /// every row of all others.
+    #[track_caller]
+    fn expect(&self, called: Result<()>, owned: &OwnedBatch, layer: usize, lost: Lost<'_>) {
+        expect(called, &self.plan, lost);
+        self.check(&self.plan, owned, layer);
+    }
+
+    /// Compares the rows of all requests that did not fail.
+    fn check(&self, plan: &Plan, owned: &OwnedBatch, layer: usize) {
+        let failed: BTreeSet<_> = plan.failures().map(|failure| failure.request).collect();
+        let mut compared = 0;
+        exact::for_each_id(
+            &owned.batch(),
+            self.engine.pool().format().bytes(),
+            |row| plan.slots(row),
+            |state, slot, bytes| self.engine.buffer().slot_bytes(state, layer, slot, bytes).is_ok(),
+            |_, id| (id, layer as u32),
+            |selected| {
+                if !failed.contains(&selected.request) {
+                    compared += exact::assert_exact(selected, layer);
+                }
+            },
+        );
+        assert_eq!(compared, (REQUESTS - failed.len()) * K);
+    }
+
+    /// Returns the bytes of all slots of a state in a layer.
+    fn slots_of(&self, state: usize, layer: usize) -> Vec<Vec<u8>> {
+        let buffer = self.engine.buffer();
+        let slot = |slot| {
+            let mut bytes = vec![0; self.engine.pool().format().bytes()];
+            buffer.slot_bytes(state, layer, slot, &mut bytes).unwrap();
+            bytes
+        };
+        (0..self.engine.config().params.slots as usize).map(slot).collect()
+    }
+}
+
+/// Requests that are left out, and the layer and row because of which they are.
+type Lost<'a> = (&'a [usize], usize, usize);
+
+fn write(pool: &HostPool, (layer, row): (usize, usize)) {
+    let mut bytes = vec![0; pool.format().bytes()];
+    fill_row(row as i32, layer as u32, &mut bytes);
+    pool.write_row(layer, row, &bytes).unwrap();
+}
+
+#[track_caller]
+fn expect(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>) {
+    let all = requests.iter().map(|&request| Failure { request, layer, row });
+    assert_eq!(plan.failures().collect::<Vec<_>>(), all.collect::<Vec<_>>());
+    if requests.is_empty() {
+        return called.unwrap();
+    }
+    let error = called.unwrap_err();
+    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", requests.len())];
+    let text = error.to_string();
+    assert!(parts.iter().all(|part| text.contains(part)) && text.contains("; "), "{text}");
+    let named = matches!(&error, Error::LostRows { requests: n, layer: l, row: r, .. }
+        if (*n, *l, *r) == (requests.len(), layer, row));
+    assert!(named, "{error:?}");
+}
+
+/// Returns an id that request `request` alone selects in step `step`, or one that requests 2 and 5 share.
+fn id(step: usize, request: usize, lane: usize) -> i32 {
+    let own = request * 60 + (step * 11 + lane) % 60;
+    if lane == 3 && [2, 5].contains(&request) { 490 + step as i32 } else { own as i32 }
+}
+
+fn batch(step: usize, layer: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch { indexer: OF_LAYER[layer], ..OwnedBatch::new(K, 0) };
+    for request in 0..REQUESTS {
+        let ids = (0..K).map(|lane| id(step, request, lane)).collect();
+        owned.push([request as i32, 1, -1, ROWS as i32], &[ids]);
+    }
+    owned
+}
+
+/// Runs a test for each format, way to read, number of threads, and kind of indexer.
+fn everywhere(test: impl Fn(&Setting, usize)) {
+    for (n, segments) in FORMATS.into_iter().cycle().take(4).enumerate() {
+        for layer in [0, 2] {
+            let mut setting = Setting::new(segments);
+            setting.file = PoolFile { io_uring: n < 2, ..setting.file };
+            setting.cores = 1 + n;
+            test(&setting, layer);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_row_costs_the_requests_that_miss_it() {
+    everywhere(|setting, layer| {
+        // A row that one request misses, and one that two do.
+        for (requests, lane) in [(&[6][..], 20), (&[2, 5], 3)] {
+            let mut server = Server::new(setting, layer, &[]);
+            let layers = server.layers.clone();
+            let first = batch(0, layer);
+            let called = server.step(&first);
+            server.expect(called, &first, layer, (&[], 0, 0));
+            for &other in &layers[1..] {
+                server.engine.transfer(&mut server.plan, other, None).unwrap();
+            }
+            let (owned, row) = (batch(1, layer), id(1, requests[0], lane) as usize);
+            server.damage(layer, row);
+            let called = server.step(&owned);
+            let lost = (requests, layer, row);
+            server.expect(called, &owned, layer, lost);
+            // Later transfers serve all others, and touch no slot of the failed ones.
+            for &other in layers.iter().chain(&layers) {
+                let slots = |server: &Server| {
+                    requests.iter().map(|&r| server.slots_of(r, other)).collect::<Vec<_>>()
+                };
+                let before = slots(&server);
+                let called = server.engine.transfer(&mut server.plan, other, None);
+                server.expect(called, &owned, other, lost);
+                assert!(slots(&server) == before, "layer {other}");
+            }
+            // The failed requests start cold, in the same generation, and all others go on.
+            server.faults.clear();
+            let before = server.engine.stats();
+            let called = server.step(&owned);
+            server.expect(called, &owned, layer, (&[], 0, 0));
+            for request in 0..REQUESTS {
+                let misses = if requests.contains(&request) { K } else { 0 };
+                assert_eq!(server.plan.misses(request).id.len(), misses, "request {request}");
+            }
+            let next = batch(2, layer);
+            for &other in &layers[1..] {
+                server.engine.transfer(&mut server.plan, other, None).unwrap();
+                server.check(&server.plan, &owned, other);
+            }
+            let called = server.step(&next);
+            server.expect(called, &next, layer, (&[], 0, 0));
+            assert_eq!(server.engine.stats().evictions, before.evictions, "no slot was in use");
+        }
+    });
+}
+
+#[test]
+fn a_row_that_was_never_written_costs_the_requests_that_miss_it() {
+    everywhere(|setting, layer| {
+        let row = id(0, 4, 7) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let owned = batch(0, layer);
+        let called = server.step(&owned);
+        server.expect(called, &owned, layer, (&[4], layer, row));
+        let bytes = server.engine.stats().transferred_bytes as usize;
+        assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
+        write(server.engine.pool(), (layer, row));
+        let called = server.step(&owned);
+        server.expect(called, &owned, layer, (&[], 0, 0));
+        assert_eq!(server.plan.total_misses(), K);
+    });
+}
+
+#[test]
+fn the_first_layer_of_a_call_is_named() {
+    for io_uring in [true, false] {
+        let mut setting = Setting::new(FORMATS[0]);
+        setting.file = PoolFile { io_uring, ..setting.file };
+        let rows = [id(0, 3, 9) as usize, id(0, 3, 8) as usize];
+        // In layer 2 a row is missing that comes before the one that is missing in layer 1.
+        let mut server = Server::new(&setting, 1, &[(1, rows[0]), (2, rows[1])]);
+        let owned = batch(0, 1);
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        let called = server.engine.transfer_layers(&mut server.plan, &[1, 2], None);
+        server.expect(called, &owned, 1, (&[3], 1, rows[0]));
+        server.check(&server.plan, &owned, 2);
+    }
+}
+
+#[test]
+fn the_other_plans_of_a_lost_request_leave_it_out() {
+    everywhere(|setting, layer| {
+        let row = id(1, 6, 23) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let layers = server.layers.clone();
+        let mut plans: Vec<Plan> =
+            (0..3).map(|_| server.engine.new_plan(REQUESTS, REQUESTS).unwrap()).collect();
+        let batches: Vec<_> = (0..3).map(|step| batch(step, layer)).collect();
+        for (plan, owned) in plans.iter_mut().zip(&batches) {
+            server.engine.plan(&owned.batch(), plan).unwrap();
+        }
+        let lost: Lost<'_> = (&[6], layer, row);
+        let mut transfer = |server: &mut Server, at: usize, layer: usize, lost: Lost<'_>| {
+            let called = server.engine.transfer(&mut plans[at], layer, None);
+            expect(called, &plans[at], lost);
+        };
+        transfer(&mut server, 0, layer, (&[], 0, 0));
+        // Its first step was served in this layer before the row was missed.
+        transfer(&mut server, 1, layer, lost);
+        for at in 0..3 {
+            let from = if at == 0 { 1 } else { 0 };
+            layers[from..].iter().for_each(|&other| transfer(&mut server, at, other, lost));
+        }
+        server.check(&plans[2], &batches[2], layer);
+        // A lost plan may be discarded. The state of the request stays cold, and the others lose what the
+        // plan missed.
+        server.engine.discard(&mut plans[2]).unwrap();
+        write(server.engine.pool(), (layer, row));
+        let called = server.step(&batches[1]);
+        server.expect(called, &batches[1], layer, (&[], 0, 0));
+        assert_eq!(server.plan.misses(6).id.len(), K);
+        assert_eq!(server.plan.total_misses(), K, "all others hit");
+    });
+}
+
+#[test]
+fn a_new_generation_is_not_lost_with_the_old_one() {
+    everywhere(|setting, layer| {
+        let row = id(0, 6, 23) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let mut old = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
+        server.engine.plan(&batch(0, layer).batch(), &mut old).unwrap();
+        // Another request has the state now.
+        let mut owned = batch(3, layer);
+        owned.generation[6] = 2;
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        let called = server.engine.transfer(&mut old, layer, None);
+        expect(called, &old, (&[6], layer, row));
+        let called = server.engine.transfer(&mut server.plan, layer, None);
+        server.expect(called, &owned, layer, (&[], 0, 0));
+        let called = server.step(&owned);
+        server.expect(called, &owned, layer, (&[], 0, 0));
+        assert_eq!(server.plan.total_misses(), 0);
+    });
+}
+
+#[test]
+fn a_failure_of_the_device_leaves_no_request_out() {
+    everywhere(|setting, layer| {
+        let row = id(0, 1, 0) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let owned = batch(0, layer);
+        let layout = server.engine.pool().store().unwrap().layout();
+        let other = layout.record_offset(OF_LAYER[layer], id(0, 7, 0) as usize);
+        server.faults.set(Fault::Errno(EIO), Direction::Read, other..other + 1, usize::MAX);
+        let called = server.step(&owned);
+        assert!(matches!(called, Err(Error::Os { .. })), "{called:?}");
+        assert_eq!(server.plan.failures().count(), 0);
+        server.faults.clear();
+        let called = server.engine.transfer(&mut server.plan, layer, None);
+        server.expect(called, &owned, layer, (&[1], layer, row));
+    });
+}
+
+#[test]
+fn a_load_of_a_row_that_is_not_whole_empties_the_state() {
+    everywhere(|setting, layer| {
+        let mut server = Server::new(setting, layer, &[]);
+        let owned = batch(0, layer);
+        let called = server.step(&owned);
+        server.expect(called, &owned, layer, (&[], 0, 0));
+        let ids: Vec<i32> = (200..270).collect();
+        let (seq_len, block_table) = (ROWS as i32, &[][..]);
+        let indexer = OF_LAYER[layer];
+        let load = Load { indexer, state: 3, generation: 1, seq_len, ids: &ids, block_table };
+        for &other in &server.layers[1..] {
+            server.engine.transfer(&mut server.plan, other, None).unwrap();
+        }
+        server.damage(layer, 260);
+        let mut plan = server.engine.new_plan(1, 1).unwrap();
+        let loaded = server.engine.load(&load, &mut plan).map(drop);
+        expect(loaded, &plan, (&[0], layer, 260));
+        let mut bits = [0; 8];
+        assert_eq!(server.engine.held(indexer, 3, 1, 0..ROWS as i32, &mut bits).unwrap(), 0);
+        server.faults.clear();
+        assert_eq!(server.engine.load(&load, &mut plan).unwrap(), ids.len());
+        assert_eq!(plan.failures().count(), 0);
+        let called = server.step(&owned);
+        server.expect(called, &owned, layer, (&[], 0, 0));
+    });
+}

@@ -44,9 +44,9 @@ fn answers_come_first_and_sentences_fit_the_terminal() {
             "A step ",
         ),
     ] {
-        // The folder of the tests may have any length.
         let line =
             line.replace("SHORT", "../tests/data/llama-deepseek32-k64.npz").replace("OUT", &out);
+        // The folder of the tests may have any length.
         let shown = on_80_columns(&line).replace(&out, "OUT");
         assert!(shown.lines().take(2).any(|first| first.contains(answer)), "{line}: {shown}");
         let lines = shown.lines().filter(|line| line.starts_with("| ")).count();

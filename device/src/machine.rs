@@ -273,7 +273,11 @@ pub trait Machine: Copy {
     );
     /// Moves the entries of `from` to `to`, replacing its entries, and leaves `from` empty. No
     /// copy: the two lists exchange their storage.
-    fn take<'a, const W: usize>(self, to: &mut Self::List<'a, W>, from: &mut Self::List<'a, W>);
+    fn move_list<'a, const W: usize>(
+        self,
+        to: &mut Self::List<'a, W>,
+        from: &mut Self::List<'a, W>,
+    );
 
     // ---- all links at once: a vector core examines them in one pass ---------------------------
 
@@ -357,7 +361,7 @@ pub trait Machine: Copy {
     /// Writes one word of an output. A scalar store.
     fn write_output(self, to: &mut Self::Output<'_>, at: Self::Scalar, value: Self::Scalar);
     /// Copies `n` words of global memory, from `at` on, to the front of a column. One DMA.
-    fn fetch(
+    fn copy_in(
         self,
         column: &mut Self::Column<'_>,
         from: &Self::Input<'_>,
@@ -365,23 +369,23 @@ pub trait Machine: Copy {
         n: Self::Scalar,
     );
     /// Copies the first `n` words of a column to global memory at `at`. One DMA.
-    fn publish(
+    fn copy_out(
         self,
         to: &mut Self::Output<'_>,
         at: Self::Scalar,
         column: &Self::Column<'_>,
         n: Self::Scalar,
     );
-    /// Returns an output for [`Self::fetch`]: the words that this kernel or, before a
+    /// Returns an output for [`Self::copy_in`]: the words that this kernel or, before a
     /// [`Self::synchronise`], another core wrote.
     fn written<'a>(self, output: &'a Self::Output<'_>) -> Self::Input<'a>;
-    /// Waits until all cores of the request are here: what they have published before can be
-    /// fetched. Cores that do not own the request stop here. A CPU machine has no other cores and
+    /// Waits until all cores of the request are here: what they have copied out before can be
+    /// copied in. Cores that do not own the request stop here. A CPU machine has no other cores and
     /// does not wait. SyncAll.
     fn synchronise(self) {}
     /// Copies one column of a list to global memory at `at`: as many words as the list is long,
     /// which no column knows. One DMA.
-    fn publish_list<const W: usize>(
+    fn copy_out_list<const W: usize>(
         self,
         to: &mut Self::Output<'_>,
         at: Self::Scalar,

@@ -1,6 +1,5 @@
 //! Stage One: one step of one request on its table (Alg. 1, and lines 1 to 4 of Alg. 4).
 
-pub mod batched;
 pub mod collect_dead;
 pub mod locate;
 pub mod one_request;
@@ -14,4 +13,5 @@ pub mod sequential;
 pub mod simt;
 pub mod stage_one;
 pub mod update_state;
+pub mod vector_core;
 pub mod work;

@@ -3,7 +3,6 @@
 
 pub mod aiv;
 pub mod cann;
-pub mod code_size;
 mod declare;
 pub mod functions;
 mod geometry;

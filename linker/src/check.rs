@@ -245,7 +245,7 @@ impl Scope<'_> {
             OpCode::Madd(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
                 Err(Why::Multipliers(p, q))
             }
-            OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
+            OpCode::Item(n) | OpCode::CopyOutList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }
             OpCode::MapLife if column().len != self.tape.column(op.columns[1]).len => {

@@ -24,6 +24,8 @@ pub struct Live {
     pub len: u32,
     /// The first and the last operation between which it keeps its contents.
     pub from_to: (usize, usize),
+    /// Whether a copy from global memory fills it first.
+    pub copied_in: bool,
 }
 
 /// Returns each column of a working column. The body of the loop over tokens counts operation by
@@ -53,8 +55,8 @@ pub fn columns(
         for (op, id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, storage(id)))) {
             let column = tape.column(id);
             let accessed = match (column.kind, op.code) {
-                (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
-                (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
+                (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::MoveList) => 0..0,
+                (Kind::List { .. }, OpCode::Item(c) | OpCode::CopyOutList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
                 (Kind::Words | Kind::Life, _) if !column.resident => 0..1,
                 _ => 0..0,
@@ -64,8 +66,10 @@ pub fn columns(
                     kind: column.kind,
                     len: column.len.next_multiple_of(128),
                     from_to: (n, n),
+                    copied_in: false,
                 });
                 live.from_to.1 = n;
+                live.copied_in |= op.code == OpCode::CopyIn && live.from_to.0 == n;
             }
         }
     }
@@ -99,7 +103,7 @@ fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut B
                 written.retain(|id| other.contains(id));
             }
             // The list takes the words of the other one.
-            (_, OpCode::Take) => {
+            (_, OpCode::MoveList) => {
                 let known = written.contains(&op.columns[1]);
                 written.remove(&op.columns[0]);
                 written.extend(op.columns.iter().skip(usize::from(!known)));
@@ -107,7 +111,7 @@ fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut B
             (_, code) => {
                 let starts = match code {
                     // What these do not write of their first column is undefined afterwards.
-                    OpCode::Store | OpCode::Fetch | OpCode::Find(_) | OpCode::FindFree(_) => true,
+                    OpCode::Store | OpCode::CopyIn | OpCode::Find(_) | OpCode::FindFree(_) => true,
                     OpCode::Clear => true,
                     _ => false,
                 };

@@ -7,7 +7,7 @@
 //!
 //! Lanes past the length of a sweep are not represented: a vector has as many lanes as its tile has
 //! live ones. No op combines different lanes, so nothing could read the others. The words behind
-//! those that a sweep stores, or that a fetch or a search writes, are poison to the end of the
+//! those that a sweep stores, or that a copy in or a search writes, are poison to the end of the
 //! column, because a machine may leave anything there. A working column of lifetimes is undefined until
 //! an op maps lifetimes to it, and again when a round of a loop begins.
 

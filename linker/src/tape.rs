@@ -24,11 +24,11 @@
 //!
 //! **Order.** Ops of a block run in order. Pure ops (arithmetic, masks, scalars) may run anywhere
 //! between their operands and their uses; all others read or write columns and keep their order. A
-//! load reads what earlier ops stored. Ops on whole columns (`age`, `fetch`, `len`, …) are outside
+//! load reads what earlier ops stored. Ops on whole columns (`age`, `copy_in`, `len`, …) are outside
 //! of sweeps, ops on lanes inside.
 //!
 //! **Undefined words.** Words that nothing wrote, lanes past the length of a list, and words of a
-//! column past those that the last sweep stored, or that the last fetch or search wrote, are poison. Arithmetic on poison gives
+//! column past those that the last sweep stored, or that the last copy in or search wrote, are poison. Arithmetic on poison gives
 //! poison; an effect on a live lane must not depend on it. [`crate::replay`] defines what each op
 //! does to a defined lane; [`code`] defines its operands.
 

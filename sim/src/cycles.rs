@@ -1,4 +1,4 @@
-//! The prices of a timed launch, and the times that the shim computes from them (`linker/shim/shim/cycles.h`).
+//! The prices of a timed launch, and the times that the shim computes from them (`linker/shim/ascend/cycles.h`).
 
 use std::ffi::c_double;
 

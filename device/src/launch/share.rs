@@ -1,5 +1,5 @@
 //! Sharing: the number of cores that probe the first token of a request, and the share of each
-//! core. [`crate::batched`] describes the method.
+//! core. [`crate::vector_core`] describes the method.
 
 /// The smallest number of ids in a core's share: the lanes of a vector.
 pub const MIN_SHARE: usize = 64;

@@ -163,7 +163,7 @@ impl<C: Cpu> Machine for C {
         list.len += n;
     }
     #[inline(always)]
-    fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
+    fn move_list<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
         // The fields are swapped one by one, because a swap of whole lists compiles to a call.
         for (a, b) in to.columns.iter_mut().zip(&mut from.columns) {
             core::mem::swap(&mut a.data, &mut b.data);
@@ -279,12 +279,12 @@ impl<C: Cpu> Machine for C {
         to[at.0 as usize] = value.0;
     }
     #[inline(always)]
-    fn fetch(self, column: &mut Column<'_>, from: &&[i32], at: Scalar, n: Scalar) {
+    fn copy_in(self, column: &mut Column<'_>, from: &&[i32], at: Scalar, n: Scalar) {
         let (at, n) = (at.0 as usize, n.0 as usize);
         column.data[..n].copy_from_slice(&from[at..at + n]);
     }
     #[inline(always)]
-    fn publish(self, to: &mut &mut [i32], at: Scalar, column: &Column<'_>, n: Scalar) {
+    fn copy_out(self, to: &mut &mut [i32], at: Scalar, column: &Column<'_>, n: Scalar) {
         let (at, n) = (at.0 as usize, n.0 as usize);
         to[at..at + n].copy_from_slice(&column.data[..n]);
     }
@@ -293,7 +293,7 @@ impl<C: Cpu> Machine for C {
         output
     }
     #[inline(always)]
-    fn publish_list<const W: usize>(
+    fn copy_out_list<const W: usize>(
         self,
         to: &mut &mut [i32],
         at: Scalar,

@@ -37,9 +37,9 @@ pub fn locate<M: Machine, S: Schedule>(
     let total_at = request.record.at + record::TOTAL;
     let total = m.name_scalar("total", m.read_output(&request.record.words, total_at));
     let at = m.name_scalar("missesAt", request.misses.at + total);
-    m.publish_list(&mut request.misses.id, at, &work.miss, 0);
-    m.publish_list(&mut request.misses.position, at, &work.miss, 1);
-    m.publish_list(&mut request.misses.row, at, &work.miss, 2);
+    m.copy_out_list(&mut request.misses.id, at, &work.miss, 0);
+    m.copy_out_list(&mut request.misses.position, at, &work.miss, 1);
+    m.copy_out_list(&mut request.misses.row, at, &work.miss, 2);
     write_misses(m, p, request, token, n);
     m.write_output(&mut request.record.words, total_at, total + n);
     at

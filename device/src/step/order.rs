@@ -48,7 +48,7 @@ fn load_values<M: Machine>(m: M, order: &mut Order<'_, M>, learned: &M::Output<'
     m.phase(Phase::Decay, "the value of each lifetime");
     let all = m.scalar(LIFETIMES as i32);
     let values = m.scalar(part::VALUES as i32);
-    m.fetch(&mut order.learned_values, &m.written(learned), values, all);
+    m.copy_in(&mut order.learned_values, &m.written(learned), values, all);
     sweep!(m, all, |t| {
         // Any word of global memory becomes a value, and that of a slot in use is the largest.
         let value = m.low_bits(m.load(t, &order.learned_values), 8);
@@ -77,14 +77,14 @@ fn age_and_sample<M: Machine>(
     m.phase(Phase::Decay, "the slots of the last step's sample that it used");
     let before = m.name_scalar("lastSample", first(header::LAST_SAMPLE));
     let sample_at = m.scalar(learned::sample_part(p) as i32);
-    m.fetch(&mut order.sample, &m.written(learned), sample_at, n);
+    m.copy_in(&mut order.sample, &m.written(learned), sample_at, n);
     sweep!(m, n, |t| {
         let life = m.gather_life(life, m.iota(t) + before);
         let unused = m.name_mask("unused", m.is_negative(life + (-1 - i32::from(NEW))));
         let sampled = m.low_bits(m.load(t, &order.sample), 8);
         m.store(t, &mut order.sample, m.select(unused, sampled, sampled | WAS_USED));
     });
-    m.publish(learned, m.scalar(part::RESULT as i32), &order.sample, n);
+    m.copy_out(learned, m.scalar(part::RESULT as i32), &order.sample, n);
     m.phase(Phase::Decay, "the next class for slots whose time in a class is over, and a sample");
     let moves_from = m.name_scalar("movesFrom", word(header::MOVES_FROM));
     m.age(life, m.scalar(16), moves_from);
@@ -93,7 +93,7 @@ fn age_and_sample<M: Machine>(
         let life = m.gather_life(life, m.iota(t) + now);
         m.store(t, &mut order.sample, life + 128);
     });
-    m.publish(learned, sample_at, &order.sample, n);
+    m.copy_out(learned, sample_at, &order.sample, n);
 }
 
 /// Finds the values of all slots, if a token has misses and lifetimes are learned.

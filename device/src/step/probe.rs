@@ -78,7 +78,7 @@ pub fn other_links<M: Machine>(
             m.scatter(t, result, lane, word, matches, Indices::Distinct);
             m.append(t, next, !matches, [key, lane]);
         });
-        m.take(pending, next);
+        m.move_list(pending, next);
     });
 }
 

@@ -133,7 +133,7 @@ pub struct Request<'a, M: Machine> {
     pub record: Span<M::Output<'a>, M::Scalar>,
     pub share: Share<M::Scalar>,
     /// The token, counted from 1, whose hits are refreshed after the step, or 0 for none. See
-    /// [`crate::batched`].
+    /// [`crate::vector_core`].
     pub deferred: M::Scalar,
 }
 

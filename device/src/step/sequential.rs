@@ -52,7 +52,7 @@ impl Schedule for Sequential {
     ) {
         m.phase(Phase::Probe, "the first link of each id");
         let from = request.ids.at + request.ids.stride * token;
-        m.fetch(&mut work.ids, &request.ids.words, from, request.k);
+        m.copy_in(&mut work.ids, &request.ids.words, from, request.k);
         probe(m, p, state, work, request.k, request.limit);
     }
 
@@ -82,7 +82,7 @@ impl Schedule for Sequential {
         m.phase(Phase::UpdateState, "the misses enter the victims");
         fill_victims(m, p, state, work, token);
         let at = request.slot.at + request.slot.stride * token;
-        m.publish(&mut request.slot.words, at, &work.slot, request.k);
+        m.copy_out(&mut request.slot.words, at, &work.slot, request.k);
         m.phase(Phase::UpdateState, "a link for every miss");
         link_misses(
             m,

@@ -67,7 +67,7 @@ impl Schedule for Simt {
         m.phase(Phase::Probe, "all links of each id, and the ids that have no slot");
         let (k, limit) = (request.k, request.limit);
         let from = request.ids.at + request.ids.stride * token;
-        m.fetch(&mut work.ids, &request.ids.words, from, k);
+        m.copy_in(&mut work.ids, &request.ids.words, from, k);
         sweep!(m, k, |t| {
             let (_, x, valid) = selected(m, t, &work.ids, limit);
             m.store(t, &mut work.extra.sought, m.select(valid, x, m.splat(NOT_VALID)));
@@ -113,7 +113,7 @@ impl Schedule for Simt {
         m.phase(Phase::UpdateState, "the misses enter the victims");
         when!(m, some, || fill_victims(m, p, state, work, token));
         let at = request.slot.at + request.slot.stride * token;
-        m.publish(&mut request.slot.words, at, &work.slot, request.k);
+        m.copy_out(&mut request.slot.words, at, &work.slot, request.k);
         m.phase(Phase::UpdateState, "a link for every miss");
         when!(m, some, || link_misses(m, p, state, work, |m, state, work| {
             let (links, n) = (hash::links(p), m.len(&work.dead));

@@ -26,7 +26,7 @@ pub fn stage_one<M: Machine, S: Schedule>(
         let misses_at = locate(m, p, work, request, token);
         S::refresh(m, p, state, work, request, token);
         collect_dead(m, p, state, work);
-        m.publish_list(&mut request.misses.slot, misses_at, &work.dead, 0);
+        m.copy_out_list(&mut request.misses.slot, misses_at, &work.dead, 0);
         S::update(m, p, state, work, request, token);
     });
     write_status(m, work, request);

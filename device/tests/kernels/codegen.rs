@@ -18,7 +18,7 @@ const COLD: &[&str] = &[
     "copy_from_slice_impl", // the panic of lengths that differ
     "len_mismatch_fail",
     "panic_for_nonpositive_argument", // the panic of a logarithm of 0
-    "memcpy",                         // `fetch` and `publish`
+    "memcpy",                         // `copy_in` and `copy_out`
     "memset",
     "memmove",
     "split_state",     // one call per request

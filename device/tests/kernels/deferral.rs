@@ -19,7 +19,7 @@ fn changes_nothing(m: impl Runner) {
     let result = runner.run(&sequences::sequences(false), |(p, steps)| {
         let mut one = OneRequest::new(p);
         let (mut batched, mut simt) = (one.clone(), one.clone());
-        (batched.order, simt.order) = (Order::Batched, Order::Simt);
+        (batched.order, simt.order) = (Order::VectorCore, Order::Simt);
         for (i, step) in steps.iter().enumerate() {
             batched.shared = i % 2 == 0;
             for request in [&mut one, &mut batched, &mut simt] {
@@ -52,7 +52,7 @@ fn no_schedule_changes_a_result() {
 fn most_hits_are_deferred_if_there_are_more_slots_than_ids() {
     for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
         let mut r = OneRequest::new(Params { lifetime, ..Params::wide(640, 1, 4096) });
-        r.order = Order::Batched;
+        r.order = Order::VectorCore;
         let (mut hits, mut deferred) = (0, 0);
         for step in 0..20 {
             // A tenth of the selection is new in every step.

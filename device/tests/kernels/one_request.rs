@@ -3,7 +3,6 @@
 
 use core::marker::PhantomData;
 
-use avsg_device::batched::{Batched, refresh_deferred};
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
@@ -15,6 +14,7 @@ use avsg_device::sequential::Sequential;
 use avsg_device::simt::Simt;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
+use avsg_device::vector_core::{VectorCore, refresh_deferred};
 use avsg_device::work::{split_work, work_words};
 
 /// A machine that runs kernels; each machine has `run` as an inherent function.
@@ -94,8 +94,8 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Sequential,
-    /// [`Batched`], if it serves the table.
-    Batched,
+    /// [`VectorCore`], if it serves the table.
+    VectorCore,
     /// [`Simt`], if it serves the table.
     Simt,
 }
@@ -122,7 +122,7 @@ impl OneRequest {
         p.check().expect("the geometry of a test is valid");
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
-        let words = work_words::<Sequential>(&p).max(work_words::<Batched>(&p));
+        let words = work_words::<Sequential>(&p).max(work_words::<VectorCore>(&p));
         let words = words.max(work_words::<Simt>(&p));
         let work = vec![UNTOUCHED; words];
         Self {
@@ -144,8 +144,14 @@ impl OneRequest {
         let sizes = [stride * n, n, most, most, most, most, record::WORDS];
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
         match self.order {
-            Order::Batched if Batched::serves(&self.p) => {
-                m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Batched> });
+            Order::VectorCore if VectorCore::serves(&self.p) => {
+                m.run(OneStep {
+                    memory: self,
+                    step,
+                    k,
+                    stride,
+                    schedule: PhantomData::<VectorCore>,
+                });
                 self.refresh_last(step, k, stride);
             }
             Order::Simt if Simt::serves(&self.p) => {
@@ -209,7 +215,7 @@ impl OneRequest {
         }
     }
 
-    /// Refreshes the hits of the last token that [`Batched`] deferred.
+    /// Refreshes the hits of the last token that [`VectorCore`] deferred.
     fn refresh_last(&mut self, step: &Step, k: usize, stride: usize) {
         let Some(last) = step.tokens.len().checked_sub(1) else { return };
         let slots = &self.outputs[0][GUARD + stride * last..][..k];

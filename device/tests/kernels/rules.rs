@@ -191,7 +191,7 @@ fn a_miss_whose_link_is_overwritten_searches_once_more() {
     let other = (1..).find(|&id| first_link(id) != at).expect("a second link");
     // The other id takes slot 0, which every empty link names.
     let ids = vec![vec![other, 0, rival]];
-    for order in [Order::Sequential, Order::Batched, Order::Simt] {
+    for order in [Order::Sequential, Order::VectorCore, Order::Simt] {
         let mut r = OneRequest::new(p);
         r.order = order;
         let o = r.tokens(ids.clone());

@@ -1,13 +1,13 @@
 //! Writes the headers that depend on a geometry. All other files of the kernels are the same for
 //! every geometry: they take their numbers from `avsg_geometry.h`, and the interface from its macros.
 
-use avsg_device::batched::Batched;
 use avsg_device::learned::{self, LIFETIMES, part};
 use avsg_device::memory::{life_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
+use avsg_device::vector_core::VectorCore;
 
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::stage_one::StageOneText;
@@ -46,7 +46,7 @@ pub(super) const RESET_BYTES: u32 = 128 + 64 + 4 * 2048 * 4;
 /// token.
 pub fn defers(p: &Params) -> bool {
     // The slots of a longer row do not fit behind the memory of Stage Two.
-    Batched::serves(p) && p.k <= 2048
+    VectorCore::serves(p) && p.k <= 2048
 }
 
 /// Returns the slots of a row in `avsg_late.h`, rounded up, and log2 of the slots of a part at most.

@@ -100,7 +100,7 @@ impl Walk<'_> {
         match op.code {
             OpCode::Scatter(Indices::Distinct) if !known(self, 1) => return Err(Why::NotDistinct),
             OpCode::Clear => self.lists[id(0)] = List::Empty,
-            OpCode::Take => {
+            OpCode::MoveList => {
                 self.lists[id(0)] = std::mem::replace(&mut self.lists[id(1)], List::Empty);
             }
             OpCode::Append => {

@@ -306,18 +306,18 @@ impl Pass<'_> {
                 self.check_range(op.columns[0], 0, span(0, slots - 1))
             }
             OpCode::WriteOutput => self.check_range(op.columns[0], 0, arg(1)),
-            OpCode::Fetch => {
+            OpCode::CopyIn => {
                 self.check_length(op.columns[0], arg(1).hi)?;
                 self.check_range(op.columns[0], 0, self.declared(op.columns[1], 0))
             }
-            OpCode::Publish => {
+            OpCode::CopyOut => {
                 self.check_length(op.columns[1], arg(1).hi)?;
                 self.check_range(op.columns[0], 0, self.declared(op.columns[1], 0))
             }
-            OpCode::PublishList(n) => {
+            OpCode::CopyOutList(n) => {
                 self.check_range(op.columns[0], 0, self.declared(op.columns[1], n))
             }
-            OpCode::Take => {
+            OpCode::MoveList => {
                 let (to, from) = (self.tape.column(op.columns[0]), self.tape.column(op.columns[1]));
                 let same = (to.kind, to.len, &to.ranges) == (from.kind, from.len, &from.ranges);
                 if same { Ok(()) } else { Err(Why::Memory(from.name.clone())) }

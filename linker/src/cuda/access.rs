@@ -41,8 +41,8 @@ pub fn accesses(op: &Op, ranges: &[Bounds]) -> Vec<Access> {
         first.map_or(By::Any, |range| By::Lane(range.lo))
     };
     let written: &[(usize, By)] = match op.code {
-        OpCode::Find(_) | OpCode::FindFree(_) | OpCode::Fetch | OpCode::Store => &[(0, LANE)],
-        OpCode::Publish | OpCode::PublishList(_) => &[(0, copied())],
+        OpCode::Find(_) | OpCode::FindFree(_) | OpCode::CopyIn | OpCode::Store => &[(0, LANE)],
+        OpCode::CopyOut | OpCode::CopyOutList(_) => &[(0, copied())],
         _ if op.code.writes() => &[(0, By::Any)],
         _ => &[],
     };
@@ -50,15 +50,15 @@ pub fn accesses(op: &Op, ranges: &[Bounds]) -> Vec<Access> {
         OpCode::Load | OpCode::Item(_) => &[(0, LANE)],
         OpCode::Find(_) => &[(1, LANE), (2, LANE), (3, By::Any), (4, By::Any)],
         OpCode::FindFree(_) => &[(1, LANE), (2, By::Any), (3, By::Any)],
-        OpCode::Publish | OpCode::PublishList(_) => &[(1, LANE)],
-        OpCode::Fetch => &[(1, copied())],
+        OpCode::CopyOut | OpCode::CopyOutList(_) => &[(1, LANE)],
+        OpCode::CopyIn => &[(1, copied())],
         _ if op.code.signature().columns().any(|(_, role)| role == Role::Gathered) => {
             &[(0, By::Any)]
         }
         _ => &[],
     };
     let parts = match op.code {
-        OpCode::Item(n) | OpCode::PublishList(n) => n..n + 1,
+        OpCode::Item(n) | OpCode::CopyOutList(n) => n..n + 1,
         // As many values are appended as the list has columns.
         OpCode::Append => 0..op.args.len() - 2,
         _ => 0..1,

@@ -50,7 +50,7 @@ impl Fuse<'_> {
                 op.blocks = blocks.into_iter().map(|b| self.block(b, known.clone())).collect();
             }
             lengths.retain(|id, _| !changed.contains(id));
-            if let OpCode::PublishList(_) = op.code {
+            if let OpCode::CopyOutList(_) = op.code {
                 let list = op.columns[1];
                 let n = lengths.get(&list).copied().unwrap_or_else(|| {
                     let len = Op { out: Some(self.scalar()), ..Op::new(OpCode::Len).column(list) };
@@ -94,7 +94,7 @@ impl Fuse<'_> {
 fn lanes(op: &Op) -> Option<Value> {
     match op.code {
         OpCode::Find(_) | OpCode::FindFree(_) => op.args.first().copied(),
-        OpCode::Fetch | OpCode::Publish => op.args.get(1).copied(),
+        OpCode::CopyIn | OpCode::CopyOut => op.args.get(1).copied(),
         _ => None,
     }
 }
@@ -103,7 +103,7 @@ fn lanes(op: &Op) -> Option<Value> {
 fn changed_lists(op: &Op) -> &[ColumnId] {
     match op.code {
         OpCode::Append | OpCode::AppendLife(_) | OpCode::Clear => &op.columns[..1],
-        OpCode::Take => &op.columns,
+        OpCode::MoveList => &op.columns,
         _ => &[],
     }
 }

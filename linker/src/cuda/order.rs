@@ -239,7 +239,7 @@ impl Walk<'_> {
             (false, false) => {}
             _ => return vec![Touch { space: Space::Column(id), by, write }],
         }
-        let takes = self.tape.body.all().filter(|op| op.code == OpCode::Take);
+        let takes = self.tape.body.all().filter(|op| op.code == OpCode::MoveList);
         let exchanged: BTreeSet<ColumnId> =
             takes.filter(|op| op.columns.contains(&id)).flat_map(|op| op.columns.clone()).collect();
         let places = self.plan.columns.iter().filter_map(|((other, n), at)| {

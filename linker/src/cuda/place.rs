@@ -144,7 +144,7 @@ struct Placed {
 /// Places the working columns from byte `start` on: each at the lowest address that is free while it is
 /// live, in the order of their first operations. Returns their end too.
 fn place_columns(tape: &Tape, start: u32) -> (Places, u32) {
-    let taken: Vec<_> = tape.body.all().filter(|op| op.code == OpCode::Take).collect();
+    let taken: Vec<_> = tape.body.all().filter(|op| op.code == OpCode::MoveList).collect();
     // The two lists exchange their memory, so each keeps it.
     let exchanged = |id: &ColumnId| taken.iter().any(|op| op.columns.contains(id));
     let mut order: Vec<_> = live::columns(tape, &BTreeMap::new())

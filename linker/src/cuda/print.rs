@@ -108,7 +108,7 @@ impl Print<'_> {
             let id = ColumnId(n as u32);
             let names: Vec<_> = names::of_column(column).collect();
             let taken =
-                tape.body.all().any(|op| op.code == OpCode::Take && op.columns.contains(&id));
+                tape.body.all().any(|op| op.code == OpCode::MoveList && op.columns.contains(&id));
             let constant = if taken { "" } else { "const " };
             for (part, name) in names.iter().enumerate() {
                 if let Some(at) = self.plan.columns.get(&(id, part)) {

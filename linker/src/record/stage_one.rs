@@ -3,7 +3,6 @@
 use super::{Input, Life, List, Output, Recorder, Recording, Scalar, Words};
 use crate::check::Refused;
 use crate::tape::{Range, Tape};
-use avsg_device::batched::Batched;
 use avsg_device::machine::declare::{Arguments, Columns, Copied};
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::Request;
@@ -11,17 +10,18 @@ use avsg_device::schedule::{Schedule, Work};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, INVALID, State, header};
+use avsg_device::vector_core::VectorCore;
 use std::ops::RangeInclusive;
 
-/// Records Stage One for a geometry as vector cores run it: by the schedule [`Batched`] if it
+/// Records Stage One for a geometry as vector cores run it: by the schedule [`VectorCore`] if it
 /// serves the table, else by [`Sequential`]. State columns are `id`, `life`, `link`, `header` and `learned`;
 /// working columns and arguments have their declared names.
 ///
 /// # Errors
 /// If the kernel carries values in Rust variables; [`crate::check`] finds all other violations.
 pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
-    if Batched::serves(p) {
-        record_scheduled::<Batched>(p)
+    if VectorCore::serves(p) {
+        record_scheduled::<VectorCore>(p)
     } else {
         record_scheduled::<Sequential>(p)
     }

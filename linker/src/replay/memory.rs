@@ -143,7 +143,7 @@ impl<'t> Memory<'t> {
 
     /// Copies `n` words of global memory at `at` to the front of a column. They must be in its
     /// range.
-    pub(super) fn fetch(
+    pub(super) fn copy_in(
         &mut self,
         column: ColumnId,
         from: ColumnId,
@@ -163,7 +163,7 @@ impl<'t> Memory<'t> {
     }
 
     /// Copies the first `n` words of a column to global memory at `at`.
-    pub(super) fn publish(
+    pub(super) fn copy_out(
         &mut self,
         to: ColumnId,
         at: i32,
@@ -174,7 +174,7 @@ impl<'t> Memory<'t> {
         let words = self.words(from)?.get(..len);
         let words = words.ok_or_else(|| format!("{n} words are too many"))?;
         let words: Option<Vec<i32>> = words.iter().copied().collect();
-        let words = words.ok_or("the words to publish contain poison")?;
+        let words = words.ok_or("the words to copy out contain poison")?;
         self.window(to, at, n.into())?.copy_from_slice(&words);
         Ok(())
     }

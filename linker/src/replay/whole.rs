@@ -49,7 +49,7 @@ impl Replay<'_> {
         let memory = &mut self.memory;
         match op.code {
             OpCode::Clear => memory.list(op.columns[0])?.clear(),
-            OpCode::Take => {
+            OpCode::MoveList => {
                 *memory.list(op.columns[0])? = memory.list(op.columns[1])?.clone();
                 memory.list(op.columns[1])?.clear();
                 memory.check_len(op.columns[0])?;
@@ -82,9 +82,9 @@ impl Replay<'_> {
                 memory.check_len(op.columns[0])?;
             }
             OpCode::WriteOutput => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
-            OpCode::Fetch => memory.fetch(op.columns[0], op.columns[1], args[0], args[1])?,
-            OpCode::Publish => memory.publish(op.columns[0], args[0], op.columns[1], args[1])?,
-            OpCode::PublishList(column) => {
+            OpCode::CopyIn => memory.copy_in(op.columns[0], op.columns[1], args[0], args[1])?,
+            OpCode::CopyOut => memory.copy_out(op.columns[0], args[0], op.columns[1], args[1])?,
+            OpCode::CopyOutList(column) => {
                 let from = memory.list(op.columns[1])?.columns[column].clone();
                 let n = i64::from(count(from.len())?);
                 memory.window(op.columns[0], args[0], n)?.copy_from_slice(&from);

@@ -74,7 +74,7 @@ macro_rules! operations {
                     [] => format!("count {list} where {mask}"),
                     _ => format!("append {list} <- {} where {mask}", values.join(", ")),
                 };
-            Take = take['a, const W: usize](to: (WholeWrite &mut List<W>),
+            MoveList = move_list['a, const W: usize](to: (WholeWrite &mut List<W>),
                 from: (WholeWrite &mut List<W>)), "take {to} <- {from}";
 
             Age = age(life: (WholeWrite &mut Life), by: Scalar, from: Scalar),
@@ -93,12 +93,12 @@ macro_rules! operations {
                 "read {from}[{at}]";
             WriteOutput = write_output(to: (WholeWrite &mut Output), at: Scalar, value: Scalar),
                 "write {to}[{at}] = {value}";
-            Fetch = fetch(column: (WholeWrite &mut Words), from: (WholeRead &Input), at: Scalar,
-                n: Scalar), "fetch {column} <- {from}[{at}], {n} words";
-            Publish = publish(to: (WholeWrite &mut Output), at: Scalar, column: (WholeRead &Words),
-                n: Scalar), "publish {to}[{at}] <- {column}, {n} words";
-            PublishList = publish_list[const W: usize](to: (WholeWrite &mut Output), at: Scalar,
-                list: (WholeRead &List<W>); column: usize), "publish {to}[{at}] <- {list}.{column}";
+            CopyIn = copy_in(column: (WholeWrite &mut Words), from: (WholeRead &Input), at: Scalar,
+                n: Scalar), "copy in {column} <- {from}[{at}], {n} words";
+            CopyOut = copy_out(to: (WholeWrite &mut Output), at: Scalar, column: (WholeRead &Words),
+                n: Scalar), "copy out {to}[{at}] <- {column}, {n} words";
+            CopyOutList = copy_out_list[const W: usize](to: (WholeWrite &mut Output), at: Scalar,
+                list: (WholeRead &List<W>); column: usize), "copy out {to}[{at}] <- {list}.{column}";
             Synchronise = synchronise(), "synchronise";
             Lookup = lookup(t: Tile, from: (Gathered &Input), base: Scalar, n: Scalar, index: Vector,
                 mask: Mask) -> Vector, "lookup {from}[{base} + {index}] below {n} where {mask}";

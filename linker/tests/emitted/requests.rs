@@ -8,7 +8,6 @@ use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling};
 use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode};
 use super::test_engine::Batch;
-use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{learn, split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, MAX_TOKENS, NO_STABLE_LEN, Params};
@@ -16,6 +15,7 @@ use avsg_device::request::{record, status};
 use avsg_device::rules::rules;
 use avsg_device::state::State;
 use avsg_device::tiling::{Launch, MAX_SLOT_BLOCKS};
+use avsg_device::vector_core::refresh_deferred;
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
 

@@ -97,14 +97,14 @@ fn a_list_that_is_no_compaction_is_refused() {
             let a = m.item(t, &d.pairs, 0);
             m.append(t, &mut d.more, all(m, t), [a, a]);
         });
-        m.take(&mut d.pairs, &mut d.more);
+        m.move_list(&mut d.pairs, &mut d.more);
     });
     refused(|m, d| {
         m.sweep(m.len(&d.pairs), |t| {
             let (a, b) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
             m.append(t, &mut d.more, all(m, t), [b, m.low_bits(a, ID_LIMIT.ilog2())]);
         });
-        m.take(&mut d.pairs, &mut d.more);
+        m.move_list(&mut d.pairs, &mut d.more);
     });
     refused(|m, d| {
         m.sweep(m.len(&d.pairs), |t| {
@@ -112,11 +112,11 @@ fn a_list_that_is_no_compaction_is_refused() {
             m.append(t, &mut d.more, all(m, t), [a, b]);
             m.store(t, &mut d.result, a);
         });
-        m.take(&mut d.pairs, &mut d.more);
+        m.move_list(&mut d.pairs, &mut d.more);
     });
     refused(|m, d| {
         m.sweep(d.k, |t| m.append(t, &mut d.more, all(m, t), [m.iota(t), m.iota(t)]));
-        m.take(&mut d.pairs, &mut d.more);
+        m.move_list(&mut d.pairs, &mut d.more);
     });
 }
 

@@ -37,8 +37,8 @@ impl Kernel for Lanes {
             let index = m.low_bits(m.iota(t) * 3, 6);
             m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x), Indices::Repeated);
         });
-        m.publish(&mut d.out, m.scalar(3), &d.z, d.n);
-        m.publish(&mut d.out, m.scalar(3 + LEN), &d.y, m.scalar(LEN));
+        m.copy_out(&mut d.out, m.scalar(3), &d.z, d.n);
+        m.copy_out(&mut d.out, m.scalar(3 + LEN), &d.y, m.scalar(LEN));
     }
 }
 
@@ -60,7 +60,7 @@ impl Kernel for Lists {
                 m.append(t, &mut d.more, keep, [x, lane]);
                 m.append(t, &mut d.count, !keep, []);
             });
-            m.take(&mut d.pairs, &mut d.more);
+            m.move_list(&mut d.pairs, &mut d.more);
             let at = r * m.scalar(2) + 1;
             m.write_output(&mut d.out, at, m.len(&d.count));
             let again = m.read_output(&d.out, at) + r;
@@ -72,8 +72,8 @@ impl Kernel for Lists {
         m.when(m.not(many), || {
             m.when(m.ne(d.n, m.scalar(16)), || m.write_output(&mut d.out, m.scalar(30), d.n));
         });
-        m.publish_list(&mut d.out, m.scalar(40), &d.pairs, 0);
-        m.publish_list(&mut d.out, m.scalar(40) + m.len(&d.pairs), &d.pairs, 1);
+        m.copy_out_list(&mut d.out, m.scalar(40), &d.pairs, 0);
+        m.copy_out_list(&mut d.out, m.scalar(40) + m.len(&d.pairs), &d.pairs, 1);
         let (a, b) = (m.len(&d.pairs), m.len(&d.more));
         let tests = [m.max(a, b), m.min(a, b), m.ne(a, b), m.ne(b, b), m.not(m.ne(a, b))];
         for (n, s) in (20..).zip(tests.into_iter().chain([m.gt(a, b), m.gt(b, a)])) {
@@ -98,7 +98,7 @@ impl Kernel for Lifetimes {
             m.clear(&mut d.singles);
             m.append_life(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)), false);
             m.append_life(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)), true);
-            m.publish_list(&mut d.out, m.scalar(10), &d.singles, 0);
+            m.copy_out_list(&mut d.out, m.scalar(10), &d.singles, 0);
             m.sweep(m.len(&d.singles), |t| {
                 let slot = m.item(t, &d.singles, 0);
                 m.append(t, &mut d.count, m.is_negative(m.gather_life(&d.life, slot)), []);
@@ -117,7 +117,7 @@ impl Kernel for Lifetimes {
                 let value = m.gather_life(&d.values, m.iota(t));
                 m.store(t, &mut d.z, value + 3);
             });
-            m.publish(&mut d.out, m.scalar(300), &d.z, m.scalar(LEN));
+            m.copy_out(&mut d.out, m.scalar(300), &d.z, m.scalar(LEN));
             m.age(&mut d.life, m.max(th + 1, m.scalar(0)), m.scalar(from));
             let dead = m.len(&d.count) + m.read_output(&d.out, m.scalar(0));
             m.write_output(&mut d.out, m.scalar(0), dead);
@@ -131,8 +131,8 @@ struct Global;
 impl Kernel for Global {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
         let at = m.scalar(11);
-        m.fetch(&mut d.z, &d.input, at, d.n);
-        m.publish(&mut d.out, m.scalar(0), &d.z, d.n);
+        m.copy_in(&mut d.z, &d.input, at, d.n);
+        m.copy_out(&mut d.out, m.scalar(0), &d.z, d.n);
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.z);
             // Some indices are negative or past the window.
@@ -140,7 +140,7 @@ impl Kernel for Global {
                 m.lookup(t, &d.input, at, d.n, m.low_bits(x, 8) + m.splat(-9), m.is_negative(x));
             m.store(t, &mut d.z, found);
         });
-        m.publish(&mut d.out, at, &d.z, d.n);
+        m.copy_out(&mut d.out, at, &d.z, d.n);
     }
 }
 

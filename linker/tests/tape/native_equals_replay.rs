@@ -3,13 +3,13 @@
 
 mod step;
 
-use avsg_device::batched::Batched;
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, MAX_SLOTS, Params, Table};
 use avsg_device::request::{record, status};
 use avsg_device::sequential::Sequential;
+use avsg_device::vector_core::VectorCore;
 use avsg_linker::check::check;
 use avsg_linker::record::{record_scheduled, record_stage_one};
 use avsg_linker::tape::Tape;
@@ -112,7 +112,7 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
     }
     let deferring = record_stage_one(p).unwrap();
     check(&deferring).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(deferring == tape, !Batched::serves(p), "only the wide table defers refreshes");
+    assert_eq!(deferring == tape, !VectorCore::serves(p), "only the wide table defers refreshes");
     expect_same(
         "scheduled replay without deferral",
         replayed_without_deferral(&deferring, 16, p, steps),

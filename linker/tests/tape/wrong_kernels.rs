@@ -358,7 +358,7 @@ fn reading_poison_is_a_fault() {
     // The lanes after the end of a sweep are poison.
     let behind = faults(|m, mut d| {
         m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(1)));
-        m.publish(&mut d.out, m.scalar(0), &d.y, d.n + 1);
+        m.copy_out(&mut d.out, m.scalar(0), &d.y, d.n + 1);
     });
     assert!(behind.what.contains("poison"), "{behind}");
     let past_the_list = faults(|m, mut d| {

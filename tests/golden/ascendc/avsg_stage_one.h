@@ -79,6 +79,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
     SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
+    if (q.tokens > 0) {
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + (q.shared > 0) * q.shareAt], q.k - (q.shared > 0) * q.shareAt);
+    }
     Duplicate(record, 0, RECORD_WORDS);
     SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
@@ -209,8 +212,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         const int32_t skipped = shared * q.shareAt;
         const int32_t sought2 = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
         const int32_t k = q.k - skipped;
-        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + skipped], k);
-        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < k; base += WIDE) {
             const int32_t lanes = ScalarMin(k - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -247,6 +248,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         if (shared) {
             // Probe: all links of an id at once
             PipeBarrier<PIPE_V>();
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             Find(slot, shareSequence, sought, sought2, link, id);
         } else {
             // Probe: one link of each id per pass, from the last to the first
@@ -255,6 +257,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t round = 0; round < 8; round++) {
                 for (int32_t base = 0; base < sought2; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);

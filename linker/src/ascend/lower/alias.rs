@@ -6,12 +6,12 @@ use crate::check::{Refused, Why};
 use crate::tape::{Block, ColumnId, Op, OpCode, Tape, Value};
 use std::collections::BTreeMap;
 
-/// Returns, for every list that another one replaces (`take`), that other list.
+/// Returns, for every list that another one replaces (`move_list`), that other list.
 ///
 /// # Errors
 /// If such a list grows in another sweep, or its sweep reads lanes after it has overwritten them.
 pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
-    let takes = tape.body.all().filter(|op| op.code == OpCode::Take);
+    let takes = tape.body.all().filter(|op| op.code == OpCode::MoveList);
     let takers: BTreeMap<_, _> = takes.map(|op| (op.columns[1], op.columns[0])).collect();
     for (body, at) in swept(tape, |code| code == OpCode::Append) {
         let to = takers.get(&body.ops[at].columns[0]);

@@ -129,19 +129,19 @@ impl Lower<'_> {
                 let to = self.global(op.columns[0], a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
-            OpCode::Fetch => {
+            OpCode::CopyIn => {
                 let from = self.global(op.columns[1], a[0].clone());
                 self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
             }
-            OpCode::Publish | OpCode::PublishList(_) => {
-                let column = if let OpCode::PublishList(n) = op.code { n } else { 0 };
+            OpCode::CopyOut | OpCode::CopyOutList(_) => {
+                let column = if let OpCode::CopyOutList(n) = op.code { n } else { 0 };
                 let to = self.global(op.columns[0], a[0].clone());
                 let n = a.get(1).cloned();
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));
             }
             OpCode::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
-            OpCode::Take => {
+            OpCode::MoveList => {
                 let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
                 self.assign(to, Expr::name(&from));
                 self.assign(from, 0.into());

@@ -2,7 +2,6 @@
 
 use super::{address, expr, lines, scalar_type};
 use crate::ascend::aiv::{Buffer, Call, Function, Node, Operation, Param, ParamType};
-use crate::ascend::code_size::CALLED;
 use crate::ascend::sync::ordered;
 
 /// Returns the definition of a function with the synchronisation inside of it. A function that several
@@ -15,7 +14,7 @@ pub fn definition(function: &'static Function, several: bool) -> String {
         _ => None,
     });
     let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
-    let qualifiers = if several { CALLED } else { "__aicore__ inline" };
+    let qualifiers = if several { "AVSG_NOINLINE" } else { "__aicore__ inline" };
     let mut head = format!("{qualifiers} {result} {}(", function.name);
     for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
         let param = match ty {

@@ -63,7 +63,7 @@ impl<'a, 't> Sweep<'a, 't> {
 
     /// Tells the copies how many misses have a row, or a slot, behind the sweep that publishes them.
     fn known(&mut self, op: &Op, n: Value) {
-        let OpCode::PublishList(_) = op.code else { return };
+        let OpCode::CopyOutList(_) = op.code else { return };
         let Some(copied) = self.print.tape.column(op.columns[0]).copied else { return };
         let (of, copies) = match copied {
             Copied::Rows => ("rows", 1),
@@ -264,14 +264,14 @@ impl<'a, 't> Sweep<'a, 't> {
                     format!("FindFree<{}>({query}, {}, {})", shape(&links), name(2), name(3));
                 self.result(op, &text, "free");
             }
-            OpCode::Fetch => {
+            OpCode::CopyIn => {
                 let text =
                     format!("{}[{} + i]", global(self.print, op, 1), self.print.atom(op.args[0]));
                 self.result(op, &text, "fetched");
             }
-            OpCode::Publish | OpCode::PublishList(_) => {
+            OpCode::CopyOut | OpCode::CopyOutList(_) => {
                 let column = self.print.tape.column(op.columns[1]);
-                let part = if let OpCode::PublishList(n) = op.code { n } else { 0 };
+                let part = if let OpCode::CopyOutList(n) = op.code { n } else { 0 };
                 let from = names::of_column(column).nth(part).unwrap_or_default();
                 let word = self.stored.get(&op.columns[1]).cloned().unwrap_or(format!("{from}[i]"));
                 let to = global(self.print, op, 0);

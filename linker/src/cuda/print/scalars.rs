@@ -45,7 +45,7 @@ impl Print<'_> {
         let arg = |n: usize| self.value(op.args[n]);
         let text = match op.code {
             OpCode::Clear => format!("{} = 0;", names::length(column(0))),
-            OpCode::Take => {
+            OpCode::MoveList => {
                 let pairs = names::of_column(column(0)).zip(names::of_column(column(1)));
                 let swaps = pairs.map(|(to, from)| format!("Exchange({to}, {from});\n"));
                 let (to, from) = (names::length(column(0)), names::length(column(1)));

@@ -68,10 +68,10 @@ fn record_around(before: Kernel, kernel: Kernel, after: Kernel) -> Tape {
         m.repeat(p.tokens, tokens, |token| {
             d.token = token;
             let from = d.request.ids.at + d.request.ids.stride * token;
-            m.fetch(&mut d.work.ids, &d.request.ids.words, from, k);
+            m.copy_in(&mut d.work.ids, &d.request.ids.words, from, k);
             kernel(m, &mut d);
             let to = d.request.misses.at + k * token;
-            m.publish(&mut d.request.misses.slot, to, &d.result, k);
+            m.copy_out(&mut d.request.misses.slot, to, &d.result, k);
         });
         after(m, &mut d);
     });
@@ -87,8 +87,8 @@ pub fn all<M: Machine>(m: M, t: M::Tile) -> M::Mask {
 fn publish<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     let (at, n) = (d.request.valid.at + d.token, m.len(&d.pairs));
     m.write_output(&mut d.request.valid.words, at, n);
-    m.publish_list(&mut d.request.misses.id, d.request.misses.at, &d.pairs, 0);
-    m.publish_list(&mut d.request.misses.row, d.request.misses.at, &d.pairs, 1);
+    m.copy_out_list(&mut d.request.misses.id, d.request.misses.at, &d.pairs, 0);
+    m.copy_out_list(&mut d.request.misses.row, d.request.misses.at, &d.pairs, 1);
 }
 
 /// A mask may be left out only where no operand has a higher bit. Lane 0 has one.
@@ -162,7 +162,7 @@ fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, 
         m.append(t, &mut d.pairs, m.eq_to(lane & 2, 2), [lane, lane]);
         m.store(t, &mut d.other, x + 1);
     });
-    m.publish(&mut d.request.misses.position, d.request.misses.at, &d.other, n);
+    m.copy_out(&mut d.request.misses.position, d.request.misses.at, &d.other, n);
     publish(m, d);
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
 }
@@ -176,7 +176,7 @@ fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_,
             let kept = m.is_negative(m.low_bits(a, 8) - m.low_bits(b + round * m.scalar(64), 8));
             m.append(t, &mut d.more, kept, [b, b]);
         });
-        m.take(&mut d.pairs, &mut d.more);
+        m.move_list(&mut d.pairs, &mut d.more);
     });
     publish(m, d);
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
@@ -259,7 +259,7 @@ pub fn a_column_around_the_tokens() -> Tape {
     record_around(
         |m, d| m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t) * 3)),
         add_to_other,
-        |m, d| m.publish(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k),
+        |m, d| m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k),
     )
 }
 
@@ -274,7 +274,7 @@ pub fn a_column_of_an_earlier_token() -> Tape {
                 m.sweep(d.k, |t| m.store(t, &mut d.small, m.low_bits(m.load(t, &d.over), 2)));
             });
         },
-        |m, d| m.publish(&mut d.request.misses.row, d.request.misses.at, &d.small, d.k),
+        |m, d| m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.small, d.k),
     )
 }
 

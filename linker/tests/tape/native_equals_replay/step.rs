@@ -1,6 +1,5 @@
 //! Random steps of one request, which run natively or in the interpreter.
 
-use avsg_device::batched::{Batched, refresh_deferred};
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::declare::Arguments;
@@ -10,6 +9,7 @@ use avsg_device::request::{self as stage, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, State};
+use avsg_device::vector_core::{VectorCore, refresh_deferred};
 use avsg_device::work::{split_work, work_words};
 use avsg_linker::replay::Replay;
 use avsg_linker::tape::Tape;
@@ -299,7 +299,7 @@ impl StepState {
     pub fn finish(&mut self, p: &Params, step: &Request) {
         self.learn(p);
         let late = step.param("deferred") as usize;
-        if late > 0 && Batched::serves(p) {
+        if late > 0 && VectorCore::serves(p) {
             let at =
                 step.param("slot_at") as usize + (late - 1) * step.param("slot_stride") as usize;
             let slots = self.output("gm_slot")[at..][..step.param("k") as usize].to_vec();

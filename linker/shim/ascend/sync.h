@@ -55,13 +55,6 @@ inline void begin_phase(uint32_t phase) {
 }
 } // namespace shim
 
-// Loads code behind this call to the instruction cache, in units of 2 KB. A vector core has room for 8 units, and
-// the documented lengths are below that.
-__aicore__ inline void ICachePreLoad(const int64_t preFetchLen, AVSG_SHIM_SITE) {
-    shim::CallSite x{"ICachePreLoad", at};
-    if (preFetchLen < 1 || preFetchLen > 7) shim::fail("count", x, "preFetchLen ", preFetchLen, " is not in 1..7");
-}
-
 __aicore__ inline int64_t GetBlockIdx(AVSG_SHIM_SITE) { return shim::core(shim::CallSite{"GetBlockIdx", at}).block; }
 __aicore__ inline int64_t GetBlockNum(AVSG_SHIM_SITE) {
     return shim::core(shim::CallSite{"GetBlockNum", at}).launch_state.blocks;

@@ -11,7 +11,7 @@
 //!
 //! So each column of scattered words has a sweep of its own, and the sweeps stand in this order.
 
-use super::columns::Batched;
+use super::columns::VectorCore;
 use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine};
@@ -30,7 +30,7 @@ pub fn update<M: Machine>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
-    work: &mut Work<'_, M, Batched>,
+    work: &mut Work<'_, M, VectorCore>,
     request: &mut Request<'_, M>,
     token: M::Scalar,
 ) {
@@ -60,7 +60,7 @@ pub fn update<M: Machine>(
     });
     refresh_new(m, p, state, work, request, token);
     let at = request.slot.at + request.slot.stride * token;
-    m.publish(&mut request.slot.words, at, &work.slot, request.k);
+    m.copy_out(&mut request.slot.words, at, &work.slot, request.k);
     repeat!(m, 2, m.scalar(2), |round| {
         write_links(m, p, state, work);
         // Nothing follows the second search.
@@ -83,7 +83,7 @@ fn refresh_new<M: Machine>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
-    work: &mut Work<'_, M, Batched>,
+    work: &mut Work<'_, M, VectorCore>,
     request: &Request<'_, M>,
     token: M::Scalar,
 ) {

@@ -8,9 +8,9 @@ use crate::table::params::{Params, Table};
 
 /// The schedule that examines all links of an id at once and defers refreshes.
 #[derive(Clone, Copy, Debug)]
-pub struct Batched;
+pub struct VectorCore;
 
-impl Batched {
+impl VectorCore {
     /// Returns whether this schedule serves a table: `wide`, with probe sequences that fit a word.
     pub fn serves(p: &Params) -> bool {
         p.table == Table::Wide && hash::sequence_fits(p)
@@ -23,7 +23,7 @@ pub const PADDING: i32 = -2;
 /// The number of columns in [`Extra`].
 pub const COLUMNS: usize = 5;
 
-/// The working columns that only [`Batched`] uses.
+/// The working columns that only [`VectorCore`] uses.
 pub struct Extra<'a, M: Machine> {
     /// The probe sequences of the ids in this core's share of a token.
     pub share_sequence: M::Column<'a>,

@@ -27,7 +27,7 @@
 mod columns;
 mod update;
 
-pub use columns::{Batched, Extra};
+pub use columns::{Extra, VectorCore};
 
 use columns::PADDING;
 
@@ -49,7 +49,7 @@ use crate::table::state::{State, header};
 /// Real traces have a handful.
 pub const MAX_EARLY_HITS: i32 = 64;
 
-impl Schedule for Batched {
+impl Schedule for VectorCore {
     type Extra<'a, M: Machine> = Extra<'a, M>;
     const EXTRA_COLUMNS: usize = columns::COLUMNS;
     const SCATTERS_POSITIONS: bool = false;
@@ -78,7 +78,7 @@ impl Schedule for Batched {
         // The owner's share is the first one, so the owner fetches all ids.
         let from = request.ids.at + request.ids.stride * token + skipped;
         let fetched = request.k - skipped;
-        m.fetch(&mut work.ids, &request.ids.words, from, fetched);
+        m.copy_in(&mut work.ids, &request.ids.words, from, fetched);
         mark_invalid(m, work, request.limit, fetched);
         prepare_search(m, p, work, n);
         when_else!(
@@ -98,9 +98,9 @@ impl Schedule for Batched {
         when!(m, shared, || {
             m.phase(Phase::Probe, "exchange of the cores' shares");
             let row = &mut request.slot;
-            m.publish(&mut row.words, row.at + request.share.at, &work.slot, n);
+            m.copy_out(&mut row.words, row.at + request.share.at, &work.slot, n);
             m.synchronise();
-            m.fetch(&mut work.slot, &m.written(&row.words), row.at, request.k);
+            m.copy_in(&mut work.slot, &m.written(&row.words), row.at, request.k);
         });
         m.phase(Phase::ProbePending, "the ids that have no slot");
         m.clear(&mut work.pending);
@@ -168,7 +168,7 @@ fn collect_early_hits<M: Machine>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
-    work: &mut Work<'_, M, Batched>,
+    work: &mut Work<'_, M, VectorCore>,
     k: M::Scalar,
 ) {
     let need = m.name_scalar("need", m.len(&work.miss));
@@ -193,7 +193,7 @@ fn collect_early_hits<M: Machine>(
 
 /// Gives the slots in `work.dead` the largest value, which the slots of a refresh have.
 #[inline(always)]
-fn keep_listed<M: Machine>(m: M, work: &mut Work<'_, M, Batched>) {
+fn keep_listed<M: Machine>(m: M, work: &mut Work<'_, M, VectorCore>) {
     if let Some(order) = &mut work.order {
         sweep!(m, m.len(&work.dead), |t| {
             let slot = m.item(t, &work.dead, 0);
@@ -205,7 +205,12 @@ fn keep_listed<M: Machine>(m: M, work: &mut Work<'_, M, Batched>) {
 /// Fills `sought` with the first `n` ids of `work.ids`, and with words that no slot holds in place of ids
 /// that are not valid: [`PADDING`], and [`ID_LIMIT`] for an id at or above `limit`.
 #[inline(always)]
-fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
+fn mark_invalid<M: Machine>(
+    m: M,
+    work: &mut Work<'_, M, VectorCore>,
+    limit: M::Scalar,
+    n: M::Scalar,
+) {
     sweep!(m, n, |t| {
         let id = m.load(t, &work.ids);
         m.store(t, &mut work.extra.sought, m.select(m.is_negative(id), m.splat(PADDING), id));
@@ -220,7 +225,7 @@ fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Sca
 /// Fills the columns of the first `n` ids that a search reads. Each sweep needs so few vectors that a
 /// vector core takes a whole column at once.
 #[inline(always)]
-fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, VectorCore>, n: M::Scalar) {
     // The hash of an id, and the hash of that hash.
     sweep!(m, n, |t| {
         let x = m.load(t, &work.extra.sought);
@@ -240,7 +245,7 @@ fn find_by_passes<M: Machine>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
-    work: &mut Work<'_, M, Batched>,
+    work: &mut Work<'_, M, VectorCore>,
     n: M::Scalar,
 ) {
     let extra = &mut work.extra;
@@ -261,7 +266,7 @@ fn find_by_passes<M: Machine>(
 /// Classifies the first `n` ids of a token: one without a slot is appended to `work.pending` with its
 /// lane, and one that is not valid to `work.invalid`.
 #[inline(always)]
-fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+fn classify<M: Machine>(m: M, work: &mut Work<'_, M, VectorCore>, n: M::Scalar) {
     sweep!(m, n, |t| {
         let x = m.load(t, &work.extra.sought);
         // The words in place of invalid ids are the only ones outside of 0..ID_LIMIT.
@@ -273,7 +278,7 @@ fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     });
 }
 
-/// Refreshes the slots of a token that [`Batched`] deferred, as bytes of a table. New slots are
+/// Refreshes the slots of a token that [`VectorCore`] deferred, as bytes of a table. New slots are
 /// among them: the rule of a hit gives them the lifetime of a new slot. A slot of -1 belongs to an
 /// id that is not valid.
 pub fn refresh_deferred(p: &Params, life: &mut [i8], slots: &[i32]) {

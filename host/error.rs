@@ -125,7 +125,7 @@ impl fmt::Display for Error {
             Self::LostRows { requests, layer, row, remedy } => write!(
                 f,
                 "row {row} of layer {layer} is not whole (never written, lost with a process, or damaged), \
-                 so that {requests} requests are left out and all others served; {remedy}"
+                 so the transfer left out {requests} of the plan's requests and served all others; {remedy}"
             ),
             Self::Memory { what, bytes, available } => write!(
                 f,

@@ -122,8 +122,8 @@ impl Grid {
         self.whole().end()
     }
 
-    fn whole(&self) -> Part<'_> {
-        Part { start: self.start, levels: &self.levels, bytes: self.bytes }
+    fn whole(&self) -> Subgrid<'_> {
+        Subgrid { start: self.start, levels: &self.levels, bytes: self.bytes }
     }
 }
 
@@ -152,13 +152,13 @@ pub(crate) fn check(grids: impl Iterator<Item = Result<Grids>>) -> Result<()> {
 
 /// A grid, or one of the equal parts that it consists of.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct Subgrid<'a> {
     start: usize,
     levels: &'a [Level],
     bytes: usize,
 }
 
-impl Part<'_> {
+impl Subgrid<'_> {
     fn end(self) -> usize {
         let others = self.levels.iter().map(|level| (level.count - 1) * level.stride);
         self.start + others.sum::<usize>() + self.bytes
@@ -175,14 +175,14 @@ impl Part<'_> {
     }
 
     /// Returns whether the two have a byte in common.
-    fn meets(self, other: Part<'_>) -> bool {
+    fn meets(self, other: Subgrid<'_>) -> bool {
         if self.end() <= other.start || other.end() <= self.start {
             return false;
         }
         match (self.split(), other.split()) {
             (None, None) => true,
             (Some((a, mine)), Some((b, theirs))) if a.stride == b.stride => {
-                // Part i of this one and part i + d of the other are as far apart for every i. Only
+                // Subgrid i of this one and part i + d of the other are as far apart for every i. Only
                 // at the d of this range do they begin before the other ends.
                 let (stride, signed) = (a.stride.cast_signed(), usize::cast_signed);
                 let first = (signed(mine.start) - signed(theirs.end())).div_euclid(stride) + 1;
@@ -200,7 +200,7 @@ impl Part<'_> {
     }
 
     /// Returns whether one of the parts of a level, of which this is the first, meets `other`.
-    fn any_meets(self, level: Level, other: Part<'_>) -> bool {
+    fn any_meets(self, level: Level, other: Subgrid<'_>) -> bool {
         let first = (other.start + 1).saturating_sub(self.end()).div_ceil(level.stride);
         let parts = (first..level.count).map(|index| self.behind(index * level.stride));
         parts.take_while(|part| part.start < other.end()).any(|part| part.meets(other))

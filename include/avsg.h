@@ -12,9 +12,9 @@
  *
  * Rules of every function:
  * Status     After a failure avsg_last_error names the value, the limit and the remedy. A failed call
- *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE, or its comment
- *            says so; a handle or address that it would give is NULL, a file descriptor -1, a count 0.
- *            None aborts.
+ *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL, AVSG_DEVICE or AVSG_LOST_ROWS, or
+ *            its comment says so; a handle or address that it would give is NULL, a file descriptor -1, a
+ *            count 0. None aborts.
  * Pointers   A pointer is aligned and not NULL, unless its comment says so. An array may be NULL if it
  *            is empty; it has as many elements as the length beside it, does not change meanwhile,
  *            and shares no byte with memory that the call writes.
@@ -55,6 +55,7 @@ typedef enum avsg_status {
   AVSG_INTERNAL = 9,  ///< The library has a defect. Destroy the handle, and report the message.
   AVSG_DEVICE = 10,  ///< A call of the device's runtime failed, or a kernel wrote a wrong value.
   AVSG_FORKED = 11,  ///< The handle belongs to the process that this one was forked from.
+  AVSG_LOST_ROWS = 12,  ///< Rows of some requests are not whole; all other requests are served.
 } avsg_status;
 
 /// The largest number of segments of a row.
@@ -181,6 +182,10 @@ typedef struct avsg_plan_arrays {
   const int32_t *miss_row;
   /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
   const int32_t *row_misses;
+  /// failed_layer[r] and failed_row[r] name what is not whole if transfers leave request r out
+  /// (AVSG_LOST_ROWS); else they are -1. A transfer sets them. NULL in device memory.
+  const int64_t *failed_layer;
+  const int64_t *failed_row;  ///< The row beside failed_layer[r].
 } avsg_plan_arrays;
 
 /// Gives the addresses of a plan's arrays in AVSG_MEMORY_HOST, which a plan made with a NULL stream
@@ -210,9 +215,11 @@ avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_
 /// Stage Two: copies the rows of a plan's misses to the slots of `count` layers, in ascending order. fresh[i]
 /// has the rows of layers[i], and all have at most 256 segments; `fresh` may be NULL if no miss is a fresh
 /// row. "cpu" wakes its workers once, and reads a record of a file once. AVSG_INVALID if a layer lacks an
-/// older plan of a state, or has a newer one. If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if
-/// it was never written or is damaged), none of the layers has the plan: repeat the call, discard the plan,
-/// or give its requests new generations.
+/// older plan of a state, or has a newer one. After AVSG_OS none of the layers has the plan: repeat the call,
+/// discard the plan, or give its requests new generations. AVSG_LOST_ROWS if rows of a file that some
+/// requests missed are not whole: never written, lost with a process, or damaged. All other requests are
+/// served. `failed_row` names those that are not: transfers leave them out from now on, of this plan and of
+/// other plans since their state was empty, and their next plan finds it empty: compute them again.
 avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
     size_t count, const avsg_fresh *fresh, void *stream);
 
@@ -259,7 +266,7 @@ const char *avsg_last_error(void);
 // no stream may be at work then, and earlier plans are refused.
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1. If a row of a file cannot be read, the batch is
+/// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
 /// planned: go on as after such an `avsg_engine_transfer`.
 avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     size_t layer, const avsg_fresh *fresh, void *stream);
@@ -347,8 +354,9 @@ typedef struct avsg_load {
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
 /// every layer of the indexer. The next plan hits these ids as those that `avsg_engine_get_held` tells of.
 /// AVSG_INVALID, with nothing changed, if one of these layers lacks rows of an earlier plan of the state:
-/// transfer that one first. If a row of a file cannot be read, the last K ids are forgotten, and those
-/// before them keep their slots.
+/// transfer that one first. After AVSG_OS of a pool in a file the last K ids are forgotten, and those before
+/// them keep their slots. After AVSG_LOST_ROWS the state is empty for the indexer, and request 0 of `plan` has
+/// the row.
 avsg_status avsg_engine_load(avsg_engine *engine, const avsg_load *load, avsg_plan *plan);
 
 /// Copies the state `from` to `count` others, with its tables and slots, for a sequence that is forked: to[i]
@@ -744,8 +752,8 @@ avsg_status avsg_pool_demote(avsg_pool *pool);
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
 /// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
-/// the file, and one that is not whole, because it was never written, was lost with a process or is damaged,
-/// is AVSG_INVALID when it is read. Not for engines on an Ascend
+/// the file. One that is not whole, because it was never written, was lost with a process or is damaged, is
+/// AVSG_INVALID for avsg_pool_read_row, and AVSG_LOST_ROWS for a transfer. Not for engines on an Ascend
 /// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
 /// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {

@@ -31,8 +31,15 @@ class Error : public std::runtime_error {
     avsg_status status_;
 };
 
+// AVSG_LOST_ROWS: all requests are served but those that Plan::failures names.
+class LostRows : public Error {
+   public:
+    LostRows() : Error(AVSG_LOST_ROWS) {}
+};
+
 // Throws if a call failed.
 inline void check(avsg_status status) {
+    if (status == AVSG_LOST_ROWS) throw LostRows();
     if (status != AVSG_OK) throw Error(status);
 }
 
@@ -298,6 +305,20 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
     avsg_plan_counters counters() const {
         return detail::out(init<avsg_plan_counters>(),
                            [&](auto *counters) { return avsg_plan_get_counters(get(), counters); });
+    }
+
+    // A request that transfers leave out, and the layer and the row that are not whole.
+    struct Failure {
+        std::size_t request, layer, row;
+    };
+    // The requests that the transfers so far left out, in the order of the batch.
+    std::vector<Failure> failures() const {
+        const auto out = arrays();
+        std::vector<Failure> all;
+        for (std::size_t r = 0, count = counters().requests; r < count; r++)
+            if (out.failed_row[r] >= 0)
+                all.push_back({r, static_cast<std::size_t>(out.failed_layer[r]), static_cast<std::size_t>(out.failed_row[r])});
+        return all;
     }
 };
 

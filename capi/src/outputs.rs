@@ -38,6 +38,11 @@ pub struct avsg_plan_arrays {
     pub miss_row: *const i32,
     /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
     pub row_misses: *const i32,
+    /// failed_layer[r] and failed_row[r] name what is not whole if transfers leave request r out
+    /// (AVSG_LOST_ROWS); else they are -1. A transfer sets them. NULL in device memory.
+    pub failed_layer: *const i64,
+    /// The row beside failed_layer[r].
+    pub failed_row: *const i64,
 }
 
 fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
@@ -54,6 +59,8 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
         miss_slot: arrays.miss.slot.as_ptr(),
         miss_row: arrays.miss.row.as_ptr(),
         row_misses: arrays.row_misses.as_ptr(),
+        failed_layer: arrays.failed_layer.as_ptr(),
+        failed_row: arrays.failed_row.as_ptr(),
     }
 }
 
@@ -74,6 +81,8 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
         miss_slot,
         miss_row,
         row_misses: ptr::null(),
+        failed_layer: ptr::null(),
+        failed_row: ptr::null(),
     }
 }
 

@@ -44,9 +44,11 @@ pub unsafe extern "C" fn avsg_engine_plan(
 /// Stage Two: copies the rows of a plan's misses to the slots of `count` layers, in ascending order. fresh[i]
 /// has the rows of layers[i], and all have at most 256 segments; `fresh` may be NULL if no miss is a fresh
 /// row. "cpu" wakes its workers once, and reads a record of a file once. AVSG_INVALID if a layer lacks an
-/// older plan of a state, or has a newer one. If a row of a file cannot be read (AVSG_OS, or AVSG_INVALID if
-/// it was never written or is damaged), none of the layers has the plan: repeat the call, discard the plan,
-/// or give its requests new generations.
+/// older plan of a state, or has a newer one. After AVSG_OS none of the layers has the plan: repeat the call,
+/// discard the plan, or give its requests new generations. AVSG_LOST_ROWS if rows of a file that some
+/// requests missed are not whole: never written, lost with a process, or damaged. All other requests are
+/// served. `failed_row` names those that are not: transfers leave them out from now on, of this plan and of
+/// other plans since their state was empty, and their next plan finds it empty: compute them again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_transfer(
     engine: *mut avsg_engine,

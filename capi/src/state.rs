@@ -55,8 +55,9 @@ pub struct avsg_load {
 /// restore: it plans K ids at a time into `plan`, which holds at least one token, and transfers them to
 /// every layer of the indexer. The next plan hits these ids as those that `avsg_engine_get_held` tells of.
 /// AVSG_INVALID, with nothing changed, if one of these layers lacks rows of an earlier plan of the state:
-/// transfer that one first. If a row of a file cannot be read, the last K ids are forgotten, and those
-/// before them keep their slots.
+/// transfer that one first. After AVSG_OS of a pool in a file the last K ids are forgotten, and those before
+/// them keep their slots. After AVSG_LOST_ROWS the state is empty for the indexer, and request 0 of `plan` has
+/// the row.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_load(
     engine: *mut avsg_engine,

@@ -37,6 +37,8 @@ pub enum avsg_status {
     AVSG_DEVICE = 10,
     /// The handle belongs to the process that this one was forked from.
     AVSG_FORKED = 11,
+    /// Rows of some requests are not whole; all other requests are served.
+    AVSG_LOST_ROWS = 12,
 }
 
 use avsg_status::*;
@@ -101,6 +103,7 @@ impl From<Error> for Failure {
             Error::Os { .. } => AVSG_OS,
             Error::Memory { .. } | Error::OutOfMemory { .. } => AVSG_NO_MEMORY,
             Error::Forked { .. } => AVSG_FORKED,
+            Error::LostRows { .. } => AVSG_LOST_ROWS,
             Error::Acl { .. } | Error::Device { .. } => AVSG_DEVICE,
             Error::Unavailable { .. } => AVSG_UNSUPPORTED,
             // `Error::Broken`, and variants that are added later.

@@ -8,7 +8,7 @@ use crate::status::avsg_status::{self, *};
 /// string is never NULL and valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
-    const NAMES: [(avsg_status, &CStr); 12] = [
+    const NAMES: [(avsg_status, &CStr); 13] = [
         (AVSG_OK, c"AVSG_OK"),
         (AVSG_INVALID, c"AVSG_INVALID"),
         (AVSG_NULL, c"AVSG_NULL"),
@@ -21,6 +21,7 @@ pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
         (AVSG_INTERNAL, c"AVSG_INTERNAL"),
         (AVSG_DEVICE, c"AVSG_DEVICE"),
         (AVSG_FORKED, c"AVSG_FORKED"),
+        (AVSG_LOST_ROWS, c"AVSG_LOST_ROWS"),
     ];
     let name = NAMES.iter().find(|(code, _)| *code as i32 == status);
     name.map_or(c"unknown status", |(_, name)| name).as_ptr()

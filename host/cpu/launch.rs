@@ -54,7 +54,7 @@ impl Stage<'_> {
 }
 
 /// A launch in progress: it lies on the stack of the thread that launches.
-pub(super) struct Launch<'a> {
+pub(super) struct InProgress<'a> {
     one: Option<Stage<'a>>,
     two: Option<Stage<'a>>,
     /// What a thread does, with its worker, when no piece is left.
@@ -70,7 +70,7 @@ pub(super) struct Launch<'a> {
     spin: Duration,
 }
 
-impl<'a> Launch<'a> {
+impl<'a> InProgress<'a> {
     pub fn new(
         [one, two]: [Option<Stage<'a>>; 2],
         last: Option<&'a (dyn Fn(usize) + Sync)>,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::launch::Launch;
+use super::launch::InProgress;
 use super::wait::Event;
 use crate::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
 use crate::fork::Birth;
@@ -51,7 +51,7 @@ const NUMBER: u32 = 17;
 
 struct Shared {
     /// The launch in progress, which is valid while the door is open or a helper is inside.
-    launch: UnsafeCell<*const Launch<'static>>,
+    launch: UnsafeCell<*const InProgress<'static>>,
     door: AtomicU64,
     stop: AtomicBool,
     spin: Duration,
@@ -68,7 +68,7 @@ struct Shared {
 // inside. A helper reads it only after it has entered by the door, which the launching thread
 // opens after the write.
 unsafe impl Sync for Shared {}
-// SAFETY: the pointer is used as described for Sync, on any thread; `Launch` is `Sync`.
+// SAFETY: the pointer is used as described for Sync, on any thread; `InProgress` is `Sync`.
 unsafe impl Send for Shared {}
 
 /// The started threads of a worker pool.
@@ -133,14 +133,14 @@ impl Helpers {
 
     /// Runs a launch on this thread and on every helper that comes before the pieces are claimed.
     /// The caller ensures that no other call runs.
-    pub fn run(&self, launch: &Launch<'_>) {
+    pub fn run(&self, launch: &InProgress<'_>) {
         let shared = &*self.shared;
         // SAFETY: no other call runs, and the last one ended with the door closed and no helper
         // inside, so no thread reads `launch` here. Only the lifetime changes: helpers use the
         // reference while they are inside, and this function returns when none is.
         unsafe {
             *shared.launch.get() =
-                mem::transmute::<*const Launch<'_>, *const Launch<'static>>(launch);
+                mem::transmute::<*const InProgress<'_>, *const InProgress<'static>>(launch);
         }
         let number = (shared.door.load(Ordering::Relaxed) >> NUMBER) + 1;
         shared.door.store(number << NUMBER | OPEN, Ordering::Release);

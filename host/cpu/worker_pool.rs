@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::dispatch;
-use super::launch::Launch;
+use super::launch::InProgress;
 pub use super::launch::{Executor, Stage, in_piece};
 use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
@@ -119,7 +119,7 @@ impl WorkerPool {
     ) -> Result<Duration> {
         let workers = &*self.0;
         workers.birth.check("worker pool")?;
-        let launch = Launch::new(stages, last, workers.spin);
+        let launch = InProgress::new(stages, last, workers.spin);
         let asleep = match &workers.kind {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,

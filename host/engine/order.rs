@@ -35,8 +35,8 @@ struct Latest {
 struct Lost {
     /// [`Latest::first`] of its plans; 0 if no row was lost.
     first: u64,
-    layer: usize,
-    row: usize,
+    layer: u32,
+    row: u32,
 }
 
 pub(super) struct Order {
@@ -175,7 +175,7 @@ impl Order {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
             let lost = self.latest[plan.indexer * self.states + state].lost;
             if !plan.failed(request) && lost.first == plan.first[request] {
-                plan.fail(request, lost.layer, lost.row);
+                plan.fail(request, lost.layer as usize, lost.row as usize);
             }
         }
     }
@@ -186,7 +186,8 @@ impl Order {
         let (first, state) = (plan.first[request], plan.state[request] as usize);
         let latest = &mut self.latest[plan.indexer * self.states + state];
         if latest.lost.first < first {
-            latest.lost = Lost { first, layer, row };
+            // Rows are counted by 32 bits, and layers are fewer.
+            latest.lost = Lost { first, layer: layer as u32, row: row as u32 };
         }
         let current = latest.first == first;
         if current {

@@ -40,7 +40,7 @@ impl Engine {
         plan: &mut Plan,
         stream: RawStream,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_planning(CallKind::Plan, batch, plan, 0, None, stream) }
     }
 
@@ -59,7 +59,7 @@ impl Engine {
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_transfer_layers(plan, &[layer], fresh, stream) }
     }
 
@@ -93,7 +93,7 @@ impl Engine {
         check_layers(&self.resources, layers, fresh, batch.rows)?;
         check::indexer(&self.resources, layers, batch.arrays.indexer)?;
         let step = QueuedStep::of(CallKind::Transfer, batch, out);
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_layers(step, layers, fresh, stream) }
     }
 
@@ -114,7 +114,7 @@ impl Engine {
         stream: RawStream,
     ) -> Result<()> {
         let kind = CallKind::PlanAndTransfer;
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_planning(kind, batch, plan, layer, fresh, stream) }
     }
 
@@ -134,7 +134,7 @@ impl Engine {
         fresh: &DeviceFresh<'_>,
         stream: RawStream,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_append_layers(batch, rows, &[layer], fresh, stream) }
     }
 
@@ -164,7 +164,7 @@ impl Engine {
         check_layers(&self.resources, layers, Some(fresh), batch.rows)?;
         check::writer(&self.resources)?;
         let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_layers(step, layers, Some(fresh), stream) }
     }
 
@@ -181,7 +181,7 @@ impl Engine {
     ) -> Result<()> {
         for (index, &layer) in layers.iter().enumerate() {
             let step = QueuedStep { layer, fresh: of_layer(layers, fresh, index), ..step };
-            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
             unsafe { self.enqueue(&step, stream)? };
         }
         Ok(())
@@ -190,7 +190,7 @@ impl Engine {
     /// # Safety
     /// As for [`Self::enqueue_plan`].
     unsafe fn enqueue(&mut self, step: &QueuedStep, stream: RawStream) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, step, stream)? };
         self.counters.total.queued += 1;
         Ok(())
@@ -217,7 +217,7 @@ impl Engine {
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = of_layer(&[layer], fresh, 0);
         let step = QueuedStep { kind, batch, out, layer, fresh };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         let queued = unsafe { self.enqueue(&step, stream) };
         // A refused call has queued nothing, while a part of a failed one may be in the stream.
         if !matches!(queued, Err(Error::Invalid { .. })) {

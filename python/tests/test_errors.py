@@ -19,6 +19,7 @@ def test_every_status_has_an_exception_that_python_programs_expect():
         8: OSError,
         9: RuntimeError,
         11: RuntimeError,
+        12: LookupError,
     }
     for status, kind in expected.items():
         error = errors.from_status(status, "AVSG_NAME", "a sentence")

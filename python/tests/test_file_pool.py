@@ -79,6 +79,45 @@ def test_a_private_file_leaves_nothing_behind_and_has_no_addresses(disk, rows):
         avsg.Engine(pool, k=K, slots=64, layer_indexer=[0, 1])
 
 
+def test_a_damaged_row_costs_the_requests_that_miss_it(disk, rows):
+    path = disk / "rows"
+    with avsg.Pool(LAYERS, ROWS, (32, 16), file=avsg.PoolFile(path, keep=True)) as pool:
+        fill(pool, rows)
+        pool.flush()
+    bytes_ = bytearray(path.read_bytes())
+    bytes_[bytes_.index(rows[0, 70].tobytes())] ^= 1
+    path.write_bytes(bytes_)
+    with avsg.Pool.open(path) as pool:
+        engine = avsg.Engine(pool, k=K, slots=64, states=8)
+        plan, batch = engine.new_plan(), avsg.Batch.zeros(requests=8, k=K)
+        batch.ids[:] = np.arange(8)[:, None] * 14 + np.arange(K)
+        batch.seq_len[:] = PROMPT
+        lost = [r for r in range(8) if 70 in batch.ids[r]]
+
+        def check(left_out):
+            assert plan.failures == [avsg.Failure(r, 0, 70) for r in left_out]
+            for r in set(range(8)) - set(left_out):
+                got = np.concatenate([engine.buffer(0, part)[r, plan.slots[r]] for part in range(2)], axis=1)
+                assert (got == rows[0, batch.ids[r]]).all()
+
+        assert lost == [4, 5]
+        with pytest.raises(avsg.LostRowsError, match="row 70 of layer 0 is not whole") as caught:
+            engine.step(batch, plan)
+        assert isinstance(caught.value, LookupError)
+        check(lost)
+        with pytest.raises(avsg.LostRowsError, match="left out 2 of"):
+            engine.transfer(plan, 1)
+        check(lost)
+        with pytest.raises(avsg.LostRowsError, match="row 70"):
+            engine.load(plan, np.arange(60, 75, dtype=np.int32), state=1, generation=0, seq_len=PROMPT)
+        assert plan.failures == [avsg.Failure(0, 0, 70)] and not engine.held(1, 0, 0, PROMPT).any()
+        pool.write_row(0, 70, rows[0, 70])
+        engine.step(batch, plan)
+        # All ids of a state that is empty miss.
+        assert list(plan.misses) == [K if r in (1, *lost) else 0 for r in range(8)]
+        check([])
+
+
 def test_memory_is_that_of_the_queue_of_writes(disk):
     shape = avsg.PoolShape(LAYERS, 1 << 20, 1152, file=str(disk))
     assert shape.bytes() < 32 << 20 < avsg.PoolShape(LAYERS, 1 << 20, 1152).bytes()

@@ -109,7 +109,7 @@ macro_rules! define {
                 /// Each pointer is null or valid for what the real function reads and writes
                 /// through it.
                 pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+                    // SAFETY: each pointer is null or valid for what the real function does (`# Safety`).
                     $(let $arg = unsafe { Argument::received($arg) };)*
                     call(stringify!($name), |machine| super::$group::$name(machine, $($arg),*))
                 }

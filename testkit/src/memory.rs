@@ -12,11 +12,11 @@ use avsg::engine::Engine;
 pub unsafe fn read_bytes(context: Option<&Context>, from: *const c_void, n: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; n];
     match context {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: `from` points to `n` bytes, which nothing writes (`# Safety`).
         None => unsafe { bytes.as_mut_ptr().copy_from(from.cast(), n) },
         Some(context) => {
             let current = context.bind().expect("the device's context becomes current");
-            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            // SAFETY: `from` points to `n` bytes, which nothing writes (`# Safety`).
             unsafe { current.read(from, &mut bytes) }.expect("the runtime copies from the device");
         }
     }
@@ -28,7 +28,7 @@ pub unsafe fn read_bytes(context: Option<&Context>, from: *const c_void, n: usiz
 /// # Safety
 /// `from` points to `n` readable words, and no work in progress writes them.
 pub unsafe fn read_words(context: Option<&Context>, from: *const i32, n: usize) -> Vec<i32> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`); `n` words are 4 n bytes.
+    // SAFETY: `from` points to `n` words, which are 4 n bytes, and nothing writes them (`# Safety`).
     let bytes = unsafe { read_bytes(context, from.cast(), 4 * n) };
     bytes.as_chunks::<4>().0.iter().map(|word| i32::from_ne_bytes(*word)).collect()
 }

@@ -74,8 +74,8 @@ impl StepResult {
     ) -> Self {
         let read = |address: u64, from: usize, n: usize| {
             let from = without_provenance::<i32>(address as usize + 4 * from);
-            // SAFETY: the caller keeps the contract of this function (`# Safety`), and the arrays
-            // have at least `n` words from `from` on.
+            // SAFETY: the arrays are valid, nothing writes them (`# Safety`), and they have at
+            // least `n` words from `from` on.
             unsafe { read_words(context, from, n) }
         };
         let rows = cu_q[cu_q.len() - 1] as usize;

@@ -106,7 +106,7 @@ unsafe fn gather_from_pool(
     let stable_len = DeviceArray { address: minus_one.address(), len: minus_one.len() / 4 };
     let without_fresh = DeviceBatch { stable_len, ..*batch };
     let (engine, plan) = (&mut workload.pair.ascend, &mut workload.pair.ascend_plan);
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    // SAFETY: the batch and the stream are valid until the work is done (`# Safety`), and so is `minus_one`.
     unsafe {
         engine.enqueue_step(&without_fresh, plan, 0, None, stream.raw()).unwrap();
         engine.enqueue_transfer(plan, 1, None, stream.raw()).unwrap();

@@ -199,10 +199,11 @@ impl Handles {
         }
     }
 
-    /// Asserts that every selected id has a slot that holds its row. Returns the number of rows
-    /// compared.
+    /// Asserts that every selected id of the requests that did not fail has a slot that holds its row.
+    /// Returns the number of rows compared.
     pub fn expect_exact(&self, owned: &OwnedBatch, layer: usize) -> usize {
         let (mut arrays, mut checked) = (sized::<avsg_plan_arrays>(), 0);
+        let failed = failures(self.plan, owned.state.len());
         // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch's rows.
         let slots = unsafe {
             ok(avsg_plan_get_arrays(self.plan, HOST, &mut arrays));
@@ -217,7 +218,11 @@ impl Handles {
                 true
             },
             |_, id| (id, layer as u32),
-            |seen| checked += assert_exact(seen, layer),
+            |seen| {
+                if failed.iter().all(|&(request, ..)| request != seen.request) {
+                    checked += assert_exact(seen, layer);
+                }
+            },
         );
         checked
     }
@@ -244,7 +249,7 @@ impl Handles {
     /// # Safety
     /// `from` points to `n` initialised bytes, and no call that writes them is in progress.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        // SAFETY: `from` points to `n` bytes, which no call writes (`# Safety`).
         unsafe { memory::read_bytes(self.context.as_deref(), from, n) }
     }
 
@@ -257,6 +262,7 @@ impl Handles {
 }
 
 /// Returns the rows of the misses of a request in a plan's last batch, or their ids.
+#[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
 pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
     let mut arrays: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set, and the plan holds the request.
@@ -268,6 +274,21 @@ pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
         let first = arrays.cu_q.add(request).read() as usize * arrays.k;
         memory::read_words(None, list.add(first), misses)
     }
+}
+
+/// Returns those of a plan's first `requests` requests that transfers left out, with the layer and the row
+/// that are not whole.
+#[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
+pub fn failures(plan: *const avsg_plan, requests: usize) -> Vec<(usize, usize, usize)> {
+    let mut arrays: avsg_plan_arrays = sized();
+    // SAFETY: the struct has its `size` set, and the plan holds so many requests.
+    let [layers, rows] = unsafe {
+        ok(avsg_plan_get_arrays(plan, HOST, &mut arrays));
+        [arrays.failed_layer, arrays.failed_row]
+            .map(|array| std::slice::from_raw_parts(array, requests))
+    };
+    let failed = (0..requests).filter(|&request| (layers[request], rows[request]) != (-1, -1));
+    failed.map(|request| (request, layers[request] as usize, rows[request] as usize)).collect()
 }
 
 /// Returns the C struct of a batch in host memory.

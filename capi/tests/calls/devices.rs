@@ -52,7 +52,7 @@ fn arrays(step: i32) -> Arrays {
 /// the plan and the first layer's transfer.
 ///
 /// # Safety
-/// The batch and `fresh` keep the contracts of the four calls with this stream.
+/// The arrays of the batch and of `fresh`, and the stream, are valid until the work of the calls is done.
 unsafe fn run_step(
     handles: &Handles,
     batch: &avsg_batch,
@@ -61,7 +61,7 @@ unsafe fn run_step(
     fused: bool,
 ) {
     let (engine, plan) = (handles.engine, handles.plan);
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    // SAFETY: the arrays and the stream are valid until the work is done (`# Safety`).
     unsafe {
         if fused {
             ok(avsg_engine_step(engine, batch, plan, 0, fresh, stream));
@@ -251,6 +251,37 @@ fn a_step_launches_the_configured_number_of_kernels() {
         assert_eq!(session.launches() - before, waiting + queued, "launches {launches}");
         handles.destroy();
     }
+}
+
+/// The fast memory of a vector core has room for the default table of K = 2048 and S = 8192, but not for one
+/// with as many links per slot as on "cpu".
+#[test]
+fn the_default_table_fits_a_vector_core() {
+    if !have_compiler() {
+        return;
+    }
+    let _session = Session::new(Options::default());
+    let (mut pool, mut engine) = (null_mut(), null_mut());
+    let mut info: avsg_engine_info = sized();
+    let mut config = config_on(c"ascend-sim");
+    (config.k, config.slots, config.tokens) = (2048, 8192, 4);
+    let mut tuning: avsg_tuning = sized();
+    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
+    unsafe {
+        ok(avsg_pool_create(&pool_config(), &mut pool));
+        for of_default in [null(), &raw const tuning] {
+            config.tuning = of_default;
+            ok(avsg_engine_create(&config, pool, &mut engine));
+            ok(avsg_engine_get_info(engine, &mut info));
+            ok(avsg_engine_destroy(engine));
+            assert_eq!((info.table, info.spread, info.retries), (0, 2, 7));
+        }
+        tuning.spread = 4;
+        config.tuning = &tuning;
+        let status = avsg_engine_create(&config, pool, &mut engine);
+        expect_error(status, AVSG_INVALID, &["bytes", "a smaller spread"]);
+    }
+    ok(avsg_pool_destroy(pool));
 }
 
 #[test]

@@ -167,49 +167,94 @@ fn an_unwritten_row_is_an_error_and_rows_are_written_in_any_order() {
     ok(avsg_pool_destroy(pool));
 }
 
+/// Changes one bit of a row of a layer in a file.
+fn damage(path: &Path, layer: usize, index: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let row = row(layer, index);
+    let at = bytes.windows(ROW).position(|window| window == row).unwrap();
+    bytes[at + 9] ^= 1;
+    fs::write(path, &bytes).unwrap();
+}
+
 #[test]
-fn after_a_row_that_cannot_be_read_a_transfer_is_repeated_or_its_plan_given_up() {
+fn a_damaged_row_costs_the_requests_that_miss_it() {
     let folder = Scratch::new();
-    let path = c_string(folder.path());
-    let file = file_in(&path);
-    let config = avsg_pool_config { file: &file, ..pool_config() };
-    let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
-    // SAFETY: the structs have their `size` set, the string is alive, and the out-pointers are fields.
-    unsafe {
-        ok(avsg_pool_create(&config, &mut handles.pool));
-        ok(avsg_engine_create(&engine_config(), handles.pool, &mut handles.engine));
-        ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
+    for indexers in [[0u32, 0], [0, 1]] {
+        let path = folder.file(&format!("rows {indexers:?}"));
+        let c_path = c_string(&path);
+        let mut file = avsg_pool_file { keep: 1, ..file_in(&c_path) };
+        (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
+        let mut config = engine_config();
+        (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
+        let handles = Handles::create(&avsg_pool_config { file: &file, ..pool_config() }, &config);
+        ok(avsg_pool_flush(handles.pool));
+        handles.destroy();
+        let mut owned = Arrays::new(0);
+        // Both requests have the same rows in the pool; of these ids one is selected by the first alone.
+        let (first, second) = owned.ids.split_at(2 * K);
+        let lost = *first.iter().find(|id| !second.contains(id)).unwrap() as usize;
+        damage(&path, 0, lost);
+        let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
+        // SAFETY: the structs have their `size` set, the string is alive, and the out-pointers are fields.
+        unsafe {
+            ok(avsg_pool_open(&file_in(&c_path), &mut handles.pool));
+            ok(avsg_engine_create(&config, handles.pool, &mut handles.engine));
+            ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
+        }
+        let words = format!("row {lost} of layer 0");
+        let (engine, plan) = (handles.engine, handles.plan);
+        let layers: &[usize] = if indexers == [0, 0] { &[0, 1] } else { &[0] };
+        // Another step finds the state of the request empty, and the row as it was.
+        for count in 1..=2 {
+            let status = handles.step(&Arrays::new(0), 0);
+            expect_error(status, AVSG_LOST_ROWS, &[&words, "left out 1 of"]);
+            assert_eq!(missed(plan, 0, true).len(), 2 * K);
+            assert_eq!(missed(plan, 1, true).is_empty(), count > 1);
+            for &layer in layers {
+                let status = transfer(&handles, &mut owned, layer);
+                expect_error(status, AVSG_LOST_ROWS, &[&words]);
+                assert_eq!(failures(plan, 2), [(0, 0, lost)]);
+                assert_eq!(handles.expect_exact(&owned, layer), 2 * K);
+            }
+            assert_eq!(held(engine, 1), 0);
+        }
+        let ids: Vec<i32> = (lost as i32..lost as i32 + 3).collect();
+        let mut load: avsg_load = sized();
+        (load.state, load.generation, load.seq_len) = (1, 1, 128);
+        load.ids = avsg_i32s { data: ids.as_ptr(), len: ids.len() };
+        load.block_table = avsg_i32s { data: owned.blocks.as_ptr(), len: 8 };
+        // SAFETY: the struct has its `size` set, and its arrays are alive.
+        expect_error(unsafe { avsg_engine_load(engine, &load, plan) }, AVSG_LOST_ROWS, &[&words]);
+        assert_eq!((failures(plan, 1), held(engine, 1)), (vec![(0, 0, lost)], 0));
+        // The row is computed again, and the server goes on.
+        handles.write_row(0, lost, &row(0, lost));
+        // SAFETY: as above.
+        ok(unsafe { avsg_engine_load(engine, &load, plan) });
+        assert_eq!(held(engine, 1), 3);
+        ok(handles.step(&Arrays::new(0), 0));
+        for &layer in layers {
+            ok(transfer(&handles, &mut owned, layer));
+            assert_eq!(failures(plan, 2), []);
+            assert_eq!(handles.expect_exact(&owned, layer), 4 * K);
+        }
+        handles.destroy();
     }
-    let unwritten = ["layer 0", "never written"];
-    let (owned, mut generation) = (Arrays::new(0), 1);
-    let transfer = || {
-        let fresh = owned.fresh();
-        // SAFETY: `owned` owns the fresh rows.
-        unsafe { avsg_engine_transfer(handles.engine, handles.plan, &0, 1, &fresh, null_mut()) }
-    };
-    let mut next = owned.clone();
-    let mut fail = || {
-        next.generation.fill(generation);
-        expect_error(handles.step(&next, 0), AVSG_INVALID, &unwritten);
-        generation += 1;
-        next.clone()
-    };
-    // New generations begin anew, and the old ones lack a plan.
-    let first = fail();
-    let again = handles.step(&first, 0);
-    expect_error(again, AVSG_INVALID, &["lacks"]);
-    fail();
-    // Without the plan the states have what they had.
-    ok(avsg_engine_discard(handles.engine, handles.plan));
-    expect_error(transfer(), AVSG_INVALID, &["plan is empty"]);
-    let last = fail();
-    expect_error(transfer(), AVSG_INVALID, &unwritten);
-    for layer in 0..2 {
-        (0..ROWS).for_each(|index| handles.write_row(layer, index, &row(layer, index)));
-    }
-    ok(transfer());
-    assert_eq!(handles.expect_exact(&last, 0), 32);
-    handles.destroy();
+}
+
+/// Transfers the plan of a batch to a layer, with the fresh rows of that layer.
+fn transfer(handles: &Handles, owned: &mut Arrays, layer: usize) -> avsg_status {
+    (0..4).for_each(|at| owned.rows.put(at, 100 + at as i32 % 2, layer as u32));
+    let fresh = owned.fresh();
+    // SAFETY: `owned` owns the fresh rows.
+    unsafe { avsg_engine_transfer(handles.engine, handles.plan, &layer, 1, &fresh, null_mut()) }
+}
+
+/// Returns the number of ids that a state holds for the first indexer in generation 1.
+fn held(engine: *mut avsg_engine, state: usize) -> u32 {
+    let mut bits = [0u64; 2];
+    // SAFETY: the array has two elements.
+    ok(unsafe { avsg_engine_get_held(engine, 0, state, 1, 0, 128, bits.as_mut_ptr(), 2) });
+    bits.iter().map(|word| word.count_ones()).sum()
 }
 
 #[test]

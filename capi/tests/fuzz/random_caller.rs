@@ -29,16 +29,16 @@ pub struct RandomCaller<'a> {
     pub mistakes: usize,
     /// Rows compared.
     pub checked: usize,
-    /// Transfers that needed a row of a file that was never written, by what was done then.
+    /// Plans that needed a row of a file that was never written, by what was done then.
     pub recovered: [usize; 3],
     /// Calls by status.
-    pub seen: [usize; 12],
+    pub seen: [usize; 13],
 }
 
 impl<'a> RandomCaller<'a> {
     /// Returns a thread of a run. The seed decides its calls.
     pub fn new(shared: &'a Shared, seed: u64, verify: bool) -> Self {
-        let (random, seen) = (SplitMix64::new(seed), [0; 12]);
+        let (random, seen) = (SplitMix64::new(seed), [0; 13]);
         Self { shared, random, verify, epoch: 1, mistakes: 0, checked: 0, recovered: [0; 3], seen }
     }
 

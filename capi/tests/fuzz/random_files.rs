@@ -1,17 +1,22 @@
 //! Random pools in files: private ones, and ones that are kept, closed and opened again. Some of their rows
-//! are not written at first. A single thread demands that a read fails exactly if it needs such a row, and
-//! recovers from that in one of three ways.
+//! are not written at first. A single thread demands that exactly the requests fail that need such a row, and
+//! goes on in one of three ways.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr::{null, null_mut, without_provenance_mut};
 
-use avsg_capi::avsg_status::AVSG_INVALID;
+use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
 
-use super::models::{EngineModel, PoolModel};
+use super::models::EngineModel;
 use super::random_caller::RandomCaller;
+
+/// The requests that transfers of a plan left out, with the layer and the row.
+pub(super) type Failed = BTreeMap<usize, (usize, usize)>;
 
 /// The file of a pool.
 pub(super) struct RandomFile {
@@ -82,63 +87,70 @@ impl RandomCaller<'_> {
         opened
     }
 
-    /// Checks that a transfer of a plan to some layers without a mistake has failed exactly if it needs a row
-    /// that was never written. After a failure it writes these rows and transfers the plan again, discards the
-    /// plan, or leaves it and takes new generations. Returns whether the layers have the plan.
+    /// Checks that a transfer of a plan to some layers without a mistake left out exactly the requests that
+    /// missed a row that was never written, in this transfer or in an earlier one: those in `failed`.
+    pub(super) fn check_transfer(
+        &mut self,
+        model: &EngineModel,
+        plan: *mut avsg_plan,
+        layers: &[usize],
+        status: avsg_status,
+        failed: &mut Failed,
+    ) {
+        let text = last_error();
+        let mut counters: avsg_plan_counters = sized();
+        // SAFETY: the struct has its `size` set.
+        self.expect(unsafe { avsg_plan_get_counters(plan, &mut counters) });
+        for request in 0..counters.requests {
+            let rows = missed(plan, request, false);
+            let rows = || rows.iter().filter_map(|&row| usize::try_from(row).ok());
+            let lacks = |layer: usize| {
+                rows().filter(|&row| !model.pool.0.is_written(layer, row)).min().map(|r| (layer, r))
+            };
+            if let Some(lost) = layers.iter().find_map(|&layer| lacks(layer)) {
+                failed.entry(request).or_insert(lost);
+            }
+        }
+        let expected = if failed.is_empty() { AVSG_OK } else { AVSG_LOST_ROWS };
+        assert_eq!(status, expected, "a transfer without a mistake: {text}");
+        let all: Vec<_> = failed.iter().map(|(&request, &(l, row))| (request, l, row)).collect();
+        assert_eq!(failures(plan, counters.requests), all);
+    }
+
+    /// Checks that the states of requests that were left out are empty, and goes on: writes the rows, discards
+    /// the plan, or neither.
     pub(super) fn recover(
         &mut self,
         (engine, model): (*mut avsg_engine, &EngineModel),
         plan: *mut avsg_plan,
-        layers: &[usize],
-        fresh: &[avsg_fresh],
-        status: avsg_status,
-    ) -> bool {
-        let text = last_error();
-        let unwritten = self.unwritten(&model.pool.0, plan, layers);
-        if unwritten.is_empty() {
-            assert_eq!(status, avsg_status::AVSG_OK, "a transfer without a mistake: {text}");
-            return true;
+        owned: &OwnedBatch,
+        failed: &Failed,
+    ) {
+        if failed.is_empty() {
+            return;
         }
-        assert!(status == AVSG_INVALID && text.contains("never written"), "{status:?}: {text}");
+        for (&request, &lost) in failed {
+            let (state, generation) = (owned.state[request] as usize, owned.generation[request]);
+            let (mut bits, indexer) = ([u64::MAX; ROWS / 64], owned.indexer);
+            let (at, words) = (bits.as_mut_ptr(), bits.len());
+            // SAFETY: the array has that many words.
+            self.expect(unsafe {
+                avsg_engine_get_held(engine, indexer, state, generation, 0, ROWS, at, words)
+            });
+            assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
+        }
         let known = self.shared.known().pools.contains_key(&model.pool.1);
         let way = if known { self.below(3) } else { 1 + self.below(2) };
         self.recovered[way] += 1;
         match way {
             0 => {
                 let pool = without_provenance_mut(model.pool.1);
-                for (layer, row) in unwritten {
+                for &(layer, row) in failed.values() {
                     model.pool.0.write(pool, layer, row, &model.pool.0.row(layer, row));
                 }
-                let (at, count, fresh) = (layers.as_ptr(), layers.len(), fresh.as_ptr());
-                // SAFETY: the lists have the same length, and the caller owns the fresh rows.
-                self.expect(unsafe {
-                    avsg_engine_transfer(engine, plan, at, count, fresh, null_mut())
-                });
-                return true;
             }
             1 => self.expect(avsg_engine_discard(engine, plan)),
-            _ => self.epoch += 1,
+            _ => {}
         }
-        false
-    }
-
-    /// Returns the layer and row of what a plan missed and some of the layers lack.
-    fn unwritten(
-        &mut self,
-        pool: &PoolModel,
-        plan: *mut avsg_plan,
-        layers: &[usize],
-    ) -> Vec<(usize, usize)> {
-        let mut all = Vec::new();
-        let mut counters: avsg_plan_counters = sized();
-        // SAFETY: the struct has its `size` set.
-        self.expect(unsafe { avsg_plan_get_counters(plan, &mut counters) });
-        for request in 0..counters.requests {
-            let rows = missed(plan, request, false);
-            let rows = rows.into_iter().filter_map(|row| usize::try_from(row).ok());
-            all.extend(rows.flat_map(|row| layers.iter().map(move |&layer| (layer, row))));
-        }
-        all.retain(|&(layer, row)| !pool.is_written(layer, row));
-        all
     }
 }

@@ -35,6 +35,7 @@ from .errors import (
     HandleError,
     InternalError,
     InvalidError,
+    LostRowsError,
     NoMemoryError,
     NullError,
     SizeError,
@@ -42,7 +43,7 @@ from .errors import (
     UnsupportedError,
 )
 from .memory import View
-from .plan import Plan, Request
+from .plan import Failure, Plan, Request
 from .pool import Pool, PoolFile, PoolShape
 from .workers import Workers, set_log
 
@@ -66,6 +67,7 @@ __all__ = [
     "EngineInfo",
     "EngineOptions",
     "EngineStats",
+    "Failure",
     "ForkedError",
     "Fresh",
     "HandleError",
@@ -75,6 +77,7 @@ __all__ = [
     "Layers",
     "Lifetime",
     "LogLevel",
+    "LostRowsError",
     "Machine",
     "Memory",
     "NoMemoryError",

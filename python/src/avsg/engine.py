@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _header
 from ._arguments import instance, struct, whole, wholes
 from ._engine_config import engine_config
-from ._header import EngineInfo, EngineOptions, EngineStats, Memory
+from ._header import EngineInfo, EngineOptions, EngineStats, Memory, Status
 from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh, Layers
@@ -131,7 +131,8 @@ class Engine:
 
         `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a
         batch of host arrays waits, and a batch of device arrays goes into torch's current stream of
-        their device. `check` is that of `plan`.
+        their device. `check` is that of `plan`. A row of a file that is not whole raises LostRowsError, as
+        in `transfer`.
         """
         try:
             if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
@@ -141,10 +142,12 @@ class Engine:
             status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
         except NAMELESS as error:
             raise named(error, batch=batch, plan=plan, layer=layer, fresh=fresh) from None
-        if status:
+        if status and status != Status.LOST_ROWS:
             raise named(failure(status), batch=batch, plan=plan, fresh=fresh)
         if check and stream is None and any(plan._status[: batch._requests]):
             raise self._drop(batch, plan)
+        if status:
+            raise failure(status)
 
     def plan(self, batch: Batch, plan: Plan, stream: Any = None, *, check: bool = True) -> None:
         """Finds slots and misses of a batch. Layers that share an indexer need it once.
@@ -174,7 +177,9 @@ class Engine:
     def transfer(self, plan: Plan, layer: int | Layers = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Copies a plan's misses into the slots of one layer, or of several, which have their fresh rows.
 
-        The stream is the one that the batch was planned in.
+        The stream is the one that the batch was planned in. If rows of a file are not whole, all requests
+        that did not miss one are served, and LostRowsError is raised: `plan.failures` names the others, which
+        the transfers of their plans leave out from then on, and whose next plan finds their state empty.
         """
         try:
             layers, count, rows, device = self._listed(layer, fresh)
@@ -230,7 +235,8 @@ class Engine:
         """Puts the rows of `ids` into slots of a state without a selection, as after a restore.
 
         The layers are those of `indexer`. `ids` and `block_table` are int32 arrays in host memory.
-        Ids at or above `seq_len`, or without a row in the pool, are padding.
+        Ids at or above `seq_len`, or without a row in the pool, are padding. After LostRowsError the state is
+        empty for the indexer, and `plan.failures` has the row.
         """
         fields = {"state": state, "generation": generation, "seq_len": seq_len, "indexer": indexer}
         for name, array in (("ids", ids), ("block_table", block_table)):

@@ -87,6 +87,15 @@ class ForkedError(AvsgError, RuntimeError):
     status = Status.FORKED
 
 
+class LostRowsError(AvsgError, LookupError):
+    """Rows of a file are not whole: never written, lost with a process, or damaged.
+
+    The call served all requests but those that `Plan.failures` names. Their state is empty: compute them again.
+    """
+
+    status = Status.LOST_ROWS
+
+
 BY_STATUS = {kind.status: kind for kind in AvsgError.__subclasses__()}
 
 

@@ -35,6 +35,14 @@ class Request(NamedTuple):
     status: RequestStatus
 
 
+class Failure(NamedTuple):
+    """A request that transfers leave out, and the layer and the row of a file that are not whole."""
+
+    request: int
+    layer: int
+    row: int
+
+
 class Plan:
     """Slots, miss lists and counters of batches of at most `max_tokens` tokens and `max_requests` requests.
 
@@ -90,7 +98,9 @@ class Plan:
         arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, memory)
         address = getattr(arrays, name)
         if not address:
-            raise InvalidError(f"{name!r} is not an array in device memory; read misses from 'summary', and cu_q from the batch")
+            raise InvalidError(
+                f"{name!r} is not an array in device memory; read misses from 'summary' and tokens from the batch"
+            )
         return int32_view(address, shapes[name], self._handle, device)
 
     @cached_property
@@ -135,6 +145,14 @@ class Plan:
     def counters(self) -> PlanCounters:
         """The counters of the last batch planned."""
         return PlanCounters.of(filled(lib.avsg_plan_get_counters, _header.avsg_plan_counters, self._handle))
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The requests that the transfers so far left out (`LostRowsError`), in the order of the batch."""
+        arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, MemoryKind.HOST)
+        kind = c.c_int64 * self.counters.requests
+        layers, rows = kind.from_address(arrays.failed_layer), kind.from_address(arrays.failed_row)
+        return [Failure(r, layers[r], row) for r, row in enumerate(rows) if row >= 0]
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""

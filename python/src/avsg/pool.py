@@ -16,8 +16,6 @@ from .errors import InvalidError
 from .memory import View, host_span, numpy_of, output_span
 
 if TYPE_CHECKING:
-    import socket as sockets
-
     import numpy as np
 
 

@@ -113,7 +113,7 @@ fn expect(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>) {
         return called.unwrap();
     }
     let error = called.unwrap_err();
-    let parts = [format!("row {row} of layer {layer}"), format!("{} requests", requests.len())];
+    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", requests.len())];
     let text = error.to_string();
     assert!(parts.iter().all(|part| text.contains(part)) && text.contains("; "), "{text}");
     let named = matches!(&error, Error::LostRows { requests: n, layer: l, row: r, .. }

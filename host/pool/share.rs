@@ -1,8 +1,8 @@
 //! Sharing a pool between processes: its descriptor and its file.
 //!
 //! Without sharing, every process of a node would hold the same rows. A process gets the pool's
-//! file (by SCM_RIGHTS or by inheritance), checks it against the descriptor and maps it.
-//! Neither is trusted: a file that is too short, unsealed or of another pool is an error here, not
+//! file from the caller, over a unix socket or by inheritance, checks it against the descriptor and
+//! maps it. Neither is trusted: a file that is too short, unsealed or of another pool is an error here, not
 //! a SIGBUS at a later access.
 
 use std::os::fd::{AsFd, OwnedFd};

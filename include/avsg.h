@@ -465,7 +465,7 @@ typedef struct avsg_memory {
   /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
   /// layer, and 512 bytes with AVSG_LIFETIME_LEARNED; 0 on "cpu".
   size_t engine_device;
-  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 4 bytes per token and 80 per request, and with
+  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 112 per request, and with
   /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
   size_t plan_host;
   size_t plan_pinned;  ///< AVSG_MEMORY_PINNED of it; 0 on "cpu".

@@ -247,17 +247,22 @@ fn kernels_that_have_no_room_for_a_table_are_an_error() {
 
 #[test]
 fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
-    in_session(Options::default(), |session, context| {
+    let config = |slots: usize| {
         let single = [Strides { block_rows: 1, block: 64, row: 64 }; 2];
+        // SAFETY: no step runs, so nothing accesses the buffer or the table.
+        let caller = unsafe {
+            let bases = [1, 2, 3, 4].map(|at| (at << 20) as *mut u8);
+            let caller = CallerBuffer::new(&bases, &single).unwrap();
+            caller.with_block_table((5 << 20) as *const i32, 2 * slots, 2 * slots)
+        };
+        let params = Params::wide(K as u32, 2, slots as u32);
+        Config { params, ..config(Some(caller), None) }
+    };
+    // The CPU has no such limit.
+    Engine::new(config(1024), pool()).unwrap();
+    in_session(Options::default(), |session, context| {
         let create = |slots: usize| {
-            // SAFETY: no step runs, so nothing accesses the buffer or the table.
-            let caller = unsafe {
-                let bases = [1, 2, 3, 4].map(|at| (at << 20) as *mut u8);
-                let caller = CallerBuffer::new(&bases, &single).unwrap();
-                caller.with_block_table((5 << 20) as *const i32, 2 * slots, 2 * slots)
-            };
-            let params = Params::wide(K as u32, 2, slots as u32);
-            let config = Config { params, ..config(Some(caller), None) };
+            let config = config(slots);
             let kernels = harness::install_kernels(session, &config);
             let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
             Engine::on_ascend(config, RegisteredPool::new(context, pool()).unwrap(), &options)
@@ -266,30 +271,4 @@ fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
         let parts = ["blocks of a state is 1024", "at most 512", "pass larger blocks"];
         expect_refusal(create(1024), &parts);
     });
-}
-
-/// The CPU device has no such limit: every row is in its block.
-#[test]
-fn the_cpu_copies_to_more_blocks_than_a_core_has_room_for() {
-    let (blocks, room) = (2 * 1024, 2 * 1024 * 64);
-    let table: Vec<i32> = (0..blocks).map(|at| (at * 7 + 3) % blocks).collect();
-    let mut memory = vec![BEFORE; LAYERS * 2 * room];
-    let bases = [0, 1, 2, 3].map(|n| memory[n * room..].as_mut_ptr());
-    let single = [Strides { block_rows: 1, block: 64, row: 64 }; 2];
-    // SAFETY: the memory and the table live longer than the engine, and nothing else writes them.
-    let caller = unsafe {
-        let caller = CallerBuffer::new(&bases, &single).unwrap();
-        caller.with_block_table(table.as_ptr(), table.len(), table.len())
-    };
-    let config = config(Some(caller), None);
-    let params = Params { slots: 1024, ..config.params };
-    let config = Config { params, ..config };
-    let mut engine = Engine::new(config, pool()).unwrap();
-    let mut plan = engine.new_plan(4, 3).unwrap();
-    for step in 0..5 {
-        let owned = batch(step);
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 3 * K);
-        engine.transfer(&mut plan, 1, None).unwrap();
-    }
 }

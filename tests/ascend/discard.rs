@@ -12,7 +12,7 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
-use crate::small::{self, K, ROW, SLOTS, check, one_request, pool};
+use crate::small::{self, K, ROW, SLOTS, both_states, check, one_request, pool};
 
 /// Returns a configuration of two layers with one indexer.
 fn config() -> Config {
@@ -24,16 +24,6 @@ fn two_indexers() -> Config {
     Config { indexers: Indexers::per_layer(2).unwrap(), ..config() }
 }
 
-/// Returns a batch of both states with one row each, of every third id from `first` on.
-fn batch(indexer: usize, first: [i32; 2]) -> OwnedBatch {
-    let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(K, 0) };
-    for (state, first) in first.into_iter().enumerate() {
-        let ids = (0..K as i32).map(|lane| first + 3 * lane).collect();
-        owned.push([state as i32, 1, -1, 600], &[ids]);
-    }
-    owned
-}
-
 fn missed(plan: &Plan) -> [Vec<i32>; 2] {
     [0, 1].map(|request| plan.misses(request).id.to_vec())
 }
@@ -42,9 +32,9 @@ fn missed(plan: &Plan) -> [Vec<i32>; 2] {
 fn a_discarded_plan_is_missed_again_and_earlier_ids_are_not() {
     on_both_devices(&two_indexers(), pool, |engine| {
         let mut plan = engine.new_plan(2, 2).unwrap();
-        engine.step(&batch(0, [0, 0]).batch(), &mut plan, 0, None).unwrap();
+        engine.step(&both_states(0, [0, 0]).batch(), &mut plan, 0, None).unwrap();
         // State 0 keeps half of its ids, and state 1 all of them.
-        let next = batch(0, [36, 0]);
+        let next = both_states(0, [36, 0]);
         engine.plan(&next.batch(), &mut plan).unwrap();
         let first = missed(&plan);
         assert_eq!([first[0].len(), first[1].len()], [K / 2, 0]);
@@ -56,29 +46,10 @@ fn a_discarded_plan_is_missed_again_and_earlier_ids_are_not() {
         assert_eq!(missed(&plan), first);
         check(engine, &plan, &next, 0);
         // The ids before the discarded plan still hit.
-        let before = batch(0, [0, 0]);
+        let before = both_states(0, [0, 0]);
         engine.step(&before.batch(), &mut plan, 0, None).unwrap();
         assert_eq!(plan.total_misses(), 0);
         check(engine, &plan, &before, 0);
-    });
-}
-
-#[test]
-fn a_plan_that_some_layers_have_taken_can_be_discarded() {
-    on_both_devices(&config(), pool, |engine| {
-        let mut plan = engine.new_plan(2, 2).unwrap();
-        let start = batch(0, [0, 0]);
-        engine.step(&start.batch(), &mut plan, 0, None).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
-        // Layer 0 takes the plan and layer 1 does not.
-        engine.step(&batch(0, [90, 120]).batch(), &mut plan, 0, None).unwrap();
-        engine.discard(&mut plan).unwrap();
-        for first in [[90, 120], [0, 120], [200, 300], [90, 0]] {
-            let owned = batch(0, first);
-            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-            engine.transfer(&mut plan, 1, None).unwrap();
-            (0..2).for_each(|layer| check(engine, &plan, &owned, layer));
-        }
     });
 }
 
@@ -88,7 +59,7 @@ fn plans_are_discarded_from_the_newest_on() {
         let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
         let firsts = [[0, 0], [90, 0], [90, 0], [200, 0]];
         for (plan, first) in plans.iter_mut().zip(firsts) {
-            engine.plan(&batch(0, first).batch(), plan).unwrap();
+            engine.plan(&both_states(0, first).batch(), plan).unwrap();
         }
         let tables = [0, 1].map(|state| engine.table(state).to_vec());
         // Plan 2 missed nothing, but it may rely on the rows of plan 1.
@@ -100,7 +71,7 @@ fn plans_are_discarded_from_the_newest_on() {
         }
         // The first plan is the last one again: both layers may take it, and nothing else is due.
         (0..2).for_each(|layer| engine.transfer(&mut plans[0], layer, None).unwrap());
-        let owned = batch(0, [90, 0]);
+        let owned = both_states(0, [90, 0]);
         let plan = &mut plans[1];
         engine.step(&owned.batch(), plan, 1, None).unwrap();
         assert_eq!(plan.total_misses(), K);
@@ -124,13 +95,13 @@ fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
     on_both_devices(&config(), pool, |engine| {
         let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
         for (plan, (first, generation)) in plans.iter_mut().zip([(0, 1), (90, 1), (200, 2)]) {
-            let mut owned = batch(0, [first, first]);
+            let mut owned = both_states(0, [first, first]);
             owned.generation = vec![generation; 2];
             engine.plan(&owned.batch(), plan).unwrap();
         }
         engine.discard(&mut plans[2]).unwrap();
         engine.discard(&mut plans[1]).unwrap();
-        let mut owned = batch(0, [0, 90]);
+        let mut owned = both_states(0, [0, 90]);
         owned.generation = vec![2, 2];
         let plan = &mut plans[3];
         engine.step(&owned.batch(), plan, 0, None).unwrap();
@@ -144,7 +115,7 @@ fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
 fn a_write_that_fails_while_discarding_starts_every_table_cold() {
     on_ascend(&two_indexers(), pool, |engine, session, _| {
         let mut plan = engine.new_plan(2, 2).unwrap();
-        let owned = batch(0, [0, 0]);
+        let owned = both_states(0, [0, 0]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         fail_next(session, "aclrtMemcpy", 2);
         expect_refusal(engine.discard(&mut plan), &["aclrtMemcpy"]);
@@ -162,7 +133,7 @@ fn counters_agree_with_the_plans_and_the_tables() {
         let (mut hits, mut misses, mut evictions, mut bytes) = (0, 0, 0, 0);
         for step in 0..40 {
             let indexer = step as usize % 2;
-            let mut owned = batch(indexer, [0, 1].map(|_| random.word() as i32 & 255));
+            let mut owned = both_states(indexer, [0, 1].map(|_| random.word() as i32 & 255));
             owned.generation = vec![1, 1 + step / 20];
             let held = [0, 1].map(|state| {
                 let table = engine.read_indexer_table(indexer, state).unwrap();
@@ -252,7 +223,7 @@ fn appends_and_loads_are_counted() {
 fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
     on_ascend(&config(), pool, |engine, _, context| {
         let [mut host, mut queued] = [(); 2].map(|()| engine.new_plan(2, 2).unwrap());
-        let owned = batch(0, [0, 0]);
+        let owned = both_states(0, [0, 0]);
         engine.plan(&owned.batch(), &mut host).unwrap();
         let before = engine.stats();
         plan_in_a_stream(engine, &mut queued, &owned, &[0], context, |_| ());

@@ -6,7 +6,7 @@ use avsg::engine::Engine;
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
-use crate::harness::{self, expect_refusal, fail_next, on_ascend};
+use crate::harness::{self, expect_refusal};
 use crate::small::{self, K, check, ids};
 
 const STATES: usize = 3;
@@ -130,21 +130,5 @@ fn independent_plans_may_be_transferred_in_any_order() {
         let mut plan = planned(engine, &warm);
         transfer_exactly(engine, &warm, &mut plan, 1);
         transfer_exactly(engine, &warm, &mut plan, 0);
-    });
-}
-
-/// After a failure every state starts cold, so the next plan relies on no earlier one.
-#[test]
-fn a_failure_starts_a_new_order() {
-    on_ascend(&small::config(STATES), small::pool, |engine, session, _| {
-        let (a, b) = (one_request(0, 1, 0), one_request(0, 1, 17));
-        let mut old = planned(engine, &a);
-        fail_next(session, "aclrtLaunchKernelWithConfig", 1);
-        assert!(engine.transfer(&mut old, 0, None).is_err());
-        expect_refusal(engine.transfer(&mut old, 0, None), &["stale"]);
-        let mut plan = engine.new_plan(2, 2).unwrap();
-        engine.step(&b.batch(), &mut plan, 1, None).unwrap();
-        check(engine, &plan, &b, 1);
-        transfer_exactly(engine, &b, &mut plan, 0);
     });
 }

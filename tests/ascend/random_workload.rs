@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use avsg::ascend::acl::{Context, Graph, Stream};
 use avsg_sim::{Options, Session};
-use avsg_testkit::exact::for_each_id;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::workload::{
     DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, random_step,
@@ -165,30 +164,6 @@ impl RandomWorkload {
             pair.cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
         });
         self.driver.check_pool(|l, row, bytes| pair.cpu.pool().read_row(l, row, bytes).unwrap());
-    }
-
-    /// Returns whether the slots of all fresh rows of this step hold these rows, on both layers. It
-    /// is meant for gathers that read the fresh rows from the pool.
-    pub fn fresh_rows_are_exact(&mut self) -> bool {
-        self.pair.read_result();
-        let pair = &self.pair;
-        let mut exact = true;
-        for layer in 0..LAYERS {
-            for_each_id(
-                &pair.batch.batch(),
-                48,
-                |row| pair.ascend_result.row(row),
-                |state, slot, bytes| {
-                    pair.ascend.buffer().slot_bytes(state, layer, slot, bytes).is_ok()
-                },
-                |request, id| self.driver.content(self.step_input(), request, layer, id),
-                |selected| {
-                    let fresh = self.step_input().is_fresh(selected.request, selected.id);
-                    exact &= selected.exact || !fresh;
-                },
-            );
-        }
-        exact
     }
 }
 

@@ -199,17 +199,6 @@ fn foreign_and_small_plans_are_refused() {
 }
 
 #[test]
-fn more_requests_than_states_are_refused() {
-    let mut b = TestEngine::new();
-    b.plan = b.engine.new_plan(6, 3).unwrap();
-    let spoil = |o: &mut OwnedBatch| {
-        o.push([2, 1, -1, 128], &[vec![1; K]]);
-        o.blocks.extend([0; 8]);
-    };
-    b.expect_refusal(spoil, &["state is 2", "the engine has states 0..2"], true);
-}
-
-#[test]
 fn missing_layers_and_short_fresh_rows_are_refused() {
     let mut b = TestEngine::new();
     let (owned, before) = (valid_batch(0), b.contents());

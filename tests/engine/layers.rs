@@ -76,49 +76,6 @@ fn a_transfer_writes_only_the_missed_rows_of_its_layer() {
     }
 }
 
-#[test]
-fn a_step_equals_a_plan_and_a_transfer() {
-    let (mut a, mut b) = (engine(1, 2), engine(1, 5));
-    let (mut plan_a, mut plan_b) = (a.new_plan(9, 9).unwrap(), b.new_plan(4, 3).unwrap());
-    for step in 0..25 {
-        let owned = two_requests(step * 3 / 2);
-        a.step(&owned.batch(), &mut plan_a, 0, None).unwrap();
-        b.plan(&owned.batch(), &mut plan_b).unwrap();
-        b.transfer(&mut plan_b, 0, None).unwrap();
-        assert!((0..4).all(|row| plan_a.slots(row) == plan_b.slots(row)));
-        assert!((0..3).all(|r| plan_a.misses(r).slot == plan_b.misses(r).slot));
-        assert!(slot_bytes(&a) == slot_bytes(&b) && plan_a.valid() == plan_b.valid());
-        assert!((0..3).all(|state| a.table(state) == b.table(state)));
-    }
-}
-
-#[test]
-fn a_padded_batch_copies_nothing() {
-    let mut engine = engine(1, 3);
-    let mut plan = engine.new_plan(6, 3).unwrap();
-    engine.step(&two_requests(0).batch(), &mut plan, 0, None).unwrap();
-    let before = (
-        slot_bytes(&engine),
-        host_bytes(&engine),
-        engine.table(0).to_vec(),
-        engine.table(2).to_vec(),
-    );
-    let mut owned = OwnedBatch::new(K, 1);
-    // The other values of a padded request are not checked.
-    owned.push([-1, 3, 77, -9], &[ids(3), ids(4)]);
-    owned.push([-1, 1, -1, i32::MAX], &[]);
-    let fresh = [&[][..], &[][..]];
-    let long = [&[0; 600][..], &[0; 600][..]];
-    engine.plan(&owned.batch(), &mut plan).unwrap();
-    engine.transfer(&mut plan, 0, None).unwrap();
-    engine.step(&owned.batch(), &mut plan, 0, Some(&Fresh { segments: &long })).unwrap();
-    engine.append(&owned.batch(), 0, &Fresh { segments: &long }).unwrap();
-    assert!(engine.step(&owned.batch(), &mut plan, 0, Some(&Fresh { segments: &fresh })).is_err());
-    assert!(plan.total_misses() == 0 && plan.valid() == [0, 0] && plan.status(0) == 0);
-    assert!(before.0 == slot_bytes(&engine) && before.1 == host_bytes(&engine));
-    assert!(before.2 == engine.table(0) && before.3 == engine.table(2));
-}
-
 /// Returns a batch of two active requests with fresh rows and a padded one between them, and the fresh rows
 /// of some layers.
 fn with_fresh(step: usize, layers: &[usize]) -> (OwnedBatch, Vec<FreshRows>) {

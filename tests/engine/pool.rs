@@ -5,11 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use avsg::buffer::{BufferConfig, DeviceBuffer};
-use avsg::pool::{
-    Chunk, DESC_BYTES, HostLayout, HostPool, Pages, Part, PoolConfig, PoolDesc, PoolExport, Region,
-    Role,
-};
-use avsg::rows::{RowFormat, Segment, Strides};
+use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, PoolExport, Role};
+use avsg::rows::{RowFormat, Segment};
 
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();
@@ -261,34 +258,6 @@ fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
             assert!(text.contains("pool descriptor is"), "byte {at} is {value}: {text}");
         }
     }
-}
-
-#[test]
-fn a_pool_works_on_memory_of_the_caller() {
-    let config = small(50);
-    let mut memory = [1024, 128].map(|bytes| vec![0; 2 * 50 * bytes]);
-    let regions = memory.each_mut().map(|bytes| Region {
-        memory: Chunk::new(bytes.as_mut_ptr(), bytes.len()).unwrap(),
-        device_address: None,
-    });
-    let part = |segment, layer_stride| {
-        let (layers, rows) = (0..2, 0..50);
-        Part { segment, layers, rows, region: segment, offset: 0, layer_stride }
-    };
-    let layout = HostLayout {
-        regions: &regions,
-        strides: &[1024, 128].map(Strides::rows),
-        parts: &[part(0, 50 * 1024), part(1, 50 * 128)],
-    };
-    // SAFETY: the vectors outlive the pool, are distinct, and are not accessed while the pool
-    // exists.
-    let pool = unsafe { HostPool::from_layout(&config, &layout) }.unwrap();
-    fill(&pool);
-    check_filled(&pool);
-    assert_eq!(pool.pages(), Pages::Caller);
-    assert!(error_text(pool.export()).contains("by a layout"));
-    drop(pool);
-    assert_eq!(memory[0][51 * 1024..][..1024], row(1, 1, 1152)[..1024]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use avsg::device::machine::emu::Emu;
 use avsg::device::memory::links_end;
 use avsg::device::params::{ID_LIMIT, Lifetime, Params};
 use avsg::device::state::{INVALID, header};
-use avsg::engine::{Config, Engine, Load};
+use avsg::engine::{Config, Engine};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::splitmix::SplitMix64;
@@ -48,10 +48,10 @@ impl Lru {
     }
 }
 
-fn batch(state: i32, generation: i32, ids: &[i32]) -> OwnedBatch {
+fn batch(ids: &[i32]) -> OwnedBatch {
     let mut owned = OwnedBatch::new(K, 0);
     owned.block_stride = (ID_LIMIT / PAGE) as usize;
-    owned.push([state, generation, -1, ID_LIMIT], &[ids.to_vec()]);
+    owned.push([0, 1, -1, ID_LIMIT], &[ids.to_vec()]);
     owned.blocks = vec![-1; owned.block_stride];
     owned.blocks.iter_mut().rev().zip([1, 0]).for_each(|(entry, block)| *entry = block);
     owned
@@ -99,9 +99,9 @@ fn select(random: &mut SplitMix64, last: &[i32], region: i32) -> Vec<i32> {
     ids
 }
 
-fn engine(params: Params, states: usize) -> Engine {
+fn engine(params: Params) -> Engine {
     let pool = fixture::pool(1, ROWS as usize, RowFormat::single(16).unwrap());
-    Engine::new(Config { cores: 2, ..Config::new(params, states) }, pool).unwrap()
+    Engine::new(Config { cores: 2, ..Config::new(params, 1) }, pool).unwrap()
 }
 
 /// The steps that fill a table: of 65536 slots, too.
@@ -115,7 +115,7 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             let (lifetime, page) = (Lifetime::Constant(127), PAGE as u32);
             let wide = Params::wide(K as u32, 1, slots);
             let params = Params { spread, retries, lifetime, page, ..wide };
-            let mut engine = engine(params, 1);
+            let mut engine = engine(params);
             let mut plan = engine.new_plan(1, 1).unwrap();
             let (used, order) = (HashMap::new(), BTreeMap::new());
             let mut lru = Lru { slots: slots as usize, clock: 0, used, order };
@@ -128,7 +128,7 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
                     ..0 => (from..from + K as i32).collect(),
                     _ => select(&mut random, &ids, step * 40),
                 };
-                let owned = batch(0, 1, &ids);
+                let owned = batch(&ids);
                 engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
                 let rows = exact::check_step(&engine, &plan, &owned, 0, |_, id| (id - FIRST, 0));
                 assert_eq!(rows, K);
@@ -151,44 +151,5 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             assert!(kept < 2.0 * expected + 0.1, "S {slots}, spread {spread}: {kept} %");
             assert!(points < 0.3, "S {slots}, spread {spread}: {points} points more than LRU");
         }
-    }
-}
-
-#[test]
-fn states_of_such_tables_are_forked_loaded_and_invalidated() {
-    for slots in [2112, 12_288, 65_536] {
-        let params = Params { page: PAGE as u32, ..Params::wide(K as u32, 1, slots) };
-        let mut engine = engine(params, 3);
-        let mut plan = engine.new_plan(1, 1).unwrap();
-        let (mut random, mut ids) = (SplitMix64::new(3), Vec::new());
-        for step in 0..20 {
-            ids = select(&mut random, &ids, step * 900);
-            engine.step(&batch(0, 1, &ids).batch(), &mut plan, 0, None).unwrap();
-        }
-        let hits = |engine: &mut Engine, plan: &mut avsg::plan::Plan, state, generation| {
-            let owned = batch(state, generation, &ids);
-            engine.step(&owned.batch(), plan, 0, None).unwrap();
-            exact::check_step(engine, plan, &owned, 0, |_, id| (id - FIRST, 0));
-            K - plan.total_misses()
-        };
-        let mut bits = vec![0; ROWS as usize / 64];
-        let held = engine.held(0, 0, 1, FIRST..ID_LIMIT, &mut bits).unwrap();
-        assert!(held <= slots as usize && held > K, "{held} ids are held");
-        engine.fork_to(0, 1, &[1], &[5]).unwrap();
-        assert!(hits(&mut engine, &mut plan, 1, 5) >= K - 2, "S {slots}");
-        let owned = batch(2, 9, &ids);
-        let load = Load {
-            indexer: 0,
-            state: 2,
-            generation: 9,
-            seq_len: ID_LIMIT,
-            ids: &ids,
-            block_table: &owned.blocks,
-        };
-        assert_eq!(engine.load(&load, &mut plan).unwrap(), K);
-        assert!(hits(&mut engine, &mut plan, 2, 9) >= K - 2, "S {slots}");
-        assert!(engine.invalidate(0, FIRST..ID_LIMIT).unwrap() >= held);
-        assert_eq!(hits(&mut engine, &mut plan, 0, 1), 0, "S {slots}");
-        assert_eq!(engine.held(0, 0, 7, FIRST..ID_LIMIT, &mut bits).unwrap(), 0);
     }
 }

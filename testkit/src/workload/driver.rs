@@ -32,12 +32,6 @@ impl StepInput {
     pub fn appended_rows(&self) -> usize {
         self.inputs.iter().map(|input| input.appended).sum()
     }
-
-    /// Returns whether an id of a request selects a fresh row of this step.
-    pub fn is_fresh(&self, request: usize, id: i32) -> bool {
-        let (stable, seq) = (self.batch.stable[request], self.batch.seq[request]);
-        self.batch.state[request] >= 0 && stable >= 0 && (stable..seq).contains(&id)
-    }
 }
 
 /// Drives an engine through a workload: the requests, their rows, and the expected contents of all
@@ -127,19 +121,6 @@ impl WorkloadDriver {
             &mut self.slot_model,
             read,
         );
-    }
-
-    /// Returns the id and the version of the row that an id of a request selects on a layer in the
-    /// last step. The id must be one of the rows of that request's state.
-    pub fn content(
-        &self,
-        step_input: &StepInput,
-        request: usize,
-        layer: usize,
-        id: i32,
-    ) -> (i32, u32) {
-        let state = step_input.inputs[request].state.expect("the request is not padded");
-        (id, self.pool_model.version(state, id as usize) + layer as u32)
     }
 
     /// Checks the whole pool after the append of the last step. `read(layer, row, bytes)`

@@ -1,23 +1,52 @@
-//! Rows of a prefill chunk: many rows of one request, each with its own ids, in calls of N_q rows.
+//! Rows of a prefill chunk, on the CPU and on the simulated device: many rows of one request, each with its
+//! own ids, in calls of N_q rows.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
-use avsg::engine::{Engine, Fresh};
+use avsg::engine::{Config, Engine, Fresh, MachineChoice};
 use avsg::plan::Plan;
 use avsg::rows::RowFormat;
+use avsg_sim::Options;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::exact;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
+use avsg_testkit::{exact, fixture};
 
-use super::engines::{BLOCKS, LAYERS, on_both};
+use crate::harness::in_session;
+use crate::prerequisites::has_cpp_compiler;
+
+const LAYERS: usize = 2;
+/// Blocks of the pool.
+const BLOCKS: usize = 64;
 
 /// The geometry with 16 tokens that other tests of the simulated device compile.
 fn sixteen() -> Params {
     let params = Shape::from(DEVICE_SHAPES[2]).params();
     assert_eq!(params.tokens, 16);
     params
+}
+
+/// Runs a test on an engine of the CPU and, if there is a C++ compiler, on one of the simulated device that
+/// runs the emitted kernels.
+fn on_both(test: impl Fn(&mut Engine)) {
+    let (params, machine) = (sixteen(), MachineChoice::Emu);
+    let config = Config { cores: 4, machine, ..Config::new(params, 4) };
+    let rows = BLOCKS * params.page as usize;
+    let pool = || fixture::pool(LAYERS, rows, RowFormat::single(64).unwrap());
+    test(&mut Engine::new(config.clone(), pool()).unwrap());
+    if has_cpp_compiler() {
+        in_session(Options::default(), |_, context| {
+            let pool = RegisteredPool::new(context, pool()).unwrap();
+            let options = AscendOptions::new(Arc::clone(context));
+            let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+            drop(options);
+            test(&mut engine);
+            engine.close().unwrap();
+        });
+    }
 }
 
 /// The row of an id: the blocks of the only request are every second one of the pool.
@@ -81,7 +110,7 @@ fn calls(chunk: Range<i32>) -> Vec<Range<i32>> {
 /// once and transferred to the layers when they come to it.
 #[test]
 fn a_chunk_that_was_appended_passes_in_calls_of_sixteen_rows() {
-    on_both(&sixteen(), |engine| {
+    on_both(|engine| {
         let chunk = 20..64;
         let calls = calls(chunk.clone());
         let batches: Vec<_> = calls.iter().map(|call| batch(call.clone(), -1)).collect();
@@ -109,7 +138,7 @@ fn a_chunk_that_was_appended_passes_in_calls_of_sixteen_rows() {
 /// earlier step took for the chunk's first tokens, are dropped by `stable_len`.
 #[test]
 fn a_chunk_of_fresh_rows_passes_in_calls_of_sixteen_rows() {
-    on_both(&sixteen(), |engine| {
+    on_both(|engine| {
         let mut plan = engine.new_plan(16, 1).unwrap();
         let drafts = batch(20..23, -1);
         engine.step(&drafts.batch(), &mut plan, 0, None).unwrap();

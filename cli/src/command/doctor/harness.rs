@@ -50,7 +50,7 @@ impl Harness {
             (None, DeviceKind::AscendSim) => simulated::source(),
             (None, DeviceKind::Ascend) => Source::System,
         };
-        let context = Context::for_device(Arc::new(Acl::open(&source)?), options.ordinal)?;
+        let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
         let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {

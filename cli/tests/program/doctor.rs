@@ -347,4 +347,8 @@ fn a_device_runs_the_objects_that_cann_builds() {
         reason.contains("CANN refuses avsg_probes_behaviour") && reason.contains("no calls"),
         "{reason}"
     );
+    // The simulator, whose texts are in the same folder, does not care.
+    let only = "--device ascend-sim --only cast_int8_to_half";
+    let (report, _) = self::report("not_refused", only, &[]);
+    assert_eq!(line(&report, "cast_int8_to_half")["value"], "as expected");
 }

@@ -75,14 +75,13 @@ impl Harness {
     /// If it was not built: contains CANN's words.
     pub fn probe(&self, probes: Probes) -> Result<Probe> {
         let Probes(name) = probes;
+        if self.simulated {
+            return Probe::new(&self.context, &source(&self.folder, name), self.timeout);
+        }
         if let Ok(why) = fs::read_to_string(refusal(&self.folder, name)) {
             bail!("CANN refuses {name}: {why}");
         }
-        let file = match self.simulated {
-            true => source(&self.folder, name),
-            false => toolchain::object(&self.folder, name),
-        };
-        Probe::new(&self.context, &file, self.timeout)
+        Probe::new(&self.context, &toolchain::object(&self.folder, name), self.timeout)
     }
 
     pub fn describe(&self) -> Result<Device> {

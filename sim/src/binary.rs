@@ -60,11 +60,8 @@ impl Binary {
         if fs::read(path).is_ok_and(|bytes| bytes == CLOSURE_FILE) {
             return Ok(Self::Closure);
         }
-        let library = if path.extension().is_some_and(|e| e == "so") {
-            Ok(path.to_owned())
-        } else {
-            compile(path, &[])
-        };
+        let is_library = path.extension().is_some_and(|e| e == "so");
+        let library = if is_library { Ok(path.to_owned()) } else { compile(path, &[]) };
         Self::shim(library.and_then(|library| Shim::load(&library, path)))
     }
 

@@ -59,7 +59,6 @@ macro_rules! for_each_function {
                 aclrtCreateEventExWithFlag(event: *mut *mut c_void, flag: u32);
                 aclrtDestroyEvent(event: *mut c_void);
                 aclrtRecordEvent(event: *mut c_void, stream: *mut c_void);
-                aclrtSynchronizeEvent(event: *mut c_void);
                 aclrtEventElapsedTime(ms: *mut f32, start: *mut c_void, end: *mut c_void);
             }
             memory {
@@ -70,7 +69,6 @@ macro_rules! for_each_function {
                 aclrtMemcpy(to: *mut c_void, max: usize, from: *const c_void, bytes: usize, kind: i32);
                 aclrtMemcpyAsync(to: *mut c_void, max: usize, from: *const c_void, bytes: usize, kind: i32, stream: *mut c_void);
                 aclrtMemset(at: *mut c_void, max: usize, value: i32, bytes: usize);
-                aclrtMemsetAsync(at: *mut c_void, max: usize, value: i32, bytes: usize, stream: *mut c_void);
                 aclrtHostRegister(at: *mut c_void, bytes: u64, kind: i32, device: *mut *mut c_void);
                 aclrtHostUnregister(at: *mut c_void);
             }

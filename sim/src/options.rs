@@ -42,36 +42,20 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the defaults, changed by `AVSG_SIM`, which has `name=number` pairs separated by
-    /// commas with the names of the fields; it is the only way to set options of the shared
-    /// library. `hang=KERNEL`, `stall=KERNEL`, `exception=KERNEL` and
-    /// `corrupt=KERNEL/ARGUMENT/WORD/VALUE` add to the faults of kernels. The second result has the
-    /// pairs that are not options.
+    /// Returns the defaults with the faults of kernels that `AVSG_SIM` names, separated by commas:
+    /// `hang=KERNEL`, `stall=KERNEL`, `exception=KERNEL` and `corrupt=KERNEL/ARGUMENT/WORD/VALUE`.
+    /// It is the only way to set options of the shared library. The second result has the words that
+    /// are no faults.
     pub(crate) fn from_env() -> (Self, Vec<String>) {
         let (mut options, mut unknown) = (Self::default(), Vec::new());
         let text = env::var("AVSG_SIM").unwrap_or_default();
         for pair in text.split(',').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if let Some(fault) = LaunchFault::from_option(name, value) {
-                options.kernel_faults.push(fault);
-            } else if !value.parse().is_ok_and(|n| options.set(name, n)) {
-                unknown.push(pair.to_owned());
+            match LaunchFault::from_option(name, value) {
+                Some(fault) => options.kernel_faults.push(fault),
+                None => unknown.push(pair.to_owned()),
             }
         }
         (options, unknown)
-    }
-
-    fn set(&mut self, name: &str, value: u64) -> bool {
-        match name {
-            "devices" => self.devices = value as u32,
-            "cores" => self.cores = value as u32,
-            "seed" => self.seed = value,
-            "jitter" => self.jitter = value as u32,
-            "device_bytes" => self.device_bytes = value as usize,
-            "registration_bytes" => self.registration_bytes = value as usize,
-            "adversarial" => self.adversarial = value != 0,
-            _ => return false,
-        }
-        true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fault::{Outcome, fail, invalid};
+use crate::fault::{Failure, Outcome};
 use crate::sys;
 
 /// The objects of one kind, by handle.
@@ -31,30 +31,15 @@ impl<T> Registry<T> {
     }
 
     pub fn get(&self, handle: u64) -> Outcome<&T> {
-        self.objects.get(&handle).map_or_else(|| self.unknown(handle), Ok)
+        self.objects.get(&handle).ok_or_else(|| unknown(self.what, handle))
     }
 
     pub fn get_mut(&mut self, handle: u64) -> Outcome<&mut T> {
-        if !self.objects.contains_key(&handle) {
-            return self.unknown(handle);
-        }
-        self.objects.get_mut(&handle).map_or_else(|| invalid("the handle is unknown"), Ok)
+        self.objects.get_mut(&handle).ok_or_else(|| unknown(self.what, handle))
     }
 
     pub fn remove(&mut self, handle: u64) -> Outcome<T> {
-        match self.objects.remove(&handle) {
-            Some(value) => Ok(value),
-            None => self.unknown(handle),
-        }
-    }
-
-    fn unknown<U>(&self, handle: u64) -> Outcome<U> {
-        let code = if handle == 0 {
-            sys::ACL_ERROR_INVALID_PARAM
-        } else {
-            sys::ACL_ERROR_RT_PARAM_INVALID
-        };
-        fail(code, format!("{handle:#x} is not the handle of an existing {}", self.what))
+        self.objects.remove(&handle).ok_or_else(|| unknown(self.what, handle))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
@@ -71,4 +56,10 @@ impl<T> Registry<T> {
     pub fn leaks(&self) -> impl Iterator<Item = String> + '_ {
         self.objects.keys().map(|handle| format!("{} {handle:#x}", self.what))
     }
+}
+
+fn unknown(what: &str, handle: u64) -> Failure {
+    let null = handle == 0;
+    let code = if null { sys::ACL_ERROR_INVALID_PARAM } else { sys::ACL_ERROR_RT_PARAM_INVALID };
+    Failure { code, text: format!("{handle:#x} is not the handle of an existing {what}") }
 }

@@ -3,63 +3,45 @@
 use crate::fault::{Outcome, fail};
 use crate::launch::{self, End};
 use crate::machine::Machine;
+use crate::stream::Stream;
 use crate::sys;
 use crate::task::Task;
 
-/// The condition that a call waits for.
+/// The streams whose queues a call waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WaitGoal {
-    /// The queue of this stream is empty.
     Stream(u64),
-    /// The n-th record of this event is done.
-    Event(u64, u64),
-    /// The queues of all streams of this device are empty.
+    /// All streams of this device.
     Device(u32),
 }
 
-/// Runs tasks of randomly chosen streams until `goal` is reached, and returns the failure of that
-/// work, if there is one. If no stream can continue, a wait with a time limit fails with
-/// `timeout_code`, and a wait without one fails with the code of the device's watchdog.
-pub(crate) fn run_until(
-    machine: &mut Machine,
-    goal: WaitGoal,
-    timeout_ms: i32,
-    timeout_code: i32,
-) -> Outcome {
-    while !reached(machine, goal) {
+impl WaitGoal {
+    fn streams(self, machine: &Machine) -> impl Iterator<Item = &Stream> {
+        let own = move |&(handle, s): &(u64, &Stream)| match self {
+            Self::Stream(stream) => handle == stream,
+            Self::Device(device) => {
+                machine.contexts.get(s.context).is_ok_and(|c| c.device == device)
+            }
+        };
+        machine.streams.iter().filter(own).map(|(_, s)| s)
+    }
+}
+
+/// Runs tasks of randomly chosen streams until the queues of `goal` are empty, and returns the failure of
+/// that work, if there is one. If no stream can continue, a wait with a time limit fails, and a wait
+/// without one fails with the code of the device's watchdog.
+pub(crate) fn run_until(machine: &mut Machine, goal: WaitGoal, timeout_ms: i32) -> Outcome {
+    while goal.streams(machine).any(|s| !s.queue.is_empty()) {
         if !run_one(machine) {
             if timeout_ms >= 0 {
-                return fail(
-                    timeout_code,
-                    format!("the work is not complete after {timeout_ms} ms"),
-                );
+                let text = format!("the work is not complete after {timeout_ms} ms");
+                return fail(sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, text);
             }
             let text = "the watchdog stopped a kernel that hangs";
             return fail(sys::ACL_ERROR_RT_VECTOR_CORE_TIMEOUT, text);
         }
     }
-    let failure = match goal {
-        WaitGoal::Stream(stream) => machine.streams.get(stream)?.failed.clone(),
-        WaitGoal::Event(..) => None,
-        WaitGoal::Device(device) => {
-            let own = |context| machine.contexts.get(context).is_ok_and(|c| c.device == device);
-            let mut failed = machine.streams.iter().filter(|(_, s)| own(s.context));
-            failed.find_map(|(_, s)| s.failed.clone())
-        }
-    };
-    failure.map_or(Ok(()), Err)
-}
-
-fn reached(machine: &Machine, goal: WaitGoal) -> bool {
-    let empty = |stream: u64| machine.streams.get(stream).is_ok_and(|s| s.queue.is_empty());
-    match goal {
-        WaitGoal::Stream(stream) => empty(stream),
-        WaitGoal::Event(event, nth) => machine.events.get(event).is_ok_and(|e| e.done >= nth),
-        WaitGoal::Device(device) => {
-            let own = |context| machine.contexts.get(context).is_ok_and(|c| c.device == device);
-            machine.streams.iter().all(|(_, s)| s.queue.is_empty() || !own(s.context))
-        }
-    }
+    goal.streams(machine).find_map(|s| s.failed.clone()).map_or(Ok(()), Err)
 }
 
 /// Runs up to three tasks, without a call that waits for them.
@@ -147,7 +129,6 @@ fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
             machine.clock += *bytes as f64 / 20.0;
             copy(machine, *to, *from, *bytes)?;
         }
-        Task::Set { at, value, bytes } => set(machine, *at, *value, *bytes)?,
         Task::Launch(launch) => match launch::run(machine, launch) {
             End::Done => machine.clock += 4_000.0,
             End::Failed(failure) => return Err(failure),

@@ -3,8 +3,8 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::path::Path;
+use std::ptr;
 use std::sync::Arc;
-use std::{fmt, ptr};
 
 use libloading::Library;
 
@@ -12,7 +12,7 @@ use crate::compile::{compile, store_source};
 use crate::cycles::{Cycles, Prices};
 
 /// A library of kernels that were compiled against the shim.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Kernels {
     library: Arc<Library>,
     launch: LaunchFn,
@@ -47,12 +47,6 @@ impl Kernels {
     }
 }
 
-impl fmt::Debug for Kernels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernels").finish_non_exhaustive()
-    }
-}
-
 /// The order in which instructions run, and whether rules are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -78,18 +72,12 @@ pub enum Kind {
 }
 
 /// The failure of a launch.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// 1: a rule was broken, 2: the launch was invalid, 3: the kernel hung.
     pub code: i32,
     /// `rule: op at file:line: what [core n]`.
     pub text: String,
-}
-
-impl fmt::Debug for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.text, self.code)
-    }
 }
 
 /// Types without padding or invalid bit patterns, which kernels read and write.

@@ -15,7 +15,7 @@ pub(crate) struct Context {
 }
 
 /// A stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
     pub context: u64,
     pub queue: VecDeque<Task>,

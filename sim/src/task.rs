@@ -7,8 +7,6 @@ use crate::binary::Code;
 pub(crate) enum Task {
     /// Copies bytes. Both addresses are checked when the task is enqueued and when it runs.
     Copy { to: u64, from: u64, bytes: usize },
-    /// Sets bytes of device memory.
-    Set { at: u64, value: u8, bytes: usize },
     /// Runs a kernel.
     Launch(Launch),
     /// Marks an event's n-th record as done.
@@ -25,7 +23,6 @@ impl Task {
         let overlap = |from: u64, n: usize| from < at + len as u64 && at < from + n as u64;
         match self {
             Self::Copy { to, from, bytes } => overlap(*to, *bytes) || overlap(*from, *bytes),
-            Self::Set { at, bytes, .. } => overlap(*at, *bytes),
             Self::Launch(launch) => launch.args.iter().any(|&arg| overlap(arg, 1)),
             Self::Record { .. } | Self::Wait { .. } => false,
         }

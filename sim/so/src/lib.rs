@@ -1,7 +1,6 @@
 //! The simulated runtime as a shared library: the symbols of `libascendcl` and nothing else.
 //!
-//! The environment variable `AVSG_SIM` sets its options (`cores=40,seed=7`), see
-//! `avsg_sim::Options`.
+//! The environment variable `AVSG_SIM` names faults of kernels (`hang=avsg_plan`), see `avsg_sim::Options`.
 #![expect(clippy::missing_safety_doc, reason = "the CANN documentation states the contracts")]
 
 use std::ffi::{c_char, c_int, c_void};

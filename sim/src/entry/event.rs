@@ -2,10 +2,9 @@
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
 use super::argument::{Handle, Out};
-use crate::capture::{enqueue, refuse_blocking};
+use crate::capture::enqueue;
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Machine;
-use crate::schedule::{WaitGoal, run_until};
 use crate::stream::Event;
 use crate::sys;
 use crate::task::Task;
@@ -39,20 +38,6 @@ pub(super) fn aclrtRecordEvent(machine: &mut Machine, event: u64, stream: u64) -
         entry.recorded = nth;
     }
     enqueue(machine, stream, Task::Record { event, nth })
-}
-
-pub(super) fn aclrtSynchronizeEvent(machine: &mut Machine, event: u64) -> Outcome {
-    refuse_blocking(machine, None)?;
-    let nth = machine.events.get(event)?.recorded;
-    let goal = WaitGoal::Event(event, nth);
-    run_until(machine, goal, -1, sys::ACL_ERROR_RT_EVENT_SYNC_TIMEOUT)?;
-    let recorded = machine.events.get(event)?;
-    // The call reports a failure of the work before the event.
-    let stream = recorded.stream;
-    match machine.streams.get(stream).ok().and_then(|s| s.failed.clone()) {
-        Some(failed) => Err(failed),
-        None => Ok(()),
-    }
 }
 
 pub(super) fn aclrtEventElapsedTime(

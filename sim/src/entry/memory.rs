@@ -128,8 +128,7 @@ pub(super) fn aclrtMemcpyAsync(
     enqueue(machine, stream, Task::Copy { to, from, bytes })?;
     if waits {
         // A copy of pageable memory returns after the copy is complete.
-        let goal = WaitGoal::Stream(stream);
-        run_until(machine, goal, -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)?;
+        run_until(machine, WaitGoal::Stream(stream), -1)?;
     }
     Ok(())
 }
@@ -147,22 +146,6 @@ pub(super) fn aclrtMemset(
     }
     refuse_blocking(machine, None)?;
     schedule::set(machine, at, value as u8, bytes)
-}
-
-pub(super) fn aclrtMemsetAsync(
-    machine: &mut Machine,
-    at: u64,
-    max: usize,
-    value: i32,
-    bytes: usize,
-    stream: u64,
-) -> Outcome {
-    machine.own_stream(stream)?;
-    if bytes > max {
-        return invalid(format!("{bytes} bytes exceed the destination of {max} bytes"));
-    }
-    machine.memory.device_range(at, bytes)?;
-    enqueue(machine, stream, Task::Set { at, value: value as u8, bytes })
 }
 
 pub(super) fn aclrtHostRegister(

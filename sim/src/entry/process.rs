@@ -12,7 +12,7 @@ use crate::sys;
 pub(super) fn aclInit(machine: &mut Machine, _config: Text) -> Outcome {
     if let Some(pair) = machine.unknown_options.first() {
         return invalid(format!(
-            "AVSG_SIM contains {pair}, which is not an option of the simulator; see avsg_sim::Options"
+            "AVSG_SIM contains {pair}, which is no fault of a kernel; see avsg_sim::Options"
         ));
     }
     if machine.initialised {
@@ -31,10 +31,8 @@ pub(super) fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
     match u32::try_from(device) {
         Ok(device) if device < machine.options.devices => Ok(device),
         _ => {
-            let text = format!(
-                "device {device} does not exist; there are {} devices",
-                machine.options.devices
-            );
+            let devices = machine.options.devices;
+            let text = format!("device {device} does not exist; there are {devices} devices");
             fail(sys::ACL_ERROR_RT_INVALID_DEVICEID, text)
         }
     }
@@ -130,5 +128,5 @@ pub(super) fn aclrtSynchronizeDevice(machine: &mut Machine) -> Outcome {
 pub(super) fn aclrtSynchronizeDeviceWithTimeout(machine: &mut Machine, timeout: i32) -> Outcome {
     refuse_blocking(machine, None)?;
     let device = machine.device()?;
-    run_until(machine, WaitGoal::Device(device), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
+    run_until(machine, WaitGoal::Device(device), timeout)
 }

@@ -1,14 +1,14 @@
 //! The functions for streams and captured graphs.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
-use std::collections::VecDeque;
+use std::thread;
 
 use super::argument::{Handle, Out};
-use crate::capture::{self, enqueue, refuse_blocking};
+use crate::capture::{enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Machine;
 use crate::schedule::{WaitGoal, run_until};
-use crate::stream::Stream;
+use crate::stream::{Capture, Stream};
 use crate::sys;
 use crate::task::Task;
 
@@ -22,15 +22,7 @@ pub(super) fn aclrtCreateStream(machine: &mut Machine, stream: Out<Handle>) -> O
             "all 1984 streams are in use; destroy one",
         );
     }
-    let handle = machine.streams.add(Stream {
-        context,
-        queue: VecDeque::new(),
-        failed: None,
-        hung: false,
-        capture: None,
-        cores: None,
-    });
-    stream.handle(handle)
+    stream.handle(machine.streams.add(Stream { context, ..Stream::default() }))
 }
 
 pub(super) fn aclrtDestroyStream(machine: &mut Machine, stream: u64) -> Outcome {
@@ -38,8 +30,7 @@ pub(super) fn aclrtDestroyStream(machine: &mut Machine, stream: u64) -> Outcome 
         return fail(sys::ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured");
     }
     // The call waits for the work of the stream and does not report its failure.
-    let waited =
-        run_until(machine, WaitGoal::Stream(stream), -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+    let waited = run_until(machine, WaitGoal::Stream(stream), -1);
     if machine.streams.get(stream)?.queue.is_empty() {
         return machine.streams.remove(stream).map(drop);
     }
@@ -67,7 +58,7 @@ pub(super) fn aclrtSynchronizeStreamWithTimeout(
         return invalid(format!("a timeout of {timeout} ms; pass -1 or at least 1"));
     }
     refuse_blocking(machine, Some(stream))?;
-    run_until(machine, WaitGoal::Stream(stream), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
+    run_until(machine, WaitGoal::Stream(stream), timeout)
 }
 
 pub(super) fn aclrtStreamWaitEvent(machine: &mut Machine, stream: u64, event: u64) -> Outcome {
@@ -118,7 +109,15 @@ pub(super) fn aclrtSetStreamResLimit(
 }
 
 pub(super) fn aclmdlRICaptureBegin(machine: &mut Machine, stream: u64, mode: i32) -> Outcome {
-    capture::begin(machine, stream, mode)
+    if !(0..=2).contains(&mode) {
+        return invalid(format!("capture mode {mode} is not 0, 1 or 2"));
+    }
+    let stream = machine.own_stream(stream)?;
+    if stream.capture.is_some() {
+        return fail(sys::ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured already");
+    }
+    stream.capture = Some(Capture { thread: thread::current().id(), mode, tasks: Vec::new() });
+    Ok(())
 }
 
 pub(super) fn aclmdlRICaptureEnd(
@@ -127,8 +126,17 @@ pub(super) fn aclmdlRICaptureEnd(
     graph: Out<Handle>,
 ) -> Outcome {
     graph.check()?;
-    let graph_handle = capture::end(machine, stream)?;
-    graph.handle(graph_handle)
+    let stream = machine.own_stream(stream)?;
+    let Some(capture) = stream.capture.take() else {
+        return fail(sys::ACL_ERROR_RT_STREAM_NOT_CAPTURED, "the stream is not captured");
+    };
+    let relaxed = capture.mode == sys::ACL_MODEL_RI_CAPTURE_MODE_RELAXED;
+    if !relaxed && capture.thread != thread::current().id() {
+        stream.capture = Some(capture);
+        let text = "the capture began on another thread";
+        return fail(sys::ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD, text);
+    }
+    graph.handle(machine.graphs.add(capture.tasks))
 }
 
 pub(super) fn aclmdlRICaptureGetInfo(
@@ -143,8 +151,22 @@ pub(super) fn aclmdlRICaptureGetInfo(
     status.write(if captured { active } else { none })
 }
 
+/// Enqueues the tasks of a captured graph. Its event records count as new records.
 pub(super) fn aclmdlRIExecuteAsync(machine: &mut Machine, graph: u64, stream: u64) -> Outcome {
-    capture::replay(machine, graph, stream)
+    machine.own_stream(stream)?;
+    for mut task in machine.graphs.get(graph)?.clone() {
+        match &mut task {
+            Task::Record { event, nth } => {
+                let event = machine.events.get_mut(*event)?;
+                event.recorded += 1;
+                *nth = event.recorded;
+            }
+            Task::Wait { event, nth } => *nth = machine.events.get(*event)?.recorded,
+            _ => {}
+        }
+        enqueue(machine, stream, task)?;
+    }
+    Ok(())
 }
 
 pub(super) fn aclmdlRIDestroy(machine: &mut Machine, graph: u64) -> Outcome {

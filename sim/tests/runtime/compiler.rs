@@ -74,7 +74,7 @@ fn processes_with_other_variables_share_a_compiled_kernel() {
     std::fs::create_dir_all(&folder).unwrap();
     let kernel = folder.join("kernel.cpp");
     std::fs::write(&kernel, "extern \"C\" int avsg_shim_launch() { return 0; }\n").unwrap();
-    for (name, value) in [("AVSG_SIM", "seed=1"), ("AVSG_SIM", "seed=2"), ("SOME_VARIABLE", "x")] {
+    for (name, value) in [("AVSG_SIM", "hang=a"), ("AVSG_SIM", "hang=b"), ("SOME_VARIABLE", "x")] {
         let mut child = Command::new(env::current_exe().unwrap());
         child.args(["--exact", "compiler::cache_child"]).env(CACHE_CHILD, &kernel);
         child.env("AVSG_SIM_CACHE", &cache).env(name, value);

@@ -29,7 +29,6 @@ fn watched<T: DeserializeOwned>(
     let mut command = Command::new(program);
     let device = options.device.to_possible_value().context("the device has a name")?;
     command.args(["doctor", "--device", device.get_name()]);
-    command.args(["--ordinal", &options.ordinal.to_string()]);
     command.args(["--limit", &options.limit.to_string()]);
     if let Some(library) = &options.library {
         command.arg("--library").arg(library);
@@ -121,6 +120,7 @@ pub fn examine(options: &Options) -> Result<Report> {
     say("build", Ok(()));
     eprintln!("the kernels are in {}", folder.display());
     for check in CHECKS.iter().filter(|check| options.selects(check)) {
+        eprintln!("checking {}", check.name);
         for (name, line) in examined(options, check, &folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };
             add(&mut report.lines, &name, line);
@@ -161,10 +161,10 @@ fn examined(
 /// Adds a line to the report, and says on standard error what is not as expected.
 fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
     let shown = line.shown().unwrap_or_default();
+    let expected = &line.expected;
     if let Some(reason) = &line.reason {
-        eprintln!("{name}: {shown} {reason}");
-    } else if !line.expected.is_empty() && shown != line.expected {
-        let expected = &line.expected;
+        eprintln!("{name}: {reason}");
+    } else if !expected.is_empty() && shown != *expected {
         eprintln!("{name}: {shown}, expected {expected}; docs/ascend.md says what it decides");
     }
     lines.push((name.to_owned(), line));

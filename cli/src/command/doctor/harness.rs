@@ -50,7 +50,7 @@ impl Harness {
             (None, DeviceKind::AscendSim) => simulated::source(),
             (None, DeviceKind::Ascend) => Source::System,
         };
-        let context = Context::for_device(Arc::new(Acl::open(&source)?), options.ordinal)?;
+        let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
         let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
@@ -75,14 +75,13 @@ impl Harness {
     /// If it was not built: contains CANN's words.
     pub fn probe(&self, probes: Probes) -> Result<Probe> {
         let Probes(name) = probes;
+        if self.simulated {
+            return Probe::new(&self.context, &source(&self.folder, name), self.timeout);
+        }
         if let Ok(why) = fs::read_to_string(refusal(&self.folder, name)) {
             bail!("CANN refuses {name}: {why}");
         }
-        let file = match self.simulated {
-            true => source(&self.folder, name),
-            false => toolchain::object(&self.folder, name),
-        };
-        Probe::new(&self.context, &file, self.timeout)
+        Probe::new(&self.context, &toolchain::object(&self.folder, name), self.timeout)
     }
 
     pub fn describe(&self) -> Result<Device> {

@@ -30,9 +30,6 @@ pub struct Options {
     /// Device that is examined
     #[arg(long, value_enum, default_value = "ascend")]
     pub device: DeviceKind,
-    /// Number of the device among those of this machine, from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub ordinal: i32,
     /// Library of the runtime [default: libacl_rt.so, then libascendcl.so]
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,

@@ -39,7 +39,11 @@ impl Line {
         match &self.value {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
-            Value::Object(us) => Some(format!("{} us ({} to {})", us["us"], us["low"], us["high"])),
+            Value::Object(time) => {
+                let [us, low, high] =
+                    ["us", "low", "high"].map(|name| time[name].as_f64().unwrap_or(f64::NAN));
+                Some(format!("{us:.3} us ({low:.3} to {high:.3})"))
+            }
             other => Some(other.to_string()),
         }
     }

@@ -30,8 +30,9 @@ def research(*arguments):
 
 
 def lines_of_table(text):
-    """The table in an output."""
-    return "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
+    """The table in an output, without the spaces that align its columns."""
+    lines = (line for line in text.splitlines(keepends=True) if line.startswith("|"))
+    return "".join(re.sub("-{3,}", "---", re.sub(" {2,}", " ", line)) for line in lines)
 
 
 def one_request():
@@ -61,8 +62,7 @@ def learned():
 
 def policies():
     """Hit rates by rule."""
-    table = lines_of_table(output("compare", TRACE))
-    return re.sub("-{3,}", "---", re.sub(" {2,}", " ", table))
+    return lines_of_table(output("compare", TRACE))
 
 
 def contenders():

@@ -197,7 +197,7 @@ impl Engine {
     }
 
     /// Returns the device buffer. On an Ascend device its addresses are device addresses.
-    pub fn buffer(&self) -> &DeviceBuffer {
+    pub fn buffer(&self) -> &Arc<DeviceBuffer> {
         &self.resources.buffer
     }
 

@@ -113,7 +113,7 @@ static ENGINES: AtomicU64 = AtomicU64::new(1);
 /// The parts of an engine that every call of its device takes.
 pub(crate) struct Resources {
     pub config: Config,
-    pub buffer: DeviceBuffer,
+    pub buffer: Arc<DeviceBuffer>,
     pub id: u64,
     pub birth: Birth,
     // The last field, so that it is dropped after everything that refers to it.
@@ -177,7 +177,7 @@ impl Resources {
     /// otherwise each have a copy on the stack.
     pub fn new(config: Config, pool: Arc<HostPool>, buffer: DeviceBuffer) -> Box<Self> {
         let id = ENGINES.fetch_add(1, Ordering::Relaxed);
-        Box::new(Self { config, buffer, id, birth: Birth::now(), pool })
+        Box::new(Self { config, buffer: Arc::new(buffer), id, birth: Birth::now(), pool })
     }
 
     /// Returns an error in a forked child of the engine's process.

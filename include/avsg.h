@@ -752,8 +752,8 @@ avsg_status avsg_pool_demote(avsg_pool *pool);
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
 /// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
-/// the file, and one that is not whole, because it was never written, was lost with a process or is damaged,
-/// is AVSG_INVALID when it is read. Not for engines on an Ascend
+/// the file. One that is not whole, because it was never written, was lost with a process or is damaged, is
+/// AVSG_INVALID for avsg_pool_read_row, and AVSG_LOST_ROWS for a transfer. Not for engines on an Ascend
 /// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
 /// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {

@@ -52,7 +52,7 @@ pub(crate) trait Object: Sized + Send + Sync {
     type Fixed: Send + Sync;
 
     /// Returns what never changes in the object.
-    fn fixed(&self) -> Result<Self::Fixed>;
+    fn fixed(&self) -> Self::Fixed;
 
     /// Ends the object, and returns the first error of its releases.
     fn end(self) -> Result<()> {
@@ -130,7 +130,7 @@ fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
 
 /// Makes a handle that owns `object`.
 fn create<T: Object>(object: T) -> Result<*mut T::C> {
-    let fixed = object.fixed()?;
+    let fixed = object.fixed();
     // A vector of one is a box whose allocation can fail.
     let mut memory = Vec::new();
     if memory.try_reserve_exact(1).is_err() {

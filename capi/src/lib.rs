@@ -23,7 +23,6 @@ mod counters;
 mod destroy;
 mod engine;
 mod engine_info;
-mod fixed;
 mod fresh_list;
 mod handle;
 mod indexers;
@@ -37,7 +36,6 @@ mod pool;
 mod pool_config;
 mod pool_file;
 mod pool_info;
-mod pool_kept;
 mod rows;
 mod segments;
 mod share;
@@ -58,7 +56,7 @@ mod workers;
 pub use {
     allocator::*, arrays::*, ascend::*, buffer::*, caller_buffer::*, config::*, counters::*,
     destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*,
-    page_table::*, plan::*, pool::*, pool_config::*, pool_file::*, pool_info::*, pool_kept::*,
-    rows::*, segments::*, share::*, sizes::*, stages::*, state::*, stats::*, status::*,
-    status_name::*, step::*, tuning::*, version::*, workers::*,
+    page_table::*, plan::*, pool::*, pool_config::*, pool_file::*, pool_info::*, rows::*,
+    segments::*, share::*, sizes::*, stages::*, state::*, stats::*, status::*, status_name::*,
+    step::*, tuning::*, version::*, workers::*,
 };

@@ -6,7 +6,7 @@ use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::layout::pool_from_layout;
 use crate::pool_config::{avsg_pool_config, pool_config};
-use crate::status::{Result, avsg_status};
+use crate::status::avsg_status;
 use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::pool::HostPool;
@@ -30,9 +30,7 @@ impl Object for Pool {
     const NAME: &'static str = "pool";
     type Fixed = ();
 
-    fn fixed(&self) -> Result<()> {
-        Ok(())
-    }
+    fn fixed(&self) {}
 }
 
 impl Pool {

@@ -1,20 +1,22 @@
-//! The configuration of a pool in a file.
+//! A pool in a file: its configuration, and the calls on a file that is kept.
 
 use std::ffi::c_char;
 use std::time::Duration;
 
 use crate::contract::contract;
+use crate::handle;
 use crate::indexers::indexers;
+use crate::pool::{Pool, avsg_pool};
 use crate::sized;
-use crate::status::{Result, choice};
+use crate::status::{Result, avsg_status, choice, enter};
 use avsg::disk::PoolFile;
-use avsg::pool::PoolConfig;
+use avsg::pool::{HostPool, PoolConfig};
 
 /// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
 /// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
 /// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
-/// the file, and one that is not whole, because it was never written, was lost with a process or is damaged,
-/// is AVSG_INVALID when it is read. Not for engines on an Ascend
+/// the file. One that is not whole, because it was never written, was lost with a process or is damaged, is
+/// AVSG_INVALID for avsg_pool_read_row, and AVSG_LOST_ROWS for a transfer. Not for engines on an Ascend
 /// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
 /// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 #[derive(Clone, Copy, Debug)]
@@ -70,4 +72,29 @@ pub(crate) unsafe fn in_file(pool: PoolConfig, file: *const avsg_pool_file) -> R
     let file = contract!(sized::read(file))?;
     let indexers = contract!(indexers(file.layer_indexer, file.layer_indexers, pool.layers))?;
     Ok(PoolConfig { file: Some(contract!(file.file())?), indexers, ..pool })
+}
+
+/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
+/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
+/// left it or as a later write did, or AVSG_INVALID when it is read; one that was flushed and not written since
+/// is as the flush left it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_open(
+    file: *const avsg_pool_file,
+    pool: *mut *mut avsg_pool,
+) -> avsg_status {
+    let make = || {
+        let file = contract!(sized::read(file))?;
+        let file = PoolFile { keep: true, ..contract!(file.file())? };
+        let config = PoolConfig::stored_in(&file)?;
+        Ok(Pool::new(HostPool::open(&config)?))
+    };
+    contract!(handle::give(pool, make))
+}
+
+/// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes
+/// durable (`fdatasync`), every later call fails. A pool in memory has nothing to flush.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_pool_flush(pool: *const avsg_pool) -> avsg_status {
+    enter(|| Ok(handle::shared::<Pool>(pool)?.host.flush()?))
 }

@@ -21,9 +21,7 @@ impl Object for WorkerPool {
     const NAME: &'static str = "workers";
     type Fixed = ();
 
-    fn fixed(&self) -> Result<()> {
-        Ok(())
-    }
+    fn fixed(&self) {}
 }
 
 /// A task of the library, which an executor calls with `data` and an index.

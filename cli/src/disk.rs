@@ -3,9 +3,9 @@
 mod file;
 mod layout;
 mod probe;
-mod reader;
+mod records;
 
 pub use file::{Folder, direct, drop_from_page_cache, path_in_proc};
 pub use layout::layout;
 pub use probe::Speeds;
-pub use reader::{Read, Reader};
+pub use records::RecordReader;

@@ -64,52 +64,33 @@ impl<'a> RecordsCopy<'a> {
         }
     }
 
-    /// Returns whether the rows of the layers in a record are whole, and notes for each request that missed
-    /// the record if they are not.
+    /// Checks the rows of the layers in a record. If one is not whole, it notes that for each request that
+    /// missed the record.
     ///
     /// # Safety
     /// The record is at its address, and nothing writes it during the call.
-    unsafe fn check(&self, record: usize) -> bool {
+    unsafe fn check(&self, record: usize) {
         // SAFETY: the record is in memory and unchanged during the call (`# Safety`).
         let read = unsafe { core::slice::from_raw_parts(self.address(record), self.record_bytes) };
         let row = self.row(record);
-        let damaged = |&&layer: &&usize| !self.store.is_whole(read, layer, row);
-        let Some(&layer) = self.layers.numbers.iter().find(damaged) else { return true };
+        let lost = |&&layer: &&usize| !self.store.is_whole(read, layer, row);
+        let Some(&layer) = self.layers.numbers.iter().find(lost) else { return };
         for &place in self.records.places_of(record..record + 1) {
             self.records.lost[self.request_of(place as usize)].note(layer, row);
         }
-        false
     }
 
-    /// Checks the rows of the layers in a range of records and copies them to their slots, except for records
-    /// with a row that is not whole.
+    /// Checks the rows of the layers in a range of records and copies them to their slots. Those that are not
+    /// whole go to slots of requests that are left out, whose tables are emptied after the transfer.
     ///
     /// # Safety
     /// The records of the range are at their addresses, and nothing else writes them during the call; if they are
     /// in slots, the range has one. No other thread accesses the slots of their misses.
     pub unsafe fn copy(&self, range: Range<usize>) {
-        let mut start = range.start;
-        for record in range.clone() {
-            // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
-            unsafe {
-                if !self.check(record) {
-                    self.copy_whole(start..record);
-                    start = record + 1;
-                }
-            }
-        }
-        // SAFETY: as above.
-        unsafe { self.copy_whole(start..range.end) };
-    }
-
-    /// Copies the rows of a range of records that were checked.
-    ///
-    /// # Safety
-    /// As for [`Self::copy`].
-    unsafe fn copy_whole(&self, range: Range<usize>) {
-        let places = self.records.places_of(range);
+        // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
+        range.clone().for_each(|record| unsafe { self.check(record) });
         // A record in a slot is where its first miss wants it.
-        let places = &places[places.len().min(usize::from(self.bounce.is_none()))..];
+        let places = &self.records.places_of(range)[usize::from(self.bounce.is_none())..];
         for &layer in self.layers.numbers {
             let mut from = self.store.layout().row_range(layer).start;
             for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {

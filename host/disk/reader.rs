@@ -48,7 +48,6 @@ impl Reader {
     /// thread, as [`Store::read_record`] does.
     pub fn new(store: &Arc<Store>, most: usize) -> Result<Self> {
         let records = &store.records;
-        records.birth.check("pool")?;
         let (queue, io_uring) = Store::operations(records, DEPTH)?;
         Ok(Self {
             store: Arc::clone(store),

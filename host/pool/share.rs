@@ -1,21 +1,13 @@
 //! Sharing a pool between processes: its descriptor and its file.
 //!
 //! Without sharing, every process of a node would hold the same rows. A process gets the pool's
-//! file over a unix socket (or by inheritance), checks it against the descriptor and maps it.
+//! file (by SCM_RIGHTS or by inheritance), checks it against the descriptor and maps it.
 //! Neither is trusted: a file that is too short, unsealed or of another pool is an error here, not
 //! a SIGBUS at a later access.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use rustix::fs::{self, SealFlags};
-use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 
 use super::file::WriteLock;
 use super::geometry::{Geometry, Pages, PoolConfig};
@@ -116,64 +108,6 @@ pub struct PoolExport {
     pub fd: OwnedFd,
 }
 
-impl PoolExport {
-    /// Sends the bytes of the descriptor over `socket`, with the file as SCM_RIGHTS. Signals do not
-    /// end the call.
-    ///
-    /// # Errors
-    /// If the socket refuses them.
-    pub fn send(&self, socket: &UnixStream) -> Result<()> {
-        let bytes = self.desc.to_bytes();
-        let fds = [self.fd.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        // This cannot fail: the space is for one descriptor.
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        let mut sent = 0;
-        while sent < DESC_BYTES {
-            let rest = [IoSlice::new(&bytes[sent..])];
-            sent += match sendmsg(socket, &rest, &mut control, SendFlags::NOSIGNAL) {
-                // The file goes with the first byte.
-                Ok(count) => {
-                    control.clear();
-                    count
-                }
-                Err(Errno::INTR) => 0,
-                Err(error) => return Err(socket_error("sendmsg", error)),
-            };
-        }
-        Ok(())
-    }
-
-    /// Receives what [`Self::send`] sent. Signals do not end the call.
-    ///
-    /// # Errors
-    /// If no whole descriptor with a file arrives, or it is invalid.
-    pub fn recv(socket: &UnixStream) -> Result<Self> {
-        let (mut bytes, mut received, mut fd) = ([0; DESC_BYTES], 0, None);
-        let lost = || socket_error("recvmsg", io::ErrorKind::UnexpectedEof);
-        while received < DESC_BYTES {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut control = RecvAncillaryBuffer::new(&mut space);
-            let mut rest = [IoSliceMut::new(&mut bytes[received..])];
-            let got = match recvmsg(socket, &mut rest, &mut control, RecvFlags::CMSG_CLOEXEC) {
-                Err(Errno::INTR) => continue,
-                got => got.map_err(|error| socket_error("recvmsg", error))?,
-            };
-            // The file is taken out before any check, so that it is closed if a check fails.
-            fd = control.drain().fold(fd, |fd, message| match message {
-                RecvAncillaryMessage::ScmRights(mut fds) => fd.or_else(|| fds.next()),
-                _ => fd,
-            });
-            if got.bytes == 0 || got.flags.contains(ReturnFlags::CTRUNC) {
-                return Err(lost());
-            }
-            received += got.bytes;
-        }
-        Ok(Self { desc: PoolDesc::from_bytes(&bytes)?, fd: fd.ok_or_else(lost)? })
-    }
-}
-
 impl HostPool {
     /// Returns what another process needs to map this pool.
     ///
@@ -231,23 +165,6 @@ impl HostPool {
         Self::in_chunks(geometry, chunks, backing, role, (pages, huge_bytes))
     }
 
-    /// Exports the pool and sends it over `socket`.
-    ///
-    /// # Errors
-    /// As for [`Self::export`] and [`PoolExport::send`].
-    pub fn send(&self, socket: &UnixStream) -> Result<()> {
-        self.export()?.send(socket)
-    }
-
-    /// Receives what [`Self::send`] sent and imports it.
-    ///
-    /// # Errors
-    /// As for [`PoolExport::recv`] and [`Self::import`].
-    pub fn recv(socket: &UnixStream, role: Role) -> Result<Self> {
-        let PoolExport { desc, fd } = PoolExport::recv(socket)?;
-        Self::import(&desc, fd, role)
-    }
-
     /// Makes this process a reader, so that another process may become the writer. Pointers from
     /// [`Self::row_mut`] may only be read from then on. A reader stays a reader.
     ///
@@ -287,9 +204,4 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
             available_memory::check("part of the pool file without pages", lacking).map(|()| len)
         }
     }
-}
-
-fn socket_error(call: &'static str, error: impl Into<io::Error>) -> Error {
-    let remedy = "use a blocking unix socket that carries nothing else during the transfer";
-    Error::os(call, "a pool descriptor and its file", error, remedy)
 }

@@ -7,7 +7,7 @@
 //! `cuda/kernels/`, which are the same for every geometry: scans, searches, lifetimes, and copies.
 
 mod access;
-mod alone;
+mod fold;
 mod fuse;
 pub mod kernels;
 mod order;

@@ -127,9 +127,18 @@ impl<'t> Recorder<'t> {
         Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
     }
 
-    /// Declares one line of 16 words in global memory, which the kernel writes and reads back.
-    pub fn line(self, name: &'static str, range: Range) -> Output {
-        Output(self.resident(self.declare(name, Kind::Output, 0, vec![(name, range)])))
+    /// Declares one line of 16 words in global memory, which the kernel writes and reads back. It is that
+    /// from the word of a parameter on, if there is one.
+    pub fn line(
+        self,
+        name: &'static str,
+        at: Option<Value>,
+        words: &'static [(i32, &'static str)],
+    ) -> Output {
+        let id = self.resident(self.declare(name, Kind::Output, 0, vec![(name, Range::ANY)]));
+        let column = &mut self.builder().tape.columns[id.0 as usize];
+        (column.at, column.words) = (at, words);
+        Output(id)
     }
 
     /// Marks a column that stays in fast memory while a request runs.
@@ -164,6 +173,8 @@ impl<'t> Recorder<'t> {
             items,
             resident: false,
             at: None,
+            words: &[],
+            copied: None,
         });
         ColumnId(number(g.tape.columns.len() - 1))
     }

@@ -38,6 +38,8 @@ mod text;
 
 pub use code::{OpCode, Rule};
 
+use avsg_device::machine::declare::Copied;
+
 /// A value, by its number in [`Tape::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Value(pub u32);
@@ -124,6 +126,10 @@ pub struct Column {
     pub resident: bool,
     /// The parameter with the first word of such a line, if it is not the first word of the output.
     pub at: Option<Value>,
+    /// The names of words of such a line in the emitted text.
+    pub words: &'static [(i32, &'static str)],
+    /// What copies of rows take from an output.
+    pub copied: Option<Copied>,
 }
 
 impl Column {
@@ -141,6 +147,8 @@ pub struct Param {
     /// The name, which is unique among columns and parameters.
     pub name: String,
     pub doc: &'static str,
+    /// Whether it is 0 unless several cores share a request.
+    pub sharing: bool,
     /// The value that it defines.
     pub value: Value,
     pub range: Range,

@@ -2,15 +2,16 @@
 //! engine of its own, also after the writer was killed. Each process uses the CPU or the simulated
 //! device.
 
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
-use avsg::pool::{HostPool, Role};
+use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::alone;
 use avsg_testkit::batch::OwnedBatch;
@@ -84,7 +85,9 @@ fn the_writer_appends_every_step() {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let mut socket = UnixStream::from(socket);
     let pool = fixture::pool(1, ROWS, format());
-    pool.send(&socket).unwrap();
+    let export = pool.export().unwrap();
+    socket.write_all(&export.desc.to_bytes()).unwrap();
+    socket.write_all(&export.fd.as_raw_fd().to_ne_bytes()).unwrap();
     let mut engine = engine(&device, 1, 1, pool);
     let mut plan = engine.new_plan(2, 1).unwrap();
     let mut request = [0];
@@ -136,10 +139,15 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let export = avsg::pool::PoolExport::recv(&ours).unwrap();
-    let second_fd = export.fd.try_clone().unwrap();
-    let desc = export.desc.clone();
-    let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
+    let (mut desc, mut fd) = ([0; DESC_BYTES], [0; 4]);
+    ours.read_exact(&mut desc).unwrap();
+    ours.read_exact(&mut fd).unwrap();
+    let desc = PoolDesc::from_bytes(&desc).unwrap();
+    // The file has no name but this one, while the writer has it open.
+    let path = format!("/proc/{}/fd/{}", child.id(), i32::from_ne_bytes(fd));
+    let fd: OwnedFd = File::options().read(true).write(true).open(path).unwrap().into();
+    let second_fd = fd.try_clone().unwrap();
+    let pool = HostPool::import(&desc, fd, Role::Reader).unwrap();
     let mut engine = engine(reader, 1, 2, pool);
     let mut plan = engine.new_plan(2, 1).unwrap();
     let mut answer = [0];

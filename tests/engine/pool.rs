@@ -264,15 +264,6 @@ fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
 }
 
 #[test]
-fn a_socket_without_a_pool_is_an_error() {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    std::io::Write::write_all(&mut &theirs, &[7; DESC_BYTES]).unwrap();
-    assert!(error_text(HostPool::recv(&ours, Role::Reader)).contains("pool descriptor"));
-    drop(theirs);
-    assert!(error_text(HostPool::recv(&ours, Role::Reader)).contains("recvmsg"));
-}
-
-#[test]
 fn a_pool_works_on_memory_of_the_caller() {
     let config = small(50);
     let mut memory = [1024, 128].map(|bytes| vec![0; 2 * 50 * bytes]);

@@ -13,8 +13,8 @@ impl Object for Thing {
     const NAME: &'static str = "thing";
     type Fixed = u32;
 
-    fn fixed(&self) -> Result<u32> {
-        Ok(self.n)
+    fn fixed(&self) -> u32 {
+        self.n
     }
 }
 struct Other;
@@ -24,9 +24,7 @@ impl Object for Other {
     const NAME: &'static str = "other";
     type Fixed = ();
 
-    fn fixed(&self) -> Result<()> {
-        Ok(())
-    }
+    fn fixed(&self) {}
 }
 
 fn status<T>(result: Result<T>) -> crate::status::avsg_status {

@@ -262,6 +262,7 @@ impl Handles {
 }
 
 /// Returns the rows of the misses of a request in a plan's last batch, or their ids.
+#[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
 pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
     let mut arrays: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set, and the plan holds the request.
@@ -277,6 +278,7 @@ pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
 
 /// Returns those of a plan's first `requests` requests that transfers left out, with the layer and the row
 /// that are not whole.
+#[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
 pub fn failures(plan: *const avsg_plan, requests: usize) -> Vec<(usize, usize, usize)> {
     let mut arrays: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set, and the plan holds so many requests.

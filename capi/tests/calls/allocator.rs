@@ -218,7 +218,7 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
         let (on_cpu, slots) = (device == c"cpu", usize::from(!case.own_slots));
         let engine = slots + if on_cpu { 2 } else { 3 + usize::from(case.learned) };
         let staging = if case.page == 0 { 2 } else { 2 + 1 + 2 } + 2;
-        let all = 12 + engine + 12 + if on_cpu { 0 } else { 2 + staging };
+        let all = 12 + engine + 15 + if on_cpu { 0 } else { 2 + staging };
         assert_eq!(refused, all, "{device:?} {case:?}");
     });
 }

@@ -27,8 +27,9 @@ fn versions_devices_and_status_names_are_fixed() {
     assert_eq!(text(avsg_version()), env!("CARGO_PKG_VERSION"));
     assert_eq!(text(avsg_devices()), "cpu ascend ascend-sim");
     // A changed number would break programs that were compiled with an older header.
-    let names = "OK INVALID NULL HANDLE SIZE BUSY UNSUPPORTED NO_MEMORY OS INTERNAL DEVICE FORKED";
-    let names: Vec<&str> = names.split(' ').collect();
+    let names = "OK INVALID NULL HANDLE SIZE BUSY UNSUPPORTED NO_MEMORY OS INTERNAL DEVICE FORKED \
+                 LOST_ROWS";
+    let names: Vec<&str> = names.split_whitespace().collect();
     for (code, name) in names.iter().enumerate() {
         assert_eq!(text(avsg_status_name(code as i32)), format!("AVSG_{name}"));
     }

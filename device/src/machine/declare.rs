@@ -22,6 +22,14 @@ pub trait Columns<'a, M: Machine> {
     fn life(&mut self, name: &'static str, slots: u32) -> M::Life<'a>;
 }
 
+/// An array of the miss list that a copy of rows needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Copied {
+    Rows,
+    Slots,
+}
+
 /// The source of the arguments of a kernel.
 pub trait Arguments<'a, M: Machine> {
     /// Returns a scalar in `range`.
@@ -31,12 +39,31 @@ pub trait Arguments<'a, M: Machine> {
         doc: &'static str,
         range: RangeInclusive<i32>,
     ) -> M::Scalar;
+    /// Returns a scalar in `range` that is 0 unless several cores share the request.
+    fn sharing(
+        &mut self,
+        name: &'static str,
+        doc: &'static str,
+        range: RangeInclusive<i32>,
+    ) -> M::Scalar {
+        self.scalar(name, doc, range)
+    }
     /// Returns a read-only array in global memory.
     fn input(&mut self, name: &'static str) -> M::Input<'a>;
     /// Returns an array in global memory that the kernel writes and reads back. The words that it
     /// writes are in `range`.
     fn output(&mut self, name: &'static str, range: RangeInclusive<i32>) -> M::Output<'a>;
+    /// Returns an array in global memory from which copies of rows take the entries that the kernel
+    /// has written.
+    fn copied(&mut self, name: &'static str, _: Copied) -> M::Output<'a> {
+        self.output(name, i32::MIN..=i32::MAX)
+    }
     /// Returns an array in global memory of which a kernel writes and reads back one line of 64
-    /// bytes, from word `at` on.
-    fn line(&mut self, name: &'static str, at: M::Scalar) -> M::Output<'a>;
+    /// bytes, from word `at` on. `words` names some of them.
+    fn line(
+        &mut self,
+        name: &'static str,
+        at: M::Scalar,
+        words: &'static [(i32, &'static str)],
+    ) -> M::Output<'a>;
 }

@@ -1,7 +1,7 @@
 //! A request: the inputs of Stage One, and the places of its results.
 
 use crate::machine::Machine;
-use crate::machine::declare::Arguments;
+use crate::machine::declare::{Arguments, Copied};
 use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::EMPTY;
 
@@ -21,6 +21,10 @@ pub mod record {
     pub const TOTAL: i32 = 8;
     /// The status bits, see [`super::status`].
     pub const STATUS: i32 = 9;
+
+    /// The names of these words in emitted text.
+    pub const NAMES: [(i32, &str); 3] =
+        [(MISSES, "RECORD_MISSES"), (TOTAL, "RECORD_TOTAL"), (STATUS, "RECORD_STATUS")];
 
     /// The upper half of a word counts misses in this unit.
     pub const UPPER: i32 = 1 << 16;
@@ -189,25 +193,25 @@ impl<'a, M: Machine> Request<'a, M> {
             misses: MissList {
                 position: a.output("gm_miss_pos", any.clone()),
                 id: a.output("gm_miss_id", any.clone()),
-                slot: a.output("gm_miss_slot", any.clone()),
-                row: a.output("gm_miss_row", any.clone()),
+                slot: a.copied("gm_miss_slot", Copied::Slots),
+                row: a.copied("gm_miss_row", Copied::Rows),
                 at: at(a, "miss_at", "The first entry of the miss list."),
             },
             record: {
                 let last = i32::MAX - record::WORDS as i32;
                 let at = a.scalar("record_at", "The first word of the record.", 0..=last);
-                Span { words: a.line("gm_record", at), at }
+                Span { words: a.line("gm_record", at, &record::NAMES), at }
             },
             share: Share {
-                shared: a.scalar(
+                shared: a.sharing(
                     "shared",
                     "1 if several cores probe the first token, each one a share of it, else 0.",
                     0..=1,
                 ),
-                at: a.scalar("share_at", "The first lane of this core's share.", 0..=k - 1),
-                len: a.scalar("share_len", "The number of lanes of this core's share.", 0..=k),
+                at: a.sharing("share_at", "The first lane of this core's share.", 0..=k - 1),
+                len: a.sharing("share_len", "The number of lanes of this core's share.", 0..=k),
             },
-            deferred: a.scalar(
+            deferred: a.sharing(
                 "deferred",
                 "The token, counted from 1, whose hits are refreshed after the step; 0 for none.",
                 0..=tokens,

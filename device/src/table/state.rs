@@ -96,6 +96,10 @@ pub mod header {
     pub const SAMPLE: i32 = 5;
     /// Word of the first slot of the last step's sample.
     pub const LAST_SAMPLE: i32 = 6;
+
+    /// The names of the first of these words in emitted text.
+    pub const NAMES: [(i32, &str); 3] =
+        [(GENERATION, "HEADER_GENERATION"), (TOP, "HEADER_TOP"), (THRESHOLD, "HEADER_THRESHOLD")];
 }
 
 /// The table of a request, in a machine's memory.

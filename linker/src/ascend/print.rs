@@ -10,8 +10,6 @@ use crate::ascend::aiv::{
     Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Step, Sync, Temp, Tensor, Type,
     Vector, VectorOp, View, word,
 };
-use avsg_device::request::record;
-use avsg_device::state::header;
 use std::fmt::{Display, Formatter};
 
 /// Returns statements as indented lines of C++. A call is one line of any length.
@@ -83,11 +81,11 @@ pub fn statement(call: &Call) -> String {
         Operation::Variable(name, value) => format!("int32_t {name} = {};", expr(value)),
         Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
         Operation::Read { name, ty, from, at } => {
-            let at = element_of(from, at);
+            let at = expr(at);
             format!("const {} {name} = {}.GetValue({at});", scalar_type(*ty), tensor(from))
         }
         Operation::Write { to, at, value } => {
-            format!("{}.SetValue({}, {});", tensor(to), element_of(to, at), expr(value))
+            format!("{}.SetValue({}, {});", tensor(to), expr(at), expr(value))
         }
         Operation::Count(name) => format!("const int32_t {name} = KeptLanes();"),
         Operation::Return(value) => format!("return {};", expr(value)),
@@ -335,22 +333,6 @@ fn expr(e: &Expr) -> String {
             format!("{} || {}", within(a, Level::Either), within(b, Level::Either))
         }
     }
-}
-
-/// Returns the index of an element: for a word of the header or record line its constant in
-/// `avsg_geometry.h`, if there is one.
-fn element_of(tensor: &Tensor, at: &Expr) -> String {
-    let line = if let Buffer::Named(name) = &tensor.buffer { name } else { "" };
-    let name = match (line, at) {
-        ("header", Expr::Number(header::GENERATION)) => "HEADER_GENERATION",
-        ("header", Expr::Number(header::TOP)) => "HEADER_TOP",
-        ("header", Expr::Number(header::THRESHOLD)) => "HEADER_THRESHOLD",
-        ("record", Expr::Number(record::TOTAL)) => "RECORD_TOTAL",
-        ("record", Expr::Number(record::STATUS)) => "RECORD_STATUS",
-        ("record", token) => return format!("RECORD_MISSES + {}", within(token, Level::Product)),
-        _ => return expr(at),
-    };
-    name.into()
 }
 
 /// Returns an expression, in parentheses if its precedence is lower than `least`.

@@ -53,7 +53,7 @@ impl<'t> Recorder<'t> {
     pub fn param(self, name: &str, doc: &'static str, range: Range) -> Scalar<'t> {
         let mut g = self.builder();
         let value = g.value(Type::Scalar);
-        g.tape.params.push(Param { name: name.into(), doc, value, range });
+        g.tape.params.push(Param { name: name.into(), doc, sharing: false, value, range });
         drop(g);
         self.scalar_of(value)
     }

@@ -4,13 +4,13 @@ use super::{Input, Life, List, Output, Recorder, Recording, Scalar, Words};
 use crate::check::Refused;
 use crate::tape::{Range, Tape};
 use avsg_device::batched::Batched;
-use avsg_device::machine::declare::{Arguments, Columns};
+use avsg_device::machine::declare::{Arguments, Columns, Copied};
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::Request;
 use avsg_device::schedule::{Schedule, Work};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
-use avsg_device::state::{EMPTY, INVALID, State};
+use avsg_device::state::{EMPTY, INVALID, State, header};
 use std::ops::RangeInclusive;
 
 /// Records Stage One for a geometry as vector cores run it: by the schedule [`Batched`] if it
@@ -65,7 +65,7 @@ fn state<'a, 't>(m: Recorder<'t>, p: &Params) -> State<'a, Recorder<'t>> {
         id: m.plane("id", "held", p.slots, Range::new(EMPTY, ID_LIMIT - 1)),
         life: m.life("life", p.slots),
         link: m.plane("link", "entry", p.links(), Range::new(0, 2 * INVALID - 1)),
-        header: m.line("header", Range::ANY),
+        header: m.line("header", None, &header::NAMES),
         learned: (p.lifetime == Lifetime::Learned).then(|| m.output("learned", Range::ANY)),
     }
 }
@@ -101,15 +101,33 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     ) -> Scalar<'t> {
         self.param(name, doc, range(words))
     }
+    fn sharing(
+        &mut self,
+        name: &'static str,
+        doc: &'static str,
+        words: RangeInclusive<i32>,
+    ) -> Scalar<'t> {
+        let scalar = self.param(name, doc, range(words));
+        self.builder().tape.params.last_mut().expect("it was added").sharing = true;
+        scalar
+    }
     fn input(&mut self, name: &'static str) -> Input {
         Recorder::input(*self, name, Range::ANY)
     }
     fn output(&mut self, name: &'static str, words: RangeInclusive<i32>) -> Output {
         Recorder::output(*self, name, range(words))
     }
-    fn line(&mut self, name: &'static str, at: Scalar<'t>) -> Output {
-        let line = Recorder::line(*self, name, Range::ANY);
-        self.builder().tape.columns[line.0.0 as usize].at = Some(at.value);
-        line
+    fn copied(&mut self, name: &'static str, copied: Copied) -> Output {
+        let output = Recorder::output(*self, name, Range::ANY);
+        self.builder().tape.columns[output.0.0 as usize].copied = Some(copied);
+        output
+    }
+    fn line(
+        &mut self,
+        name: &'static str,
+        at: Scalar<'t>,
+        words: &'static [(i32, &'static str)],
+    ) -> Output {
+        Recorder::line(*self, name, Some(at.value), words)
     }
 }

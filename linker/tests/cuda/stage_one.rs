@@ -9,6 +9,7 @@ use super::tier;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params, Table};
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
+use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Tape;
 use avsg_sim::shim::{Launch, Mode};
 
@@ -50,10 +51,12 @@ pub fn emit(
 /// a third of them.
 pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
     let random = &mut SplitMix64(seed);
+    let params = record_stage_one(p).expect("Stage One can be recorded").params;
+    let sharing: Vec<_> = params.into_iter().filter(|param| param.sharing).collect();
     let mut all = steps::sequence(p, random, n);
     steps::scramble(&mut all, random);
     for (name, value) in all.iter_mut().flat_map(|step| &mut step.params) {
-        if ["shared", "share_at", "share_len", "deferred"].contains(name) {
+        if sharing.iter().any(|param| param.name == *name) {
             *value = 0;
         }
     }
@@ -253,12 +256,15 @@ fn few_barriers(p: &Params) {
 }
 
 /// The geometry with the most slots of the default ones leaves room for the copy, and one with more links does not
-/// fit with them.
+/// fit with them. Columns that are not live at once share bytes.
 #[test]
 fn the_plan_says_what_fits() {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let plan = |p: &Params| text(p, &record(p).unwrap(), Options::default()).unwrap().plan;
     assert!(plan(&wide).whole_table && !plan(&Params { spread: 4, ..wide }).whole_table);
+    let placed = plan(&wide);
+    let alone: u32 = placed.columns.values().map(|at| at.end - at.start).sum();
+    assert!(placed.bytes - placed.scratch.end < alone, "{placed}");
     let refused = cuda::cuda(
         &Params::wide(4096, 1, 32768),
         Options { threads: 1024, shared_bytes: 48 * 1024 },

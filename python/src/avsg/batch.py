@@ -191,7 +191,8 @@ class Layers:
 
     def __init__(self, numbers: Any, fresh: Any = None) -> None:
         self._numbers = wholes(numbers, "layers")
-        self._fresh, self._structs = None, None
+        self._fresh: list[Fresh] | None = None
+        self._structs: Any = None
         if fresh is not None:
             self._fresh = [instance(rows, Fresh, f"fresh[{index}]") for index, rows in enumerate(fresh)]
             if len(self._fresh) != len(self._numbers):

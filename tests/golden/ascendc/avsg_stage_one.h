@@ -366,7 +366,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         CopyOut(gm.missId[missesAt], miss0, missLen);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue(RECORD_MISSES + 0, missLen);
+        record.SetValue(RECORD_MISSES, missLen);
         record.SetValue(RECORD_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
         const int32_t atOnce = 0 + 1 != q.deferred;

@@ -32,7 +32,7 @@ use turns::{Row, WARM_UP};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Every setting brings the same rows into memory, and every byte of them is compared:\n  \
-                  every row  reads each selected row at each step, all in flight, past the page cache\n  \
+                  every row  reads each selected row of AVSG's file at each step, all in flight, past the page cache\n  \
                   mapped     maps a file of rows without padding (MADV_RANDOM, MADV_WILLNEED for all rows of a step); \
                   its page cache has the memory of AVSG, and is an exact LRU of pages (posix_fadvise after each step)\n  \
                   AVSG       reads the rows that its slots lack\n\
@@ -56,7 +56,7 @@ pub struct Options {
     /// Layers that share an indexer, whose rows lie side by side; 1 to 128
     #[arg(long, value_name = "N", default_value_t = 1)]
     layers: usize,
-    /// Reads in flight of `every row`, of the loop that only reads, and of fio; 1 to 4096
+    /// Reads in flight of fio; 1 to 4096
     #[arg(long, value_name = "N", default_value_t = 256)]
     depth: usize,
     /// Let `every row` and AVSG read through the page cache, which is not limited for them
@@ -138,7 +138,7 @@ fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> 
     let packed_file = packed.write(folder)?;
     let padded_file = padded.write(folder)?;
     let padded_file = if options.buffered { padded_file } else { direct(&padded_file)? };
-    let mut every_row = EveryRow::new(padded_file.try_clone()?, padded, trace.k, depth)?;
+    let mut every_row = EveryRow::new(operator.pool(), trace.k)?;
     let mut mapped = Mapped::new(packed_file, packed, operator.memory_bytes())?;
 
     let watch = Watch::start();

@@ -20,8 +20,6 @@ namespace avsg {
 // ---- copies ---------------------------------------------------------------------------------
 
 constexpr uint32_t BLOCK = 32;          // bytes; the unit of addresses and lengths in UB
-constexpr int64_t PRELOADED_STAGE_ONE = 5;   // units of 2 KB of Stage One
-constexpr int64_t PRELOADED_WHILE_WAITING = 3;   // units behind a wait for all cores
 
 // Returns the first of the n items that are the share of `core`: floor(core * n / cores), without
 // 32-bit overflow.

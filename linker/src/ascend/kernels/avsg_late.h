@@ -20,7 +20,6 @@ struct StepCores {
     __aicore__ inline void WaitForAll() const
     {
         if constexpr (SHARE) {
-            ICachePreLoad(PRELOADED_WHILE_WAITING);
             SyncAll<true>();
         }
     }

@@ -124,7 +124,6 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
             q.owner = sharer == 0;
             q.deferred = Cores::SHARE ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
-            ICachePreLoad(PRELOADED_STAGE_ONE);
             stage_one::StageOne(gm, q, cores);
             synced = synced || q.shared > 0;
         }

@@ -84,11 +84,21 @@ impl Lower<'_> {
 
     /// Returns the index of a word in a line from its offset in global memory.
     fn line_word(&self, line: ColumnId, at: Value) -> Expr {
-        let Some(first) = self.tape.column(line).at else { return self.scalar(at) };
-        match self.defs.get(&at).map(|d| (d.code, &d.args)) {
-            Some((OpCode::ScalarAddTo(n), args)) if args[0] == first => n.into(),
-            Some((OpCode::ScalarAdd, args)) if args[0] == first => self.scalar(args[1]),
-            _ => self.scalar(at) - self.scalar(first),
+        let line = self.tape.column(line);
+        let word = match (line.at, self.defs.get(&at).map(|d| (d.code, &d.args))) {
+            (None, _) => self.scalar(at),
+            (Some(first), Some((OpCode::ScalarAddTo(n), args))) if args[0] == first => n.into(),
+            (Some(first), Some((OpCode::ScalarAdd, args))) if args[0] == first => {
+                self.scalar(args[1])
+            }
+            (Some(first), _) => self.scalar(at) - self.scalar(first),
+        };
+        let name = |number: i32| line.words.iter().find(|(word, _)| *word == number);
+        match (&word, name(0)) {
+            (Expr::Number(n), _) => name(*n).map_or(word, |(_, name)| Expr::Constant(name)),
+            // The words from the first one on are an array.
+            (_, Some((_, first))) => Expr::Constant(first) + word,
+            _ => word,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::cuda::fuse::in_registers;
 use crate::cuda::place::rounds;
 use crate::tape::{ColumnId, Op, OpCode, Rule, Type, Value};
 use avsg_device::learned::AFTER_HIT;
+use avsg_device::machine::declare::Copied;
 use avsg_device::machine::links::{Links, bits_below};
 use std::collections::BTreeMap;
 
@@ -63,14 +64,14 @@ impl<'a, 't> Sweep<'a, 't> {
     /// Tells the copies how many misses have a row, or a slot, behind the sweep that publishes them.
     fn known(&mut self, op: &Op, n: Value) {
         let OpCode::PublishList(_) = op.code else { return };
-        let of = match self.print.tape.column(op.columns[0]).array() {
-            "miss_row" => "rows",
-            "miss_slot" => "slots",
-            _ => return,
+        let Some(copied) = self.print.tape.column(op.columns[0]).copied else { return };
+        let (of, copies) = match copied {
+            Copied::Rows => ("rows", 1),
+            Copied::Slots => ("slots", 2),
         };
         let (at, n) = (self.print.atom(op.args[0]), self.print.atom(n));
         self.line(&format!("copies.{of} = {at} + {n};"));
-        self.print.copies = if of == "rows" { 1 } else { 2 };
+        self.print.copies = copies;
     }
 
     fn line(&mut self, text: &str) {

@@ -80,7 +80,12 @@ impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
         let at = self.outputs.iter().position(|o| o.0 == name).expect("a known output");
         &mut self.outputs.swap_remove(at).1
     }
-    fn line(&mut self, name: &'static str, _at: Scalar) -> &'a mut [i32] {
+    fn line(
+        &mut self,
+        name: &'static str,
+        _at: Scalar,
+        _words: &'static [(i32, &'static str)],
+    ) -> &'a mut [i32] {
         Arguments::<C>::output(self, name, 0..=0)
     }
 }

@@ -1,27 +1,27 @@
-//! The setting `every row`: each selected row is read from the file at each step, past the page cache, all of
-//! them in flight at once.
+//! The setting `every row`: each selected row is read from AVSG's file at each step, all of them in flight at once.
 
-use std::fs::File;
+use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use avsg::disk::Store;
+use avsg::pool::HostPool;
+use avsg_testkit::content::check_row;
 
-use super::rows::{Records, Setting, Step};
+use super::rows::{Setting, Step, sorted};
 use crate::command::stats::us_since;
-use crate::disk::{Read, Reader};
+use crate::disk::RecordReader;
 
 pub struct EveryRow {
-    file: File,
-    records: Records,
-    reader: Reader,
-    reads: Vec<Read>,
+    store: Arc<Store>,
+    reader: RecordReader,
 }
 
 impl EveryRow {
-    /// Takes a file of `records`, which was opened for direct reads or not, and makes room for `k` of them.
-    pub fn new(file: File, records: Records, k: usize, depth: usize) -> Result<Self> {
-        let reader = Reader::new(depth, k * records.stride)?;
-        Ok(Self { file, records, reader, reads: Vec::with_capacity(k) })
+    /// Makes room for `k` records of a pool in a file.
+    pub fn new(pool: &HostPool, k: usize) -> Result<Self> {
+        let store = Arc::clone(pool.store().context("the pool has no file")?);
+        Ok(Self { store, reader: RecordReader::new(pool, k)? })
     }
 }
 
@@ -31,23 +31,25 @@ impl Setting for EveryRow {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.reader.memory().len()
+        self.reader.memory_bytes()
     }
 
     fn step(&mut self, ids: &[i32]) -> Result<Step> {
+        let before = self.store.stats();
         let start = Instant::now();
-        self.records.reads(ids, &mut self.reads);
-        self.reader.read(&self.file, &self.reads)?;
+        let ids = sorted(ids);
+        self.reader.read(ids.iter().copied())?;
         let us = us_since(start);
-        let bytes = self.reads.iter().map(|read| read.bytes).sum();
-        let stride = self.records.stride;
+        let after = self.store.stats();
         let mut wrong_rows = 0;
-        for read in &self.reads {
-            let records = self.reader.memory()[read.to..][..read.bytes].chunks_exact(stride);
-            for (id, record) in (read.offset as usize / stride..).zip(records) {
-                wrong_rows += self.records.wrong_rows(id, record);
+        for (record, &id) in self.reader.records().zip(&ids) {
+            for layer in 0..self.store.layout().layers() {
+                let row = self.store.row_in(record, layer, id);
+                wrong_rows +=
+                    usize::from(!row.is_ok_and(|row| check_row(id as i32, layer as u32, row)));
             }
         }
-        Ok(Step { us, reads: self.reads.len(), bytes, wrong_rows })
+        let (reads, bytes) = (after.reads - before.reads, after.read_bytes - before.read_bytes);
+        Ok(Step { us, reads: reads as usize, bytes: bytes as usize, wrong_rows })
     }
 }

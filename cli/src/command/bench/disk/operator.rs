@@ -52,6 +52,10 @@ impl Operator {
         Ok(Self { engine, plan, batch: OwnedBatch::uniform(k, 1, 1, rows), memory_bytes })
     }
 
+    pub fn pool(&self) -> &HostPool {
+        self.engine.pool()
+    }
+
     pub fn info(&self) -> Result<DiskInfo> {
         self.engine.pool().disk_info().context("the pool has no file")
     }

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use anyhow::{Context, Result};
 use avsg_testkit::content::{check_row, fill_row};
 
-use crate::disk::{Folder, Read, drop_from_page_cache};
+use crate::disk::{Folder, drop_from_page_cache};
 
 /// What a step did.
 #[derive(Clone, Copy, Debug)]
@@ -60,21 +60,6 @@ impl Records {
         Ok(file)
     }
 
-    /// Lists the reads that bring the records of `ids` into memory one after the other. Neighbours are one
-    /// read, and padding among the ids is left out.
-    pub fn reads(&self, ids: &[i32], reads: &mut Vec<Read>) {
-        reads.clear();
-        let mut to = 0;
-        for id in sorted(ids) {
-            let (offset, bytes) = ((id * self.stride) as u64, self.stride);
-            match reads.last_mut() {
-                Some(last) if last.offset + last.bytes as u64 == offset => last.bytes += bytes,
-                _ => reads.push(Read { offset, to, bytes }),
-            }
-            to += bytes;
-        }
-    }
-
     /// Returns how many rows of a record are wrong.
     pub fn wrong_rows(&self, id: usize, record: &[u8]) -> usize {
         let rows = (0..self.layers).zip(record.chunks_exact(self.row_bytes));
@@ -94,12 +79,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_one_read_and_a_wrong_byte_is_one_wrong_row() {
+    fn a_wrong_byte_is_one_wrong_row() {
         let records = Records { count: 9, row_bytes: 24, layers: 2, stride: 64 };
-        let mut reads = Vec::new();
-        records.reads(&[5, -1, 2, 4, 7, 3], &mut reads);
-        let reads: Vec<_> = reads.iter().map(|read| (read.offset, read.to, read.bytes)).collect();
-        assert_eq!(reads, [(2 * 64, 0, 4 * 64), (7 * 64, 4 * 64, 64)]);
         let mut record = vec![0; 64];
         fill_row(3, 0, &mut record[..24]);
         fill_row(3, 1, &mut record[24..48]);

@@ -1,9 +1,8 @@
-//! Reads per second of Stage Two, beside loops that do nothing but read.
+//! Reads per second of Stage Two, beside fio, which does nothing but read.
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use avsg_testkit::splitmix::SplitMix64;
@@ -13,7 +12,7 @@ use serde_json::Value;
 use super::operator::Operator;
 use super::rows::Records;
 use crate::command::stats::in_turns;
-use crate::disk::{Read, Reader, path_in_proc};
+use crate::disk::path_in_proc;
 
 /// Turns of each contender.
 const ROUNDS: usize = 5;
@@ -27,13 +26,11 @@ const FIO_SECONDS: u32 = 1;
 pub struct StageTwo {
     /// Bytes of a read.
     pub read_bytes: usize,
-    /// Reads in flight of the loops.
+    /// Reads in flight of fio.
     pub depth: usize,
-    /// The call of the own loop, and of fio.
+    /// The call of Stage Two, and of fio.
     pub engine: &'static str,
     pub reads_per_second: f64,
-    /// The own loop, which never drains its queue.
-    pub loop_reads_per_second: f64,
     pub fio_reads_per_second: Option<f64>,
     /// Why there is no figure of fio; null if there is one.
     pub fio_missing: Option<String>,
@@ -50,11 +47,10 @@ pub fn measure(
 ) -> Result<StageTwo> {
     let count = k.min(records.count.div_ceil(2));
     let bytes = records.stride;
-    let mut reader = Reader::new(depth, count.max(depth) * bytes)?;
-    let engine = reader.engine();
+    let engine = if operator.info()?.io_uring { "io_uring" } else { "psync" };
     let mut batches = Batches::new(records.count, k, count);
     let mut fio_missing = None;
-    let rates = in_turns(ROUNDS, 3, |_, contender, rates| {
+    let rates = in_turns(ROUNDS, 2, |_, contender, rates| {
         let reads = (BATCHES * count) as f64;
         match contender {
             0 => {
@@ -63,21 +59,6 @@ pub fn measure(
                     us += operator.read_all(batches.next())?;
                 }
                 rates.push(reads / us * 1e6);
-            }
-            1 => {
-                let mut all = Vec::with_capacity(BATCHES * count);
-                for _ in 0..BATCHES {
-                    let ids = batches.next()[..count].iter();
-                    let read = |(at, &id)| Read {
-                        offset: id as u64 * bytes as u64,
-                        to: at * bytes,
-                        bytes,
-                    };
-                    all.extend(ids.enumerate().map(read));
-                }
-                let start = Instant::now();
-                reader.read(file, &all)?;
-                rates.push(reads / start.elapsed().as_secs_f64());
             }
             _ if fio_missing.is_none() => match fio(file, bytes, depth, engine) {
                 Ok(rate) => rates.push(rate),
@@ -92,8 +73,7 @@ pub fn measure(
         depth,
         engine,
         reads_per_second: rates[0].median,
-        loop_reads_per_second: rates[1].median,
-        fio_reads_per_second: fio_missing.is_none().then_some(rates[2].median),
+        fio_reads_per_second: fio_missing.is_none().then_some(rates[1].median),
         fio_missing,
     })
 }
@@ -134,7 +114,7 @@ fn fio(file: &File, bytes: usize, depth: usize, engine: &str) -> Result<f64> {
         format!("--filename={}", path_in_proc(file).display()),
         format!("--bs={bytes}"),
         format!("--iodepth={depth}"),
-        format!("--ioengine={}", if engine == "pread" { "psync" } else { engine }),
+        format!("--ioengine={engine}"),
         format!("--direct={}", u8::from(direct)),
         "--time_based".to_owned(),
         format!("--runtime={FIO_SECONDS}"),

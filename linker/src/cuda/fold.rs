@@ -1,17 +1,14 @@
-//! Takes away what a block leaves to others elsewhere: it plans its request alone, so no token is shared and
-//! no refresh is deferred, and branches on that are decided.
+//! Folds the branches that a block of threads decides: it plans its request alone, so no token is shared and
+//! no refresh is deferred.
 
 use crate::tape::{Block, Op, OpCode, Tape, Value};
 use std::collections::BTreeMap;
 
-/// The scalars of a request that are 0 where one block plans it.
-const ZERO: [&str; 4] = ["shared", "share_at", "share_len", "deferred"];
-
 /// Returns the tape without the branches that are never taken, and without the tests of those that always
 /// are.
-pub fn alone(tape: &Tape) -> Tape {
+pub fn fold_branches(tape: &Tape) -> Tape {
     let mut tape = tape.clone();
-    let zero = tape.params.iter().filter(|param| ZERO.contains(&param.name.as_str()));
+    let zero = tape.params.iter().filter(|param| param.sharing);
     let known = zero.map(|param| (param.value, 0)).collect();
     tape.body.ops = decided(std::mem::take(&mut tape.body.ops), known);
     tape

@@ -12,7 +12,7 @@ use avsg::Result;
 /// The left, right, top and bottom edges of the area of the points in pixels.
 const LEFT: f64 = 88.0;
 const RIGHT: f64 = 740.0;
-const TOP: f64 = 92.0;
+const TOP: f64 = 104.0;
 const BOTTOM: f64 = 484.0;
 /// The x coordinate of the legend in pixels; the legend stands to the right of the points.
 const LEGEND: f64 = 770.0;
@@ -78,7 +78,7 @@ fn svg(subject: &str, series: &[Series], chosen: Option<u32>) -> String {
     let middle = (LEFT + RIGHT) / 2.0;
     out.text((middle, BOTTOM + 48.0), 16, "middle", "black", "S, slots per request and layer");
     let label = "hit rate after the first step, %";
-    out.text((LEFT, TOP - 10.0), 16, "middle", "black", label);
+    out.text((24.0, TOP - 12.0), 16, "start", "black", label);
     if let Some(slots) = chosen {
         let (place, _) = at(&(f64::from(slots), 0.0));
         out.line(&[(place, TOP), (place, BOTTOM)], "#5A5A5A", " stroke-dasharray=\"6 4\"");

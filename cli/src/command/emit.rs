@@ -10,7 +10,7 @@ use anyhow::Result;
 use avsg::Error;
 use avsg::device::params::Params;
 use avsg_linker::ascend::kernels::{Abi, Kernels, kernels};
-use avsg_linker::ascend::soc::Soc;
+use avsg_linker::ascend::soc::{self, Soc};
 use avsg_linker::ascend::toolchain;
 use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::ascend::{Failed, stage_one};
@@ -18,7 +18,6 @@ use clap::Args;
 
 use super::geometry::TableOptions;
 use super::output::OutputOptions;
-use super::soc;
 use crate::checks::require;
 use crate::output_file;
 use report::Report;
@@ -52,7 +51,10 @@ pub struct KernelOptions {
 impl KernelOptions {
     /// Returns the chip that `--soc` names.
     pub fn soc(&self) -> Result<Soc> {
-        soc::named(&self.soc)
+        Ok(soc::find(&self.soc).ok_or_else(|| {
+            let limit = format!("the known chips are {}", soc::ALL.map(|soc| soc.name).join(", "));
+            Error::invalid("--soc", &self.soc, limit, "choose one of them")
+        })?)
     }
 
     /// Returns the checked geometry, which has the default links per slot of a vector core.

@@ -16,7 +16,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::geometry::{DeviceOptions, Geometry, RowOptions, TableOptions};
-use super::output::{self, Cell, OutputOptions, Page};
+use super::output::{self, Cell, OutputOptions, Page, Table};
 use crate::checks::{check_tables, product};
 use device::Ascend;
 use file::File;
@@ -223,7 +223,7 @@ fn page(report: &Report) -> Page {
         size(b.on_device()),
         size(b.host_pool)
     ));
-    let mut shown = output::table(["memory", "per request", "all requests", "computed as"]);
+    let mut shown = Table::new(["memory", "per request", "all requests", "computed as"]);
     let mut add = |name: &str, one: Option<usize>, all: usize, computed: String| {
         let one = one.map_or_else(Cell::none, |bytes| size(bytes).into());
         shown.add_row([name.into(), one, size(all).into(), computed.into()]);

@@ -119,11 +119,6 @@ fn json_text(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value).context("writing JSON")? + "\n")
 }
 
-/// Returns an empty table with these column headings.
-pub fn table<const N: usize>(columns: [&str; N]) -> Table {
-    Table::new(columns)
-}
-
 /// A line on standard error, if that is a terminal, that says what the program does and how far it is.
 pub struct Progress {
     what: &'static str,

@@ -18,7 +18,7 @@ use super::{Host, number, range, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{MachineKind, TableOptions};
-use crate::command::output::{self, Cell, OutputOptions, Page};
+use crate::command::output::{self, Cell, OutputOptions, Page, Table};
 use crate::command::stats::{in_turns, summary, us_since};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
@@ -244,7 +244,7 @@ fn page(report: &Report) -> Page {
     ));
     let columns =
         ["what", "median, us", "first to ninth decile", "x AVSG", "hits, %", "learning, us"];
-    let mut table = output::table(columns);
+    let mut table = Table::new(columns);
     for row in rows {
         table.add_row([
             (&row.what).into(),

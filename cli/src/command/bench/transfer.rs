@@ -15,7 +15,7 @@ use super::throughput::{self, Throughput};
 use super::{Host, number, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::output::{self, Cell, OutputOptions, Page};
+use crate::command::output::{self, Cell, OutputOptions, Page, Table};
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
@@ -130,7 +130,7 @@ fn page(report: &Report) -> Page {
         "its copier",
         "Stage Two, % of best",
     ];
-    let mut table = output::table(columns);
+    let mut table = Table::new(columns);
     for row in &report.throughput {
         table.add_row([
             row.row_bytes.into(),

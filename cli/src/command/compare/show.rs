@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::report::{Advice, PolicyRates, Report};
-use crate::baseline::{LRU, NO_BUFFER, OPTIMUM};
+use crate::baseline::{LRU, OPTIMUM};
 use crate::command::output::{Cell, Page, Table, count};
 use crate::draw::{self, Series};
 
@@ -40,21 +40,17 @@ fn verdict(report: &Report) -> String {
         return "No step after the first selects an id, so there is no hit rate.".to_owned();
     }
     let parts = report.advice.chunk_by(|a, b| a.lifetime == b.lifetime).map(|same| {
-        let Advice { slots, lifetime, hit_rate, misses_per_step, .. } = &same[0];
-        let more = match same {
-            [.., last] if same.len() > 1 => format!(" to {}", last.slots),
-            _ => String::new(),
-        };
-        let misses = |name: &str| {
-            let rates = report.policies.iter().find(|rates| rates.policy == name);
-            rates.and_then(|rates| rates.at(*slots)?.misses_per_step).unwrap_or_default()
+        let (first, last) = (&same[0], &same[same.len() - 1]);
+        let ends = |of: &dyn Fn(&Advice) -> String| match [first, last].map(of) {
+            [one, other] if one == other => one,
+            [one, other] => format!("{one} to {other}"),
         };
         format!(
-            "{lifetime} at S = {slots}{more}: {hit_rate:.2} % of hits, a step copies {misses_per_step:.1} rows (exact LRU {:.1}, \
-             the optimum {:.1}, no buffer {:.1})",
-            misses(LRU),
-            misses(OPTIMUM),
-            misses(NO_BUFFER)
+            "{} at S = {}: {} % of hits, a step copies {} rows",
+            first.lifetime,
+            ends(&|advice| advice.slots.to_string()),
+            ends(&|advice| format!("{:.2}", advice.hit_rate)),
+            ends(&|advice| format!("{:.1}", advice.misses_per_step))
         )
     });
     let enough = report.enough();

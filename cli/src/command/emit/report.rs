@@ -7,7 +7,7 @@ use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::Soc;
 use serde::Serialize;
 
-use crate::command::output::{self, Cell, Page};
+use crate::command::output::{self, Cell, Page, Table};
 
 /// The chip, the geometry and the files of its kernels.
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ impl Report {
         page.text(format!("geometry  {}", self.geometry));
         let bytes = output::bytes(self.table_bytes);
         page.text(format!("table     {bytes} of device memory per state"));
-        let mut table = output::table([
+        let mut table = Table::new([
             "file",
             "lines",
             "unified buffer, bytes",

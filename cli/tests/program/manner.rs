@@ -32,7 +32,7 @@ fn answers_come_first_and_sentences_fit_the_terminal() {
         ("replay SHORT --slots 256 --steps 5", " rows right, 0 wrong: "),
         ("compare SHORT --steps 5", "take "),
         ("size SHORT --steps 5", "take S = "),
-        ("synth --k 16 --steps 4 --context 64 --out OUT.npz", "4 steps of 16"),
+        ("synth --k 16 --steps 4 --context 64 --out OUT.npz", "4 steps of"),
         ("info", "It takes "),
         ("info --device ascend-sim --spread 2", "It takes "),
         ("emit --plan", "chip "),

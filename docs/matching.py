@@ -8,6 +8,7 @@ does not. A machine that the CPU lacks is left out.
 """
 
 import argparse
+import itertools
 import json
 import math
 import pathlib
@@ -38,17 +39,18 @@ def median(rows, value):
 def single(program, traces, runs):
     """The medians for one request: for each machine, K and S a list over the traces of (us, ratios)."""
     cells = {}
-    for machine in MACHINES:
+    for machine, k, slots in itertools.product(MACHINES, (256, 2048), (2048, 8192)):
         for trace in traces:
-            rows = [
-                row for _ in range(runs)
-                for row in bench("match", program, trace, "--table", "wide", "--k", "256,2048", "--slots", "2048,8192",
-                                 "--machine", machine)
+            all_runs = [
+                {row["what"]: row["median_us"] for row in bench("match", program, trace, "--k", str(k), "--slots", str(slots),
+                                                                "--machine", machine)}
+                for _ in range(runs)
             ]
-            for shape in sorted({(row["k"], row["slots"]) for row in rows}):
-                of = [row for row in rows if (row["k"], row["slots"]) == shape]
-                ratios = [median(of, lambda row: row[name] / row["median_us"]) for name in ("scalar_us", "dual_pointer_us")]
-                cells.setdefault((machine, *shape), []).append((median(of, lambda row: row["median_us"]), *ratios))
+            if not all(all_runs):
+                break
+            own, *others = "AVSG, constant:127", "the same table for a scalar core", "the step before, by sort and merge"
+            ratios = [median(all_runs, lambda run: run[other] / run[own]) for other in others]
+            cells.setdefault((machine, k, slots), []).append((median(all_runs, lambda run: run[own]), *ratios))
     return cells
 
 

@@ -33,7 +33,7 @@ enum Command {
     /// Computes how many slots a recorded top-K trace needs: hit rates and bytes over S, and the least S
     /// for a wanted hit rate or a wanted time per token
     Size(Box<size::Options>),
-    /// Computes the hit rates of every table and rule on a recorded top-K trace, beside no buffer, exact LRU
+    /// Computes the hit rates of every lifetime rule on a recorded top-K trace, beside no buffer, exact LRU
     /// and Belady's optimum, and says which rule to take
     Compare(compare::Options),
     /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)

@@ -8,10 +8,55 @@
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 //!
+//! A kernel selects lanes by masks:
+//!
+//! ```
+//! use avsg_device::machine::Machine;
+//! fn absolute<M: Machine>(m: M, n: M::Scalar, x: &mut M::Column<'_>) {
+//!     m.sweep(n, |t| {
+//!         let v = m.load(t, x);
+//!         m.store(t, x, m.select(m.is_negative(v), v * -1, v));
+//!     });
+//! }
+//! ```
+//!
+//! A branch on a mask does not compile, and neither do branches on run-time scalars:
+//!
+//! ```compile_fail,E0308
+//! use avsg_device::machine::Machine;
+//! fn absolute<M: Machine>(m: M, n: M::Scalar, x: &mut M::Column<'_>) {
+//!     m.sweep(n, |t| {
+//!         let v = m.load(t, x);
+//!         if m.is_negative(v) {
+//!             m.store(t, x, v * -1);
+//!         }
+//!     });
+//! }
+//! ```
+//!
+//! ```compile_fail,E0369
+//! use avsg_device::machine::Machine;
+//! fn age<M: Machine>(m: M, life: &mut M::Life<'_>, list: &M::List<'_, 1>) {
+//!     if m.len(list) > m.scalar(0) {
+//!         m.age(life, m.scalar(1), m.scalar(-128));
+//!     }
+//! }
+//! ```
+//!
+//! ```compile_fail,E0369
+//! use avsg_device::machine::Machine;
+//! fn age<M: Machine>(m: M, life: &mut M::Life<'_>, list: &M::List<'_, 1>) {
+//!     if m.len(list) == m.scalar(0) {
+//!         m.age(life, m.scalar(1), m.scalar(-128));
+//!     }
+//! }
+//! ```
+//!
 //! Costs are of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle) unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;
+use lanes::Lanes;
 use links::Links;
 use phase::Phase;
 
@@ -20,6 +65,7 @@ pub(crate) mod control;
 pub mod cpu;
 pub mod declare;
 pub mod emu;
+pub mod lanes;
 pub mod links;
 mod lower;
 pub mod phase;
@@ -65,19 +111,7 @@ pub trait Machine: Copy {
     /// constant or a run-time scalar is a separate form, because a broadcast takes 8 KB of unified
     /// buffer on Ascend. One instruction each; `&` and `|` take twice as many repeats, since they
     /// work on 16-bit lanes.
-    type V: Copy
-        + Add<Output = Self::V>
-        + Sub<Output = Self::V>
-        + Mul<Output = Self::V>
-        + BitAnd<Output = Self::V>
-        + BitOr<Output = Self::V>
-        + Add<i32, Output = Self::V>
-        + Mul<i32, Output = Self::V>
-        + BitAnd<i32, Output = Self::V>
-        + BitOr<i32, Output = Self::V>
-        + Add<Self::Scalar, Output = Self::V>
-        + Sub<Self::Scalar, Output = Self::V>
-        + Mul<Self::Scalar, Output = Self::V>;
+    type V: Lanes<Self::Scalar>;
     /// One bit per lane. One instruction on 16-bit words of the mask for each of `&`, `|` and `!`.
     type Mask: Copy
         + BitAnd<Output = Self::Mask>

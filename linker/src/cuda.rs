@@ -2,13 +2,11 @@
 //! header of a toolkit.
 //!
 //! Thread t works on the lanes t, t + `THREADS`, .. of a sweep, and run-time scalars are the same in all
-//! threads. [`fold`] takes away the branches for cores that share a request, [`fuse`] joins sweeps,
-//! [`place`] gives columns addresses in shared memory, [`order`] adds the barriers of a block, and
-//! [`print`] writes the text. What no tape says is in the files of `cuda/kernels/`, which are the same for
-//! every geometry: scans, searches, lifetimes, and copies.
+//! threads. [`fuse`] joins sweeps, [`place`] gives columns addresses in shared memory, [`order`] adds
+//! the barriers of a block, and [`print`] writes the text. What no tape says is in the files of
+//! `cuda/kernels/`, which are the same for every geometry: scans, searches, lifetimes, and copies.
 
 mod access;
-mod fold;
 mod fuse;
 pub mod kernels;
 mod order;

@@ -133,30 +133,6 @@ impl Expr {
         matches!(self, Self::Number(_) | Self::Name(_) | Self::Field(_) | Self::Constant(_))
     }
 
-    /// Returns the expression with the value that `of` returns for a variable in place of the variable.
-    #[must_use]
-    pub fn with(&self, of: &dyn Fn(&str) -> Option<Self>) -> Self {
-        let one = |a: &Self| Box::new(a.with(of));
-        match self {
-            Self::Name(name) => of(name).map_or_else(|| self.clone(), |value| value.with(of)),
-            Self::Number(_) | Self::Field(_) | Self::Constant(_) | Self::Lane { .. } => {
-                self.clone()
-            }
-            Self::Negative(a) => Self::Negative(one(a)),
-            Self::Not(a) => Self::Not(one(a)),
-            Self::PowerOfTwo(a) => Self::PowerOfTwo(one(a)),
-            Self::Sum(a, b) => Self::Sum(one(a), one(b)),
-            Self::Difference(a, b) => Self::Difference(one(a), one(b)),
-            Self::Product(a, b) => Self::Product(one(a), one(b)),
-            Self::Quotient(a, b) => Self::Quotient(one(a), one(b)),
-            Self::Remainder(a, b) => Self::Remainder(one(a), one(b)),
-            Self::Max(a, b) => Self::Max(one(a), one(b)),
-            Self::Min(a, b) => Self::Min(one(a), one(b)),
-            Self::Test(relation, a, b) => Self::Test(*relation, one(a), one(b)),
-            Self::Either(a, b) => Self::Either(one(a), one(b)),
-        }
-    }
-
     /// Visits the expression and all expressions in it.
     pub fn each<'e>(&'e self, f: &mut dyn FnMut(&'e Self)) {
         f(self);

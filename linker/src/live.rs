@@ -24,8 +24,6 @@ pub struct Live {
     pub len: u32,
     /// The first and the last operation between which it keeps its contents.
     pub from_to: (usize, usize),
-    /// Whether a copy from global memory fills it first.
-    pub copied_in: bool,
 }
 
 /// Returns each column of a working column. The body of the loop over tokens counts operation by
@@ -66,10 +64,8 @@ pub fn columns(
                     kind: column.kind,
                     len: column.len.next_multiple_of(128),
                     from_to: (n, n),
-                    copied_in: false,
                 });
                 live.from_to.1 = n;
-                live.copied_in |= op.code == OpCode::CopyIn && live.from_to.0 == n;
             }
         }
     }

@@ -147,8 +147,6 @@ pub struct Param {
     /// The name, which is unique among columns and parameters.
     pub name: String,
     pub doc: &'static str,
-    /// Whether it is 0 unless several cores share a request.
-    pub sharing: bool,
     /// The value that it defines.
     pub value: Value,
     pub range: Range,

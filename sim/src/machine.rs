@@ -126,7 +126,8 @@ impl Machine {
     /// Refuses to release memory that queued work uses. This rule is stricter than the runtime, in
     /// which the device would access the released memory.
     pub fn refuse_in_flight(&self, at: u64, bytes: usize, kernels: bool) -> Outcome {
-        let uses = |task: &Task| task.touches(at, bytes) || (kernels && task.is_launch());
+        let uses =
+            |task: &Task| task.touches(at, bytes) || (kernels && matches!(task, Task::Launch(_)));
         if self.streams.iter().any(|(_, s)| s.queue.iter().any(uses)) {
             return invalid(format!(
                 "memory at {at:#x} is in use by queued work; synchronise its streams first"

@@ -107,6 +107,7 @@ struct Options {
     shared_bytes: u32,
     peak_ub: *mut u32,
     cycles: *mut Cycles,
+    entry: *mut c_void,
 }
 
 type LaunchFn = unsafe extern "C" fn(
@@ -235,6 +236,9 @@ impl<'a> Launch<'a> {
 
     fn launch(self, kernels: &Kernels, cycles: *mut Cycles) -> Result<u32, Failure> {
         let mut peak = 0;
+        let name = CString::new(self.name).unwrap_or_default();
+        // SAFETY: the symbol is only compared with null here; the shim calls it as a kernel.
+        let entry = unsafe { kernels.library.get::<*mut c_void>(name.as_bytes_with_nul()) };
         let options = Options {
             size: size_of::<Options>() as u32,
             cores: self.cores,
@@ -246,8 +250,8 @@ impl<'a> Launch<'a> {
             shared_bytes: self.shared_bytes,
             peak_ub: &raw mut peak,
             cycles,
+            entry: entry.map_or(ptr::null_mut(), |symbol| *symbol),
         };
-        let name = CString::new(self.name).unwrap_or_default();
         let mut error = [0u8; 4096];
         // SAFETY: all pointers outlive the call, because `self` borrows the memory and the rest is
         // on this stack. Kernels access memory through tensors, which stay within the regions.

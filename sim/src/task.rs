@@ -17,8 +17,7 @@ pub(crate) enum Task {
 
 impl Task {
     /// Returns whether the task uses a byte of `at..at + len`. For a kernel only the targets of its
-    /// arguments are tested; it may access any registered host memory besides (see
-    /// [`Self::is_launch`]).
+    /// arguments are tested; it may access any registered host memory besides.
     pub fn touches(&self, at: u64, len: usize) -> bool {
         let overlap = |from: u64, n: usize| from < at + len as u64 && at < from + n as u64;
         match self {
@@ -26,10 +25,6 @@ impl Task {
             Self::Launch(launch) => launch.args.iter().any(|&arg| overlap(arg, 1)),
             Self::Record { .. } | Self::Wait { .. } => false,
         }
-    }
-
-    pub fn is_launch(&self) -> bool {
-        matches!(self, Self::Launch(_))
     }
 
     /// Returns whether the task runs a kernel of a binary.

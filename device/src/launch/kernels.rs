@@ -1,85 +1,73 @@
 //! The parameter lists of the device kernels, declared here once for the emitted text and for the
 //! host that launches it.
 
-/// An address that a kernel takes as a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arg {
-    /// The selected ids, row by row: int32 `[rows, stride]`.
-    Ids,
-    /// The first row of each request, and the number of rows: int32 `[requests + 1]`.
-    CuQ,
-    /// The state of each request, -1 for a padded one: int32 `[requests]`.
-    State,
-    /// The generation of each request: int32 `[requests]`.
-    Generation,
-    /// The number of tokens of each request that were final before the step, or -1: int32
-    /// `[requests]`.
-    StableLen,
-    /// The sequence length of each request: int32 `[requests]`.
-    SeqLen,
-    /// The host blocks: int32 `[requests, stride]`.
-    BlockTable,
-    /// The tables of all states.
-    Tables,
-    /// The lifetime rule as half-precision numbers, for a table that has one.
-    Rules,
-    /// The addresses of one layer's host chunks, segment by segment: 64-bit.
-    HostChunks,
-    /// The first segment of one layer's slots.
-    Kv0,
-    /// The second segment of one layer's slots.
-    Kv1,
-    /// The blocks of the device buffer that hold the slots of each state: int32 `[states, S / B]` for
-    /// blocks of B slots; null if slots are found by strides alone.
-    SlotBlocks,
-    /// The first segment of the rows of this step.
-    Fresh0,
-    /// The second segment of the rows of this step.
-    Fresh1,
-    /// The returned slots: int32 `[rows, K]`.
-    Slot,
-    /// The number of valid ids of each row: int32 `[rows]`.
-    Valid,
-    /// The positions of the miss list: int32 `[rows * K]`.
-    MissPos,
-    /// The ids of the miss list, with the shape of the positions.
-    MissId,
-    /// The slots of the miss list, with the shape of the positions.
-    MissSlot,
-    /// The host rows of the miss list, with the shape of the positions.
-    MissRow,
-    /// The records, 16 words each: int32 `[requests, 16]`.
-    Record,
+/// Defines the parameters with their names.
+macro_rules! args {
+    ($($(#[doc = $doc:literal])* $arg:ident = $name:literal,)*) => {
+        /// An address that a kernel takes as a parameter.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Arg {
+            $($(#[doc = $doc])* $arg,)*
+        }
+
+        impl Arg {
+            /// Returns the name of the parameter in the emitted text.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$arg => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Arg {
-    /// Returns the name of the parameter in the emitted text.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ids => "ids",
-            Self::CuQ => "cuQ",
-            Self::State => "state",
-            Self::Generation => "generation",
-            Self::StableLen => "stableLen",
-            Self::SeqLen => "seqLen",
-            Self::BlockTable => "blockTable",
-            Self::Tables => "tables",
-            Self::Rules => "rules",
-            Self::HostChunks => "hostChunks",
-            Self::Kv0 => "kv0",
-            Self::Kv1 => "kv1",
-            Self::SlotBlocks => "slotBlocks",
-            Self::Fresh0 => "fresh0",
-            Self::Fresh1 => "fresh1",
-            Self::Slot => "slot",
-            Self::Valid => "valid",
-            Self::MissPos => "missPos",
-            Self::MissId => "missId",
-            Self::MissSlot => "missSlot",
-            Self::MissRow => "missRow",
-            Self::Record => "record",
-        }
-    }
+args! {
+    /// The selected ids, row by row: int32 `[rows, stride]`.
+    Ids = "ids",
+    /// The first row of each request, and the number of rows: int32 `[requests + 1]`.
+    CuQ = "cuQ",
+    /// The state of each request, -1 for a padded one: int32 `[requests]`.
+    State = "state",
+    /// The generation of each request: int32 `[requests]`.
+    Generation = "generation",
+    /// The number of tokens of each request that were final before the step, or -1: int32
+    /// `[requests]`.
+    StableLen = "stableLen",
+    /// The sequence length of each request: int32 `[requests]`.
+    SeqLen = "seqLen",
+    /// The host blocks: int32 `[requests, stride]`.
+    BlockTable = "blockTable",
+    /// The tables of all states.
+    Tables = "tables",
+    /// The lifetime rule as half-precision numbers, for a table that has one.
+    Rules = "rules",
+    /// The addresses of one layer's host chunks, segment by segment: 64-bit.
+    HostChunks = "hostChunks",
+    /// The first segment of one layer's slots.
+    Kv0 = "kv0",
+    /// The second segment of one layer's slots.
+    Kv1 = "kv1",
+    /// The blocks of the device buffer that hold the slots of each state: int32 `[states, S / B]` for
+    /// blocks of B slots; null if slots are found by strides alone.
+    SlotBlocks = "slotBlocks",
+    /// The first segment of the rows of this step.
+    Fresh0 = "fresh0",
+    /// The second segment of the rows of this step.
+    Fresh1 = "fresh1",
+    /// The returned slots: int32 `[rows, K]`.
+    Slot = "slot",
+    /// The number of valid ids of each row: int32 `[rows]`.
+    Valid = "valid",
+    /// The positions of the miss list: int32 `[rows * K]`.
+    MissPos = "missPos",
+    /// The ids of the miss list, with the shape of the positions.
+    MissId = "missId",
+    /// The slots of the miss list, with the shape of the positions.
+    MissSlot = "missSlot",
+    /// The host rows of the miss list, with the shape of the positions.
+    MissRow = "missRow",
+    /// The records, 16 words each: int32 `[requests, 16]`.
+    Record = "record",
 }
 
 /// The kernels of a geometry.

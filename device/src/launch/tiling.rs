@@ -35,21 +35,14 @@ pub struct Field {
 /// A type of a field: one or more signed words.
 trait Words {
     const ARRAY: usize;
-    fn words(&self) -> &[i32];
 }
 
 impl Words for i32 {
     const ARRAY: usize = 0;
-    fn words(&self) -> &[i32] {
-        core::slice::from_ref(self)
-    }
 }
 
 impl Words for [i32; MAX_SEGMENTS] {
     const ARRAY: usize = MAX_SEGMENTS;
-    fn words(&self) -> &[i32] {
-        self
-    }
 }
 
 macro_rules! tiling {
@@ -72,12 +65,8 @@ macro_rules! tiling {
 
             /// Returns the struct as the words that a kernel reads.
             pub fn words(&self) -> [i32; size_of::<Tiling>() / 4] {
-                let mut all = [0; size_of::<Tiling>() / 4];
-                $(
-                    let from = self.$name.words();
-                    all[offset_of!(Tiling, $name) / 4..][..from.len()].copy_from_slice(from);
-                )*
-                all
+                // SAFETY: the struct consists of words, and has no padding between them.
+                unsafe { core::mem::transmute(*self) }
             }
         }
     };

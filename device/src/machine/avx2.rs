@@ -7,7 +7,7 @@
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and eight scalar
 //! loads (the parameter of [`Avx2`]). The host measures both when it starts.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index};
+use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
 use super::sparse::append_chosen;
 use super::x86::{Mask, REGISTERS, V, by_width, lane_operations};
 use core::arch::x86_64::*;
@@ -29,6 +29,14 @@ macro_rules! intrinsic {
 }
 
 mod parts;
+
+// A lane is set if its sign bit is set.
+mask_operators!(
+    [] Mask<__m256i>,
+    |a, b| a.zip(b, #[inline(always)] |a, b| intrinsic!(_mm256_and_si256(a, b))),
+    a.zip(b, #[inline(always)] |a, b| intrinsic!(_mm256_or_si256(a, b))),
+    a.zip(a, #[inline(always)] |a, _| intrinsic!(_mm256_xor_si256(a, _mm256_set1_epi32(-1))))
+);
 
 impl<const G: bool> Avx2<G> {
     /// Returns the machine if the CPU and the operating system support AVX2, BMI, POPCNT and LZCNT.
@@ -96,11 +104,11 @@ impl<const G: bool> Cpu for Avx2<G> {
     }
     #[inline(always)]
     fn gather(self, column: &Column<'_>, index: Self::V) -> Self::V {
-        let words = column.words();
+        let words = &*column.data;
         index.map(
             #[inline(always)]
             |index| {
-                let index = self.reduced(index, column.mask());
+                let index = self.reduced(index, column.mask);
                 if G {
                     // Every index is at most the column's mask, which is below its length.
                     return intrinsic!(_mm256_i32gather_epi32::<4>(words.as_ptr(), index));
@@ -119,8 +127,8 @@ impl<const G: bool> Cpu for Avx2<G> {
     }
     #[inline(always)]
     fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K) {
-        let mask = column.mask();
-        let words = column.words_mut();
+        let mask = column.mask;
+        let words = &mut *column.data;
         for r in 0..REGISTERS {
             let set = self.bits(k.0[r]);
             // The last registers of a short list have no set lane.
@@ -149,11 +157,11 @@ impl<const G: bool> Cpu for Avx2<G> {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V {
-        let bytes = life.all();
+        let bytes = &*life.data;
         slot.map(
             #[inline(always)]
             |slot| {
-                let i = self.lanes(self.reduced(slot, life.mask()));
+                let i = self.lanes(self.reduced(slot, life.mask));
                 self.gathered(from_fn(
                     #[inline(always)]
                     |n| {
@@ -212,4 +220,4 @@ impl<const G: bool> Cpu for Avx2<G> {
     }
 }
 
-crate::vector_operators!([const G: bool] V<__m256i, G>, Avx2<G>, Avx2::<G>(()));
+crate::vector_operators!([const G: bool] V<__m256i, G>, Avx2::<G>(()));

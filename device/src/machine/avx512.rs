@@ -4,7 +4,7 @@
 //! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts. Where a CPU has VBMI,
 //! learned lifetimes are mapped to values by it.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index};
+use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
 use super::sparse::append_chosen;
 use super::x86::{Mask, REGISTERS, V, by_width, lane_operations};
 use core::arch::x86_64::*;
@@ -28,6 +28,13 @@ macro_rules! intrinsic {
 }
 
 mod parts;
+
+mask_operators!(
+    [] Mask<__mmask16>,
+    |a, b| a.zip(b, #[inline(always)] |a, b| a & b),
+    a.zip(b, #[inline(always)] |a, b| a | b),
+    a.zip(a, #[inline(always)] |a, _| !a)
+);
 
 impl<const G: bool> Avx512<G> {
     /// Returns the machine if the CPU and the operating system support AVX-512 F, BW and VL.
@@ -99,11 +106,11 @@ impl<const G: bool> Cpu for Avx512<G> {
     }
     #[inline(always)]
     fn gather(self, column: &Column<'_>, index: Self::V) -> Self::V {
-        let words = column.words();
+        let words = &*column.data;
         index.map(
             #[inline(always)]
             |index| {
-                let index = self.reduced(index, column.mask());
+                let index = self.reduced(index, column.mask);
                 if G {
                     // Every index is at most the column's mask, which is below its length.
                     return intrinsic!(_mm512_i32gather_epi32::<4>(index, words.as_ptr()));
@@ -122,8 +129,8 @@ impl<const G: bool> Cpu for Avx512<G> {
     }
     #[inline(always)]
     fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K) {
-        let mask = column.mask();
-        let words = column.words_mut().as_mut_ptr();
+        let mask = column.mask;
+        let words = column.data.as_mut_ptr();
         for i in 0..REGISTERS {
             // An instruction with an empty mask takes as long as another one, and the last registers
             // of a short list have such masks.
@@ -149,11 +156,11 @@ impl<const G: bool> Cpu for Avx512<G> {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V {
-        let bytes = life.all();
+        let bytes = &*life.data;
         slot.map(
             #[inline(always)]
             |slot| {
-                let index = self.reduced(slot, life.mask());
+                let index = self.reduced(slot, life.mask);
                 // The instruction loads four bytes at the address of a byte, of which the first one
                 // is the lifetime. Every index is at most the column's mask, and SLACK more bytes
                 // follow in `bytes`.
@@ -211,4 +218,4 @@ impl<const G: bool> Cpu for Avx512<G> {
     }
 }
 
-crate::vector_operators!([const G: bool] V<__m512i, G>, Avx512<G>, Avx512::<G>(()));
+crate::vector_operators!([const G: bool] V<__m512i, G>, Avx512::<G>(()));

@@ -65,6 +65,7 @@ pub struct Tile<K> {
 /// column.
 pub struct Column<'a> {
     pub(super) data: &'a mut [i32],
+    /// The largest index that a reduction gives; it is less than the number of words.
     pub(super) mask: u32,
 }
 
@@ -91,12 +92,6 @@ impl<'a> Column<'a> {
     pub fn words_mut(&mut self) -> &mut [i32] {
         self.data
     }
-
-    /// Returns the largest index that a reduction gives; it is less than `words().len()`.
-    #[inline(always)]
-    pub fn mask(&self) -> u32 {
-        self.mask
-    }
 }
 
 /// The lifetime column: S bytes, more bytes up to the next power of two, which are never used, and
@@ -104,7 +99,8 @@ impl<'a> Column<'a> {
 pub struct Life<'a> {
     pub(super) data: &'a mut [i8],
     slots: usize,
-    mask: u32,
+    /// The largest index that a reduction gives: the pad of [`SLACK`] bytes follows it.
+    pub(super) mask: u32,
 }
 
 impl<'a> Life<'a> {
@@ -139,18 +135,6 @@ impl<'a> Life<'a> {
     #[inline(always)]
     pub fn all(&self) -> &[i8] {
         self.data
-    }
-
-    /// Returns all bytes for writing. The pad starts at index `mask + 1`.
-    #[inline(always)]
-    pub fn padded(&mut self) -> &mut [i8] {
-        self.data
-    }
-
-    /// Returns the largest index that a reduction gives; `mask + SLACK` is less than `padded().len()`.
-    #[inline(always)]
-    pub fn mask(&self) -> u32 {
-        self.mask
     }
 }
 

@@ -5,7 +5,8 @@
 //! in `lower` makes a [`Machine`](super::Machine) of it, and `vector_operators!` implements the
 //! operators of its registers.
 
-use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
+use super::lanes::Lanes;
+use core::ops::{BitAnd, BitOr, Not};
 
 pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile};
 
@@ -24,8 +25,8 @@ pub trait Kernel {
 pub trait Cpu: Copy {
     /// The number of lanes of a register.
     const LANES: usize;
-    /// A register of lanes.
-    type V: Vector<Self>;
+    /// A register of lanes. A value of the type exists only if the token of the machine existed.
+    type V: Lanes<Scalar>;
     /// A mask.
     type K: Copy + BitAnd<Output = Self::K> + BitOr<Output = Self::K> + Not<Output = Self::K>;
 
@@ -140,30 +141,12 @@ pub fn index(life: i8) -> usize {
     usize::from(life as u8 ^ 0x80)
 }
 
-/// A register of a machine. A value of the type exists only if the token of the machine existed.
-pub trait Vector<C: Cpu>:
-    Copy
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + BitAnd<Output = Self>
-    + BitOr<Output = Self>
-    + Add<i32, Output = Self>
-    + Mul<i32, Output = Self>
-    + BitAnd<i32, Output = Self>
-    + BitOr<i32, Output = Self>
-    + Add<Scalar, Output = Self>
-    + Sub<Scalar, Output = Self>
-    + Mul<Scalar, Output = Self>
-{
-}
-
 /// Implements the operators of a register type. `$m` is an expression that makes the token of the
 /// machine: a value of `$v` exists, so the machine was detected.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! vector_operators {
-    ($g:tt $v:ty, $c:ty, $m:expr) => {
+    ($g:tt $v:ty, $m:expr) => {
         $crate::vector_operators!(@same $g $v, $m, Add add);
         $crate::vector_operators!(@same $g $v, $m, Sub sub);
         $crate::vector_operators!(@same $g $v, $m, Mul mul);
@@ -176,10 +159,10 @@ macro_rules! vector_operators {
         $crate::vector_operators!(@with $g $v, $m, $crate::machine::cpu::Scalar, Add add, x => x.value());
         $crate::vector_operators!(@with $g $v, $m, $crate::machine::cpu::Scalar, Sub sub, x => x.value());
         $crate::vector_operators!(@with $g $v, $m, $crate::machine::cpu::Scalar, Mul mul, x => x.value());
-        $crate::vector_operators!(@bound $g $v, $c);
+        $crate::vector_operators!(@bound $g $v);
     };
-    (@bound [$($g:tt)*] $v:ty, $c:ty) => {
-        impl<$($g)*> $crate::machine::cpu::Vector<$c> for $v {}
+    (@bound [$($g:tt)*] $v:ty) => {
+        impl<$($g)*> $crate::machine::lanes::Lanes<$crate::machine::cpu::Scalar> for $v {}
     };
     (@same $g:tt $v:ty, $m:expr, $tr:ident $f:ident) => {
         $crate::vector_operators!(@same $g $v, $m, $tr $f $f);
@@ -201,3 +184,34 @@ macro_rules! vector_operators {
         }
     };
 }
+
+/// Implements the operators of a mask type: each is an expression of the masks `$a` and `$b`.
+macro_rules! mask_operators {
+    ([$($g:tt)*] $k:ty, |$a:ident, $b:ident| $and:expr, $or:expr, $not:expr) => {
+        impl<$($g)*> core::ops::BitAnd for $k {
+            type Output = Self;
+            #[inline(always)]
+            fn bitand(self, $b: Self) -> Self {
+                let $a = self;
+                $and
+            }
+        }
+        impl<$($g)*> core::ops::BitOr for $k {
+            type Output = Self;
+            #[inline(always)]
+            fn bitor(self, $b: Self) -> Self {
+                let $a = self;
+                $or
+            }
+        }
+        impl<$($g)*> core::ops::Not for $k {
+            type Output = Self;
+            #[inline(always)]
+            fn not(self) -> Self {
+                let $a = self;
+                $not
+            }
+        }
+    };
+}
+pub(super) use mask_operators;

@@ -39,15 +39,6 @@ pub trait Arguments<'a, M: Machine> {
         doc: &'static str,
         range: RangeInclusive<i32>,
     ) -> M::Scalar;
-    /// Returns a scalar in `range` that is 0 unless several cores share the request.
-    fn sharing(
-        &mut self,
-        name: &'static str,
-        doc: &'static str,
-        range: RangeInclusive<i32>,
-    ) -> M::Scalar {
-        self.scalar(name, doc, range)
-    }
     /// Returns a read-only array in global memory.
     fn input(&mut self, name: &'static str) -> M::Input<'a>;
     /// Returns an array in global memory that the kernel writes and reads back. The words that it

@@ -2,8 +2,8 @@
 //! panics on overflow. `Emu<1>` is the scalar machine that runs on any CPU. `Emu<3>` finds kernels
 //! whose result depends on the width.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index};
-use core::ops::{BitAnd, BitOr, Not};
+use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
+use core::array::from_fn;
 
 /// The emulated machine of `N` lanes, where N is in 1..=64.
 #[derive(Clone, Copy, Debug)]
@@ -24,32 +24,17 @@ pub struct V<const N: usize>([i32; N]);
 #[derive(Clone, Copy)]
 pub struct Mask<const N: usize>([bool; N]);
 
-impl<const N: usize> BitAnd for Mask<N> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitand(self, o: Self) -> Self {
-        Self(core::array::from_fn(|i| self.0[i] & o.0[i]))
-    }
-}
-impl<const N: usize> BitOr for Mask<N> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitor(self, o: Self) -> Self {
-        Self(core::array::from_fn(|i| self.0[i] | o.0[i]))
-    }
-}
-impl<const N: usize> Not for Mask<N> {
-    type Output = Self;
-    #[inline(always)]
-    fn not(self) -> Self {
-        Self(self.0.map(|b| !b))
-    }
-}
+mask_operators!(
+    [const N: usize] Mask<N>,
+    |a, b| Self(from_fn(|i| a.0[i] & b.0[i])),
+    Self(from_fn(|i| a.0[i] | b.0[i])),
+    Self(a.0.map(|b| !b))
+);
 
 #[inline(always)]
 fn zip<const N: usize>(a: V<N>, b: V<N>, f: impl Fn(i32, i32) -> Option<i32>) -> V<N> {
     // Law 6 of the kernel language: an overflow is a defect of the kernel on every machine.
-    V(core::array::from_fn(|i| f(a.0[i], b.0[i]).expect("a vector operation overflowed")))
+    V(from_fn(|i| f(a.0[i], b.0[i]).expect("a vector operation overflowed")))
 }
 
 impl<const N: usize> Cpu for Emu<N> {
@@ -59,7 +44,7 @@ impl<const N: usize> Cpu for Emu<N> {
 
     #[inline(always)]
     fn first_lanes(self, n: usize) -> Mask<N> {
-        Mask(core::array::from_fn(|i| i < n))
+        Mask(from_fn(|i| i < n))
     }
     #[inline(always)]
     fn count(self, k: Mask<N>) -> usize {
@@ -71,7 +56,7 @@ impl<const N: usize> Cpu for Emu<N> {
     }
     #[inline(always)]
     fn iota(self, from: i32) -> V<N> {
-        V(core::array::from_fn(|i| from + i as i32))
+        V(from_fn(|i| from + i as i32))
     }
     #[inline(always)]
     fn add(self, a: V<N>, b: V<N>) -> V<N> {
@@ -99,11 +84,11 @@ impl<const N: usize> Cpu for Emu<N> {
     }
     #[inline(always)]
     fn select(self, k: Mask<N>, yes: V<N>, no: V<N>) -> V<N> {
-        V(core::array::from_fn(|i| if k.0[i] { yes.0[i] } else { no.0[i] }))
+        V(from_fn(|i| if k.0[i] { yes.0[i] } else { no.0[i] }))
     }
     #[inline(always)]
     fn eq(self, a: V<N>, b: V<N>) -> Mask<N> {
-        Mask(core::array::from_fn(|i| a.0[i] == b.0[i]))
+        Mask(from_fn(|i| a.0[i] == b.0[i]))
     }
     #[inline(always)]
     fn is_negative(self, v: V<N>) -> Mask<N> {
@@ -111,7 +96,7 @@ impl<const N: usize> Cpu for Emu<N> {
     }
     #[inline(always)]
     fn load(self, from: &[i32], at: usize, live: Mask<N>) -> V<N> {
-        V(core::array::from_fn(|i| if live.0[i] { from[at + i] } else { 0 }))
+        V(from_fn(|i| if live.0[i] { from[at + i] } else { 0 }))
     }
     #[inline(always)]
     fn store(self, to: &mut [i32], at: usize, v: V<N>, live: Mask<N>) {
@@ -123,14 +108,14 @@ impl<const N: usize> Cpu for Emu<N> {
     }
     #[inline(always)]
     fn gather(self, column: &Column<'_>, index: V<N>) -> V<N> {
-        V(index.0.map(|i| column.words()[(i as u32 & column.mask()) as usize]))
+        V(index.0.map(|i| column.data[(i as u32 & column.mask) as usize]))
     }
     #[inline(always)]
     fn scatter(self, column: &mut Column<'_>, index: V<N>, v: V<N>, k: Mask<N>) {
-        let mask = column.mask();
+        let mask = column.mask;
         for i in 0..N {
             if k.0[i] {
-                column.words_mut()[(index.0[i] as u32 & mask) as usize] = v.0[i];
+                column.data[(index.0[i] as u32 & mask) as usize] = v.0[i];
             }
         }
     }
@@ -146,27 +131,27 @@ impl<const N: usize> Cpu for Emu<N> {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: V<N>) -> V<N> {
-        V(slot.0.map(|s| i32::from(life.all()[(s as u32 & life.mask()) as usize])))
+        V(slot.0.map(|s| i32::from(life.data[(s as u32 & life.mask) as usize])))
     }
     #[inline(always)]
     fn set_life(self, life: &mut Life<'_>, slot: V<N>, value: i8, k: Mask<N>) {
-        let mask = life.mask();
+        let mask = life.mask;
         for i in 0..N {
             if k.0[i] {
-                life.padded()[(slot.0[i] as u32 & mask) as usize] = value;
+                life.data[(slot.0[i] as u32 & mask) as usize] = value;
             }
         }
     }
     #[inline(always)]
     fn step_life(self, life: &mut Life<'_>, slot: V<N>, rule: &[i8; 256], k: Mask<N>) {
-        let mask = life.mask();
+        let mask = life.mask;
         for i in 0..N {
             if k.0[i] {
-                let l = &mut life.padded()[(slot.0[i] as u32 & mask) as usize];
+                let l = &mut life.data[(slot.0[i] as u32 & mask) as usize];
                 *l = rule[index(*l)];
             }
         }
     }
 }
 
-crate::vector_operators!([const N: usize] V<N>, Emu<N>, Emu::<N>);
+crate::vector_operators!([const N: usize] V<N>, Emu::<N>);

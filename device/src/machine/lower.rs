@@ -6,6 +6,16 @@ use super::links::Links;
 use super::search;
 use super::{Indices, Machine};
 
+/// Defines methods that are the register operations of the same names.
+macro_rules! same {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($arg: $ty),*) -> $out {
+            Cpu::$name(self, $($arg),*)
+        }
+    )*};
+}
+
 impl<C: Cpu> Machine for C {
     type V = C::V;
     type Mask = C::K;
@@ -68,41 +78,24 @@ impl<C: Cpu> Machine for C {
         }
     }
 
+    same! {
+        splat(value: i32) -> C::V;
+        shr(v: C::V, bits: u32) -> C::V;
+        shl(v: C::V, bits: u32) -> C::V;
+        madd(x: C::V, p: i32, q: i32) -> C::V;
+        select(mask: C::K, yes: C::V, no: C::V) -> C::V;
+        eq(a: C::V, b: C::V) -> C::K;
+        is_negative(v: C::V) -> C::K;
+        gather(column: &Column<'_>, index: C::V) -> C::V;
+        gather_life(life: &Life<'_>, slot: C::V) -> C::V;
+    }
     #[inline(always)]
     fn iota(self, t: Self::Tile) -> C::V {
         Cpu::iota(self, t.at as i32)
     }
     #[inline(always)]
-    fn splat(self, value: i32) -> C::V {
-        Cpu::splat(self, value)
-    }
-    #[inline(always)]
-    fn shr(self, v: C::V, bits: u32) -> C::V {
-        Cpu::shr(self, v, bits)
-    }
-    #[inline(always)]
-    fn shl(self, v: C::V, bits: u32) -> C::V {
-        Cpu::shl(self, v, bits)
-    }
-    #[inline(always)]
     fn mul_scalar(self, v: C::V, s: Scalar) -> C::V {
         Cpu::mul_scalar(self, v, s.0)
-    }
-    #[inline(always)]
-    fn madd(self, x: C::V, p: i32, q: i32) -> C::V {
-        Cpu::madd(self, x, p, q)
-    }
-    #[inline(always)]
-    fn select(self, mask: C::K, yes: C::V, no: C::V) -> C::V {
-        Cpu::select(self, mask, yes, no)
-    }
-    #[inline(always)]
-    fn eq(self, a: C::V, b: C::V) -> C::K {
-        Cpu::eq(self, a, b)
-    }
-    #[inline(always)]
-    fn is_negative(self, v: C::V) -> C::K {
-        Cpu::is_negative(self, v)
     }
 
     #[inline(always)]
@@ -112,10 +105,6 @@ impl<C: Cpu> Machine for C {
     #[inline(always)]
     fn store(self, t: Self::Tile, column: &mut Column<'_>, v: C::V) {
         Cpu::store(self, column.data, t.at, v, t.live);
-    }
-    #[inline(always)]
-    fn gather(self, column: &Column<'_>, index: C::V) -> C::V {
-        Cpu::gather(self, column, index)
     }
     #[inline(always)]
     fn scatter(
@@ -249,10 +238,6 @@ impl<C: Cpu> Machine for C {
         let ([to], limit) = (&mut list.columns, limit.0.max(0) as usize);
         let (life, t) = (life.slots(), t.0 as i8);
         list.len = Cpu::append_life(self, to.data, list.len, life, t, equal, limit);
-    }
-    #[inline(always)]
-    fn gather_life(self, life: &Life<'_>, slot: C::V) -> C::V {
-        Cpu::gather_life(self, life, slot)
     }
     #[inline(always)]
     fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {

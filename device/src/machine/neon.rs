@@ -4,10 +4,9 @@
 //! compression is a byte shuffle by a table of 16 orders; gathers and scatters are four scalar
 //! accesses.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index};
+use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
 use core::arch::aarch64::*;
 use core::array::from_fn;
-use core::ops::{BitAnd, BitOr, Not};
 
 /// The NEON machine.
 #[derive(Clone, Copy, Debug)]
@@ -30,27 +29,12 @@ macro_rules! intrinsic {
     };
 }
 
-impl BitAnd for Mask {
-    type Output = Self;
-    #[inline(always)]
-    fn bitand(self, o: Self) -> Self {
-        Self(intrinsic!(vandq_u32(self.0, o.0)))
-    }
-}
-impl BitOr for Mask {
-    type Output = Self;
-    #[inline(always)]
-    fn bitor(self, o: Self) -> Self {
-        Self(intrinsic!(vorrq_u32(self.0, o.0)))
-    }
-}
-impl Not for Mask {
-    type Output = Self;
-    #[inline(always)]
-    fn not(self) -> Self {
-        Self(intrinsic!(vmvnq_u32(self.0)))
-    }
-}
+mask_operators!(
+    [] Mask,
+    |a, b| Self(intrinsic!(vandq_u32(a.0, b.0))),
+    Self(intrinsic!(vorrq_u32(a.0, b.0))),
+    Self(intrinsic!(vmvnq_u32(a.0)))
+);
 
 /// The byte shuffle for each set of four lanes: the bytes of its lanes, the lowest first.
 static PACKED: [[u8; 16]; 16] = {
@@ -208,7 +192,7 @@ impl Cpu for Neon {
     }
     #[inline(always)]
     fn gather(self, column: &Column<'_>, index: V) -> V {
-        let (words, i) = (column.words(), self.indices(index, column.mask()));
+        let (words, i) = (&*column.data, self.indices(index, column.mask));
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
@@ -220,8 +204,8 @@ impl Cpu for Neon {
     }
     #[inline(always)]
     fn scatter(self, column: &mut Column<'_>, index: V, v: V, k: Mask) {
-        let (i, v, set) = (self.indices(index, column.mask()), self.lanes(v), self.bits(k));
-        let words = column.words_mut();
+        let (i, v, set) = (self.indices(index, column.mask), self.lanes(v), self.bits(k));
+        let words = &mut *column.data;
         // This loop has no branch: a lane that is not set writes back the word that it reads.
         for n in 0..4 {
             // SAFETY: `indices` reduced the index to at most the column's mask, which `Column::new`
@@ -236,7 +220,7 @@ impl Cpu for Neon {
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: V) -> V {
-        let (bytes, i) = (life.all(), self.indices(slot, life.mask()));
+        let (bytes, i) = (&*life.data, self.indices(slot, life.mask));
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
@@ -248,8 +232,8 @@ impl Cpu for Neon {
     }
     #[inline(always)]
     fn set_life(self, life: &mut Life<'_>, slot: V, value: i8, k: Mask) {
-        let i = self.padded(slot, life.mask(), k);
-        let bytes = life.padded();
+        let i = self.padded(slot, life.mask, k);
+        let bytes = &mut *life.data;
         for s in i {
             // SAFETY: the index is at most 4 above the column's mask, and SLACK bytes follow the mask.
             unsafe { *bytes.get_unchecked_mut(s as usize) = value };
@@ -257,8 +241,8 @@ impl Cpu for Neon {
     }
     #[inline(always)]
     fn step_life(self, life: &mut Life<'_>, slot: V, rule: &[i8; 256], k: Mask) {
-        let i = self.padded(slot, life.mask(), k);
-        let bytes = life.padded();
+        let i = self.padded(slot, life.mask, k);
+        let bytes = &mut *life.data;
         for s in i {
             // SAFETY: the index is at most 4 above the column's mask, and SLACK bytes follow the mask.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
@@ -358,4 +342,4 @@ impl Cpu for Neon {
     }
 }
 
-crate::vector_operators!([] V, Neon, Neon(()));
+crate::vector_operators!([] V, Neon(()));

@@ -1,11 +1,6 @@
 //! What the x86 machines share: a vector is [`REGISTERS`] registers, and nearly all operations do the same to
 //! each of them, by the intrinsic of the machine's width.
 
-use core::arch::x86_64::{
-    __m256i, __mmask16, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi32, _mm256_xor_si256,
-};
-use core::ops::{BitAnd, BitOr, Not};
-
 /// The number of registers in a vector. One id costs two dependent gathers; with more registers in flight
 /// their latencies overlap. With more lanes in a vector, fewer vectors have a lane that a list takes and
 /// others that have none, so that the branch over an empty append is predicted.
@@ -39,78 +34,11 @@ impl<R: Copy, const G: bool> V<R, G> {
 #[derive(Clone, Copy)]
 pub struct Mask<R>(pub(super) [R; REGISTERS]);
 
-/// A register of a mask.
-pub trait MaskRegister: Copy {
-    /// Returns the lanes that are set in both.
-    fn and(self, o: Self) -> Self;
-    /// Returns the lanes that are set in one of them.
-    fn or(self, o: Self) -> Self;
-    /// Returns the lanes that are not set.
-    fn not(self) -> Self;
-}
-
-impl MaskRegister for __mmask16 {
+impl<R: Copy> Mask<R> {
+    /// Applies `f` to each pair of registers.
     #[inline(always)]
-    fn and(self, o: Self) -> Self {
-        self & o
-    }
-    #[inline(always)]
-    fn or(self, o: Self) -> Self {
-        self | o
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        !self
-    }
-}
-
-/// A lane is set if its sign bit is set.
-impl MaskRegister for __m256i {
-    #[inline(always)]
-    fn and(self, o: Self) -> Self {
-        // SAFETY: only the AVX2 machine makes such a register, so the instruction exists.
-        unsafe { _mm256_and_si256(self, o) }
-    }
-    #[inline(always)]
-    fn or(self, o: Self) -> Self {
-        // SAFETY: only the AVX2 machine makes such a register, so the instruction exists.
-        unsafe { _mm256_or_si256(self, o) }
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        // SAFETY: only the AVX2 machine makes such a register, so the instructions exist.
-        unsafe { _mm256_xor_si256(self, _mm256_set1_epi32(-1)) }
-    }
-}
-
-impl<R: MaskRegister> BitAnd for Mask<R> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitand(mut self, o: Self) -> Self {
-        for i in 0..REGISTERS {
-            self.0[i] = self.0[i].and(o.0[i]);
-        }
-        self
-    }
-}
-impl<R: MaskRegister> BitOr for Mask<R> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitor(mut self, o: Self) -> Self {
-        for i in 0..REGISTERS {
-            self.0[i] = self.0[i].or(o.0[i]);
-        }
-        self
-    }
-}
-impl<R: MaskRegister> Not for Mask<R> {
-    type Output = Self;
-    #[inline(always)]
-    fn not(mut self) -> Self {
-        for k in &mut self.0 {
-            *k = k.not();
-        }
-        self
+    pub(super) fn zip(self, b: Self, f: impl Fn(R, R) -> R) -> Self {
+        Self(V::<R, false>(self.0).zip(V(b.0), f).0)
     }
 }
 
@@ -239,8 +167,8 @@ macro_rules! lane_operations {
         }
         #[inline(always)]
         fn set_life(self, life: &mut Life<'_>, slot: Self::V, value: i8, k: Self::K) {
-            let mask = life.mask();
-            let bytes = life.padded();
+            let mask = life.mask;
+            let bytes = &mut *life.data;
             for i in 0..REGISTERS {
                 // This loop has no branch: a lane that is not live writes to the pad. A bit scan over
                 // the mask was slower.
@@ -253,8 +181,8 @@ macro_rules! lane_operations {
         }
         #[inline(always)]
         fn step_life(self, life: &mut Life<'_>, slot: Self::V, rule: &[i8; 256], k: Self::K) {
-            let mask = life.mask();
-            let bytes = life.padded();
+            let mask = life.mask;
+            let bytes = &mut *life.data;
             for i in 0..REGISTERS {
                 for s in self.padded(slot.0[i], mask, k.0[i]) {
                     // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow

@@ -11,20 +11,16 @@
 //! are the largest, and N_q·K <= S.
 
 use super::order::with_values;
-use super::schedule::{Schedule, Work};
+use super::schedule::{Schedule, Step};
 use crate::machine::Machine;
 use crate::machine::phase::Phase;
-use crate::table::params::{Params, Table};
-use crate::table::state::{State, header};
+use crate::table::params::Table;
+use crate::table::state::header;
 
 /// Fills `work.dead` with as many slots as `work.miss` has entries.
 #[inline(always)]
-pub fn collect_dead<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, S>,
-) {
+pub fn collect_dead<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let Step { m, state, work, .. } = s;
     m.phase(Phase::CollectDead, "the slots with the smallest lifetimes, one for each miss");
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);
@@ -33,7 +29,7 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     let th = m.name_scalar("threshold", th);
     m.write_output(&mut state.header, at, th);
     m.clear(&mut work.dead);
-    match p.table {
+    match s.p.table {
         Table::Paper { .. } => {
             let all = m.scalar(i32::from(i8::MIN));
             m.age(&mut state.life, m.max(th + 1, m.scalar(0)), all);

@@ -6,8 +6,8 @@
 //! of the pool becomes padding before it can take a slot, because an NPU that accessed it would
 //! lose its context.
 
-use super::request::{Request, record};
-use super::schedule::{Schedule, Work};
+use super::request::{Span, record};
+use super::schedule::{Schedule, Step, Work};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
 use crate::machine::phase::Phase;
@@ -18,21 +18,17 @@ use crate::table::params::Params;
 /// its number of valid ids. Returns the index in the miss list at which the misses of the token
 /// begin.
 #[inline(always)]
-pub fn locate<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    work: &mut Work<'_, M, S>,
-    request: &mut Request<'_, M>,
-    token: M::Scalar,
-) -> M::Scalar {
+pub fn locate<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) -> M::Scalar {
+    let m = s.m;
     m.phase(Phase::Locate, "the host row of each miss");
-    count_out_of_range(m, work);
-    let before = m.name_scalar("outOfPoolBefore", m.len(&work.out_of_pool));
-    find_rows(m, p, work, request, token);
+    count_out_of_range(m, s.work);
+    let before = m.name_scalar("outOfPoolBefore", m.len(&s.work.out_of_pool));
+    find_rows(s);
     m.phase(Phase::Locate, "publication of the token's misses, after which their columns are free");
+    let Step { p, work, request, token, .. } = s;
     let dropped = m.len(&work.out_of_pool);
     let valid = request.k - m.len(&work.invalid) + before - dropped;
-    m.write_output(&mut request.valid.words, request.valid.at + token, valid);
+    m.write_output(&mut request.valid.words, request.valid.at + *token, valid);
     let n = m.len(&work.miss);
     let total_at = request.record.at + record::TOTAL;
     let total = m.name_scalar("total", m.read_output(&request.record.words, total_at));
@@ -40,7 +36,7 @@ pub fn locate<M: Machine, S: Schedule>(
     m.copy_out_list(&mut request.misses.id, at, &work.miss, 0);
     m.copy_out_list(&mut request.misses.position, at, &work.miss, 1);
     m.copy_out_list(&mut request.misses.row, at, &work.miss, 2);
-    write_misses(m, p, request, token, n);
+    write_misses(m, p, &mut request.record, *token, n);
     m.write_output(&mut request.record.words, total_at, total + n);
     at
 }
@@ -50,11 +46,10 @@ pub fn locate<M: Machine, S: Schedule>(
 fn write_misses<M: Machine>(
     m: M,
     p: &Params,
-    request: &mut Request<'_, M>,
+    line: &mut Span<M::Output<'_>, M::Scalar>,
     token: M::Scalar,
     n: M::Scalar,
 ) {
-    let line = &mut request.record;
     if p.tokens <= record::TOKENS {
         m.write_output(&mut line.words, line.at + (token + record::MISSES), n);
         return;
@@ -79,15 +74,10 @@ fn count_out_of_range<M: Machine, S: Schedule>(m: M, work: &mut Work<'_, M, S>) 
 
 /// Fills `work.miss` with the entries of `work.pending` that have a row.
 #[inline(always)]
-fn find_rows<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    work: &mut Work<'_, M, S>,
-    request: &Request<'_, M>,
-    token: M::Scalar,
-) {
+fn find_rows<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let Step { m, p, work, request, token, .. } = s;
     m.clear(&mut work.miss);
-    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
+    let first = m.name_scalar("first", *token * m.scalar(p.k as i32));
     sweep!(m, m.len(&work.pending), |t| {
         let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
         let n = m.name_vector("fresh", x - request.stable);

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::machine::control::{sweep, when};
 use crate::machine::phase::Phase;
 use crate::step::request::Share;
-use crate::step::schedule::{Schedule, Work};
+use crate::step::schedule::{Schedule, Step, Work};
 use crate::table::learned::{self, LIFETIMES, MAX_VALUE, NEW, WAS_USED, part};
 use crate::table::params::Params;
 use crate::table::state::{State, header};
@@ -30,15 +30,20 @@ pub fn decay<M: Machine, S: Schedule>(
     work: &mut Work<'_, M, S>,
     share: &Share<M::Scalar>,
 ) {
-    let (Some(order), Some(learned)) = (&mut work.order, &mut state.learned) else {
+    let State { life, header, learned, .. } = state;
+    let (Some(order), Some(learned)) = (&mut work.order, learned) else {
         m.phase(Phase::Decay, "one less for every lifetime");
-        return m.age(&mut state.life, m.scalar(1), m.scalar(i32::from(i8::MIN)));
+        return m.age(life, m.scalar(1), m.scalar(i32::from(i8::MIN)));
     };
+    if !S::SHARES {
+        load_values(m, order, learned);
+        return age_and_sample(m, p, life, header, order, learned);
+    }
     m.phase(Phase::Decay, "the owner of the request works on learned lifetimes");
     let owner = m.name_scalar("owner", m.not(m.gt(share.at, m.scalar(0))));
     when!(m, owner, || {
         load_values(m, order, learned);
-        age_and_sample(m, p, &mut state.life, &state.header, order, learned);
+        age_and_sample(m, p, life, header, order, learned);
     });
 }
 
@@ -98,11 +103,12 @@ fn age_and_sample<M: Machine>(
 
 /// Finds the values of all slots, if a token has misses and lifetimes are learned.
 #[inline(always)]
-pub fn find_values<M: Machine, S: Schedule>(m: M, state: &State<'_, M>, work: &mut Work<'_, M, S>) {
-    if let Some(order) = &mut work.order {
+pub fn find_values<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let m = s.m;
+    if let Some(order) = &mut s.work.order {
         m.phase(Phase::CollectDead, "the value of each slot");
-        when!(m, m.gt(m.len(&work.miss), m.scalar(0)), || {
-            m.map_life(&mut order.value, &state.life, &order.value_of);
+        when!(m, m.gt(m.len(&s.work.miss), m.scalar(0)), || {
+            m.map_life(&mut order.value, &s.state.life, &order.value_of);
         });
     }
 }

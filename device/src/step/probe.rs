@@ -12,32 +12,26 @@
 //! examined: a slot that is dead and not yet reused may be hit, and is then alive again. The ids
 //! that are pending at the end are the misses of the token, in token order.
 
-use super::schedule::{Schedule, Work};
+use super::schedule::{Schedule, Step};
 use crate::machine::control::{repeat, sweep};
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine, search};
 use crate::table::hash;
-use crate::table::params::Params;
-use crate::table::state::{EMPTY, State};
+use crate::table::state::EMPTY;
 
-/// Searches for the first `k` ids of `work.ids`. Fills `work.slot` (-1 for an id that is not found
+/// Searches for the ids of the token in `work.ids`. Fills `work.slot` (-1 for an id that is not found
 /// or not valid), and leaves the misses in `work.pending` as (id, lane) and the ids that are not
 /// valid in `work.invalid`.
 #[inline(always)]
-pub fn probe<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &State<'_, M>,
-    work: &mut Work<'_, M, S>,
-    k: M::Scalar,
-    limit: M::Scalar,
-) {
+pub fn probe<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let Step { m, p, state, work, request, .. } = s;
+    let m = *m;
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
     m.clear(&mut work.invalid);
     let table = [&state.link, &state.id];
-    sweep!(m, k, |t| {
-        let (id, x, valid) = selected(m, t, &work.ids, limit);
+    sweep!(m, request.k, |t| {
+        let (id, x, valid) = selected(m, t, &work.ids, request.limit);
         let mixed = hash::mixed(m, p, x);
         let at = hash::first_link(m, p, mixed);
         let (slot, found) = search::candidate(m, p.slots, table, at, x);
@@ -80,6 +74,13 @@ pub fn other_links<M: Machine>(
         });
         m.move_list(pending, next);
     });
+}
+
+/// Copies the ids of the token in.
+#[inline(always)]
+pub fn copy_ids<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let ids = &s.request.ids;
+    s.m.copy_in(&mut s.work.ids, &ids.words, ids.at + ids.stride * s.token, s.request.k);
 }
 
 /// Returns the ids of the tile, the ids with 0 for padding, and which of them are valid.

@@ -1,53 +1,48 @@
 //! Refresh: the lifetimes of slots that were hit.
 
-use super::schedule::{Schedule, Work};
+use super::order::find_values;
+use super::schedule::{Schedule, Step};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
+use crate::machine::phase::Phase;
 use crate::table::learned::AFTER_HIT;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::State;
 
-/// Refreshes the lifetime of every hit of a token (Alg. 1, line 6). It is a sweep of its own:
+/// Refreshes all hits of the token before its victims are chosen.
+#[inline(always)]
+pub fn refresh_first<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    s.m.phase(Phase::Refresh, "the lifetimes of the hits");
+    refresh(s);
+    find_values(s);
+}
+
+/// Refreshes the lifetime of every hit of the token (Alg. 1, line 6). It is a sweep of its own:
 /// inside the first round of Probe, its dependent byte accesses kept the gathers of the next tiles
 /// from running ahead, which cost a quarter of the time of Probe.
 #[inline(always)]
-pub fn refresh<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &Work<'_, M, S>,
-    k: M::Scalar,
-) {
-    sweep!(m, k, |t| {
-        let slot = m.load(t, &work.slot);
-        set_hit(m, p, t, state, slot, !m.is_negative(slot));
+pub fn refresh<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let m = s.m;
+    sweep!(m, s.request.k, |t| {
+        let slot = m.load(t, &s.work.slot);
+        set_hit(m, s.p, t, s.state, slot);
     });
 }
 
 /// Refreshes the slots in `work.dead`.
 #[inline(always)]
-pub fn refresh_listed<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &Work<'_, M, S>,
-) {
-    sweep!(m, m.len(&work.dead), |t| {
-        let slot = m.item(t, &work.dead, 0);
-        set_hit(m, p, t, state, slot, !m.is_negative(slot));
+pub fn refresh_listed<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let m = s.m;
+    sweep!(m, m.len(&s.work.dead), |t| {
+        let slot = m.item(t, &s.work.dead, 0);
+        set_hit(m, s.p, t, s.state, slot);
     });
 }
 
-/// Sets the lifetimes of the slots of `hit`. A second hit in one request changes nothing.
+/// Sets the lifetimes of the slots that are not -1. A second hit in one request changes nothing.
 #[inline(always)]
-fn set_hit<M: Machine>(
-    m: M,
-    p: &Params,
-    t: M::Tile,
-    state: &mut State<'_, M>,
-    slot: M::V,
-    hit: M::Mask,
-) {
+fn set_hit<M: Machine>(m: M, p: &Params, t: M::Tile, state: &mut State<'_, M>, slot: M::V) {
+    let hit = !m.is_negative(slot);
     match &p.lifetime {
         Lifetime::Constant(l) => m.set_life(t, &mut state.life, slot, *l, hit),
         Lifetime::Learned => m.step_life(t, &mut state.life, slot, &AFTER_HIT, hit),

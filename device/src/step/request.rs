@@ -203,15 +203,15 @@ impl<'a, M: Machine> Request<'a, M> {
                 Span { words: a.line("gm_record", at, &record::NAMES), at }
             },
             share: Share {
-                shared: a.sharing(
+                shared: a.scalar(
                     "shared",
                     "1 if several cores probe the first token, each one a share of it, else 0.",
                     0..=1,
                 ),
-                at: a.sharing("share_at", "The first lane of this core's share.", 0..=k - 1),
-                len: a.sharing("share_len", "The number of lanes of this core's share.", 0..=k),
+                at: a.scalar("share_at", "The first lane of this core's share.", 0..=k - 1),
+                len: a.scalar("share_len", "The number of lanes of this core's share.", 0..=k),
             },
-            deferred: a.sharing(
+            deferred: a.scalar(
                 "deferred",
                 "The token, counted from 1, whose hits are refreshed after the step; 0 for none.",
                 0..=tokens,

@@ -91,48 +91,41 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
     }
 }
 
+/// The work on a token: the machine, the table and its parameters, and the request.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct Step<'s, 'a, M: Machine, S: Schedule> {
+    pub m: M,
+    pub p: &'s Params,
+    pub state: &'s mut State<'a, M>,
+    pub work: &'s mut Work<'a, M, S>,
+    pub request: &'s mut Request<'a, M>,
+    /// The number of the token.
+    pub token: M::Scalar,
+}
+
 /// The parts of the work on a token that depend on the kind of machine.
 pub trait Schedule: Sized {
     /// The working columns that no other schedule uses.
     type Extra<'a, M: Machine>;
     /// The number of these columns, including each column of a list.
     const EXTRA_COLUMNS: usize;
+    /// Whether several cores may share a request.
+    const SHARES: bool;
     /// Whether the positions of links are scattered.
     const SCATTERS_POSITIONS: bool;
 
     /// Declares these columns.
     fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Extra<'a, M>;
 
-    /// Probes the ids of a token. Leaves the slots in `work.slot`, the misses in `work.pending` as
+    /// Probes the ids of the token. Leaves the slots in `work.slot`, the misses in `work.pending` as
     /// (id, lane), and the ids that are not valid in `work.invalid`.
-    fn probe<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    );
+    fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>);
 
     /// Refreshes hits before victims are chosen: at least all hits that could otherwise be chosen
     /// as victims. Leaves the values of slots in `work.order`.
-    fn refresh<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
-        token: M::Scalar,
-    );
+    fn refresh<M: Machine>(s: &mut Step<'_, '_, M, Self>);
 
     /// Gives the slots of `work.dead` to `work.miss`, publishes the slots of the token, and enters the
     /// new links. See [`super::update_state`].
-    fn update<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    );
+    fn update<M: Machine>(s: &mut Step<'_, '_, M, Self>);
 }

@@ -1,19 +1,16 @@
 //! The schedule of CPUs: hits are refreshed before victims are chosen, and the links of an id are
 //! examined one by one, because every lane that is left out saves time.
 
-use super::order::find_values;
-use super::probe::{other_links, probe};
-use super::refresh::refresh;
-use super::request::Request;
-use super::schedule::{Schedule, Work, lanes, sequences};
-use super::update_state::{fill_victims, link_misses, reusable};
+use super::probe::{copy_ids, other_links, probe};
+use super::refresh::refresh_first;
+use super::schedule::{Schedule, Step, lanes, sequences};
+use super::update_state::{reusable, update};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::table::hash;
 use crate::table::params::Params;
-use crate::table::state::State;
 
 /// The schedule that examines one link of each id at a time.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +27,7 @@ pub struct Extra<'a, M: Machine> {
 impl Schedule for Sequential {
     type Extra<'a, M: Machine> = Extra<'a, M>;
     const EXTRA_COLUMNS: usize = 4;
+    const SHARES: bool = false;
     const SCATTERS_POSITIONS: bool = true;
 
     #[inline(always)]
@@ -42,68 +40,33 @@ impl Schedule for Sequential {
     }
 
     #[inline(always)]
-    fn probe<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    ) {
-        m.phase(Phase::Probe, "the first link of each id");
-        let from = request.ids.at + request.ids.stride * token;
-        m.copy_in(&mut work.ids, &request.ids.words, from, request.k);
-        probe(m, p, state, work, request.k, request.limit);
+    fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        s.m.phase(Phase::Probe, "the first link of each id");
+        copy_ids(s);
+        probe(s);
     }
 
     #[inline(always)]
-    fn refresh<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
-        _token: M::Scalar,
-    ) {
-        m.phase(Phase::Refresh, "the lifetimes of the hits");
-        refresh(m, p, state, work, request.k);
-        find_values(m, state, work);
+    fn refresh<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        refresh_first(s);
     }
 
     #[inline(always)]
-    fn update<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    ) {
-        m.phase(Phase::UpdateState, "the misses enter the victims");
-        fill_victims(m, p, state, work, token);
-        let at = request.slot.at + request.slot.stride * token;
-        m.copy_out(&mut request.slot.words, at, &work.slot, request.k);
-        m.phase(Phase::UpdateState, "a link for every miss");
-        link_misses(
-            m,
-            p,
-            state,
-            work,
+    fn update<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        update(
+            s,
             #[inline(always)]
-            |m, state, work| find_links(m, p, state, work),
+            |s| find_links(s),
         );
     }
 }
 
-/// Finds the first reusable link of each probe sequence in `work.sequence`, for as many as `work.dead`
-/// has entries, and writes its position to `work.link_position`, or -1 if there is none.
+/// Does what [`Machine::find_free`] does for the entries of `work.dead`, one link of each that has none
+/// so far per round.
 #[inline(always)]
-fn find_links<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &State<'_, M>,
-    work: &mut Work<'_, M, Sequential>,
-) {
+fn find_links<M: Machine>(s: &mut Step<'_, '_, M, Sequential>) {
+    let Step { m, p, state, work, .. } = s;
+    let (m, p) = (*m, *p);
     m.clear(&mut work.extra.unlinked);
     m.clear(&mut work.extra.next_unlinked);
     sweep!(m, m.len(&work.dead), |t| {

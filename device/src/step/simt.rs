@@ -6,19 +6,16 @@
 //! wait for each other where a list is made, so there are few lists, and a token without a miss does
 //! nothing else. It serves the `wide` table with probe sequences that fit a word.
 
-use super::order::find_values;
-use super::probe::selected;
-use super::refresh::refresh;
-use super::request::Request;
-use super::schedule::{Schedule, Work, sequences};
-use super::update_state::{fill_victims, is_wide, link_misses};
+use super::probe::{copy_ids, selected};
+use super::refresh::refresh_first;
+use super::schedule::{Schedule, Step, sequences};
+use super::update_state::{is_wide, update};
 use crate::machine::Machine;
-use crate::machine::control::{sweep, when};
+use crate::machine::control::sweep;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::table::hash;
 use crate::table::params::Params;
-use crate::table::state::State;
 
 /// The schedule in which each thread examines all links of an id.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +42,7 @@ pub struct Extra<'a, M: Machine> {
 impl Schedule for Simt {
     type Extra<'a, M: Machine> = Extra<'a, M>;
     const EXTRA_COLUMNS: usize = 2;
+    const SHARES: bool = false;
     const SCATTERS_POSITIONS: bool = false;
 
     #[inline(always)]
@@ -56,22 +54,15 @@ impl Schedule for Simt {
     }
 
     #[inline(always)]
-    fn probe<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    ) {
-        m.phase(Phase::Probe, "all links of each id, and the ids that have no slot");
+    fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        s.m.phase(Phase::Probe, "all links of each id, and the ids that have no slot");
+        copy_ids(s);
+        let Step { m, p, state, work, request, .. } = s;
         let (k, limit) = (request.k, request.limit);
-        let from = request.ids.at + request.ids.stride * token;
-        m.copy_in(&mut work.ids, &request.ids.words, from, k);
         sweep!(m, k, |t| {
-            let (_, x, valid) = selected(m, t, &work.ids, limit);
+            let (_, x, valid) = selected(*m, t, &work.ids, limit);
             m.store(t, &mut work.extra.sought, m.select(valid, x, m.splat(NOT_VALID)));
-            let sequence = hash::sequence(m, p, x, hash::mixed(m, p, x));
+            let sequence = hash::sequence(*m, p, x, hash::mixed(*m, p, x));
             m.store(t, &mut work.extra.id_sequence, sequence);
         });
         let queries = [&work.extra.id_sequence, &work.extra.sought];
@@ -79,7 +70,7 @@ impl Schedule for Simt {
         m.clear(&mut work.pending);
         m.clear(&mut work.invalid);
         sweep!(m, k, |t| {
-            let (id, x, valid) = selected(m, t, &work.ids, limit);
+            let (id, x, valid) = selected(*m, t, &work.ids, limit);
             let missing = m.name_mask("missing", m.eq_to(m.load(t, &work.slot), -1) & valid);
             m.append(t, &mut work.pending, missing, [x, m.iota(t)]);
             m.append(t, &mut work.invalid, !valid, [id]);
@@ -87,38 +78,15 @@ impl Schedule for Simt {
     }
 
     #[inline(always)]
-    fn refresh<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
-        _token: M::Scalar,
-    ) {
-        m.phase(Phase::Refresh, "the lifetimes of the hits");
-        refresh(m, p, state, work, request.k);
-        find_values(m, state, work);
+    fn refresh<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        refresh_first(s);
     }
 
     #[inline(always)]
-    fn update<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    ) {
-        let some = m.name_scalar("someMiss", m.gt(m.len(&work.miss), m.scalar(0)));
-        m.phase(Phase::UpdateState, "the misses enter the victims");
-        when!(m, some, || fill_victims(m, p, state, work, token));
-        let at = request.slot.at + request.slot.stride * token;
-        m.copy_out(&mut request.slot.words, at, &work.slot, request.k);
-        m.phase(Phase::UpdateState, "a link for every miss");
-        when!(m, some, || link_misses(m, p, state, work, |m, state, work| {
-            let (links, n) = (hash::links(p), m.len(&work.dead));
-            let table = [&state.link, &state.id];
-            m.find_free(&links, &mut work.link_position, &work.sequence, n, table);
-        }));
+    fn update<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        update(s, |s| {
+            let (n, table) = (s.m.len(&s.work.dead), [&s.state.link, &s.state.id]);
+            s.m.find_free(&hash::links(s.p), &mut s.work.link_position, &s.work.sequence, n, table);
+        });
     }
 }

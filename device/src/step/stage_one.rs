@@ -5,7 +5,7 @@ use super::locate::locate;
 use super::order::decay;
 use super::prepare::{invalidate, reset};
 use super::request::{Request, record, status};
-use super::schedule::{Schedule, Work};
+use super::schedule::{Schedule, Step, Work};
 use crate::machine::Machine;
 use crate::machine::control::repeat;
 use crate::table::params::{MAX_TOKENS, Params};
@@ -13,21 +13,22 @@ use crate::table::state::State;
 
 /// Runs Stage One of one request: prepares the table, and runs Alg. 1 for each token.
 #[inline(always)]
-pub fn stage_one<M: Machine, S: Schedule>(
+pub fn stage_one<'a, M: Machine, S: Schedule>(
     m: M,
     p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, S>,
-    request: &mut Request<'_, M>,
+    state: &mut State<'a, M>,
+    work: &mut Work<'a, M, S>,
+    request: &mut Request<'a, M>,
 ) {
     prepare(m, p, state, work, request);
     repeat!(m, p.tokens.min(MAX_TOKENS), request.tokens, |token| {
-        S::probe(m, p, state, work, request, token);
-        let misses_at = locate(m, p, work, request, token);
-        S::refresh(m, p, state, work, request, token);
-        collect_dead(m, p, state, work);
-        m.copy_out_list(&mut request.misses.slot, misses_at, &work.dead, 0);
-        S::update(m, p, state, work, request, token);
+        let s = &mut Step { m, p, state, work, request, token };
+        S::probe(s);
+        let misses_at = locate(s);
+        S::refresh(s);
+        collect_dead(s);
+        m.copy_out_list(&mut s.request.misses.slot, misses_at, &s.work.dead, 0);
+        S::update(s);
     });
     write_status(m, work, request);
 }

@@ -18,7 +18,7 @@
 //! A victim holds its new id before links are searched. So for `wide` a link to a victim is
 //! reusable by its fingerprint, and whether its slot is dead is neither read nor written.
 
-use super::schedule::{Schedule, Work};
+use super::schedule::{Schedule, Step};
 use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine, search};
@@ -32,16 +32,35 @@ pub fn unlinked_life(p: &Params) -> i8 {
     if is_wide(p) { p.new_life() } else { DEAD }
 }
 
+/// Does what [`Schedule::update`] says. `find_links` writes the position of the first reusable link of
+/// each probe sequence in `work.sequence` to `work.link_position`, for as many as `work.dead` has entries.
+#[inline(always)]
+pub fn update<M: Machine, S: Schedule>(
+    s: &mut Step<'_, '_, M, S>,
+    find_links: impl Fn(&mut Step<'_, '_, M, S>),
+) {
+    let m = s.m;
+    let some = m.name_scalar("someMiss", m.gt(m.len(&s.work.miss), m.scalar(0)));
+    m.phase(Phase::UpdateState, "the misses enter the victims");
+    when!(m, some, || fill_victims(s));
+    copy_slots_out(s);
+    m.phase(Phase::UpdateState, "a link for every miss");
+    when!(m, some, || link_misses(s, &find_links));
+}
+
+/// Publishes the slots of the token.
+#[inline(always)]
+pub fn copy_slots_out<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let slot = &mut s.request.slot;
+    s.m.copy_out(&mut slot.words, slot.at + slot.stride * s.token, &s.work.slot, s.request.k);
+}
+
 /// Writes the slots of the misses into `work.slot`, their ids and lifetimes into the slots, and their
 /// probe sequences and new links into `work.sequence` and `work.new_link`.
 #[inline(always)]
-pub fn fill_victims<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, S>,
-    token: M::Scalar,
-) {
+fn fill_victims<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let Step { m, p, state, work, token, .. } = s;
+    let (m, token) = (*m, *token);
     let first = m.name_scalar("first", token * m.scalar(p.k as i32));
     sweep!(m, m.len(&work.miss), |t| {
         let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
@@ -59,28 +78,23 @@ pub fn fill_victims<M: Machine, S: Schedule>(
     });
 }
 
-/// Finds and writes a link for each miss. `find` writes the position of the first reusable link of
-/// each probe sequence in `work.sequence` to `work.link_position`, for as many as `work.dead` has
-/// entries. `wide` searches twice: the second time for the misses whose link was overwritten by a
-/// later miss.
+/// Finds and writes a link for each miss. `wide` searches twice: the second time for the misses whose
+/// link was overwritten by a later miss.
 #[inline(always)]
-pub fn link_misses<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, S>,
-    find: impl Fn(M, &State<'_, M>, &mut Work<'_, M, S>),
+fn link_misses<M: Machine, S: Schedule>(
+    s: &mut Step<'_, '_, M, S>,
+    find_links: &impl Fn(&mut Step<'_, '_, M, S>),
 ) {
-    let rounds = 1 + u32::from(is_wide(p));
+    let (m, rounds) = (s.m, 1 + u32::from(is_wide(s.p)));
     repeat!(m, rounds, m.scalar(rounds as i32), |round| {
-        find(m, state, work);
-        write_links(m, p, state, work);
-        if is_wide(p) {
+        find_links(s);
+        write_links(s);
+        if is_wide(s.p) {
             // Nothing follows the last search.
             when!(m, m.ne(round, m.scalar(rounds as i32 - 1)), || {
-                let (found, sequence) = (&work.link_position, &mut work.sequence);
-                let entries = [&mut work.new_link, sequence];
-                collect_overwritten(m, p, state, &mut work.dead, found, entries);
+                let work = &mut *s.work;
+                let entries = [&mut work.new_link, &mut work.sequence];
+                collect_overwritten(m, s.p, s.state, &mut work.dead, &work.link_position, entries);
             });
         }
     });
@@ -110,12 +124,8 @@ pub fn is_wide(p: &Params) -> bool {
 /// Writes the links that were found, in list order, and for `paper` the lifetimes of all new slots,
 /// with or without a link.
 #[inline(always)]
-pub fn write_links<M: Machine, S: Schedule>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &Work<'_, M, S>,
-) {
+pub fn write_links<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+    let Step { m, p, state, work, .. } = s;
     m.phase(Phase::UpdateState, "the links, of which a later miss overwrites an earlier one");
     sweep!(m, m.len(&work.dead), |t| {
         let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));

@@ -33,8 +33,7 @@ use columns::PADDING;
 
 use super::order::{find_values, with_values};
 use super::refresh::{refresh, refresh_listed};
-use super::request::Request;
-use super::schedule::{Schedule, Work};
+use super::schedule::{Schedule, Step, Work};
 use crate::machine::control::{sweep, when, when_else};
 use crate::machine::cpu::index;
 use crate::machine::declare::Columns;
@@ -52,6 +51,7 @@ pub const MAX_EARLY_HITS: i32 = 64;
 impl Schedule for VectorCore {
     type Extra<'a, M: Machine> = Extra<'a, M>;
     const EXTRA_COLUMNS: usize = columns::COLUMNS;
+    const SHARES: bool = true;
     const SCATTERS_POSITIONS: bool = false;
 
     #[inline(always)]
@@ -60,14 +60,9 @@ impl Schedule for VectorCore {
     }
 
     #[inline(always)]
-    fn probe<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    ) {
+    fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        let Step { m, p, state, work, request, token } = s;
+        let (m, token) = (*m, *token);
         m.phase(Phase::Probe, "the probe sequences of the ids, or of this core's share of them");
         // Only the first token may be shared.
         let shared = m.name_scalar("shared", m.gt(request.share.shared, token));
@@ -109,68 +104,45 @@ impl Schedule for VectorCore {
     }
 
     #[inline(always)]
-    fn refresh<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &Request<'_, M>,
-        token: M::Scalar,
-    ) {
+    fn refresh<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        let m = s.m;
         m.phase(Phase::Refresh, "hits that could be chosen as victims");
-        let at_once = m.name_scalar("atOnce", m.ne(token + 1, request.deferred));
-        m.clear(&mut work.dead);
-        find_values(m, state, work);
-        when!(m, m.not(at_once), || collect_early_hits(m, p, state, work, request.k));
+        let at_once = m.name_scalar("atOnce", m.ne(s.token + 1, s.request.deferred));
+        m.clear(&mut s.work.dead);
+        find_values(s);
+        when!(m, m.not(at_once), || collect_early_hits(s));
         m.phase(Phase::Refresh, "either all hits, or only those that could be chosen as victims");
-        let all = m.name_scalar(
-            "refreshAll",
-            m.max(at_once, m.gt(m.len(&work.dead), m.scalar(MAX_EARLY_HITS))),
-        );
-        let mut both = (state, work);
+        let many = m.gt(m.len(&s.work.dead), m.scalar(MAX_EARLY_HITS));
+        let all = m.name_scalar("refreshAll", m.max(at_once, many));
         when_else!(
             m,
             all,
-            &mut both,
-            |both| {
-                let (state, work) = both;
-                refresh(m, p, state, work, request.k);
-                find_values(m, state, work);
+            s,
+            |s| {
+                refresh(s);
+                find_values(s);
             },
-            |both| {
-                let (state, work) = both;
+            |s| {
                 m.phase(
                     Phase::Refresh,
                     "only the hits that could be chosen as victims, at most 64",
                 );
-                refresh_listed(m, p, state, work);
-                keep_listed(m, work);
+                refresh_listed(s);
+                keep_listed(m, s.work);
             }
         );
     }
 
     #[inline(always)]
-    fn update<M: Machine>(
-        m: M,
-        p: &Params,
-        state: &mut State<'_, M>,
-        work: &mut Work<'_, M, Self>,
-        request: &mut Request<'_, M>,
-        token: M::Scalar,
-    ) {
-        update::update(m, p, state, work, request, token);
+    fn update<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        update::update(s);
     }
 }
 
 /// Collects the hits that could be chosen as victims in `work.dead`.
 #[inline(always)]
-fn collect_early_hits<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &State<'_, M>,
-    work: &mut Work<'_, M, VectorCore>,
-    k: M::Scalar,
-) {
+fn collect_early_hits<M: Machine>(s: &mut Step<'_, '_, M, VectorCore>) {
+    let Step { m, p, state, work, request, .. } = s;
     let need = m.name_scalar("need", m.len(&work.miss));
     // Without misses there are no victims.
     when!(m, m.gt(need, m.scalar(0)), || {
@@ -178,7 +150,7 @@ fn collect_early_hits<M: Machine>(
         with_values(state, work.order.as_ref(), |values| {
             let bound = m.threshold(values, hint, need + MAX_EARLY_HITS);
             let above = m.name_scalar("bound", bound) + 1;
-            sweep!(m, k, |t| {
+            sweep!(m, request.k, |t| {
                 let slot = m.load(t, &work.slot);
                 let none = m.is_negative(slot);
                 // Another S than a power of two reduces no index, and -1 is none.

@@ -4,7 +4,6 @@
 mod checker;
 mod codegen;
 mod conformance;
-mod deferral;
 mod invariants;
 mod one_request;
 mod paper_oracle;

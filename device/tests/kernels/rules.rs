@@ -309,3 +309,22 @@ fn ids_without_a_row_are_padding_and_set_a_status_bit() {
     let fine = Step { tokens: vec![vec![3, 80, -1]], ..step };
     assert_eq!(r.step(Emu::<3>, &fine).status, 0, "the status bits are those of this step");
 }
+
+#[test]
+fn most_hits_are_deferred_if_there_are_more_slots_than_ids() {
+    for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
+        let mut r = OneRequest::new(Params { lifetime, ..Params::wide(640, 1, 4096) });
+        r.order = Order::VectorCore;
+        let (mut hits, mut deferred) = (0, 0);
+        for step in 0..20 {
+            // A tenth of the selection is new in every step.
+            let ids: Vec<i32> = (0..640).map(|i| 64 * step + i).collect();
+            let outcome = r.step(Emu::<1>, &Step::from(vec![ids]));
+            if step > 10 {
+                hits += 640 - outcome.misses.len();
+                deferred += r.deferred;
+            }
+        }
+        assert!(hits > 5000 && deferred * 20 > hits * 19, "{deferred} of {hits}, {lifetime:?}");
+    }
+}

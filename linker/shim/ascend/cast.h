@@ -50,25 +50,25 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
     shim::Core &c = shim::core(x);
     if (!(modes & shim::mode_bit(mode))) shim::fail("dtype", x, "this pair of types has no rounding mode ", int(mode));
     shim::Lanes l = shim::count_of(x, count);
-    shim::OperandLayout wd = shim::contiguous(dst), ws = shim::contiguous(src);
-    shim::declare_operand<sizeof(S)>(c, x, "src", src, l, ws, false);
-    shim::declare_operand<sizeof(D)>(c, x, "dst", dst, l, wd, true);
-    if (sizeof(D) != sizeof(S) || wd.addr != ws.addr)
-        shim::check_disjoint(x, "src", wd.addr, wd.addr + count * uint32_t(sizeof(D)), ws.addr,
-                             ws.addr + count * uint32_t(sizeof(S)));
-    shim::takes_repeats<(sizeof(D) > sizeof(S) ? sizeof(D) : sizeof(S))>(c, l);
-    c.issue(shim::V, x, [&c, x, wd, ws, count] {
-        bool clean = !c.any_undefined(ws.addr, count * uint32_t(sizeof(S)));
+    constexpr uint32_t to_size = sizeof(D), from_size = sizeof(S);
+    shim::declare_bytes(c, x, "src", src, count * from_size, false);
+    shim::declare_bytes(c, x, "dst", dst, count * to_size, true);
+    uint32_t s = src.addr, d = dst.addr;
+    if (to_size != from_size || d != s)
+        shim::check_disjoint(x, "src", d, d + count * to_size, s, s + count * from_size);
+    shim::takes_repeats<(to_size > from_size ? to_size : from_size)>(c, l);
+    c.issue(shim::V, x, [&c, x, d, s, count] {
+        bool clean = !c.any_undefined(s, count * from_size);
         for (uint32_t i = 0; i < count; ++i) {
-            uint32_t from = ws.addr + i * uint32_t(sizeof(S)), to = wd.addr + i * uint32_t(sizeof(D));
-            bool lost = false, bad = !clean && c.any_undefined(from, sizeof(S));
+            uint32_t from = s + i * from_size, to = d + i * to_size;
+            bool lost = false, bad = !clean && c.any_undefined(from, from_size);
             S v = shim::load<S>(c.ub + from);
             shim::store<D>(c.ub + to, shim::cast_one<D, S>(v, lost));
             if (lost && !bad && c.checks)
                 shim::fail("overflow", x, "lane ", i, ": ", double(float(v)), " does not fit the destination type");
-            if (!clean) bad ? c.undefine(to, sizeof(D)) : c.define(to, sizeof(D));
+            if (!clean) bad ? c.undefine(to, to_size) : c.define(to, to_size);
         }
-        if (clean) c.define(wd.addr, count * uint32_t(sizeof(D)));
+        if (clean) c.define(d, count * to_size);
     });
 }
 

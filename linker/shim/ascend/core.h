@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "hazard.h"
 #include "order.h"
 #include "races.h"
 #include "spans.h"
@@ -21,11 +20,14 @@ struct Event {
     CallSite by{};
 };
 
-// The memory of a core. Launches reuse it, because its allocation takes longer than a small kernel.
+constexpr uint32_t UB_BYTES = 192 * 1024;
+// Select in modes 1 and 2 uses UB from this byte on as scratch space.
+constexpr uint32_t UB_SCRATCH = 184 * 1024;
+constexpr uint32_t BLOCK = 32;
+
 struct CoreMemory {
-    alignas(64) uint8_t ub[UB_BYTES];
-    alignas(64) uint8_t undefined[UB_BYTES]; // A set bit marks this bit of UB as undefined.
-    UbClocks clocks;
+    uint8_t ub[UB_BYTES];
+    uint8_t undefined[UB_BYTES]; // A set bit marks this bit of UB as undefined.
 };
 
 // What an earlier kernel left in a core, until InitSocState. (Its mask is not here, because every
@@ -42,13 +44,15 @@ class Core {
         uint64_t program_index; // The position in program order over all pipes.
         CallSite x;
     };
-    struct UbAccess {
-        uint32_t lo, hi;
-        bool write;
-    };
-    struct GmRange {
+    struct Access {
         uint64_t lo, hi;
         bool write;
+    };
+    // UB or global memory: its clocks, and what the next instruction accesses.
+    struct Space {
+        const char *unit;
+        Spans clocks;
+        std::vector<Access> next;
     };
     // The count of a GatherMask.
     struct GatherCount {
@@ -58,11 +62,9 @@ class Core {
     };
     static constexpr uint32_t ISSUE_RECORDS = 4096;
 
-    std::unique_ptr<CoreMemory> memory;
+    const std::unique_ptr<CoreMemory> memory{new CoreMemory};
     std::vector<IssueRecord> issued[PIPES];
-    std::vector<UbAccess> ub_accesses;
-    std::vector<GmRange> gm_accesses;
-    GmClocks gm;
+    Space spaces[2] = {{"UB byte ", {}, {}}, {"GM address ", {}, {}}};
     // The count that the scalar unit sees, and those of later GatherMasks that it has not waited for.
     std::vector<GatherCount> counts;
     Deferred deferred;
@@ -82,11 +84,10 @@ class Core {
     bool drained = false; // Whether nothing was issued since the last barrier over all pipes.
     const bool checks, adversarial;
 
-    Core(LaunchState &w, uint32_t b, std::unique_ptr<CoreMemory> m)
-        : memory(std::move(m)), launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined),
-          time(w.cycles), checks(w.checks()), adversarial(w.adversarial()) {
+    Core(LaunchState &w, uint32_t b)
+        : launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined), time(w.cycles), checks(w.checks()),
+          adversarial(w.adversarial()) {
         for (auto &n : issued) n.assign(ISSUE_RECORDS, IssueRecord{0, 0, CallSite{"an earlier instruction"}});
-        memory->clocks.reset();
         std::memset(undefined, 0xff, UB_BYTES);
         uint64_t x = (w.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
         deferred.seed(x);
@@ -99,15 +100,18 @@ class Core {
         counts.push_back(GatherCount{0, x % UB_BYTES, CallSite{"an earlier kernel"}});
     }
 
-    std::unique_ptr<CoreMemory> release() { return std::move(memory); }
-
-    // These declare what the next instruction accesses, before it is issued. `clobbers` does not
+    // Declare what the next instruction accesses, before it is issued. The scratch space of an instruction does not
     // count for the peak of UB.
-    void reads(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, false, true); }
-    void writes(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, true, true); }
-    void clobbers(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, true, false); }
-    void gm_reads(uint64_t lo, uint64_t hi) { gm_accesses.push_back(GmRange{lo, hi, false}); }
-    void gm_writes(uint64_t lo, uint64_t hi) { gm_accesses.push_back(GmRange{lo, hi, true}); }
+    void accesses(uint32_t lo, uint32_t hi, bool write, bool counts_for_peak = true) {
+        if (lo >= hi) return;
+        if (counts_for_peak && hi > peak) peak = hi;
+        auto &next = spaces[0].next;
+        if (!next.empty() && next.back().write == write && next.back().hi == lo)
+            next.back().hi = hi;
+        else
+            next.push_back(Access{lo, hi, write});
+    }
+    void accesses_gm(uint64_t lo, uint64_t hi, bool write) { spaces[1].next.push_back(Access{lo, hi, write}); }
 
     // Issues an instruction. It runs after the instructions that its pipe is ordered after, and
     // before any instruction that is ordered after it.
@@ -173,7 +177,7 @@ class Core {
         for (auto &k : completed) k = issue_count;
         drained = true;
         if (adversarial) deferred.run_covered(issue_count);
-        gm.clear();
+        for (Space &m : spaces) m.clocks.clear();
         time.barrier_all();
     }
 
@@ -230,19 +234,6 @@ class Core {
     void undefine(uint32_t lo, uint32_t bytes) { std::memset(undefined + lo, 0xff, bytes); }
 
   private:
-    void add_ub_access(uint32_t lo, uint32_t hi, bool write, bool counts_for_peak) {
-        if (lo >= hi) return;
-        if (counts_for_peak && hi > peak) peak = hi;
-        if (!ub_accesses.empty()) {
-            UbAccess &last = ub_accesses.back();
-            if (last.write == write && last.hi == lo) {
-                last.hi = hi;
-                return;
-            }
-        }
-        ub_accesses.push_back(UbAccess{lo, hi, write});
-    }
-
     Event &event(HardEvent e, int32_t id, const CallSite &x) {
         if (id < 0 || id > 5)
             fail("sync", x, "event id ", id, " is not free: a kernel without TPipe has 0..5 (6 and 7 are reserved)");
@@ -267,26 +258,19 @@ class Core {
         time.issue(p);
         uint32_t seq = ++issue_count[p];
         issued[p][seq % ISSUE_RECORDS] = IssueRecord{seq, ++program_index, x};
-        if (checks) check(p, x);
-        for (const UbAccess &a : ub_accesses) memory->clocks.record(a.lo, a.hi, a.write, p, seq);
-        for (const GmRange &a : gm_accesses) {
-            gm.record(a.lo, a.hi, a.write, p, seq);
-            auto &log = launch_state.log[block];
-            if (launch_state.blocks > 1) log.push_back(GmAccess{a.lo, a.hi, block, a.write, x});
-        }
-        ub_accesses.clear();
-        gm_accesses.clear();
-        return seq;
-    }
-
-    void check(Pipe p, const CallSite &x) {
         Conflict conflicts[2 * PIPES];
-        for (const UbAccess &a : ub_accesses)
-            if (int n = memory->clocks.find_conflicts(a.lo, a.hi, a.write, p, completed[p], conflicts))
-                hazard(p, x, conflicts, n, a.write, "UB byte ");
-        for (const GmRange &a : gm_accesses)
-            if (int n = gm.find_conflicts(a.lo, a.hi, a.write, p, completed[p], conflicts))
-                hazard(p, x, conflicts, n, a.write, "GM address ");
+        for (Space &m : spaces)
+            for (const Access &a : m.next)
+                if (int n = checks ? m.clocks.find_conflicts(a.lo, a.hi, a.write, p, completed[p], conflicts) : 0)
+                    hazard(p, x, conflicts, n, a.write, m.unit);
+        auto &log = launch_state.log[block];
+        for (const Access &a : spaces[1].next)
+            if (launch_state.blocks > 1) log.push_back(GmAccess{a.lo, a.hi, block, a.write, x});
+        for (Space &m : spaces) {
+            for (const Access &a : m.next) m.clocks.record(a.lo, a.hi, a.write, p, seq);
+            m.next.clear();
+        }
+        return seq;
     }
 
     // Reports the latest conflicting access in program order: synchronisation after that access

@@ -9,33 +9,30 @@
 namespace AscendC {
 namespace shim {
 
-// Checks the length of a move, and returns the global address of its first byte.
-template <class T> uint64_t dma_start(const CallSite &x, const GlobalTensor<T> &t, uint64_t bytes) {
-    if (bytes > 2097151) fail("count", x, "blockLen ", bytes, " is above 2097151 bytes");
-    if (bytes % sizeof(T)) fail("count", x, "blockLen ", bytes, " is no multiple of the element's ", sizeof(T), " bytes");
-    uint64_t gm = t.dma_address(x, bytes);
-    if (gm % sizeof(T)) fail("alignment", x, "GM address ", hex(gm), " is no multiple of ", sizeof(T));
-    return gm;
-}
+// A move of `len` bytes between global memory at `gm` and UB at `ub`, where it occupies `used` bytes.
+struct Move {
+    uint64_t gm;
+    uint32_t ub, len, used;
+};
 
+// Checks a move, and declares what it accesses if it moves anything.
 template <class T>
-void copy_gm_to_ub(const CallSite &x, const LocalTensor<T> &d, const GlobalTensor<T> &s, uint64_t bytes) {
-    uint64_t gm = dma_start(x, s, bytes);
-    if (!bytes) return;
+Move declare_move(const CallSite &x, const char *operand, const LocalTensor<T> &local, const GlobalTensor<T> &global,
+                  const DataCopyExtParams &p, bool in) {
+    if (p.blockCount != 1) fail("count", x, "blockCount ", p.blockCount, "; one run of bytes is modelled: {1, bytes, 0, 0, 0}");
+    uint32_t len = p.blockLen;
+    if (len > 2097151) fail("count", x, "blockLen ", len, " is above 2097151 bytes");
+    if (len % sizeof(T)) fail("count", x, "blockLen ", len, " is no multiple of the element's ", sizeof(T), " bytes");
+    uint64_t gm = global.dma_address(x, len);
+    if (gm % sizeof(T)) fail("alignment", x, "GM address ", hex(gm), " is no multiple of ", sizeof(T));
+    Move move{gm, local.addr, len, in ? (len + BLOCK - 1) / BLOCK * BLOCK : len};
+    if (!len) return move;
     Core &c = core(x);
-    check_aligned(x, "dst", d.addr);
-    uint32_t ub = d.addr, len = uint32_t(bytes), used = (len + BLOCK - 1) / BLOCK * BLOCK;
-    check_bounds(x, "dst", ub, ub + used, d.lo, d.hi);
-    c.launch_state.check_region(x, gm, gm + len, false);
-    c.gm_reads(gm, gm + len);
-    c.writes(ub, ub + used);
+    declare_bytes(c, x, operand, local, move.used, in);
+    c.launch_state.check_region(x, gm, gm + len, !in);
+    c.accesses_gm(gm, gm + len, !in);
     c.time.takes(&avsg_shim_prices::byte, len);
-    c.issue(MTE2, x, [&c, ub, gm, len, used] {
-        std::memset(c.ub + ub, 0xcd, used);
-        c.undefine(ub, used);
-        std::memcpy(c.ub + ub, reinterpret_cast<const void *>(gm), len);
-        c.define(ub, len);
-    });
+    return move;
 }
 
 // Stores bytes, or adds their whole words if an earlier kernel left the core so.
@@ -45,40 +42,6 @@ inline void store_bytes(uint8_t *to, const uint8_t *from, uint32_t n, bool add) 
     std::memcpy(to + i, from + i, n - i);
 }
 
-template <class T>
-void copy_ub_to_gm(const CallSite &x, const GlobalTensor<T> &d, const LocalTensor<T> &s, uint64_t bytes) {
-    uint64_t gm = dma_start(x, d, bytes);
-    if (!bytes) return;
-    Core &c = core(x);
-    check_aligned(x, "src", s.addr);
-    uint32_t ub = s.addr, len = uint32_t(bytes);
-    check_bounds(x, "src", ub, ub + len, s.lo, s.hi);
-    c.launch_state.check_region(x, gm, gm + len, true);
-    c.gm_writes(gm, gm + len);
-    c.reads(ub, ub + len);
-    c.time.takes(&avsg_shim_prices::byte, len);
-    c.issue(MTE3, x, [&c, x, ub, gm, len] {
-        if (c.checks && c.any_undefined(ub, len)) {
-            uint32_t i = 0;
-            while (!c.undefined[ub + i]) ++i;
-            fail("undefined", x, "stores byte ", i, " (UB ", hex(ub + i), "), which no instruction has defined");
-        }
-        store_bytes(reinterpret_cast<uint8_t *>(gm), c.ub + ub, len, c.soc.atomic_add);
-    });
-}
-
-// Returns the bytes of `count` elements, which are whole blocks.
-template <class T> uint64_t block_bytes(const CallSite &x, uint64_t count) {
-    uint64_t bytes = count * sizeof(T);
-    if (bytes % BLOCK) fail("count", x, count, " elements are ", bytes, " bytes, no multiple of 32: use DataCopyPad");
-    return bytes;
-}
-
-inline uint64_t pad_bytes(const CallSite &x, const DataCopyExtParams &p) {
-    if (p.blockCount != 1) fail("count", x, "blockCount ", p.blockCount, "; one run of bytes is modelled: {1, bytes, 0, 0, 0}");
-    return p.blockLen;
-}
-
 } // namespace shim
 
 template <typename T>
@@ -86,28 +49,32 @@ __aicore__ inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor
                                    const DataCopyPadExtParams<T> &pad, AVSG_SHIM_SITE) {
     shim::CallSite x{"DataCopyPad(GM to UB)", at};
     if (pad.isPad || pad.leftPadding || pad.rightPadding) shim::fail("count", x, "padding is not modelled: {false, 0, 0, 0}");
-    shim::copy_gm_to_ub(x, dst, src, shim::pad_bytes(x, p));
+    shim::Move m = shim::declare_move(x, "dst", dst, src, p, true);
+    if (!m.len) return;
+    shim::Core &c = shim::core(x);
+    c.issue(shim::MTE2, x, [&c, m] {
+        std::memset(c.ub + m.ub, 0xcd, m.used);
+        c.undefine(m.ub, m.used);
+        std::memcpy(c.ub + m.ub, reinterpret_cast<const void *>(m.gm), m.len);
+        c.define(m.ub, m.len);
+    });
 }
 
 template <typename T>
 __aicore__ inline void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyExtParams &p,
                                    AVSG_SHIM_SITE) {
     shim::CallSite x{"DataCopyPad(UB to GM)", at};
-    shim::copy_ub_to_gm(x, dst, src, shim::pad_bytes(x, p));
-}
-
-template <typename T>
-__aicore__ inline void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const uint32_t count,
-                                AVSG_SHIM_SITE) {
-    shim::CallSite x{"DataCopy(GM to UB)", at};
-    shim::copy_gm_to_ub(x, dst, src, shim::block_bytes<T>(x, count));
-}
-
-template <typename T>
-__aicore__ inline void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t count,
-                                AVSG_SHIM_SITE) {
-    shim::CallSite x{"DataCopy(UB to GM)", at};
-    shim::copy_ub_to_gm(x, dst, src, shim::block_bytes<T>(x, count));
+    shim::Move m = shim::declare_move(x, "src", src, dst, p, false);
+    if (!m.len) return;
+    shim::Core &c = shim::core(x);
+    c.issue(shim::MTE3, x, [&c, x, m] {
+        if (c.checks && c.any_undefined(m.ub, m.len)) {
+            uint32_t i = 0;
+            while (!c.undefined[m.ub + i]) ++i;
+            shim::fail("undefined", x, "stores byte ", i, " (UB ", shim::hex(m.ub + i), "), which no instruction has defined");
+        }
+        shim::store_bytes(reinterpret_cast<uint8_t *>(m.gm), c.ub + m.ub, m.len, c.soc.atomic_add);
+    });
 }
 
 } // namespace AscendC

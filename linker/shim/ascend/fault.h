@@ -39,7 +39,7 @@ struct Fault {
 
 template <class... A> std::string cat(const A &...a) {
     std::ostringstream s;
-    (void)std::initializer_list<int>{(s << a, 0)...};
+    (s << ... << a);
     return s.str();
 }
 

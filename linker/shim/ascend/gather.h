@@ -19,16 +19,16 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     if (count > limit) shim::fail("count", x, "count ", count, " is above ", limit, ", where its repeat count wraps");
     if (!count) return;
     if (base % sizeof(T)) shim::fail("alignment", x, "base ", base, " is no multiple of ", sizeof(T));
-    shim::Lanes l = shim::count_of(x, count);
+    shim::count_of(x, count);
     uint32_t bytes = count * uint32_t(sizeof(T)), off_bytes = count * 4;
     shim::check_aligned(x, "src", src.addr);
-    shim::declare_operand<4>(c, x, "offset", offset, l, shim::contiguous(offset), false);
-    shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, shim::contiguous(dst), true);
+    shim::declare_bytes(c, x, "offset", offset, off_bytes, false);
+    shim::declare_bytes(c, x, "dst", dst, bytes, true);
     if (src.addr + uint64_t(base) >= src.hi)
         shim::fail("bounds", x, "base ", base, " is past the source tensor's end");
     // The elements that are read depend on the offsets. The whole source counts as read, so that
     // the hazard check does not depend on data.
-    c.reads(src.addr + base, src.hi);
+    c.accesses(src.addr + base, src.hi, false);
     shim::check_disjoint(x, "src", dst.addr, dst.addr + bytes, src.addr, src.hi);
     shim::check_disjoint(x, "offset", dst.addr, dst.addr + bytes, offset.addr, offset.addr + off_bytes);
     c.time.takes(&avsg_shim_prices::gather, count);

@@ -14,14 +14,15 @@ inline bool builtin_bit(uint32_t pattern, uint32_t i) {
     return pattern < 3 ? i % 2 == pattern - 1 : i % 4 == pattern - 3;
 }
 
-// Compacts `total` contiguous elements. The mask bits are in UB from `pattern` on, or those of a built-in pattern,
-// 1 to 7, if `builtin` is not 0.
-template <class T>
-void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, bool counter, uint32_t total,
-             const GatherMaskParams &p, uint64_t &rsvd, uint32_t builtin, uint32_t pattern, uint32_t pattern_lo,
-             uint32_t pattern_hi) {
+// Compacts `total` contiguous elements under the bits of a tensor, or of a built-in pattern, 1 to 7, if `builtin` is
+// not 0.
+template <class T, class U>
+void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, const LocalTensor<U> &mask,
+             uint32_t builtin, bool counter, uint32_t total, const GatherMaskParams &p, uint64_t &rsvd) {
     static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
                   "GatherMask takes 16-bit and 32-bit elements");
+    static_assert(std::is_unsigned<U>::value && sizeof(U) == sizeof(T),
+                  "the pattern of a 16-bit GatherMask is uint16_t and of a 32-bit one uint32_t");
     constexpr uint32_t size = sizeof(T);
     Core &c = core(x);
     c.soc.counter_mode = false; // It sets the mode of the mask, and sets it to normal at its end.
@@ -29,19 +30,15 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
         fail("count", x, "is modelled in counter mode for one repeat of contiguous elements: true, n, {1, 1, 8, 0}");
     if (total == 0) fail("count", x, "mask 0 in counter mode: the number of elements is 1..2^32-1");
     if (total > UB_BYTES) fail("bounds", x, total, " elements do not fit UB");
-    check_aligned(x, "src0", s.addr);
-    check_aligned(x, "dst", d.addr);
-    uint32_t from = s.addr, from_end = from + total * size, pattern_end = pattern + (total + 7) / 8;
-    uint32_t capacity = (d.hi - d.addr) / size, max_kept = total < capacity ? total : capacity;
-    check_bounds(x, "src0", from, from_end, s.lo, s.hi);
-    c.reads(from, from_end);
-    check_disjoint(x, "src0", d.addr, d.addr + max_kept * size, from, from_end);
+    uint32_t from = s.addr, to = d.addr, pattern = mask.addr;
+    uint32_t capacity = (d.hi - to) / size, max_kept = total < capacity ? total : capacity;
+    declare_bytes(c, x, "src0", s, total * size, false);
+    check_disjoint(x, "src0", to, to + max_kept * size, from, from + total * size);
     if (!builtin) {
-        check_bounds(x, "pattern", pattern, pattern_end, pattern_lo, pattern_hi);
-        c.reads(pattern, pattern_end);
-        check_disjoint(x, "pattern", d.addr, d.addr + max_kept * size, pattern, pattern_end);
+        declare_bytes(c, x, "pattern", mask, (total + 7) / 8, false);
+        check_disjoint(x, "pattern", to, to + max_kept * size, pattern, pattern + (total + 7) / 8);
     }
-    c.writes(d.addr, d.addr + max_kept * size);
+    declare_bytes(c, x, "dst", d, max_kept * size, true);
     c.time.takes(&avsg_shim_prices::compact, double((total * size + 255) / 256));
 
     std::vector<uint8_t> data, undefined_bits;
@@ -61,7 +58,6 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
     });
     c.set_count(seq, kept, x);
     rsvd = c.read_count();
-    uint32_t to = d.addr;
     c.defer(V, seq, [&c, to, max_kept, data, undefined_bits] {
         std::copy(data.begin(), data.end(), c.ub + to);
         std::copy(undefined_bits.begin(), undefined_bits.end(), c.undefined + to);
@@ -75,12 +71,7 @@ template <typename T, typename U>
 __aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0,
                                   const LocalTensor<U> &src1Pattern, const bool reduceMode, const uint32_t mask,
                                   const GatherMaskParams &params, uint64_t &rsvdCnt, AVSG_SHIM_SITE) {
-    static_assert(std::is_unsigned<U>::value && sizeof(U) == sizeof(T),
-                  "the pattern of a 16-bit GatherMask is uint16_t and of a 32-bit one uint32_t");
-    shim::CallSite x{"GatherMask", at};
-    shim::check_aligned(x, "pattern", src1Pattern.addr);
-    shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, 0, src1Pattern.addr, src1Pattern.lo,
-                  src1Pattern.hi);
+    shim::compact(shim::CallSite{"GatherMask", at}, dst, src0, src1Pattern, 0, reduceMode, mask, params, rsvdCnt);
 }
 
 template <typename T>
@@ -90,7 +81,8 @@ __aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T
     shim::CallSite x{"GatherMask", at};
     if (src1Pattern < 1 || src1Pattern > 7)
         shim::fail("count", x, "built-in pattern ", int(src1Pattern), " is not in 1..7");
-    shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, src1Pattern, 0, 0, 0);
+    LocalTensor<std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>> none;
+    shim::compact(x, dst, src0, none, src1Pattern, reduceMode, mask, params, rsvdCnt);
 }
 
 __aicore__ inline int64_t GetGatherMaskRemainCount(AVSG_SHIM_SITE) {

@@ -6,50 +6,35 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "fault.h"
 
 namespace AscendC {
 namespace shim {
 
-inline float bits_to_float(uint32_t u) {
-    float f;
-    std::memcpy(&f, &u, 4);
-    return f;
-}
-
-inline uint32_t float_to_bits(float f) {
-    uint32_t u;
-    std::memcpy(&u, &f, 4);
-    return u;
-}
-
 inline float widen_half(uint16_t h) {
-    uint32_t sign = uint32_t(h & 0x8000u) << 16;
-    uint32_t exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
-    if (exponent == 31) return bits_to_float(sign | 0x7f800000u | (fraction << 13));
-    if (exponent != 0) return bits_to_float(sign | ((exponent + 112) << 23) | (fraction << 13));
-    float tiny = float(fraction) * bits_to_float(0x33800000u); // This is fraction * 2^-24.
-    return sign ? -tiny : tiny;
+    int exponent = h >> 10 & 31, fraction = h & 0x3ff;
+    float v = exponent == 31 ? (fraction ? NAN : INFINITY)
+                             : std::ldexp(float(exponent ? fraction + 1024 : fraction), (exponent ? exponent : 1) - 25);
+    return h & 0x8000 ? -v : v;
 }
 
-// The binary32 values of all 65536 halves. Lifetimes are halves, and sweeps over them are long, so
+// Returns the binary32 values of all 65536 halves. Lifetimes are halves, and sweeps over them are long, so
 // each loaded kernel library computes the conversions once.
-struct HalfTable {
-    float value[65536];
-    HalfTable() {
-        for (uint32_t h = 0; h < 65536; ++h) value[h] = widen_half(uint16_t(h));
-    }
-};
-
 AVSG_SHIM_STATE const float *half_values() {
-    static const HalfTable table;
-    return table.value;
+    static const std::vector<float> table = [] {
+        std::vector<float> all(65536);
+        for (uint32_t h = 0; h < 65536; ++h) all[h] = widen_half(uint16_t(h));
+        return all;
+    }();
+    return table.data();
 }
 
 // Rounds to nearest, ties to even.
 inline uint16_t narrow_to_half(float f) {
-    uint32_t u = float_to_bits(f);
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
     uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00u);
     if (magnitude >= 0x477ff000u) return uint16_t(sign | 0x7c00u);
@@ -58,8 +43,7 @@ inline uint16_t narrow_to_half(float f) {
         return uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
     }
     // Below 2^-14 halves are multiples of 2^-24; nearbyint rounds ties to even in the default mode.
-    float scaled = bits_to_float(magnitude) * 16777216.0f;
-    return uint16_t(sign | uint32_t(std::nearbyint(scaled)));
+    return uint16_t(sign | uint32_t(std::nearbyint(std::fabs(f) * 16777216.0f)));
 }
 
 struct Half {
@@ -70,11 +54,6 @@ struct Half {
     template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>>
     Half(N n) : bits(narrow_to_half(float(n))) {}
     operator float() const { return half_values()[bits]; }
-    static Half of_bits(uint16_t b) {
-        Half h;
-        h.bits = b;
-        return h;
-    }
 };
 
 static_assert(sizeof(Half) == 2 && std::is_trivially_copyable<Half>::value, "half is two bytes");

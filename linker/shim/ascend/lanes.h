@@ -59,11 +59,13 @@ template <class T> Lanes mask_of(const CallSite &x, const uint64_t *mask, uint32
     return repeat_lanes(x, Lanes{false, 0, repeats, {mask[0], mask[1]}});
 }
 
-template <class T> OperandLayout contiguous(const LocalTensor<T> &t) { return OperandLayout{t.addr, BLOCK, 8 * BLOCK}; }
-
-template <class T> OperandLayout strided(const LocalTensor<T> &t, uint32_t block, uint32_t repeat) {
-    return OperandLayout{t.addr, block * BLOCK, repeat * BLOCK};
-}
+// An operand whose lanes are those of the instruction.
+template <class T> struct Operand {
+    const LocalTensor<T> &tensor;
+    OperandLayout at;
+    Operand(const LocalTensor<T> &t, uint32_t block = 1, uint32_t repeat = 8)
+        : tensor(t), at{t.addr, block * BLOCK, repeat * BLOCK} {}
+};
 
 // Calls f(addresses, n) for each run of `n` active lanes that is contiguous in all operands.
 template <uint32_t SIZE, size_t N, class F> void for_each_run(const Lanes &l, const OperandLayout (&w)[N], F f) {
@@ -121,19 +123,22 @@ inline void check_bounds(const CallSite &x, const char *operand, uint32_t lo, ui
              hex(to));
 }
 
-template <uint32_t SIZE, class T>
-void declare_operand(Core &c, const CallSite &x, const char *operand, const LocalTensor<T> &t, const Lanes &l,
-                     const OperandLayout &w, bool write) {
+// Declares that the next instruction accesses `bytes` of a tensor from its start on.
+template <class T>
+void declare_bytes(Core &c, const CallSite &x, const char *operand, const LocalTensor<T> &t, uint32_t bytes, bool write) {
     check_aligned(x, operand, t.addr);
-    if (l.counted) {
-        uint32_t hi = w.addr + l.n * SIZE;
-        check_bounds(x, operand, w.addr, hi, t.lo, t.hi);
-        write ? c.writes(w.addr, hi) : c.reads(w.addr, hi);
-        return;
-    }
-    for (const Range &r : ranges<SIZE>(l, w)) {
+    check_bounds(x, operand, t.addr, t.addr + bytes, t.lo, t.hi);
+    c.accesses(t.addr, t.addr + bytes, write);
+}
+
+template <class T>
+void declare_operand(Core &c, const CallSite &x, const char *operand, const Operand<T> &o, const Lanes &l, bool write) {
+    const LocalTensor<T> &t = o.tensor;
+    if (l.counted) return declare_bytes(c, x, operand, t, l.n * uint32_t(sizeof(T)), write);
+    check_aligned(x, operand, t.addr);
+    for (const Range &r : ranges<sizeof(T)>(l, o.at)) {
         check_bounds(x, operand, r.lo, r.hi, t.lo, t.hi);
-        write ? c.writes(r.lo, r.hi) : c.reads(r.lo, r.hi);
+        c.accesses(r.lo, r.hi, write);
     }
 }
 
@@ -169,6 +174,26 @@ inline void check_disjoint(const CallSite &x, const char *operand, uint32_t d, u
                            uint32_t s_end) {
     if (intersects(d, d_end, s, s_end))
         fail("overlap", x, "dst ", hex(d), "..", hex(d_end), " overlaps ", operand, " ", hex(s), "..", hex(s_end));
+}
+
+// Issues an instruction of the vector unit that computes the lanes of the first operand from the same lanes of
+// the others. `run(core, addresses, n)` computes n lanes that are contiguous in all of them.
+template <class T, size_t N, class F>
+void issue_lanes(const CallSite &x, const Lanes &l, const Operand<T> (&operands)[N], F run) {
+    constexpr const char *names[] = {"dst", N == 2 ? "src" : "src0", "src1"};
+    Core &c = core(x);
+    if (!operands[0].at.block) fail("count", x, "dstBlkStride 0 writes one block eight times");
+    OperandLayout at[N] = {operands[0].at};
+    for (size_t i = 1; i < N; ++i) {
+        at[i] = operands[i].at;
+        declare_operand(c, x, names[i], operands[i], l, false);
+    }
+    declare_operand(c, x, names[0], operands[0], l, true);
+    for (size_t i = 1; i < N; ++i) check_overlap<sizeof(T)>(x, names[i], l, at[0], at[i]);
+    takes_repeats<sizeof(T)>(c, l);
+    c.issue(V, x, [&c, l, at, run] {
+        for_each_run<sizeof(T)>(l, at, [&](const uint32_t (&a)[N], uint32_t n) { run(c, a, n); });
+    });
 }
 
 } // namespace shim

@@ -27,8 +27,9 @@ struct avsg_shim_options {
     const avsg_shim_region *region;
     int32_t fault_block; // The block that raises an AI Core exception, or -1.
     uint32_t shared_bytes; // Only for GPUs.
-    uint32_t *peak_ub;   // Out, may be null: highest accessed UB byte + 1 without Select's scratch.
+    uint32_t *peak_ub;   // Out: highest accessed UB byte + 1 without Select's scratch.
     avsg_shim_cycles *cycles; // Null, or the prices and the times of the launch.
+    void *entry;         // The kernel, or null if the library has none of its name.
 };
 }
 
@@ -53,13 +54,14 @@ class LaunchState {
     uint32_t arrived = 0, ended = 0;
     uint64_t round = 0;
     Meeting meeting;
-    uint32_t fault_core = UINT32_MAX;
-    Fault first{};
 
   public:
+    uint32_t fault_core = UINT32_MAX; // The lowest core that broke a rule, with its fault.
+    Fault first{};
     const uint32_t blocks, cores, mode;
     const uint64_t seed;
     avsg_shim_cycles *const cycles;
+    uint32_t *const peak_ub;
     std::vector<Region> regions;
     // One log per core. Each core writes its own; the core that closes a round reads all of them
     // while the other cores wait.
@@ -67,7 +69,7 @@ class LaunchState {
     bool stop = false;
 
     LaunchState(uint32_t n, const avsg_shim_options &o)
-        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), cycles(o.cycles), log(n) {
+        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), cycles(o.cycles), peak_ub(o.peak_ub), log(n) {
         for (uint32_t i = 0; i < o.regions; ++i) {
             uint64_t lo = reinterpret_cast<uint64_t>(o.region[i].base);
             if (o.region[i].len) regions.push_back(Region{lo, lo + o.region[i].len, o.region[i].kind});
@@ -99,14 +101,6 @@ class LaunchState {
         record_fault_locked(core, f);
     }
 
-    bool fault(Fault &out, uint32_t &core) {
-        std::lock_guard<std::mutex> g(lock);
-        if (fault_core == UINT32_MAX) return false;
-        out = first;
-        core = fault_core;
-        return true;
-    }
-
     // Waits until all cores have called SyncAll. All cores return together, or all of them throw.
     void sync_all(const CallSite &x, CoreTime &time) {
         if (blocks > cores)
@@ -117,6 +111,7 @@ class LaunchState {
         if (stop) throw Fault{"", false, true};
         ++arrived;
         meeting.arrive(time);
+        const uint64_t arrival_round = round;
         if (arrived + ended == blocks) {
             if (ended)
                 throw Fault{cat("hang: ", where(x), ": ", ended, " of ", blocks,
@@ -126,20 +121,18 @@ class LaunchState {
             ++round;
             close_round();
             meeting.close();
-            meeting.leave(time);
             state_changed.notify_all();
-            if (stop) throw Fault{"", false, true};
-            return;
         }
-        uint64_t arrival_round = round;
         state_changed.wait(g, [&] { return stop || round != arrival_round; });
         if (stop) throw Fault{"", false, true};
         meeting.leave(time);
     }
 
-    void end(uint32_t core) {
+    void end(uint32_t core, CoreTime &time, uint32_t peak) {
         std::lock_guard<std::mutex> g(lock);
         ++ended;
+        time.end(core);
+        *peak_ub = std::max(*peak_ub, peak);
         if (!stop && arrived && arrived + ended == blocks)
             record_fault_locked(
                 core, Fault{cat("hang: ", arrived, " of ", blocks, " cores wait in SyncAll and the others have ended"),

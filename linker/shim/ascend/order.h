@@ -14,13 +14,14 @@ namespace shim {
 
 class Deferred {
     struct Pending {
+        Pipe pipe;
         uint32_t seq;
         Clock required;
         std::function<void()> run;
     };
     // The most instructions that wait; a longer delay shows no other defects.
     static constexpr size_t LIMIT = 48;
-    std::vector<Pending> queue[PIPES];
+    std::vector<Pending> queue;
     uint64_t state = 1;
 
     uint32_t random_below(uint32_t n) {
@@ -30,32 +31,18 @@ class Deferred {
         return uint32_t((state >> 33) % n);
     }
 
-    size_t waiting_count() const {
-        size_t n = 0;
-        for (auto &q : queue) n += q.size();
-        return n;
-    }
-
-    void run(int pipe, size_t i) {
-        Pending x = std::move(queue[pipe][i]);
-        queue[pipe].erase(queue[pipe].begin() + long(i));
-        run_covered(x.required);
-        x.run();
-    }
-
     // Runs one waiting instruction that the clock `c` covers, if there is one. Later instructions
     // are preferred, because running them early is furthest from program order.
     bool run_one(const Clock &c) {
-        std::pair<int, size_t> candidates[PIPES * 64];
-        uint32_t n = 0;
-        for (int p = 0; p < PIPES; ++p)
-            for (size_t i = 0; i < queue[p].size() && n < PIPES * 64; ++i)
-                if (queue[p][i].seq <= c[p]) candidates[n++] = {p, i};
+        uint32_t candidates[LIMIT + 1], n = 0;
+        for (uint32_t i = 0; i < queue.size(); ++i)
+            if (queue[i].seq <= c[queue[i].pipe]) candidates[n++] = i;
         if (!n) return false;
-        uint32_t k = random_below(n);
-        if (random_below(2)) k = random_below(2) ? n - 1 : k | (n > 1 ? random_below(n) : 0);
-        if (k >= n) k = n - 1;
-        run(candidates[k].first, candidates[k].second);
+        uint32_t chosen = candidates[random_below(2) ? n - 1 : random_below(n)];
+        Pending x = std::move(queue[chosen]);
+        queue.erase(queue.begin() + chosen);
+        run_covered(x.required);
+        x.run();
         return true;
     }
 
@@ -67,11 +54,11 @@ class Deferred {
     }
 
     template <class F> void add(Pipe p, uint32_t seq, const Clock &required, F &&f) {
-        queue[p].push_back(Pending{seq, required, std::forward<F>(f)});
+        queue.push_back(Pending{p, seq, required, std::forward<F>(f)});
         Clock all;
         all.fill(UINT32_MAX);
         if (random_below(8) == 0) run_one(all);
-        while (waiting_count() > LIMIT) run_one(all);
+        while (queue.size() > LIMIT) run_one(all);
     }
 };
 

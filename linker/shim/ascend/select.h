@@ -10,60 +10,45 @@
 namespace AscendC {
 namespace shim {
 
-template <class T, bool SCALAR>
-void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T scalar, uint32_t n) {
-    for (uint32_t i = 0; i < n; ++i) {
-        uint32_t at = i * uint32_t(sizeof(T));
-        bool is_undefined = c.undefined[m + i / 8] >> (i % 8) & 1;
-        bool take = c.ub[m + i / 8] >> (i % 8) & 1;
-        if (take || !SCALAR) {
-            uint32_t from = (take ? s0 : s1) + at;
-            std::memmove(c.ub + d + at, c.ub + from, sizeof(T));
-            std::memmove(c.undefined + d + at, c.undefined + from, sizeof(T));
-        } else {
-            store<T>(c.ub + d + at, scalar);
-            c.define(d + at, sizeof(T));
-        }
-        if (is_undefined) c.undefine(d + at, sizeof(T));
-    }
-}
-
-template <bool SCALAR, class T, class U>
-void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &mask, const LocalTensor<T> &s0,
-            const LocalTensor<T> &s1, T scalar, SELMODE mode, uint32_t count) {
+// Without a second source the other lanes are `scalar`.
+template <class T, class U, size_t N>
+void select(const CallSite &x, const LocalTensor<U> &mask, const Operand<T> (&operands)[N], T scalar, SELMODE mode,
+            uint32_t count) {
     static_assert(one_of<T, half, float>(), "Select takes half or float: reinterpret int32 operands as float");
     static_assert(one_of<U, uint8_t, uint16_t, uint32_t, uint64_t>(), "a Select mask is of an unsigned type");
+    constexpr bool SCALAR = N == 2;
     if (SCALAR != (mode == SELMODE::VSEL_TENSOR_SCALAR_MODE))
         fail("dtype", x, "a scalar operand goes with VSEL_TENSOR_SCALAR_MODE and no other mode");
     Core &c = core(x);
     Lanes l = count_of(x, count);
     if (!count) return;
-    uint32_t mask_end = mask.addr + (count + 7) / 8;
-    uint32_t bytes = count * uint32_t(sizeof(T));
-    declare_operand<sizeof(T)>(c, x, "src0", s0, l, contiguous(s0), false);
-    if (!SCALAR) declare_operand<sizeof(T)>(c, x, "src1", s1, l, contiguous(s1), false);
-    check_aligned(x, "mask", mask.addr);
-    check_bounds(x, "mask", mask.addr, mask_end, mask.lo, mask.hi);
-    c.reads(mask.addr, mask_end);
-    declare_operand<sizeof(T)>(c, x, "dst", d, l, contiguous(d), true);
-    check_overlap<sizeof(T)>(x, "src0", l, contiguous(d), contiguous(s0));
-    if (!SCALAR) check_overlap<sizeof(T)>(x, "src1", l, contiguous(d), contiguous(s1));
-    check_disjoint(x, "mask", d.addr, d.addr + bytes, mask.addr, mask_end);
-    c.clobbers(UB_SCRATCH, UB_BYTES);
-    c.time.takes(&avsg_shim_prices::head, 1);
-    c.time.takes(&avsg_shim_prices::repeat, 1);
-    c.time.takes(&avsg_shim_prices::barrier, SCALAR ? 2 : 3);
+    uint32_t m = mask.addr, mask_end = m + (count + 7) / 8, bytes = count * uint32_t(sizeof(T));
+    declare_bytes(c, x, "mask", mask, mask_end - m, false);
+    check_disjoint(x, "mask", operands[0].at.addr, operands[0].at.addr + bytes, m, mask_end);
+    c.accesses(UB_SCRATCH, UB_BYTES, true, false);
     auto check_scratch = [&](uint32_t lo, uint32_t hi) {
         check_disjoint(x, "Select's scratch space (UB from 184 KB)", lo, hi, UB_SCRATCH, UB_BYTES);
     };
-    check_scratch(d.addr, d.addr + bytes);
-    check_scratch(s0.addr, s0.addr + bytes);
-    check_scratch(mask.addr, mask_end);
-    if (!SCALAR) check_scratch(s1.addr, s1.addr + bytes);
-    takes_repeats<sizeof(T)>(c, l);
-    uint32_t to = d.addr, m = mask.addr, a = s0.addr, b = s1.addr;
-    c.issue(V, x, [&c, to, m, a, b, scalar, count] {
-        select_lanes<T, SCALAR>(c, to, m, a, b, scalar, count);
+    check_scratch(m, mask_end);
+    for (const Operand<T> &o : operands) check_scratch(o.at.addr, o.at.addr + bytes);
+    c.time.takes(&avsg_shim_prices::head, 1);
+    c.time.takes(&avsg_shim_prices::repeat, 1);
+    c.time.takes(&avsg_shim_prices::barrier, SCALAR ? 2 : 3);
+    issue_lanes(x, l, operands, [m, scalar](Core &c, const uint32_t (&at)[N], uint32_t n) {
+        for (uint32_t i = 0; i < n; ++i) {
+            uint32_t byte = i * uint32_t(sizeof(T)), to = at[0] + byte;
+            bool is_undefined = c.undefined[m + i / 8] >> (i % 8) & 1;
+            bool take = c.ub[m + i / 8] >> (i % 8) & 1;
+            if (take || !SCALAR) {
+                uint32_t from = at[take ? 1 : N - 1] + byte;
+                std::memmove(c.ub + to, c.ub + from, sizeof(T));
+                std::memmove(c.undefined + to, c.undefined + from, sizeof(T));
+            } else {
+                store<T>(c.ub + to, scalar);
+                c.define(to, sizeof(T));
+            }
+            if (is_undefined) c.undefine(to, sizeof(T));
+        }
         std::memset(c.ub + UB_SCRATCH, 0xa5, UB_BYTES - UB_SCRATCH);
         c.undefine(UB_SCRATCH, UB_BYTES - UB_SCRATCH);
     });
@@ -74,13 +59,15 @@ void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &ma
 template <typename T, typename U>
 __aicore__ inline void Select(const LocalTensor<T> &dst, const LocalTensor<U> &mask, const LocalTensor<T> &src0,
                               const LocalTensor<T> &src1, SELMODE mode, uint32_t count, AVSG_SHIM_SITE) {
-    shim::select<false>(shim::CallSite{"Select", at}, dst, mask, src0, src1, T(0), mode, count);
+    shim::select(shim::CallSite{"Select", at}, mask,
+                 {shim::Operand<T>(dst), shim::Operand<T>(src0), shim::Operand<T>(src1)}, T(0), mode, count);
 }
 
 template <typename T, typename U>
 __aicore__ inline void Select(const LocalTensor<T> &dst, const LocalTensor<U> &mask, const LocalTensor<T> &src0,
                               T src1, SELMODE mode, uint32_t count, AVSG_SHIM_SITE) {
-    shim::select<true>(shim::CallSite{"Select", at}, dst, mask, src0, src0, src1, mode, count);
+    shim::select(shim::CallSite{"Select", at}, mask, {shim::Operand<T>(dst), shim::Operand<T>(src0)}, src1, mode,
+                 count);
 }
 
 } // namespace AscendC

@@ -17,9 +17,7 @@ template <class T> T load(const uint8_t *p) {
 template <class T> void store(uint8_t *p, T v) { std::memcpy(p, &v, sizeof(T)); }
 
 template <class T, class... U> constexpr bool one_of() {
-    bool any = false;
-    (void)std::initializer_list<bool>{(any = any || std::is_same<T, U>::value)...};
-    return any;
+    return (std::is_same<T, U>::value || ...);
 }
 
 // False for every type, for a call that must not be compiled.
@@ -80,7 +78,7 @@ template <typename T> class LocalTensor {
         shim::CallSite x{"LocalTensor::GetValue", at};
         shim::Core &c = shim::core(x);
         uint32_t a = element_address(x, index);
-        c.reads(a, a + uint32_t(sizeof(T)));
+        c.accesses(a, a + uint32_t(sizeof(T)), false);
         c.issue_now(shim::S, x, [] {});
         if (c.checks && c.any_undefined(a, sizeof(T)))
             shim::fail("undefined", x, "element ", index, " (UB byte ", shim::hex(a),
@@ -96,7 +94,7 @@ template <typename T> class LocalTensor {
         shim::Core &c = shim::core(x);
         uint32_t a = element_address(x, index);
         T v = T(value);
-        c.writes(a, a + uint32_t(sizeof(T)));
+        c.accesses(a, a + uint32_t(sizeof(T)), true);
         c.issue(shim::S, x, [&c, a, v] {
             shim::store<T>(c.ub + a, v);
             c.define(a, sizeof(T));

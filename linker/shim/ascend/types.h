@@ -51,50 +51,36 @@ enum class SELMODE : uint8_t { VSEL_TENSOR_SCALAR_MODE = 1, VSEL_TENSOR_TENSOR_M
 
 enum class RoundMode : uint8_t { CAST_NONE = 0, CAST_RINT = 1 };
 
-// Strides of the repeat forms, in blocks of 32 bytes; the defaults describe contiguous memory.
+// The structures of AscendC have constructors with all values, so a list that is too short is an error.
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+
+// Strides of the repeat forms, in blocks of 32 bytes.
 struct BinaryRepeatParams {
-    uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1;
-    uint8_t dstRepStride = 8, src0RepStride = 8, src1RepStride = 8;
-    BinaryRepeatParams() = default;
-    BinaryRepeatParams(uint8_t db, uint8_t b0, uint8_t b1, uint8_t dr, uint8_t r0, uint8_t r1)
-        : dstBlkStride(db), src0BlkStride(b0), src1BlkStride(b1), dstRepStride(dr), src0RepStride(r0),
-          src1RepStride(r1) {}
+    uint8_t dstBlkStride, src0BlkStride, src1BlkStride, dstRepStride, src0RepStride, src1RepStride;
 };
 
 struct UnaryRepeatParams {
-    uint16_t dstBlkStride = 1, srcBlkStride = 1;
-    uint8_t dstRepStride = 8, srcRepStride = 8;
-    UnaryRepeatParams() = default;
-    UnaryRepeatParams(uint16_t db, uint16_t sb, uint8_t dr, uint8_t sr)
-        : dstBlkStride(db), srcBlkStride(sb), dstRepStride(dr), srcRepStride(sr) {}
+    uint16_t dstBlkStride, srcBlkStride;
+    uint8_t dstRepStride, srcRepStride;
 };
 
 struct GatherMaskParams {
-    uint8_t src0BlockStride = 1;
-    uint16_t repeatTimes = 0, src0RepeatStride = 0;
-    uint8_t src1RepeatStride = 0;
-    GatherMaskParams() = default;
-    GatherMaskParams(uint8_t b, uint16_t n, uint16_t r0, uint8_t r1)
-        : src0BlockStride(b), repeatTimes(n), src0RepeatStride(r0), src1RepeatStride(r1) {}
+    uint8_t src0BlockStride;
+    uint16_t repeatTimes, src0RepeatStride;
+    uint8_t src1RepeatStride;
 };
 
 // Parameters of DMA in bytes: blockLen and the stride on the GM side count bytes, the stride on the
 // UB side counts blocks of 32 bytes.
 struct DataCopyExtParams {
-    uint16_t blockCount = 1;
-    uint32_t blockLen = 0, srcStride = 0, dstStride = 0, rsv = 0;
-    DataCopyExtParams() = default;
-    DataCopyExtParams(uint16_t n, uint32_t len, uint32_t s, uint32_t d, uint32_t r)
-        : blockCount(n), blockLen(len), srcStride(s), dstStride(d), rsv(r) {}
+    uint16_t blockCount;
+    uint32_t blockLen, srcStride, dstStride, rsv;
 };
 
 template <typename T> struct DataCopyPadExtParams {
-    bool isPad = false;
-    uint8_t leftPadding = 0, rightPadding = 0;
-    T paddingValue = T();
-    DataCopyPadExtParams() = default;
-    DataCopyPadExtParams(bool p, uint8_t l, uint8_t r, T v)
-        : isPad(p), leftPadding(l), rightPadding(r), paddingValue(v) {}
+    bool isPad;
+    uint8_t leftPadding, rightPadding;
+    T paddingValue;
 };
 
 } // namespace AscendC

@@ -24,12 +24,7 @@ struct __attribute__((aligned(16))) int4 {
 
 constexpr int min(int a, int b) { return a < b ? a : b; }
 constexpr int max(int a, int b) { return a > b ? a : b; }
-inline int __popc(unsigned word)
-{
-    int n = 0;
-    for (; word != 0; word &= word - 1) n++;
-    return n;
-}
+inline int __popc(unsigned word) { return __builtin_popcount(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
 
 // Subtracts bytes with sign, saturating.
@@ -57,7 +52,7 @@ inline unsigned __vcmples4(unsigned a, unsigned b)
 inline unsigned __vcmpges4(unsigned a, unsigned b) { return __vcmples4(b, a); }
 
 // Reads memory that nothing writes during the launch.
-template <typename T> inline T __ldg(const T *at) { return *at; }
+template <typename T> SHIM inline T __ldg(const T *at) { return *at; }
 
 SHIM inline void __syncthreads() { shim::wait_for_block(); }
 
@@ -70,8 +65,8 @@ SHIM inline void whole_warp(unsigned mask)
     }
 }
 
-// Gives each thread of a warp the word of the thread that `from` names.
-template <typename F> SHIM inline void exchange(Thread *lanes, F from)
+// Gives each thread of a warp the word of the thread that `from` names by its own number and its argument.
+template <int (*from)(int, int)> SHIM inline void exchange(Thread *lanes)
 {
     unsigned words[WARP_LANES];
     for (int i = 0; i < WARP_LANES; i++) words[i] = lanes[i].word;
@@ -80,6 +75,10 @@ template <typename F> SHIM inline void exchange(Thread *lanes, F from)
         lanes[i].result = words[lane >= 0 && lane < WARP_LANES ? lane : i];
     }
 }
+
+SHIM inline int lane_itself(int, int lane) { return lane; }
+SHIM inline int lane_below(int own, int by) { return own - by; }
+SHIM inline int lane_by_xor(int own, int by) { return own ^ by; }
 
 SHIM inline void finish_warp_barrier(Thread *lanes) { block.warp_steps[index_of(lanes) / WARP_LANES]++; }
 
@@ -90,17 +89,13 @@ SHIM inline void finish_ballot(Thread *lanes)
     for (int i = 0; i < WARP_LANES; i++) lanes[i].result = bits;
 }
 
-SHIM inline void finish_shuffle(Thread *lanes)
+// Replaces a word by what `change` returns for it, and returns the word before.
+template <typename T, typename F> SHIM inline T update(T *at, F change)
 {
-    exchange(lanes, [](int, int lane) __attribute__((no_sanitize("thread"))) { return lane; });
-}
-SHIM inline void finish_shuffle_up(Thread *lanes)
-{
-    exchange(lanes, [](int own, int by) __attribute__((no_sanitize("thread"))) { return own - by; });
-}
-SHIM inline void finish_shuffle_xor(Thread *lanes)
-{
-    exchange(lanes, [](int own, int by) __attribute__((no_sanitize("thread"))) { return own ^ by; });
+    check_bytes(at, sizeof(T), Access{true, ATOMIC});
+    const T before = *at;
+    *at = change(before);
+    return before;
 }
 
 } // namespace shim
@@ -116,41 +111,34 @@ SHIM inline unsigned __ballot_sync(unsigned mask, bool holds)
 template <typename T> SHIM inline T __shfl_sync(unsigned mask, T word, int lane)
 {
     shim::whole_warp(mask);
-    return T(shim::meet("a shuffle", unsigned(word), lane, shim::finish_shuffle));
+    return T(shim::meet("a shuffle", unsigned(word), lane, shim::exchange<shim::lane_itself>));
 }
 
 template <typename T> SHIM inline T __shfl_up_sync(unsigned mask, T word, int by)
 {
     shim::whole_warp(mask);
-    return T(shim::meet("a shuffle up", unsigned(word), by, shim::finish_shuffle_up));
+    return T(shim::meet("a shuffle up", unsigned(word), by, shim::exchange<shim::lane_below>));
 }
 
 template <typename T> SHIM inline T __shfl_xor_sync(unsigned mask, T word, int by)
 {
     shim::whole_warp(mask);
-    return T(shim::meet("a shuffle by xor", unsigned(word), by, shim::finish_shuffle_xor));
+    return T(shim::meet("a shuffle by xor", unsigned(word), by, shim::exchange<shim::lane_by_xor>));
 }
 
 SHIM inline int atomicMax(int *at, int word)
 {
-    shim::check_bytes(at, sizeof(int), shim::Access{true, shim::ATOMIC});
-    const int before = *at;
-    *at = max(before, word);
-    return before;
+    return shim::update(at, [=](int before) __attribute__((no_sanitize("thread"))) { return max(before, word); });
 }
 
 SHIM inline int atomicCAS(int *at, int expected, int word)
 {
-    shim::check_bytes(at, sizeof(int), shim::Access{true, shim::ATOMIC});
-    const int before = *at;
-    *at = before == expected ? word : before;
-    return before;
+    return shim::update(at, [=](int before) __attribute__((no_sanitize("thread"))) {
+        return before == expected ? word : before;
+    });
 }
 
 template <typename T> SHIM inline T atomicAdd(T *at, T word)
 {
-    shim::check_bytes(at, sizeof(int), shim::Access{true, shim::ATOMIC});
-    const T before = *at;
-    *at = before + word;
-    return before;
+    return shim::update(at, [=](T before) __attribute__((no_sanitize("thread"))) { return before + word; });
 }

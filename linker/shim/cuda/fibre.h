@@ -21,13 +21,10 @@ constexpr int MAX_THREADS = 1024;
 constexpr int WARP_LANES = 32;
 constexpr size_t STACK_BYTES = 64 * 1024;
 
-// What a thread waits for.
-enum class Wait { NOTHING, BLOCK, WARP, END };
-
 struct Thread {
     jmp_buf context;
     char *stack;
-    Wait wait;
+    bool at_barrier;
     const char *operation;  // of its warp
     unsigned word, result;
     int argument;
@@ -71,16 +68,14 @@ template <typename... A> [[noreturn]] SHIM inline void fail(const char *format, 
 
 SHIM inline void make_ready(int thread)
 {
-    block.threads[thread].wait = Wait::NOTHING;
+    block.threads[thread].at_barrier = false;
     block.order[block.ready++] = thread;
 }
 
-// Lets other threads run until this one is ready again.
-SHIM inline void wait(Wait for_what)
+// Lets other threads run until this one is ready again and has its turn.
+SHIM inline void suspend()
 {
-    Thread *self = block.running;
-    self->wait = for_what;
-    if (_setjmp(self->context) == 0) {
+    if (_setjmp(block.running->context) == 0) {
         _longjmp(block.scheduler, 1);
     }
 }
@@ -89,9 +84,7 @@ SHIM inline void wait(Wait for_what)
 SHIM inline void let_others_run()
 {
     make_ready(index_of(block.running));
-    if (_setjmp(block.running->context) == 0) {
-        _longjmp(block.scheduler, 1);
-    }
+    suspend();
 }
 
 // Frees the threads at the barrier of the block if all have come that have not ended.
@@ -104,7 +97,7 @@ SHIM inline void release_block()
     block.interval++;
     block.barriers++;
     for (int i = 0; i < block.count; i++) {
-        if (block.threads[i].wait == Wait::BLOCK) {
+        if (block.threads[i].at_barrier) {
             make_ready(i);
         }
     }
@@ -113,16 +106,10 @@ SHIM inline void release_block()
 SHIM inline void wait_for_block()
 {
     block.at_barrier++;
-    block.running->wait = Wait::BLOCK;
+    block.running->at_barrier = true;
+    // If this thread is the last one, it is ready, and another one may run first.
     release_block();
-    if (block.running->wait != Wait::NOTHING) {
-        wait(Wait::BLOCK);
-    } else {
-        // It was the last one. Another one may run first.
-        if (_setjmp(block.running->context) == 0) {
-            _longjmp(block.scheduler, 1);
-        }
-    }
+    suspend();
 }
 
 // Meets the other threads of the warp in an operation; `finish` gives each of the 32 its result.
@@ -136,7 +123,7 @@ SHIM inline unsigned meet(const char *operation, unsigned word, int argument, vo
     own.word = word;
     own.argument = argument;
     if (++block.at_warp[warp] < WARP_LANES) {
-        wait(Wait::WARP);
+        suspend();
         return own.result;
     }
     block.at_warp[warp] = 0;
@@ -158,7 +145,6 @@ SHIM inline unsigned meet(const char *operation, unsigned word, int argument, vo
 SHIM inline void start_fibre()
 {
     block.body();
-    block.running->wait = Wait::END;
     block.ended++;
     release_block();
     _longjmp(block.scheduler, 1);

@@ -82,27 +82,31 @@ SHIM inline void check_fenced(const void *at, int bytes)
     }
 }
 
-SHIM inline void add_copy(const BulkCopy &copy, const void *shared, const void *global)
+// Starts a copy: a load with its barrier, or a store.
+SHIM inline void start_copy(void *to, const void *from, int bytes, Arrivals *barrier)
 {
-    const bool load = copy.arrivals != nullptr;
+    const bool load = barrier != nullptr;
     const int thread = index_of(block.running);
+    const void *const shared = load ? to : from;
+    const void *const global = load ? from : to;
     if (copy_count == MAX_COPIES) fail("copy: more than %d bulk copies at once", MAX_COPIES);
-    if (copy.bytes <= 0 || copy.bytes % 16 != 0 || reinterpret_cast<uintptr_t>(shared) % 16 != 0
-        || reinterpret_cast<uintptr_t>(global) % 16 != 0) {
-        fail("copy: a bulk copy of %d bytes from %p to %p, which are no multiples of 16", copy.bytes,
-             static_cast<const void *>(copy.from), static_cast<void *>(copy.to));
+    if (bytes <= 0 || bytes % 16 != 0 || reinterpret_cast<uintptr_t>(to) % 16 != 0
+        || reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+        fail("copy: a bulk copy of %d bytes from %p to %p, which are no multiples of 16", bytes, from, to);
     }
     // The start of a copy is ordered like an access.
-    check_bytes(shared, copy.bytes, Access{load, COPY});
-    for (int i = 0; i < copy.bytes; i += 16) {
+    check_bytes(shared, bytes, Access{load, COPY});
+    for (int i = 0; i < bytes; i += 16) {
         check_bytes(static_cast<const char *>(global) + i, 16, Access{!load, int16_t(thread)});
     }
-    mark(shared, copy.bytes, load, true);
+    mark(shared, bytes, load, true);
+    auto *const target = static_cast<unsigned char *>(to);
     if (!load) {
-        const Region &to = *region_of(global, copy.bytes);
-        for (int i = 0; i < copy.bytes; i++) to.records[copy.to - to.base + i].arriving = true;
+        const Region &region = *region_of(to, bytes);
+        for (int i = 0; i < bytes; i++) region.records[target - region.base + i].arriving = true;
     }
-    copies[copy_count++] = copy;
+    copies[copy_count++] = {target, static_cast<const unsigned char *>(from), bytes, thread, groups[thread], barrier, false};
+    if (!block.in_order) finish_any_copy();
 }
 
 } // namespace shim
@@ -165,11 +169,7 @@ SHIM inline void ExpectBytes(CopyBarrier *barrier, int bytes)
 SHIM inline void StartLoad(void *to, const void *from, int bytes, CopyBarrier *barrier)
 {
     shim::check_fenced(to, bytes);
-    const int thread = shim::index_of(shim::block.running);
-    auto *bytes_to = static_cast<unsigned char *>(to);
-    shim::add_copy({bytes_to, static_cast<const unsigned char *>(from), bytes, thread, 0, ArrivalsOf(barrier), false}, to,
-                   from);
-    if (!shim::block.in_order) shim::finish_any_copy();
+    shim::start_copy(to, from, bytes, ArrivalsOf(barrier));
 }
 
 // Returns whether the bytes are there. If they are not, other threads run first.
@@ -199,14 +199,7 @@ SHIM inline bool HasBytes(CopyBarrier *barrier, int phase)
     return true;
 }
 
-SHIM inline void StartStore(void *to, const void *from, int bytes)
-{
-    const int thread = shim::index_of(shim::block.running);
-    auto *bytes_to = static_cast<unsigned char *>(to);
-    const int group = shim::groups[thread];
-    shim::add_copy({bytes_to, static_cast<const unsigned char *>(from), bytes, thread, group, nullptr, false}, from, to);
-    if (!shim::block.in_order) shim::finish_any_copy();
-}
+SHIM inline void StartStore(void *to, const void *from, int bytes) { shim::start_copy(to, from, bytes, nullptr); }
 
 SHIM inline void EndGroup() { shim::groups[shim::index_of(shim::block.running)]++; }
 

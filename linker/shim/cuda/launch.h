@@ -18,7 +18,7 @@ struct avsg_shim_options {
     int32_t fault_block;
     uint32_t shared_bytes;
     uint32_t *peak;
-    const void *cycles;
+    const void *cycles, *entry;
 };
 
 namespace shim {

@@ -185,30 +185,22 @@ SHIM inline void hook(const void *at, size_t bytes, bool write)
 
 } // namespace shim
 
-// Two definitions of a hook with the size of its access.
-#define HOOKS(bytes)                                                                                        \
-    extern "C" SHIM inline __attribute__((used)) void __tsan_read##bytes(void *at)                          \
+// Defines the hooks with the size of their access.
+#define HOOK(name, bytes, write)                                                                            \
+    extern "C" SHIM inline __attribute__((used)) void __tsan_##name##bytes(void *at)                        \
     {                                                                                                       \
-        shim::hook(at, bytes, false);                                                                       \
-    }                                                                                                       \
-    extern "C" SHIM inline __attribute__((used)) void __tsan_write##bytes(void *at)                         \
-    {                                                                                                       \
-        shim::hook(at, bytes, true);                                                                        \
-    }                                                                                                       \
-    extern "C" SHIM inline __attribute__((used)) void __tsan_unaligned_read##bytes(void *at)                \
-    {                                                                                                       \
-        shim::hook(at, bytes, false);                                                                       \
-    }                                                                                                       \
-    extern "C" SHIM inline __attribute__((used)) void __tsan_unaligned_write##bytes(void *at)               \
-    {                                                                                                       \
-        shim::hook(at, bytes, true);                                                                        \
+        shim::hook(at, bytes, write);                                                                       \
     }
+#define HOOKS(bytes)                                                                                        \
+    HOOK(read, bytes, false)                                                                                \
+    HOOK(write, bytes, true)                                                                                \
+    HOOK(unaligned_read, bytes, false)                                                                      \
+    HOOK(unaligned_write, bytes, true)
 HOOKS(1)
 HOOKS(2)
 HOOKS(4)
 HOOKS(8)
 HOOKS(16)
-#undef HOOKS
 
 extern "C" SHIM inline __attribute__((used)) void __tsan_read_range(void *at, size_t n) { shim::hook(at, n, false); }
 extern "C" SHIM inline __attribute__((used)) void __tsan_write_range(void *at, size_t n) { shim::hook(at, n, true); }

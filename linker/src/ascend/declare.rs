@@ -160,12 +160,6 @@ fn search_constants(
         (signed, "LINKS", links.retries + 1, "links of a probe sequence"),
         (unsigned, "LINK_BITS", links.position_bits, "bits of the position of a link"),
         (signed, "POSITIONS", 1 << links.position_bits, "positions of links"),
-        (
-            unsigned,
-            "SEQUENCE_SHIFT",
-            hash::MIX_BITS - links.position_bits,
-            "the lowest bit of such a position in a hash",
-        ),
         (unsigned, "SLOT_BITS", p.slot_bits(), "bits of a slot"),
         (unsigned, "FINGERPRINT_SHIFT", links.fingerprint_shift, "number of that bit"),
         (signed, "SEARCH_IDS", plan.search_ids(links.retries + 1), "ids per iteration of a search"),

@@ -33,12 +33,11 @@ pub static SEARCH: [&Function; 4] =
     [&search::GATHER_LINKS, &search::SELECT_FIRST_LINK, &search::FIND, &search::FIND_FREE];
 
 /// All functions, in the order in which they are printed: each one refers only to functions before it.
-pub static ALL: [&Function; 26] = [
+pub static ALL: [&Function; 25] = [
     &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
     &mix::MIX,
-    &mix::SEQUENCE,
     &append::COUNT,
     &append::COMPACT_AFTER_TAIL,
     &append::APPEND,

@@ -13,7 +13,6 @@ mod names;
 mod registers;
 mod scatters;
 mod schedule;
-mod search;
 mod signs;
 mod whole;
 mod widths;
@@ -246,7 +245,7 @@ impl Lower<'_> {
             n = Expr::Name(name);
         }
         let outer = std::mem::take(&mut self.out);
-        self.called = names::of(self.tape, &self.defs, body);
+        self.called = names::of(self.tape, body);
         self.signs.clear();
         let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
         self.call(Call::from(Operation::Let("lanes".into(), lanes)));

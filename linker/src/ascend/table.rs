@@ -2,16 +2,13 @@
 
 use super::functions::words::WRITE_IOTA;
 use crate::ascend::aiv::{
-    Act, Builder, Call, Element, Expr, Global, If, Loop, Node, Operation, Pipe, Relation, Rounding,
-    SLOTS, Scalar, Sync, Tensor, Type, View, ub,
+    Builder, Element, Expr, Global, Node, Pipe, Rounding, SLOTS, Scalar, Sync, Tensor, Type, View,
 };
 use crate::ascend::lower::Lowered;
-use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
 use avsg_device::memory::{life_at, links_end};
 use avsg_device::params::Params;
 use avsg_device::state::header;
-use std::collections::BTreeMap;
 
 /// The constant with the words of a request's record.
 const RECORD_WORDS: Expr = Expr::Constant("RECORD_WORDS");
@@ -63,78 +60,14 @@ fn planes() -> [(Tensor, Global, Expr); 4] {
 const HEADER_EVENT: u8 = 5;
 
 /// Adds the copies of a table in and out to the statements of a kernel.
-pub fn with_table(mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
-    let tokens = body.iter().position(is_tokens);
-    let ids = tokens.and_then(|tokens| take_ids(&mut body, tokens, map));
-    [load(ids), body, save()].concat()
+pub fn with_table(body: Vec<Node>) -> Vec<Node> {
+    [load(), body, save()].concat()
 }
 
-/// Returns whether a node is the branch or the loop over the tokens: it begins with the copy of an array.
-fn is_tokens(node: &Node) -> bool {
-    matches!(node, Node::If(_) | Node::Loop(_)) && node.bodies().any(copies_array_in)
-}
-
-fn copies_array_in(node: &Node) -> bool {
-    let Some(Call { operation: Operation::Copy(copy), .. }) = node.call() else { return false };
-    !copy.out && copy.gm.plane.is_none()
-}
-
-/// Takes the copy of the first token's ids out of the branch or the loop over the tokens, so that the
-/// vector unit can hash them while the table is copied. It stays there if other work before it uses the
-/// memory of the ids.
-fn take_ids(body: &mut [Node], tokens: usize, map: &impl Overlap) -> Option<Node> {
-    let (before, tokens) = body.split_at_mut(tokens);
-    let (inner, round) = match &mut tokens[0] {
-        Node::If(branch) => (&mut branch.body, None),
-        Node::Loop(Loop { variable, body, .. }) => (body, Some(*variable)),
-        Node::Call(_) | Node::Note(_) => return None,
-    };
-    let at = inner.iter().position(copies_array_in)?;
-    let lets: BTreeMap<String, Expr> = inner[..at]
-        .iter()
-        .filter_map(Node::call)
-        .filter_map(|call| match &call.operation {
-            Operation::Let(name, value) => Some((name.clone(), value.clone())),
-            _ => None,
-        })
-        .collect();
-    let first = |name: &str| {
-        if Some(name) == round { Some(0.into()) } else { lets.get(name).cloned() }
-    };
-    let copy_ids = inner[at].clone();
-    let Node::Call(Call { operation: Operation::Copy(copy), .. }) = &copy_ids else { return None };
-    let used = before.iter().chain(&inner[..at]).flat_map(Node::all).filter_map(Node::call);
-    let used: Vec<Act> = used.flat_map(Call::acts).collect();
-    let mut used = used.iter().flat_map(Act::uses).map(|(place, _)| place);
-    let (to, bytes) = (copy.ub.place(), ub("bytes"));
-    if map.overlap(&to, &bytes) || used.any(|place| map.overlap(&to, place)) {
-        return None;
-    }
-    let mut copy = copy.clone();
-    copy.n = copy.n.with(&first);
-    copy.gm.at = copy.gm.at.map(|at| at.with(&first));
-    let copied = Node::Call(Call::from(Operation::Copy(copy)));
-    match round {
-        None => {
-            inner.remove(at);
-        }
-        // The vector unit waits here, and not for the table where it reads the ids.
-        Some(round) => {
-            let ready = Sync::Flag(Pipe::Mte2, Pipe::V);
-            let order = Call { operation: Operation::Order, sync: vec![ready] };
-            let condition = Expr::test(Relation::Above, Expr::name(round), 0);
-            let body = vec![copy_ids, Node::Call(order)];
-            inner[at] = Node::If(If { condition, body, otherwise: Vec::new() });
-        }
-    }
-    let condition = Expr::test(Relation::Above, Expr::field("tokens"), 0);
-    Some(Node::If(If { condition, body: vec![copied], otherwise: Vec::new() }))
-}
-
-/// Returns the calls that copy a table in, and the first token's ids. Lifetimes are bytes in global memory,
+/// Returns the calls that copy a table in. Lifetimes are bytes in global memory,
 /// and halfs in UB, where the vector unit compares them. The largest planes come last: the header decides
 /// whether they are used at all, and the ids and the lifetimes need work before.
-fn load(ids: Option<Node>) -> Vec<Node> {
+fn load() -> Vec<Node> {
     let load = |f: &mut Builder| {
         f.note("Copies the table in, and clears the record.");
         let [header, id, bytes, link] = planes();
@@ -144,7 +77,6 @@ fn load(ids: Option<Node>) -> Vec<Node> {
         let [first, last] =
             [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, HEADER_EVENT));
         f.order(first);
-        f.append(ids);
         f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
         f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);
         for (ub, gm, n) in [link, id] {

@@ -252,8 +252,6 @@ fn element(live: &Live) -> Element {
 fn place_columns(plan: &mut Plan, start: u32, kernel: &Lowered) {
     let mut placed: Vec<Buffer> = Vec::new();
     let mut order: Vec<_> = columns(&kernel.tape, &kernel.alias).into_iter().collect();
-    // Copies that fill a column first may stand beside those of the table, before all operations.
-    order.iter_mut().filter(|(_, live)| live.copied_in).for_each(|(_, live)| live.from_to.0 = 0);
     let size = |live: &Live| (live.len * element(live).size()).next_multiple_of(32);
     order.sort_by_key(|((id, column), live)| {
         (live.from_to.0, Reverse(size(live)), Reverse(*id), *column)

@@ -2,7 +2,6 @@
 
 use super::Options;
 use super::access::{repeats, waits};
-use super::fold::fold_branches;
 use super::fuse::fuse;
 use super::order::order;
 use super::place::{Plan, TooLarge, place};
@@ -81,7 +80,7 @@ pub fn text(p: &Params, tape: &Tape, options: Options) -> Result<StageOneText, F
     }
     let ranges = ranges::of_values(tape)?;
     // Sweeps that are joined compute some values twice.
-    let tape = simplify(&fuse(&simplify(&fold_branches(tape), &ranges), &ranges), &ranges);
+    let tape = simplify(&fuse(&simplify(tape, &ranges), &ranges), &ranges);
     let most = |n: Value| most(&tape, &ranges, n);
     let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep && op.all().any(waits));
     let rounds = sweeps.map(|op| super::place::rounds(most(op.args[0]), threads)).max();

@@ -3,6 +3,7 @@
 use super::{Defined, Recorder};
 use crate::tape::operations::operations;
 use crate::tape::{OpCode, Param, Range, Type, Value};
+use avsg_device::machine::lanes::Lanes;
 use std::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
 macro_rules! values {
@@ -48,12 +49,14 @@ macro_rules! operators {
 
 operations!(operators);
 
+impl<'t> Lanes<Scalar<'t>> for Vector<'t> {}
+
 impl<'t> Recorder<'t> {
     /// Declares a scalar that the caller passes.
     pub fn param(self, name: &str, doc: &'static str, range: Range) -> Scalar<'t> {
         let mut g = self.builder();
         let value = g.value(Type::Scalar);
-        g.tape.params.push(Param { name: name.into(), doc, sharing: false, value, range });
+        g.tape.params.push(Param { name: name.into(), doc, value, range });
         drop(g);
         self.scalar_of(value)
     }

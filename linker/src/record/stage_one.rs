@@ -101,16 +101,6 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     ) -> Scalar<'t> {
         self.param(name, doc, range(words))
     }
-    fn sharing(
-        &mut self,
-        name: &'static str,
-        doc: &'static str,
-        words: RangeInclusive<i32>,
-    ) -> Scalar<'t> {
-        let scalar = self.param(name, doc, range(words));
-        self.builder().tape.params.last_mut().expect("it was added").sharing = true;
-        scalar
-    }
     fn input(&mut self, name: &'static str) -> Input {
         Recorder::input(*self, name, Range::ANY)
     }

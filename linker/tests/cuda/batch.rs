@@ -72,47 +72,6 @@ fn step(
     Ok((engine.cut_lists(b, [slot, valid, record], lists), barriers))
 }
 
-/// Returns a random batch in which selections change slowly, and some requests are padded.
-fn random_batch(
-    p: &Params,
-    random: &mut SplitMix64,
-    step: usize,
-    requests: usize,
-    units: usize,
-) -> Batch {
-    let k = if random.below(4) == 0 { 1 + random.below(p.k as usize) } else { p.k as usize };
-    let stride = k + random.below(3);
-    let mut b = Batch { k, ids_stride: stride, cu_q: vec![0], ..Batch::default() };
-    let rows = units * p.page.max(1) as usize;
-    for request in 0..requests {
-        let tokens = random.below(p.tokens as usize + 1);
-        let length = rows / 2 + 7 * step;
-        b.cu_q.push(b.cu_q[request] + tokens as i32);
-        b.state.push(if random.below(8) == 0 { -1 } else { request as i32 });
-        b.generation.push(1 + (step / 9) as i32);
-        b.stable.push(if random.below(6) == 0 { -1 } else { length as i32 });
-        b.seq.push((length + tokens) as i32);
-        for i in 0..tokens * stride {
-            b.ids.push(match random.below(30) {
-                0 => -1,
-                1 => i32::MAX,
-                2 => (length + random.below(tokens)) as i32,
-                3..6 => random.below(length) as i32,
-                _ => ((3 * step + i % stride + 100 * request) % length) as i32,
-            });
-        }
-        if p.page > 0 {
-            b.block_stride = units;
-            b.blocks.extend(
-                (0..units).map(|n| if random.below(40) == 0 { -1 } else { (units - 1 - n) as i32 }),
-            );
-        }
-    }
-    // No array is empty.
-    b.ids.push(0);
-    b
-}
-
 /// Runs random batches on rows of these segments, and compares all memory with that of a CPU.
 fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], seed: u64) {
     let Some(compiled) = emit(p, options, gpu, |text| text) else { return };
@@ -129,7 +88,7 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
     let mut engine = TestEngine { places, ..TestEngine::new(p, requests, units, layer) };
     let (mut misses, mut fresh) = (0, 0);
     for n in 0..if tier::thorough() { 40 } else { 8 } {
-        let b = random_batch(p, random, n, requests, units);
+        let b = engine.random_batch(random, requests);
         let before = engine.contents();
         let want = engine.step_on_cpu(&b);
         let after = engine.contents();
@@ -141,13 +100,7 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
             engine.restore(&before);
             let result = step(&mut engine, &b, &compiled, two, (mode, seed + n as u64));
             let (got, _) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
-            assert_eq!(got.record, want.record, "{what}: records");
-            assert_eq!(got.valid, want.valid, "{what}: valid counts");
-            assert!(got.slot == want.slot, "{what}: slots");
-            assert!(got.miss == want.miss, "{what}: miss lists");
-            let got = engine.contents();
-            assert!(got.0 == after.0, "{what}: tables");
-            assert!(got.1 == after.1, "{what}: rows");
+            engine.expect_same(&got, (&want, &after), &what);
         }
         misses += want.miss_count();
         fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();

@@ -14,6 +14,8 @@ mod kernels;
 mod layer_memory;
 mod mutants;
 mod nvcc;
+#[path = "../emitted/outputs.rs"]
+mod outputs;
 #[path = "../shim/harness.rs"]
 #[expect(dead_code, reason = "the kernels here are no AscendC")]
 mod shim;

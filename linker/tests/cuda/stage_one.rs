@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::gpu::{Compiled, Gpu, compile, run};
+use super::outputs::{compare_outputs, small_geometries};
 use super::steps::{self, Request, SplitMix64, StepState};
 use super::tier;
 use avsg_device::machine::emu::Emu;
-use avsg_device::params::{Lifetime, MAX_TOKENS, Params, Table};
+use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
-use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Tape;
 use avsg_sim::shim::{Launch, Mode};
 
@@ -51,12 +51,10 @@ pub fn emit(
 /// a third of them.
 pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
     let random = &mut SplitMix64(seed);
-    let params = record_stage_one(p).expect("Stage One can be recorded").params;
-    let sharing: Vec<_> = params.into_iter().filter(|param| param.sharing).collect();
     let mut all = steps::sequence(p, random, n);
     steps::scramble(&mut all, random);
     for (name, value) in all.iter_mut().flat_map(|step| &mut step.params) {
-        if sharing.iter().any(|param| param.name == *name) {
+        if ["shared", "share_at", "share_len", "deferred"].contains(name) {
             *value = 0;
         }
     }
@@ -74,31 +72,17 @@ impl Emitted {
         (mode, seed): (Mode, u64),
     ) -> Result<u32, String> {
         let mut tables = before.table(&self.p);
-        let outputs = want.results();
-        let mut out: Vec<Vec<i32>> = outputs.iter().map(|(_, w)| vec![-77; w.len()]).collect();
+        let results = want.results();
+        let mut out: Vec<Vec<i32>> = results.iter().map(|(_, w)| vec![-77; w.len()]).collect();
         let fields: Vec<i32> = self.tape.params.iter().map(|p| step.param(&p.name)).collect();
         let [ids, blocks] = [&step.ids, &step.blocks].map(|words| [&words[..], &[0]].concat());
         let launch = Launch::new("one_request").mode(mode, seed).input(&ids).input(&blocks);
         let launch = out.iter_mut().fold(launch, |launch, words| launch.device(words));
         let launch = launch.device(&mut tables).input(&fields);
         let barriers = run(launch, &self.compiled).map_err(|f| format!("{f:?}"))?;
-        for ((name, want), got) in outputs.iter().zip(&out) {
-            // The kernel writes the whole record of a request, the tape only some of its words.
-            let mut want = want.clone();
-            if *name == "gm_record" {
-                want[16..32].iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
-            }
-            if let Some(at) = want.iter().zip(got).position(|(a, b)| a != b) {
-                return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
-            }
-        }
         let mut want = want.clone();
         want.learn(&self.p);
-        let want = want.table(&self.p);
-        let differs = want.iter().zip(&tables).position(|(a, b)| a != b);
-        differs.map_or(Ok(barriers), |at| {
-            Err(format!("word {at} of the table is {}, not {}", tables[at], want[at]))
-        })
+        compare_outputs(&self.p, &want, &out, &tables).map(|()| barriers)
     }
 }
 
@@ -121,34 +105,6 @@ fn compare(p: &Params, options: Options, seed: u64, steps: usize) {
                 .unwrap_or_else(|e| panic!("step {n} of {p:?}, {options:?}, {mode:?}: {e}"));
         }
     }
-}
-
-/// Returns geometries of both tables, all spreads, both lifetimes, with and without a block table, for `tokens` tokens
-/// or any number.
-fn small_geometries(tokens: Option<u32>) -> [Params; 7] {
-    let random = &mut SplitMix64(1 + u64::from(tokens.unwrap_or(0)));
-    let paper = Table::KNUTH_XXHASH;
-    let kinds = [
-        (paper, 1, false, 0),
-        (paper, 1, false, 16),
-        (Table::Wide, 1, true, 0),
-        (Table::Wide, 2, false, 1),
-        (Table::Wide, 2, true, 16),
-        (Table::Wide, 4, false, 16),
-        (Table::Wide, 4, true, 0),
-    ];
-    kinds.map(|(table, spread, learned, page)| {
-        let slots = match table {
-            Table::Wide => 256 + 64 * random.below(13) as u32,
-            Table::Paper { .. } => 256 << random.below(3),
-        };
-        let tokens = tokens.unwrap_or(1 + random.below(8) as u32);
-        let k = (64 + random.below(193) as u32).min(slots / tokens);
-        let constant = Lifetime::Constant(1 + random.below(127) as i8);
-        let lifetime = if learned { Lifetime::Learned } else { constant };
-        let retries = 1 + random.below(7) as u32;
-        Params { table, lifetime, spread, retries, page, ..Params::wide(k, tokens, slots) }
-    })
 }
 
 #[test]

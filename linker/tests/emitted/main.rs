@@ -9,6 +9,7 @@ mod needed;
 mod older_cann;
 mod operator;
 mod operator_compiler;
+mod outputs;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;

@@ -19,22 +19,21 @@ const WITH_MISSES: &str = "The loop has entries only where ids miss, and then Ma
                            follows no scalar.";
 
 /// Barriers and flags that no run needs, with the reason why the emitter has them.
-const UNNEEDED: [(&str, &str); 12] = [
+const UNNEEDED: [(&str, &str); 11] = [
     ("PIPE_V>(); before Duplicate(slot[base], -1", SAME_LENGTH),
     ("PIPE_V>(); before AndWord(victim, newLink", SAME_LENGTH),
-    ("PIPE_V>(); before ShiftLeftWords(offset, dead", SAME_LENGTH),
     ("PIPE_V>(); before RefreshLifetimeAll(life, dead", ONE_ROUND),
     ("S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead", ONE_ROUND),
     ("MTE3_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen", WITH_MISSES),
     ("MTE3_V>(EVENT_ID0); before for (int32_t base = 0; base < missLen", WITH_MISSES),
     (
-        "PIPE_V>(); before SignWords(wideSign, ids[base]",
-        "Every token but the first copies its ids behind a flag of the vector unit; the analysis follows no scalar.",
+        "PIPE_V>(); before AndWord(value4, sample[base]",
+        "A sample of 128 slots is one round of its loop; the analysis orders the round with another one.",
     ),
     (
-        "MTE2_V>(EVENT_ID0); before for (int32_t round = 0",
-        "A core that shares no token has waited for what it learned, which is copied behind the links; the \
-         analysis follows no scalar.",
+        "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids",
+        "The copy of an earlier token's slots has waited for the vector unit, and so has the scalar unit where it \
+         writes links after that; the analysis follows no scalar.",
     ),
     (
         "S_V>(EVENT_ID0); before Find(slot, shareSequence",

@@ -15,7 +15,6 @@ use super::harness::{EVERY_ORDER, RunOptions, shim_launch};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::operator_compiler::tiling_header;
 use super::shim::Failure;
-use super::step::random_batch;
 use super::test_engine::{Caller, TestEngine};
 
 /// Compiles the kernels of the operator package of a geometry behind the text of the operator
@@ -48,7 +47,7 @@ fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
     let slots = places.slots(&p, states);
     let layer = LayerMemory::new(&mut random, &[(33, 33), (7, 12)], units * 16, 8, slots, 28);
     let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
-    let (cores, b) = (5, random_batch(&engine, &mut random, 7));
+    let (cores, b) = (5, engine.random_batch(&mut random, 7));
     let scalars = engine.scalars(&b, cores);
     let before = engine.contents();
     let want = engine.step_on_cpu(&b);

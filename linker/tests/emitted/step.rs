@@ -139,13 +139,7 @@ fn compare(
             assert!(peak <= plan, "{what}: {name} uses {peak} bytes, but {plan} are planned");
         }
         totals.peak = totals.peak.max(if names.len() == 2 { peaks[0] } else { 0 });
-        assert_eq!(got.record, want.record, "{what}: records");
-        assert_eq!(got.valid, want.valid, "{what}: valid counts");
-        assert!(got.slot == want.slot, "{what}: slots");
-        assert!(got.miss == want.miss, "{what}: miss lists");
-        let got = engine.contents();
-        assert!(got.0 == after.0, "{what}: tables");
-        assert!(got.1 == after.1, "{what}: rows");
+        engine.expect_same(&got, (&want, &after), &what);
     }
     totals.shared += usize::from(sharers(b.state.len(), b.k, options.cores as usize) > 1);
     totals.misses += want.miss_count();
@@ -247,49 +241,6 @@ fn every_sharing_core_does_its_part() {
     assert!(same(&both[0]) && !same(&both[1]));
 }
 
-/// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks.
-pub fn random_batch(engine: &TestEngine, random: &mut SplitMix64, requests: usize) -> Batch {
-    let p = &engine.p;
-    let page = p.page as usize;
-    let k = [p.k as usize, p.k as usize, 1 + random.below(p.k as usize)][random.below(3)];
-    let stride = k + random.below(5);
-    let entries = if page == 0 { 0 } else { 40 };
-    let mut b =
-        Batch { k, ids_stride: stride, cu_q: vec![0], block_stride: entries, ..Batch::default() };
-    let mut free: Vec<_> = (0..engine.states as i32).collect();
-    for request in 0..requests {
-        let tokens = random.below(p.tokens as usize + 1);
-        b.cu_q.push(b.cu_q[request] + tokens as i32);
-        let padded = free.is_empty() || random.below(6) == 0;
-        b.state.push(if padded { -1 } else { free.swap_remove(random.below(free.len())) });
-        b.generation.push(i32::from(random.below(5) == 0));
-        let context = engine.pool_units * page.max(1);
-        let seq =
-            tokens + random.below(context.min(40 * page.max(usize::from(page == 0) * context)) - 8);
-        b.stable.push(if random.below(4) == 0 { -1 } else { (seq - tokens) as i32 });
-        b.seq.push(seq as i32);
-        let from = random.below(seq.max(1));
-        for _ in 0..tokens {
-            let stretch = [1, 1, 3, 16][random.below(4)];
-            b.ids.extend((0..stride).map(|i| match random.below(30) {
-                0 => -1,
-                1 => i32::MIN + random.below(3) as i32,
-                2 => seq as i32 + random.below(3) as i32,
-                3 => i32::MAX,
-                4 => random.below(seq.max(1)) as i32,
-                5 => seq as i32 - 1 - random.below(4) as i32,
-                _ => ((from + i * stretch) % seq.max(1)) as i32,
-            }));
-        }
-        b.blocks.extend((0..entries).map(|_| match random.below(20) {
-            0 => -1,
-            1 => engine.pool_units as i32,
-            _ => random.below(engine.pool_units) as i32,
-        }));
-    }
-    b
-}
-
 #[test]
 fn random_batches_match_the_cpu() {
     for (i, p) in random_geometries().iter().enumerate() {
@@ -309,7 +260,7 @@ fn random_batches_match_the_cpu() {
         for step in 0..24 {
             engine.places.base = [None, Some(0), Some(70_001)][step / 4 % 3];
             let requests = [1, 3, 7, 50][step % 4];
-            let b = random_batch(&engine, &mut random, requests);
+            let b = engine.random_batch(&mut random, requests);
             let cores = [1, 2, 20, 40][random.below(4)];
             let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
             compare(&mut engine, emitted, &b, options, &mut totals);
@@ -335,7 +286,7 @@ fn global_slots_of_rows_that_are_longer_than_a_piece_match_the_cpu() {
     let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
     for step in 0..4 {
         engine.places.base = Some(9 << step);
-        let b = random_batch(&engine, &mut random, 4);
+        let b = engine.random_batch(&mut random, 4);
         let cores = [2, 5][step % 2];
         let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
         compare(&mut engine, emitted, &b, options, &mut totals);

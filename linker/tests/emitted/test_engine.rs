@@ -19,7 +19,7 @@ use avsg_device::work::{split_work, work_words};
 use super::compiled::Compiled;
 use super::harness::{RunOptions, shim_launch};
 use super::layer_memory::{
-    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, kv_offset, tiling,
+    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, SplitMix64, kv_offset, tiling,
 };
 use super::shim::{Failure, Launch as ShimLaunch};
 
@@ -100,6 +100,9 @@ pub struct TestEngine {
 /// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
+/// The tables and the device buffer of an engine.
+type Contents = (Vec<i32>, Vec<Vec<u8>>);
+
 impl TestEngine {
     pub fn new(p: &Params, states: usize, pool_units: usize, layer: LayerMemory) -> Self {
         let mut tables = vec![0; states * table_words(p)];
@@ -109,20 +112,81 @@ impl TestEngine {
     }
 
     /// Returns the tables and the device buffer, which a step may change.
-    pub fn contents(&self) -> (Vec<i32>, Vec<Vec<u8>>) {
+    pub fn contents(&self) -> Contents {
         (
             self.tables.clone(),
             self.layer.segments.iter().map(|segment| segment.kv.clone()).collect(),
         )
     }
 
-    pub fn restore(&mut self, (tables, kv): &(Vec<i32>, Vec<Vec<u8>>)) {
+    pub fn restore(&mut self, (tables, kv): &Contents) {
         self.tables.copy_from_slice(tables);
         self.layer
             .segments
             .iter_mut()
             .zip(kv)
             .for_each(|(segment, kv)| segment.kv.copy_from_slice(kv));
+    }
+
+    /// Checks the outputs of a step, the tables and the device buffer.
+    pub fn expect_same(&self, got: &Plan, (want, after): (&Plan, &Contents), what: &str) {
+        assert_eq!(got.record, want.record, "{what}: records");
+        assert_eq!(got.valid, want.valid, "{what}: valid counts");
+        assert!(got.slot == want.slot, "{what}: slots");
+        assert!(got.miss == want.miss, "{what}: miss lists");
+        let got = self.contents();
+        assert!(got.0 == after.0, "{what}: tables");
+        assert!(got.1 == after.1, "{what}: rows");
+    }
+
+    /// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks.
+    pub fn random_batch(&self, random: &mut SplitMix64, requests: usize) -> Batch {
+        let p = &self.p;
+        let page = p.page as usize;
+        let k = [p.k as usize, p.k as usize, 1 + random.below(p.k as usize)][random.below(3)];
+        let stride = k + random.below(5);
+        let entries = if page == 0 { 0 } else { 40 };
+        let mut b = Batch {
+            k,
+            ids_stride: stride,
+            cu_q: vec![0],
+            block_stride: entries,
+            ..Batch::default()
+        };
+        let mut free: Vec<_> = (0..self.states as i32).collect();
+        for request in 0..requests {
+            let tokens = random.below(p.tokens as usize + 1);
+            b.cu_q.push(b.cu_q[request] + tokens as i32);
+            let padded = free.is_empty() || random.below(6) == 0;
+            b.state.push(if padded { -1 } else { free.swap_remove(random.below(free.len())) });
+            b.generation.push(i32::from(random.below(5) == 0));
+            let context = self.pool_units * page.max(1);
+            let seq = tokens
+                + random.below(context.min(40 * page.max(usize::from(page == 0) * context)) - 8);
+            b.stable.push(if random.below(4) == 0 { -1 } else { (seq - tokens) as i32 });
+            b.seq.push(seq as i32);
+            let from = random.below(seq.max(1));
+            for _ in 0..tokens {
+                let stretch = [1, 1, 3, 16][random.below(4)];
+                b.ids.extend((0..stride).map(|i| match random.below(30) {
+                    0 => -1,
+                    1 => i32::MIN + random.below(3) as i32,
+                    2 => seq as i32 + random.below(3) as i32,
+                    3 => i32::MAX,
+                    4 => random.below(seq.max(1)) as i32,
+                    5 => seq as i32 - 1 - random.below(4) as i32,
+                    _ => ((from + i * stretch) % seq.max(1)) as i32,
+                }));
+            }
+            b.blocks.extend((0..entries).map(|_| match random.below(20) {
+                0 => -1,
+                1 => self.pool_units as i32,
+                _ => random.below(self.pool_units) as i32,
+            }));
+        }
+        // No array is empty.
+        b.ids.push(0);
+        b
     }
 
     /// Returns the outputs with miss lists that are cut to their lengths.

@@ -1,6 +1,4 @@
 // Kernels on several cores that share memory. `in` and `out` hold 4096 words.
-#include "kernel_operator.h"
-using namespace AscendC;
 
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
 

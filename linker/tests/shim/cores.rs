@@ -1,13 +1,13 @@
 //! Kernels on several cores: the barrier, races, waves, and launches that fail.
 
-use super::harness::{Failure, Kernels, Launch, Mode, compile};
+use super::harness::{Failure, Kernels, Launch, Mode};
 
 fn input() -> Vec<i32> {
     (0..4096).map(|i| i * 31 % 977).collect()
 }
 
 fn kernels() -> Option<Kernels> {
-    compile(include_str!("cores.cpp"))
+    kernels!("cores.cpp")
 }
 
 fn run(k: &Kernels, name: &str, blocks: u32, mode: Mode) -> (Result<u32, Failure>, Vec<i32>) {
@@ -52,7 +52,7 @@ fn races_between_cores_are_found() {
         "race",
         2,
         1,
-        &["gm-race", "DataCopy(UB to GM) at", "DataCopy(GM to UB) at"],
+        &["gm-race", "DataCopyPad(UB to GM) at", "DataCopyPad(GM to UB) at"],
     );
     expect_refusal(&k, "race", 8, 1, &["gm-race", "no SyncAll between"]);
     expect_refusal(&k, "both_write", 2, 1, &["gm-race", "core 0 writes and core 1 writes"]);

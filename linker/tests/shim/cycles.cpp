@@ -1,7 +1,3 @@
-#include "kernel_operator.h"
-
-using namespace AscendC;
-
 // Returns the n-th KB of UB as words.
 static LocalTensor<int32_t> Words(uint32_t n) { return LocalTensor<int32_t>(TPosition::VECCALC, 1024 * n, 256); }
 

@@ -2,7 +2,7 @@
 
 use avsg_sim::cycles::{Cycles, Prices};
 
-use super::harness::{Failure, Kernels, Launch, compile};
+use super::harness::{Failure, Kernels, Launch};
 
 /// No sum of a few of these numbers is a sum of others.
 const PRICES: Prices = Prices {
@@ -21,7 +21,7 @@ const PRICES: Prices = Prices {
 };
 
 fn kernels() -> Option<Kernels> {
-    compile(include_str!("cycles.cpp"))
+    kernels!("cycles.cpp")
 }
 
 fn try_timed(k: &Kernels, name: &str, blocks: u32, prices: Prices) -> Result<Cycles, Failure> {

@@ -1,7 +1,5 @@
 // Each kernel exists with the synchronisation that it needs and without it. `in` and `out` hold 2 *
 // N words.
-#include "kernel_operator.h"
-using namespace AscendC;
 
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
 

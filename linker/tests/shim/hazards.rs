@@ -1,7 +1,7 @@
 //! The hazard checker finds and names every kind of missing synchronisation. Without the checker,
 //! the missing synchronisation gives wrong data.
 
-use super::harness::{Failure, Kernels, Launch, Mode, compile};
+use super::harness::{Failure, Kernels, Launch, Mode};
 
 const N: usize = 1024;
 
@@ -42,58 +42,37 @@ const HAZARDS: [(&str, &str, Expected); 20] = [
     ("edge", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
 ];
 
+/// Missing synchronisation is found and named, and corrupts data in some order without checks. With it the data is right in
+/// every order.
 #[test]
-fn missing_synchronisation_is_found() {
-    let Some(k) = compile(include_str!("hazards.cpp")) else { return };
-    for (name, remedy, _) in HAZARDS {
+fn each_hazard_is_found_and_needs_its_synchronisation() {
+    let Some(k) = kernels!("hazards.cpp") else { return };
+    let x = input();
+    for (name, remedy, expected) in HAZARDS {
+        let [right, wrong] = ["right", "wrong"].map(|end| format!("{name}_{end}"));
         for mode in [Mode::InOrder, Mode::Adversarial] {
-            let (result, _) = run(&k, &format!("{name}_wrong"), mode, 1);
-            let failure = result.expect_err(name);
+            let failure = run(&k, &wrong, mode, 1).0.expect_err(name);
             assert_eq!(failure.code, 1, "{failure:?}");
             assert!(failure.text.starts_with("hazard: "), "{name}: {failure:?}");
             assert!(failure.text.contains(remedy), "{name}: {failure:?}");
             // The message names the lines of both instructions.
             assert!(failure.text.matches(".cpp:").count() == 2, "{name}: {failure:?}");
         }
-    }
-}
-
-#[test]
-fn sufficient_synchronisation_gives_correct_data_in_any_order() {
-    let Some(k) = compile(include_str!("hazards.cpp")) else { return };
-    let x = input();
-    for (name, _, expected) in HAZARDS {
-        for (mode, seed) in [(Mode::InOrder, 1)]
-            .into_iter()
-            .chain((1..40).map(|s| (Mode::Adversarial, s)))
-            .chain((1..40).map(|s| (Mode::Unchecked, s)))
-        {
-            let (result, out) = run(&k, &format!("{name}_right"), mode, seed);
-            assert!(result.is_ok(), "{name} {mode:?} {seed}: {result:?}");
-            for (i, &word) in out.iter().enumerate().take(N) {
-                assert_eq!(word, expected(&x, i), "{name} {mode:?} {seed}: word {i}");
+        let (_, want) = run(&k, &right, Mode::InOrder, 1);
+        (0..N).for_each(|i| assert_eq!(want[i], expected(&x, i), "{name}: word {i}"));
+        for seed in 1..40 {
+            for mode in [Mode::Adversarial, Mode::Unchecked] {
+                let (result, out) = run(&k, &right, mode, seed);
+                assert!(result.is_ok() && out == want, "{name} {mode:?} {seed}: {result:?}");
             }
         }
-    }
-}
-
-#[test]
-fn missing_synchronisation_corrupts_data_without_checks() {
-    let Some(k) = compile(include_str!("hazards.cpp")) else { return };
-    for (name, _, _) in HAZARDS {
+        let corrupts = (1..60).any(|seed| {
+            let (result, out) = run(&k, &wrong, Mode::Unchecked, seed);
+            assert!(result.is_ok(), "{name}: {result:?}");
+            out != want
+        });
         // `edge` writes the same values twice, so its data is correct in any order.
-        if name == "edge" {
-            continue;
-        }
-        let (_, right) = run(&k, &format!("{name}_right"), Mode::InOrder, 1);
-        let wrong = (1..60)
-            .filter(|&seed| {
-                let (result, out) = run(&k, &format!("{name}_wrong"), Mode::Unchecked, seed);
-                assert!(result.is_ok(), "{name}: {result:?}");
-                out != right
-            })
-            .count();
-        assert!(wrong > 0, "{name}: no order of 59 showed the missing synchronisation");
+        assert_eq!(corrupts, name != "edge", "{name}: 59 orders without the synchronisation");
     }
 }
 
@@ -101,7 +80,7 @@ fn missing_synchronisation_corrupts_data_without_checks() {
 #[test]
 fn a_count_is_the_one_before_until_the_wait() {
     let n = N as i32;
-    let Some(k) = compile(include_str!("hazards.cpp")) else { return };
+    let Some(k) = kernels!("hazards.cpp") else { return };
     let counts = ["count_wrong", "count_right"].map(|name| {
         let (result, out) = run(&k, name, Mode::Unchecked, 1);
         result.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
@@ -113,7 +92,7 @@ fn a_count_is_the_one_before_until_the_wait() {
 
 #[test]
 fn synchronisation_is_transitive_and_exact_to_the_byte() {
-    let Some(k) = compile(include_str!("ordered.cpp")) else { return };
+    let Some(k) = kernels!("ordered.cpp") else { return };
     let x = input();
     for name in ["transitive", "through_scalar", "all", "bytes", "double_buffer"] {
         for (mode, seed) in

@@ -1,6 +1,13 @@
 //! The shim: correct programs give correct data, wrong ones are refused, and missing
 //! synchronisation is found.
 
+/// Compiles a C++ file of this folder.
+macro_rules! kernels {
+    ($file:literal) => {
+        $crate::harness::compile(concat!(include_str!("copies.h"), include_str!($file)))
+    };
+}
+
 mod cores;
 mod cycles;
 mod half;

@@ -1,7 +1,7 @@
 //! Every instruction of the shim gives the numbers that Rust computes.
 
 use super::half::{nearest, pack, unpack, value};
-use super::harness::{Kernels, Launch, Mode, compile};
+use super::harness::{Kernels, Launch, Mode};
 
 const N: usize = 2048;
 
@@ -53,7 +53,7 @@ fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize)
 }
 
 fn kernels() -> Option<Kernels> {
-    compile(include_str!("right.cpp"))
+    kernels!("right.cpp")
 }
 
 #[test]

@@ -1,6 +1,4 @@
 // Kernels whose synchronisation is sufficient in ways that are not obvious.
-#include "kernel_operator.h"
-using namespace AscendC;
 
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
 

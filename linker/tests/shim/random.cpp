@@ -1,8 +1,6 @@
 // Interprets a program in memory, so that thousands of programs need one compilation. An
 // instruction has four words: the operation, a, b, n. UB has 40 blocks. `mem` has 1024 words, of
 // which the last 512 receive the contents of UB at the end.
-#include "kernel_operator.h"
-using namespace AscendC;
 
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
 

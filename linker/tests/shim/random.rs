@@ -1,7 +1,7 @@
 //! Random programs that the hazard checker accepts give the same data in every permitted order, and
 //! the synchronisation that the checker proposes is sufficient and mostly needed.
 
-use super::harness::{Failure, Kernels, Launch, Mode, compile};
+use super::harness::{Failure, Kernels, Launch, Mode};
 
 type Instruction = [i32; 4];
 
@@ -103,7 +103,7 @@ fn accepted_program(
 
 #[test]
 fn accepted_programs_do_not_depend_on_the_order() {
-    let Some(k) = compile(include_str!("random.cpp")) else { return };
+    let Some(k) = kernels!("random.cpp") else { return };
     let mut generator = ProgramGenerator(7);
     let (mut needed, mut spare, mut shown) = (0, 0, 0);
     for number in 0..60 {

@@ -1,7 +1,5 @@
 // One instruction per kernel, on 2048 words: a is in x, b in y, and the result in z, which starts
 // as -9.
-#include "kernel_operator.h"
-using namespace AscendC;
 
 // At file scope the type applies to every kernel of the file.
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);

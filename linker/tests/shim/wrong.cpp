@@ -1,7 +1,5 @@
 // Kernels that the device would run with wrong results, or that it would stop. Each breaks one
 // rule. `in` and `out` hold 4096 words.
-#include "kernel_operator.h"
-using namespace AscendC;
 
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
 
@@ -87,7 +85,7 @@ BARE(late_init) {
 BARE(no_init_repeats) {
     for (uint32_t i = 8; i < 16; ++i) buffer(0).SetValue(i, 3);
     all();
-    Adds(buffer(0), buffer(0), 1, (uint64_t)8, 1, UnaryRepeatParams{});
+    Adds(buffer(0), buffer(0), 1, (uint64_t)8, 1, UnaryRepeatParams{1, 1, 8, 8});
     all();
     DataCopy(words(out), buffer(0), 16);
     all();
@@ -134,8 +132,8 @@ WRONG(gather_alias) {
     Words x = loaded(in);
     Gather(x, x, buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
 }
-WRONG(mask_too_wide) { Adds(buffer(1), loaded(in), 1, (uint64_t)65, 1, UnaryRepeatParams{}); }
-WRONG(no_lane) { Adds(buffer(1), loaded(in), 1, (uint64_t)0, 1, UnaryRepeatParams{}); }
+WRONG(mask_too_wide) { Adds(buffer(1), loaded(in), 1, (uint64_t)65, 1, UnaryRepeatParams{1, 1, 8, 8}); }
+WRONG(no_lane) { Adds(buffer(1), loaded(in), 1, (uint64_t)0, 1, UnaryRepeatParams{1, 1, 8, 8}); }
 WRONG(negative_count) { Adds(buffer(1), loaded(in), 1, -1); }
 WRONG(shift_too_far) { ShiftRight(buffer(1), loaded(in), 33, N); }
 
@@ -205,9 +203,8 @@ WRONG(lifetime_too_long) {
 }
 
 // These kernels break a rule on DMA.
-WRONG(odd_copy) { DataCopy(buffer(0), words(in), 7); }
 WRONG(two_runs) {
-    DataCopyPad(buffer(0), words(in), DataCopyExtParams{2, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{2, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
 }
 WRONG(padded) {
     DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 20, 0, 0, 0}, DataCopyPadExtParams<int32_t>{true, 1, 1, 0});
@@ -220,7 +217,7 @@ WRONG(mask_by_repeats) {
     GatherMask(buffer(1), loaded(in), (uint8_t)1, false, 0, IN_A_ROW, earlier);
 }
 WRONG(odd_length) {
-    DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 6, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 6, 0, 0, 0}, DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
 }
 WRONG(past_region) { DataCopy(buffer(0), words(in, 0)[4096 - 32], 64); }
 WRONG(past_global) { DataCopy(buffer(0), words(in, 32), 64); }

@@ -2,8 +2,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
@@ -12,28 +11,16 @@ use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::bridge::{Error, FILE, embed, geometries};
 
-/// Returns a new empty folder in the target folder.
-fn scratch(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bridge").join(name);
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).expect("a scratch folder");
-    dir
-}
+use crate::scratch::{STAND_IN, scratch, write_cann, write_program};
 
 /// Returns a toolchain whose CMake refuses sources for which `refused`, a condition of the shell,
 /// is true.
 fn fake_toolchain(folder: &Path, refused: &str) -> Result<Toolchain, toolchain::Error> {
-    let cmake = folder.join("cmake");
-    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/cmake");
     let text = format!(
-        "#!/bin/bash\nif {refused}; then echo 'error: no' >&2; exit 3; fi\nexec {stand_in} \"$@\"\n"
+        "#!/bin/bash\nif {refused}; then echo 'error: no' >&2; exit 3; fi\nexec {STAND_IN}/cmake \"$@\"\n"
     );
-    fs::write(&cmake, text).expect("a script");
-    fs::set_permissions(&cmake, fs::Permissions::from_mode(0o755)).expect("a program");
-    let modules = folder.join("cann/compiler/tikcpp/ascendc_kernel_cmake");
-    fs::create_dir_all(&modules).expect("a folder");
-    fs::write(modules.join("ascendc.cmake"), "").expect("a module");
-    Toolchain::find_in(Some(&folder.join("cann")), Some(folder.as_os_str()))
+    write_program(&folder.join("cmake"), &text);
+    Toolchain::find_in(Some(&write_cann(folder)), Some(folder.as_os_str()))
 }
 
 /// Returns the error of a search that finds no compiler.

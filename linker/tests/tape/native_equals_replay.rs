@@ -28,32 +28,23 @@ fn native<C: Cpu>(m: C, p: &Params, steps: &[Request]) -> Vec<StepState> {
     steps.iter().map(run_step).collect()
 }
 
-/// Runs steps in the interpreter, followed by the deferred refreshes.
-fn replayed(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<StepState> {
-    let mut state = StepState::clear(p);
-    let run_step = |step| {
-        state.prepare(p, step);
-        state.replay(tape, width, step);
-        state.finish(p, step);
-        state.clone()
-    };
-    steps.iter().map(run_step).collect()
-}
-
-/// Runs steps in the interpreter without deferred refreshes.
-fn replayed_without_deferral(
+/// Runs steps in the interpreter, with deferred refreshes, which follow the step, or without.
+fn replayed(
     tape: &Tape,
     width: usize,
     p: &Params,
     steps: &[Request],
+    deferring: bool,
 ) -> Vec<StepState> {
     let mut state = StepState::clear(p);
     let run_step = |step: &Request| {
         let mut step = step.clone();
-        step.params.iter_mut().filter(|p| p.0 == "deferred").for_each(|p| p.1 = 0);
+        if !deferring {
+            step.params.iter_mut().filter(|p| p.0 == "deferred").for_each(|p| p.1 = 0);
+        }
         state.prepare(p, &step);
         state.replay(tape, width, &step);
-        state.learn(p);
+        state.finish(p, &step);
         state.clone()
     };
     steps.iter().map(run_step).collect()
@@ -95,7 +86,7 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
     let tape = record_scheduled::<Sequential>(p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
-    let want = replayed_without_deferral(&tape, 16, p, steps);
+    let want = replayed(&tape, 16, p, steps, false);
     for (step, state) in steps.iter().zip(&want) {
         assert_one_id_per_slot(step, state);
     }
@@ -105,20 +96,14 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
         }
     };
     for width in [1, 3, 2048] {
-        expect_same(
-            &format!("replay at {width}"),
-            replayed_without_deferral(&tape, width, p, steps),
-        );
+        expect_same(&format!("replay at {width}"), replayed(&tape, width, p, steps, false));
     }
     let deferring = record_stage_one(p).unwrap();
     check(&deferring).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(deferring == tape, !VectorCore::serves(p), "only the wide table defers refreshes");
-    expect_same(
-        "scheduled replay without deferral",
-        replayed_without_deferral(&deferring, 16, p, steps),
-    );
-    expect_same("deferred replay at 16", replayed(&deferring, 16, p, steps));
-    expect_same("deferred replay at 3", replayed(&deferring, 3, p, steps));
+    expect_same("scheduled replay without deferral", replayed(&deferring, 16, p, steps, false));
+    expect_same("deferred replay at 16", replayed(&deferring, 16, p, steps, true));
+    expect_same("deferred replay at 3", replayed(&deferring, 3, p, steps, true));
     expect_same("Emu<1>", native(Emu::<1>, p, steps));
     expect_same("Emu<3>", native(Emu::<3>, p, steps));
     expect_same("Emu<16>", native(Emu::<16>, p, steps));
@@ -213,28 +198,16 @@ fn nine_to_sixteen_tokens_match() {
     compare(&learned, random, 40);
 }
 
-/// Each link and each fingerprint has the fewest bits or the most. Probe sequences of four links per slot do
-/// not fit a word.
+/// The most slots: each link and each fingerprint has the fewest bits or the most, and probe sequences of four links per
+/// slot do not fit a word. Lengths that are no powers of two: the slots of lanes above 256 must not wrap around. And
+/// sweeps of several tiles.
 #[test]
-fn the_most_slots_match() {
-    for spread in [1, 4] {
-        let p = Params { spread, ..Params::wide(64, 2, MAX_SLOTS) };
-        compare(&p, &mut SplitMix64(8), 2);
+fn large_and_odd_geometries_match() {
+    let most = |spread| Params { spread, ..Params::wide(64, 2, MAX_SLOTS) };
+    let odd = [65, 129, 257, 300, 500].map(|k| (Params::wide(k, 2, 1024), 3));
+    let large = [(most(1), 2), (most(4), 2), (Params::paper(512, 1, 1024), 4)];
+    let wide = [2048, 1536].map(|slots| (Params::wide(512, 2, slots), 4));
+    for (seed, (p, steps)) in (2..).zip(odd.into_iter().chain(large).chain(wide)) {
+        compare(&p, &mut SplitMix64(seed), steps);
     }
-}
-
-/// The column lengths are no powers of two, and the slots of lanes above 256 must not wrap around.
-#[test]
-fn odd_k_matches() {
-    let random = &mut SplitMix64(2);
-    for k in [65, 129, 257, 300, 500] {
-        compare(&Params::wide(k, 2, 1024), random, 3);
-    }
-}
-
-#[test]
-fn k_512_matches() {
-    compare(&Params::wide(512, 2, 2048), &mut SplitMix64(3), 4);
-    compare(&Params::wide(512, 2, 1536), &mut SplitMix64(6), 4);
-    compare(&Params::paper(512, 1, 1024), &mut SplitMix64(4), 4);
 }

@@ -4,30 +4,16 @@
 
 use std::env::consts::ARCH;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use avsg_linker::ascend::cann::{self, Version};
 use avsg_linker::ascend::toolchain::{Error, Toolchain, object, project};
 
-const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
-
-/// Returns a new empty folder in the target folder.
-fn scratch(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolchain").join(name);
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).expect("a scratch folder");
-    dir
-}
-
-fn write(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    fs::write(path, text).expect("a file");
-}
+use crate::scratch::{STAND_IN, scratch, write, write_cann, write_program};
 
 /// Returns a toolchain with the stand-in for CMake, and CANN in `dir`.
 fn toolchain(dir: &Path) -> Toolchain {
-    write(&dir.join("cann/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake"), "");
-    Toolchain::find_in(Some(&dir.join("cann")), Some(STAND_IN.as_ref())).expect("the stand-in")
+    Toolchain::find_in(Some(&write_cann(dir)), Some(STAND_IN.as_ref())).expect("the stand-in")
 }
 
 #[test]
@@ -123,15 +109,14 @@ fn kernels_that_cann_would_refuse_or_that_would_hang_are_refused() {
 /// A direct run of the compiler drops the kernel type, and CMake succeeds all the same.
 #[test]
 fn an_object_without_the_kernel_type_is_refused() {
-    use std::os::unix::fs::PermissionsExt;
     let dir = scratch("untyped");
     let folder = dir.join("kernels");
     write(&folder.join("step.cpp"), &kernel("step", SYNC));
     let cmake = dir.join("cmake");
     let out = object(&folder, "step");
     let (parent, out) = (out.parent().expect("a folder").display(), out.display());
-    write(&cmake, &format!("#!/bin/sh\nmkdir -p {parent}\necho raw code of step > {out}\n"));
-    fs::set_permissions(&cmake, fs::Permissions::from_mode(0o755)).expect("a program");
+    let text = format!("#!/bin/sh\nmkdir -p {parent}\necho raw code of step > {out}\n");
+    write_program(&cmake, &text);
     let tool = Toolchain { cmake, ..toolchain(&dir) };
     let error = tool.build(&folder, &["step"], "ascend910b3").unwrap_err().to_string();
     assert!(error.contains("no section .ascend.meta.step"), "{error}");

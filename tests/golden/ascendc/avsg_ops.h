@@ -49,8 +49,6 @@ constexpr uint32_t MAP_OFFSETS_AT = 3424;
 constexpr uint32_t MAP_ENTRIES_AT = 11616;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
-constexpr int32_t POSITIONS = 16384;  // positions of links
-constexpr uint32_t SEQUENCE_SHIFT = 6;  // the lowest bit of such a position in a hash
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
 constexpr uint32_t FINGERPRINT_SHIFT = 10;  // number of that bit
 constexpr int32_t SEARCH_IDS = 128;  // ids per iteration of a search
@@ -112,27 +110,6 @@ AVSG_NOINLINE void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_
     ShiftRightWords(high, x, 16u, lanes);
     PipeBarrier<PIPE_V>();
     SumOfProducts(dst, high, bits, p, q, lanes);
-}
-
-// dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
-// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
-// memory of as many lanes.
-AVSG_NOINLINE void Sequence(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &mixed,
-    const LocalTensor<int32_t> &stride, const LocalTensor<int32_t> &high, int32_t lanes)
-{
-    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-    ShiftRightWords(dst, mixed, SEQUENCE_SHIFT, lanes);
-    PipeBarrier<PIPE_V>();
-    ShiftRightWords(stride, stride, SEQUENCE_SHIFT, lanes);
-    AndWord(dst, dst, POSITION_WORD_AT, lanes);
-    PipeBarrier<PIPE_V>();
-    AndWord(stride, stride, POSITION_WORD_AT, lanes);
-    PipeBarrier<PIPE_V>();
-    OrWord(stride, stride, WORD_1_AT, lanes);
-    PipeBarrier<PIPE_V>();
-    MulsWords(stride, stride, POSITIONS, lanes);
-    PipeBarrier<PIPE_V>();
-    OrWords(dst, dst, stride, lanes);
 }
 
 // Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.

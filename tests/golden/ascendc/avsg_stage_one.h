@@ -34,54 +34,47 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> equal = Local<uint8_t>(992, 64), isDead = equal, isFresh = equal, isOutOfPool = equal,
-        isOutOfRange = equal, notNegative = equal, unused2 = equal;
-    const LocalTensor<uint8_t> equal2 = Local<uint8_t>(1056, 64), isMiss = equal2, negative = equal2,
-        notEqual = equal2, unused = equal2;
-    const LocalTensor<uint8_t> wideEqual = Local<uint8_t>(1120, 128), wideHit = wideEqual, wideIsDead = wideEqual,
-        wideIsPending = wideEqual, wideNegative = wideEqual, wideNotNegative = wideEqual;
-    const LocalTensor<uint8_t> wideIsInvalid = Local<uint8_t>(1248, 128), wideIsValid = wideIsInvalid,
-        wideNegative2 = wideIsInvalid;
+    const LocalTensor<uint8_t> isFresh = Local<uint8_t>(992, 64), mask = isFresh, unused2 = isFresh;
+    const LocalTensor<uint8_t> mask2 = Local<uint8_t>(1056, 64), unused = mask2;
+    const LocalTensor<uint8_t> wideHit = Local<uint8_t>(1120, 128), wideMask = wideHit;
+    const LocalTensor<uint8_t> wideIsValid = Local<uint8_t>(1248, 128), wideMask2 = wideIsValid;
     const LocalTensor<int32_t> iota = Local<int32_t>(1376, 512);
-    const LocalTensor<int32_t> fresh = Local<int32_t>(9568, 512), freshRow = fresh, held = fresh, lane2 = fresh,
-        learnedValues2 = fresh, lived2 = fresh, mixed = fresh, offset = fresh, row = fresh, sign = fresh,
-        stride2 = fresh, victim = fresh;
-    const LocalTensor<int32_t> beyond = Local<int32_t>(11616, 512), fill = beyond, held2 = beyond, high = beyond,
-        learnedValues3 = beyond, offset2 = beyond, sample2 = beyond, sign4 = beyond;
-    const LocalTensor<int32_t> fill2 = Local<int32_t>(13664, 512), lane = fill2, mixed2 = fill2, position = fill2,
-        sample3 = fill2, sign2 = fill2, stride = fill2;
-    const LocalTensor<int32_t> entry = Local<int32_t>(15712, 512), fill3 = entry, fingerprint = entry, high2 = entry,
-        lived = entry, sign3 = entry;
+    const LocalTensor<int32_t> fresh = Local<int32_t>(9568, 512), freshRow = fresh, lane2 = fresh, lived2 = fresh,
+        mixed = fresh, offset = fresh, row = fresh, sign = fresh, stride2 = fresh, value2 = fresh, victim = fresh;
+    const LocalTensor<int32_t> beyond = Local<int32_t>(11616, 512), fill = beyond, held = beyond, high = beyond,
+        linkIndex = beyond, offset2 = beyond, sign4 = beyond, value4 = beyond;
+    const LocalTensor<int32_t> fill2 = Local<int32_t>(13664, 512), fingerprint = fill2, lane = fill2, mixed2 = fill2,
+        position = fill2, sign2 = fill2, stride = fill2, value3 = fill2;
+    const LocalTensor<int32_t> entry = Local<int32_t>(15712, 512), fill3 = entry, high2 = entry, linkIndex2 = entry,
+        lived = entry, sign3 = entry, value5 = entry;
     const LocalTensor<int32_t> wideEntry = Local<int32_t>(9568, 1024), wideFingerprint = wideEntry,
         wideHigh = wideEntry, wideLane = wideEntry, wideLived2 = wideEntry, wideMixed = wideEntry,
-        wideOffset = wideEntry, wideSign = wideEntry, wideStep = wideEntry, wideStride = wideEntry, wideX = wideEntry;
+        wideOffset = wideEntry, wideSign = wideEntry, wideStep = wideEntry, wideStride = wideEntry,
+        wideValue = wideEntry, wideX = wideEntry;
     const LocalTensor<int32_t> wideFill = Local<int32_t>(13664, 1024), wideFirstLink = wideFill, wideHeld = wideFill,
-        wideHigh2 = wideFill, wideLane2 = wideFill, wideLived = wideFill, wideOffset2 = wideFill,
-        widePosition = wideFill, wideSign2 = wideFill;
+        wideHigh2 = wideFill, wideLane2 = wideFill, wideLinkIndex = wideFill, wideLived = wideFill,
+        wideOffset2 = wideFill, widePosition = wideFill, wideSign2 = wideFill, wideValue2 = wideFill;
     const LocalTensor<int32_t> id = Local<int32_t>(19296, 8192);
     const LocalTensor<half> life = Local<half>(52064, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(68448, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(133984, 2048), hash = ids, slot = ids, secondSequence = ids;
-    const LocalTensor<int32_t> sample = Local<int32_t>(142176, 512);
-    const LocalTensor<int32_t> valueOf = Local<int32_t>(144224, 256);
-    const LocalTensor<int32_t> learnedValues = Local<int32_t>(145248, 256);
-    const LocalTensor<int32_t> sought = Local<int32_t>(145248, 2048), miss2 = sought;
-    const LocalTensor<half> value = Local<half>(145248, 8192);
-    const LocalTensor<int32_t> sequence = Local<int32_t>(145248, 2048), linkPosition = sequence;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(153440, 2048), invalid = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(161632, 2048), pending0 = candidate, miss0 = candidate,
+    const LocalTensor<int32_t> valueOf = Local<int32_t>(133984, 256);
+    const LocalTensor<int32_t> learnedValues = Local<int32_t>(135008, 256);
+    const LocalTensor<int32_t> sample = Local<int32_t>(135008, 512);
+    const LocalTensor<int32_t> ids = Local<int32_t>(135008, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> sought = Local<int32_t>(143200, 2048), miss2 = sought;
+    const LocalTensor<half> value = Local<half>(143200, 8192);
+    const LocalTensor<int32_t> sequence = Local<int32_t>(143200, 2048), linkPosition = sequence;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(151392, 2048), invalid = shareSequence;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(159584, 2048), pending0 = candidate, miss0 = candidate,
         newLink = candidate;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(169824, 2048), miss1 = pending1;
-    const LocalTensor<int32_t> dead = Local<int32_t>(178016, 2048);
-    const LocalTensor<int8_t> bytes = Local<int8_t>(178016, 8192);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(167776, 2048), miss1 = pending1;
+    const LocalTensor<int32_t> dead = Local<int32_t>(175968, 2048);
+    const LocalTensor<int8_t> bytes = Local<int8_t>(175968, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
     SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
-    if (q.tokens > 0) {
-        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + (q.shared > 0) * q.shareAt], q.k - (q.shared > 0) * q.shareAt);
-    }
     Duplicate(record, 0, RECORD_WORDS);
     SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
@@ -112,17 +105,17 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = ScalarMin(8192 - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            AddsWords(held, id[base], -q.stable, lanes);
+            AddsWords(value2, id[base], -q.stable, lanes);
             Duplicate(fill, -1, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
-            SignWords(sign, held, lanes);
+            SignWords(sign, value2, lanes);
             PipeBarrier<PIPE_V>();
-            EqualWords(notNegative, sign, 0, alignedLanes);
+            EqualWords(mask, sign, 0, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(id[base], notNegative, fill, id[base], lanes);
+            SelectWords(id[base], mask, fill, id[base], lanes);
             PipeBarrier<PIPE_V>();
-            Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Select(life[base], mask, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
     }
     header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
@@ -134,24 +127,25 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < 256; base += TILE) {
             const int32_t lanes = ScalarMin(256 - base, TILE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
-            AndWord(learnedValues2, learnedValues[base], WORD_FF_AT, lanes);
+            AndWord(value2, learnedValues[base], WORD_FF_AT, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(fill, 254, lanes);
             AddsWords(lane, iota, base, lanes);
             Duplicate(fill3, 255, lanes);
-            EqualWords(equal, learnedValues2, 255, alignedLanes);
+            EqualWords(mask, value2, 255, alignedLanes);
             PipeBarrier<PIPE_V>();
-            AddsWords(lane, lane, -240, lanes);
-            SelectWords(learnedValues3, equal, fill, learnedValues2, lanes);
+            AddsWords(value3, lane, -240, lanes);
+            SelectWords(value4, mask, fill, value2, lanes);
             PipeBarrier<PIPE_V>();
-            SignWords(sign2, lane, lanes);
+            SignWords(sign2, value3, lanes);
             PipeBarrier<PIPE_V>();
             EqualWords(unused, sign2, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(valueOf[base], unused, learnedValues3, fill3, lanes);
+            SelectWords(valueOf[base], unused, value4, fill3, lanes);
         }
         // Decay: the slots of the last step's sample that it used
         const int32_t count = header.GetValue(6);
+        SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
         CopyIn(sample, gm.tables[q.tableAt + LEARNED_PLANE + 1536], 512);
         SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < 512; base += TILE) {
@@ -159,23 +153,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             AddsWords(lane2, iota, base, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(sample2, sample[base], WORD_FF_AT, lanes);
-            AddsWords(lane2, lane2, ScalarMax(ScalarMin(count, 7680), 0), lanes);
+            AndWord(value4, sample[base], WORD_FF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            OrWord(sample3, sample2, WORD_100_AT, lanes);
-            ShiftLeftWords(offset, lane2, 1u, lanes);
+            AddsWords(value2, lane2, ScalarMax(ScalarMin(count, 7680), 0), lanes);
+            OrWord(value3, value4, WORD_100_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeftWords(offset, value2, 1u, lanes);
             PipeBarrier<PIPE_V>();
             Gather(F16(lived), life, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
             Cast(lived2, F16(lived), RoundMode::CAST_RINT, lanes);
             PipeBarrier<PIPE_V>();
-            AddsWords(lived2, lived2, -113, lanes);
+            AddsWords(value2, lived2, -113, lanes);
             PipeBarrier<PIPE_V>();
-            SignWords(sign, lived2, lanes);
+            SignWords(sign, value2, lanes);
             PipeBarrier<PIPE_V>();
             EqualWords(unused2, sign, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(sample[base], unused2, sample2, sample3, lanes);
+            SelectWords(sample[base], unused2, value4, value3, lanes);
         }
         SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.tables[q.tableAt + LEARNED_PLANE + 1024], sample, 512);
@@ -189,9 +184,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             Indices(wideLane, base, lanes);
             PipeBarrier<PIPE_V>();
-            AddsWords(wideLane, wideLane, ScalarMax(ScalarMin(count2, 7680), 0), lanes);
+            AddsWords(wideValue, wideLane, ScalarMax(ScalarMin(count2, 7680), 0), lanes);
             PipeBarrier<PIPE_V>();
-            ShiftLeftWords(wideOffset, wideLane, 1u, lanes);
+            ShiftLeftWords(wideOffset, wideValue, 1u, lanes);
             PipeBarrier<PIPE_V>();
             Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
             PipeBarrier<PIPE_V>();
@@ -212,15 +207,18 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         const int32_t skipped = shared * q.shareAt;
         const int32_t sought2 = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
         const int32_t k = q.k - skipped;
+        SetWaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID0);
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + skipped], k);
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < k; base += WIDE) {
             const int32_t lanes = ScalarMin(k - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             SignWords(wideSign, ids[base], lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(wideFill, -2, lanes);
-            EqualWords(wideNegative, wideSign, -1, alignedLanes);
+            EqualWords(wideMask, wideSign, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(sought[base], wideNegative, wideFill, ids[base], lanes);
+            SelectWords(sought[base], wideMask, wideFill, ids[base], lanes);
         }
         for (int32_t base = 0; base < k; base += WIDE) {
             const int32_t lanes = ScalarMin(k - base, WIDE);
@@ -231,9 +229,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             SignWords(wideSign, wideSign, lanes);
             PipeBarrier<PIPE_V>();
-            EqualWords(wideNegative, wideSign, -1, alignedLanes);
+            EqualWords(wideMask, wideSign, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            SelectWords(sought[base], wideNegative, sought[base], wideFill, lanes);
+            SelectWords(sought[base], wideMask, sought[base], wideFill, lanes);
         }
         for (int32_t base = 0; base < sought2; base += WIDE) {
             const int32_t lanes = ScalarMin(sought2 - base, WIDE);
@@ -243,12 +241,23 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < sought2; base += WIDE) {
             const int32_t lanes = ScalarMin(sought2 - base, WIDE);
             PipeBarrier<PIPE_V>();
-            Sequence(shareSequence[base], hash[base], wideStride, wideHigh2, lanes);
+            Mix(wideValue, hash[base], 32, STRIDE_P, STRIDE_Q, wideHigh2, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRightWords(wideValue2, hash[base], 6u, lanes);
+            ShiftRightWords(wideValue, wideValue, 6u, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(wideLinkIndex, wideValue2, WORD_3FFF_AT, lanes);
+            AndWord(wideValue, wideValue, WORD_3FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            OrWord(wideStride, wideValue, WORD_1_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            MulsWords(wideValue, wideStride, 16384, lanes);
+            PipeBarrier<PIPE_V>();
+            OrWords(shareSequence[base], wideValue, wideLinkIndex, lanes);
         }
         if (shared) {
             // Probe: all links of an id at once
             PipeBarrier<PIPE_V>();
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             Find(slot, shareSequence, sought, sought2, link, id);
         } else {
             // Probe: one link of each id per pass, from the last to the first
@@ -257,19 +266,18 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t round = 0; round < 8; round++) {
                 for (int32_t base = 0; base < sought2; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);
                     PipeBarrier<PIPE_V>();
-                    ShiftRightWords(wideStep, shareSequence[base], 14u, lanes);
+                    ShiftRightWords(wideValue, shareSequence[base], 14u, lanes);
                     AndWord(wideFirstLink, shareSequence[base], WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    MulsWords(wideStep, wideStep, 7 - round, lanes);
+                    MulsWords(wideStep, wideValue, 7 - round, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(widePosition, wideFirstLink, wideStep, lanes);
+                    Add(wideValue2, wideFirstLink, wideStep, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(widePosition, widePosition, WORD_3FFF_AT, lanes);
+                    AndWord(widePosition, wideValue2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeftWords(wideOffset2, widePosition, 2u, lanes);
                     PipeBarrier<PIPE_V>();
@@ -310,17 +318,17 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             PipeBarrier<PIPE_V>();
             AndWord(wideX, sought[base], WORD_FFFFFF_AT, lanes);
-            EqualWords(wideEqual, slot[base], -1, alignedLanes);
+            EqualWords(wideMask, slot[base], -1, alignedLanes);
             AddsWords(wideLane2, iota, base, lanes);
             PipeBarrier<PIPE_V>();
             Compare(wideIsValid, sought[base], wideX, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            And(U16(wideIsPending), U16(wideEqual), U16(wideIsValid), alignedLanes / 16);
+            And(U16(wideMask), U16(wideMask), U16(wideIsValid), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
-            Not(U16(wideIsInvalid), U16(wideIsValid), alignedLanes / 16);
-            Append(pending0, pendingLen, wideX, wideIsPending, lanes, true, false);
-            pendingLen += Append(pending1, pendingLen, wideLane2, wideIsPending, lanes, false, true);
-            invalidLen += Append(invalid, invalidLen, sought[base], wideIsInvalid, lanes, true, true);
+            Not(U16(wideMask2), U16(wideIsValid), alignedLanes / 16);
+            Append(pending0, pendingLen, wideX, wideMask, lanes, true, false);
+            pendingLen += Append(pending1, pendingLen, wideLane2, wideMask, lanes, false, true);
+            invalidLen += Append(invalid, invalidLen, sought[base], wideMask2, lanes, true, true);
         }
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
@@ -328,9 +336,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
             SignWords(sign, invalid[base], lanes);
             PipeBarrier<PIPE_V>();
-            EqualWords(isOutOfRange, sign, 0, alignedLanes);
+            EqualWords(mask, sign, 0, alignedLanes);
             PipeBarrier<PIPE_V>();
-            outOfRangeLen += Count(isOutOfRange, lanes);
+            outOfRangeLen += Count(mask, lanes);
         }
         const int32_t outOfPoolBefore = outOfPoolLen;
         missLen = 0;
@@ -345,20 +353,20 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             SignWords(sign3, fresh, lanes);
             SignWords(sign4, beyond, lanes);
             PipeBarrier<PIPE_V>();
-            MulsWords(freshRow, fresh, -1, lanes);
+            MulsWords(value2, fresh, -1, lanes);
             EqualWords(isFresh, sign3, 0, alignedLanes);
-            EqualWords(negative, sign4, -1, alignedLanes);
+            EqualWords(mask2, sign4, -1, alignedLanes);
             PipeBarrier<PIPE_V>();
-            AddsWords(freshRow, freshRow, -1, lanes);
+            AddsWords(freshRow, value2, -1, lanes);
             PipeBarrier<PIPE_V>();
             SelectWords(row, isFresh, freshRow, pending0[base], lanes);
-            Or(U16(isMiss), U16(isFresh), U16(negative), alignedLanes / 16);
+            Or(U16(mask2), U16(isFresh), U16(mask2), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
-            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, true, false);
-            Not(U16(isOutOfPool), U16(isMiss), alignedLanes / 16);
-            Append(miss1, missLen, position, isMiss, lanes, false, false);
-            missLen += Append(miss2, missLen, row, isMiss, lanes, false, true);
-            outOfPoolLen += Count(isOutOfPool, lanes);
+            AppendInPlace(miss0, missLen, pending0[base], mask2, lanes, true, false);
+            Not(U16(mask), U16(mask2), alignedLanes / 16);
+            Append(miss1, missLen, position, mask2, lanes, false, false);
+            missLen += Append(miss2, missLen, row, mask2, lanes, false, true);
+            outOfPoolLen += Count(mask, lanes);
         }
         // Locate: publication of the token's misses, after which their columns are free
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
@@ -391,15 +399,15 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     SignWords(wideSign2, slot[base], lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeftWords(wideOffset, wideOffset, 1u, lanes);
-                    EqualWords(wideNotNegative, wideSign2, 0, alignedLanes);
+                    EqualWords(wideMask, wideSign2, 0, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(F16(wideLived), value, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compares(wideNegative2, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
+                    Compares(wideMask2, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    And(U16(wideIsDead), U16(wideNegative2), U16(wideNotNegative), alignedLanes / 16);
+                    And(U16(wideMask), U16(wideMask2), U16(wideMask), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, true, true);
+                    deadLen += Append(dead, deadLen, slot[base], wideMask, lanes, true, true);
                 }
             }
         }
@@ -411,10 +419,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 PipeBarrier<PIPE_V>();
                 SignWords(sign, slot[base], lanes);
                 PipeBarrier<PIPE_V>();
-                EqualWords(notNegative, sign, 0, alignedLanes);
+                EqualWords(mask, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                RefreshLifetimeMasked(life, slot[base], notNegative, lanes);
+                RefreshLifetimeMasked(life, slot[base], mask, lanes);
             }
             // CollectDead: the value of each slot
             if (missLen > 0) {
@@ -453,9 +461,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
+            PipeBarrier<PIPE_V>();
             Mix(mixed, miss0[base], 24, MIX_P, MIX_Q, high, lanes);
             PipeBarrier<PIPE_V>();
-            Sequence(sequence[base], mixed, stride, high2, lanes);
+            Mix(value3, mixed, 32, STRIDE_P, STRIDE_Q, high2, lanes);
+            ShiftRightWords(value4, mixed, 6u, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRightWords(value3, value3, 6u, lanes);
+            AndWord(linkIndex, value4, WORD_3FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(value3, value3, WORD_3FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            OrWord(stride, value3, WORD_1_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            MulsWords(value3, stride, 16384, lanes);
+            PipeBarrier<PIPE_V>();
+            OrWords(sequence[base], value3, linkIndex, lanes);
         }
         SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
         for (int32_t base = 0; base < missLen; base += WIDE) {
@@ -470,13 +491,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             Mix(wideMixed, miss0[base], 24, MIX_P, MIX_Q, wideHigh2, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRightWords(wideFingerprint, wideMixed, 10u, lanes);
+            ShiftRightWords(wideValue, wideMixed, 10u, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(wideFingerprint, wideFingerprint, WORD_3FF_AT, lanes);
+            AndWord(wideFingerprint, wideValue, WORD_3FF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            MulsWords(wideFingerprint, wideFingerprint, 8192, lanes);
+            MulsWords(wideValue, wideFingerprint, 8192, lanes);
             PipeBarrier<PIPE_V>();
-            OrWords(newLink[base], wideFingerprint, dead[base], lanes);
+            OrWords(newLink[base], wideValue, dead[base], lanes);
         }
         for (int32_t base = 0; base < missLen; base += WIDE) {
             const int32_t lanes = ScalarMin(missLen - base, WIDE);
@@ -497,10 +518,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 PipeBarrier<PIPE_V>();
                 SignWords(sign, linkPosition[base], lanes);
                 PipeBarrier<PIPE_V>();
-                EqualWords(notNegative, sign, 0, alignedLanes);
+                EqualWords(mask, sign, 0, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
+                ScatterMasked(link, linkPosition[base], newLink[base], mask, lanes);
             }
             if (round != 1) {
                 // UpdateState: the misses whose link was overwritten
@@ -516,35 +537,44 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     SignWords(sign2, linkPosition[base], lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeftWords(offset2, offset2, 2u, lanes);
-                    EqualWords(notNegative, sign2, 0, alignedLanes);
+                    EqualWords(mask, sign2, 0, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compare(equal2, entry, newLink[base], CMPMODE::EQ, alignedLanes);
+                    Compare(mask2, entry, newLink[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Not(U16(notEqual), U16(equal2), alignedLanes / 16);
+                    Not(U16(mask2), U16(mask2), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
+                    And(U16(mask), U16(mask2), U16(mask), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, victim, isDead, lanes, true, true);
+                    deadLen += Append(dead, deadLen, victim, mask, lanes, true, true);
                 }
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);
                     PipeBarrier<PIPE_V>();
                     ShiftLeftWords(offset, dead[base], 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Gather(held2, id, U32(offset), 0, lanes);
+                    Gather(held, id, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(mixed2, held2, 32, MIX_P, MIX_Q, high2, lanes);
+                    Mix(mixed2, held, 32, MIX_P, MIX_Q, high2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Sequence(secondSequence[base], mixed2, stride2, high, lanes);
-                    ShiftRightWords(fingerprint, mixed2, 10u, lanes);
+                    Mix(value2, mixed2, 32, STRIDE_P, STRIDE_Q, high, lanes);
+                    ShiftRightWords(value5, mixed2, 6u, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
+                    ShiftRightWords(value3, mixed2, 10u, lanes);
+                    ShiftRightWords(value2, value2, 6u, lanes);
+                    AndWord(linkIndex2, value5, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    MulsWords(fingerprint, fingerprint, 8192, lanes);
+                    AndWord(fingerprint, value3, WORD_3FF_AT, lanes);
+                    AndWord(value2, value2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    OrWords(newLink[base], fingerprint, dead[base], lanes);
+                    MulsWords(value3, fingerprint, 8192, lanes);
+                    OrWord(stride2, value2, WORD_1_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    OrWords(newLink[base], value3, dead[base], lanes);
+                    MulsWords(value2, stride2, 16384, lanes);
+                    PipeBarrier<PIPE_V>();
+                    OrWords(secondSequence[base], value2, linkIndex2, lanes);
                 }
                 // UpdateState: another link for these misses
                 FindFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);

@@ -16,24 +16,17 @@ use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
 use crate::machine::{Indices, Machine};
 use crate::step::refresh::refresh_listed;
-use crate::step::request::Request;
-use crate::step::schedule::Work;
-use crate::step::update_state::{collect_overwritten, write_links};
+use crate::step::schedule::Step;
+use crate::step::update_state::{collect_overwritten, copy_slots_out, write_links};
 use crate::table::hash;
 use crate::table::learned::NEW;
-use crate::table::params::{Lifetime, Params};
-use crate::table::state::State;
+use crate::table::params::Lifetime;
 
 /// Does what [`crate::step::schedule::Schedule::update`] says.
 #[inline(always)]
-pub fn update<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, VectorCore>,
-    request: &mut Request<'_, M>,
-    token: M::Scalar,
-) {
+pub fn update<M: Machine>(step: &mut Step<'_, '_, M, VectorCore>) {
+    let Step { m, p, state, work, token, .. } = step;
+    let (m, p, token) = (*m, *p, *token);
     m.phase(Phase::UpdateState, "the ids of the misses enter the victims");
     sweep!(m, m.len(&work.miss), |t| {
         let x = m.item(t, &work.miss, 0);
@@ -58,13 +51,13 @@ pub fn update<M: Machine>(
         let lane = m.name_vector("lane", position - first);
         m.scatter(t, &mut work.slot, lane, slot, !m.is_negative(slot), Indices::Distinct);
     });
-    refresh_new(m, p, state, work, request, token);
-    let at = request.slot.at + request.slot.stride * token;
-    m.copy_out(&mut request.slot.words, at, &work.slot, request.k);
+    refresh_new(step);
+    copy_slots_out(step);
     repeat!(m, 2, m.scalar(2), |round| {
-        write_links(m, p, state, work);
+        write_links(step);
         // Nothing follows the second search.
         when!(m, m.ne(round, m.scalar(1)), || {
+            let (state, work) = (&*step.state, &mut *step.work);
             let (found, second) = (&work.link_position, &mut work.extra.second_sequence);
             collect_overwritten(m, p, state, &mut work.dead, found, [&mut work.new_link, second]);
             m.phase(Phase::UpdateState, "another link for these misses");
@@ -79,21 +72,15 @@ pub fn update<M: Machine>(
 /// victim until then under a constant rule, which needs no other value and gives it the lifetime of one
 /// that was hit.
 #[inline(always)]
-fn refresh_new<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &mut Work<'_, M, VectorCore>,
-    request: &Request<'_, M>,
-    token: M::Scalar,
-) {
-    match &p.lifetime {
+fn refresh_new<M: Machine>(s: &mut Step<'_, '_, M, VectorCore>) {
+    let m = s.m;
+    match s.p.lifetime {
         Lifetime::Constant(_) => {
-            when!(m, m.ne(token + 1, request.deferred), || refresh_listed(m, p, state, work));
+            when!(m, m.ne(s.token + 1, s.request.deferred), || refresh_listed(s));
         }
-        Lifetime::Learned => sweep!(m, m.len(&work.dead), |t| {
-            let slot = m.item(t, &work.dead, 0);
-            m.set_life(t, &mut state.life, slot, NEW, !m.is_negative(slot));
+        Lifetime::Learned => sweep!(m, m.len(&s.work.dead), |t| {
+            let slot = m.item(t, &s.work.dead, 0);
+            m.set_life(t, &mut s.state.life, slot, NEW, !m.is_negative(slot));
         }),
     }
 }

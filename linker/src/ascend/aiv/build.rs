@@ -180,11 +180,6 @@ impl Builder {
         self.push(Operation::Copy(Copy { out, ub, gm, n: n.into() }));
     }
 
-    /// Adds statements that were built before.
-    pub fn append(&mut self, nodes: impl IntoIterator<Item = Node>) {
-        self.0.nodes.extend(nodes);
-    }
-
     /// Adds synchronisation that the analysis takes as it is.
     pub fn order(&mut self, sync: Sync) {
         self.0.nodes.push(Node::Call(Call { operation: Operation::Order, sync: vec![sync] }));

@@ -2,7 +2,7 @@
 
 use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Tensor, args};
-use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
+use avsg_device::hash::MULTIPLIERS;
 
 /// The masks of the factors of the two products: the low 16 bits of a word, and the next 8 bits.
 pub const WORDS: [u32; 2] = [0xFFFF, 0xFF];
@@ -44,43 +44,6 @@ pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> 
     let lanes = Argument::Length(Length::Lanes);
     let args = vec![to.into(), x.into(), Expr::from(bits).into(), p, q, high.into(), lanes];
     Call::of(&MIX, args, Outcome::None)
-}
-
-function! {
-    /// dst[i] = the probe sequence of the id whose hash is mixed[i], for `lanes` lanes: its first position,
-    /// and above it the hash of the hash, made odd, which is its stride. `stride` and `high` are scratch
-    /// memory of as many lanes.
-    pub static SEQUENCE = "Sequence", |f| {
-        let [dst, mixed, stride, high] = f.tensors(Word, ["dst", "mixed", "stride", "high"]);
-        let lanes = f.number("lanes");
-        let (position, shift) =
-            (Tensor::placed("position_word", Word, 8), Expr::Constant("SEQUENCE_SHIFT"));
-        let [p, q] = multipliers([MULTIPLIERS[1].0, MULTIPLIERS[1].1]);
-        f.call(&MIX, args![stride, mixed, Expr::from(32), p, q, high, lanes]);
-        f.shift_right(&dst, &mixed, shift.clone(), lanes);
-        f.shift_right(&stride, &stride, shift, lanes);
-        f.and_word(&dst, &dst, &position, lanes);
-        f.and_word(&stride, &stride, &position, lanes);
-        f.or_word(&stride, &stride, Tensor::word(1), lanes);
-        f.muls(&stride, &stride, Expr::Constant("POSITIONS"), lanes);
-        f.or(&dst, &dst, &stride, lanes * 2);
-    }
-}
-
-/// Calls [`SEQUENCE`] for hashes, whose links have positions of `bits` bits.
-pub fn sequence(to: Tensor, mixed: Tensor, [stride, high]: [Tensor; 2], bits: u32) -> Call {
-    let lanes = Argument::Length(Length::Lanes);
-    let args = vec![to.into(), mixed.into(), stride.into(), high.into(), lanes];
-    Call::of(&SEQUENCE, args, Outcome::None).reading([(1 << bits) - 1])
-}
-
-/// Returns the number of bits of the positions in a probe sequence that is made of a position, and of a
-/// stride of as many bits, as [`SEQUENCE`] makes it: `by`, `mask` and `unit` are its shift, the word of
-/// its positions, and the factor of its stride.
-pub fn sequence_bits(by: u32, mask: i32, unit: i32, multipliers: (i32, i32)) -> Option<u32> {
-    let bits = MIX_BITS.checked_sub(by)?;
-    let same = unit.checked_sub(1) == Some(mask) && unit == 1 << bits;
-    (same && multipliers == MULTIPLIERS[1]).then_some(bits)
 }
 
 /// The names, values and comments of the constants that hold the multipliers of the two hashes.

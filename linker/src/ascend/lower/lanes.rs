@@ -156,7 +156,6 @@ impl Lower<'_> {
             OpCode::Add => self.plain(op, VectorOp::Add, None),
             OpCode::Sub => self.plain(op, VectorOp::Sub, None),
             OpCode::Mul => self.plain(op, VectorOp::Mul, None),
-            OpCode::Or if self.sequence(op) => {}
             OpCode::And | OpCode::Or => {
                 let name = if op.code == OpCode::And { VectorOp::And } else { VectorOp::Or };
                 self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
@@ -183,11 +182,6 @@ impl Lower<'_> {
                 self.at.extend(op.out.map(|out| (out, from)));
             }
             OpCode::Madd(p, q) => self.madd(op, p, q),
-            OpCode::Select if let Some(least) = self.least(a) => {
-                self.make(op.out, false, &a[2..], |to, from| {
-                    vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
-                });
-            }
             // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
                 from[1..].iter_mut().for_each(|value| value.view = View::F32);
@@ -329,7 +323,7 @@ impl Lower<'_> {
         if self.uses[&value] == 1
             && let Some(Node::Call(call)) = self.out.last_mut()
             && let Operation::Function(hash) = &mut call.operation
-            && [&mix::MIX, &mix::SEQUENCE].contains(&hash.function)
+            && *hash.function == mix::MIX
             && hash.args[0] == Argument::from(from.clone())
         {
             hash.args[0] = view.into();

@@ -7,19 +7,6 @@ use crate::ascend::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
-    /// Returns the constant n of a selection that is max(x, n): n where x - n is negative, else x.
-    pub(super) fn least(&self, choice: &[Value]) -> Option<i32> {
-        let def = |v: Value| self.defs.get(&v);
-        let (mask, &Op { code: OpCode::Splat(n), .. }) = (def(choice[0])?, def(choice[1])?) else {
-            return None;
-        };
-        let tested = *mask.args.first()?;
-        let is_difference =
-            def(tested).is_some_and(|op| op.code == OpCode::AddTo(-n) && op.args[0] == choice[2]);
-        let is_below = if n == 0 { tested == choice[2] } else { is_difference };
-        (mask.code == OpCode::IsNegative && is_below).then_some(n)
-    }
-
     /// Returns a and b if `difference` is a lifetime a minus a scalar b.
     pub(super) fn lifetime_difference(&self, difference: Value) -> Option<(Value, Expr)> {
         let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&difference)? else {

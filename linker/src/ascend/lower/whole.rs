@@ -4,7 +4,7 @@ use super::Lower;
 use crate::ascend::aiv::{
     Call, Comparison, Copy, Expr, Global, If, Node, Operation, Relation, Tensor, Type,
 };
-use crate::ascend::functions::{life, victims};
+use crate::ascend::functions::{life, search, victims};
 use crate::ascend::table;
 use crate::check::Why;
 use crate::names::camel;
@@ -146,7 +146,14 @@ impl Lower<'_> {
                 self.assign(to, Expr::name(&from));
                 self.assign(from, 0.into());
             }
-            OpCode::Find(links) | OpCode::FindFree(links) => self.search(op, &links),
+            OpCode::Find(links) => {
+                let columns = [0, 1, 2, 3, 4].map(|n| self.storage(op.columns[n], 0));
+                self.call(search::find(columns, a[0].clone(), &links));
+            }
+            OpCode::FindFree(links) => {
+                let columns = [0, 1, 2, 3].map(|n| self.storage(op.columns[n], 0));
+                self.call(search::find_free(columns, a[0].clone(), &links));
+            }
             OpCode::Synchronise => {
                 self.call(Call::from(Operation::WaitForAll));
                 // Only the owner of the request continues.

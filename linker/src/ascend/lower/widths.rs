@@ -11,7 +11,7 @@ use crate::ascend::aiv::{
     Call, Expr, Function, FunctionCall, Loop, Node, Operation, Step, Tensor, Use, Vector, VectorOp,
     Width,
 };
-use crate::ascend::functions::{append, mix, words};
+use crate::ascend::functions::{append, words};
 use crate::tape::code::Need;
 use crate::tape::{Block, ColumnId, Op, OpCode};
 
@@ -26,10 +26,9 @@ impl Lower<'_> {
     /// registers allow it, else a tile.
     pub(super) fn fit_width(&self, op: &Op, body: &mut [Node]) -> Width {
         let [vectors, masks] = needed(body);
-        // These use memory and constants, but take any number of lanes.
-        let any = [&append::APPEND, &mix::SEQUENCE];
+        // An append uses memory and constants, but takes any number of lanes.
         let long = |call: &Call| {
-            call.function().is_none_or(|c| any.contains(&c.function) || !by_tile(c.function))
+            call.function().is_none_or(|c| *c.function == append::APPEND || !by_tile(c.function))
         };
         let may_be_wide = vectors <= WIDE_VECTORS
             && masks <= WIDE_MASKS

@@ -61,12 +61,15 @@ struct InputNumbers {
     int ids, state, blockTable, tables, hostChunks, slotBlocks;
 };
 
-// Reports a value that is beyond its limit.
-inline ge::graphStatus Refuse(const char *what, int64_t value, int64_t limit)
+// Returns whether a value is in low..high, and reports it otherwise.
+inline bool Within(const char *what, int64_t value, int64_t low, int64_t high)
 {
-    std::fprintf(stderr, "AVSG: %s is %lld, but the limit is %lld\n", what, static_cast<long long>(value),
-                 static_cast<long long>(limit));
-    return ge::GRAPH_FAILED;
+    const bool within = value >= low && value <= high;
+    if (!within) {
+        std::fprintf(stderr, "AVSG: %s is %lld, but the limit is %lld\n", what, static_cast<long long>(value),
+                     static_cast<long long>(value < low ? low : high));
+    }
+    return within;
 }
 
 // Returns a dimension of an input; 0 if the input is absent.
@@ -101,13 +104,14 @@ inline int64_t Entry(const gert::RuntimeAttrs *attrs, size_t attr, size_t i, int
 // slotBlocks has two more behind its last one: the blocks of kv and the base of slots.
 enum Attr : size_t { POOL_UNITS, BYTES, HOST_STRIDE, KV_STRIDE, FRESH_STRIDE, CHUNKS, CHUNK_SHIFT, COPY_CORES };
 
-// Checks the segments of a row and writes their scalars. `given` is the number of chunk addresses.
-inline ge::graphStatus Segments(const gert::RuntimeAttrs *attrs, int64_t given, optiling::AvsgTiling &t)
+// Checks the segments of a row and writes their scalars. `given` is the number of chunk addresses. Returns whether
+// all values are within their limits.
+inline bool Segments(const gert::RuntimeAttrs *attrs, int64_t given, optiling::AvsgTiling &t)
 {
     const auto *list = attrs->GetListInt(BYTES);
     const int64_t segments = list == nullptr ? 0 : list->GetSize();
-    if (segments < 1 || segments > static_cast<int64_t>(SEGMENTS)) {
-        return Refuse("the number of segments", segments, SEGMENTS);
+    if (!Within("the number of segments", segments, 1, SEGMENTS)) {
+        return false;
     }
     int32_t bytes[SEGMENTS] = {}, first[SEGMENTS] = {}, shift[SEGMENTS] = {};
     int32_t host[SEGMENTS] = {}, kv[SEGMENTS] = {}, fresh[SEGMENTS] = {};
@@ -120,18 +124,10 @@ inline ge::graphStatus Segments(const gert::RuntimeAttrs *attrs, int64_t given, 
         const auto [least, most] = std::minmax({hostStride, kvStride, freshStride});
         const int64_t by = Entry(attrs, CHUNK_SHIFT, s, 0);
         const int64_t count = Entry(attrs, CHUNKS, s, 0);
-        if (size < 1 || size > std::min(least, HALF_BYTES)) {
-            return Refuse("the bytes of a segment", size, size < 1 ? 1 : std::min(least, HALF_BYTES));
-        }
-        if (most > INT32_MAX) {
-            return Refuse("a stride of a segment", most, INT32_MAX);
-        }
-        if (by < 0 || by > 30) {
-            return Refuse("chunk_shift", by, by < 0 ? 0 : 30);
-        }
-        const int64_t left = std::min(given, MAX_CHUNKS) - chunks;
-        if (count < 1 || count > left) {
-            return Refuse("the number of chunks of a segment", count, count < 1 ? 1 : left);
+        if (!Within("the bytes of a segment", size, 1, std::min(least, HALF_BYTES))
+            || !Within("a stride of a segment", most, 0, INT32_MAX) || !Within("chunk_shift", by, 0, 30)
+            || !Within("the number of chunks of a segment", count, 1, std::min(given, MAX_CHUNKS) - chunks)) {
+            return false;
         }
         bytes[s] = size;
         host[s] = hostStride;
@@ -141,9 +137,6 @@ inline ge::graphStatus Segments(const gert::RuntimeAttrs *attrs, int64_t given, 
         first[s] = chunks;
         chunks += count;
         staged += (size + 31) / 32 * 32;
-    }
-    if (staged > HALF_BYTES) {
-        return Refuse("the bytes of a row", staged, HALF_BYTES);
     }
     t.set_segments(segments);
     t.set_bytes(bytes);
@@ -159,35 +152,33 @@ inline ge::graphStatus Segments(const gert::RuntimeAttrs *attrs, int64_t given, 
     t.set_host_block_shift(0);
     t.set_host_gap(gaps);
     t.set_kv_gap(gaps);
-    return ge::GRAPH_SUCCESS;
+    return Within("the bytes of a row", staged, 0, HALF_BYTES);
 }
 
 // Checks slotBlocks, which has `entries` entries for each of the states or is absent, and the base of
-// slots, and writes their scalars. `first` is the number of the attribute kv_blocks.
-inline ge::graphStatus Places(
+// slots, and writes their scalars. `first` is the number of the attribute kv_blocks. Returns whether all values are
+// within their limits.
+inline bool Places(
     const gert::RuntimeAttrs *attrs, size_t first, int64_t states, int64_t entries, optiling::AvsgTiling &t)
 {
     const int64_t blocks = entries > 0 ? *attrs->GetInt(first) : 0;
     const int64_t base = *attrs->GetInt(first + 1);
-    const int64_t size = entries > 0 ? SLOTS / entries : 1;
-    if (entries > MAX_SLOT_BLOCKS || (size & (size - 1)) != 0 || (entries > 0 && size * entries != SLOTS)) {
-        return Refuse("the entries of a state in slot_blocks", entries, std::min(SLOTS, MAX_SLOT_BLOCKS));
-    }
-    if (entries > 0 && (blocks < 1 || blocks > INT32_MAX)) {
-        return Refuse("kv_blocks", blocks, INT32_MAX);
-    }
     int32_t shift = 0;
     while (entries > 0 && (entries << shift) < SLOTS) {
         shift++;
     }
+    // Blocks of 1 << shift slots are the smallest that so many entries need, and these must be the slots of a state.
+    const int64_t most = entries > 0 ? std::min(MAX_SLOT_BLOCKS, SLOTS >> shift) : 0;
     const int64_t indices = entries > 0 ? blocks << shift : states * SLOTS;
-    if (base >= 0 && base > INT32_MAX - indices) {
-        return Refuse("slot_base", base, INT32_MAX - indices);
+    if (!Within("the entries of a state in slot_blocks", entries, 0, most)
+        || (entries > 0 && !Within("kv_blocks", blocks, 1, INT32_MAX))
+        || (base >= 0 && !Within("slot_base", base, 0, INT32_MAX - indices))) {
+        return false;
     }
     t.set_kv_block_shift(shift);
     t.set_kv_blocks(blocks);
     t.set_slot_base(base < 0 ? -1 : base);
-    return ge::GRAPH_SUCCESS;
+    return true;
 }
 
 // Computes the launch scalars and the launch: one block for each vector core, all of them at the
@@ -197,8 +188,8 @@ inline ge::graphStatus Tile(gert::TilingContext *context, const InputNumbers &at
     const auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
     const int64_t cores = platform.GetCoreNumAiv();
     const int64_t k = Dim(context, at.ids, 1);
-    if (k > K || (at.ids >= 0 && k < 1)) {
-        return Refuse("k", k, k > K ? K : 1);
+    if (!Within("k", k, at.ids >= 0 ? 1 : 0, K)) {
+        return ge::GRAPH_FAILED;
     }
     optiling::AvsgTiling t;
     t.set_requests(Dim(context, at.state, 0));
@@ -217,27 +208,24 @@ inline ge::graphStatus Tile(gert::TilingContext *context, const InputNumbers &at
     const auto *attrs = context->GetAttrs();
     if (at.state >= 0) {
         const int64_t units = *attrs->GetInt(POOL_UNITS);
-        if (units < 1 || units > INT32_MAX) {
-            return Refuse("pool_units", units, units < 1 ? 1 : INT32_MAX);
+        if (!Within("pool_units", units, 1, INT32_MAX)) {
+            return ge::GRAPH_FAILED;
         }
         t.set_pool_units(units);
     }
     t.set_kv_block_shift(0);
     t.set_kv_blocks(0);
     t.set_slot_base(-1);
-    if (at.slotBlocks >= 0) {
-        const size_t first = at.hostChunks >= 0 ? COPY_CORES + 1 : POOL_UNITS + 1;
-        const auto status = Places(attrs, first, Dim(context, at.tables, 0), Dim(context, at.slotBlocks, 1), t);
-        if (status != ge::GRAPH_SUCCESS) {
-            return status;
-        }
+    const size_t first = at.hostChunks >= 0 ? COPY_CORES + 1 : POOL_UNITS + 1;
+    if (at.slotBlocks >= 0
+        && !Places(attrs, first, Dim(context, at.tables, 0), Dim(context, at.slotBlocks, 1), t)) {
+        return ge::GRAPH_FAILED;
     }
     if (at.hostChunks >= 0) {
         const int64_t copy = *attrs->GetInt(COPY_CORES);
         t.set_copy_cores(copy > 0 ? std::min(copy, cores) : cores);
-        const auto status = Segments(attrs, Dim(context, at.hostChunks, 0), t);
-        if (status != ge::GRAPH_SUCCESS) {
-            return status;
+        if (!Segments(attrs, Dim(context, at.hostChunks, 0), t)) {
+            return ge::GRAPH_FAILED;
         }
     }
     t.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());

@@ -4,12 +4,11 @@
 //! what the machine, the control groups and the limits of this process can still give, and refused
 //! with an error before anything is allocated.
 
-use std::fmt::Write;
 use std::io;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::system_files::{field, read_number, read_text};
+use crate::system_files::{field, read_text};
 use crate::{Error, Result, cgroups};
 
 /// The divisor of the available memory that gives the part left free, for page tables and other
@@ -59,20 +58,6 @@ pub(crate) fn check_limits(what: &'static str, bytes: usize) -> Result<()> {
         Some(available) if bytes > available => Err(Error::Memory { what, bytes, available }),
         _ => Ok(()),
     }
-}
-
-/// Returns the bytes of free, unreserved hugetlb pages of `page` bytes and of those that the kernel
-/// may still make out of ordinary memory (`nr_overcommit_hugepages`).
-pub(crate) fn hugetlb_bytes(page: usize) -> usize {
-    let mut size = heapless::String::<24>::new();
-    // This cannot fail: the text is shorter than the string may be.
-    let _ = write!(size, "{}kB/", page / 1024);
-    let read =
-        |name| read_number(&["/sys/kernel/mm/hugepages/hugepages-", &size, name]).unwrap_or(0);
-    let free = read("free_hugepages").saturating_sub(read("resv_hugepages"));
-    let more = read("nr_overcommit_hugepages").saturating_sub(read("surplus_hugepages"));
-    let ordinary = if more == 0 { 0 } else { bytes().unwrap_or(0) / page };
-    free.saturating_add(more.min(ordinary)).saturating_mul(page)
 }
 
 fn unreadable(path: &'static str, source: io::Error) -> Error {

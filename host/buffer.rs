@@ -71,7 +71,7 @@ impl DeviceBuffer {
     ) -> Result<Self> {
         let layout = Layout::new(config)?;
         let memory = ProcessMemory::zeroed(WHAT, layout.total, Allocated::LINE, allocator)?;
-        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(Arc::new(memory)))
+        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates, which returns its device address.
@@ -118,14 +118,6 @@ impl DeviceBuffer {
     /// Returns the caller's memory, if the buffer is in it.
     pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
         self.memory.caller()
-    }
-
-    /// Returns the memory of all slots, if it belongs to this buffer and is that of the process.
-    pub(crate) fn own_memory(&self) -> Option<&Arc<ProcessMemory>> {
-        match &self.memory {
-            Memory::Process(memory) => Some(memory),
-            _ => None,
-        }
     }
 
     /// Returns the configuration.
@@ -243,8 +235,8 @@ impl DeviceBuffer {
         Ok(SlotView { base, slots, first: state * slots, steps, entries: blocks.entries() })
     }
 
-    /// Returns the address of one segment of a slot as [`Self::index`] finds it; null if there is no
-    /// such slot. [`DeviceBuffer`] says when it may be written.
+    /// Returns the address of one segment of a slot; null if there is no such slot, or its block is not in
+    /// the buffer. [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
         let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };
         let view = self.view_by(&blocks, state, layer, segment);

@@ -234,34 +234,18 @@ impl Engine {
         (0..=cores).map(move |c| share_start(total, c, cores).clamp(before, before + mine) - before)
     }
 
-    /// Reads the table of one state and the first indexer as int32 words, for snapshots and tests: the header, ids,
+    /// Reads the table of one state and indexer as int32 words, for snapshots and tests: the header, ids,
     /// lifetimes, links and what learned lifetimes keep ([`avsg_device::memory`]).
     ///
     /// # Errors
-    /// If there is no such state, or the copy from the device fails.
-    pub fn read_table(&mut self, state: usize) -> Result<&[i32]> {
-        self.read_indexer_table(0, state)
-    }
-
-    /// Reads the table of one state and any indexer, as [`Self::read_table`] does.
-    ///
-    /// # Errors
-    /// As for [`Self::read_table`], or if there is no such indexer.
-    pub fn read_indexer_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
+    /// If there is no such indexer or state, or the copy from the device fails.
+    pub fn read_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
         self.resources.check_process()?;
         let config = &self.resources.config;
         rows::index("indexer", indexer, config.indexers.count())?;
         rows::index("state", state, config.states)?;
         let table = config.table(indexer, state);
         self.device.read_table(&self.resources, table)
-    }
-
-    /// Returns what [`Self::read_table`] reads.
-    ///
-    /// # Panics
-    /// If [`Self::read_table`] fails.
-    pub fn table(&mut self, state: usize) -> &[i32] {
-        self.read_table(state).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Waits for the device and destroys the engine.

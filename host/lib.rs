@@ -62,7 +62,6 @@ pub mod fork;
 pub mod geometry;
 pub mod indexers;
 mod mapping;
-mod measured;
 mod overlap;
 pub mod plan;
 pub mod pool;

@@ -16,7 +16,7 @@ use crate::allocator::Allocator;
 use crate::array::Array;
 use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
-use crate::{Error, Result, available_memory, ensure};
+use crate::{Result, available_memory, ensure};
 
 pub(crate) use records::Records;
 
@@ -361,34 +361,6 @@ impl Plan {
     /// copies.
     pub fn total_misses(&self) -> usize {
         self.misses
-    }
-
-    /// Counts the ids that a row selects again after their first place in it. Repeated ids that hit
-    /// have one slot; repeated ids that miss are in the miss list once for each place.
-    ///
-    /// # Errors
-    /// If there is no memory for a copy of one row.
-    pub fn count_duplicates(&self) -> Result<usize> {
-        let (mut keys, mut repeated) = (Vec::<i32>::new(), 0);
-        keys.try_reserve_exact(self.k).map_err(|_| {
-            let bytes = self.k * size_of::<i32>();
-            Error::OutOfMemory { what: "the ids of a token", bytes }
-        })?;
-        for request in 0..self.requests {
-            let (first, end) = (self.cu_q[request] as usize, self.cu_q[request + 1] as usize);
-            let misses = self.misses(request);
-            for (token, row) in (first..end).enumerate() {
-                let of_rows =
-                    |n: usize| misses.position.partition_point(|&p| (p as usize) < n * self.k);
-                for list in [self.slots(row), &misses.id[of_rows(token)..of_rows(token + 1)]] {
-                    keys.clear();
-                    keys.extend(list.iter().filter(|&&key| key >= 0));
-                    keys.sort_unstable();
-                    repeated += keys.windows(2).filter(|pair| pair[0] == pair[1]).count();
-                }
-            }
-        }
-        Ok(repeated)
     }
 
     fn request_record(&self, request: usize) -> &[i32] {

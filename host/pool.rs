@@ -12,8 +12,7 @@
 //! # When a row may be read or written
 //!
 //! The memory is shared by threads and by processes, so no Rust reference into it exists.
-//! [`HostPool::write_row`], [`HostPool::write_segment`] and [`HostPool::read_row`] copy word by
-//! word with relaxed atomics: a read beside a write of the same row may return a mix of old and new
+//! [`HostPool::write_row`] and [`HostPool::read_row`] copy word by word with relaxed atomics: a read beside a write of the same row may return a mix of old and new
 //! bytes, which is not undefined behaviour. The raw pointers of [`HostPool::row_ptr`],
 //! [`HostPool::row_mut`] and [`HostPool::view`] are for plain copies. Code that dereferences one
 //! must ensure that no thread or process writes that row meanwhile. The engine ensures it by order:

@@ -50,8 +50,7 @@ pub struct Config {
     pub cores: usize,
     /// The vector machine of the CPU device.
     pub machine: MachineChoice,
-    /// How the CPU device copies rows; `None` for the fastest, by a measurement. Ascend devices
-    /// ignore it.
+    /// How the CPU device copies rows; `None` for [`Copier::for_rows`]. Ascend devices ignore it.
     pub copier: Option<Copier>,
     /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
     pub strategy: Strategy,
@@ -60,7 +59,8 @@ pub struct Config {
     /// The caller's memory for the slots; `None` lets the engine allocate them.
     pub buffer: Option<CallerBuffer>,
     /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
-    /// states: this number plus [`DeviceBuffer::index`]. The slots of miss lists do not change.
+    /// states: this number plus state * S + slot, or the place that the caller's table of blocks gives it.
+    /// The slots of miss lists do not change.
     pub slot_base: Option<i32>,
     /// The caller's allocator for tables, slots and working memory, and for the plans of the engine;
     /// `None` for the system's and the device's.

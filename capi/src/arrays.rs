@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
-use crate::status::{Failure, Result};
+use crate::status::{Result, ensure};
 use avsg::engine::{BatchOf, DeviceArray, DeviceRows};
 use avsg::rows::MAX_SEGMENTS;
 
@@ -117,11 +117,10 @@ pub(crate) type RawSegment = (*const c_void, usize);
 pub(crate) unsafe fn read_fresh(fresh: *const avsg_fresh) -> Result<(usize, Segments<RawSegment>)> {
     let fresh = contract!(sized::read(fresh))?;
     let n = fresh.segments;
-    if !(1..=MAX_SEGMENTS).contains(&n) {
-        return Failure::refuse(format!(
-            "avsg_fresh.segments is {n}, but a row has 1 to {MAX_SEGMENTS}; pass the pool's segments"
-        ));
-    }
+    ensure!(
+        (1..=MAX_SEGMENTS).contains(&n),
+        "avsg_fresh.segments is {n}, but a row has 1 to {MAX_SEGMENTS}; pass the pool's segments"
+    );
     Ok((fresh.size, fresh.data.into_iter().zip(fresh.bytes).take(n).collect()))
 }
 

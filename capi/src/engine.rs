@@ -8,10 +8,6 @@ use crate::contract::contract;
 use crate::engine_info::{avsg_engine_info, engine_info};
 use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
-#[cfg(not(feature = "sim"))]
-use crate::status::Failure;
-#[cfg(not(feature = "sim"))]
-use crate::status::avsg_status::AVSG_UNSUPPORTED;
 use crate::status::{Result, avsg_status};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::{Acl, Context, Source};
@@ -62,7 +58,7 @@ pub unsafe extern "C" fn avsg_engine_create(
 
 fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Result<Engine> {
     let source = match &device.runtime {
-        _ if device.simulated => simulator()?,
+        _ if device.simulated => simulator(),
         Some(path) => Source::Path(path.clone()),
         None => Source::System,
     };
@@ -80,15 +76,12 @@ fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Resul
 }
 
 #[cfg(feature = "sim")]
-fn simulator() -> Result<Source> {
-    Ok(avsg::ascend::simulated::source())
+fn simulator() -> Source {
+    avsg::ascend::simulated::source()
 }
 
-// `config::device` has refused a configuration that names the simulator.
+/// Nothing calls it: `config::device` has refused a configuration that names the simulator.
 #[cfg(not(feature = "sim"))]
-fn simulator() -> Result<Source> {
-    Err(Failure::new(
-        AVSG_UNSUPPORTED,
-        "device is \"ascend-sim\", but this libavsg was built without it; pass \"cpu\"".into(),
-    ))
+fn simulator() -> Source {
+    Source::System
 }

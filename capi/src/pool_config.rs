@@ -6,7 +6,7 @@ use crate::layout::avsg_pool_layout;
 use crate::pool_file::{avsg_pool_file, in_file};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
-use crate::status::{Failure, Result, check_reserved, choice};
+use crate::status::{Result, check_reserved, choice, ensure};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::{MAX_SEGMENTS, RowFormat, Segment};
 
@@ -51,11 +51,10 @@ pub(crate) unsafe fn pool_config(
 ) -> Result<(PoolConfig, *const avsg_pool_layout)> {
     let config = contract!(sized::read(config))?;
     let count = config.segments;
-    if count > MAX_SEGMENTS {
-        return Failure::refuse(format!(
-            "segments is {count}, but a row has 1 to {MAX_SEGMENTS}; merge adjacent ones"
-        ));
-    }
+    ensure!(
+        count <= MAX_SEGMENTS,
+        "segments is {count}, but a row has 1 to {MAX_SEGMENTS}; merge adjacent ones"
+    );
     check_reserved(config.reserved)?;
     let sizes = config.segment_bytes.iter().zip(&config.segment_stride);
     let segments: heapless::Vec<Segment, MAX_SEGMENTS> = sizes

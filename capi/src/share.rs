@@ -8,7 +8,7 @@ use crate::pool::{Pool, avsg_pool};
 use crate::pool_info::role;
 use crate::sized::{self, OutPtr};
 use crate::status::avsg_status::AVSG_OS;
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{Failure, Result, avsg_status, ensure, enter};
 use avsg::pool::{DESC_BYTES, HostPool, PoolDesc};
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
@@ -17,11 +17,7 @@ const _: () = assert!(AVSG_POOL_DESC_BYTES == DESC_BYTES);
 
 /// Duplicates the caller's file descriptor, which the caller continues to own.
 fn duplicate(fd: i32) -> Result<OwnedFd> {
-    if fd < 0 {
-        return Failure::refuse(format!(
-            "fd is {fd}, but a file descriptor is not negative; pass an open one"
-        ));
-    }
+    ensure!(fd >= 0, "fd is {fd}, but a file descriptor is not negative; pass an open one");
     // SAFETY: `fd` is not -1. If it is not open, the duplication below fails and nothing else uses
     // it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -54,12 +50,11 @@ pub unsafe extern "C" fn avsg_pool_export(
 }
 
 fn check_desc_bytes(fits: bool, bytes: usize) -> Result<()> {
-    if fits {
-        return Ok(());
-    }
-    Failure::refuse(format!(
+    ensure!(
+        fits,
         "desc_bytes is {bytes}, but a descriptor has {DESC_BYTES}; pass AVSG_POOL_DESC_BYTES"
-    ))
+    );
+    Ok(())
 }
 
 /// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may

@@ -7,7 +7,7 @@ use std::{ptr, slice};
 
 use crate::contract::contract;
 use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE};
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{Failure, Result, avsg_status, ensure, enter};
 use avsg::Error;
 
 /// The largest `size` that is taken as set by the caller, which is far above any struct of this
@@ -36,12 +36,8 @@ fn check_pointer<T>(what: &str, at: *const T) -> Result<()> {
     if at.is_null() {
         return Err(null_error(what));
     }
-    if !at.is_aligned() {
-        let (align, remedy) = (align_of::<T>(), "pass memory that the compiler aligned");
-        return Failure::refuse(format!(
-            "{what} is {at:p}, but it must be a multiple of {align}; {remedy}"
-        ));
-    }
+    let (align, remedy) = (align_of::<T>(), "pass memory that the compiler aligned");
+    ensure!(at.is_aligned(), "{what} is {at:p}, but it must be a multiple of {align}; {remedy}");
     Ok(())
 }
 
@@ -205,12 +201,11 @@ pub(crate) unsafe fn array_mut<'a, T: Copy>(
 pub(crate) fn check_array<T>(what: &str, at: *const T, len: usize) -> Result<()> {
     check_pointer(what, at)?;
     let end = len.checked_mul(size_of::<T>()).and_then(|bytes| at.addr().checked_add(bytes));
-    if end.is_none_or(|end| end > isize::MAX as usize) {
-        return Failure::refuse(format!(
-            "{what} has {len} elements at {at:p}, but that is beyond the address space; pass the \
-             array's length in elements"
-        ));
-    }
+    ensure!(
+        end.is_some_and(|end| end <= isize::MAX as usize),
+        "{what} has {len} elements at {at:p}, but that is beyond the address space; pass the \
+         array's length in elements"
+    );
     Ok(())
 }
 
@@ -225,12 +220,11 @@ pub(crate) unsafe fn path(path: *const c_char) -> Option<PathBuf> {
 
 /// Refuses a capacity that is below the number of results.
 pub(crate) fn check_capacity(count: usize, capacity: usize, what: &str) -> Result<()> {
-    if capacity >= count {
-        return Ok(());
-    }
-    Failure::refuse(format!(
+    ensure!(
+        capacity >= count,
         "capacity is {capacity}, but there are {count} {what}; pass an array of {count} elements"
-    ))
+    );
+    Ok(())
 }
 
 #[cfg(test)]

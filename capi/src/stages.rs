@@ -77,7 +77,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
 /// Puts a transfer into a stream. It is not inlined, because the stack of its caller has a list of its own.
 ///
 /// # Safety
-/// As for [`Engine::enqueue_transfer_layers`] and [`read_list`].
+/// As for [`Engine::enqueue_transfer`] and [`read_list`].
 #[inline(never)]
 unsafe fn enqueue_transfer(
     engine: &mut Engine,
@@ -89,7 +89,7 @@ unsafe fn enqueue_transfer(
     let mut segments = ListSegments::new();
     let given = contract!(read_list(fresh, layers.len(), device_segments, &mut segments))?;
     let fresh = given.then_some(DeviceFresh { segments: &segments });
-    Ok(contract!(engine.enqueue_transfer_layers(plan, layers, fresh.as_ref(), stream))?)
+    Ok(contract!(engine.enqueue_transfer(plan, layers, fresh.as_ref(), stream))?)
 }
 
 /// Writes the step's fresh rows to `count` layers of the pool, in ascending order: fresh row g of a request
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn avsg_engine_append(
 /// Puts an append into a stream, as [`enqueue_transfer`] does a transfer.
 ///
 /// # Safety
-/// As for [`Engine::enqueue_append_layers`] and [`read_list`].
+/// As for [`Engine::enqueue_append`] and [`read_list`].
 #[inline(never)]
 unsafe fn enqueue_append(
     engine: &mut Engine,
@@ -142,7 +142,7 @@ unsafe fn enqueue_append(
     contract!(read_list(fresh, layers.len(), device_segments, &mut segments))?;
     let (rows, fresh) = (batch.append_rows, DeviceFresh { segments: &segments });
     let batch = batch_of(batch, device_array)?;
-    Ok(contract!(engine.enqueue_append_layers(&batch, rows, layers, &fresh, stream))?)
+    Ok(contract!(engine.enqueue_append(&batch, rows, layers, &fresh, stream))?)
 }
 
 /// Returns the caller's stream, or None for NULL.

@@ -68,6 +68,16 @@ impl Failure {
     }
 }
 
+/// Refuses a value, with a message in the words of `format!`, unless a condition holds.
+macro_rules! ensure {
+    ($holds:expr, $($message:tt)+) => {
+        if !$holds {
+            return $crate::status::Failure::refuse(format!($($message)+));
+        }
+    };
+}
+pub(crate) use ensure;
+
 /// Refuses a number that is no constant of an enumeration from 0 to `last`.
 pub(crate) fn unknown_constant<T>(what: &str, value: i32, last: i32) -> Result<T> {
     Failure::refuse(format!(
@@ -84,10 +94,7 @@ pub(crate) fn choice<T: Copy>(what: &str, value: i32, choices: &[T]) -> Result<T
 /// Refuses a reserved field that is not 0.
 pub(crate) fn check_reserved(value: impl Into<u64>) -> Result<()> {
     let value = value.into();
-    if value != 0 {
-        let limit = "it must be 0; zero the struct first";
-        return Failure::refuse(format!("reserved is {value}, but {limit}"));
-    }
+    ensure!(value == 0, "reserved is {value}, but it must be 0; zero the struct first");
     Ok(())
 }
 

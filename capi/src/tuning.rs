@@ -2,7 +2,7 @@
 
 use avsg::device::params::{Lifetime, Params};
 
-use crate::status::{Failure, Result, choice, unknown_constant};
+use crate::status::{Result, choice, ensure};
 use avsg::copy::Copier;
 use avsg::engine::MachineChoice;
 
@@ -45,7 +45,7 @@ pub enum avsg_machine {
 /// How the device "cpu" copies rows.
 #[repr(C)]
 pub enum avsg_copier {
-    /// The fastest, as the first engine of the process with rows of this length measures it.
+    /// AVSG_COPIER_PREFETCH for rows of fewer than 4096 bytes, else AVSG_COPIER_STREAM, both 4 rows ahead.
     AVSG_COPIER_AUTO = 0,
     /// One memcpy for each row.
     AVSG_COPIER_PLAIN = 1,
@@ -99,38 +99,24 @@ impl avsg_tuning {
         let tables = [wide(k, tokens, slots), Params::paper(k, tokens, slots)];
         let defaults = choice("table", self.table, &tables)?;
         // A value that the lifetime does not use would be ignored without a word.
-        if self.life != 0 && self.lifetime != 1 {
-            return Failure::refuse(format!(
-                "life is {}, but lifetime is {}, which does not use it; set lifetime to \
-                 AVSG_LIFETIME_CONSTANT, or life to 0",
-                self.life, self.lifetime
-            ));
-        }
-        let lifetime = match self.lifetime {
-            0 => defaults.lifetime,
-            1 => {
-                let life = i8::try_from(self.life).map_err(|_| {
-                    let life = self.life;
-                    let limit = "it must be 0..=127; 127 is plain LRU";
-                    Failure::invalid(format!("life is {life}, but {limit}"))
-                })?;
-                Lifetime::Constant(life)
-            }
-            2 => Lifetime::Learned,
-            other => return unknown_constant("lifetime", other, 2),
-        };
+        let (life, lifetime) = (self.life, self.lifetime);
+        ensure!(
+            life == 0 || lifetime == 1,
+            "life is {life}, but lifetime is {lifetime}, which does not use it; set lifetime to \
+             AVSG_LIFETIME_CONSTANT, or life to 0"
+        );
+        let fits = i8::try_from(life).is_ok();
+        ensure!(fits, "life is {life}, but it must be 0..=127; 127 is plain LRU");
+        let lifetimes = [defaults.lifetime, Lifetime::Constant(life as i8), Lifetime::Learned];
+        let lifetime = choice("lifetime", lifetime, &lifetimes)?;
         let spread = if self.spread == 0 { defaults.spread } else { self.spread };
         Ok(Params { lifetime, spread, ..defaults })
     }
 
     /// Returns the method that copies rows; None leaves it to the engine.
     pub(crate) fn copier(&self) -> Result<Option<Copier>> {
-        if self.copier_ahead > 64 {
-            let ahead = self.copier_ahead;
-            let limit = "it must be 0..=64; 1 or 4 is usual";
-            return Failure::refuse(format!("copier_ahead is {ahead}, but {limit}"));
-        }
         let ahead = self.copier_ahead as usize;
+        ensure!(ahead <= 64, "copier_ahead is {ahead}, but it must be 0..=64; 1 or 4 is usual");
         let copiers = [Copier::Plain, Copier::Prefetch { ahead }, Copier::Stream { ahead }];
         let [plain, prefetch, stream] = copiers.map(Some);
         choice("copier", self.copier, &[None, plain, prefetch, stream])

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::sized;
-use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
+use crate::status::{Result, avsg_status, check_reserved, ensure, enter};
 use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
 
 /// The threads that run the launches of one or several engines on "cpu".
@@ -113,37 +113,21 @@ pub unsafe extern "C" fn avsg_workers_create(
 }
 
 fn worker_config(config: &avsg_workers_config, cpus: &[i32]) -> Result<WorkerConfig> {
-    if config.pin > 1 {
-        let pin = config.pin;
-        return Failure::refuse(format!(
-            "pin is {pin}, but it must be 0 or 1; pass 0 to pin no thread"
-        ));
-    }
+    let (pin, n, most) = (config.pin, cpus.len(), avsg::cpus::MAX_CORES);
+    ensure!(pin <= 1, "pin is {pin}, but it must be 0 or 1; pass 0 to pin no thread");
     check_reserved(config.reserved)?;
-    if cpus.len() > avsg::cpus::MAX_CORES {
-        let (n, most) = (cpus.len(), avsg::cpus::MAX_CORES);
-        return Failure::refuse(format!(
-            "cpu_count is {n}, but it must be 0..={most}; pass each CPU once"
-        ));
-    }
+    ensure!(n <= most, "cpu_count is {n}, but it must be 0..={most}; pass each CPU once");
     let mut own =
         WorkerConfig { pin: config.pin == 1, ..WorkerConfig::new(config.threads as usize) };
     for &cpu in cpus {
-        let Ok(cpu) = usize::try_from(cpu) else {
-            return Failure::refuse(format!(
-                "cpus has {cpu}, but CPUs count from 0; pass CPU numbers"
-            ));
-        };
-        own.cpus.push(cpu);
+        ensure!(cpu >= 0, "cpus has {cpu}, but CPUs count from 0; pass CPU numbers");
+        own.cpus.push(cpu as usize);
     }
-    own.spin = match config.spin_us {
-        0 => own.spin,
-        -1 => Duration::ZERO,
-        us => Duration::from_micros(u64::try_from(us).map_err(|_| {
-            let text = format!("spin_us is {us}, but it must be at least -1; 0 is the default");
-            Failure::invalid(text)
-        })?),
-    };
+    let us = config.spin_us;
+    ensure!(us >= -1, "spin_us is {us}, but it must be at least -1; 0 is the default");
+    if us != 0 {
+        own.spin = Duration::from_micros(us.max(0) as u64);
+    }
     Ok(own)
 }
 

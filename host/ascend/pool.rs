@@ -163,14 +163,7 @@ fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>
     for chunk in pool.chunks() {
         // SAFETY: a chunk is mapped as long as the pool, and `RegisteredPool`, for which this is called,
         // drops its registrations before its reference to the pool.
-        match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {
-            Ok(registration) => all.push(registration),
-            Err(error) => {
-                // The chunks are unregistered in reverse order.
-                while all.pop().is_some() {}
-                return Err(error);
-            }
-        }
+        all.push(unsafe { Registration::new(context, chunk.ptr(), chunk.len())? });
     }
     Ok(all)
 }

@@ -8,24 +8,20 @@ use crate::backend::SlotCopy;
 use crate::buffer::{BufferConfig, DeviceBuffer, SlotMemory};
 use crate::resources::Config;
 
-impl SlotMemory for DeviceMemory {
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
-        // SAFETY: calls with host arrays have waited for their work, and whoever put work into a stream
-        // lets nothing read the slots while it runs (`Engine::enqueue_plan`).
-        unsafe { self.read((from - self.address()) as usize, into) }
-    }
+/// The way to slots on a device. It keeps memory of the engine allocated.
+struct DeviceSlots {
+    context: Arc<Context>,
+    _own: Option<DeviceMemory>,
 }
 
-/// Device memory of the caller.
-struct CallerMemory(Arc<Context>);
-
-impl SlotMemory for CallerMemory {
+impl SlotMemory for DeviceSlots {
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
         let from = core::ptr::without_provenance(from as usize);
-        // SAFETY: the address is that of a slot or of entries of the caller's buffer, which are valid by
-        // the contracts of `CallerBuffer::new` and `with_block_table`. No work writes entries, and slots
-        // are at rest as for `DeviceMemory`.
-        unsafe { self.0.bind()?.read(from, into) }
+        // SAFETY: the address is that of a slot or of entries of the engine's memory or of the caller's
+        // buffer, which is valid by the contracts of `CallerBuffer::new` and `with_block_table`. No work
+        // writes entries. Calls with host arrays have waited for their work, and whoever put work into a
+        // stream lets nothing read the slots while it runs (`Engine::enqueue_plan`).
+        unsafe { self.context.bind()?.read(from, into) }
     }
 }
 
@@ -35,15 +31,15 @@ pub(super) fn allocate(
     shape: &BufferConfig,
     context: &Arc<Context>,
 ) -> Result<DeviceBuffer> {
+    let slots = |own| Box::new(DeviceSlots { context: Arc::clone(context), _own: own });
     let Some(caller) = &config.buffer else {
         let allocator = config.allocator.as_ref();
         return DeviceBuffer::on_device(shape, |bytes| {
             let memory = DeviceMemory::zeroed(MemorySource { context, allocator }, bytes)?;
-            Ok((memory.address(), Box::new(memory)))
+            Ok((memory.address(), slots(Some(memory))))
         });
     };
-    let reader = Box::new(CallerMemory(Arc::clone(context)));
-    DeviceBuffer::from_caller(shape, caller, Some(reader))
+    DeviceBuffer::from_caller(shape, caller, Some(slots(None)))
 }
 
 /// Copies slots from one state to others, and waits. No other work uses them.

@@ -1,7 +1,5 @@
 //! The memory of a device buffer, and how its bytes are read.
 
-use std::sync::Arc;
-
 use super::caller::CallerBuffer;
 use super::table::{BlockTable, Entries};
 use crate::address::Address;
@@ -16,7 +14,7 @@ pub(crate) trait SlotMemory: Send + Sync {
 }
 
 pub(super) enum Memory {
-    Process(Arc<ProcessMemory>),
+    Process(ProcessMemory),
     /// Memory of a device, and its length in bytes.
     Device(Box<dyn SlotMemory>, usize),
     /// Memory of the caller, on a device if there is a way to it.

@@ -23,16 +23,14 @@ mod x86_64 {
     /// lines: a line that non-temporal stores write in part is read from memory.
     const LINE: usize = 64;
 
-    /// Returns the widest loop that this CPU can run.
-    pub(in super::super) fn row_copier(stream: bool) -> RowCopier {
+    /// Returns the widest loop that this CPU can run; `None` without AVX2.
+    pub(in super::super) fn row_copier(stream: bool) -> Option<RowCopier> {
         if is_x86_feature_detected!("avx512f") {
-            if stream { avx512::copy::<true> } else { avx512::copy::<false> }
+            Some(if stream { avx512::copy::<true> } else { avx512::copy::<false> })
         } else if is_x86_feature_detected!("avx2") {
-            if stream { avx2::copy::<true> } else { avx2::copy::<false> }
-        } else if stream {
-            sse2::copy::<true>
+            Some(if stream { avx2::copy::<true> } else { avx2::copy::<false> })
         } else {
-            sse2::copy::<false>
+            None
         }
     }
 
@@ -118,7 +116,6 @@ mod x86_64 {
         _mm512_stream_si512
     );
     loops!(avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256);
-    loops!(sse2, "sse2", __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128);
 
     #[cfg(test)]
     mod tests {
@@ -128,7 +125,7 @@ mod x86_64 {
         /// The tests of `Copier` run the widest loop only; this one runs every loop of this CPU.
         #[test]
         fn every_width_copies_every_size() {
-            let mut loops: Vec<RowCopier> = vec![sse2::copy::<false>, sse2::copy::<true>];
+            let mut loops: Vec<RowCopier> = Vec::new();
             if is_x86_feature_detected!("avx2") {
                 loops.extend([avx2::copy::<false> as RowCopier, avx2::copy::<true>]);
             }
@@ -157,40 +154,10 @@ mod x86_64 {
 mod portable {
     use super::RowCopier;
 
-    /// The least length of a cache line on 64-bit Arm servers, in bytes.
-    #[cfg(target_arch = "aarch64")]
-    const LINE: usize = 64;
-
-    /// Returns a loop of `memcpy` with prefetch on aarch64. Non-temporal stores are left to
-    /// `memcpy`.
-    pub(in super::super) fn row_copier(_stream: bool) -> RowCopier {
-        row
+    /// Returns no loop: `memcpy` copies each row.
+    pub(in super::super) fn row_copier(_stream: bool) -> Option<RowCopier> {
+        None
     }
 
     pub(in super::super) fn fence() {}
-
-    /// Copies one row and prefetches the lines of `next` at both ends.
-    ///
-    /// # Safety
-    /// As for [`RowCopier`].
-    unsafe fn row(from: *const u8, to: *mut u8, bytes: usize, next: (*const u8, *const u8)) {
-        #[cfg(target_arch = "aarch64")]
-        for at in (0..bytes).step_by(LINE) {
-            let (source, target) = (next.0.wrapping_add(at), next.1.wrapping_add(at));
-            // SAFETY: a prefetch of an invalid address does nothing, and it changes no register.
-            unsafe {
-                std::arch::asm!(
-                    "prfm pldl1keep, [{source}]",
-                    "prfm pstl1keep, [{target}]",
-                    source = in(reg) source,
-                    target = in(reg) target,
-                    options(nostack, preserves_flags, readonly),
-                );
-            }
-        }
-        #[cfg(not(target_arch = "aarch64"))]
-        let _ = next;
-        // SAFETY: both ends are valid and disjoint by the function's contract.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
-    }
 }

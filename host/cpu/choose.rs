@@ -1,23 +1,22 @@
 //! The choice of the vector machine for the CPU device. It is measured once per process, so that
 //! every engine has the same one and is made in milliseconds.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use avsg_device::params::Params;
 
 use super::machine::{MACHINES, Machine};
 use super::standalone_table::StandaloneTable;
-use crate::measured::Measured;
 use crate::resources::MachineChoice;
 use crate::{Result, invalid, reserve};
 
 /// The part of its time by which a machine must be faster than those before it in [`Machine::all`] to be
 /// chosen. Medians of one run differ by less, so that every process makes the same choice.
 const MARGIN: f64 = 0.05;
-/// The most sets of candidates that a [`MachineChoice`] gives.
-const SETS: usize = 4;
-/// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest.
-static FASTEST: Measured<usize, usize, SETS> = Measured::new();
+/// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest, counted
+/// from 1; 0 until it is measured. There is no lock, which a forked child could find locked for ever.
+static FASTEST: [AtomicUsize; 1 << MACHINES] = [const { AtomicUsize::new(0) }; 1 << MACHINES];
 
 impl Machine {
     /// Returns the machine of a choice. If several match, it returns the fastest on this CPU, which
@@ -62,15 +61,16 @@ fn names(all: &[Machine]) -> String {
 
 /// Returns the fastest of `candidates`, which are indices in `all`.
 fn fastest(all: &[Machine], candidates: &[usize]) -> Result<Machine> {
-    let set = candidates.iter().fold(0, |set, index| set | 1 << index);
-    let index = FASTEST.get_or_measure(set, || {
-        let start = Instant::now();
-        let index = measure(all, candidates)?;
-        let took = start.elapsed();
-        log::info!("kernels run on {}, the fastest as measured in {took:.1?}", all[index]);
-        Ok(index)
-    })?;
-    Ok(all[index])
+    let known = &FASTEST[candidates.iter().fold(0, |set, index| set | 1 << index)];
+    if let Some(index) = known.load(Ordering::Relaxed).checked_sub(1) {
+        return Ok(all[index]);
+    }
+    let start = Instant::now();
+    let index = measure(all, candidates)?;
+    log::info!("kernels run on {}, the fastest as measured in {:.1?}", all[index], start.elapsed());
+    // If two threads measure at the same time, both use the result of the first.
+    let first = known.compare_exchange(0, index + 1, Ordering::Relaxed, Ordering::Relaxed);
+    Ok(all[first.map_or_else(|first| first - 1, |_| index)])
 }
 
 /// Returns the candidate with the least median time per step, or one before it that it beats by less than
@@ -78,16 +78,21 @@ fn fastest(all: &[Machine], candidates: &[usize]) -> Result<Machine> {
 /// because a step is slower behind one that has used other parts of the core.
 fn measure(all: &[Machine], candidates: &[usize]) -> Result<usize> {
     const STEPS: usize = 96;
+    const K: usize = 2048;
     const COLD: usize = 4;
     // One table serves all machines, because each of them leaves it as the others would.
-    let mut table = StandaloneTable::new(&Params::wide(2048, 1, 8192))?;
+    let mut table = StandaloneTable::new(&Params::wide(K as u32, 1, 8192))?;
+    let mut ids = reserve::filled("measured ids", K, 0)?;
     let mut times = reserve::filled("measured times", STEPS * candidates.len(), f64::INFINITY)?;
     for step in 0..STEPS + COLD {
         for turn in 0..candidates.len() {
             let candidate = (step + turn) % candidates.len();
-            table.select(step * candidates.len() + turn);
+            // Ids are spread over 16 K, and a tenth of them changes from step to step.
+            let n = step * candidates.len() + turn;
+            let id = |i: usize| ((i + n * K / 10) * 40503 % (16 * K)) as i32;
+            ids.iter_mut().enumerate().for_each(|(i, to)| *to = id(i));
             let start = Instant::now();
-            table.step(all[candidates[candidate]]);
+            table.step_on(all[candidates[candidate]], &ids, 1, -1);
             if let Some(step) = step.checked_sub(COLD) {
                 times[candidate * STEPS + step] = start.elapsed().as_secs_f64();
             }

@@ -69,7 +69,7 @@ impl Cpu {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        let reads = records_read::engine_bytes(pool.layout(), config, &shape.format);
+        let reads = records_read::engine_bytes(pool.layout());
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
@@ -87,10 +87,9 @@ impl Cpu {
             let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work + sizes.reads);
             available_memory::check("device memory", bytes)?;
         }
-        let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
-            machine,
-            copier,
+            machine: Machine::find(config.machine)?,
+            copier: config.copier.unwrap_or(Copier::for_rows(pool.format().bytes())),
             tables: ProcessMemory::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
             work: ProcessMemory::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
             learner: reserve::defaults("learners", config.states)?,
@@ -103,32 +102,13 @@ impl Cpu {
             Some(caller) => DeviceBuffer::from_caller(&sizes.shape, caller, None)?,
             None => DeviceBuffer::in_process(&sizes.shape, allocator)?,
         };
-        let reader = RecordsReader::new(pool, config, &buffer)?;
+        let reader = RecordsReader::new(pool, allocator)?;
         Ok((buffer, Box::new(Self { cores, workers: workers.clone(), reader, broken: false })))
     }
 
     /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
     pub fn plan_bytes(pool: &Geometry, params: &Params, max_tokens: usize) -> usize {
         records_read::plan_bytes(pool.layout(), max_tokens * params.k as usize)
-    }
-
-    /// Returns the vector machine and the copier of a configuration, which are measured where it leaves
-    /// the choice.
-    fn measure(
-        config: &Config,
-        pool: &HostPool,
-        workers: &WorkerPool,
-    ) -> Result<(Machine, Copier)> {
-        let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
-            let stage = Stage { pieces: count, run: &|index, _| task(index) };
-            // An error only leaves times out of the measurement.
-            let _ = workers.launch(u64::MAX, Some(stage), None);
-        };
-        let copier = config.copier.unwrap_or_else(|| {
-            let threads = workers.threads().min(config.cores);
-            Copier::fastest(pool.format().bytes(), threads, &run)
-        });
-        Ok((Machine::find(config.machine)?, copier))
     }
 }
 

@@ -41,18 +41,6 @@ pub fn in_piece() -> bool {
     IN_PIECE.get()
 }
 
-impl Stage<'_> {
-    /// Runs a piece and returns whether it ended. It catches a panic, so that the other threads do
-    /// not wait for ever.
-    fn run_piece(&self, piece: usize, worker: usize) -> bool {
-        let outer = IN_PIECE.replace(true);
-        let ran = catch_unwind(AssertUnwindSafe(|| (self.run)(piece, worker)));
-        IN_PIECE.set(outer);
-        // The payload's destructor may panic, too.
-        ran.map_err(core::mem::forget).is_ok()
-    }
-}
-
 /// A launch in progress: it lies on the stack of the thread that launches.
 pub(super) struct InProgress<'a> {
     one: Option<Stage<'a>>,
@@ -135,8 +123,14 @@ impl<'a> InProgress<'a> {
         (piece < of.pieces).then_some(piece)
     }
 
+    /// Runs a piece. It catches a panic, so that the other threads do not wait for ever.
     fn run_piece(&self, stage: Stage<'_>, piece: usize, worker: usize) {
-        if !stage.run_piece(piece, worker) {
+        let outer = IN_PIECE.replace(true);
+        let ran = catch_unwind(AssertUnwindSafe(|| (stage.run)(piece, worker)));
+        IN_PIECE.set(outer);
+        if let Err(payload) = ran {
+            // The payload's destructor may panic, too.
+            core::mem::forget(payload);
             self.panicked.store(true, Ordering::SeqCst);
         }
     }

@@ -9,7 +9,7 @@ use super::dispatch;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::Result;
 use crate::address::Address;
-use crate::batch::{Layer, Layers};
+use crate::batch::Layers;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{Plan, Records};
@@ -24,8 +24,8 @@ pub(super) struct RecordsCopy<'a> {
     pub records: &'a Records,
     pub layers: Layers<'a>,
     pub record_bytes: usize,
-    /// The memory for records of which `first` is the first; `None` if each is in the slot of its first miss.
-    pub bounce: Option<Address<u8>>,
+    /// The memory for records of which `first` is the first.
+    pub bounce: Address<u8>,
     pub first: usize,
 }
 
@@ -47,7 +47,7 @@ impl<'a> RecordsCopy<'a> {
             layers.numbers.iter().try_for_each(|&l| resources.buffer.view(state, l, 0).map(drop))
         })?;
         let record_bytes = store.layout().record_bytes(plan.indexer);
-        let (bounce, first) = (None, 0);
+        let (bounce, first) = (Address(core::ptr::null_mut()), 0);
         Ok(Self { resources, store, copier, plan, records, layers, record_bytes, bounce, first })
     }
 
@@ -58,10 +58,7 @@ impl<'a> RecordsCopy<'a> {
 
     /// Returns the address that a record is read to.
     pub fn address(&self, record: usize) -> *mut u8 {
-        match self.bounce {
-            Some(at) => at.0.wrapping_add((record - self.first) * self.record_bytes),
-            None => self.slot(self.layers.numbers[0], self.records.first_place(record), 0),
-        }
+        self.bounce.0.wrapping_add((record - self.first) * self.record_bytes)
     }
 
     /// Checks the rows of the layers in a record. If one is not whole, it notes that for each request that
@@ -84,13 +81,12 @@ impl<'a> RecordsCopy<'a> {
     /// whole go to slots of requests that are left out, whose tables are emptied after the transfer.
     ///
     /// # Safety
-    /// The records of the range are at their addresses, and nothing else writes them during the call; if they are
-    /// in slots, the range has one. No other thread accesses the slots of their misses.
+    /// The records of the range are at their addresses, and nothing else writes them during the call. No other
+    /// thread accesses the slots of their misses.
     pub unsafe fn copy(&self, range: Range<usize>) {
         // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
         range.clone().for_each(|record| unsafe { self.check(record) });
-        // A record in a slot is where its first miss wants it.
-        let places = &self.records.places_of(range)[usize::from(self.bounce.is_none())..];
+        let places = self.records.places_of(range);
         for &layer in self.layers.numbers {
             let mut from = self.store.layout().row_range(layer).start;
             for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
@@ -131,31 +127,23 @@ impl<'a> RecordsCopy<'a> {
 
     /// Copies the rows that only this step has.
     pub fn copy_fresh(&self) {
-        let rows = &self.plan.miss[ROW];
-        if !self.plan.fresh {
-            return;
-        }
-        for request in (0..self.plan.requests).filter(|&request| self.plan.missed(request)) {
-            let first = self.plan.cu_q[request] as usize;
-            for place in self.plan.places(request).filter(|&place| rows[place] < 0) {
-                for layer in self.layers.iter() {
-                    self.copy_fresh_row(layer, place, first + !rows[place] as usize);
+        let (plan, rows) = (self.plan, &self.plan.miss[ROW]);
+        let served = (0..plan.requests).filter(|&request| plan.fresh && plan.missed(request));
+        let places = served.flat_map(|request| plan.places(request));
+        for place in places.filter(|&place| rows[place] < 0) {
+            let token = plan.cu_q[self.request_of(place)] as usize + !rows[place] as usize;
+            for layer in self.layers.iter() {
+                let segments = self.resources.pool.format().as_slice().iter();
+                for (i, (segment, rows)) in segments.zip(layer.fresh.unwrap_or(&[])).enumerate() {
+                    // `check::layers` has checked that the slice holds a row of every token.
+                    let from = &rows[token * segment.stride..][..segment.bytes];
+                    // SAFETY: the slot is one of the buffer, which has room for the segment and which no
+                    // input overlaps.
+                    unsafe {
+                        let to = self.slot(layer.number, place, i);
+                        core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
+                    }
                 }
-            }
-        }
-    }
-
-    /// Copies the fresh row of a token to the slot of a miss in one layer.
-    fn copy_fresh_row(&self, layer: Layer<'_>, place: usize, token: usize) {
-        let segments = self.resources.pool.format().as_slice().iter();
-        for (i, (segment, rows)) in segments.zip(layer.fresh.unwrap_or(&[])).enumerate() {
-            // `check::layers` has checked that the slice holds a row of every token.
-            let from = &rows[token * segment.stride..][..segment.bytes];
-            // SAFETY: the slot is one of the buffer, which has room for the segment and which no input
-            // overlaps.
-            unsafe {
-                let to = self.slot(layer.number, place, i);
-                core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
             }
         }
     }

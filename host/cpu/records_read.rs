@@ -2,8 +2,7 @@
 //! each is copied to its slots while others are still read.
 //!
 //! If the layers of an indexer share records, these are read into the plan's bounce buffer, from which the
-//! other layers copy. The record of a single layer is read into the slot of its row if the slots have room
-//! for it, and otherwise into a bounce buffer of the engine.
+//! other layers copy. The record of a single layer is read into a bounce buffer of the engine.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -17,13 +16,11 @@ use crate::address::Address;
 use crate::allocator::Allocator;
 use crate::array::ProcessMemory;
 use crate::batch::Layers;
-use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
 use crate::disk::{ALIGNMENT, Layout, Reader};
 use crate::plan::{Plan, Records};
 use crate::pool::HostPool;
-use crate::resources::{Config, Resources};
-use crate::rows::RowFormat;
+use crate::resources::Resources;
 use crate::{Error, Result, available_memory};
 
 /// The bytes of the engine's bounce buffer, unless a record is longer.
@@ -34,15 +31,6 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
 
-/// Returns whether the record of a single layer can be read into the slot of its row: what is behind the
-/// row falls between the slots, which are aligned if they are a mapping of the engine.
-fn fits_slots(layout: &Layout, config: &Config, format: &RowFormat) -> bool {
-    let [segment] = format.as_slice() else { return false };
-    let record = layout.row_stride().next_multiple_of(layout.block());
-    let own = config.buffer.is_none() && config.allocator.is_none();
-    own && segment.stride >= record && segment.stride.is_multiple_of(layout.block())
-}
-
 /// Returns the records' bytes of the indexers with one layer, or of those with several.
 fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> + Clone {
     let of_kind = move |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
@@ -50,10 +38,9 @@ fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> +
 }
 
 /// Returns the bytes of the bounce buffer of an engine over a pool with this layout; 0 if it needs none.
-pub(super) fn engine_bytes(layout: Option<&Layout>, config: &Config, format: &RowFormat) -> usize {
-    let Some(layout) = layout else { return 0 };
-    let record = record_bytes(layout, false).max().unwrap_or(0);
-    if record == 0 || fits_slots(layout, config, format) { 0 } else { SHARED_BYTES.max(record) }
+pub(super) fn engine_bytes(layout: Option<&Layout>) -> usize {
+    let record = layout.and_then(|layout| record_bytes(layout, false).max());
+    record.map_or(0, |record| SHARED_BYTES.max(record))
 }
 
 /// Returns the bytes of the bounce buffer of a plan whose miss lists have `places` places; 0 if no layers
@@ -85,8 +72,6 @@ fn bounce_buffer(
 /// What an engine has to read records.
 pub(super) struct RecordsReader {
     reader: Reader,
-    /// The slots, if the records of single layers are read there.
-    slots: Option<Arc<ProcessMemory>>,
     /// The bounce buffer for the records of single layers.
     bounce: Option<Arc<ProcessMemory>>,
     /// The memory of reads that did not end within the time limit.
@@ -95,14 +80,10 @@ pub(super) struct RecordsReader {
 
 impl RecordsReader {
     /// Returns what reads the records of a pool; `None` if its rows have addresses.
-    pub fn new(pool: &HostPool, config: &Config, buffer: &DeviceBuffer) -> Result<Option<Self>> {
+    pub fn new(pool: &HostPool, allocator: Option<&Arc<dyn Allocator>>) -> Result<Option<Self>> {
         let Some(store) = pool.store() else { return Ok(None) };
-        let (layout, format) = (store.layout(), &buffer.config().format);
-        let direct = fits_slots(layout, config, format);
-        let slots = buffer.own_memory().filter(|_| direct).cloned();
-        let bytes = engine_bytes(Some(layout), config, format);
-        let bounce = bounce_buffer(bytes, config.allocator.as_ref())?;
-        Ok(Some(Self { reader: Reader::new(store, MAX_LIST)?, slots, bounce, lost: None }))
+        let bounce = bounce_buffer(engine_bytes(Some(store.layout())), allocator)?;
+        Ok(Some(Self { reader: Reader::new(store, MAX_LIST)?, bounce, lost: None }))
     }
 
     /// Allocates what a plan needs.
@@ -143,7 +124,7 @@ impl RecordsReader {
         kept.map(drop)
     }
 
-    /// Waits for reads of an earlier transfer, which may still write to slots or to a bounce buffer.
+    /// Waits for reads of an earlier transfer, which may still write to a bounce buffer.
     fn settle(&mut self) -> Result<()> {
         let left = self.reader.under_way();
         let timeout = self.reader.store().timeout();
@@ -169,11 +150,10 @@ impl RecordsReader {
         let count = copy.records.count();
         let shared = copy.store.layout().group_layers(copy.plan.indexer) > 1;
         let bounce = if shared { &copy.records.bounce } else { &self.bounce };
-        let fit = bounce.as_ref().map_or(usize::MAX, |bounce| bounce.len() / copy.record_bytes);
+        let memory = bounce.clone().ok_or_else(Error::broken_device)?;
+        let fit = memory.len() / copy.record_bytes;
         let (most, keeps) = (MAX_LIST.min(fit), shared && count <= fit);
-        let slots = self.slots.as_ref().filter(|_| !shared);
-        copy.bounce = bounce.as_ref().filter(|_| slots.is_none()).map(|b| Address(b.ptr()));
-        let memory = slots.or(bounce.as_ref()).ok_or_else(Error::broken_device)?.clone();
+        copy.bounce = Address(memory.ptr());
         copy.copy_fresh();
         if let Some(held) = held {
             let rewritten = |&record: &usize| {

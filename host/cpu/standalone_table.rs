@@ -17,7 +17,6 @@ const WHAT: &str = "standalone table";
 pub struct StandaloneTable {
     params: Params,
     memory: Mapping,
-    ids: Vec<i32>,
     slot: Vec<i32>,
     valid: Vec<i32>,
     miss: [Vec<i32>; 4],
@@ -40,13 +39,12 @@ impl StandaloneTable {
         let mut table = Self {
             params,
             memory: Mapping::anonymous(WHAT, bytes)?,
-            ids: reserve::filled(WHAT, selected, -1)?,
             slot: reserve::filled(WHAT, selected, -1)?,
             valid: reserve::filled(WHAT, params.tokens as usize, 0)?,
             miss: [column()?, column()?, column()?, column()?],
             record: [0; record::WORDS],
         };
-        table.clear();
+        clear_state(&params, Self::split(&mut table.memory, &params).0);
         Ok(table)
     }
 
@@ -58,27 +56,6 @@ impl StandaloneTable {
         // SAFETY: `new` made the mapping at least `words` words long; it is zeroed, begins on a
         // page, and is borrowed mutably.
         unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)
-    }
-
-    /// Empties the table.
-    pub fn clear(&mut self) {
-        clear_state(&self.params, Self::split(&mut self.memory, &self.params).0);
-    }
-
-    /// Selects K ids per token, spread over 16·K·N_q, of which a tenth changes from step to step.
-    pub fn select(&mut self, step: usize) {
-        let k = self.ids.len();
-        for (i, id) in self.ids.iter_mut().enumerate() {
-            *id = (((i + step * k / 10) * 40503) % (16 * k)) as i32;
-        }
-    }
-
-    /// Runs one step over the selected ids, without invalidation.
-    pub fn step(&mut self, machine: Machine) {
-        let tokens = self.params.tokens as usize;
-        let ids = core::mem::take(&mut self.ids);
-        self.step_on(machine, &ids, tokens, -1);
-        self.ids = ids;
     }
 
     /// Runs one step over `ids`, `[tokens, K]`, and returns the number of misses: [`Self::stage_one`],

@@ -3,8 +3,8 @@
 use std::cell::UnsafeCell;
 use std::mem;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -60,8 +60,6 @@ struct Shared {
     /// The launching thread waits here until no helper is inside.
     left: Event,
     started: AtomicUsize,
-    /// Why the system refused to place a thread.
-    refused: Mutex<Option<Error>>,
 }
 
 // SAFETY: the launching thread writes `launch` only while the door is closed and no helper is
@@ -91,7 +89,6 @@ impl Helpers {
             idle: Event::default(),
             left: Event::default(),
             started: AtomicUsize::new(0),
-            refused: Mutex::new(None),
         });
         available_memory::check_limits("stacks of worker threads", count * (STACK + BESIDE_STACK))?;
         let pinned = placed(config, count)?;
@@ -117,8 +114,7 @@ impl Helpers {
         // A starting thread allocates memory, which must not happen during the first step.
         let shared = &helpers.shared;
         shared.left.wait(config.spin, || shared.started.load(Ordering::Acquire) == count);
-        let refused = shared.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
-        refused.map_or(Ok(helpers), Err)
+        Ok(helpers)
     }
 
     /// Returns the CPUs that the threads are pinned to.
@@ -192,17 +188,16 @@ fn placed(config: &WorkerConfig, count: usize) -> Result<Vec<PinnedCpu>> {
 
 /// Enters every launch that it sees, until the pool stops.
 fn help(shared: &Shared, worker: usize, cpus: &[usize]) {
-    if !cpus.is_empty()
-        && let Err(error) = restrict_thread(cpus.iter().copied())
-    {
-        *shared.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    if !cpus.is_empty() {
+        // `placed` has checked the CPUs. If they were taken from the process since, the thread runs elsewhere.
+        let _ = restrict_thread(cpus.iter().copied());
     }
     shared.started.fetch_add(1, Ordering::Release);
     shared.left.notify();
     let mut seen = 0;
     let enterable = |door: u64, seen| door & OPEN != 0 && door >> NUMBER != seen;
     loop {
-        shared.idle.wait_idle(shared.spin, || {
+        shared.idle.wait(shared.spin, || {
             shared.stop.load(Ordering::Relaxed)
                 || enterable(shared.door.load(Ordering::Relaxed), seen)
         });

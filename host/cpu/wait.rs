@@ -31,13 +31,6 @@ impl Event {
         }
     }
 
-    /// Waits until `ready` without yielding, for a thread that nobody waits for.
-    pub fn wait_idle(&self, spin: Duration, ready: impl Fn() -> bool) {
-        if !poll(spin, &ready) {
-            self.sleep(ready);
-        }
-    }
-
     fn sleep(&self, ready: impl Fn() -> bool) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         loop {

@@ -167,12 +167,11 @@ impl Store {
             record_bytes: layout.max_record_bytes(),
             record_layers: layout.max_group_layers(),
             padding: layout.padding(),
-            queue_bytes: queue.memory_bytes(),
-            queue_records: queue.capacity(),
+            queue_bytes: queue.entries.memory.len(),
+            queue_records: queue.entries.all.len(),
         };
-        let segments = shape.format.as_slice().iter().map(|segment| segment.bytes).collect();
         let (queue, stamps) = (Mutex::new(queue), Stamps::new()?);
-        Ok(Self { records, info, segments, queue, stamps })
+        Ok(Self { records, info, format: shape.format.clone(), queue, stamps })
     }
 }
 

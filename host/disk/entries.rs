@@ -48,15 +48,16 @@ pub(super) struct Entry {
 /// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
 pub(super) struct Entries {
     records: Arc<Records>,
-    memory: Mapping,
+    pub memory: Mapping,
     /// Bytes from one record in memory to the next.
     stride: usize,
-    all: Vec<Entry>,
+    pub all: Vec<Entry>,
     /// The number of the record of each entry.
     record: Vec<usize>,
     /// A bit per layer for each entry.
     arrived: Vec<u64>,
-    free: Vec<usize>,
+    /// The entries that are free.
+    pub free: Vec<usize>,
     ages: u64,
     /// The first failure that no call has reported.
     pub failure: Option<Failure>,
@@ -80,26 +81,6 @@ impl Entries {
             ages: 0,
             failure: None,
         })
-    }
-
-    pub fn memory_bytes(&self) -> usize {
-        self.memory.len()
-    }
-
-    pub fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub fn get(&self, at: usize) -> &Entry {
-        &self.all[at]
-    }
-
-    pub fn get_mut(&mut self, at: usize) -> &mut Entry {
-        &mut self.all[at]
-    }
-
-    pub fn has_free(&self) -> bool {
-        !self.free.is_empty()
     }
 
     /// Returns the entry of the record with this number.

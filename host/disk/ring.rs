@@ -59,15 +59,9 @@ impl Queue for Ring {
     unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()> {
         let Operation { direction, offset, pieces } = *operation;
         let (many, count) = (pieces.as_ptr().cast(), pieces.len() as u32);
-        let entry = match (direction, pieces) {
-            (Direction::Read, [one]) => {
-                opcode::Read::new(FILE, one.at, one.len as u32).offset(offset).build()
-            }
-            (Direction::Write, [one]) => {
-                opcode::Write::new(FILE, one.at, one.len as u32).offset(offset).build()
-            }
-            (Direction::Read, _) => opcode::Readv::new(FILE, many, count).offset(offset).build(),
-            (Direction::Write, _) => opcode::Writev::new(FILE, many, count).offset(offset).build(),
+        let entry = match direction {
+            Direction::Read => opcode::Readv::new(FILE, many, count).offset(offset).build(),
+            Direction::Write => opcode::Writev::new(FILE, many, count).offset(offset).build(),
         };
         // SAFETY: the pieces and their memory live until the operation has completed (`Queue::push`), and a
         // `Piece` has the layout of `struct iovec`.

@@ -17,8 +17,8 @@ use super::layout::Layout;
 use super::records::Records;
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
-use crate::rows::{self, MAX_SEGMENTS};
-use crate::{Result, ensure, reserve};
+use crate::Result;
+use crate::rows::RowFormat;
 
 /// The most operations of a ring that are under way at once.
 pub(super) const DEPTH: u32 = 256;
@@ -31,8 +31,7 @@ pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
 pub struct Store {
     pub(super) records: Arc<Records>,
     pub(super) info: DiskInfo,
-    /// The bytes of each segment of a row.
-    pub(super) segments: heapless::Vec<usize, MAX_SEGMENTS>,
+    pub(super) format: RowFormat,
     pub(super) queue: Mutex<WriteQueue>,
     pub(super) stamps: Stamps,
 }
@@ -80,35 +79,8 @@ impl Store {
     pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.check(layer, row)?;
         let bytes = parts.iter().map(|part| part.len()).sum();
-        self.expect_row(bytes)?;
+        self.format.expect_row(bytes)?;
         self.put(&mut *self.lock()?, layer, row, parts)
-    }
-
-    /// Replaces one segment of a row. The other segments keep their bytes, so that the row must be whole unless
-    /// the segment is all of it. It may read the row from the file first.
-    ///
-    /// # Errors
-    /// As for [`Self::append`] and [`Self::read_row`].
-    pub fn write_segment(
-        &self,
-        layer: usize,
-        segment: usize,
-        row: usize,
-        bytes: &[u8],
-    ) -> Result<()> {
-        self.check(layer, row)?;
-        let segments = self.segments.iter().copied();
-        rows::index("segment", segment, self.segments.len())?;
-        let (start, len) = (segments.take(segment).sum::<usize>(), self.segments[segment]);
-        ensure!(bytes.len() == len, "segment buffer" is format!("{} bytes", bytes.len()), but
-            "the segment has {len}"; "pass the segment's bytes without padding");
-        let mut whole = reserve::filled("row", self.layout().row_bytes(), 0u8)?;
-        let mut queue = self.lock()?;
-        if len < whole.len() && !queue.copy_row(layer, row, &mut whole) {
-            self.row_of_file(layer, row, &mut whole)?;
-        }
-        whole[start..start + len].copy_from_slice(bytes);
-        self.put(&mut queue, layer, row, &[&whole])
     }
 
     /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
@@ -134,7 +106,7 @@ impl Store {
     /// If there is no such row, it is not whole, or it cannot be read.
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.check(layer, row)?;
-        self.expect_row(into.len())?;
+        self.format.expect_row(into.len())?;
         let record = self.layout().record_number(self.layout().indexer_of(layer), row);
         if self.records.queued.get(record) && self.lock()?.copy_row(layer, row, into) {
             return Ok(());
@@ -243,13 +215,6 @@ impl Store {
     fn check(&self, layer: usize, row: usize) -> Result<()> {
         self.records.birth.check("pool")?;
         self.layout().check_row(layer, row)
-    }
-
-    fn expect_row(&self, given: usize) -> Result<()> {
-        let needed = self.layout().row_bytes();
-        ensure!(given == needed, "row buffer" is format!("{given} bytes"), but
-            "a row has {needed} bytes"; "pass all segments back to back");
-        Ok(())
     }
 
     fn count_read(&self, bytes: usize) {

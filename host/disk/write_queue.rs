@@ -21,7 +21,7 @@ const PARTIAL: usize = 16;
 /// The queue of writes of a store. It has one lock, in [`Store`](super::Store).
 pub(super) struct WriteQueue {
     records: Arc<Records>,
-    entries: Entries,
+    pub entries: Entries,
     flight: Flight,
     /// Whether `fdatasync` has failed.
     broken: bool,
@@ -49,14 +49,6 @@ impl WriteQueue {
         })
     }
 
-    pub fn memory_bytes(&self) -> usize {
-        self.entries.memory_bytes()
-    }
-
-    pub fn capacity(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Puts a row into the queue. Its record is written when it is whole.
     pub fn append(&mut self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
         self.collect()?;
@@ -65,7 +57,7 @@ impl WriteQueue {
         let (indexer, place) = (layout.indexer_of(layer), layout.place(layer));
         let record = layout.record_number(indexer, row);
         let mut at = self.entries.find(record);
-        if at.is_some_and(|at| self.entries.get(at).state != State::Filling) {
+        if at.is_some_and(|at| self.entries.all[at].state != State::Filling) {
             // Its write must end before the record can change.
             self.wait_until(|entries| entries.find(record).is_none())?;
             at = None;
@@ -107,7 +99,7 @@ impl WriteQueue {
         if self.entries.is_whole(at) {
             return Ok(Some(self.entries.bytes(at)));
         }
-        if self.entries.get(at).state == State::Filling {
+        if self.entries.all[at].state == State::Filling {
             self.send(&[at])?;
         }
         self.wait_until(|entries| entries.find(record).is_none())?;
@@ -150,7 +142,7 @@ impl WriteQueue {
             let oldest = self.entries.oldest::<PARTIAL>(|entry| entry.state == State::Filling);
             self.send(&oldest)?;
         }
-        self.wait_until(|entries| entries.has_free())
+        self.wait_until(|entries| !entries.free.is_empty())
     }
 
     /// Starts the writes of entries that are filling, at most [`PARTIAL`] unless they are whole. Where rows
@@ -159,12 +151,12 @@ impl WriteQueue {
         self.records.check_len()?;
         let mut spare = 0;
         for &at in which {
-            let range = self.records.blocks_of(self.entries.get(at).indexer, self.entries.span(at));
+            let range = self.records.blocks_of(self.entries.all[at].indexer, self.entries.span(at));
             let missing = self.entries.missing(at, &range).next().is_some();
-            self.entries.get_mut(at).range = range;
+            self.entries.all[at].range = range;
             if missing {
-                self.entries.get_mut(at).state = State::Reading(spare);
-                self.start(at, Direction::Read, self.entries.len() + spare);
+                self.entries.all[at].state = State::Reading(spare);
+                self.start(at, Direction::Read, self.entries.all.len() + spare);
                 spare += 1;
             }
         }
@@ -176,7 +168,7 @@ impl WriteQueue {
             }
         }
         for &at in which {
-            if let State::Read(spare) = self.entries.get(at).state {
+            if let State::Read(spare) = self.entries.all[at].state {
                 self.entries.merge(at, spare);
             }
             self.write(at);
@@ -196,14 +188,14 @@ impl WriteQueue {
     }
 
     fn write(&mut self, at: usize) {
-        self.entries.get_mut(at).state = State::Writing;
+        self.entries.all[at].state = State::Writing;
         self.start(at, Direction::Write, at);
     }
 
     /// Starts an operation on the range of an entry, whose bytes are in this place of the memory: that of
     /// an entry that is in the state of writing, or a spare one that has no other entry.
     fn start(&mut self, at: usize, direction: Direction, place: usize) {
-        let Entry { indexer, row, ref range, .. } = *self.entries.get(at);
+        let Entry { indexer, row, ref range, .. } = self.entries.all[at];
         let offset = self.records.layout.record_offset(indexer, row) + range.start as u64;
         self.flight.pieces[at] = self.entries.piece(place, range.clone());
         // SAFETY: nobody else uses these bytes until the operation has ended: they are a spare record of
@@ -250,8 +242,8 @@ impl WriteQueue {
     /// Returns the first failure as an error, and tries the writes that have failed again.
     fn report(&mut self) -> Result<()> {
         let Some(failure) = self.entries.failure.take() else { return Ok(()) };
-        for at in 0..self.entries.len() {
-            if self.entries.get(at).state == State::Failed {
+        for at in 0..self.entries.all.len() {
+            if self.entries.all[at].state == State::Failed {
                 self.write(at);
             }
         }

@@ -1,31 +1,12 @@
 //! Copies of a state, for a sequence that is forked.
 
 use avsg_device::memory::{clear_state, table_words};
-use avsg_device::params::Params;
 use avsg_device::state::header;
 
 use super::{Engine, check};
 use crate::backend::SlotCopy;
 use crate::batch::named;
 use crate::{Result, reserve, rows};
-
-/// What is copied of a state for one indexer.
-struct StateCopy {
-    table: Vec<i32>,
-    /// The slots that hold a row.
-    slots: Vec<u32>,
-    layers: Vec<usize>,
-}
-
-impl StateCopy {
-    fn new(params: &Params, layers: usize) -> Result<Self> {
-        Ok(Self {
-            table: reserve::filled("table", table_words(params), 0)?,
-            slots: reserve::with_capacity("slots", params.slots as usize)?,
-            layers: reserve::with_capacity("layers", layers)?,
-        })
-    }
-}
 
 impl Engine {
     /// Copies a state to another one. It is [`Self::fork_to`] with one target.
@@ -72,13 +53,16 @@ impl Engine {
         rows::index("state", from, config.states)?;
         check::fork_targets(&mut self.named, from, to, to_generation)?;
         self.order.check_complete(from, from_generation, &config.indexers)?;
-        let mut copy = StateCopy::new(&config.params, self.resources.pool.layers())?;
+        // All memory is taken before the first copy.
+        let mut table = reserve::filled("table", table_words(&config.params), 0)?;
+        let mut slots = reserve::with_capacity("slots", config.params.slots as usize)?;
+        let mut layers = reserve::with_capacity("layers", self.resources.pool.layers())?;
         if self.device.wait_for_tables()? {
             self.resources.buffer.check_blocks(from)?;
             named(to).try_for_each(|(_, state)| self.resources.buffer.check_blocks(state))?;
             for indexer in 0..config.indexers.count() {
                 let (from, to) = ((from, from_generation), (to, to_generation));
-                self.fork_table(indexer, from, to, &mut copy)?;
+                self.fork_table(indexer, from, to, (&mut table, &mut slots, &mut layers))?;
             }
         }
         for ((_, state), &generation) in named(to).zip(to_generation) {
@@ -96,10 +80,9 @@ impl Engine {
         indexer: usize,
         (from, from_generation): (usize, i32),
         (to, to_generation): (&[i32], &[i32]),
-        copy: &mut StateCopy,
+        (table, slots, layers): (&mut [i32], &mut Vec<u32>, &mut Vec<usize>),
     ) -> Result<()> {
         let config = &self.resources.config;
-        let StateCopy { table, slots, layers } = copy;
         self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
             table.copy_from_slice(words);
             false

@@ -14,7 +14,7 @@
 use crate::batch::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::{Failure, Plan};
-use crate::{Error, Result, invalid, reserve};
+use crate::{Result, ensure, invalid, reserve};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -85,17 +85,20 @@ impl Order {
         if latest.generation == generation { latest.number } else { 0 }
     }
 
-    fn holds(&self, layer: usize, state: usize) -> u64 {
-        self.holds[layer * self.states + state]
+    /// Checks that a layer holds the rows that a plan requires of it.
+    fn check_holds(&self, number: u64, layer: usize, state: usize, required: u64) -> Result<()> {
+        ensure!(self.holds[layer * self.states + state] >= required, "plan number" is number, but
+            "layer {layer} lacks the rows of plan {required} for state {state}";
+            "plan once per indexer, transfer per layer: transfer that one first, or give the request \
+             a new generation");
+        Ok(())
     }
 
     /// Checks that a batch may be transferred to a layer as soon as it is planned.
     pub fn check_next(&self, batch: &Batch<'_>, layer: usize) -> Result<()> {
         for (request, state) in named(batch.state) {
             let required = self.required(batch.indexer, state, batch.generation[request]);
-            if self.holds(layer, state) < required {
-                return Err(missing(self.plans + 1, layer, state, required));
-            }
+            self.check_holds(self.plans + 1, layer, state, required)?;
         }
         Ok(())
     }
@@ -151,9 +154,7 @@ impl Order {
     pub fn check_complete(&self, state: usize, generation: i32, indexers: &Indexers) -> Result<()> {
         for layer in 0..self.holds.len() / self.states {
             let required = self.required(indexers.of(layer), state, generation);
-            if self.holds(layer, state) < required {
-                return Err(missing(self.plans + 1, layer, state, required));
-            }
+            self.check_holds(self.plans + 1, layer, state, required)?;
         }
         Ok(())
     }
@@ -200,13 +201,11 @@ impl Order {
     pub fn check(&self, plan: &Plan, layer: usize) -> Result<()> {
         let named = named(&plan.state[..plan.requests]);
         for (request, state) in named.filter(|&(request, _)| !plan.failed(request)) {
-            let (holds, required) = (self.holds(layer, state), plan.required[request]);
-            if holds > plan.number {
-                return Err(too_old(plan.number, layer, state, holds));
-            }
-            if holds < required {
-                return Err(missing(plan.number, layer, state, required));
-            }
+            let holds = self.holds[layer * self.states + state];
+            ensure!(holds <= plan.number, "plan number" is plan.number, but
+                "layer {layer} has the rows of plan {holds} for state {state} already";
+                "transfer plans of one state in the order in which they were planned");
+            self.check_holds(plan.number, layer, state, plan.required[request])?;
         }
         Ok(())
     }
@@ -219,17 +218,4 @@ impl Order {
             }
         }
     }
-}
-
-fn too_old(number: u64, layer: usize, state: usize, holds: u64) -> Error {
-    invalid!("plan number" is number, but
-        "layer {layer} has the rows of plan {holds} for state {state} already";
-        "transfer plans of one state in the order in which they were planned")
-}
-
-fn missing(number: u64, layer: usize, state: usize, required: u64) -> Error {
-    invalid!("plan number" is number, but
-        "layer {layer} lacks the rows of plan {required} for state {state}";
-        "plan once per indexer, transfer per layer: transfer that one first, or give the request \
-         a new generation")
 }

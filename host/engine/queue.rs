@@ -44,25 +44,6 @@ impl Engine {
         unsafe { self.enqueue_planning(CallKind::Plan, batch, plan, 0, None, stream) }
     }
 
-    /// Puts Stage Two of one layer into a stream, after the plan's Stage One. It is
-    /// [`Self::enqueue_transfer_layers`] with a list of one.
-    ///
-    /// # Safety
-    /// As for [`Self::enqueue_transfer_layers`].
-    ///
-    /// # Errors
-    /// As for [`Self::enqueue_transfer_layers`].
-    pub unsafe fn enqueue_transfer(
-        &mut self,
-        plan: &Plan,
-        layer: usize,
-        fresh: Option<&DeviceFresh<'_>>,
-        stream: RawStream,
-    ) -> Result<()> {
-        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_transfer_layers(plan, &[layer], fresh, stream) }
-    }
-
     /// Puts Stage Two of some layers, listed in ascending order, into a stream, after the plan's Stage
     /// One: a launch for each. `fresh` has the segments of all layers.
     ///
@@ -78,7 +59,7 @@ impl Engine {
     /// If the plan was not planned in a stream, the list is not ascending, a layer does not exist or
     /// belongs to another indexer, the fresh rows are too short, or a call of the runtime fails; the work
     /// of the layers before it is in the stream in the last case, and of none in the others.
-    pub unsafe fn enqueue_transfer_layers(
+    pub unsafe fn enqueue_transfer(
         &mut self,
         plan: &Plan,
         layers: &[usize],
@@ -118,26 +99,6 @@ impl Engine {
         unsafe { self.enqueue_planning(kind, batch, plan, layer, fresh, stream) }
     }
 
-    /// Puts an append to one layer into a stream. It is [`Self::enqueue_append_layers`] with a list of
-    /// one.
-    ///
-    /// # Safety
-    /// As for [`Self::enqueue_plan`].
-    ///
-    /// # Errors
-    /// As for [`Self::enqueue_append_layers`].
-    pub unsafe fn enqueue_append(
-        &mut self,
-        batch: &DeviceBatch,
-        rows: usize,
-        layer: usize,
-        fresh: &DeviceFresh<'_>,
-        stream: RawStream,
-    ) -> Result<()> {
-        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_append_layers(batch, rows, &[layer], fresh, stream) }
-    }
-
     /// Puts an append to some layers, listed in ascending order, into a stream, after their transfers: a
     /// launch for each. `fresh` has the segments of all layers. Later work of that stream reads
     /// the rows from the pool; the host and other streams may read them once the append is done.
@@ -152,7 +113,7 @@ impl Engine {
     /// If an array is too short, the list is not ascending, there is no such layer, this process may not
     /// write the pool, or a call of the runtime fails; the work of the layers before it is in the stream
     /// in the last case, and of none in the others.
-    pub unsafe fn enqueue_append_layers(
+    pub unsafe fn enqueue_append(
         &mut self,
         batch: &DeviceBatch,
         rows: usize,

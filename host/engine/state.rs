@@ -111,13 +111,13 @@ impl Engine {
         for ids in load.ids.chunks(k) {
             self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
-            let transferred = self.transfer_layers(plan, &layers, None);
-            let lost = matches!(transferred, Err(Error::LostRows { .. }));
-            if transferred.is_err() && !lost {
-                // It is refused if the failure has emptied every table, and there is nothing to discard then.
-                let _ = self.discard(plan);
+            if let Err(error) = self.transfer_layers(plan, &layers, None) {
+                // The plan is kept after lost rows, and a failure that emptied every table leaves nothing to discard.
+                if !matches!(error, Error::LostRows { .. }) && !self.begin() {
+                    self.discard(plan)?;
+                }
+                return Err(error);
             }
-            transferred?;
         }
         Ok(copied)
     }

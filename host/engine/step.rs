@@ -150,11 +150,14 @@ impl Engine {
         Err(Error::LostRows { requests: plan.failures().count(), layer, row, remedy })
     }
 
-    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too.
-    pub(super) fn begin(&mut self) {
-        if self.order.begin(self.device.epoch()) {
+    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
+    /// whether it does.
+    pub(super) fn begin(&mut self) -> bool {
+        let cold = self.order.begin(self.device.epoch());
+        if cold {
             self.counters.emptied();
         }
+        cold
     }
 
     /// Notes that layers hold the rows of a plan.

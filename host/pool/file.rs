@@ -49,7 +49,8 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     for &(pages, page, size) in asked {
         // A pool smaller than a page would waste most of the page.
         let len = total.checked_next_multiple_of(page).filter(|_| total >= page);
-        if let Some(len) = len.filter(|&len| len <= available_memory::hugetlb_bytes(page))
+        // The mapping reserves its pages, so that it fails where too few are free.
+        if let Some(len) = len
             && let Ok((fd, mapping)) = create(len, MemfdFlags::HUGETLB | size, false)
         {
             return Ok(Allocation { fd, mapping, pages, huge_bytes: len });

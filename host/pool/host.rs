@@ -10,6 +10,7 @@ use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file::{self, WriteLock};
 use super::geometry::{Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
 use super::layout::HostLayout;
+use super::on_disk;
 
 use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
@@ -69,7 +70,7 @@ impl HostPool {
     /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`] without an allocator.
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
         if let Some(file) = &config.file {
-            return Self::plan_queue_bytes(config, file);
+            return Store::plan_bytes(&on_disk::shape(config)?, file);
         }
         let total = Geometry::new(config)?.total();
         if config.allocator.is_some() {
@@ -87,7 +88,7 @@ impl HostPool {
     /// in a file also if the file exists, or the file system lacks space or refuses O_DIRECT.
     pub fn new(config: &PoolConfig) -> Result<Self> {
         if config.file.is_some() {
-            return Self::on_disk(config);
+            return Self::new_through(config, on_disk::DIRECT);
         }
         let geometry = Geometry::new(config)?;
         if let Some(allocator) = &config.allocator {
@@ -274,36 +275,18 @@ impl HostPool {
 
     /// Writes a whole row, whose segments are `parts`.
     pub(crate) fn write_parts(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
-        self.check_writer()?;
+        ensure!(self.role != Role::Reader, "pool role" is "reader", but
+            "only the writer writes rows";
+            "import the pool as its writer once the other was dropped or demoted");
         if let Backing::Disk(store) = &self.backing {
             return store.append(layer, row, parts);
         }
-        let mut parts = parts.iter().enumerate();
-        parts.try_for_each(|(segment, part)| self.write_segment(layer, segment, row, part))
-    }
-
-    /// Writes one segment of a row.
-    ///
-    /// # Errors
-    /// If there is no such segment, the length is not the segment's, or this process may only read.
-    pub fn write_segment(
-        &self,
-        layer: usize,
-        segment: usize,
-        row: usize,
-        bytes: &[u8],
-    ) -> Result<()> {
-        self.check_writer()?;
-        if let Backing::Disk(store) = &self.backing {
-            return store.write_segment(layer, segment, row, bytes);
+        for (segment, part) in parts.iter().enumerate() {
+            let (_, ptr) = self.locate(layer, segment, row)?;
+            // SAFETY: `locate` returned the address of a row, and the callers pass as many bytes as each
+            // segment has; a writer maps the pool for writing.
+            unsafe { atomic_copy::copy_in(part, ptr) };
         }
-        let (layout, ptr) = self.locate(layer, segment, row)?;
-        ensure!(bytes.len() == layout.bytes,
-            "segment buffer" is format!("{} bytes", bytes.len()), but
-            "the segment has {}", layout.bytes; "pass the segment's bytes without padding");
-        // SAFETY: `locate` returned the address of a row, so `ptr` is valid for `layout.bytes`
-        // bytes, which is the length of `bytes`; a writer maps the pool for writing.
-        unsafe { atomic_copy::copy_in(bytes, ptr) };
         Ok(())
     }
 
@@ -325,13 +308,6 @@ impl HostPool {
             unsafe { atomic_copy::copy_out(ptr, part) };
             rest = after;
         }
-        Ok(())
-    }
-
-    fn check_writer(&self) -> Result<()> {
-        ensure!(self.role != Role::Reader, "pool role" is "reader", but
-            "only the writer writes rows";
-            "import the pool as its writer once the other was dropped or demoted");
         Ok(())
     }
 

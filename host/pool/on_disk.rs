@@ -10,7 +10,7 @@ use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
 /// A store without anything between it and its file.
-const DIRECT: Wrap<'static> = &|disk| disk;
+pub(super) const DIRECT: Wrap<'static> = &|disk| disk;
 
 impl PoolConfig {
     /// Returns the geometry of the pool that [`HostPool::new`] makes, in memory or in a file.
@@ -68,14 +68,6 @@ impl HostPool {
         Self::in_store(config, Store::create(&shape(config)?, file, wrap)?)
     }
 
-    pub(super) fn on_disk(config: &PoolConfig) -> Result<Self> {
-        Self::new_through(config, DIRECT)
-    }
-
-    pub(super) fn plan_queue_bytes(config: &PoolConfig, file: &PoolFile) -> Result<usize> {
-        Store::plan_bytes(&shape(config)?, file)
-    }
-
     fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
         let bytes = store.info().queue_bytes;
         Ok(Self {
@@ -128,7 +120,7 @@ impl HostPool {
 }
 
 /// Returns the shape of a pool in a file, and refuses what only memory has.
-fn shape(config: &PoolConfig) -> Result<Shape> {
+pub(super) fn shape(config: &PoolConfig) -> Result<Shape> {
     ensure!(config.allocator.is_none(), "allocator" is "set", but
         "the rows of this pool are in a file"; "leave the allocator or the file out");
     ensure!(config.pages != Pages::Huge1G, "pages" is config.pages, but

@@ -39,7 +39,6 @@ struct State {
     rule: Option<Rule>,
     hits: usize,
     sync: Option<i32>,
-    len: Option<u64>,
     no_queue: bool,
 }
 
@@ -76,11 +75,6 @@ impl Faults {
     /// Sets the errno of `fdatasync`.
     pub fn set_sync(&self, errno: i32) {
         self.state().sync = Some(errno);
-    }
-
-    /// Sets the length that the file seems to have.
-    pub fn set_len(&self, len: u64) {
-        self.state().len = Some(len);
     }
 
     /// Refuses queues, as a kernel without io_uring does.
@@ -184,7 +178,7 @@ impl Disk for FaultyDisk {
     }
 
     fn length(&self) -> io::Result<u64> {
-        self.faults.state().len.map_or_else(|| self.disk.length(), Ok)
+        self.disk.length()
     }
 
     fn unlock(&self) {

@@ -4,6 +4,7 @@ use core::ffi::c_void;
 
 use avsg::ascend::acl::Context;
 use avsg::engine::Engine;
+use avsg::pool::HostPool;
 
 /// Reads `n` bytes of a device's memory or, without a context, of this process.
 ///
@@ -46,6 +47,19 @@ pub fn read_slots(engine: &Engine, context: Option<&Context>, layer: usize) -> V
         // SAFETY: a segment's base is followed by the initialised slots of all states, `stride`
         // apart, and nothing is launched while the engine is borrowed here.
         all.extend(unsafe { read_bytes(context, base.cast_const().cast(), len) });
+    }
+    all
+}
+
+/// Returns the bytes of all rows of a pool.
+///
+/// # Panics
+/// If a row cannot be read.
+pub fn read_rows(pool: &HostPool) -> Vec<u8> {
+    let bytes = pool.format().bytes();
+    let mut all = vec![0; pool.layers() * pool.rows() * bytes];
+    for (at, row) in all.chunks_exact_mut(bytes).enumerate() {
+        pool.read_row(at / pool.rows(), at % pool.rows(), row).unwrap();
     }
     all
 }

@@ -38,6 +38,21 @@ fn await_child(pid: i32) {
     assert_eq!(status, 0, "the child failed or hung");
 }
 
+/// Runs a closure in a forked child, which must return true there. It is no function, because the parent keeps
+/// what the closure takes.
+macro_rules! in_child {
+    ($run:expr) => {
+        // SAFETY: the child runs the closure only, which takes no lock that another thread holds.
+        let pid = unsafe { fork() };
+        if pid == 0 {
+            let passed = catch_unwind(AssertUnwindSafe($run)).unwrap_or(false);
+            // SAFETY: the call ends the child.
+            unsafe { _exit(i32::from(!passed)) };
+        }
+        await_child(pid);
+    };
+}
+
 #[test]
 fn a_child_is_refused_and_may_drop_what_it_inherited() {
     let _turn = alone::turn();
@@ -53,42 +68,33 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
     let row = |_: usize, id: i32| (id, 0);
     assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
 
-    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
-    let pid = unsafe { fork() };
-    if pid == 0 {
-        let run = move || {
-            fn forked<T>(result: avsg::Result<T>) -> bool {
-                matches!(result, Err(Error::Forked { .. }))
-            }
-            // Without ids, so that only the check of the process can refuse it.
-            let (ids, block_table) = (&[], &[]);
-            let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
-            let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
-                && forked(engine.transfer(&mut plan, 0, None))
-                && forked(engine.new_plan(1, 1))
-                && forked(engine.read_table(0).map(|_| ()))
-                && forked(engine.read_indexer_table(0, 0).map(|_| ()))
-                && forked(engine.invalidate(0, 3..4))
-                && forked(engine.load(&load, &mut plan))
-                && forked(engine.fork(0, 1, 1, 1))
-                && forked(engine.pool().write_row(0, 3, &[7; 16]))
-                && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
-                && forked(engine.pool().export())
-                && engine.pool().row_mut(0, 0, 3).is_null()
-                && forked(workers.launch(u64::MAX, None, None));
-            // The threads of the dropped workers do not exist here.
-            drop((engine, plan, workers));
-            let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
-            let mut engine = Engine::new(config, pool).unwrap();
-            let mut plan = engine.new_plan(1, 1).unwrap();
-            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-            refused && exact::check_step(&engine, &plan, &owned, 0, row) == 4
-        };
-        let passed = catch_unwind(AssertUnwindSafe(run)).unwrap_or(false);
-        // SAFETY: the call ends the child.
-        unsafe { _exit(i32::from(!passed)) };
-    }
-    await_child(pid);
+    in_child!(move || {
+        fn forked<T>(result: avsg::Result<T>) -> bool {
+            matches!(result, Err(Error::Forked { .. }))
+        }
+        // Without ids, so that only the check of the process can refuse it.
+        let (ids, block_table) = (&[], &[]);
+        let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
+        let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
+            && forked(engine.transfer(&mut plan, 0, None))
+            && forked(engine.new_plan(1, 1))
+            && forked(engine.read_table(0, 0).map(|_| ()))
+            && forked(engine.invalidate(0, 3..4))
+            && forked(engine.load(&load, &mut plan))
+            && forked(engine.fork(0, 1, 1, 1))
+            && forked(engine.pool().write_row(0, 3, &[7; 16]))
+            && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
+            && forked(engine.pool().export())
+            && engine.pool().row_mut(0, 0, 3).is_null()
+            && forked(workers.launch(u64::MAX, None, None));
+        // The threads of the dropped workers do not exist here.
+        drop((engine, plan, workers));
+        let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
+        let mut engine = Engine::new(config, pool).unwrap();
+        let mut plan = engine.new_plan(1, 1).unwrap();
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        refused && exact::check_step(&engine, &plan, &owned, 0, row) == 4
+    });
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
 }
@@ -115,14 +121,7 @@ fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
         drop((pool, reader));
         all
     };
-    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
-    let pid = unsafe { fork() };
-    if pid == 0 {
-        let passed = catch_unwind(AssertUnwindSafe(child)).unwrap_or(false);
-        // SAFETY: the call ends the child.
-        unsafe { _exit(i32::from(!passed)) };
-    }
-    await_child(pid);
+    in_child!(child);
     // The parent's pool is the one that `child` owns. It gives the file back, which the child did not.
     assert!(HostPool::open(&config).is_err());
     drop(child);
@@ -158,14 +157,10 @@ fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     let late = engine.step(&owned.batch(), &mut plan, 0, None).unwrap_err().to_string();
     assert!(late.contains("timed out"), "{late}");
     let inherited = (engine, plan);
-    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
-    let pid = unsafe { fork() };
-    if pid == 0 {
-        let dropped = catch_unwind(AssertUnwindSafe(move || drop(inherited))).is_ok();
-        // SAFETY: the call ends the child.
-        unsafe { _exit(i32::from(!dropped)) };
-    }
-    await_child(pid);
+    in_child!(move || {
+        drop(inherited);
+        true
+    });
     faults.clear();
     let (mut engine, mut plan) = inherited;
     // A machine with other work may exceed the limit.

@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use avsg::ascend::acl::{Acl, Context, DeviceMemory, Event, OPTIONAL, REQUIRED, Source, Stream};
 use avsg::ascend::simulated;
-use avsg_sim::{Options, Session, entries, sys};
+use avsg_sim::{Options, Session};
 
 /// Compiles a shared library of these functions, each of which returns `code`.
 fn compile_library(name: &str, functions: &[&str], code: i32) -> PathBuf {
@@ -125,25 +125,5 @@ fn objects_work_on_other_threads_and_in_other_contexts() {
         Event::sync(context).unwrap().record(stream).unwrap();
     }
     drop((stream, foreign, context, other));
-    assert_eq!(session.leaks(), Vec::<String>::new());
-}
-
-#[test]
-fn a_context_of_the_caller_is_used_and_not_destroyed() {
-    let session = Session::new(Options::default());
-    let acl = Arc::new(Acl::open(&simulated::source()).unwrap());
-    let none = Context::adopt(Arc::clone(&acl), 0).unwrap_err().to_string();
-    assert!(none.contains("this thread has no current context"), "{none}");
-    let mut own = std::ptr::null_mut();
-    // SAFETY: the function writes a handle to `own`.
-    assert_eq!(unsafe { entries::aclrtCreateContext(&mut own, 0) }, sys::ACL_SUCCESS);
-    let context = Context::adopt(acl, 0).unwrap();
-    let stream = Stream::new(&context).unwrap();
-    // SAFETY: the call fails, because the context has a stream.
-    assert_ne!(unsafe { entries::aclrtDestroyContext(own) }, sys::ACL_SUCCESS, "it has a stream");
-    drop((DeviceMemory::zeroed(&context, 64).unwrap(), stream));
-    Context::finish(context).unwrap();
-    // SAFETY: nothing of the context is left.
-    assert_eq!(unsafe { entries::aclrtDestroyContext(own) }, sys::ACL_SUCCESS);
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

@@ -110,12 +110,16 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     let caller = shape.on_host(memory.as_mut_ptr());
     let mut engine = Engine::new(config(Some(caller), None), pool()).unwrap();
     let mut plan = engine.new_plan(4, 3).unwrap();
-    let before = engine.table(1).to_vec();
+    let before = engine.read_table(0, 1).unwrap().to_vec();
     let parts = ["block is 20", "entry 4 of state 1", "has 20 blocks"];
     expect_refusal(engine.step(&batch(0).batch(), &mut plan, 0, None), &parts);
-    assert!(engine.table(1) == before && memory.iter().all(|&byte| byte == BEFORE));
+    assert!(
+        engine.read_table(0, 1).unwrap() == before && memory.iter().all(|&byte| byte == BEFORE)
+    );
     expect_refusal(engine.fork(0, 1, 1, 9), &parts);
-    assert!(engine.table(1) == before && memory.iter().all(|&byte| byte == BEFORE));
+    assert!(
+        engine.read_table(0, 1).unwrap() == before && memory.iter().all(|&byte| byte == BEFORE)
+    );
     assert!(engine.buffer().slot_ptr(1, 0, 0, 70).is_null());
     assert!(engine.buffer().slot_bytes(1, 0, 70, &mut [0; 69]).is_err());
     assert_eq!(engine.buffer().index(1, 70), None);

@@ -176,7 +176,7 @@ fn a_pool_in_use_by_a_hanging_kernel_is_never_unmapped() {
     let stream = Stream::new(&context).unwrap();
     let config = pair_config(5, false);
     let kernels = harness::install_kernels(&session, &config.engine_config());
-    let mut workload = RandomWorkload::new(&config, &context, kernels, 15);
+    let mut workload = RandomWorkload::new(&config, &context, kernels, 15).unwrap();
     workload.next_step();
     session.hang(session.launches() + 2);
     workload.pair.enqueue(stream.raw()).unwrap();

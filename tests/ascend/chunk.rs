@@ -2,51 +2,35 @@
 //! own ids, in calls of N_q rows.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, Fresh, MachineChoice};
 use avsg::plan::Plan;
 use avsg::rows::RowFormat;
-use avsg_sim::Options;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{exact, fixture};
 
-use crate::harness::in_session;
-use crate::prerequisites::has_cpp_compiler;
+use crate::harness;
 
 const LAYERS: usize = 2;
 /// Blocks of the pool.
 const BLOCKS: usize = 64;
 
-/// The geometry with 16 tokens that other tests of the simulated device compile.
+/// A geometry with 16 tokens. Random workloads run its emitted kernels.
 fn sixteen() -> Params {
     let params = Shape::from(DEVICE_SHAPES[2]).params();
     assert_eq!(params.tokens, 16);
     params
 }
 
-/// Runs a test on an engine of the CPU and, if there is a C++ compiler, on one of the simulated device that
-/// runs the emitted kernels.
 fn on_both(test: impl Fn(&mut Engine)) {
     let (params, machine) = (sixteen(), MachineChoice::Emu);
     let config = Config { cores: 4, machine, ..Config::new(params, 4) };
     let rows = BLOCKS * params.page as usize;
     let pool = || fixture::pool(LAYERS, rows, RowFormat::single(64).unwrap());
-    test(&mut Engine::new(config.clone(), pool()).unwrap());
-    if has_cpp_compiler() {
-        in_session(Options::default(), |_, context| {
-            let pool = RegisteredPool::new(context, pool()).unwrap();
-            let options = AscendOptions::new(Arc::clone(context));
-            let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
-            drop(options);
-            test(&mut engine);
-            engine.close().unwrap();
-        });
-    }
+    harness::on_both_devices(&config, pool, test);
 }
 
 /// The row of an id: the blocks of the only request are every second one of the pool.

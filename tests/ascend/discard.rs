@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use avsg::device::params::Params;
 use avsg::device::state::header;
-use avsg::engine::{Config, Engine, Fresh, Indexers, Load, Stats};
+use avsg::engine::{Config, Engine, Indexers, Load, Stats};
 use avsg::plan::Plan;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
@@ -61,10 +59,10 @@ fn plans_are_discarded_from_the_newest_on() {
         for (plan, first) in plans.iter_mut().zip(firsts) {
             engine.plan(&both_states(0, first).batch(), plan).unwrap();
         }
-        let tables = [0, 1].map(|state| engine.table(state).to_vec());
+        let tables = [0, 1].map(|state| engine.read_table(0, state).unwrap().to_vec());
         // Plan 2 missed nothing, but it may rely on the rows of plan 1.
         expect_refusal(engine.discard(&mut plans[1]), &["plan number is 2", "plan 4 of state 0"]);
-        assert!((0..2).all(|state| engine.table(state) == tables[state]));
+        assert!((0..2).all(|state| engine.read_table(0, state).unwrap() == tables[state]));
         assert_eq!(plans[1].requests(), 2, "a refused plan is kept");
         for at in [3, 2, 1] {
             engine.discard(&mut plans[at]).unwrap();
@@ -136,7 +134,7 @@ fn counters_agree_with_the_plans_and_the_tables() {
             let mut owned = both_states(indexer, [0, 1].map(|_| random.word() as i32 & 255));
             owned.generation = vec![1, 1 + step / 20];
             let held = [0, 1].map(|state| {
-                let table = engine.read_indexer_table(indexer, state).unwrap();
+                let table = engine.read_table(indexer, state).unwrap();
                 let cold = table[header::GENERATION as usize] != owned.generation[state];
                 let ids = &table[header::WORDS..][..SLOTS];
                 ids.iter().map(|&id| !cold && id >= 0).collect::<Vec<_>>()
@@ -197,17 +195,9 @@ fn counters_follow_forks_and_invalidations() {
 }
 
 #[test]
-fn appends_and_loads_are_counted() {
+fn loads_are_counted_as_plans_and_transfers() {
     on_both_devices(&config(), pool, |engine| {
         let mut plan = engine.new_plan(2, 1).unwrap();
-        let mut owned = OwnedBatch::new(K, 0);
-        owned.push([0, 1, 100, 102], &vec![vec![-1; K]; 2]);
-        let mut rows = FreshRows::new(engine.pool().format(), 2);
-        (0..2).for_each(|at| rows.put(at, 100 + at as i32, 9));
-        engine.append(&owned.batch(), 1, &Fresh { segments: &rows.segments() }).unwrap();
-        let stats = engine.stats();
-        assert_eq!((stats.appends, stats.appended_bytes), (1, 2 * ROW as u64));
-        assert!(stats.append_time > Duration::ZERO);
         // A load of 30 ids plans twice, and transfers each plan to both layers.
         let ids: Vec<i32> = (0..30).collect();
         let (state, generation, seq_len) = (1, 4, 600);

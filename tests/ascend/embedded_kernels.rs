@@ -16,6 +16,7 @@ use avsg_linker::bridge::geometries;
 use avsg_sim::{Session, resolve};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::workload::EngineSetting;
 
 use super::engine_pair::{EnginePair, PairConfig};
 use super::harness::{count, expect_refusal, in_session, install_kernels, seeded};
@@ -35,29 +36,26 @@ fn embedded_kernels_match_the_cpu() {
     }
     let params = embedded_geometry();
     let (k, rows) = (params.k as usize, 8192);
-    let config = PairConfig {
+    let format = RowFormat::single(64).unwrap();
+    let setting = EngineSetting {
         params,
         states: 1,
-        cores: 4,
-        one_launch: true,
-        requests: 1,
-        max_rows: 1,
-        blocks_per_request: 1,
         layers: 1,
-        segments: &[64],
-        pool_rows: rows,
+        format: format.clone(),
+        rows_per_request: rows,
+        max_requests: 1,
     };
+    let config = PairConfig { setting, cores: 4, one_launch: true };
     in_session(seeded(6), |session, context| {
-        let mut pair = EnginePair::new(&config, context, None);
+        let mut pair = EnginePair::new(&config, context, None).unwrap();
         assert_eq!(count(session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
         assert_eq!(count(session, "aclrtBinaryLoadFromFile"), 0);
         for step in 0..3 {
             // A third of each step's ids is new, and the last step evicts rows.
             let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
-            let mut owned =
-                OwnedBatch { blocks: vec![0], block_stride: 1, ..OwnedBatch::new(k, 0) };
+            let mut owned = OwnedBatch::new(k, 0);
             owned.push([0, 1, -1, rows as i32], &[ids]);
-            pair.upload_step(owned, vec![FreshRows::new(&config.format(), 1)]);
+            pair.upload_step(owned, vec![FreshRows::new(&format, 1)]);
             pair.step_from_host();
         }
         assert!(pair.compared_slots >= 3 * k, "only {} slots were compared", pair.compared_slots);
@@ -86,7 +84,7 @@ fn an_older_runtime_loads_files_that_are_then_deleted() {
     let source = unsafe { Source::process("an older simulator", resolve_older_runtime) };
     let context = Context::for_device(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
     let config = random_workload::pair_config(3, true);
-    let mut workload = RandomWorkload::new(&config, &context, None, 17);
+    let mut workload = RandomWorkload::new(&config, &context, None, 17).unwrap();
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 5);
     assert_eq!(kernel_folders(), 0, "the files are deleted");
     for _ in 0..3 {
@@ -118,7 +116,7 @@ fn a_failed_load_names_the_call_and_leaks_nothing() {
     for nth in 1..=5 {
         in_session(seeded(0), |session, context| {
             session.fail("aclrtBinaryLoadFromData", nth, 507_899);
-            let params = random_workload::pair_config(2, true).params;
+            let params = random_workload::pair_config(2, true).setting.params;
             let parts = ["aclrtBinaryLoadFromData failed with code 507899"];
             expect_refusal(create_engine(context, params, None), &parts);
         });

@@ -1,68 +1,195 @@
-//! Failures of the runtime: each call in turn, kernels that hang or raise exceptions, and the loss
-//! of the device.
+//! Failures of the runtime in steps with host arrays, in steps that are queued in a stream of the caller, and
+//! in those that are captured once and replayed: each call in turn, kernels that hang or raise exceptions, and
+//! the loss of the device.
 
-use avsg::ascend::RegisteredPool;
+use std::ops::Range;
+use std::sync::Arc;
+
+use avsg::Result;
+use avsg::ascend::acl::{Context, Graph, Stream};
+use avsg::ascend::{RegisteredPool, simulated};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
 use avsg_testkit::tier;
 
 use crate::harness::{expect_refusal, fail_next, in_session, install_kernels, seeded};
-use crate::scenario::{self, Outcome, run};
+use crate::random_workload::Submission::{CapturedGraph, HostArrays, QueuedInStream};
+use crate::random_workload::{RandomWorkload, Submission, pair_config};
 
-/// Runs the scenario in one or two launches per step with the faults that `inject` orders, and
-/// checks that no resource leaks. Returns the outcome and the calls of the runtime.
-fn run_with_faults(
-    retries: usize,
+/// Milliseconds that a wait for a stream may take.
+pub const TIMEOUT_MS: i32 = 20;
+pub const STEPS: usize = 3;
+
+/// Returns a workload on one core.
+pub fn workload(
+    session: &Session,
+    context: &Arc<Context>,
     one_launch: bool,
-    inject: impl FnOnce(&Session),
-) -> (Outcome, Vec<&'static str>) {
-    let session = Session::new(seeded(5));
-    let kernels = install_kernels(&session, &scenario::config());
-    inject(&session);
-    let outcome = run(kernels, retries, one_launch);
-    assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", outcome.errors);
-    (outcome, session.calls())
+) -> Result<RandomWorkload> {
+    let config = pair_config(1, one_launch);
+    let kernels = install_kernels(session, &config.engine_config());
+    RandomWorkload::new(&config, context, kernels, 17)
 }
 
-#[test]
-fn the_scenario_succeeds_without_faults() {
-    let (outcome, calls) = run_with_faults(0, true, |_| ());
-    assert!(outcome.finished && outcome.errors.is_empty(), "{:?}", outcome.errors);
-    assert!(outcome.rows >= 2 * 3 * 4 * 6, "{} rows were compared", outcome.rows);
-    assert!(calls.len() >= 200, "{} calls", calls.len());
+/// Errors and calls of a run.
+struct Outcome<'a> {
+    session: &'a Session,
+    /// How often a call that failed is still repeated.
+    retries: usize,
+    /// The text of every error.
+    errors: Vec<String>,
+    /// Ranges of the runtime's calls that were made by the engine and for its stream. The others copy arrays
+    /// to the device and compare results.
+    spans: Vec<Range<usize>>,
+    /// Whether the engine was created.
+    created: bool,
+    /// Whether all steps were done.
+    finished: bool,
+}
+
+impl Outcome<'_> {
+    /// Makes a call, which is part of a span.
+    fn attempt<T>(&mut self, call: impl FnOnce() -> Result<T>) -> Option<T> {
+        let from = self.session.calls().len();
+        let result = call();
+        self.spans.push(from..self.session.calls().len());
+        result.map_err(|error| self.errors.push(error.to_string())).ok()
+    }
+
+    /// Repeats a call until it succeeds. Returns none if no retries are left.
+    fn retry<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> Option<T> {
+        loop {
+            if let Some(value) = self.attempt(&mut call) {
+                return Some(value);
+            }
+            self.retries = self.retries.checked_sub(1)?;
+        }
+    }
+
+    /// Makes and checks all steps. Returns none if no retries are left.
+    fn run_steps(
+        &mut self,
+        workload: &mut RandomWorkload,
+        submission: Submission,
+        (context, stream): (&Context, &Stream),
+        graph: &mut Option<Graph>,
+    ) -> Option<()> {
+        if submission == CapturedGraph {
+            let capture = || stream.capture(|| workload.pair.enqueue(stream.raw()));
+            *graph = Some(self.retry(capture)?);
+        }
+        for step in 0..STEPS {
+            workload.next_step();
+            match (submission, &*graph) {
+                (HostArrays, _) => self.retry(|| workload.pair.run_from_host())?,
+                (_, Some(graph)) => self.retry(|| stream.replay(graph))?,
+                (_, None) => self.retry(|| workload.pair.enqueue(stream.raw()))?,
+            }
+            self.retry(|| stream.synchronize(TIMEOUT_MS))?;
+            self.retry(|| context.take_error())?;
+            self.retry(|| workload.pair.ascend.buffer().slot_bytes(0, 1, 2, &mut [0; 48]))?;
+            // A replay that failed has run no kernel, so slots and tables are the CPU's as well.
+            if submission == CapturedGraph && step == STEPS - 1 {
+                workload.compare();
+            } else {
+                workload.compare_rows();
+            }
+        }
+        Some(())
+    }
+}
+
+/// Creates an engine, runs three steps with the faults that `inject` orders, and drops everything. Checks
+/// every row and that no resource leaks, passes the outcome and the names of all calls to `check`, and returns
+/// its result.
+fn run<T>(
+    one_launch: bool,
+    submission: Submission,
+    retries: usize,
+    inject: impl FnOnce(&Session),
+    check: impl FnOnce(Outcome<'_>, Vec<&'static str>) -> T,
+) -> T {
+    let session = Session::new(seeded(5));
+    inject(&session);
+    let (session, errors, spans) = (&session, Vec::new(), Vec::new());
+    let mut outcome = Outcome { session, retries, errors, spans, created: false, finished: false };
+    let made = outcome.attempt(|| {
+        let context = simulated::context()?;
+        let stream = Stream::new(&context)?;
+        Ok((workload(session, &context, one_launch)?, stream, context))
+    });
+    if let Some((mut workload, stream, context)) = made {
+        outcome.created = true;
+        if submission != HostArrays {
+            // The calls so far are those of steps with host arrays.
+            outcome.spans.clear();
+        }
+        let mut graph = None;
+        let at = (&*context, &stream);
+        outcome.finished = outcome.run_steps(&mut workload, submission, at, &mut graph).is_some();
+        outcome.attempt(|| {
+            drop((graph, workload, stream));
+            Ok(())
+        });
+        outcome.retry(|| context.take_error());
+        outcome.attempt(|| context.finish());
+    }
+    assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", outcome.errors);
+    check(outcome, session.calls())
 }
 
 /// Each failed call gives an error that names the call and its code, leaks nothing and makes no
-/// later row wrong, and the engine can be used again.
+/// later row wrong, and an engine that was created does all its steps.
 #[test]
 fn the_engine_recovers_from_each_failed_call() {
-    let [one_launch_calls, two_launch_calls] =
-        [true, false].map(|one_launch| run_with_faults(0, one_launch, |_| ()).1);
-    // The calls before the first launch of a step are the same.
-    let differ = one_launch_calls.iter().zip(&two_launch_calls).position(|(a, b)| a != b).unwrap();
-    for (one_launch, calls, from) in
-        [(true, one_launch_calls, 0), (false, two_launch_calls, differ)]
-    {
-        let points = calls.len() - from;
-        let what = format!("failing calls, one launch {one_launch}");
-        let all = (from..calls.len()).collect();
-        let selected = points_of_failure(&what, &calls, all, 160);
-        let resumed = selected.iter().filter(|&&at| resumes(one_launch, at, calls[at])).count();
-        let total = selected.len();
-        println!("{what}: {total} points of failure, resumed after {resumed}");
-        assert!(points >= 200 && resumed * 2 > total, "{resumed} of {total} resumed");
+    for (submission, one_launch, least) in [
+        (HostArrays, true, 160),
+        (HostArrays, false, 60),
+        (QueuedInStream, false, 60),
+        (CapturedGraph, false, 60),
+        (CapturedGraph, true, 60),
+    ] {
+        let (points, calls) = run(
+            one_launch,
+            submission,
+            0,
+            |_| (),
+            |outcome, calls| {
+                assert!(outcome.finished && outcome.errors.is_empty(), "{:?}", outcome.errors);
+                (outcome.spans.into_iter().flatten().collect::<Vec<_>>(), calls)
+            },
+        );
+        let what = format!("failing calls, {submission:?}, one launch {one_launch}");
+        println!("{what}: {} points", points.len());
+        assert!(points.len() >= 100, "{} points", points.len());
+        for at in points_of_failure(&what, &calls, points, least) {
+            let (name, code) = (calls[at], error_code(at));
+            let fail = |session: &Session| session.fail_any(at + 1, code);
+            run(one_launch, submission, 6, fail, |outcome, after| {
+                assert_eq!(after[at], name, "the calls up to the failure differ");
+                let expected = format!("{name} failed with code {code}");
+                let errors = outcome.errors.join("\n");
+                assert!(errors.contains(&expected), "{what}, call {at}: {errors}");
+                // Every other error follows from it.
+                for error in &outcome.errors {
+                    let follows = error.contains(&expected) || error.contains("plan is stale");
+                    assert!(follows, "{what}, call {at}: {error}");
+                }
+                assert_eq!(outcome.finished, outcome.created, "{what}, call {at}: {errors}");
+            });
+        }
     }
 }
 
 /// Returns the error code that the call at an index fails with.
-pub fn error_code(at: usize) -> i32 {
+fn error_code(at: usize) -> i32 {
     [107_000, 207_001, 507_899, 507_014][at % 4]
 }
 
 /// Returns the calls among `at` that this run fails: in the default tier a sample of at least
 /// `least`, with the first and the last call of each name and with every code.
-pub fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -> Vec<usize> {
+fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -> Vec<usize> {
     let all = at.clone();
     tier::cases(what, at, least, |&at| {
         let same = |other: &&usize| calls[**other] == calls[at];
@@ -72,59 +199,48 @@ pub fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usiz
     })
 }
 
-/// Fails the call at `at`, which is `name`, and checks the errors. Returns whether an engine was
-/// created and did all its steps.
-fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
-    let code = error_code(at);
-    let (outcome, after) = run_with_faults(6, one_launch, |session| session.fail_any(at + 1, code));
-    assert_eq!(after[at], name, "the calls up to the failure differ");
-    let errors = outcome.errors.join("\n");
-    let expected = format!("{name} failed with code {code}");
-    assert!(errors.contains(&expected), "call {at}, {name}: {errors}");
-    // Every other error follows from it.
-    for error in &outcome.errors {
-        assert!(error.contains(&expected) || error.contains("plan is stale"), "{at}: {error}");
-    }
-    // An engine that was created does all its steps.
-    assert_eq!(outcome.finished, outcome.created, "call {at}, {name}: {errors}");
-    outcome.finished
-}
-
 /// If a kernel never ends or raises an exception, the wait fails, the engine reports the loss, and all
 /// resources are released.
 #[test]
 fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
     for (one_launch, hangs) in [(true, true), (false, true), (true, false), (false, false)] {
-        let session = Session::new(seeded(5));
-        let outcome = run(install_kernels(&session, &scenario::config()), 0, one_launch);
-        let launches = session.launches();
-        drop(session);
-        assert!(outcome.finished && launches >= 10, "{launches} kernels");
+        let launches =
+            run(one_launch, HostArrays, 0, |_| (), |outcome, _| outcome.session.launches());
+        assert!(launches >= 10, "{launches} kernels");
         let parts = match hangs {
             true => ["aclrtSynchronizeStreamWithTimeout failed with code 507046", ""],
             false => ["code 507035", "block"],
         };
         for nth in 1..=launches {
-            let (outcome, _) = run_with_faults(2, one_launch, |session| match hangs {
+            let inject = |session: &Session| match hangs {
                 true => session.hang(nth),
                 false => session.raise_exception(nth, nth as u32 % 4),
+            };
+            run(one_launch, HostArrays, 2, inject, |outcome, _| {
+                let errors = outcome.errors.join("\n");
+                let reported = parts.iter().all(|part| errors.contains(part));
+                assert!(reported && !outcome.finished, "kernel {nth}: {errors}");
+                // Kernel 1 runs while the engine is created, so no engine can report the loss.
+                assert!(nth == 1 || errors.contains("device state is lost"), "{nth}: {errors}");
             });
-            let errors = outcome.errors.join("\n");
-            let reported = parts.iter().all(|part| errors.contains(part));
-            assert!(reported && !outcome.finished, "kernel {nth}: {errors}");
-            // Kernel 1 runs while the engine is created, so no engine can report the loss.
-            assert!(nth == 1 || errors.contains("device state is lost"), "kernel {nth}: {errors}");
         }
     }
 }
 
 #[test]
 fn the_loss_of_the_device_is_reported_at_any_call() {
-    let calls = run_with_faults(0, true, |_| ()).1.len();
-    for at in (1..calls).step_by(7) {
-        let (outcome, _) = run_with_faults(2, true, |session| session.lose_device(at));
-        let errors = outcome.errors.join("\n");
-        assert!(errors.contains("code 507899"), "call {at}: {errors}");
+    let points = run(true, HostArrays, 0, |_| (), |outcome, _| outcome.spans);
+    for at in points.into_iter().flatten().skip(1).step_by(7) {
+        run(
+            true,
+            HostArrays,
+            2,
+            |session| session.lose_device(at + 1),
+            |outcome, _| {
+                let errors = outcome.errors.join("\n");
+                assert!(errors.contains("code 507899"), "call {at}: {errors}");
+            },
+        );
     }
 }
 

@@ -99,7 +99,7 @@ pub fn plan_in_a_stream(
     // SAFETY: the arrays outlive the work, which is waited for below.
     unsafe {
         engine.enqueue_plan(&arrays.batch(), plan, stream.raw()).unwrap();
-        engine.enqueue_transfer_layers(plan, layers, None, stream.raw()).unwrap();
+        engine.enqueue_transfer(plan, layers, None, stream.raw()).unwrap();
     }
     before_the_wait(engine);
     stream.synchronize(60_000).unwrap();

@@ -4,11 +4,9 @@
 use std::ops::Range;
 
 use avsg::engine::Engine;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::held::Held;
 
 use crate::harness::{expect_refusal, on_ascend, on_both_devices, plan_in_a_stream};
-use crate::restore::{config, empty_pool, ids, prefill, select, selection};
+use crate::restore::{config, empty_pool, ids, prefill, selection};
 
 /// Returns the ids of a range that state `at[0]` holds in generation `at[1]`.
 fn held(engine: &mut Engine, indexer: usize, at: [i32; 2], range: Range<i32>) -> Vec<i32> {
@@ -24,25 +22,6 @@ fn held(engine: &mut Engine, indexer: usize, at: [i32; 2], range: Range<i32>) ->
 fn sorted(mut ids: Vec<i32>) -> Vec<i32> {
     ids.sort_unstable();
     ids
-}
-
-#[test]
-fn a_state_holds_what_it_selected() {
-    on_both_devices(&config(), empty_pool, |engine| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        assert_eq!(held(engine, 0, [0, 1], 0..100), Vec::<i32>::new());
-        select(engine, &mut plan, 0, [0, 1], &ids(20));
-        let all = sorted(ids(20));
-        assert_eq!(held(engine, 0, [0, 1], 0..100), all);
-        let middle = all[2]..all[5];
-        assert_eq!(held(engine, 0, [0, 1], middle), all[2..5]);
-        assert_eq!(held(engine, 0, [0, 1], 4_000_000..1 << 24), Vec::<i32>::new());
-        // Another indexer, state or generation has others.
-        for (indexer, at) in [(1, [0, 1]), (0, [1, 1]), (0, [0, 2])] {
-            assert_eq!(held(engine, indexer, at, 0..100), Vec::<i32>::new());
-        }
-    });
 }
 
 #[test]
@@ -73,8 +52,5 @@ fn what_a_stream_planned_is_held() {
             assert_eq!(held(engine, 1, [0, 2], 0..100), sorted(ids(9)));
         };
         plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, ask);
-        let mut again = OwnedBatch::new(crate::small::K, 0);
-        again.push([-1, 0, 0, 0], &[]);
-        assert_eq!(Held::before(engine, &again).check(&queued, &again), 0);
     });
 }

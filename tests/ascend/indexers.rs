@@ -4,8 +4,7 @@
 
 use avsg::ascend::acl::Stream;
 use avsg::engine::{Config, Engine, Indexers};
-use avsg::pool::{HostPool, PoolConfig};
-use avsg::rows::RowFormat;
+use avsg::pool::HostPool;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::memory;
@@ -50,7 +49,7 @@ fn batch(rng: &mut SplitMix64, step: usize, indexer: usize) -> OwnedBatch {
 }
 
 fn table(engine: &mut Engine, indexer: usize, state: usize) -> Vec<i32> {
-    without_scratch(engine.read_indexer_table(indexer, state).unwrap(), SLOTS)
+    without_scratch(engine.read_table(indexer, state).unwrap(), SLOTS)
 }
 
 #[test]
@@ -93,38 +92,6 @@ fn each_indexer_has_the_tables_of_an_engine_of_its_own() {
 }
 
 #[test]
-fn a_plan_of_one_indexer_is_refused_by_the_layers_of_another() {
-    const RULE: &str = "plan once per indexer, transfer per layer";
-    on_both_devices(&several(), pool, |engine| {
-        let mut rng = SplitMix64::new(4);
-        let owned = batch(&mut rng, 0, 2);
-        let mut plan = engine.new_plan(4, 2).unwrap();
-        engine.plan(&owned.batch(), &mut plan).unwrap();
-        for layer in 0..3 {
-            let parts = [&format!("layer is {layer}")[..], "the plan is of indexer 2", RULE];
-            expect_refusal(engine.transfer(&mut plan, layer, None), &parts);
-            let table = engine.read_indexer_table(2, 0).unwrap().to_vec();
-            expect_refusal(engine.step(&owned.batch(), &mut plan, layer, None), &parts);
-            assert!(engine.read_indexer_table(2, 0).unwrap() == table, "nothing has changed");
-        }
-        engine.transfer(&mut plan, 3, None).unwrap();
-        check(engine, &plan, &owned, 3);
-        let mut unknown = owned.clone();
-        unknown.indexer = 3;
-        expect_refusal(engine.plan(&unknown.batch(), &mut plan), &["indexer is 3", "there are 3"]);
-        expect_refusal(engine.read_indexer_table(3, 0), &["indexer is 3"]);
-    });
-    // An engine with one table for all layers is stepped once per layer, as if each had its own.
-    on_both_devices(&config(Indexers::default()), pool, |engine| {
-        let owned = batch(&mut SplitMix64::new(4), 0, 0);
-        let mut plan = engine.new_plan(4, 2).unwrap();
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        let parts = ["layer 1 lacks the rows of plan 1", RULE];
-        expect_refusal(engine.step(&owned.batch(), &mut plan, 1, None), &parts);
-    });
-}
-
-#[test]
 fn indexers_are_planned_in_a_stream() {
     on_ascend(&several(), pool, |engine, _, context| {
         let mut rng = SplitMix64::new(8);
@@ -140,7 +107,7 @@ fn indexers_are_planned_in_a_stream() {
             unsafe {
                 engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()).unwrap();
                 for (layer, &of_layer) in OF_LAYER.iter().enumerate() {
-                    let done = engine.enqueue_transfer(&plan, layer, None, stream.raw());
+                    let done = engine.enqueue_transfer(&plan, &[layer], None, stream.raw());
                     assert_eq!(done.is_ok(), of_layer == indexer, "layer {layer}");
                 }
             }
@@ -171,20 +138,4 @@ fn indexers_that_do_not_cover_the_layers_are_refused() {
     );
     assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), Indexers::per_layer(4).unwrap());
     assert_eq!((Indexers::default().count(), Indexers::default().of(3)), (1, 0));
-}
-
-#[test]
-fn the_bytes_of_an_engine_count_every_indexer_and_whole_hugepages() {
-    let pool = PoolConfig::new(OF_LAYER.len(), 600, RowFormat::single(64).unwrap());
-    let bytes = |config: &Config| Engine::bytes_needed(config, &pool).unwrap().1;
-    // The tables and the working columns are mapped in whole pages of 2 MiB.
-    assert_eq!(bytes(&config(Indexers::default())), 2 * (2 << 20));
-    let states = 5000;
-    let many = |indexers| Config { states, ..config(indexers) };
-    let tables = |count: usize| {
-        let words = avsg::device::memory::table_words(&config(Indexers::default()).params);
-        (4 * words * states * count).next_multiple_of(2 << 20)
-    };
-    assert_eq!(bytes(&many(Indexers::default())), tables(1) + (2 << 20));
-    assert_eq!(bytes(&many(Indexers::per_layer(4).unwrap())), tables(4) + (2 << 20));
 }

@@ -5,14 +5,15 @@ use std::ptr;
 use avsg::device::params::Params;
 use avsg::engine::{Batch, Config, Fresh};
 use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fixture;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::harness::{expect_refusal, on_ascend};
 
 /// Requests, and entries of each in the block table: 2^31 words together.
-const REQUESTS: usize = 1 << 17;
-const ENTRIES: usize = 1 << 14;
+const REQUESTS: usize = 1 << 7;
+const ENTRIES: usize = 1 << 24;
 
 /// Calls `test` with a block table of zeros. No page of it is ever written, so that it takes no memory.
 fn with_block_table(test: impl FnOnce(&[i32])) {
@@ -34,43 +35,17 @@ fn a_batch_that_kernels_cannot_count_changes_nothing() {
     let config = Config { cores: 2, ..Config::new(params, 1) };
     let pool = || fixture::pool(2, 64, RowFormat::single(32).unwrap());
     on_ascend(&config, pool, |engine, _, _| {
-        let (ids, blocks): (Vec<i32>, Vec<i32>) = ((0..8).collect(), (0..64).collect());
-        let small = Batch {
-            ids: &ids,
-            ids_stride: K,
-            k: K,
-            cu_q: &[0, 1],
-            state: &[0],
-            generation: &[1],
-            stable_len: &[-1],
-            seq_len: &[64],
-            block_table: &blocks,
-            block_stride: 64,
-            indexer: 0,
-        };
+        let (blocks, block_stride) = ((0..64).collect(), 64);
+        let mut small = OwnedBatch { blocks, block_stride, ..OwnedBatch::new(K, 0) };
+        small.push([0, 1, -1, 64], &[(0..8).collect()]);
         let mut plan = engine.new_plan(1, REQUESTS).unwrap();
-        engine.step(&small, &mut plan, 0, None).unwrap();
+        engine.step(&small.batch(), &mut plan, 0, None).unwrap();
         // All requests but the first are padded, and have no rows.
-        let first = |value, others| {
-            let mut all = vec![others; REQUESTS];
-            all[0] = value;
-            all
-        };
-        let mut cu_q = vec![1; REQUESTS + 1];
-        cu_q[0] = 0;
-        let (state, seq_len) = (first(0, -1), first(ENTRIES as i32, 0));
-        let (generation, stable_len) = (first(2, 0), first(ENTRIES as i32 - 1, -1));
-        with_block_table(|table| {
-            let large = Batch {
-                cu_q: &cu_q,
-                state: &state,
-                generation: &generation,
-                stable_len: &stable_len,
-                seq_len: &seq_len,
-                block_table: table,
-                block_stride: ENTRIES,
-                ..small
-            };
+        let mut large = OwnedBatch::new(K, 0);
+        large.push([0, 2, ENTRIES as i32 - 1, ENTRIES as i32], &[(0..8).collect()]);
+        (1..REQUESTS).for_each(|_| large.push([-1, 0, -1, 0], &[]));
+        with_block_table(|block_table| {
+            let large = Batch { block_table, block_stride: ENTRIES, ..large.batch() };
             let fresh = Fresh { segments: &[&[0; 32]] };
             let refused = [
                 engine.plan(&large, &mut plan),
@@ -83,7 +58,7 @@ fn a_batch_that_kernels_cannot_count_changes_nothing() {
         });
         assert_eq!((plan.requests(), plan.total_misses()), (1, K));
         engine.transfer(&mut plan, 1, None).unwrap();
-        engine.step(&small, &mut plan, 0, None).unwrap();
+        engine.step(&small.batch(), &mut plan, 0, None).unwrap();
         assert_eq!(plan.total_misses(), 0, "every table is as it was");
     });
 }

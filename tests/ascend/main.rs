@@ -2,6 +2,7 @@
 
 mod acl_library;
 mod ascend_hw;
+mod caller;
 mod caller_buffers;
 mod caller_streams;
 mod chunk;
@@ -24,7 +25,6 @@ mod random_calls;
 mod random_workload;
 mod restore;
 mod rust_kernels;
-mod scenario;
 mod shared_context;
 mod slot_shapes;
 mod small;

@@ -1,12 +1,12 @@
-//! The order in which plans may be transferred, on the CPU and on the simulated device. A permitted
-//! transfer gives exact rows. A transfer that would overwrite newer rows, or that relies on slots
-//! that were never filled, is refused.
+//! Plans that may be transferred in any order, on the CPU and on the simulated device. That a transfer is
+//! refused which would overwrite newer rows, or which relies on slots that were never filled, is checked by random
+//! calls.
 
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
-use crate::harness::{self, expect_refusal};
+use crate::harness;
 use crate::small::{self, K, check, ids};
 
 const STATES: usize = 3;
@@ -30,63 +30,6 @@ fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
 fn transfer_exactly(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, layer: usize) {
     engine.transfer(plan, layer, None).unwrap();
     check(engine, plan, owned, layer);
-}
-
-#[test]
-fn an_older_plan_after_a_newer_one_is_refused() {
-    on_both_devices(|engine| {
-        let (a, b) = (one_request(2, 1, 0), one_request(2, 1, 200));
-        let (mut old, mut new) = (planned(engine, &a), planned(engine, &b));
-        assert_eq!((old.number(), new.number()), (1, 2));
-        transfer_exactly(engine, &a, &mut old, 0);
-        transfer_exactly(engine, &b, &mut new, 0);
-        let parts = ["plan number is 1", "layer 0", "plan 2", "state 2", "order in which"];
-        expect_refusal(engine.transfer(&mut old, 0, None), &parts);
-        check(engine, &new, &b, 0);
-        // Each layer has an order of its own: on layer 1 the older plan is still due.
-        transfer_exactly(engine, &a, &mut old, 1);
-        transfer_exactly(engine, &a, &mut old, 1);
-        transfer_exactly(engine, &b, &mut new, 1);
-        expect_refusal(
-            engine.transfer(&mut old, 1, None),
-            &["plan number is 1", "layer 1", "plan 2"],
-        );
-        // The order does not depend on the generation of the request.
-        let c = one_request(2, 2, 0);
-        let mut cold = planned(engine, &c);
-        transfer_exactly(engine, &c, &mut cold, 0);
-        expect_refusal(engine.transfer(&mut new, 0, None), &["plan number is 2", "plan 3"]);
-        transfer_exactly(engine, &b, &mut new, 1);
-    });
-}
-
-#[test]
-fn a_plan_that_relies_on_an_untransferred_plan_is_refused() {
-    on_both_devices(|engine| {
-        let (a, b) = (one_request(0, 1, 0), one_request(0, 1, 17));
-        let (mut old, mut new) = (planned(engine, &a), planned(engine, &b));
-        assert!(new.total_misses() < K, "the second plan hits rows that the first one misses");
-        let parts = ["plan number is 2", "layer 1", "lacks", "plan 1", "state 0", "generation"];
-        expect_refusal(engine.transfer(&mut new, 1, None), &parts);
-        // A step is refused before it changes the table.
-        let mut step = engine.new_plan(2, 2).unwrap();
-        let table = engine.table(0).to_vec();
-        let parts = ["plan number is 3", "layer 1", "lacks", "plan 2"];
-        expect_refusal(engine.step(&b.batch(), &mut step, 1, None), &parts);
-        assert!(engine.table(0) == table, "nothing has changed");
-        transfer_exactly(engine, &a, &mut old, 1);
-        transfer_exactly(engine, &b, &mut new, 1);
-        engine.step(&b.batch(), &mut step, 1, None).unwrap();
-        check(engine, &step, &b, 1);
-        // Layer 0 received neither plan. A cold start relies on none.
-        expect_refusal(
-            engine.step(&b.batch(), &mut step, 0, None),
-            &["layer 0", "lacks", "plan 2"],
-        );
-        let cold = one_request(0, 2, 17);
-        engine.step(&cold.batch(), &mut step, 0, None).unwrap();
-        check(engine, &step, &cold, 0);
-    });
 }
 
 #[test]

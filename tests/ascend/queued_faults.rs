@@ -1,145 +1,22 @@
-//! Failures of work in a stream of the caller, which is queued step by step or captured once and
-//! replayed: each call in turn, and kernels that hang or raise exceptions.
+//! Failures of work in a stream of the caller beside those of single calls: captures that are refused, kernels
+//! that hang or raise exceptions in a graph, and calls that are refused.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use avsg::Result;
-use avsg::ascend::acl::{Context, Stream};
+use avsg::ascend::acl::Stream;
 use avsg::ascend::simulated;
 use avsg::engine::DeviceBatch;
 use avsg_sim::Session;
 use avsg_testkit::device_arrays::DeviceArrays;
 
-use crate::faults::{error_code, points_of_failure};
-use crate::harness::{expect_refusal, fail_next, in_session, install_kernels, on_ascend, seeded};
-use crate::random_workload::{RandomWorkload, pair_config};
+use crate::faults::{STEPS, TIMEOUT_MS, workload};
+use crate::harness::{expect_refusal, fail_next, in_session, on_ascend, seeded};
 use crate::small::{self, K};
-
-/// Milliseconds that a wait for a stream may take.
-const TIMEOUT_MS: i32 = 20;
-const STEPS: usize = 3;
-
-/// Returns a workload on one core.
-fn workload(session: &Session, context: &Arc<Context>, one_launch: bool) -> RandomWorkload {
-    let config = pair_config(1, one_launch);
-    let kernels = install_kernels(session, &config.engine_config());
-    RandomWorkload::new(&config, context, kernels, 17)
-}
-
-/// Errors and calls of a workload.
-struct Outcome {
-    /// The text of every error.
-    errors: Vec<String>,
-    /// Names of all calls of the runtime.
-    calls: Vec<&'static str>,
-    /// Ranges of `calls` that were made by the engine and for its stream. The others copy arrays to
-    /// the device and compare results.
-    spans: Vec<Range<usize>>,
-}
-
-/// Retries failed calls in a session and records their errors.
-struct Retrier<'a> {
-    session: &'a Session,
-    outcome: Outcome,
-}
-
-impl Retrier<'_> {
-    /// Repeats a call until it succeeds, at most six times.
-    fn retry<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> T {
-        let from = self.session.calls().len();
-        for _ in 0..6 {
-            match call() {
-                Ok(value) => {
-                    self.outcome.spans.push(from..self.session.calls().len());
-                    return value;
-                }
-                Err(error) => self.outcome.errors.push(error.to_string()),
-            }
-        }
-        panic!("the call failed six times: {:?}", self.outcome.errors);
-    }
-}
-
-/// Runs three steps, captured once and replayed or queued, with the faults that `inject` orders,
-/// and drops everything. Checks every row and that no resource leaks.
-fn run(one_launch: bool, captured: bool, inject: impl FnOnce(&Session)) -> Outcome {
-    let session = Session::new(seeded(5));
-    let context = simulated::context().unwrap();
-    let mut workload = workload(&session, &context, one_launch);
-    let stream = Stream::new(&context).unwrap();
-    let outcome = Outcome { errors: Vec::new(), calls: Vec::new(), spans: Vec::new() };
-    let mut retrier = Retrier { session: &session, outcome };
-    inject(&session);
-    let graph =
-        captured.then(|| retrier.retry(|| stream.capture(|| workload.pair.enqueue(stream.raw()))));
-    retrier.retry(|| context.take_error());
-    for step in 0..STEPS {
-        workload.next_step();
-        match &graph {
-            Some(graph) => retrier.retry(|| stream.replay(graph)),
-            None => retrier.retry(|| workload.pair.enqueue(stream.raw())),
-        }
-        retrier.retry(|| stream.synchronize(TIMEOUT_MS));
-        retrier.retry(|| context.take_error());
-        // A replay that failed has run no kernel, so slots and tables are the CPU's as well.
-        if captured && step == STEPS - 1 {
-            workload.compare();
-        } else {
-            workload.compare_rows();
-        }
-    }
-    let from = session.calls().len();
-    drop((graph, workload, stream));
-    retrier.retry(|| context.take_error());
-    if let Err(error) = context.finish() {
-        retrier.outcome.errors.push(error.to_string());
-    }
-    if captured {
-        // Objects are dropped in the same way without a capture.
-        retrier.outcome.spans.push(from..session.calls().len());
-    }
-    assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", retrier.outcome.errors);
-    Outcome { calls: session.calls(), ..retrier.outcome }
-}
-
-/// Each failed call gives an error that names the call and its code, leaks nothing and makes no
-/// later row wrong, and the engine can be used again.
-#[test]
-fn the_engine_recovers_from_each_failed_queued_call() {
-    for (one_launch, captured) in [(false, true), (true, true), (false, false)] {
-        let without_fault = run(one_launch, captured, |_| ());
-        assert!(without_fault.errors.is_empty(), "{:?}", without_fault.errors);
-        let points: Vec<usize> = without_fault.spans.into_iter().flatten().collect();
-        let what = format!("failing queued calls, captured {captured}, one launch {one_launch}");
-        for at in points_of_failure(&what, &without_fault.calls, points.clone(), 60) {
-            let (name, code) = (without_fault.calls[at], error_code(at));
-            let outcome = run(one_launch, captured, |session| session.fail_any(at + 1, code));
-            assert_eq!(outcome.calls[at], name, "the calls up to the failure differ");
-            let expected = format!("{name} failed with code {code}");
-            let errors = outcome.errors.join("\n");
-            assert!(
-                errors.contains(&expected),
-                "captured {captured}, call {at}, {name}: {errors:?}"
-            );
-            for error in &outcome.errors {
-                assert!(
-                    error.contains(&expected),
-                    "captured {captured}, call {at}, {name}: {error}"
-                );
-            }
-        }
-        println!("captured {captured}, one launch {one_launch}: {} points", points.len());
-        assert!(points.len() >= 100, "{} points", points.len());
-    }
-}
 
 /// After a failure the tables are reset. A capture must not contain the reset: every replay would
 /// do it again, and a discarded capture would never do it although the engine counts it as done.
 #[test]
 fn a_capture_that_would_contain_a_reset_is_refused() {
     in_session(seeded(7), |session, context| {
-        let mut workload = workload(session, context, false);
+        let mut workload = workload(session, context, false).unwrap();
         let stream = Stream::new(context).unwrap();
         workload.next_step();
         // The launch of the plan succeeds and that of the transfer fails.
@@ -170,7 +47,7 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
         for nth in 1..=2 * kernels {
             let session = Session::new(seeded(6));
             let context = simulated::context().unwrap();
-            let mut workload = workload(&session, &context, one_launch);
+            let mut workload = workload(&session, &context, one_launch).unwrap();
             let mut stream = Stream::new(&context).unwrap();
             let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
             let at = session.launches() + nth;

@@ -2,21 +2,19 @@
 //! and refuse the same calls, and every permitted transfer is exact.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use avsg::Result;
-use avsg::engine::{Config, Engine, Indexers, Load};
-use avsg::plan::Plan;
+use avsg::device::state::header;
+use avsg::engine::{Config, Engine, Indexers};
 use avsg::pool::HostPool;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::fill_row;
 use avsg_testkit::exact;
 use avsg_testkit::held::Held;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::step_result::StepResult;
 
+use crate::caller::{Call, Caller};
 use crate::harness::{on_ascend, without_scratch};
-use crate::small::{self, K, ROW, SLOTS, ids};
+use crate::small::{self, K, SLOTS, ids};
 
 const STATES: usize = 3;
 /// The indexer of each layer.
@@ -44,126 +42,71 @@ const LEAST_PERMITTED: [(&str, i32); 8] = [
     ("Rewrite", 90),
 ];
 
-/// A call of an engine. Plans are numbers below [`PLANS`].
-#[derive(Clone, Debug)]
-enum Call {
-    Plan(usize, OwnedBatch),
-    Step(usize, OwnedBatch, usize),
-    Transfer(usize, usize),
-    /// Transfers a plan to every layer of its indexer.
-    TransferLayers(usize),
-    Discard(usize),
-    /// From a state in a generation to another state, or to all others, in another generation.
-    Fork([usize; 2], [i32; 2], bool),
-    /// Loads ids for an indexer, with the plan of this number.
-    Load(usize, usize, [i32; 2], Vec<i32>),
-    /// Writes the next version of rows, and invalidates them in every state.
-    Rewrite(Range<i32>),
+/// Makes a call and returns its number, if it has one, and that of the rows that it copied. Checks that
+/// layers hold the rows of the plans that they get, that what a state held before is hit, and that a refused call
+/// leaves the tables as they are.
+fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
+    let held = match call {
+        Call::Plan(_, owned) | Call::Step(_, owned, _) => Some(Held::before(caller.engine, owned)),
+        _ => None,
+    };
+    let before = tables(caller);
+    let result = caller.run(call);
+    let Ok(mut number) = result else {
+        assert!(tables(caller) == before, "{call:?}");
+        return result;
+    };
+    let (at, layers) = match call {
+        Call::Plan(at, _) => (*at, vec![]),
+        Call::Step(at, _, layer) | Call::Transfer(at, layer) => (*at, vec![*layer]),
+        Call::TransferLayers(at) => (*at, caller.layers_of(*at)),
+        _ => {
+            check_tables(call, number, &before, &tables(caller));
+            return Ok(number);
+        }
+    };
+    let (plan, owned) = (&caller.plans[at], &caller.batches[at]);
+    number += held.map_or(0, |held| held.check(plan, owned));
+    for layer in layers {
+        let content = |_, id: i32| (id, caller.versions[id as usize] + layer as u32);
+        number += exact::check_step(caller.engine, plan, owned, layer, content);
+    }
+    Ok(number)
 }
 
-/// An engine, its plans and the batches that they were made for.
-struct Caller<'a> {
-    engine: &'a mut Engine,
-    plans: Vec<Plan>,
-    batches: Vec<OwnedBatch>,
-    /// Version of each row on layer 0; on layer l it is l more.
-    versions: Vec<u32>,
+/// Checks that a copy has the slots of the original in the generation that was copied, and none of another
+/// one, and that rows that were rewritten have no slots, and all others those that they had.
+fn check_tables(call: &Call, number: usize, before: &[Vec<i32>], after: &[Vec<i32>]) {
+    let generation = |table: &[i32]| table[header::GENERATION as usize];
+    let slots = |table: &'_ [i32]| table[header::WORDS..][..SLOTS].to_vec();
+    if let Call::Fork(from, old, to, new) = call {
+        for (indexer, (&state, &new)) in
+            (0..2).flat_map(|n| to.iter().zip(new).map(move |at| (n, at)))
+        {
+            let first = indexer * STATES;
+            let (original, copy) = (&before[first + from], &after[first + state as usize]);
+            assert_eq!(generation(copy), new);
+            let none = || slots(copy).iter().all(|&id| id < 0);
+            let same = generation(original) == *old && slots(copy) == slots(original);
+            assert!(same || generation(original) != *old && none(), "{call:?}");
+        }
+    }
+    if let Call::Rewrite(ids) = call {
+        let slots =
+            |tables: &[Vec<i32>]| -> Vec<i32> { tables.iter().flat_map(|t| slots(t)).collect() };
+        let (before, after) = (slots(before), slots(after));
+        let kept = before.iter().map(|id| if ids.contains(id) { -1 } else { (*id).max(-1) });
+        assert!(kept.eq(after.iter().map(|&id| id.max(-1))), "{call:?}");
+        assert_eq!(number, before.iter().filter(|id| ids.contains(id)).count());
+    }
 }
 
-impl<'a> Caller<'a> {
-    fn new(engine: &'a mut Engine) -> Self {
-        let plans = (0..PLANS).map(|_| engine.new_plan(4, 2).unwrap()).collect();
-        Self { engine, plans, batches: vec![OwnedBatch::new(K, 0); PLANS], versions: vec![0; 600] }
-    }
-
-    /// Makes a call and returns its number, if it has one, or its error.
-    fn call(&mut self, call: &Call) -> std::result::Result<usize, String> {
-        self.run(call).map_err(|error| error.to_string())
-    }
-
-    fn run(&mut self, call: &Call) -> Result<usize> {
-        let engine = &mut *self.engine;
-        match call {
-            Call::Plan(at, owned) => {
-                let held = Held::before(engine, owned);
-                engine.plan(&owned.batch(), &mut self.plans[*at])?;
-                self.batches[*at] = owned.clone();
-                return Ok(held.check(&self.plans[*at], owned));
-            }
-            Call::Step(at, owned, layer) => {
-                let held = Held::before(engine, owned);
-                engine.step(&owned.batch(), &mut self.plans[*at], *layer, None)?;
-                self.batches[*at] = owned.clone();
-                let hits = held.check(&self.plans[*at], owned);
-                return Ok(hits + self.check(*at, *layer));
-            }
-            Call::Transfer(at, layer) => {
-                engine.transfer(&mut self.plans[*at], *layer, None)?;
-                return Ok(self.check(*at, *layer));
-            }
-            Call::TransferLayers(at) => {
-                let indexer = self.plans[*at].indexer();
-                let of_plan = |layer: &usize| OF_LAYER[*layer] == indexer;
-                let layers: Vec<usize> = (0..OF_LAYER.len()).filter(of_plan).collect();
-                engine.transfer_layers(&mut self.plans[*at], &layers, None)?;
-                return Ok(layers.iter().map(|&layer| self.check(*at, layer)).sum());
-            }
-            Call::Discard(at) => {
-                engine.discard(&mut self.plans[*at])?;
-                self.batches[*at] = OwnedBatch::new(K, 0);
-            }
-            Call::Fork([from, to], [old, new], false) => engine.fork(*from, *old, *to, *new)?,
-            Call::Fork([from, _], [old, new], true) => {
-                let others: Vec<i32> =
-                    (0..STATES as i32).filter(|&state| state != *from as i32).collect();
-                engine.fork_to(*from, *old, &others, &[*new, *new + 1])?;
-            }
-            Call::Load(at, indexer, [state, generation], ids) => {
-                let (state, generation, indexer) = (*state, *generation, *indexer);
-                let load = Load { indexer, state, generation, seq_len: 600, ids, block_table: &[] };
-                let loaded = engine.load(&load, &mut self.plans[*at])?;
-                self.batches[*at] = OwnedBatch::new(K, 0);
-                return Ok(loaded);
-            }
-            Call::Rewrite(ids) => return self.rewrite(ids.clone()),
-        }
-        Ok(0)
-    }
-
-    /// Plans from before are not used again, because a hit of theirs may be a row of the old version.
-    fn rewrite(&mut self, ids: Range<i32>) -> Result<usize> {
-        let mut row = [0; ROW];
-        for id in ids.clone() {
-            self.versions[id as usize] += 16;
-            for layer in 0..OF_LAYER.len() {
-                fill_row(id, self.versions[id as usize] + layer as u32, &mut row);
-                self.engine.pool().write_row(layer, id as usize, &row)?;
-            }
-        }
-        let engine = &mut *self.engine;
-        self.plans = (0..PLANS).map(|_| engine.new_plan(4, 2)).collect::<Result<_>>()?;
-        (0..STATES).map(|state| engine.invalidate(state, ids.clone())).sum()
-    }
-
-    /// Checks that a layer holds the rows of a plan, and returns their number.
-    fn check(&self, at: usize, layer: usize) -> usize {
-        let content = |_, id: i32| (id, self.versions[id as usize] + layer as u32);
-        exact::check_step(self.engine, &self.plans[at], &self.batches[at], layer, content)
-    }
-
-    /// Returns everything about a plan that devices have in common.
-    fn result(&self, at: usize) -> Option<StepResult> {
-        let (plan, owned) = (&self.plans[at], &self.batches[at]);
-        (plan.requests() + 1 == owned.cu_q.len()).then(|| StepResult::from_plan(plan, &owned.cu_q))
-    }
-
-    fn tables(&mut self) -> Vec<Vec<i32>> {
-        let all = (0..2).flat_map(|indexer| (0..STATES).map(move |state| (indexer, state)));
-        let table = |(indexer, state)| {
-            without_scratch(self.engine.read_indexer_table(indexer, state).unwrap(), SLOTS)
-        };
-        all.map(table).collect()
-    }
+fn tables(caller: &mut Caller<'_>) -> Vec<Vec<i32>> {
+    let all = (0..2).flat_map(|indexer| (0..STATES).map(move |state| (indexer, state)));
+    let table = |(indexer, state)| {
+        without_scratch(caller.engine.read_table(indexer, state).unwrap(), SLOTS)
+    };
+    all.map(table).collect()
 }
 
 fn draw(rng: &mut SplitMix64) -> Call {
@@ -186,8 +129,12 @@ fn draw(rng: &mut SplitMix64) -> Call {
         18..28 => Call::Transfer(at, layer),
         28..32 => Call::TransferLayers(at),
         32..37 => Call::Discard(at),
-        37 => Call::Fork(states, generations, false),
-        40 => Call::Fork(states, generations, true),
+        37 => Call::Fork(states[0], generations[0], vec![states[1] as i32], vec![generations[1]]),
+        40 => {
+            let others = (0..STATES).filter(|&state| state != states[0]).map(|state| state as i32);
+            let new = vec![generations[1], generations[1] + 1];
+            Call::Fork(states[0], generations[0], others.collect(), new)
+        }
         38 | 41 => {
             let ids = (first..first + rng.below(60) as i32).collect();
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
@@ -207,11 +154,13 @@ fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
     let mut cpu = Engine::new(config.clone(), pool()).unwrap();
     on_ascend(&config, pool, |engine, _, _| {
         let mut rng = SplitMix64::new(77);
-        let mut callers = [Caller::new(&mut cpu), Caller::new(engine)];
+        let mut callers = [Caller::new(&mut cpu, PLANS), Caller::new(engine, PLANS)];
         let (mut permitted, mut refused) = (BTreeMap::new(), BTreeMap::new());
         for n in 0..4000 {
             let call = draw(&mut rng);
-            let [cpu, ascend] = callers.each_mut().map(|caller| caller.call(&call));
+            let [cpu, ascend] = callers
+                .each_mut()
+                .map(|caller| run(caller, &call).map_err(|error| error.to_string()));
             assert_eq!(cpu, ascend, "call {n}: {call:?}");
             match cpu {
                 Ok(_) => {
@@ -228,7 +177,7 @@ fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
                 let [cpu, ascend] = callers.each_ref().map(|caller| caller.result(at));
                 assert!(cpu == ascend, "plan {at} after call {n}: {call:?}");
             }
-            let [cpu, ascend] = callers.each_mut().map(Caller::tables);
+            let [cpu, ascend] = callers.each_mut().map(tables);
             assert!(cpu == ascend, "tables after call {n}: {call:?}");
         }
         for (kind, least) in LEAST_PERMITTED {

@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use avsg::Result;
 use avsg::ascend::acl::{Context, Graph, Stream};
+use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::workload::{
@@ -20,23 +22,27 @@ const STATES: usize = 3;
 const BLOCKS: usize = 8;
 pub const LAYERS: usize = 2;
 
+/// How a step is submitted to the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Submission {
+    HostArrays,
+    QueuedInStream,
+    CapturedGraph,
+}
+
 /// Returns the configuration of the engines: block tables, two segments, two layers. Other tests
 /// use the same geometry, so that its kernels are compiled once.
 pub fn pair_config(cores: usize, one_launch: bool) -> PairConfig {
     let params = Shape::from(DEVICE_SHAPES[1]).params();
-    let pool_rows = STATES * BLOCKS * params.page as usize;
-    PairConfig {
+    let setting = EngineSetting {
         params,
         states: STATES,
-        cores,
-        one_launch,
-        requests: REQUESTS,
-        max_rows: REQUESTS * params.tokens as usize,
-        blocks_per_request: BLOCKS,
         layers: LAYERS,
-        segments: &[40, 8],
-        pool_rows,
-    }
+        format: RowFormat::segments(&[40, 8]).unwrap(),
+        rows_per_request: BLOCKS * params.page as usize,
+        max_requests: REQUESTS,
+    };
+    PairConfig { setting, cores, one_launch }
 }
 
 /// A random workload with the Rust kernels and a stream of the caller, in a session of the simulator.
@@ -57,7 +63,7 @@ pub fn in_a_stream<T>(
     in_session(options, |session, context| {
         let config = pair_config(5, one_launch);
         let kernels = install_kernels(session, &config.engine_config());
-        let workload = RandomWorkload::new(&config, context, kernels, seed);
+        let workload = RandomWorkload::new(&config, context, kernels, seed).unwrap();
         test(StreamWorkload { session, context, workload, stream: Stream::new(context).unwrap() })
     })
 }
@@ -105,18 +111,10 @@ impl RandomWorkload {
         context: &Arc<Context>,
         kernels: impl Into<Option<PathBuf>>,
         seed: u64,
-    ) -> Self {
-        let pair = EnginePair::new(config, context, kernels);
-        let setting = EngineSetting {
-            params: config.params,
-            states: STATES,
-            layers: LAYERS,
-            format: config.format(),
-            rows_per_request: BLOCKS * config.params.page as usize,
-            max_requests: REQUESTS,
-        };
-        let driver = WorkloadDriver::new(setting, &mut write(&pair));
-        Self { driver, pair, rng: SplitMix64::new(seed), step_input: None }
+    ) -> Result<Self> {
+        let pair = EnginePair::new(config, context, kernels)?;
+        let driver = WorkloadDriver::new(config.setting.clone(), &mut write(&pair));
+        Ok(Self { driver, pair, rng: SplitMix64::new(seed), step_input: None })
     }
 
     /// Draws the next step and copies its arrays to the device.

@@ -249,7 +249,7 @@ fn in_a_stream(
         // SAFETY: the arrays are dropped after the stream was waited for.
         unsafe {
             engine.enqueue_step(&arrays.batch(), plan, 0, None, stream.raw())?;
-            engine.enqueue_transfer(plan, 1, None, stream.raw())
+            engine.enqueue_transfer(plan, &[1], None, stream.raw())
         }
     };
     let captured = run.arrays == Arrays::Captured;

@@ -3,6 +3,7 @@
 use avsg::ascend::acl::Stream;
 use avsg::engine::DeviceFresh;
 use avsg_sim::Options;
+use avsg_testkit::memory;
 
 use crate::harness::seeded;
 use crate::random_workload::{RandomWorkload, in_a_stream};
@@ -64,14 +65,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
 fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
     in_a_stream(Options { seed: 2, jitter: 0, ..Options::default() }, 9, false, |mut at| {
         let other = Stream::new(at.context).unwrap();
-        let pool_rows = |workload: &RandomWorkload| {
-            let pool = workload.pair.ascend.pool();
-            let mut rows = vec![[0; 48]; pool.rows()];
-            for (index, row) in rows.iter_mut().enumerate() {
-                pool.read_row(0, index, row).unwrap();
-            }
-            rows
-        };
+        let pool_rows = |workload: &RandomWorkload| memory::read_rows(workload.pair.ascend.pool());
         let mut appended = 0;
         for _ in 0..20 {
             at.workload.next_step();
@@ -80,12 +74,15 @@ fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
             let (batch, rows) = (pair.device_arrays.batch(), pair.device_arrays.fresh(0));
             let fresh = DeviceFresh { segments: &rows };
             // SAFETY: all memory is dropped after the stream was waited for.
-            unsafe { pair.ascend.enqueue_append(&batch, 0, 0, &fresh, at.stream.raw()).unwrap() };
+            unsafe {
+                pair.ascend.enqueue_append(&batch, 0, &[0], &fresh, at.stream.raw()).unwrap()
+            };
             other.synchronize(1000).unwrap();
             assert!(pool_rows(&at.workload) == before, "the append has not run yet");
             at.wait();
             let after = pool_rows(&at.workload);
-            let changed = after.iter().zip(&before).filter(|(now, then)| now != then).count();
+            let changed =
+                after.chunks(48).zip(before.chunks(48)).filter(|(now, then)| now != then).count();
             assert_eq!(changed, at.workload.step_input().appended_rows(), "changed rows");
             appended += changed;
         }

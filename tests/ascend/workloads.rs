@@ -9,22 +9,15 @@ use avsg_testkit::tier;
 
 use crate::harness::{in_session, seeded};
 use crate::prerequisites::has_cpp_compiler;
-use crate::random_workload::{RandomWorkload, pair_config};
-
-/// How a step is submitted to the device.
-#[derive(Clone, Copy, Debug)]
-enum Submission {
-    HostArrays,
-    QueuedInStream,
-    CapturedGraph,
-}
+use crate::random_workload::{RandomWorkload, Submission, pair_config};
 
 const SUBMISSIONS: [Submission; 3] =
     [Submission::HostArrays, Submission::QueuedInStream, Submission::CapturedGraph];
 
 /// Runs and compares steps of a workload.
 fn run(context: &Arc<Context>, cores: usize, one_launch: bool, submission: Submission, seed: u64) {
-    let mut workload = RandomWorkload::new(&pair_config(cores, one_launch), context, None, seed);
+    let config = pair_config(cores, one_launch);
+    let mut workload = RandomWorkload::new(&config, context, None, seed).unwrap();
     let stream = Stream::new(context).unwrap();
     let captured = matches!(submission, Submission::CapturedGraph);
     let graph = captured.then(|| stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap());

@@ -3,7 +3,7 @@
 use avsg::Error;
 use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::params::Params;
-use avsg::engine::{Batch, Config, Engine};
+use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
@@ -28,20 +28,12 @@ fn engine_of(session: &Session, params: Params, slot_base: Option<i32>) -> Engin
 }
 
 /// Returns a batch of a request of two tokens and one of one token. Every id misses an empty table.
-fn batch<'a>(ids: &'a [i32], generation: &'a [i32]) -> Batch<'a> {
-    Batch {
-        ids,
-        ids_stride: K,
-        k: K,
-        cu_q: &[0, 2, 3],
-        state: &[0, 1],
-        generation,
-        stable_len: &[-1, -1],
-        seq_len: &[POOL_ROWS as i32; 2],
-        block_table: &[],
-        block_stride: 0,
-        indexer: 0,
-    }
+fn batch(generation: i32) -> OwnedBatch {
+    let ids = |row: usize| (0..K).map(|lane| (row * K + lane) as i32).collect();
+    let mut owned = OwnedBatch::new(K, 0);
+    owned.push([0, generation, -1, POOL_ROWS as i32], &[ids(0), ids(1)]);
+    owned.push([1, generation, -1, POOL_ROWS as i32], &[ids(2)]);
+    owned
 }
 
 /// Sets a word of an array of the next kernel, which is `kernel`, to a value.
@@ -79,20 +71,19 @@ const WRONG: [Wrong; 19] = [
 
 #[test]
 fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
-    let ids: Vec<i32> = (0..3 * K as i32).collect();
     for (arg, word, value, expected) in WRONG {
         for kernel in [KernelName::Plan, KernelName::Step] {
             in_session(seeded(9), |session, _| {
                 let mut engine = engine(session, None);
                 let mut plans = [engine.new_plan(3, 2).unwrap(), engine.new_plan(3, 2).unwrap()];
                 let [good, bad] = &mut plans;
-                engine.plan(&batch(&ids, &[1, 1]), good).unwrap();
+                engine.plan(&batch(1).batch(), good).unwrap();
                 corrupt_next(session, kernel, arg, word, value);
                 // A new generation, so that the earlier plan need not be transferred.
-                let next = batch(&ids, &[2, 2]);
+                let next = batch(2);
                 let mut run = |engine: &mut Engine| match kernel {
-                    KernelName::Plan => engine.plan(&next, bad),
-                    _ => engine.step(&next, bad, 0, None),
+                    KernelName::Plan => engine.plan(&next.batch(), bad),
+                    _ => engine.step(&next.batch(), bad, 0, None),
                 };
                 let error = run(&mut engine).unwrap_err();
                 assert!(matches!(error, Error::Device { .. }), "{error}");
@@ -143,14 +134,13 @@ fn the_host_refuses_wrong_halves_of_the_words_of_sixteen_tokens() {
 
 #[test]
 fn the_host_refuses_a_slot_outside_of_the_indices_of_all_states() {
-    let ids: Vec<i32> = (0..3 * K as i32).collect();
     let last = 99 + 2 * SLOTS;
     for (value, refused) in [(0, true), (99, true), (100, false), (last, false), (last + 1, true)] {
         in_session(seeded(9), |session, _| {
             let mut engine = engine(session, Some(100));
             let mut plan = engine.new_plan(3, 2).unwrap();
             corrupt_next(session, KernelName::Plan, Arg::Slot, 3, value);
-            let result = engine.plan(&batch(&ids, &[1, 1]), &mut plan);
+            let result = engine.plan(&batch(1).batch(), &mut plan);
             let text = result.err().map(|error| error.to_string());
             let expected = format!("{value} as a slot, but it must be -1 or 100..={last}");
             assert_eq!(text.is_some_and(|text| text.contains(&expected)), refused, "{value}");

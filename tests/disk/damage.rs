@@ -138,27 +138,3 @@ fn rows_of_zeros_are_rows_and_holes_are_none() {
     kept.put(&[0; STRIDE as usize], offset(1, 7));
     check(&pool, &[(1, 7)]);
 }
-
-#[test]
-fn a_segment_makes_no_row_whole_that_is_not() {
-    let folder = Scratch::new();
-    let kept = Kept::new(&folder, "rows", 0);
-    let pool = kept.open();
-    kept.flip(offset(0, 5) + 7, 0);
-    let row = bytes_of(0, 5, 0, BYTES);
-    let segments = row.split_at(SEGMENTS[0]);
-    for (segment, bytes) in [segments.0, segments.1].into_iter().enumerate() {
-        let text = error_text(pool.write_segment(0, segment, 5, bytes));
-        assert!(text.contains("row is 5 of layer 0, but it is not whole"), "{text}");
-    }
-    check(&pool, &[(0, 5)]);
-    // A row that waits for the others of its record is whole.
-    pool.write_row(0, 5, &[1; BYTES]).unwrap();
-    pool.write_segment(0, 0, 5, segments.0).unwrap();
-    pool.write_segment(0, 1, 5, segments.1).unwrap();
-    check(&pool, &[]);
-
-    let fresh = config(LAYERS, ROWS, &SEGMENTS, PoolFile::new(folder.path()));
-    let text = error_text(HostPool::new(&fresh).unwrap().write_segment(1, 1, 5, segments.1));
-    assert!(text.contains("row is 5 of layer 1, but it is not whole"), "{text}");
-}

@@ -6,3 +6,4 @@ mod engines;
 mod faults;
 mod lost;
 mod pair;
+mod server;

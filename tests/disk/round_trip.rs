@@ -65,34 +65,6 @@ fn rows_are_read_back_by_every_way() {
 }
 
 #[test]
-fn a_segment_is_replaced_and_the_others_stay() {
-    let folder = Scratch::new();
-    let config =
-        config(2, 40, &[96, 32, 8], PoolFile { queue_bytes: 0, ..PoolFile::new(folder.path()) });
-    let pool = HostPool::new(&config).unwrap();
-    let mut read = [0; 136];
-    for row in 0..40 {
-        for layer in 0..2 {
-            pool.write_row(layer, row, &[0; 136]).unwrap();
-            pool.write_segment(layer, 1, row, &[row as u8; 32]).unwrap();
-            pool.read_row(layer, row, &mut read).unwrap();
-            assert!(
-                read[..96] == [0; 96] && read[96..128] == [row as u8; 32] && read[128..] == [0; 8]
-            );
-            pool.write_segment(layer, 0, row, &[7; 96]).unwrap();
-        }
-    }
-    // The first rows have left the queue.
-    for row in 0..40 {
-        pool.write_segment(1, 2, row, &[9; 8]).unwrap();
-        pool.read_row(1, row, &mut read).unwrap();
-        assert!(read[..96] == [7; 96] && read[96..128] == [row as u8; 32] && read[128..] == [9; 8]);
-    }
-    assert!(error_text(pool.write_segment(0, 3, 0, &[0; 8])).contains("segment is 3"));
-    assert!(error_text(pool.write_segment(0, 2, 0, &[0; 9])).contains("the segment has 8"));
-}
-
-#[test]
 fn a_token_of_61_layers_is_written_once() {
     let folder = Scratch::new();
     let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();

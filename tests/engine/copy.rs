@@ -66,56 +66,15 @@ fn rows_are_copied_to_every_target_alignment() {
 }
 
 #[test]
-fn copying_no_rows_calls_neither_closure() {
-    for copier in COPIERS {
-        let source = |_| -> *const u8 { unreachable!("there are no rows") };
-        // SAFETY: there are no rows, so no pointer has to be valid.
-        unsafe { copier.copy_rows(0, 1152, source, |_| unreachable!("there are no rows")) };
-    }
-}
-
-/// Runs a task on this thread alone, as workers do that are in use.
-fn in_order(count: usize, task: &(dyn Fn(usize) + Sync)) {
-    (0..count).for_each(task);
-}
-
-#[test]
-fn a_length_of_rows_is_measured_once() {
-    let runs = std::cell::Cell::new(0);
-    let count = |count: usize, task: &(dyn Fn(usize) + Sync)| {
-        runs.set(runs.get() + 1);
-        in_order(count, task);
-    };
-    let first = Copier::fastest(640, 2, &count);
-    let measured = runs.get();
-    assert!(measured > 0);
-    for _ in 0..3 {
-        assert_eq!(Copier::fastest(640, 2, &count), first);
-    }
-    assert_eq!(runs.get(), measured, "later choices measure nothing");
-    // Sixteen lengths are kept. The others are measured at each call and push none out.
-    for bytes in 1..40 {
-        let _ = Copier::fastest(32 * bytes, 1, &count);
-    }
-    assert_eq!(Copier::fastest(640, 2, &count), first);
-}
-
-#[test]
-fn measuring_returns_a_copier_and_a_rate() {
+fn the_default_follows_from_the_length_of_a_row_and_has_a_rate() {
+    assert_eq!(Copier::for_rows(656), Copier::Prefetch { ahead: 4 });
+    assert_eq!(Copier::for_rows(4095), Copier::Prefetch { ahead: 4 });
+    assert_eq!(Copier::for_rows(4096), Copier::Stream { ahead: 4 });
     for bytes in [1, 288, 656, 1152, 1 << 20] {
-        let chosen = Copier::measure(bytes, 2, &in_order);
-        assert!(measure_copy(64, bytes, chosen, 7).unwrap() > 0.0);
+        assert!(measure_copy(64, bytes, Copier::for_rows(bytes)).unwrap() > 0.0);
     }
     // Sizes that cannot be measured must neither panic nor allocate.
-    let _ = Copier::measure(0, 0, &in_order);
-    let _ = Copier::measure(usize::MAX, 1, &in_order);
-    assert!(measure_copy(0, 1152, Copier::Plain, 7).is_err());
-    assert!(measure_copy(1 << 30, 1 << 20, Copier::Plain, 7).is_err());
-    assert!(measure_copy(usize::MAX, usize::MAX, Copier::Plain, 7).is_err());
-}
-
-#[test]
-fn copiers_have_readable_names() {
-    assert_eq!(Copier::Stream { ahead: 4 }.to_string(), "stream+4");
-    assert_eq!(format!("{:>10}", Copier::Plain), "     plain");
+    assert!(measure_copy(0, 1152, Copier::Plain).is_err());
+    assert!(measure_copy(1 << 30, 1 << 20, Copier::Plain).is_err());
+    assert!(measure_copy(usize::MAX, usize::MAX, Copier::Plain).is_err());
 }

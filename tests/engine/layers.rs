@@ -28,54 +28,6 @@ fn slot_bytes(engine: &Engine) -> Vec<u8> {
     (0..engine.buffer().config().layers).flat_map(|l| memory::read_slots(engine, None, l)).collect()
 }
 
-fn host_bytes(engine: &Engine) -> Vec<u8> {
-    let pool = engine.pool();
-    let mut bytes = vec![0; pool.layers() * pool.rows() * pool.format().bytes()];
-    for (at, row) in bytes.chunks_exact_mut(pool.format().bytes()).enumerate() {
-        pool.read_row(at / pool.rows(), at % pool.rows(), row).unwrap();
-    }
-    bytes
-}
-
-/// Returns a batch of two active requests and a padded one between them.
-fn two_requests(step: usize) -> OwnedBatch {
-    let mut owned = OwnedBatch::new(K, 2);
-    owned.push([2, 1, -1, 600], &[ids(step), ids(step + 1)]);
-    owned.push([-1, 1, -1, 600], &[ids(step)]);
-    owned.push([0, 1, -1, 600], &[ids(step + 40)]);
-    owned
-}
-
-#[test]
-fn a_transfer_writes_only_the_missed_rows_of_its_layer() {
-    let mut engine = engine(2, 4);
-    let mut plan = engine.new_plan(4, 3).unwrap();
-    for step in 0..20 {
-        let owned = two_requests(step);
-        let (mut expected, before) = (slot_bytes(&engine), host_bytes(&engine));
-        engine.plan(&owned.batch(), &mut plan).unwrap();
-        assert!(slot_bytes(&engine) == expected, "a plan copies nothing");
-        engine.transfer(&mut plan, 1, None).unwrap();
-        let (config, mut row) = (engine.buffer().config().clone(), [0; 49]);
-        let base = engine.buffer().segment_base(0, 0).unwrap();
-        assert!(plan.total_misses() > 0);
-        for r in [0, 2] {
-            for (&id, &slot) in plan.misses(r).id.iter().zip(plan.misses(r).slot) {
-                fill_row(id, 1, &mut row);
-                let at = owned.state[r] as usize * config.slots + slot as usize;
-                // `slot_bytes` packs layers and segments without the padding between them.
-                let rows = config.states * config.slots;
-                let layer = rows * (47 + 9);
-                expected[layer + at * 47..][..40].copy_from_slice(&row[..40]);
-                expected[layer + rows * 47 + at * 9..][..9].copy_from_slice(&row[40..]);
-            }
-        }
-        assert!(!base.is_null() && slot_bytes(&engine) == expected, "step {step}");
-        engine.transfer(&mut plan, 0, None).unwrap();
-        assert!(host_bytes(&engine) == before, "step {step}: the host pool is only read");
-    }
-}
-
 /// Returns a batch of two active requests with fresh rows and a padded one between them, and the fresh rows
 /// of some layers.
 fn with_fresh(step: usize, layers: &[usize]) -> (OwnedBatch, Vec<FreshRows>) {
@@ -123,7 +75,7 @@ fn a_list_of_layers_is_a_transfer_and_an_append_of_each() {
                 }
             }
             assert!(plan_a.total_misses() > 0 && slot_bytes(&a) == slot_bytes(&b), "step {step}");
-            assert!(host_bytes(&a) == host_bytes(&b), "step {step}");
+            assert!(memory::read_rows(a.pool()) == memory::read_rows(b.pool()), "step {step}");
             let row = |layer: usize, id: i32| {
                 let mut row = [0; 49];
                 fill_row(id, layer as u32, &mut row);
@@ -166,7 +118,7 @@ fn a_list_with_a_mistake_is_refused_and_nothing_is_copied() {
         .transfer_layers(&mut old, &[0, 2], Some(&Fresh { segments: &old_segments[..4] }))
         .unwrap();
     engine.plan(&owned.batch(), &mut plan).unwrap();
-    let before = (slot_bytes(&engine), host_bytes(&engine), engine.stats());
+    let before = (slot_bytes(&engine), memory::read_rows(engine.pool()), engine.stats());
     let mut short = segments.clone();
     short[3] = &short[3][..9 * 3];
     let cases: [Mistake<'_>; 6] = [
@@ -195,6 +147,6 @@ fn a_list_with_a_mistake_is_refused_and_nothing_is_copied() {
     }
     let refused = engine.transfer_layers(&mut plan, &[0, 2], None).unwrap_err().to_string();
     assert!(refused.contains("fresh rows is none"), "{refused}");
-    let after = (slot_bytes(&engine), host_bytes(&engine), engine.stats());
+    let after = (slot_bytes(&engine), memory::read_rows(engine.pool()), engine.stats());
     assert!(before.0 == after.0 && before.1 == after.1 && before.2 == after.2);
 }

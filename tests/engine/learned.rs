@@ -42,7 +42,7 @@ fn batch(step: usize, padded: usize, generation: i32) -> OwnedBatch {
 
 /// Returns the number of steps that each table has learned from.
 fn learned(engine: &mut Engine) -> [i32; STATES] {
-    std::array::from_fn(|state| engine.table(state)[header::STEP as usize])
+    std::array::from_fn(|state| engine.read_table(0, state).unwrap()[header::STEP as usize])
 }
 
 #[test]
@@ -96,13 +96,13 @@ fn tables_do_not_depend_on_the_threads_and_calls() {
     }
     let [one, others @ ..] = &mut engines;
     for state in 0..STATES {
-        let expected = one.table(state);
+        let expected = one.read_table(0, state).unwrap();
         for other in &mut *others {
-            assert!(other.table(state) == expected, "state {state}");
+            assert!(other.read_table(0, state).unwrap() == expected, "state {state}");
         }
     }
     // After 64 steps the values are those that were learned.
-    let values = &one.table(0)[links_end(&params())..][..256];
+    let values = &one.read_table(0, 0).unwrap()[links_end(&params())..][..256];
     assert!(values.windows(2).any(|pair| pair[0] > pair[1]), "{values:?}");
 }
 
@@ -115,12 +115,12 @@ fn a_fork_knows_what_was_learned() {
         engine.transfer(&mut plan, 1, None).unwrap();
     }
     engine.fork(0, 1, 5, 8).unwrap();
-    let mut expected = engine.table(0).to_vec();
+    let mut expected = engine.read_table(0, 0).unwrap().to_vec();
     expected[header::GENERATION as usize] = 8;
-    assert!(engine.table(5) == expected);
+    assert!(engine.read_table(0, 5).unwrap() == expected);
     // The copy of a request that was never planned has learned nothing.
     engine.fork(1, 7, 5, 9).unwrap();
-    let words = engine.table(5);
+    let words = engine.read_table(0, 5).unwrap();
     assert_eq!(words[header::STEP as usize], 0);
     assert!(words[links_end(&params())..].iter().all(|&word| word == 0));
 }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use avsg::buffer::{BufferConfig, DeviceBuffer};
-use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, PoolExport, Role};
+use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, Role};
 use avsg::rows::{RowFormat, Segment};
 
 fn small(rows: usize) -> PoolConfig {
@@ -70,21 +70,6 @@ fn rows_are_read_back_across_chunk_boundaries() {
 }
 
 #[test]
-fn odd_strides_and_single_rows_are_read_back() {
-    for (rows, bytes, stride) in [(1, 1, 1), (1, 656, 657), (77, 584, 601), (4097, 3, 5)] {
-        let format = RowFormat::strided(&[Segment { bytes, stride }]).unwrap();
-        let config = PoolConfig { chunk_bytes: 4096, ..PoolConfig::new(3, rows, format) };
-        let pool = HostPool::new(&config).unwrap();
-        fill(&pool);
-        check_filled(&pool);
-        let (least, most) = (3 * rows * stride, HostPool::plan_bytes(&config).unwrap());
-        assert!((least..=most).contains(&pool.bytes()));
-        assert_eq!(pool.bytes(), pool.chunks().map(|chunk| chunk.len()).sum::<usize>());
-        assert_eq!(pool.chunks().len(), config.chunk_count().unwrap());
-    }
-}
-
-#[test]
 fn a_pool_can_be_created_from_every_kind_of_pages() {
     for pages in [Pages::Huge1G, Pages::Huge2M, Pages::Thp, Pages::Plain] {
         let format = RowFormat::single(1152).unwrap();
@@ -117,11 +102,16 @@ fn indices_and_sizes_out_of_range_are_refused() {
     assert!(error_text(pool.write_row(0, 10, &bytes)).contains("row is 10"));
     assert!(error_text(pool.write_row(0, usize::MAX, &bytes)).contains("row is"));
     assert!(error_text(pool.write_row(0, 0, &bytes[1..])).contains("1151 bytes"));
-    assert!(error_text(pool.write_segment(0, 2, 0, &bytes)).contains("segment is 2"));
-    assert!(error_text(pool.write_segment(0, 1, 0, &bytes)).contains("1152 bytes"));
     assert!(error_text(pool.read_row(0, 10, &mut bytes)).contains("row is 10"));
     assert!(pool.row_ptr(0, 0, 10).is_null() && pool.row_ptr(0, 2, 0).is_null());
     assert!(pool.row_mut(5, 0, 0).is_null() && !pool.row_mut(1, 1, 9).is_null());
+
+    let config = BufferConfig { states: 3, layers: 2, slots: 96, format: pool.format().clone() };
+    let buffer = DeviceBuffer::new(&config).unwrap();
+    assert_eq!(buffer.bytes(), DeviceBuffer::bytes_needed(&config).unwrap());
+    assert!(buffer.slot_ptr(0, 0, 0, 96).is_null() && buffer.slot_ptr(0, 2, 0, 0).is_null());
+    assert!(error_text(buffer.slot_bytes(0, 0, 96, &mut bytes)).contains("slot is 96"));
+    assert!(error_text(buffer.slot_bytes(0, 0, 0, &mut [])).contains("0 bytes"));
 
     assert!(error_text(RowFormat::single(0)).contains("segment bytes is 0"));
     assert!(error_text(RowFormat::segments(&[])).contains("segment count is 0"));
@@ -149,38 +139,6 @@ fn more_memory_than_the_machine_has_is_refused() {
     assert!(text.contains("1125899906842624 bytes") && text.contains("available"), "{text}");
     let config = BufferConfig { states: usize::MAX, ..config };
     assert!(error_text(DeviceBuffer::bytes_needed(&config)).contains("address space"));
-}
-
-#[test]
-fn a_pool_has_one_writer_and_any_number_of_readers() {
-    let mut pool = HostPool::new(&small(300)).unwrap();
-    fill(&pool);
-    let import = |pool: &HostPool, role| {
-        let PoolExport { desc, fd } = pool.export().unwrap();
-        HostPool::import(&desc, fd, role)
-    };
-    let reader = import(&pool, Role::Reader).unwrap();
-    check_filled(&reader);
-    assert!(error_text(reader.write_row(0, 0, &[0; 1152])).contains("pool role is reader"));
-    assert!(reader.row_mut(0, 0, 0).is_null());
-    assert!(error_text(import(&pool, Role::Writer)).contains("one at a time"));
-
-    pool.demote().unwrap();
-    assert!(error_text(pool.write_row(0, 0, &[0; 1152])).contains("pool role is reader"));
-    let writer = import(&pool, Role::Writer).unwrap();
-    assert!(error_text(import(&pool, Role::Writer)).contains("one at a time"));
-    writer.write_row(1, 7, &[9; 1152]).unwrap();
-    let mut bytes_read = [0; 1152];
-    for view in [&pool, &reader] {
-        view.read_row(1, 7, &mut bytes_read).unwrap();
-        assert_eq!(bytes_read, [9; 1152]);
-    }
-    // The memory stays mapped while any handle is open, and dropping the writer frees its role.
-    drop(writer);
-    import(&reader, Role::Writer).unwrap();
-    drop(pool);
-    reader.read_row(0, 299, &mut bytes_read).unwrap();
-    assert_eq!(bytes_read[..], row(0, 299, 1152));
 }
 
 #[test]
@@ -274,43 +232,4 @@ fn threads_may_write_one_pool() {
         }
     });
     check_filled(&pool);
-}
-
-#[test]
-fn block_tables_address_the_slots_of_the_buffer() {
-    let format = RowFormat::segments(&[656, 7]).unwrap();
-    let config = BufferConfig { states: 3, layers: 2, slots: 96, format };
-    let buffer = DeviceBuffer::new(&config).unwrap();
-    assert_eq!(buffer.bytes(), DeviceBuffer::bytes_needed(&config).unwrap());
-    let mut written = Vec::new();
-    for (state, layer) in (0..3).flat_map(|state| (0..2).map(move |layer| (state, layer))) {
-        for slot in 0..96 {
-            let bytes = row(state * 2 + layer, slot, 663);
-            let (first, second) = bytes.split_at(656);
-            for (segment, part) in [first, second].into_iter().enumerate() {
-                let to = buffer.slot_ptr(state, layer, segment, slot);
-                // SAFETY: `to` is a slot of the buffer with the segment's bytes, and only this
-                // thread accesses the buffer.
-                unsafe { to.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
-            }
-            written.push((state, layer, slot, bytes));
-        }
-    }
-    let mut bytes_read = vec![0; 663];
-    for (state, layer, slot, bytes) in written {
-        buffer.slot_bytes(state, layer, slot, &mut bytes_read).unwrap();
-        assert!(bytes_read == bytes, "state {state}, layer {layer}, slot {slot}");
-        // A paged kernel computes the same address from the block table.
-        let page = buffer.block_table(state, 16).unwrap().nth(slot / 16).unwrap() as usize;
-        let base = buffer.segment_base(layer, 1).unwrap();
-        let by_page = base.wrapping_add((page * 16 + slot % 16) * 7);
-        assert_eq!(by_page, buffer.slot_ptr(state, layer, 1, slot));
-    }
-    assert_eq!(buffer.block_table(2, 0).unwrap(), 2..3);
-    assert_eq!(buffer.block_table(1, 32).unwrap().collect::<Vec<_>>(), [3, 4, 5]);
-    assert!(error_text(buffer.block_table(0, 64)).contains("page is 64"));
-    assert!(error_text(buffer.block_table(3, 16)).contains("state is 3"));
-    assert!(buffer.slot_ptr(0, 0, 0, 96).is_null() && buffer.slot_ptr(0, 2, 0, 0).is_null());
-    assert!(error_text(buffer.slot_bytes(0, 0, 96, &mut bytes_read)).contains("slot is 96"));
-    assert!(error_text(buffer.slot_bytes(0, 0, 0, &mut [])).contains("0 bytes"));
 }

@@ -139,7 +139,7 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
                 }
             }
             let points = 100.0 * (missed as f64 - of_lru as f64) / f64::from(steps * K as i32);
-            let [left, kept] = left_behind(&params, engine.read_table(0).unwrap());
+            let [left, kept] = left_behind(&params, engine.read_table(0, 0).unwrap());
             println!(
                 "S {slots}, {} links, fingerprints of {} bits: {missed} misses, LRU {of_lru}, {points:+.2} points; \
                  of the links {left:.1} % were left behind, {kept:.3} % look valid",

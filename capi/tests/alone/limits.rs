@@ -26,101 +26,96 @@ fn done(status: avsg_status) -> Result<(), avsg_status> {
     if status == AVSG_OK { Ok(()) } else { Err(status) }
 }
 
-/// Makes a pool, workers, an engine and a plan, runs a step, and destroys all. The allocation
-/// `fail_at`, from 1, fails. Returns the first status that is not AVSG_OK, and whether the calls
-/// came to that allocation.
+/// What a scenario makes.
+struct Made {
+    pool: *mut avsg_pool,
+    workers: *mut avsg_workers,
+    engine: *mut avsg_engine,
+    plan: *mut avsg_plan,
+}
+
+/// Makes calls, of whose allocations `fail_at`, from 1, fails, and destroys what they made. Returns the first
+/// status that is not AVSG_OK, and whether the calls came to that allocation.
+fn calls(
+    fail_at: usize,
+    run: impl FnOnce(&mut Made) -> Result<(), avsg_status>,
+) -> (avsg_status, bool) {
+    let (pool, workers, engine, plan) = (null_mut(), null_mut(), null_mut(), null_mut());
+    let mut made = Made { pool, workers, engine, plan };
+    let (result, reached) = allocations::failing(fail_at, || run(&mut made));
+    ok(avsg_plan_destroy(made.plan));
+    ok(avsg_engine_destroy(made.engine));
+    ok(avsg_workers_destroy(made.workers));
+    ok(avsg_pool_destroy(made.pool));
+    (result.err().unwrap_or(AVSG_OK), reached)
+}
+
+/// Returns choices that are not measured.
+fn chosen() -> avsg_tuning {
+    avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..sized() }
+}
+
+/// Makes a pool, workers, an engine and a plan, and runs a step.
 fn scenario(cores: u32, fail_at: usize) -> (avsg_status, bool) {
     let mut pool_config = pool_config();
     // 128 chunks.
     (pool_config.layers, pool_config.rows, pool_config.chunk_bytes) = (1, 8192, 4096);
-    let mut config = engine_config();
+    let (mut config, tuning) = (engine_config(), chosen());
     (config.states, config.cores, config.page) = (STATES, cores, 0);
-    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..sized() };
     config.tuning = &tuning;
     let workers_config = avsg_workers_config { threads: cores, ..sized() };
-    let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
-    let mut workers = null_mut();
     let n = 300;
     let mut owned = OwnedBatch::new(K, 0);
     (0..n as i32).for_each(|state| owned.push([state, state, -1, 100], &[vec![5; K]]));
     let batch = c_batch(&owned);
     // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
-    let calls = || unsafe {
-        done(avsg_pool_create(&pool_config, &mut pool))?;
-        done(avsg_workers_create(&workers_config, &mut workers))?;
-        config.workers = workers;
-        done(avsg_engine_create(&config, pool, &mut engine))?;
-        done(avsg_plan_create(engine, n, n, &mut plan))?;
-        done(avsg_engine_step(engine, &batch, plan, 0, null(), null_mut()))
-    };
-    let (result, reached) = allocations::failing(fail_at, calls);
-    ok(avsg_plan_destroy(plan));
-    ok(avsg_engine_destroy(engine));
-    ok(avsg_workers_destroy(workers));
-    ok(avsg_pool_destroy(pool));
-    (result.err().unwrap_or(AVSG_OK), reached)
+    calls(fail_at, |made| unsafe {
+        done(avsg_pool_create(&pool_config, &mut made.pool))?;
+        done(avsg_workers_create(&workers_config, &mut made.workers))?;
+        config.workers = made.workers;
+        done(avsg_engine_create(&config, made.pool, &mut made.engine))?;
+        done(avsg_plan_create(made.engine, n, n, &mut made.plan))?;
+        done(avsg_engine_step(made.engine, &batch, made.plan, 0, null(), null_mut()))
+    })
 }
 
 /// Makes a pool over memory that the caller laid out, an engine with an indexer for each layer and
-/// the caller's slots, and a plan, loads and forks a state, and destroys all. Each layer is a region
-/// of its own. The rest is as for [`scenario`].
+/// the caller's slots, and a plan, and loads and forks a state. Each layer is a region of its own.
 fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     const LAYERS: usize = 160;
     let mut host = vec![[0u8; ROW * ROWS]; LAYERS];
     let mut slots = vec![[0u8; ROW * 2 * 64]; LAYERS];
     let regions: Vec<avsg_region> =
         host.iter_mut().map(|layer| region(layer.as_mut_ptr(), layer.len())).collect();
-    let parts: Vec<avsg_pool_part> = (0..LAYERS)
-        .map(|layer| avsg_pool_part {
-            region: layer,
-            first_layer: layer,
-            layers: 1,
-            ..part(0, 0, 0)
-        })
-        .collect();
-    let layout = avsg_pool_layout {
-        row_stride: [ROW, 0, 0, 0],
-        regions: regions.as_ptr(),
-        region_count: LAYERS,
-        parts: parts.as_ptr(),
-        part_count: LAYERS,
-        ..sized()
-    };
-    let pool_config = avsg_pool_config {
-        layers: LAYERS,
-        segments: 1,
-        segment_bytes: [ROW, 0, 0, 0],
-        layout: &layout,
-        ..pool_config()
-    };
+    let part =
+        |layer| avsg_pool_part { region: layer, first_layer: layer, layers: 1, ..part(0, 0, 0) };
+    let parts: Vec<avsg_pool_part> = (0..LAYERS).map(part).collect();
+    let mut layout = avsg_pool_layout { row_stride: [ROW, 0, 0, 0], ..sized() };
+    (layout.regions, layout.region_count) = (regions.as_ptr(), LAYERS);
+    (layout.parts, layout.part_count) = (parts.as_ptr(), LAYERS);
+    let mut pool_config = avsg_pool_config { layout: &layout, ..pool_config() };
+    (pool_config.layers, pool_config.segments) = (LAYERS, 1);
+    pool_config.segment_bytes = [ROW, 0, 0, 0];
     let bases: Vec<*mut c_void> = slots.iter_mut().map(|of| of.as_mut_ptr().cast()).collect();
     let mut buffer: avsg_caller_buffer = sized();
     (buffer.bases, buffer.base_count, buffer.slot_stride[0]) = (bases.as_ptr(), LAYERS, ROW);
     let layer_indexer: Vec<u32> = (0..LAYERS as u32).collect();
-    let mut config = engine_config();
+    let (mut config, tuning) = (engine_config(), chosen());
     (config.layer_indexer, config.layer_indexers) = (layer_indexer.as_ptr(), LAYERS);
-    (config.buffer, config.page) = (&raw const buffer, 0);
-    let tuning = avsg_tuning { copier: avsg_copier::AVSG_COPIER_PLAIN as i32, ..sized() };
-    config.tuning = &tuning;
+    (config.buffer, config.page, config.tuning) = (&raw const buffer, 0, &tuning);
     let ids: Vec<i32> = (0..20).collect();
     let mut load: avsg_load = sized();
     load.ids = avsg_i32s { data: ids.as_ptr(), len: ids.len() };
     (load.indexer, load.generation, load.seq_len) = (1, 1, ROWS as i32);
-    let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
     // SAFETY: handles are looked up, structs have their `size` set, and the arrays and the memory
     // have the lengths beside them and outlive the handles.
-    let calls = || unsafe {
-        done(avsg_pool_create(&pool_config, &mut pool))?;
-        done(avsg_engine_create(&config, pool, &mut engine))?;
-        done(avsg_plan_create(engine, 64, 32, &mut plan))?;
-        done(avsg_engine_load(engine, &load, plan))?;
-        done(avsg_engine_fork(engine, 0, 1, &1, &2, 1))
-    };
-    let (result, reached) = allocations::failing(fail_at, calls);
-    ok(avsg_plan_destroy(plan));
-    ok(avsg_engine_destroy(engine));
-    ok(avsg_pool_destroy(pool));
-    (result.err().unwrap_or(AVSG_OK), reached)
+    calls(fail_at, |made| unsafe {
+        done(avsg_pool_create(&pool_config, &mut made.pool))?;
+        done(avsg_engine_create(&config, made.pool, &mut made.engine))?;
+        done(avsg_plan_create(made.engine, 64, 32, &mut made.plan))?;
+        done(avsg_engine_load(made.engine, &load, made.plan))?;
+        done(avsg_engine_fork(made.engine, 0, 1, &1, &2, 1))
+    })
 }
 
 /// Returns the address space of this process in MiB, and its open files.

@@ -139,34 +139,6 @@ fn a_kept_file_is_opened_again_with_every_flushed_row() {
     handles.destroy();
 }
 
-#[test]
-fn an_unwritten_row_is_an_error_and_rows_are_written_in_any_order() {
-    let folder = Scratch::new();
-    let path = c_string(folder.path());
-    let file = file_in(&path);
-    let mut pool = null_mut();
-    // SAFETY: the structs have their `size` set, the string is alive, and each pointer has the bytes of
-    // a row.
-    unsafe {
-        ok(avsg_pool_create(&avsg_pool_config { file: &file, ..pool_config() }, &mut pool));
-        let mut bytes = [0u8; ROW];
-        ok(avsg_pool_write_row(pool, 1, 7, row(1, 7).as_ptr().cast(), ROW));
-        ok(avsg_pool_read_row(pool, 1, 7, bytes.as_mut_ptr().cast(), ROW));
-        assert_eq!(bytes, row(1, 7));
-        for (layer, index) in [(0, 7), (1, 8)] {
-            let status = avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), ROW);
-            expect_error(status, AVSG_INVALID, &["row", &index.to_string()]);
-        }
-        ok(avsg_pool_flush(pool));
-        ok(avsg_pool_write_row(pool, 0, 7, row(0, 7).as_ptr().cast(), ROW));
-        for layer in 0..2 {
-            ok(avsg_pool_read_row(pool, layer, 7, bytes.as_mut_ptr().cast(), ROW));
-            assert_eq!(bytes, row(layer, 7));
-        }
-    }
-    ok(avsg_pool_destroy(pool));
-}
-
 /// Changes one bit of a row of a layer in a file.
 fn damage(path: &Path, layer: usize, index: usize) {
     let mut bytes = fs::read(path).unwrap();
@@ -274,22 +246,11 @@ fn what_a_file_cannot_be_is_refused_by_name() {
     assert_eq!(refuse(&["path is NULL"], &|file| file.path = std::ptr::null()), AVSG_NULL);
     refuse(&["keep is 2", "0..=1"], &|file| file.keep = 2);
     refuse(&["buffered is -1", "0..=1"], &|file| file.buffered = -1);
-    let nowhere = c_string(&folder.file("no/such/folder"));
-    refuse(&["no/such/folder"], &|file| file.path = nowhere.as_ptr());
     let gap = [0u32, 2];
     refuse(&["layer"], &|file| (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 2));
     refuse(&["layers with an indexer is 1"], &|file| {
         (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 1);
     });
-    let taken = folder.file("taken");
-    fs::write(&taken, b"of someone else").unwrap();
-    let c_taken = c_string(&taken);
-    refuse(&["taken"], &|file| (file.path, file.keep) = (c_taken.as_ptr(), 1));
-    // SAFETY: the struct has its `size` set, and the string is alive.
-    let status = unsafe { avsg_pool_open(&file_in(&c_taken), &mut null_mut()) };
-    assert_ne!(status, AVSG_OK, "no pool file");
-    assert_eq!(fs::read(&taken).unwrap(), b"of someone else");
-
     let file = file_in(&path);
     let config = avsg_pool_config { file: &file, ..pool_config() };
     let counting = Counting::on(c"cpu");
@@ -301,11 +262,6 @@ fn what_a_file_cannot_be_is_refused_by_name() {
     let layout = layout([24, 16], &[rows], &parts);
     expect_error(create(&avsg_pool_config { layout: &layout, ..config }), AVSG_INVALID, &["file"]);
     let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
-    expect_error(
-        create(&avsg_pool_config { pages: huge, ..config }),
-        AVSG_INVALID,
-        &["pages", "file"],
-    );
     let huge = avsg_pool_config { pages: huge, ..config };
     // SAFETY: the structs have their `size` set, and the string is alive.
     let status = unsafe { avsg_get_memory(std::ptr::null(), &huge, 0, 0, 0, &mut sized()) };
@@ -320,19 +276,14 @@ fn what_a_file_cannot_be_is_refused_by_name() {
         let status = avsg_pool_export(pool, desc.as_mut_ptr(), 112, &mut fd);
         expect_error(status, AVSG_INVALID, &["pool is in a file"]);
         assert!(at.is_null() && fd == -1);
-        let indexers = [0u32, 1];
-        let mut engine = null_mut();
-        let mut config = engine_config();
-        (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
-        let status = avsg_engine_create(&config, pool, &mut engine);
-        expect_error(status, AVSG_INVALID, &["indexer"]);
         if have_compiler() {
+            let mut engine = null_mut();
             let status = avsg_engine_create(&config_on(c"ascend-sim"), pool, &mut engine);
             assert!([AVSG_INVALID, AVSG_UNSUPPORTED].contains(&status), "{}", last_error());
             expect_error(status, status, &["file"]);
+            assert!(engine.is_null());
         }
-        assert!(engine.is_null());
     }
     ok(avsg_pool_destroy(pool));
-    assert_eq!(folder.count(), 1, "only the file of someone else");
+    assert_eq!(folder.count(), 0);
 }

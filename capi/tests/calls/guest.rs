@@ -135,7 +135,7 @@ unsafe extern "C" fn execute(user: *mut c_void, task: avsg_task, data: *mut c_vo
 }
 
 #[test]
-fn an_engine_runs_on_the_executor_of_a_caller_and_on_shared_workers() {
+fn an_engine_runs_on_the_executor_of_a_caller_and_on_workers() {
     let counts = Counts::default();
     let mut config = workers_config(3);
     config.executor = Some(execute);
@@ -155,15 +155,7 @@ fn an_engine_runs_on_the_executor_of_a_caller_and_on_shared_workers() {
 
     let shared = workers(&workers_config(2));
     let engine = avsg_engine_config { workers: shared, ..engine_config() };
-    let address = shared as usize;
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let workers = std::ptr::without_provenance(address);
-                check_steps(create(avsg_engine_config { workers, ..engine_config() }));
-            });
-        }
-    });
+    check_steps(create(engine));
     let mut memory: avsg_memory = sized();
     // Working memory is mapped in whole pages of 2 MiB, of which a thread needs most of one with K
     // of 32768.
@@ -193,6 +185,7 @@ fn wrong_workers_are_refused() {
     refuse(&|c| c.threads = 0, &["worker threads is 0", "1..=1024"]);
     refuse(&|c| c.threads = 1025, &["worker threads is 1025"]);
     refuse(&|c| c.pin = 2, &["pin is 2"]);
+    refuse(&|c| (c.threads, c.pin) = (1024, 1), &["is 1023", "do not pin"]);
     refuse(&|c| c.spin_us = -2, &["spin_us is -2"]);
     refuse(&|c| c.reserved = 1, &["reserved is 1"]);
     refuse(&|c| (c.cpus, c.cpu_count) = (far.as_ptr(), 1), &["cpus is 1023"]);
@@ -209,23 +202,16 @@ fn wrong_workers_are_refused() {
 }
 
 #[test]
-fn choices_can_be_set_and_are_the_same_for_every_engine() {
+fn choices_can_be_set() {
     let copier = avsg_copier::AVSG_COPIER_STREAM as i32;
     let tuned = avsg_tuning { copier, copier_ahead: 5, ..sized() };
-    let mut config = avsg_engine_config { tuning: &tuned, ..engine_config() };
+    let config = avsg_engine_config { tuning: &tuned, ..engine_config() };
     let text = |chars: &[c_char]| {
         // SAFETY: the library ends its texts with NUL.
         unsafe { CStr::from_ptr(chars.as_ptr()) }.to_str().unwrap().to_owned()
     };
     let info = check_steps(create(config));
     assert_eq!(text(&info.copier), "stream+5");
-    config.tuning = null();
-    let first = check_steps(create(config));
-    for _ in 0..3 {
-        let again = check_steps(create(config));
-        assert_eq!(text(&again.machine), text(&first.machine));
-        assert_eq!(text(&again.copier), text(&first.copier));
-    }
 }
 
 static MESSAGES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
@@ -270,8 +256,6 @@ fn the_log_gets_what_was_chosen_and_nothing_is_printed() {
     let (out, errors) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success() && errors.is_empty(), "{errors} {out}");
-    for part in ["level 3: kernels run on ", "level 3: rows of 12000 bytes are copied by "] {
-        assert_eq!(out.matches(part).count(), 1, "{part}: {out}");
-    }
+    assert_eq!(out.matches("level 3: kernels run on ").count(), 1, "{out}");
     assert!(out.contains("level 4: "), "{out}");
 }

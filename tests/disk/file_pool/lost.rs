@@ -1,62 +1,21 @@
 //! Rows that are not whole cost the requests that miss them, and no other.
 
-use std::collections::BTreeSet;
-
 use avsg::disk::{Direction, PoolFile};
-use avsg::engine::{Config, Engine, Load};
+use avsg::engine::Load;
 use avsg::plan::{Failure, Plan};
-use avsg::pool::HostPool;
 use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::exact;
-use avsg_testkit::faulty_disk::{Fault, Faults};
+use avsg_testkit::faulty_disk::Fault;
 
-use super::pair::{self, K, OF_LAYER, ROWS, Setting};
+use super::pair::{FORMATS, K, OF_LAYER, ROWS, Setting, everywhere};
+use super::server::{REQUESTS, Server, batch, id, write};
 
-const REQUESTS: usize = 8;
 const EIO: i32 = 5;
 
-/// A format that is read through the engine's bounce buffer, and one that is read into slots.
-const FORMATS: [&[[usize; 2]]; 2] = [&[[40, 47], [9, 9]], &[[1000, 1024]]];
-
-/// An engine with eight states over a file with damage.
-struct Server {
-    engine: Engine,
-    plan: Plan,
-    faults: Faults,
-    /// The first layer that is transferred, and the other layers of its indexer.
-    layers: Vec<usize>,
-}
+/// Requests that are left out, and the layer and row because of which they are.
+type Lost<'a> = (&'a [usize], usize, usize);
 
 impl Server {
-    /// Returns a server whose pool has all rows but these: layer and row.
-    fn new(setting: &Setting, layer: usize, unwritten: &[(usize, usize)]) -> Self {
-        let faults = Faults::default();
-        let pool = HostPool::new_through(&setting.in_file(), &|disk| faults.wrap(disk)).unwrap();
-        let all = (0..ROWS).flat_map(|row| (0..OF_LAYER.len()).map(move |layer| (layer, row)));
-        all.filter(|at| !unwritten.contains(at)).for_each(|at| write(&pool, at));
-        // Rows in the queue of writes would not be read from the disk.
-        pool.flush().unwrap();
-        let config = Config { states: REQUESTS, ..setting.config() };
-        let engine = Engine::new(config, pool).unwrap();
-        let plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
-        let layers = [layer].into_iter().chain(pair::layers_beside(layer)).collect();
-        Self { engine, plan, faults, layers }
-    }
-
-    /// Makes every read of a row bring a wrong bit.
-    fn damage(&self, layer: usize, row: usize) {
-        let layout = self.engine.pool().store().unwrap().layout();
-        let record = layout.record_offset(layout.indexer_of(layer), row);
-        let byte = record + layout.row_range(layer).start as u64;
-        self.faults.set(Fault::Flip, Direction::Read, byte..byte + 1, usize::MAX);
-    }
-
-    fn step(&mut self, owned: &OwnedBatch) -> Result<()> {
-        self.engine.step(&owned.batch(), &mut self.plan, self.layers[0], None)
-    }
-
     /// Asserts that a call on the plan left out these requests because of this row, and that the layer has
     /// every row of all others.
     #[track_caller]
@@ -64,45 +23,6 @@ impl Server {
         expect(called, &self.plan, lost);
         self.check(&self.plan, owned, layer);
     }
-
-    /// Compares the rows of all requests that did not fail.
-    fn check(&self, plan: &Plan, owned: &OwnedBatch, layer: usize) {
-        let failed: BTreeSet<_> = plan.failures().map(|failure| failure.request).collect();
-        let mut compared = 0;
-        exact::for_each_id(
-            &owned.batch(),
-            self.engine.pool().format().bytes(),
-            |row| plan.slots(row),
-            |state, slot, bytes| self.engine.buffer().slot_bytes(state, layer, slot, bytes).is_ok(),
-            |_, id| (id, layer as u32),
-            |selected| {
-                if !failed.contains(&selected.request) {
-                    compared += exact::assert_exact(selected, layer);
-                }
-            },
-        );
-        assert_eq!(compared, (REQUESTS - failed.len()) * K);
-    }
-
-    /// Returns the bytes of all slots of a state in a layer.
-    fn slots_of(&self, state: usize, layer: usize) -> Vec<Vec<u8>> {
-        let buffer = self.engine.buffer();
-        let slot = |slot| {
-            let mut bytes = vec![0; self.engine.pool().format().bytes()];
-            buffer.slot_bytes(state, layer, slot, &mut bytes).unwrap();
-            bytes
-        };
-        (0..self.engine.config().params.slots as usize).map(slot).collect()
-    }
-}
-
-/// Requests that are left out, and the layer and row because of which they are.
-type Lost<'a> = (&'a [usize], usize, usize);
-
-fn write(pool: &HostPool, (layer, row): (usize, usize)) {
-    let mut bytes = vec![0; pool.format().bytes()];
-    fill_row(row as i32, layer as u32, &mut bytes);
-    pool.write_row(layer, row, &bytes).unwrap();
 }
 
 #[track_caller]
@@ -119,33 +39,6 @@ fn expect(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>) {
     let named = matches!(&error, Error::LostRows { requests: n, layer: l, row: r, .. }
         if (*n, *l, *r) == (requests.len(), layer, row));
     assert!(named, "{error:?}");
-}
-
-/// Returns an id that request `request` alone selects in step `step`, or one that requests 2 and 5 share.
-fn id(step: usize, request: usize, lane: usize) -> i32 {
-    let own = request * 60 + (step * 11 + lane) % 60;
-    if lane == 3 && [2, 5].contains(&request) { 490 + step as i32 } else { own as i32 }
-}
-
-fn batch(step: usize, layer: usize) -> OwnedBatch {
-    let mut owned = OwnedBatch { indexer: OF_LAYER[layer], ..OwnedBatch::new(K, 0) };
-    for request in 0..REQUESTS {
-        let ids = (0..K).map(|lane| id(step, request, lane)).collect();
-        owned.push([request as i32, 1, -1, ROWS as i32], &[ids]);
-    }
-    owned
-}
-
-/// Runs a test for each format, way to read, number of threads, and kind of indexer.
-fn everywhere(test: impl Fn(&Setting, usize)) {
-    for (n, segments) in FORMATS.into_iter().cycle().take(4).enumerate() {
-        for layer in [0, 2] {
-            let mut setting = Setting::new(segments);
-            setting.file = PoolFile { io_uring: n < 2, ..setting.file };
-            setting.cores = 1 + n;
-            test(&setting, layer);
-        }
-    }
 }
 
 #[test]

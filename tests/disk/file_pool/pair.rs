@@ -94,16 +94,6 @@ pub fn slots(engine: &Engine) -> Vec<u8> {
     all
 }
 
-/// Returns the bytes of all rows of a pool.
-pub fn rows(pool: &HostPool) -> Vec<u8> {
-    let bytes = pool.format().bytes();
-    let mut all = vec![0; pool.layers() * pool.rows() * bytes];
-    for (at, row) in all.chunks_mut(bytes).enumerate() {
-        pool.read_row(at / pool.rows(), at % pool.rows(), row).unwrap();
-    }
-    all
-}
-
 /// Returns the other layers of a layer's indexer.
 pub fn layers_beside(layer: usize) -> impl Iterator<Item = usize> {
     let others = (0..OF_LAYER.len()).filter(move |&other| OF_LAYER[other] == OF_LAYER[layer]);
@@ -113,9 +103,9 @@ pub fn layers_beside(layer: usize) -> impl Iterator<Item = usize> {
 /// Returns the bytes of the slots of a layer that a table lists an id for, with the id.
 pub fn listed(engine: &mut Engine, layer: usize) -> Vec<(i32, Vec<u8>)> {
     let mut all = Vec::new();
-    for state in 0..STATES {
+    for state in 0..engine.config().states {
         let slots = engine.config().params.slots as usize;
-        let table = engine.read_indexer_table(OF_LAYER[layer], state).unwrap();
+        let table = engine.read_table(OF_LAYER[layer], state).unwrap();
         let ids = table[header::WORDS..][..slots].to_vec();
         for (slot, &id) in ids.iter().enumerate().filter(|(_, id)| **id >= 0) {
             let mut bytes = vec![0; engine.pool().format().bytes()];
@@ -124,4 +114,20 @@ pub fn listed(engine: &mut Engine, layer: usize) -> Vec<(i32, Vec<u8>)> {
         }
     }
     all
+}
+
+/// A format that is read through the engine's bounce buffer, and one that is read into slots.
+pub const FORMATS: [&[[usize; 2]]; 2] = [&[[40, 47], [9, 9]], &[[1000, 1024]]];
+
+/// Runs a test for each format, way to read and number of threads, on a layer with an indexer of its own and on
+/// one that shares its indexer.
+pub fn everywhere(test: impl Fn(&Setting, usize)) {
+    for (n, segments) in FORMATS.into_iter().cycle().take(4).enumerate() {
+        for layer in [0, 2] {
+            let mut setting = Setting::new(segments);
+            setting.file = PoolFile { io_uring: n < 2, ..setting.file };
+            setting.cores = 1 + n;
+            test(&setting, layer);
+        }
+    }
 }

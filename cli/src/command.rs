@@ -13,7 +13,6 @@ mod recommended;
 pub(crate) mod replay;
 pub mod rules;
 pub(crate) mod size;
-mod stats;
 pub(crate) mod synth;
 pub mod trace_options;
 mod traces;

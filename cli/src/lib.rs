@@ -4,14 +4,10 @@
 #[macro_use]
 pub mod terminal;
 
-mod array;
-pub mod baseline;
-mod checks;
 pub mod command;
 mod disk;
 pub mod draw;
-pub mod npz;
-pub mod output_file;
 pub mod program;
-pub mod synth;
-pub mod trace;
+
+pub use avsg_measure::{baseline, npz, output_file, synth, trace};
+use avsg_measure::{checks, contenders, stats, throughput};

@@ -82,7 +82,7 @@ pub fn run() -> ExitCode {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut script);
-            terminal::write(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+            output_file::to_stdout(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
         Command::Man { dir } => man(&dir),
     };

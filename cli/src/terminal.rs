@@ -5,6 +5,7 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::process::{self, ExitCode};
 
+use avsg_measure::output_file::to_stdout;
 use terminal_size::{Width, terminal_size_of};
 
 /// The exit status after the reader of standard output is gone, as of a program that SIGPIPE ended.
@@ -18,7 +19,7 @@ macro_rules! println {
 
 /// Prints a line to standard output; the program ends if that fails.
 pub fn print_line(words: Arguments<'_>) {
-    if let Err(error) = write(format!("{words}\n").as_bytes()) {
+    if let Err(error) = to_stdout(format!("{words}\n").as_bytes()) {
         process::exit(i32::from(exit_status(&anyhow::Error::from(error))));
     }
 }
@@ -51,15 +52,6 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         arg.allow_negative_numbers(is_number)
     };
     command.mut_args(option).mut_subcommands(with_negative_numbers)
-}
-
-/// Writes bytes to standard output.
-pub fn write(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| {
-        let kind = error.kind();
-        io::Error::new(kind, format!("writing standard output: {error}"))
-    })
 }
 
 /// Returns the exit status for a failure, and prints its message: 2 for input that was refused and for

@@ -15,7 +15,7 @@ mod tests;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use avsg_cli::terminal;
+use avsg_cli::{output_file, terminal};
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -50,7 +50,7 @@ impl Command {
             Self::Contenders(options) => contenders::text(&options)?,
             Self::Gpu(options) => return gpu::run(&options),
         };
-        Ok(terminal::write(text.as_bytes())?)
+        Ok(output_file::to_stdout(text.as_bytes())?)
     }
 }
 

@@ -3,7 +3,6 @@
 mod disk;
 mod matching;
 mod step;
-mod throughput;
 mod transfer;
 mod workload;
 

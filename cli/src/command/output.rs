@@ -12,7 +12,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::checks::require;
-use crate::{output_file, terminal};
+use crate::output_file::{self, to_stdout};
+use crate::terminal;
 
 /// The file that holds a command's results besides the terminal.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -71,7 +72,7 @@ impl OutputOptions {
             None => Ok(()),
         };
         let shown = if is_taken { String::new() } else { page().shown(terminal::width()) };
-        let printed = terminal::write(shown.as_bytes());
+        let printed = to_stdout(shown.as_bytes());
         written?;
         Ok(printed?)
     }

@@ -14,8 +14,8 @@ use avsg_testkit::splitmix::SplitMix64;
 use memmap2::MmapMut;
 use serde::Serialize;
 
-use super::file::Folder;
-use super::records::RecordReader;
+use avsg_measure::disk::Folder;
+use avsg_measure::disk::RecordReader;
 
 /// Bytes of the file that is read.
 const FILE: usize = 128 << 20;

@@ -1,9 +1,5 @@
 //! `avsg bench disk`: a step whose rows are on a disk, in several settings.
 
-mod every_row;
-mod mapped;
-mod operator;
-mod rows;
 mod show;
 mod stage_two;
 mod turns;
@@ -20,12 +16,8 @@ use super::workload::Workload;
 use crate::checks::{at_least_1, in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions};
-use crate::disk::{Folder, direct};
+use crate::disk::{EveryRow, Folder, Mapped, Operator, Records, Setting as _, direct};
 use crate::trace::Trace;
-use every_row::EveryRow;
-use mapped::Mapped;
-use operator::Operator;
-use rows::{Records, Setting as _};
 use stage_two::StageTwo;
 use turns::{Row, WARM_UP};
 

@@ -19,7 +19,7 @@ use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{MachineKind, TableOptions};
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
-use crate::command::stats::{in_turns, summary, us_since};
+use crate::stats::{in_turns, summary, us_since};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.

@@ -1,7 +1,6 @@
 //! `avsg bench step`: what a decode step costs a server with many layers and requests, whose tables and rows
 //! are outside of the caches.
 
-mod contenders;
 mod turns;
 
 use std::cell::RefCell;
@@ -16,7 +15,7 @@ use avsg::pool::HostPool;
 use clap::Args;
 use serde::Serialize;
 
-use contenders::{Contender, CopyRows, PerTokenLru, ReadTables, Server, Shared, Sizes};
+use crate::contenders::{Contender, CopyRows, PerTokenLru, ReadTables, Server, Shared, Sizes};
 use turns::Entry;
 
 use super::workload::Workload;

@@ -11,11 +11,11 @@ use avsg_testkit::splitmix::SplitMix64;
 use clap::Args;
 use serde::Serialize;
 
-use super::throughput::{self, Throughput};
 use super::{Host, number, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
+use crate::throughput::{self, Throughput};
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;

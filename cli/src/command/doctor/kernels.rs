@@ -139,7 +139,7 @@ impl Pair {
     fn compare_tables(&mut self) -> Result<()> {
         let [device, cpu] = &mut self.engines;
         for state in 0..STATES {
-            let (device, cpu) = (device.read_table(state)?, cpu.read_table(state)?);
+            let (device, cpu) = (device.read_table(0, state)?, cpu.read_table(0, state)?);
             first_difference("word of a table", device, cpu)?;
         }
         Ok(())

@@ -201,7 +201,7 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
             us = probe.time(|| {
                 // SAFETY: `plan` was filled by the kernel before this one in the same stream, and `time`
                 // waits for the stream.
-                let queued = unsafe { engine.enqueue_transfer(&plan, 0, None, stream) };
+                let queued = unsafe { engine.enqueue_transfer(&plan, &[0], None, stream) };
                 Ok(queued?)
             })?;
         }
@@ -225,7 +225,7 @@ fn appends(harness: &Harness) -> Result<Vec<f64>> {
     progress("avsg_append");
     let us = |_| {
         // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the stream.
-        probe.time(|| unsafe { Ok(engine.enqueue_append(&batch, 1, 0, &fresh, stream)?) })
+        probe.time(|| unsafe { Ok(engine.enqueue_append(&batch, 1, &[0], &fresh, stream)?) })
     };
     let samples = (0..count(harness)).map(us).collect();
     engine.close()?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::Geometry;
 use crate::command::output::{self, Page, shown_ratio};
-use crate::command::stats::{Summary, summary};
+use crate::stats::{Summary, summary};
 
 /// Percentiles of a latency in microseconds.
 #[derive(Serialize)]

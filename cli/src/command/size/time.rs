@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::deployment::Deployment;
 use super::disk::{self, Disk, DiskTimes, Link};
 use crate::checks::require;
-use crate::command::stats::{Summary, summary, us_since};
+use crate::stats::{Summary, summary, us_since};
 use crate::trace::Trace;
 
 /// Bytes of the rows that are copied to measure host memory, many times what caches hold.
@@ -143,7 +143,7 @@ impl TimeOptions {
             Some(given) => given,
             None => {
                 let rows = COPIED_BYTES.div_ceil(deployment.row_bytes);
-                measure_copy(rows, deployment.row_bytes, Copier::Prefetch { ahead: 4 }, 1)?
+                measure_copy(rows, deployment.row_bytes, Copier::Prefetch { ahead: 4 })?
             }
         };
         Ok(Some(Model {

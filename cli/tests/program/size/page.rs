@@ -36,10 +36,13 @@ fn the_page_about_sizing_shows_what_the_command_prints() {
     let page = words(&fs::read_to_string(root.join("docs/sizing.md")).unwrap());
     let timed = "--requests 16 --link-gbs 30 --match-us 38.2";
     let disk = format!("{timed} --link disk:70000,1.5,100,512");
-    for (options, from) in [("", "take"), (timed, "take"), (&disk, "disk  ")] {
+    let parts =
+        [("", "take", ""), (timed, "take", "why"), (timed, "model  ", ""), (&disk, "disk  ", "")];
+    for (options, from, to) in parts {
         let line = format!("size tests/data/nomicon-4k-k256.npz {options}");
         let shown = shown_in(root, &line);
-        let shown = words(&shown[shown.find(from).expect("a label")..]);
+        let end = if to.is_empty() { shown.len() } else { shown.find(to).expect("a label") };
+        let shown = words(&shown[shown.find(from).expect("a label")..end]);
         assert!(page.contains(&shown), "not in docs/sizing.md: {shown}");
     }
 }

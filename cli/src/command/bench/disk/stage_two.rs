@@ -9,10 +9,8 @@ use avsg_testkit::splitmix::SplitMix64;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::operator::Operator;
-use super::rows::Records;
-use crate::command::stats::in_turns;
-use crate::disk::path_in_proc;
+use crate::disk::{Operator, Records, path_in_proc};
+use crate::stats::in_turns;
 
 /// Turns of each contender.
 const ROUNDS: usize = 5;

@@ -5,9 +5,9 @@ use std::iter::once;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::rows::{Setting, Step};
 use crate::command::output::Progress;
-use crate::command::stats::summary;
+use crate::disk::{Setting, Step};
+use crate::stats::summary;
 use crate::trace::Trace;
 
 /// Steps before the timed ones, which fill the buffer and the page cache.

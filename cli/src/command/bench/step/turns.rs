@@ -5,9 +5,9 @@ use std::ops::Range;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::contenders::{Contender, Sizes};
 use crate::command::output;
-use crate::command::stats::summary;
+use crate::contenders::{Contender, Sizes};
+use crate::stats::summary;
 use crate::trace::Trace;
 
 /// Rows of a request from which its buffers are filled before the first step.

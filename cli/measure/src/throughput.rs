@@ -11,7 +11,7 @@ use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
-use crate::command::stats::{Summary, in_turns, us_since};
+use crate::stats::{Summary, in_turns, us_since};
 use avsg_testkit::batch::OwnedBatch;
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
@@ -31,17 +31,23 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Throughputs in 10^9 bytes per second, at the first decile of the times.
 #[derive(Serialize)]
 pub struct Throughput {
+    /// Bytes of a row.
     pub row_bytes: usize,
+    /// Rows that a run copies.
     pub rows: usize,
+    /// The cores that copy.
     pub cores: usize,
     /// The copier that the engine uses.
     pub copier: String,
+    /// Throughput of the engine.
     pub engine_gbs: f64,
     /// The ninth decile of the engine's times divided by their median.
     pub time_spread: f64,
     /// Throughput of the loop with one `memcpy` per row.
     pub memcpy_gbs: f64,
+    /// Throughput of the fastest loop.
     pub best_loop_gbs: f64,
+    /// The copier of the fastest loop.
     pub best_loop: String,
     /// The engine's throughput in percent of the fastest loop's.
     pub percent_of_best: f64,
@@ -49,9 +55,12 @@ pub struct Throughput {
     pub loops: Vec<Loop>,
 }
 
+/// A loop that was timed.
 #[derive(Serialize)]
 pub struct Loop {
+    /// Its copier.
     pub copier: String,
+    /// Its throughput.
     pub gbs: f64,
 }
 

@@ -15,7 +15,7 @@ use avsg_testkit::content::fill_row;
 use avsg_testkit::exact::for_each_id;
 
 use super::rows::{Setting, Step};
-use crate::command::stats::us_since;
+use crate::stats::us_since;
 
 /// Bytes of the queue of writes, which only fills the file here. They count as memory of the setting.
 const QUEUE_BYTES: usize = 1 << 16;
@@ -52,10 +52,12 @@ impl Operator {
         Ok(Self { engine, plan, batch: OwnedBatch::uniform(k, 1, 1, rows), memory_bytes })
     }
 
+    /// Returns the pool that has the rows.
     pub fn pool(&self) -> &HostPool {
         self.engine.pool()
     }
 
+    /// Returns what the file of the pool is.
     pub fn info(&self) -> Result<DiskInfo> {
         self.engine.pool().disk_info().context("the pool has no file")
     }

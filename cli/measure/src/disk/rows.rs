@@ -6,20 +6,24 @@ use std::io::{BufWriter, Write};
 use anyhow::{Context, Result};
 use avsg_testkit::content::{check_row, fill_row};
 
-use crate::disk::{Folder, drop_from_page_cache};
+use super::file::{Folder, drop_from_page_cache};
 
 /// What a step did.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
+    /// The time in microseconds.
     pub us: f64,
     /// Reads of the disk; what lies side by side in the file is one read.
     pub reads: usize,
+    /// Bytes that were read.
     pub bytes: usize,
+    /// Rows whose bytes are not those of their ids.
     pub wrong_rows: usize,
 }
 
 /// A way to bring the selected rows from the disk into memory.
 pub trait Setting {
+    /// Returns the name in the table.
     fn name(&self) -> &'static str;
 
     /// Returns the bytes of the memory that has rows, and of what finds them there.
@@ -32,8 +36,11 @@ pub trait Setting {
 /// A file with a record for each id: the rows of all layers side by side.
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
+    /// The number of records.
     pub count: usize,
+    /// Bytes of the row of one layer.
     pub row_bytes: usize,
+    /// Rows of a record, one for each layer.
     pub layers: usize,
     /// Bytes from one record to the next.
     pub stride: usize,

@@ -8,10 +8,11 @@ use avsg::disk::Store;
 use avsg::pool::HostPool;
 use avsg_testkit::content::check_row;
 
+use super::records::RecordReader;
 use super::rows::{Setting, Step, sorted};
-use crate::command::stats::us_since;
-use crate::disk::RecordReader;
+use crate::stats::us_since;
 
+/// Reads every selected row, as without a buffer.
 pub struct EveryRow {
     store: Arc<Store>,
     reader: RecordReader,

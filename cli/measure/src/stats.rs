@@ -7,6 +7,7 @@ use anyhow::Result;
 /// Median and deciles of a list of times, in the unit of the times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
+    /// The median.
     pub median: f64,
     /// The first decile, which approximates a run without interruptions. Where threads wait for each
     /// other, an interruption of one of them delays the result by a time slice, and on a shared machine

@@ -16,7 +16,7 @@ use avsg_testkit::batch::OwnedBatch;
 
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
-use crate::command::stats::us_since;
+use crate::stats::us_since;
 
 /// Bytes of a pool's row where no row is copied.
 const SHORT_ROW: usize = 8;
@@ -24,9 +24,11 @@ const SHORT_ROW: usize = 8;
 /// The model and the batch of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
+    /// The layers of the model.
     pub layers: usize,
     /// The numbers of selections that a step has: layer l follows selection l · indexers / layers.
     pub indexers: usize,
+    /// B, the requests of a batch.
     pub requests: usize,
     /// N_q, the tokens of a request in one step.
     pub tokens: usize,
@@ -180,7 +182,7 @@ impl Contender for ReadTables {
         let start = Instant::now();
         for indexer in 0..indexers {
             for state in 0..states {
-                let table = engine.read_indexer_table(indexer, state)?;
+                let table = engine.read_table(indexer, state)?;
                 black_box(table.iter().step_by(16).fold(0, |all, word| all | word));
             }
         }
@@ -206,6 +208,7 @@ pub struct CopyRows {
 }
 
 impl CopyRows {
+    /// Starts the threads, and allocates the place of the rows of `bytes` bytes.
     pub fn new(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Result<Self> {
         let rows = sizes.requests * sizes.tokens * k;
         let workers = WorkerPool::new(&WorkerConfig::new(sizes.threads))?;

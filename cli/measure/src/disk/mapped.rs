@@ -16,7 +16,7 @@ use rustix::param::page_size;
 use super::rows::{Records, Setting, Step, sorted};
 use crate::baseline::order::Order;
 use crate::baseline::residents::Residents;
-use crate::command::stats::us_since;
+use crate::stats::us_since;
 
 /// A mapped file of records.
 pub struct Mapped {

@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 
 use avsg::{Error, Result};
 
-use crate::terminal;
-
 /// The beginning of the name under which a file is written before it is renamed.
 const TEMPORARY: &str = ".avsg-";
 
@@ -65,11 +63,20 @@ fn taken_twice(output: &Path, use_: &str) -> Error {
 /// link, where an empty file is left.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = match kind(path) {
-        _ if is_stdout(path) => terminal::write(bytes),
+        _ if is_stdout(path) => to_stdout(bytes),
         kind if replaceable(kind) => replace(path, bytes),
         _ => through(path, bytes),
     };
     written.map_err(|source| refused("write", path, source))
+}
+
+/// Writes bytes to standard output.
+pub fn to_stdout(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| {
+        let kind = error.kind();
+        io::Error::new(kind, format!("writing standard output: {error}"))
+    })
 }
 
 /// Creates a folder for output files, with its parents, if it does not exist.

@@ -1,0 +1,15 @@
+//! Rows on a disk: files for them, reads of records, and the settings of `avsg bench disk`.
+
+mod every_row;
+mod file;
+mod mapped;
+mod operator;
+mod records;
+mod rows;
+
+pub use every_row::EveryRow;
+pub use file::{Folder, direct, path_in_proc};
+pub use mapped::Mapped;
+pub use operator::Operator;
+pub use records::RecordReader;
+pub use rows::{Records, Setting, Step};

@@ -36,6 +36,8 @@ pub fn columns(
     for op in &tape.body.ops {
         let first = ops.len();
         match &op.blocks[..] {
+            // One round is no loop.
+            [body] if op.code == OpCode::Repeat(1) => flatten(&body.ops, &mut ops),
             [body] if op.code != OpCode::Sweep => {
                 flatten(&body.ops, &mut ops);
                 let mut carried = BTreeSet::new();

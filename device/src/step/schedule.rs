@@ -117,6 +117,10 @@ pub trait Schedule: Sized {
     /// Declares these columns.
     fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Extra<'a, M>;
 
+    /// Does what need not wait for the prepared table.
+    #[inline(always)]
+    fn begin<M: Machine>(_: &mut Step<'_, '_, M, Self>) {}
+
     /// Probes the ids of the token. Leaves the slots in `work.slot`, the misses in `work.pending` as
     /// (id, lane), and the ids that are not valid in `work.invalid`.
     fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>);

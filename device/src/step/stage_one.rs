@@ -20,6 +20,7 @@ pub fn stage_one<'a, M: Machine, S: Schedule>(
     work: &mut Work<'a, M, S>,
     request: &mut Request<'a, M>,
 ) {
+    S::begin(&mut Step { m, p, state, work, request, token: m.scalar(0) });
     prepare(m, p, state, work, request);
     repeat!(m, p.tokens.min(MAX_TOKENS), request.tokens, |token| {
         let s = &mut Step { m, p, state, work, request, token };

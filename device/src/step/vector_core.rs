@@ -59,22 +59,29 @@ impl Schedule for VectorCore {
         Extra::declare(p, c)
     }
 
+    /// Copies the ids of the only token in, so that they are hashed while the table is copied.
+    #[inline(always)]
+    fn begin<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
+        let m = s.m;
+        if s.p.tokens == 1 {
+            when!(m, m.gt(s.request.tokens, m.scalar(0)), || copy_ids(s));
+        }
+    }
+
     #[inline(always)]
     fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
-        let Step { m, p, state, work, request, token } = s;
-        let (m, token) = (*m, *token);
+        let m = s.m;
         m.phase(Phase::Probe, "the probe sequences of the ids, or of this core's share of them");
+        if s.p.tokens > 1 {
+            copy_ids(s);
+        }
+        let Step { m: _, p, state, work, request, token } = s;
         // Only the first token may be shared.
-        let shared = m.name_scalar("shared", m.gt(request.share.shared, token));
-        let skipped = m.name_scalar("skipped", shared * request.share.at);
+        let shared = m.name_scalar("shared", m.gt(request.share.shared, *token));
         let alone = m.name_scalar("alone", m.not(shared));
         let n = alone * request.k + shared * request.share.len;
         let n = m.name_scalar("sought", m.min(n, request.k));
-        // The owner's share is the first one, so the owner fetches all ids.
-        let from = request.ids.at + request.ids.stride * token + skipped;
-        let fetched = request.k - skipped;
-        m.copy_in(&mut work.ids, &request.ids.words, from, fetched);
-        mark_invalid(m, work, request.limit, fetched);
+        mark_invalid(m, work, request.limit, request.k - shared * request.share.at);
         prepare_search(m, p, work, n);
         when_else!(
             m,
@@ -137,6 +144,15 @@ impl Schedule for VectorCore {
     fn update<M: Machine>(s: &mut Step<'_, '_, M, Self>) {
         update::update(s);
     }
+}
+
+/// Copies the ids of the token in, or from this core's share of them on: the owner's share is the first one.
+#[inline(always)]
+fn copy_ids<M: Machine>(s: &mut Step<'_, '_, M, VectorCore>) {
+    let Step { m, work, request, token, .. } = s;
+    let skipped = m.gt(request.share.shared, *token) * request.share.at;
+    let from = request.ids.at + request.ids.stride * *token + skipped;
+    m.copy_in(&mut work.ids, &request.ids.words, from, request.k - skipped);
 }
 
 /// Collects the hits that could be chosen as victims in `work.dead`.

@@ -2,9 +2,11 @@
 
 use super::functions::words::WRITE_IOTA;
 use crate::ascend::aiv::{
-    Builder, Element, Expr, Global, Node, Pipe, Rounding, SLOTS, Scalar, Sync, Tensor, Type, View,
+    Builder, Element, Expr, Global, Node, Operation, Pipe, Rounding, SLOTS, Scalar, Sync, Tensor,
+    Type, View, ub,
 };
 use crate::ascend::lower::Lowered;
+use crate::ascend::sync::Overlap;
 use crate::ascend::ub::Plan;
 use avsg_device::memory::{life_at, links_end};
 use avsg_device::params::Params;
@@ -59,9 +61,22 @@ fn planes() -> [(Tensor, Global, Expr); 4] {
 /// The event of the copy of the header.
 const HEADER_EVENT: u8 = 5;
 
-/// Adds the copies of a table in and out to the statements of a kernel.
-pub fn with_table(body: Vec<Node>) -> Vec<Node> {
-    [load(), body, save()].concat()
+/// Adds the copies of a table in and out to the statements of a kernel. Arrays that the kernel copies in first
+/// come before the table.
+pub fn with_table(mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
+    let rest = body.split_off(body.iter().take_while(|node| copies_arrays_in(node, map)).count());
+    [body, load(), rest, save()].concat()
+}
+
+/// Returns whether a node copies arrays in and does nothing else, to memory that no lifetimes come to.
+fn copies_arrays_in(node: &Node, map: &impl Overlap) -> bool {
+    let calls = || node.all().filter_map(Node::call);
+    calls().any(|call| matches!(call.operation, Operation::Copy(_)))
+        && calls().all(|call| match &call.operation {
+            Operation::Copy(copy) => !copy.out && !map.overlap(&copy.ub.place(), &ub("bytes")),
+            Operation::Let(..) => call.acts().is_empty(),
+            _ => false,
+        })
 }
 
 /// Returns the calls that copy a table in. Lifetimes are bytes in global memory,

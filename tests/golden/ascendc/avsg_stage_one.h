@@ -57,20 +57,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> id = Local<int32_t>(19296, 8192);
     const LocalTensor<half> life = Local<half>(52064, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(68448, 16384);
-    const LocalTensor<int32_t> valueOf = Local<int32_t>(133984, 256);
-    const LocalTensor<int32_t> learnedValues = Local<int32_t>(135008, 256);
-    const LocalTensor<int32_t> sample = Local<int32_t>(135008, 512);
-    const LocalTensor<int32_t> ids = Local<int32_t>(135008, 2048), hash = ids, slot = ids, secondSequence = ids;
-    const LocalTensor<int32_t> sought = Local<int32_t>(143200, 2048), miss2 = sought;
-    const LocalTensor<half> value = Local<half>(143200, 8192);
-    const LocalTensor<int32_t> sequence = Local<int32_t>(143200, 2048), linkPosition = sequence;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(151392, 2048), invalid = shareSequence;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(159584, 2048), pending0 = candidate, miss0 = candidate,
+    const LocalTensor<int32_t> ids = Local<int32_t>(133984, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> learnedValues = Local<int32_t>(142176, 256);
+    const LocalTensor<int32_t> sequence = Local<int32_t>(142176, 2048), linkPosition = sequence;
+    const LocalTensor<int32_t> valueOf = Local<int32_t>(143200, 256);
+    const LocalTensor<int32_t> sample = Local<int32_t>(144224, 512);
+    const LocalTensor<int32_t> sought = Local<int32_t>(144224, 2048), miss2 = sought;
+    const LocalTensor<half> value = Local<half>(144224, 8192);
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(152416, 2048), invalid = shareSequence;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(160608, 2048), pending0 = candidate, miss0 = candidate,
         newLink = candidate;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(167776, 2048), miss1 = pending1;
-    const LocalTensor<int32_t> dead = Local<int32_t>(175968, 2048);
-    const LocalTensor<int8_t> bytes = Local<int8_t>(175968, 8192);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(168800, 2048), miss1 = pending1;
+    const LocalTensor<int32_t> dead = Local<int32_t>(176992, 2048);
+    const LocalTensor<int8_t> bytes = Local<int8_t>(176992, 8192);
     int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
+    if (q.tokens > 0) {
+        const int32_t shareAt = (q.shared > 0) * q.shareAt;
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + shareAt], q.k - shareAt);
+    }
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
@@ -145,7 +149,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         }
         // Decay: the slots of the last step's sample that it used
         const int32_t count = header.GetValue(6);
-        SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
         CopyIn(sample, gm.tables[q.tableAt + LEARNED_PLANE + 1536], 512);
         SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < 512; base += TILE) {
@@ -154,10 +157,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             AddsWords(lane2, iota, base, lanes);
             PipeBarrier<PIPE_V>();
             AndWord(value4, sample[base], WORD_FF_AT, lanes);
-            PipeBarrier<PIPE_V>();
             AddsWords(value2, lane2, ScalarMax(ScalarMin(count, 7680), 0), lanes);
-            OrWord(value3, value4, WORD_100_AT, lanes);
             PipeBarrier<PIPE_V>();
+            OrWord(value3, value4, WORD_100_AT, lanes);
             ShiftLeftWords(offset, value2, 1u, lanes);
             PipeBarrier<PIPE_V>();
             Gather(F16(lived), life, U32(offset), 0, lanes);
@@ -204,12 +206,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     if (q.tokens > 0) {
         // Probe: the probe sequences of the ids, or of this core's share of them
         const int32_t shared = q.shared > 0;
-        const int32_t skipped = shared * q.shareAt;
         const int32_t sought2 = ScalarMin(!shared * q.k + shared * q.shareLen, q.k);
-        const int32_t k = q.k - skipped;
-        SetWaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID0);
-        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + skipped], k);
-        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+        const int32_t k = q.k - shared * q.shareAt;
+        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t base = 0; base < k; base += WIDE) {
             const int32_t lanes = ScalarMin(k - base, WIDE);
             const int32_t alignedLanes = (lanes + 127) / 128 * 128;
@@ -258,6 +257,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         if (shared) {
             // Probe: all links of an id at once
             PipeBarrier<PIPE_V>();
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             Find(slot, shareSequence, sought, sought2, link, id);
         } else {
             // Probe: one link of each id per pass, from the last to the first
@@ -266,6 +266,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 PipeBarrier<PIPE_V>();
                 Duplicate(slot[base], -1, lanes);
             }
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t round = 0; round < 8; round++) {
                 for (int32_t base = 0; base < sought2; base += WIDE) {
                     const int32_t lanes = ScalarMin(sought2 - base, WIDE);

@@ -149,7 +149,7 @@ pub fn collect_overwritten<M: Machine>(
     link_position: &M::Column<'_>,
     [new_link, sequence]: [&mut M::Column<'_>; 2],
 ) {
-    m.phase(Phase::UpdateState, "the misses whose link was overwritten");
+    m.phase(Phase::UpdateState, "another link for the misses whose link was overwritten");
     let n = m.name_scalar("linked", m.len(dead));
     m.clear(dead);
     sweep!(m, n, |t| {

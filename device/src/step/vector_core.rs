@@ -118,7 +118,10 @@ impl Schedule for VectorCore {
         m.clear(&mut s.work.dead);
         find_values(s);
         when!(m, m.not(at_once), || collect_early_hits(s));
-        m.phase(Phase::Refresh, "either all hits, or only those that could be chosen as victims");
+        m.phase(
+            Phase::Refresh,
+            "either all hits, or only those that could be chosen as victims, at most 64",
+        );
         let many = m.gt(m.len(&s.work.dead), m.scalar(MAX_EARLY_HITS));
         let all = m.name_scalar("refreshAll", m.max(at_once, many));
         when_else!(
@@ -130,10 +133,6 @@ impl Schedule for VectorCore {
                 find_values(s);
             },
             |s| {
-                m.phase(
-                    Phase::Refresh,
-                    "only the hits that could be chosen as victims, at most 64",
-                );
                 refresh_listed(s);
                 keep_listed(m, s.work);
             }

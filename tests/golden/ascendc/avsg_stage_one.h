@@ -57,13 +57,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     const LocalTensor<int32_t> id = Local<int32_t>(19296, 8192);
     const LocalTensor<half> life = Local<half>(52064, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(68448, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(133984, 2048), hash = ids, slot = ids, secondSequence = ids;
+    const LocalTensor<int32_t> ids = Local<int32_t>(133984, 2048), hash = ids, slot = ids;
     const LocalTensor<int32_t> learnedValues = Local<int32_t>(142176, 256);
     const LocalTensor<int32_t> sequence = Local<int32_t>(142176, 2048), linkPosition = sequence;
     const LocalTensor<int32_t> valueOf = Local<int32_t>(143200, 256);
     const LocalTensor<int32_t> sample = Local<int32_t>(144224, 512);
     const LocalTensor<int32_t> sought = Local<int32_t>(144224, 2048), miss2 = sought;
     const LocalTensor<half> value = Local<half>(144224, 8192);
+    const LocalTensor<int32_t> secondSequence = Local<int32_t>(150368, 2048);
     const LocalTensor<int32_t> shareSequence = Local<int32_t>(152416, 2048), invalid = shareSequence;
     const LocalTensor<int32_t> candidate = Local<int32_t>(160608, 2048), pending0 = candidate, miss0 = candidate,
         newLink = candidate;
@@ -412,7 +413,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 }
             }
         }
-        // Refresh: either all hits, or only those that could be chosen as victims
+        // Refresh: either all hits, or only those that could be chosen as victims, at most 64
         if (atOnce || deadLen > 64) {
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
@@ -432,7 +433,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 MapLifetimes(value, life, valueOf);
             }
         } else {
-            // Refresh: only the hits that could be chosen as victims, at most 64
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 PipeBarrier<PIPE_V>();
@@ -508,9 +508,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t lanes = ScalarMin(deadLen - base, WIDE);
             SetLifetimeAll(life, dead[base], static_cast<half>(112.0f), lanes);
         }
-        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
-        CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
-        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t round = 0; round < 2; round++) {
             // UpdateState: the links, of which a later miss overwrites an earlier one
             for (int32_t base = 0; base < deadLen; base += TILE) {
@@ -525,7 +522,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 ScatterMasked(link, linkPosition[base], newLink[base], mask, lanes);
             }
             if (round != 1) {
-                // UpdateState: the misses whose link was overwritten
+                // UpdateState: another link for the misses whose link was overwritten
                 const int32_t deadBefore = deadLen;
                 deadLen = 0;
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
@@ -577,18 +574,20 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     OrWords(secondSequence[base], value2, linkIndex2, lanes);
                 }
-                // UpdateState: another link for these misses
                 FindFree(linkPosition, secondSequence, deadLen, link, id, MIX_P, MIX_Q);
             }
         }
+        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
+        CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
     }
     record.SetValue(RECORD_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
     // Copies the record and the table out.
+    SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
     PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
-    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
     SetWaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt + LINK_PLANE], link, LINK_PLANE_WORDS);
+    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
     CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
     SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);

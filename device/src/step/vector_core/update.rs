@@ -52,7 +52,6 @@ pub fn update<M: Machine>(step: &mut Step<'_, '_, M, VectorCore>) {
         m.scatter(t, &mut work.slot, lane, slot, !m.is_negative(slot), Indices::Distinct);
     });
     refresh_new(step);
-    copy_slots_out(step);
     repeat!(m, 2, m.scalar(2), |round| {
         write_links(step);
         // Nothing follows the second search.
@@ -60,12 +59,12 @@ pub fn update<M: Machine>(step: &mut Step<'_, '_, M, VectorCore>) {
             let (state, work) = (&*step.state, &mut *step.work);
             let (found, second) = (&work.link_position, &mut work.extra.second_sequence);
             collect_overwritten(m, p, state, &mut work.dead, found, [&mut work.new_link, second]);
-            m.phase(Phase::UpdateState, "another link for these misses");
             let (table, n) = ([&state.link, &state.id], m.len(&work.dead));
             let second = &work.extra.second_sequence;
             m.find_free(&links, &mut work.link_position, second, n, table);
         });
     });
+    copy_slots_out(step);
 }
 
 /// Sets the lifetimes of the new slots. A new slot whose refresh is deferred keeps the lifetime of the

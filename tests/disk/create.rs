@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::time::Duration;
 
 use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, Pages, PoolConfig};
@@ -33,14 +34,15 @@ fn a_path_in_use_a_link_and_a_missing_folder_are_refused() {
     let make =
         |path, keep| HostPool::new(&config(1, 8, &[64], PoolFile { keep, ..PoolFile::new(path) }));
     for keep in [false, true] {
-        let text = error_text(make(target.clone(), keep));
-        assert!(text.contains("it exists and nothing is overwritten"), "{text}");
-        let text = error_text(make(folder.file("link"), keep));
-        assert!(text.contains("in place of a link"), "{text}");
-        let text = error_text(make(folder.file("folder"), keep));
-        assert!(text.contains("in place of a link"), "{text}");
-        let text = error_text(make(folder.file("missing").join("rows"), keep));
-        assert!(text.contains("a folder or a path in a folder that exists"), "{text}");
+        for (path, part) in [
+            ("target", "it exists and nothing is overwritten"),
+            ("link", "in place of a link"),
+            ("folder", "in place of a link"),
+            ("missing/rows", "a folder or a path in a folder that exists"),
+        ] {
+            let text = error_text(make(folder.file(path), keep));
+            assert!(text.contains(part), "{text}");
+        }
     }
     let text = error_text(make(folder.path().to_owned(), true));
     assert!(text.contains("name the file that is to be kept"), "{text}");
@@ -74,15 +76,19 @@ fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
 fn what_a_file_cannot_be_is_refused() {
     let folder = Scratch::new();
     let fits = config(1, 8, &[64], PoolFile::new(folder.path()));
-    let text = error_text(HostPool::new(&PoolConfig { pages: Pages::Huge1G, ..fits.clone() }));
-    assert!(text.contains("the rows of this pool are in a file"), "{text}");
-    let text = error_text(HostPool::new(&PoolConfig { rows: 0, ..fits.clone() }));
-    assert!(text.contains("rows is 0"), "{text}");
-    let text = error_text(HostPool::new(&PoolConfig { rows: usize::MAX / 2, ..fits.clone() }));
-    assert!(text.contains("pool geometry"), "{text}");
-    let file = PoolFile { timeout: std::time::Duration::ZERO, ..fits.file.clone().unwrap() };
-    let text = error_text(HostPool::new(&PoolConfig { file: Some(file), ..fits.clone() }));
-    assert!(text.contains("timeout is 0ns"), "{text}");
+    let at_once = PoolFile { timeout: Duration::ZERO, ..fits.file.clone().unwrap() };
+    for (config, part) in [
+        (
+            PoolConfig { pages: Pages::Huge1G, ..fits.clone() },
+            "the rows of this pool are in a file",
+        ),
+        (PoolConfig { rows: 0, ..fits.clone() }, "rows is 0"),
+        (PoolConfig { rows: usize::MAX / 2, ..fits.clone() }, "pool geometry"),
+        (PoolConfig { file: Some(at_once), ..fits.clone() }, "timeout is 0ns"),
+    ] {
+        let text = error_text(HostPool::new(&config));
+        assert!(text.contains(part), "{text}");
+    }
     let text = error_text(HostPool::open(&fits));
     assert!(text.contains("keep is false"), "{text}");
     let none = PoolConfig { file: None, ..fits };

@@ -5,24 +5,20 @@ use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, config, error_text};
+use super::{bytes_of, check_by_reader, check_row, config, error_text, write};
 
 const ROWS: usize = 100;
-
-/// Segments of a row and indexers of layers, with the number of layers.
-fn shapes() -> Vec<(usize, &'static [usize], Indexers)> {
-    vec![
-        (1, &[1152], Indexers::default()),
-        (3, &[1024, 128], Indexers::default()),
-        (5, &[100, 7, 33], Indexers::of_layers(&[0, 1, 0, 1, 1]).unwrap()),
-        (4, &[512], Indexers::per_layer(4).unwrap()),
-    ]
-}
 
 #[test]
 fn rows_are_read_back_by_every_way() {
     let folder = Scratch::new();
-    for (layers, segments, indexers) in shapes() {
+    let uneven = Indexers::of_layers(&[0, 1, 0, 1, 1]).unwrap();
+    for (layers, segments, indexers) in [
+        (1, &[1152][..], Indexers::default()),
+        (3, &[1024, 128], Indexers::default()),
+        (5, &[100, 7, 33], uneven),
+        (4, &[512], Indexers::per_layer(4).unwrap()),
+    ] {
         for (buffered, io_uring) in [(false, true), (true, true), (false, false), (true, false)] {
             // The queue holds 8 records, so that most are written with missing layers.
             let file =
@@ -32,11 +28,7 @@ fn rows_are_read_back_by_every_way() {
             let pool = HostPool::new(&config).unwrap();
             assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
             let bytes: usize = segments.iter().sum();
-            for row in 0..ROWS {
-                for layer in 0..layers {
-                    pool.write_row(layer, row, &bytes_of(layer, row, 0, bytes)).unwrap();
-                }
-            }
+            write(&pool, 0..ROWS, 0).unwrap();
             let (store, stats) = (pool.store().unwrap(), pool.disk_stats().unwrap());
             check_by_reader(store, |_, _| 0);
             assert_eq!(stats.rows_appended, (layers * ROWS) as u64);
@@ -46,15 +38,8 @@ fn rows_are_read_back_by_every_way() {
                     pool.write_row(layer, row, &bytes_of(layer, row, 1, bytes)).unwrap();
                 }
             }
-            let mut read = vec![0; bytes];
             for row in 0..ROWS {
-                for layer in 0..layers {
-                    pool.read_row(layer, row, &mut read).unwrap();
-                    assert!(
-                        read == bytes_of(layer, row, 1 - row % 2, bytes),
-                        "layer {layer}, row {row}"
-                    );
-                }
+                (0..layers).for_each(|layer| check_row(&pool, layer, row, 1 - row % 2));
             }
             check_by_reader(store, |_, row| 1 - row % 2);
             pool.flush().unwrap();
@@ -68,18 +53,11 @@ fn rows_are_read_back_by_every_way() {
 fn a_token_of_61_layers_is_written_once() {
     let folder = Scratch::new();
     let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();
-    for token in 0..32 {
-        for layer in 0..61 {
-            pool.write_row(layer, token, &bytes_of(layer, token, 0, 1152)).unwrap();
-        }
-    }
+    write(&pool, 0..32, 0).unwrap();
     pool.flush().unwrap();
     let (info, stats) = (pool.disk_info().unwrap(), pool.disk_stats().unwrap());
-    println!(
-        "{info}: {} bytes written per token of {}",
-        stats.written_bytes_per_token(61),
-        61 * 1152
-    );
+    let per_token = stats.written_bytes_per_token(61);
+    println!("{info}: {per_token} bytes written per token of {}", 61 * 1152);
     assert_eq!(stats.written_bytes, 32 * info.record_bytes as u64);
     // A prompt comes layer by layer, and fits the queue.
     let prompt = info.queue_records.min(30);

@@ -1,7 +1,7 @@
 //! Numbers of slots that are no power of two, and the largest one, with contexts that end at the largest id:
 //! every selected row is compared, and there are no more misses than an exact LRU buffer of as many slots has.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use avsg::device::hash;
 use avsg::device::machine::cpu::{Cpu, Scalar};
@@ -9,7 +9,6 @@ use avsg::device::machine::emu::Emu;
 use avsg::device::memory::links_end;
 use avsg::device::params::{ID_LIMIT, Lifetime, Params};
 use avsg::device::state::{INVALID, header};
-use avsg::engine::{Config, Engine};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::splitmix::SplitMix64;
@@ -23,6 +22,7 @@ const ROWS: i32 = 2 * PAGE;
 const FIRST: i32 = ID_LIMIT - ROWS;
 
 /// The last use of each of at most S ids.
+#[derive(Default)]
 struct Lru {
     slots: usize,
     clock: usize,
@@ -85,23 +85,17 @@ fn left_behind(p: &Params, table: &[i32]) -> [f64; 2] {
 /// Returns the next selection: a share of the last one, and ids of a region that moves.
 fn select(random: &mut SplitMix64, last: &[i32], region: i32) -> Vec<i32> {
     let mut ids: Vec<i32> = last.iter().copied().filter(|_| random.below(4) > 0).collect();
-    let mut seen: std::collections::HashSet<i32> = ids.iter().copied().collect();
+    let mut seen: HashSet<i32> = ids.iter().copied().collect();
     while ids.len() < K {
-        let near = random.below(12_000) as i32;
-        let id =
-            if random.below(8) == 0 { random.below(ROWS as usize) as i32 } else { region + near };
-        let id = FIRST + id % ROWS;
+        let near = region + random.below(12_000) as i32;
+        let far = random.below(8) == 0;
+        let id = FIRST + if far { random.below(ROWS as usize) as i32 } else { near % ROWS };
         if seen.insert(id) {
             ids.push(id);
         }
     }
     random.shuffle(&mut ids);
     ids
-}
-
-fn engine(params: Params) -> Engine {
-    let pool = fixture::pool(1, ROWS as usize, RowFormat::single(16).unwrap());
-    Engine::new(Config { cores: 2, ..Config::new(params, 1) }, pool).unwrap()
 }
 
 /// The steps that fill a table: of 65536 slots, too.
@@ -115,10 +109,10 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             let (lifetime, page) = (Lifetime::Constant(127), PAGE as u32);
             let wide = Params::wide(K as u32, 1, slots);
             let params = Params { spread, retries, lifetime, page, ..wide };
-            let mut engine = engine(params);
+            let pool = fixture::pool(1, ROWS as usize, RowFormat::single(16).unwrap());
+            let mut engine = fixture::engine(params, 1, 2, pool);
             let mut plan = engine.new_plan(1, 1).unwrap();
-            let (used, order) = (HashMap::new(), BTreeMap::new());
-            let mut lru = Lru { slots: slots as usize, clock: 0, used, order };
+            let mut lru = Lru { slots: slots as usize, ..Lru::default() };
             let (mut random, mut ids) = (SplitMix64::new(slots.into()), Vec::new());
             let (mut missed, mut of_lru, steps) = (0, 0, 60);
             for step in -FILLING..steps {
@@ -141,10 +135,8 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             let points = 100.0 * (missed as f64 - of_lru as f64) / f64::from(steps * K as i32);
             let [left, kept] = left_behind(&params, engine.read_table(0, 0).unwrap());
             println!(
-                "S {slots}, {} links, fingerprints of {} bits: {missed} misses, LRU {of_lru}, {points:+.2} points; \
-                 of the links {left:.1} % were left behind, {kept:.3} % look valid",
-                params.links(),
-                params.fingerprint_bits()
+                "{params}: {missed} misses, LRU {of_lru}, {points:+.2} points; \
+                 of the links {left:.1} % were left behind, {kept:.3} % look valid"
             );
             // One left behind in 2^bits has the fingerprint of another id by chance.
             let expected = left / f64::from(1 << params.fingerprint_bits());

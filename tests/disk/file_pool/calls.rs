@@ -64,14 +64,13 @@ fn draw(rng: &mut SplitMix64, n: usize, blocks: &[i32], last: usize) -> Call {
 /// Returns K ids below `seq`, some of which are padding, repeated, neighbours or far away.
 fn ids(rng: &mut SplitMix64, seq: i32) -> Vec<i32> {
     let base = rng.below(seq.max(1) as usize) as i32;
-    (0..K as i32)
-        .map(|lane| match rng.below(8) {
-            0 => -1,
-            1 => base,
-            2..5 => (base + lane) % seq.max(1),
-            _ => rng.below(seq.max(1) as usize) as i32,
-        })
-        .collect()
+    let id = |lane| match rng.below(8) {
+        0 => -1,
+        1 => base,
+        2..5 => (base + lane) % seq.max(1),
+        _ => rng.below(seq.max(1) as usize) as i32,
+    };
+    (0..K as i32).map(id).collect()
 }
 
 /// Makes random calls of both engines, and compares them after each. Returns how many
@@ -134,8 +133,7 @@ fn random_calls_give_the_slots_of_a_pool_in_memory() {
     for (at, (segments, options)) in cases.into_iter().enumerate() {
         let mut setting = Setting::new(SEGMENTS[segments]);
         let on = |bit: usize| options >> bit & 1 == 1;
-        let buffered = on(0) || setting.file.buffered;
-        let io_uring = !on(1);
+        let (buffered, io_uring) = (on(0) || setting.file.buffered, !on(1));
         // A short queue of writes has to write records of which it has some layers.
         let queue_bytes = if at % 2 == 0 { 1 << 14 } else { setting.file.queue_bytes };
         setting.file = PoolFile { buffered, io_uring, queue_bytes, ..setting.file };

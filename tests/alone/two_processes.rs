@@ -119,13 +119,11 @@ fn gather(engine: &mut Engine, plan: &mut Plan, step: i32, len: i32) {
 fn a_reader_gathers_appended_rows_and_survives_the_writer() {
     let _turn = alone::turn();
     let (cpu, simulated) = ("cpu", "ascend-sim");
-    for devices in [[cpu, cpu], [simulated, simulated], [cpu, simulated], [simulated, cpu]] {
-        let needs_compiler = devices.contains(&simulated);
-        if needs_compiler && !prerequisites::has_cpp_compiler() {
-            continue;
+    for [writer, reader] in [[cpu, cpu], [simulated, simulated], [cpu, simulated], [simulated, cpu]]
+    {
+        if [writer, reader] == [cpu, cpu] || prerequisites::has_cpp_compiler() {
+            read_and_kill_writer(writer, reader);
         }
-        let [writer, reader] = devices;
-        read_and_kill_writer(writer, reader);
     }
 }
 
@@ -170,10 +168,7 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
     // not select.
     ours.write_all(&[40]).unwrap();
     child.kill().unwrap();
-    assert!(
-        !child.wait().unwrap().success(),
-        "the writer was killed, so it must not exit with success"
-    );
+    assert!(!child.wait().unwrap().success(), "the writer ended before it was killed");
     for step in 40..80 {
         gather(&mut engine, &mut plan, step, PROMPT + NEW * 40);
     }

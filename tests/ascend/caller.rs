@@ -73,8 +73,7 @@ impl<'a> Caller<'a> {
             }
             Call::Step(at, owned, layer) => {
                 let rows = fresh(engine, owned, 1000 + *layer as u32);
-                let segments = rows.segments();
-                let fresh = Fresh { segments: &segments };
+                let fresh = Fresh { segments: &rows.segments() };
                 engine.step(&owned.batch(), &mut self.plans[*at], *layer, Some(&fresh))?;
                 self.batches[*at] = owned.clone();
             }
@@ -96,15 +95,14 @@ impl<'a> Caller<'a> {
             }
             Call::Append(owned, layer, version) => {
                 let rows = fresh(engine, owned, *version);
-                let segments = rows.segments();
-                engine.append(&owned.batch(), *layer, &Fresh { segments: &segments })?;
+                engine.append(&owned.batch(), *layer, &Fresh { segments: &rows.segments() })?;
             }
             Call::AppendLayers(owned, first, version) => {
                 let layers: Vec<usize> = (*first..engine.pool().layers()).collect();
                 let rows = layers.iter().map(|&layer| fresh(engine, owned, version + layer as u32));
                 let rows: Vec<FreshRows> = rows.collect();
-                let segments = FreshRows::segments_of(&rows);
-                engine.append_layers(&owned.batch(), &layers, &Fresh { segments: &segments })?;
+                let fresh = Fresh { segments: &FreshRows::segments_of(&rows) };
+                engine.append_layers(&owned.batch(), &layers, &fresh)?;
             }
             Call::Fork(from, old, to, new) => engine.fork_to(*from, *old, to, new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
@@ -131,8 +129,7 @@ impl<'a> Caller<'a> {
     fn transfer(&mut self, at: usize, layers: &[usize]) -> Result<()> {
         let rows = |&layer: &usize| fresh(self.engine, &self.batches[at], 1000 + layer as u32);
         let rows: Vec<FreshRows> = layers.iter().map(rows).collect();
-        let segments = FreshRows::segments_of(&rows);
-        let fresh = Fresh { segments: &segments };
+        let fresh = Fresh { segments: &FreshRows::segments_of(&rows) };
         self.engine.transfer_layers(&mut self.plans[at], layers, Some(&fresh))
     }
 

@@ -18,7 +18,7 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::EngineSetting;
 
-use super::engine_pair::{EnginePair, PairConfig};
+use super::engine_pair::EnginePair;
 use super::harness::{count, expect_refusal, in_session, install_kernels, seeded};
 use super::prerequisites;
 use super::random_workload::{self, RandomWorkload};
@@ -36,16 +36,11 @@ fn embedded_kernels_match_the_cpu() {
     }
     let params = embedded_geometry();
     let (k, rows) = (params.k as usize, 8192);
+    let mut config = random_workload::pair_config(4, true);
     let format = RowFormat::single(64).unwrap();
-    let setting = EngineSetting {
-        params,
-        states: 1,
-        layers: 1,
-        format: format.clone(),
-        rows_per_request: rows,
-        max_requests: 1,
-    };
-    let config = PairConfig { setting, cores: 4, one_launch: true };
+    let (states, max_requests, layers, rows_per_request) = (1, 1, 1, rows);
+    let setting = EngineSetting { params, states, max_requests, layers, rows_per_request, format };
+    config.setting = setting;
     in_session(seeded(6), |session, context| {
         let mut pair = EnginePair::new(&config, context, None).unwrap();
         assert_eq!(count(session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
@@ -55,7 +50,7 @@ fn embedded_kernels_match_the_cpu() {
             let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
             let mut owned = OwnedBatch::new(k, 0);
             owned.push([0, 1, -1, rows as i32], &[ids]);
-            pair.upload_step(owned, vec![FreshRows::new(&format, 1)]);
+            pair.upload_step(owned, vec![FreshRows::new(&config.setting.format, 1)]);
             pair.step_from_host();
         }
         assert!(pair.compared_slots >= 3 * k, "only {} slots were compared", pair.compared_slots);

@@ -65,6 +65,7 @@ pub fn shuffled() -> Shape {
 }
 
 pub fn shapes() -> Vec<Shape> {
+    let blocks_of_states = [blocked(SLOTS, 9000, 60), blocked(SLOTS, 2000, 13)];
     vec![
         in_order("rows", [Strides::rows(56), Strides::rows(16)]),
         in_order("padded rows", [Strides::rows(64), Strides::rows(21)]),
@@ -74,16 +75,8 @@ pub fn shapes() -> Vec<Shape> {
         // The slots of one block are further apart than the blocks.
         in_order("interleaved", [blocked(64, 60, 256), blocked(64, 14, 64)]),
         shuffled(),
-        in_any_order(
-            "single slots in any order",
-            [blocked(1, 61, 60), blocked(1, 17, 13)],
-            [7, 300],
-        ),
-        in_any_order(
-            "a block per state",
-            [blocked(SLOTS, 9000, 60), blocked(SLOTS, 2000, 13)],
-            [2, 5],
-        ),
+        in_any_order("single slots", [blocked(1, 61, 60), blocked(1, 17, 13)], [7, 300]),
+        in_any_order("a block per state", blocks_of_states, [2, 5]),
     ]
 }
 

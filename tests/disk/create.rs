@@ -8,7 +8,7 @@ use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 
-use super::{config, error_text};
+use super::{config, expect_error};
 
 #[test]
 fn a_kept_file_is_private_and_has_its_whole_size() {
@@ -20,8 +20,7 @@ fn a_kept_file_is_private_and_has_its_whole_size() {
     assert_eq!(metadata.len(), pool.disk_info().unwrap().file_bytes);
     assert!(metadata.blocks() * 512 >= metadata.len(), "the space is taken");
     drop(pool);
-    let text = error_text(HostPool::new(&config(2, 1000, &[1152], file)));
-    assert!(text.contains("nothing is overwritten"), "{text}");
+    expect_error(HostPool::new(&config(2, 1000, &[1152], file)), &["nothing is overwritten"]);
 }
 
 #[test]
@@ -40,12 +39,10 @@ fn a_path_in_use_a_link_and_a_missing_folder_are_refused() {
             ("folder", "in place of a link"),
             ("missing/rows", "a folder or a path in a folder that exists"),
         ] {
-            let text = error_text(make(folder.file(path), keep));
-            assert!(text.contains(part), "{text}");
+            expect_error(make(folder.file(path), keep), &[part]);
         }
     }
-    let text = error_text(make(folder.path().to_owned(), true));
-    assert!(text.contains("name the file that is to be kept"), "{text}");
+    expect_error(make(folder.path().to_owned(), true), &["name the file that is to be kept"]);
     assert_eq!(fs::read_to_string(&target).unwrap(), "text");
     drop(make(folder.file("private"), false).unwrap());
     assert_eq!(folder.count(), 3, "the target and two links");
@@ -59,8 +56,8 @@ fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
         let path = if keep { folder.file("rows") } else { folder.path().to_owned() };
         let file = PoolFile { keep, ..PoolFile::new(path) };
         // A bit per row of a pool of this size would be memory, so the space is asked for first.
-        let text = error_text(HostPool::new(&config(1, rows, &[4000], file)));
-        assert!(text.contains("fallocate for") && text.contains("lacks"), "{text}");
+        let refused = HostPool::new(&config(1, rows, &[4000], file));
+        let text = expect_error(refused, &["fallocate for", "lacks"]);
         let after = |part: &str| -> u64 {
             text.split(part).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
         };
@@ -86,12 +83,10 @@ fn what_a_file_cannot_be_is_refused() {
         (PoolConfig { rows: usize::MAX / 2, ..fits.clone() }, "pool geometry"),
         (PoolConfig { file: Some(at_once), ..fits.clone() }, "timeout is 0ns"),
     ] {
-        let text = error_text(HostPool::new(&config));
-        assert!(text.contains(part), "{text}");
+        expect_error(HostPool::new(&config), &[part]);
     }
-    let text = error_text(HostPool::open(&fits));
-    assert!(text.contains("keep is false"), "{text}");
+    expect_error(HostPool::open(&fits), &["keep is false"]);
     let none = PoolConfig { file: None, ..fits };
-    assert!(error_text(HostPool::open(&none)).contains("pool file is not set"));
+    expect_error(HostPool::open(&none), &["pool file is not set"]);
     assert_eq!(folder.count(), 0);
 }

@@ -8,7 +8,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 
-use super::{check_by_reader, check_row, config, error_text, write};
+use super::{check_by_reader, check_row, config, expect_error, write};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 50;
@@ -69,7 +69,7 @@ fn offset(layer: usize, row: usize) -> u64 {
 fn check(pool: &HostPool, damaged: &[(usize, usize)]) {
     for (row, layer) in (0..ROWS).flat_map(|row| [(row, 0), (row, 1)]) {
         if damaged.contains(&(layer, row)) {
-            let text = error_text(pool.read_row(layer, row, &mut [0; BYTES]));
+            let text = expect_error(pool.read_row(layer, row, &mut [0; BYTES]), &[]);
             let at = offset(layer, row);
             let words = format!("row is {row} of layer {layer}, but it is not whole at byte {at}");
             assert!(text.starts_with(&words), "{text}");

@@ -7,7 +7,7 @@ use avsg::pool::HostPool;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::Scratch;
 
-use super::{Records, bytes_of, check_by_reader, check_row, config, error_text, write};
+use super::{Records, bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -73,14 +73,12 @@ fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
         {
             faults.set(fault, Direction::Read, 17 * RECORD..18 * RECORD, usize::MAX);
             let (result, done) = records.read(0, &rows);
-            let (text, row) = (error_text(result), format!("at byte {} of", 17 * RECORD));
-            assert!(text.contains("row 17 of layers 0 to 2") && text.contains(&row), "{text}");
-            assert!(text.contains(words), "{text}");
+            let (named, at) = ("row 17 of layers 0 to 2", format!("at byte {} of", 17 * RECORD));
+            expect_error(result, &[named, &at, words]);
             // Rows 17 and 18 are neighbours and share a read.
             assert_eq!(done, [true, true, false, false, true]);
             [0, 1, 4].into_iter().for_each(|n| records.check(n, 2, rows[n], 0));
-            let text = error_text(pool.read_row(2, 17, &mut [0; BYTES]));
-            assert!(text.contains("row 17 of layers 0 to 2") && text.contains(words), "{text}");
+            expect_error(pool.read_row(2, 17, &mut [0; BYTES]), &[named, words]);
             faults.clear();
             let (result, done) = records.read(0, &rows);
             result.unwrap();
@@ -97,10 +95,10 @@ fn a_failed_write_is_reported_kept_and_tried_again() {
         let pool = pool(&folder, &faults, io_uring);
         faults.set(Fault::Errno(ENOSPC), Direction::Write, 5 * RECORD..6 * RECORD, usize::MAX);
         let written = write(&pool, 0..8, 1);
-        let text = error_text(written.and_then(|()| pool.flush()));
-        assert!(text.contains(&format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD)), "{text}");
-        assert!(text.contains("No space left") && text.contains("free space"), "{text}");
-        assert!(error_text(pool.flush()).contains("row 5"));
+        let row = format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD);
+        let parts = [&row[..], "No space left", "free space"];
+        expect_error(written.and_then(|()| pool.flush()), &parts);
+        expect_error(pool.flush(), &["row 5"]);
         // The row is read from memory.
         check_row(&pool, 1, 5, 1);
         faults.clear();
@@ -122,7 +120,7 @@ fn a_failed_read_of_shared_blocks_loses_no_row() {
     for row in 0..4 {
         pool.write_row(1, row, &bytes_of(1, row, 1, BYTES)).unwrap();
     }
-    let text = error_text(pool.flush());
+    let text = expect_error(pool.flush(), &[]);
     assert!(text.starts_with("read for row 2 of layers 0 to 2"), "{text}");
     faults.clear();
     pool.flush().unwrap();
@@ -137,12 +135,10 @@ fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
     let mut records = Records::new(pool.store().unwrap(), ROWS);
     faults.set_all(Fault::Slow, Direction::Read);
     let start = Instant::now();
-    let text = error_text(records.read(0, &[1, 5, 9]).0);
-    assert!(text.contains("3 operations") && text.contains("none completed in 100ms"), "{text}");
+    expect_error(records.read(0, &[1, 5, 9]).0, &["3 operations", "none completed in 100ms"]);
     assert!(start.elapsed() < Duration::from_secs(10));
     assert_eq!(records.reader.under_way(), 3);
-    let text = error_text(records.read(0, &[1]).0);
-    assert!(text.contains("reads under way is 3"), "{text}");
+    expect_error(records.read(0, &[1]).0, &["reads under way is 3"]);
     assert!(!records.reader.settle(Duration::from_millis(5)));
     faults.clear();
     assert!(records.reader.settle(Duration::from_secs(10)));
@@ -150,13 +146,12 @@ fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
 
     // Appends wait for room, not longer than the limit.
     faults.set_all(Fault::Slow, Direction::Write);
-    let text = error_text(write(&pool, 0..ROWS, 1));
-    assert!(text.contains("none completed in 100ms"), "{text}");
+    expect_error(write(&pool, 0..ROWS, 1), &["none completed in 100ms"]);
     // The row and the record are read from memory.
     check_row(&pool, 0, 0, 1);
     records.read(0, &[0, 1, 63]).0.unwrap();
     records.check(0, 0, 0, 1);
-    assert!(error_text(pool.flush()).contains("none completed"));
+    expect_error(pool.flush(), &["none completed"]);
     faults.clear();
     patiently(|| write(&pool, 0..ROWS, 2));
     patiently(|| pool.flush());

@@ -55,10 +55,13 @@ fn numbered(number: u64, seed: u64, len: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(len).collect()
 }
 
-fn error_text<T>(result: avsg::Result<T>) -> String {
-    let Err(error) = result else { panic!("an error was expected") };
+/// Checks that the error is one line, has a remedy and contains all of `parts`, and returns it.
+#[track_caller]
+fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) -> String {
+    let Err(error) = result else { panic!("an error was expected: {parts:?}") };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
+    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
     text
 }
 

@@ -5,7 +5,7 @@ use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, check_row, config, error_text, write};
+use super::{bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const ROWS: usize = 100;
 
@@ -76,15 +76,15 @@ fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();
     let mut pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
     assert!(pool.row_ptr(0, 0, 0).is_null() && pool.row_mut(0, 0, 0).is_null());
-    assert!(error_text(pool.view(0, 0)).contains("no address in memory"));
-    assert!(error_text(pool.export()).contains("in a file"));
+    expect_error(pool.view(0, 0), &["no address in memory"]);
+    expect_error(pool.export(), &["in a file"]);
     assert_eq!(pool.chunks().len(), 0);
-    let text = error_text(pool.read_row(1, 7, &mut [0; 64]));
-    assert!(text.contains("row is 7 of layer 1, but it is not whole"), "{text}");
-    assert!(error_text(pool.write_row(0, 10, &[0; 64])).contains("row is 10"));
-    assert!(error_text(pool.write_row(0, 0, &[0; 63])).contains("63 bytes"));
+    let read = pool.read_row(1, 7, &mut [0; 64]);
+    expect_error(read, &["row is 7 of layer 1, but it is not whole"]);
+    expect_error(pool.write_row(0, 10, &[0; 64]), &["row is 10"]);
+    expect_error(pool.write_row(0, 0, &[0; 63]), &["63 bytes"]);
     pool.demote().unwrap();
-    assert!(error_text(pool.write_row(0, 0, &[0; 64])).contains("only the writer writes rows"));
+    expect_error(pool.write_row(0, 0, &[0; 64]), &["only the writer writes rows"]);
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
     assert!(memory.store().is_none() && memory.disk_info().is_none());
     memory.flush().unwrap();

@@ -10,6 +10,8 @@ use avsg::rows::{RowFormat, Segment};
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::{fixture, memory};
 
+use crate::bad_batches::expect_error;
+
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();
     PoolConfig { chunk_bytes: 64 << 10, ..PoolConfig::new(2, rows, format) }
@@ -26,13 +28,6 @@ fn check_filled(pool: &HostPool) {
         let (layer, id) = (at / pool.rows(), at % pool.rows());
         assert!(check_row(id as i32, layer as u32, row), "layer {layer}, row {id}");
     }
-}
-
-fn error_text<T>(result: avsg::Result<T>) -> String {
-    let Err(error) = result else { panic!("an error was expected") };
-    let text = error.to_string();
-    assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
-    text
 }
 
 #[test]
@@ -76,18 +71,18 @@ fn a_pool_can_be_created_from_every_kind_of_pages() {
         pool.read_row(0, 8191, &mut read).unwrap();
         assert_eq!(read, [0; 1152], "a new pool is zeroed");
     }
-    assert!(error_text(HostPool::new(&config(Pages::Caller))).contains("by a layout"));
+    expect_error(HostPool::new(&config(Pages::Caller)), &["by a layout"]);
 }
 
 #[test]
 fn indices_and_sizes_out_of_range_are_refused() {
     let pool = HostPool::new(&small(10)).unwrap();
     let mut bytes = vec![0; 1152];
-    assert!(error_text(pool.write_row(2, 0, &bytes)).contains("layer is 2"));
-    assert!(error_text(pool.write_row(0, 10, &bytes)).contains("row is 10"));
-    assert!(error_text(pool.write_row(0, usize::MAX, &bytes)).contains("row is"));
-    assert!(error_text(pool.write_row(0, 0, &bytes[1..])).contains("1151 bytes"));
-    assert!(error_text(pool.read_row(0, 10, &mut bytes)).contains("row is 10"));
+    expect_error(pool.write_row(2, 0, &bytes), &["layer is 2"]);
+    expect_error(pool.write_row(0, 10, &bytes), &["row is 10"]);
+    expect_error(pool.write_row(0, usize::MAX, &bytes), &["row is"]);
+    expect_error(pool.write_row(0, 0, &bytes[1..]), &["1151 bytes"]);
+    expect_error(pool.read_row(0, 10, &mut bytes), &["row is 10"]);
     assert!(pool.row_ptr(0, 0, 10).is_null() && pool.row_ptr(0, 2, 0).is_null());
     assert!(pool.row_mut(5, 0, 0).is_null() && !pool.row_mut(1, 1, 9).is_null());
 
@@ -95,8 +90,8 @@ fn indices_and_sizes_out_of_range_are_refused() {
     let buffer = DeviceBuffer::new(&config).unwrap();
     assert_eq!(buffer.bytes(), DeviceBuffer::bytes_needed(&config).unwrap());
     assert!(buffer.slot_ptr(0, 0, 0, 96).is_null() && buffer.slot_ptr(0, 2, 0, 0).is_null());
-    assert!(error_text(buffer.slot_bytes(0, 0, 96, &mut bytes)).contains("slot is 96"));
-    assert!(error_text(buffer.slot_bytes(0, 0, 0, &mut [])).contains("0 bytes"));
+    expect_error(buffer.slot_bytes(0, 0, 96, &mut bytes), &["slot is 96"]);
+    expect_error(buffer.slot_bytes(0, 0, 0, &mut []), &["0 bytes"]);
 
     let strided = |bytes, stride| RowFormat::strided(&[Segment { bytes, stride }]);
     for (refused, part) in [
@@ -105,7 +100,7 @@ fn indices_and_sizes_out_of_range_are_refused() {
         (RowFormat::segments(&[1; 5]), "segment count is 5"),
         (strided(8, 7), "segment stride is 7"),
     ] {
-        assert!(error_text(refused).contains(part), "{part}");
+        expect_error(refused, &[part]);
     }
     for (layers, rows, chunk_bytes, part) in [
         (0, 1, 4096, "layers is 0"),
@@ -114,24 +109,24 @@ fn indices_and_sizes_out_of_range_are_refused() {
         (1, 1, 0, "chunk bytes is 0"),
     ] {
         let config = PoolConfig { layers, chunk_bytes, ..small(rows) };
-        assert!(error_text(HostPool::new(&config)).contains(part), "{part}");
+        expect_error(HostPool::new(&config), &[part]);
     }
 }
 
 #[test]
 fn more_memory_than_the_machine_has_is_refused() {
     let format = RowFormat::single(1024).unwrap();
-    let text = error_text(HostPool::new(&PoolConfig::new(1, 1 << 40, format.clone())));
-    assert!(text.contains("1125899906842624 bytes") && text.contains("available"), "{text}");
+    expect_error(
+        HostPool::new(&PoolConfig::new(1, 1 << 40, format.clone())),
+        &["1125899906842624 bytes", "available"],
+    );
     for rows in [usize::MAX, usize::MAX / 1024] {
-        let text = error_text(HostPool::new(&PoolConfig::new(8, rows, format.clone())));
-        assert!(text.contains("address space"), "{text}");
+        expect_error(HostPool::new(&PoolConfig::new(8, rows, format.clone())), &["address space"]);
     }
     let config = BufferConfig { states: 1 << 20, layers: 1, slots: 1 << 20, format };
-    let text = error_text(DeviceBuffer::new(&config));
-    assert!(text.contains("1125899906842624 bytes") && text.contains("available"), "{text}");
+    expect_error(DeviceBuffer::new(&config), &["1125899906842624 bytes", "available"]);
     let config = BufferConfig { states: usize::MAX, ..config };
-    assert!(error_text(DeviceBuffer::bytes_needed(&config)).contains("address space"));
+    expect_error(DeviceBuffer::bytes_needed(&config), &["address space"]);
 }
 
 #[test]
@@ -140,8 +135,7 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
     let other = HostPool::new(&small(5000)).unwrap();
     let short = pool.export().unwrap().fd;
     let desc = other.export().unwrap().desc;
-    let text = error_text(HostPool::import(&desc, short, Role::Reader));
-    assert!(text.contains("this geometry needs"), "{text}");
+    expect_error(HostPool::import(&desc, short, Role::Reader), &["this geometry needs"]);
 
     let file = |bytes: u64| {
         let path = std::env::temp_dir().join(format!("avsg-pool-{}", std::process::id()));
@@ -151,10 +145,8 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
         OwnedFd::from(file)
     };
     let long_enough = HostPool::plan_bytes(&small(5000)).unwrap() as u64;
-    let text = error_text(HostPool::import(&desc, file(long_enough), Role::Reader));
-    assert!(text.contains("sealed"), "{text}");
-    let text = error_text(HostPool::import(&desc, file(1 << 40), Role::Reader));
-    assert!(text.contains("1099511627776"), "{text}");
+    expect_error(HostPool::import(&desc, file(long_enough), Role::Reader), &["sealed"]);
+    expect_error(HostPool::import(&desc, file(1 << 40), Role::Reader), &["1099511627776"]);
     let (socket, _peer) = UnixStream::pair().unwrap();
     assert!(HostPool::import(&desc, socket.into(), Role::Writer).is_err());
 }
@@ -181,9 +173,10 @@ fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
     let bytes = PoolConfig { chunk_bytes: 64 << 10, ..small(rows) };
     ftruncate(&fd, HostPool::plan_bytes(&bytes).unwrap() as u64).unwrap();
     fcntl_add_seals(&fd, SealFlags::SHRINK).unwrap();
-    let text = error_text(HostPool::import(&desc, fd, Role::Reader));
-    assert!(text.contains("part of the pool file without pages"), "{text}");
-    assert!(text.contains("available"), "{text}");
+    expect_error(
+        HostPool::import(&desc, fd, Role::Reader),
+        &["part of the pool file without pages", "available"],
+    );
 }
 
 #[test]
@@ -191,13 +184,12 @@ fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
     let bytes = HostPool::new(&small(10)).unwrap().export().unwrap().desc.to_bytes();
     let desc = PoolDesc::from_bytes(&bytes).unwrap();
     assert_eq!(desc.to_bytes(), bytes);
-    assert!(error_text(PoolDesc::from_bytes(&bytes[1..])).contains("pool descriptor"));
+    expect_error(PoolDesc::from_bytes(&bytes[1..]), &["pool descriptor"]);
     for at in 0..DESC_BYTES {
         for value in (0..=255).filter(|&value| value != bytes[at]) {
             let mut damaged = bytes;
             damaged[at] = value;
-            let text = error_text(PoolDesc::from_bytes(&damaged));
-            assert!(text.contains("pool descriptor is"), "byte {at} is {value}: {text}");
+            expect_error(PoolDesc::from_bytes(&damaged), &["pool descriptor is"]);
         }
     }
 }

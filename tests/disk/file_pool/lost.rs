@@ -103,21 +103,6 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
 }
 
 #[test]
-fn a_row_that_was_never_written_costs_the_requests_that_miss_it() {
-    everywhere(|setting, layer| {
-        let row = id(0, 4, 7) as usize;
-        let mut server = Server::new(setting, layer, &[(layer, row)]);
-        let owned = batch(0, layer);
-        server.step_and_lose(&owned, (&[4], layer, row));
-        let bytes = server.engine.stats().transferred_bytes as usize;
-        assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
-        write(server.engine.pool(), (layer, row));
-        server.step_and_lose(&owned, NONE);
-        assert_eq!(server.plan.total_misses(), K);
-    });
-}
-
-#[test]
 fn the_first_layer_of_a_call_is_named() {
     for io_uring in [true, false] {
         let mut setting = Setting::new(FORMATS[0]);
@@ -189,7 +174,7 @@ fn a_new_generation_is_not_lost_with_the_old_one() {
 }
 
 #[test]
-fn a_failure_of_the_device_leaves_no_request_out() {
+fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none() {
     everywhere(|setting, layer| {
         let row = id(0, 1, 0) as usize;
         let mut server = Server::new(setting, layer, &[(layer, row)]);
@@ -201,8 +186,14 @@ fn a_failure_of_the_device_leaves_no_request_out() {
         assert!(matches!(called, Err(Error::Os { .. })), "{called:?}");
         assert_eq!(server.plan.failures().count(), 0);
         server.faults.clear();
+        let before = server.engine.stats().transferred_bytes;
         let called = server.transfer(layer);
         server.expect(called, &owned, layer, (&[1], layer, row));
+        let bytes = (server.engine.stats().transferred_bytes - before) as usize;
+        assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
+        write(server.engine.pool(), (layer, row));
+        server.step_and_lose(&owned, NONE);
+        assert_eq!(server.plan.total_misses(), K);
     });
 }
 

@@ -62,13 +62,7 @@ fn one_request(numbers: [i32; 4], rows: &[Vec<i32>], gap: usize) -> OwnedBatch {
 
 fn ids(step: i32, below: i32, newest: bool) -> Vec<i32> {
     let id = |i: i32| if newest && i < NEW { below - 1 - i } else { (step * 13 + i * 7) % below };
-    let mut ids: Vec<i32> = (0..K as i32).map(id).collect();
-    // The ids of an indexer are distinct, so duplicates become padding.
-    for i in 0..K {
-        let taken = ids[..i].contains(&ids[i]);
-        ids[i] = if taken { -1 } else { ids[i] };
-    }
-    ids
+    (0..K as i32).map(id).collect()
 }
 
 /// Returns the id and version that a row holds: version 0 for the prompt, t + 1 for rows of step t.

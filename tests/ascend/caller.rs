@@ -24,10 +24,8 @@ pub enum Call {
     /// Transfers a plan to every layer of its indexer in one call.
     TransferLayers(usize),
     Discard(usize),
-    /// Appends the fresh rows of the batch, in the version, to a layer.
-    Append(OwnedBatch, usize, u32),
-    /// Appends the fresh rows of the batch, in the version and those above it, from this layer on.
-    AppendLayers(OwnedBatch, usize, u32),
+    /// Appends the fresh rows of the batch to layers, in the version and those above it.
+    Append(OwnedBatch, Range<usize>, u32),
     /// From a state in a generation to other states in other generations.
     Fork(usize, i32, Vec<i32>, Vec<i32>),
     /// Loads ids for an indexer, with the plan of this number.
@@ -93,12 +91,8 @@ impl<'a> Caller<'a> {
                 engine.discard(&mut self.plans[*at])?;
                 self.forget(*at);
             }
-            Call::Append(owned, layer, version) => {
-                let rows = fresh(engine, owned, *version);
-                engine.append(&owned.batch(), *layer, &Fresh { segments: &rows.segments() })?;
-            }
-            Call::AppendLayers(owned, first, version) => {
-                let layers: Vec<usize> = (*first..engine.pool().layers()).collect();
+            Call::Append(owned, layers, version) => {
+                let layers: Vec<usize> = layers.clone().collect();
                 let rows = layers.iter().map(|&layer| fresh(engine, owned, version + layer as u32));
                 let rows: Vec<FreshRows> = rows.collect();
                 let fresh = Fresh { segments: &FreshRows::segments_of(&rows) };

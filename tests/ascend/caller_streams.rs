@@ -9,7 +9,7 @@ use avsg::ascend::simulated;
 use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
 use avsg::device::tiling::Tiling;
-use avsg::engine::{Config, Engine};
+use avsg::engine::Config;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
@@ -46,7 +46,7 @@ fn steps_in_a_limited_stream_match_the_cpu() {
                 limit_cores(at.context, &at.stream, cores);
                 at.step(Some(&graph));
                 at.workload.next_step();
-                at.workload.pair.enqueue(other.raw()).unwrap();
+                at.workload.enqueue(other.raw()).unwrap();
                 other.synchronize(1000).unwrap();
                 at.workload.compare();
             }
@@ -86,33 +86,26 @@ fn an_engine_uses_the_least_of_three_core_limits() {
             let launches = record_launches(session);
             let format = RowFormat::single(64).unwrap();
             let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 256, format) };
-            let engine = harness::engine(config, &pool, kernels, false).unwrap();
+            let mut engine = harness::engine(config, &pool, kernels, false).unwrap();
             let stream = Stream::new(context).unwrap();
             if let Some(cores) = stream_limit {
                 limit_cores(context, &stream, cores);
             }
             assert_eq!(engine.config().cores, asked.min(device as usize));
             let before = launches.lock().unwrap().len();
-            run_queued_step(engine, context, &stream);
+            let arrays = DeviceArrays::new(context, &OwnedBatch::zeroed(16, 1, 1, 0), &[]).unwrap();
+            let (batch, mut plan) = (arrays.batch(), engine.new_plan(1, 1).unwrap());
+            // SAFETY: the kernels access no memory, and the arrays are dropped after the stream was waited for.
+            unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
+            stream.synchronize(1000).unwrap();
+            drop((plan, arrays));
+            engine.close().unwrap();
             let after = launches.lock().unwrap()[before..].to_vec();
             // One core plans a request, so a batch of one request has one block.
             let cores = want as i32;
             assert_eq!(after, [("avsg_plan", 1, cores), ("avsg_transfer", want, cores)]);
         });
     }
-}
-
-/// Queues one step, waits for it, and closes the engine.
-fn run_queued_step(mut engine: Engine, context: &Arc<Context>, stream: &Stream) {
-    let arrays = DeviceArrays::new(context, &OwnedBatch::zeroed(16, 1, 1, 0), &[]).unwrap();
-    let batch = arrays.batch();
-    let mut plan = engine.new_plan(1, 1).unwrap();
-    // SAFETY: the kernels access no memory, and the arrays are dropped after the stream was waited
-    // for.
-    unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
-    stream.synchronize(1000).unwrap();
-    drop((plan, arrays));
-    engine.close().unwrap();
 }
 
 /// An engine waits for every stream of its context before it unregisters its pool: for queued work, for a replay,
@@ -126,10 +119,7 @@ fn a_pool_stays_registered_while_work_is_queued() {
             at.workload.next_step();
             let graph = at.capture();
             let launched = at.session.launches();
-            match replayed {
-                true => at.stream.replay(&graph).unwrap(),
-                false => at.enqueue(),
-            }
+            at.submit(replayed.then_some(&graph));
             if a_drop_failed {
                 let memory = DeviceMemory::new(at.context, 64).unwrap();
                 fail_next(at.session, "aclrtFree", 1);
@@ -161,8 +151,8 @@ fn a_pool_in_use_by_a_hanging_kernel_is_never_unmapped() {
     let mut workload = RandomWorkload::new(&config, &context, kernels, 15).unwrap();
     workload.next_step();
     session.hang(session.launches() + 2);
-    workload.pair.enqueue(stream.raw()).unwrap();
-    let at = workload.pair.ascend.pool().chunks().next().unwrap().ptr().addr();
+    workload.enqueue(stream.raw()).unwrap();
+    let at = workload.ascend.pool().chunks().next().unwrap().ptr().addr();
     let mapped = |at: usize| {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let range = |line: &str| {

@@ -76,19 +76,17 @@ impl Outcome<'_> {
         graph: &mut Option<Graph>,
     ) -> Option<()> {
         if submission == CapturedGraph {
-            let capture = || stream.capture(|| workload.pair.enqueue(stream.raw()));
-            *graph = Some(self.retry(capture)?);
+            *graph = Some(self.retry(|| workload.capture(stream))?);
         }
         for step in 0..STEPS {
             workload.next_step();
-            match (submission, &*graph) {
-                (HostArrays, _) => self.retry(|| workload.pair.run_from_host())?,
-                (_, Some(graph)) => self.retry(|| stream.replay(graph))?,
-                (_, None) => self.retry(|| workload.pair.enqueue(stream.raw()))?,
-            }
+            self.retry(|| match submission {
+                HostArrays => workload.run_from_host(),
+                _ => workload.submit(stream, graph.as_ref()),
+            })?;
             self.retry(|| stream.synchronize(TIMEOUT_MS))?;
             self.retry(|| context.take_error())?;
-            self.retry(|| workload.pair.ascend.buffer().slot_bytes(0, 1, 2, &mut [0; 48]))?;
+            self.retry(|| workload.ascend.buffer().slot_bytes(0, 1, 2, &mut [0; 48]))?;
             // A replay that failed has run no kernel, so slots and tables are the CPU's as well.
             if submission == CapturedGraph && step == STEPS - 1 {
                 workload.compare();

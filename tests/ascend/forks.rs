@@ -2,6 +2,7 @@
 //! That a copy holds what its original does is checked by random calls. Questions for the ids that a state holds,
 //! whose answers are checked before every step of a random workload and of random calls.
 
+use avsg::ascend::acl::Stream;
 use avsg::device::state::header;
 use avsg::engine::Engine;
 use avsg_testkit::batch::OwnedBatch;
@@ -92,6 +93,10 @@ fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
             assert!((0..192).filter(set).all(|id| ids(9).contains(&id)), "{bits:x?}");
         };
         plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, ask);
+        let stream = Stream::new(context).unwrap();
+        // SAFETY: the call is refused.
+        let other = unsafe { engine.enqueue_transfer(&queued, &[0], None, stream.raw()) };
+        expect_refusal(other, &["the plan is of indexer 1"]);
         let fork = |engine: &mut Engine| engine.fork(0, 2, 2, 5).unwrap();
         plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, fork);
         assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 5], &ids(9)), Vec::<i32>::new());

@@ -2,16 +2,12 @@
 //! those of an engine of its own, every row of every layer is exact, and a plan of one indexer is
 //! refused by the layers of another.
 
-use avsg::ascend::acl::Stream;
 use avsg::engine::{Config, Engine, Indexers};
 use avsg::pool::HostPool;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::memory;
 use avsg_testkit::splitmix::SplitMix64;
 
-use crate::harness::{
-    expect_refusal, on_ascend, on_both_devices, plan_in_a_stream, without_scratch,
-};
+use crate::harness::{expect_refusal, on_both_devices, without_scratch};
 use crate::small::{self, K, SLOTS, check, ids};
 
 const STATES: usize = 3;
@@ -85,37 +81,6 @@ fn each_indexer_has_the_tables_of_an_engine_of_its_own() {
                     let table = table(engine, indexer, state);
                     assert!(table == self::table(other, 0, state), "{indexer}, {state}");
                 }
-            }
-        }
-    });
-}
-
-#[test]
-fn indexers_are_planned_in_a_stream() {
-    on_ascend(&several(), pool, |engine, _, context| {
-        let mut rng = SplitMix64::new(8);
-        let mut cpu = Engine::new(several(), pool()).unwrap();
-        let stream = Stream::new(context).unwrap();
-        let [mut plan, mut cpu_plan] =
-            [&*engine, &cpu].map(|engine| engine.new_plan(4, 2).unwrap());
-        for (step, indexer) in (0..8).flat_map(|step| (0..3).map(move |indexer| (step, indexer))) {
-            let owned = batch(&mut rng, step, indexer);
-            let layers: Vec<usize> = layers_of(indexer).collect();
-            plan_in_a_stream(engine, &mut plan, &owned, &layers, context, |_| ());
-            for layer in (0..OF_LAYER.len()).filter(|layer| !layers.contains(layer)) {
-                // SAFETY: the call is refused.
-                let refused =
-                    unsafe { engine.enqueue_transfer(&plan, &[layer], None, stream.raw()) };
-                expect_refusal(refused, &["the plan is of indexer"]);
-            }
-            cpu.plan(&owned.batch(), &mut cpu_plan).unwrap();
-            for layer in layers_of(indexer) {
-                cpu.transfer(&mut cpu_plan, layer, None).unwrap();
-                let ours = memory::read_slots(engine, Some(context), layer);
-                assert!(ours == memory::read_slots(&cpu, None, layer), "layer {layer}");
-            }
-            for state in 0..STATES {
-                assert!(table(engine, indexer, state) == table(&mut cpu, indexer, state));
             }
         }
     });

@@ -7,7 +7,6 @@ mod caller_buffers;
 mod caller_streams;
 mod chunk;
 mod embedded_kernels;
-mod engine_pair;
 mod faults;
 mod forks;
 mod harness;

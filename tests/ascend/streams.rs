@@ -31,10 +31,7 @@ fn a_captured_step_is_replayed_over_a_workload_and_neither_waits_nor_allocates()
             for _ in 0..steps {
                 at.workload.next_step();
                 let before = at.session.calls().len();
-                match &graph {
-                    Some(graph) => at.stream.replay(graph).unwrap(),
-                    None => at.enqueue(),
-                }
+                at.submit(graph.as_ref());
                 let calls = at.session.calls()[before..].to_vec();
                 assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
                 let launches = calls.iter().filter(|call| **call == QUEUED[4]).count();
@@ -42,7 +39,7 @@ fn a_captured_step_is_replayed_over_a_workload_and_neither_waits_nor_allocates()
                 at.wait();
                 at.workload.compare();
             }
-            assert!(!captured || at.workload.pair.compared_slots > 10_000);
+            assert!(!captured || at.workload.compared_slots > 10_000);
         });
     }
 }
@@ -53,17 +50,18 @@ fn a_captured_step_is_replayed_over_a_workload_and_neither_waits_nor_allocates()
 fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
     in_a_stream(Options { seed: 2, jitter: 0, ..Options::default() }, 9, false, |mut at| {
         let other = Stream::new(at.context).unwrap();
-        let pool_rows = |workload: &RandomWorkload| memory::read_rows(workload.pair.ascend.pool());
+        let pool_rows = |workload: &RandomWorkload| memory::read_rows(workload.ascend.pool());
         let mut appended = 0;
         for _ in 0..20 {
             at.workload.next_step();
             let before = pool_rows(&at.workload);
-            let pair = &mut at.workload.pair;
-            let (batch, rows) = (pair.device_arrays.batch(), pair.device_arrays.fresh(0));
+            let workload = &mut at.workload;
+            let arrays = &workload.device_arrays;
+            let (batch, rows) = (arrays.batch(), arrays.fresh(0));
             let fresh = DeviceFresh { segments: &rows };
             // SAFETY: all memory is dropped after the stream was waited for.
             unsafe {
-                pair.ascend.enqueue_append(&batch, 0, &[0], &fresh, at.stream.raw()).unwrap()
+                workload.ascend.enqueue_append(&batch, 0, &[0], &fresh, at.stream.raw()).unwrap()
             };
             other.synchronize(1000).unwrap();
             assert!(pool_rows(&at.workload) == before, "the append has not run yet");

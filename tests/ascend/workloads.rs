@@ -27,18 +27,14 @@ fn run(context: &Arc<Context>, cores: usize, one_launch: bool, submission: Submi
     let mut workload = RandomWorkload::new(&config, context, None, seed).unwrap();
     let stream = Stream::new(context).unwrap();
     let captured = matches!(submission, Submission::CapturedGraph);
-    let graph = captured.then(|| stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap());
+    let graph = captured.then(|| workload.capture(&stream).unwrap());
     for _ in 0..12 {
         workload.next_step();
-        match (submission, &graph) {
-            (Submission::HostArrays, _) => {
-                workload.pair.step_from_host();
-                workload.check();
-                continue;
-            }
-            (_, Some(graph)) => stream.replay(graph).unwrap(),
-            (_, None) => workload.pair.enqueue(stream.raw()).unwrap(),
+        if submission == Submission::HostArrays {
+            workload.step_from_host();
+            continue;
         }
+        workload.submit(&stream, graph.as_ref()).unwrap();
         stream.synchronize(60_000).unwrap();
         workload.compare();
     }

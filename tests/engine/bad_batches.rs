@@ -33,6 +33,16 @@ fn valid_batch(step: i32) -> OwnedBatch {
     owned
 }
 
+/// Returns a pool of one layer whose rows are in memory that is never freed and used by nothing else.
+fn pool_in(memory: Chunk, config: &PoolConfig, stride: usize) -> HostPool {
+    let (layers, rows, regions) = (0..1, 0..config.rows, [Region { memory, device_address: None }]);
+    let part = Part { segment: 0, layers, rows, region: 0, offset: 0, layer_stride: 0 };
+    let strides = [Strides::rows(stride)];
+    let layout = HostLayout { regions: &regions, strides: &strides, parts: &[part] };
+    // SAFETY: the callers pass such memory.
+    unsafe { HostPool::from_layout(config, &layout) }.unwrap()
+}
+
 /// Checks that the error is one line, has a remedy and contains all of `parts`.
 pub fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) {
     let Err(error) = result else { panic!("an error was expected: {parts:?}") };
@@ -197,16 +207,8 @@ fn fresh_rows_whose_bytes_overflow_are_refused() {
     let format = RowFormat::strided(&[Segment { bytes: 24, stride: 1 << 62 }]).unwrap();
     let (host, slots) = (vec![0u8; 128 * 24].leak(), vec![0u8; 2 * 64 * 24].leak());
     let memory = Chunk::new(host.as_mut_ptr(), host.len()).unwrap();
-    let part =
-        Part { segment: 0, layers: 0..1, rows: 0..128, region: 0, offset: 0, layer_stride: 0 };
-    let layout = HostLayout {
-        regions: &[Region { memory, device_address: None }],
-        strides: &[Strides::rows(24)],
-        parts: &[part],
-    };
+    let pool = pool_in(memory, &PoolConfig::new(1, 128, format), 24);
     // SAFETY: the memory is never freed and used by nothing else.
-    let pool = unsafe { HostPool::from_layout(&PoolConfig::new(1, 128, format), &layout) }.unwrap();
-    // SAFETY: as above.
     let buffer = unsafe { CallerBuffer::new(&[slots.as_mut_ptr()], &[Strides::rows(24)]) };
     let config = Config { buffer: Some(buffer.unwrap()), cores: 1, ..Config::new(params(), 2) };
     let mut engine = Engine::new(config, pool).unwrap();

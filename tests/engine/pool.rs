@@ -193,21 +193,3 @@ fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
         }
     }
 }
-
-#[test]
-fn threads_may_write_one_pool() {
-    let pool = HostPool::new(&small(512)).unwrap();
-    std::thread::scope(|scope| {
-        for part in 0..4 {
-            let pool = &pool;
-            scope.spawn(move || {
-                let mut bytes = [0; 1152];
-                for (layer, at) in (part..512).step_by(4).flat_map(|at| [(0, at), (1, at)]) {
-                    fill_row(at as i32, layer as u32, &mut bytes);
-                    pool.write_row(layer, at, &bytes).unwrap();
-                }
-            });
-        }
-    });
-    check_filled(&pool);
-}

@@ -47,14 +47,14 @@ fn draw(rng: &mut SplitMix64, n: usize, blocks: &[i32], last: usize) -> Call {
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
         }
         36 => Call::Invalidate(states[0], first..first + 1 + rng.below(40) as i32),
-        37..39 => Call::Append(owned, layer, rng.below(1 << 20) as u32),
-        39..41 => Call::AppendLayers(owned, layer, rng.below(1 << 20) as u32),
+        37..39 => Call::Append(owned, layer..layer + 1, rng.below(1 << 20) as u32),
+        39..41 => Call::Append(owned, layer..OF_LAYER.len(), rng.below(1 << 20) as u32),
         41 => {
             let tokens = 1 + rng.below(PREFILL);
             let mut owned = OwnedBatch::new(K, 0);
             owned.push([0, 1, first, first + tokens as i32], &vec![vec![-1; K]; tokens]);
             (owned.blocks, owned.block_stride) = (blocks.to_vec(), blocks.len());
-            Call::AppendLayers(owned, layer, rng.below(1 << 20) as u32)
+            Call::Append(owned, layer..OF_LAYER.len(), rng.below(1 << 20) as u32)
         }
         42..47 => Call::Write(layer, rng.below(ROWS), rng.below(1 << 20) as u32),
         _ => Call::Flush,

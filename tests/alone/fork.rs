@@ -8,10 +8,12 @@ use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
 use avsg::disk::{Direction, PoolFile, Reader};
 use avsg::engine::{Config, Engine, Load};
+use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::alone;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::check_row;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
@@ -53,6 +55,33 @@ macro_rules! in_child {
     };
 }
 
+fn forked<T>(result: avsg::Result<T>) -> bool {
+    matches!(result, Err(Error::Forked { .. }))
+}
+
+/// Returns the step of one request that selects four of 64 rows.
+fn batch() -> OwnedBatch {
+    let mut owned = OwnedBatch::new(4, 0);
+    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
+    owned
+}
+
+/// Checks the rows of that step.
+fn check(engine: &Engine, plan: &Plan) {
+    assert_eq!(exact::check_step(engine, plan, &batch(), 0, |_, id| (id, 0)), 4);
+}
+
+/// Returns the configuration of a pool of 64 rows in a kept file, which is made and filled.
+fn kept_pool(folder: &Scratch) -> PoolConfig {
+    let file = adapted(PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) });
+    let config = PoolConfig::new(1, 64, RowFormat::single(16).unwrap());
+    let config = PoolConfig { file: Some(file), ..config };
+    let pool = HostPool::new(&config).unwrap();
+    fixture::fill(&pool, 64, |_, row| (row as i32, 0));
+    pool.flush().unwrap();
+    config
+}
+
 #[test]
 fn a_child_is_refused_and_may_drop_what_it_inherited() {
     let _turn = alone::turn();
@@ -62,16 +91,11 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
     let config = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 2) };
     let mut engine = Engine::with_workers(config.clone(), pool, &workers).unwrap();
     let mut plan = engine.new_plan(1, 1).unwrap();
-    let mut owned = OwnedBatch::new(4, 0);
-    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
+    let owned = batch();
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-    let row = |_: usize, id: i32| (id, 0);
-    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+    check(&engine, &plan);
 
     in_child!(move || {
-        fn forked<T>(result: avsg::Result<T>) -> bool {
-            matches!(result, Err(Error::Forked { .. }))
-        }
         // Without ids, so that only the check of the process can refuse it.
         let (ids, block_table) = (&[], &[]);
         let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
@@ -93,31 +117,25 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
         let mut engine = Engine::new(config, pool).unwrap();
         let mut plan = engine.new_plan(1, 1).unwrap();
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        refused && exact::check_step(&engine, &plan, &owned, 0, row) == 4
+        check(&engine, &plan);
+        refused
     });
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+    check(&engine, &plan);
 }
 
 #[test]
 fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
     let _turn = alone::turn();
     let folder = Scratch::new();
-    let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
-    let config = PoolConfig {
-        file: Some(adapted(file)),
-        ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap())
-    };
-    let pool = HostPool::new(&config).unwrap();
-    (0..64).for_each(|row| pool.write_row(0, row, &[row as u8; 16]).unwrap());
-    pool.flush().unwrap();
+    let config = kept_pool(&folder);
+    let pool = HostPool::open(&config).unwrap();
     let mut reader = Reader::new(pool.store().unwrap(), 4).unwrap();
     let child = move || {
-        let refused = |result: avsg::Result<()>| matches!(result, Err(Error::Forked { .. }));
-        let all = refused(pool.read_row(0, 3, &mut [0; 16]))
-            && refused(pool.write_row(0, 3, &[7; 16]))
-            && refused(pool.flush())
-            && refused(reader.run(&mut |_| {}));
+        let all = forked(pool.read_row(0, 3, &mut [0; 16]))
+            && forked(pool.write_row(0, 3, &[7; 16]))
+            && forked(pool.flush())
+            && forked(reader.run(&mut |_| {}));
         drop((pool, reader));
         all
     };
@@ -128,33 +146,22 @@ fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
     let pool = HostPool::open(&config).unwrap();
     let mut read = [0; 16];
     pool.read_row(0, 63, &mut read).unwrap();
-    assert_eq!(read, [63; 16]);
+    assert!(check_row(63, 0, &read));
 }
 
 #[test]
 fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     let _turn = alone::turn();
     let folder = Scratch::new();
-    let file = adapted(PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) });
-    let mut config = PoolConfig {
-        file: Some(file.clone()),
-        ..PoolConfig::new(1, 64, RowFormat::single(16).unwrap())
-    };
     // The file is made and filled with a longer limit.
-    let pool = HostPool::new(&config).unwrap();
-    fixture::fill(&pool, 64, |_, row| (row as i32, 0));
-    pool.flush().unwrap();
-    drop(pool);
-    config.file = Some(PoolFile { timeout: Duration::from_millis(300), ..file });
+    let mut config = kept_pool(&folder);
+    config.file.as_mut().unwrap().timeout = Duration::from_millis(300);
     let faults = Faults::default();
     let pool = HostPool::open_through(&config, &|disk| faults.wrap(disk)).unwrap();
-    let config = Config { cores: 1, ..Config::new(Params::wide(4, 1, 64), 1) };
-    let mut engine = Engine::new(config, pool).unwrap();
+    let mut engine = fixture::engine(Params::wide(4, 1, 64), 1, 1, pool);
     let mut plan = engine.new_plan(1, 1).unwrap();
-    let mut owned = OwnedBatch::new(4, 0);
-    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
     faults.set_all(Fault::Slow, Direction::Read);
-    let late = engine.step(&owned.batch(), &mut plan, 0, None).unwrap_err().to_string();
+    let late = engine.step(&batch().batch(), &mut plan, 0, None).unwrap_err().to_string();
     assert!(late.contains("timed out"), "{late}");
     let inherited = (engine, plan);
     in_child!(move || {
@@ -166,5 +173,5 @@ fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     // A machine with other work may exceed the limit.
     let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, 0, None).ok());
     transferred.expect("an end of the waits");
-    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 4);
+    check(&engine, &plan);
 }

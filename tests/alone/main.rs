@@ -3,7 +3,6 @@
 
 mod acl_sys;
 mod ascend_no_alloc;
-mod disk_no_alloc;
 mod fork;
 mod no_alloc;
 #[path = "../ascend/prerequisites.rs"]

@@ -4,9 +4,8 @@ use allocations::calls;
 use avsg::Error;
 use avsg::device::params::Params;
 use avsg::device::stage_two::Strategy;
-use avsg::disk::PoolFile;
+use avsg::disk::{PoolFile, Reader};
 use avsg::engine::{Config, Engine, Fresh};
-use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::allocations;
@@ -60,8 +59,8 @@ fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
         for r in 0..4usize {
             let rows = [0, 1].map(|g| (0..K).map(|i| id(r, g, i)).collect());
             // Request 1 joins at every fifth step, request 2 only reads, request 3 is padded.
-            let [state, stable] =
-                [if r == 3 { -1 } else { r as i32 }, if r == 2 { -1 } else { stable }];
+            let state = if r == 3 { -1 } else { r as i32 };
+            let stable = if r == 2 { -1 } else { stable };
             let generation = if r == 1 { step as i32 / 5 } else { 1 };
             let seq = if stable < 0 { 200 } else { stable + 2 };
             owned.push([state, generation, stable, seq], &rows);
@@ -74,12 +73,11 @@ fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
         let segments = fresh.segments();
         let (batch, fresh) = (owned.batch(), Fresh { segments: &segments });
         let planned = calls(|| engine.plan(&batch, &mut plan).unwrap());
-        let mut transfers = |plan: &mut Plan| {
+        let transferred = calls(|| {
             for layer in (0..LAYERS).rev() {
-                engine.transfer(plan, layer, Some(&fresh)).unwrap();
+                engine.transfer(&mut plan, layer, Some(&fresh)).unwrap();
             }
-        };
-        let transferred = calls(|| transfers(&mut plan));
+        });
         let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(&fresh)).unwrap());
         engine.transfer(&mut plan, 1, Some(&fresh)).unwrap();
         let appended = calls(|| {
@@ -92,10 +90,7 @@ fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
             engine.append_layers(&batch, &layers, &of_all).unwrap();
         });
         let counts = [planned, transferred, stepped, appended, listed];
-        assert_eq!(
-            counts, [0; 5],
-            "cores {cores}: allocator calls of plan, transfer, step, append, lists of layers"
-        );
+        assert_eq!(counts, [0; 5], "allocator calls on {cores} cores");
         assert_eq!(threads(), workers, "the number of threads changed");
         assert!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
     }
@@ -140,5 +135,53 @@ fn a_step_that_leaves_a_request_out_allocates_no_memory() {
             lost = errors.filter(|error| matches!(error, Error::LostRows { .. })).count();
         });
         assert_eq!((count, lost), (0, 2), "allocator calls and errors");
+    }
+}
+
+/// Appending rows and reading records, without an engine.
+#[test]
+fn appends_and_reads_allocate_nothing() {
+    let _turn = alone::turn();
+    allocations::check();
+    let folder = Scratch::new();
+    for (layers, io_uring, keep) in [(1, true, false), (3, true, true), (3, false, false)] {
+        let path = if keep { folder.file("rows") } else { folder.path().to_owned() };
+        let file = PoolFile { io_uring, keep, ..PoolFile::new(path) };
+        let format = RowFormat::segments(&[1024, 128]).unwrap();
+        let config =
+            PoolConfig { file: Some(adapted(file)), ..PoolConfig::new(layers, 400, format) };
+        let pool = HostPool::new(&config).unwrap();
+        let store = pool.store().unwrap();
+        let row = [vec![1; 1024], vec![2; 128]];
+        let parts = [&row[0][..], &row[1]];
+        let appended = calls(|| {
+            for row in 0..300 {
+                (0..layers).for_each(|layer| store.append(layer, row, &parts).unwrap());
+            }
+        });
+        let len = store.layout().record_bytes(0);
+        let mut memory = vec![0u8; 300 * len + 4096];
+        let start = memory.as_ptr().align_offset(4096);
+        let mut reader = Reader::new(store, 300).unwrap();
+        let (mut done, mut right) = (0, 0);
+        let read = calls(|| {
+            for row in 0..300 {
+                let to = memory[start + row * len..][..len].as_mut_ptr();
+                // SAFETY: each record has its own place in `memory`, which lives until the end of the run.
+                unsafe { reader.push(0, row * 7 % 300, to) }.unwrap();
+            }
+            reader.run(&mut |_| done += 1).unwrap();
+            for at in 0..300 {
+                let record = &memory[start + at * len..][..len];
+                let row = store.row_in(record, layers - 1, at * 7 % 300).unwrap();
+                right += usize::from(row[0] == 1 && row[1151] == 2);
+            }
+        });
+        assert_eq!(
+            (appended, read),
+            (0, 0),
+            "allocator calls of append and of reads, {layers} layers"
+        );
+        assert_eq!((done, right), (300, 300));
     }
 }

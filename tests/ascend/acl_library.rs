@@ -1,62 +1,60 @@
-//! The search for the runtime's library, the libraries that are refused, and the errors of calls.
+//! The search for the runtime's library, the libraries that are refused, the functions that an engine calls, and the
+//! errors of calls.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_void};
+use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs};
 
 use avsg::ascend::acl::{Acl, Context, DeviceMemory, Event, OPTIONAL, REQUIRED, Source, Stream};
 use avsg::ascend::simulated;
-use avsg_sim::{Options, Session};
+use avsg::engine::Fresh;
+use avsg_sim::{Options, Session, resolve};
 
-/// Compiles a shared library of these functions, each of which returns `code`.
-fn compile_library(name: &str, functions: &[&str], code: i32) -> PathBuf {
+use crate::harness::{
+    count, engine_over, expect_refusal, fail_next, in_session, plan_in_a_stream, seeded,
+};
+use crate::small::{self, K, ROW, check, ids, one_request};
+
+/// Opens a compiled library of these functions, each of which returns `code`.
+fn open_compiled(name: &str, functions: &[&str], code: i32) -> avsg::Result<Acl> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
-    let text: String =
-        functions.iter().map(|f| format!("int {f}(void) {{ return {code}; }}\n")).collect();
-    // This function returns a pointer: null means that there is no message.
-    let text = text.replace(
-        &format!("int aclGetRecentErrMsg(void) {{ return {code}; }}"),
-        "const char *aclGetRecentErrMsg(void) { return 0; }",
-    );
-    fs::write(&source, text).unwrap();
+    let function = |name: &&str| match *name {
+        // It returns a pointer: null means that there is no message.
+        "aclGetRecentErrMsg" => format!("const char *{name}(void) {{ return 0; }}\n"),
+        name => format!("int {name}(void) {{ return {code}; }}\n"),
+    };
+    fs::write(&source, functions.iter().map(function).collect::<String>()).unwrap();
     let mut compiler = avsg_sim::compiler::c().expect("a C compiler");
     compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
     assert!(compiler.status().expect("it starts").success());
-    library
+    Acl::open(&Source::Path(library))
 }
 
 #[test]
 fn a_missing_library_lists_the_names_that_were_tried() {
     // On an Ascend machine `Source::System` opens the real library, and there is no error to check.
     if let Err(error) = Acl::open(&Source::System) {
-        let text = error.to_string();
-        assert!(text.contains("libacl_rt.so") && text.contains("libascendcl.so"), "{text}");
-        assert!(text.contains("set_env.sh"), "{text}");
+        expect_refusal::<()>(Err(error), &["libacl_rt.so", "libascendcl.so", "set_env.sh"]);
     }
     let error = Acl::open(&Source::Path("/nowhere/libascendcl.so".into())).unwrap_err();
-    let text = error.to_string();
-    assert!(text.contains("/nowhere/libascendcl.so") && text.contains("No such file"), "{text}");
-    assert!(!text.contains("libacl_rt.so"), "only the path was tried: {text}");
+    assert!(!error.to_string().contains("libacl_rt.so"), "only the path was tried: {error}");
+    expect_refusal::<()>(Err(error), &["/nowhere/libascendcl.so", "No such file"]);
 }
 
 #[test]
-fn the_link_stub_is_recognised() {
+fn the_link_stub_and_an_old_runtime_are_refused_by_what_they_lack() {
     let all: Vec<&str> = REQUIRED.iter().chain(OPTIONAL).copied().collect();
-    let error = Acl::open(&Source::Path(compile_library("stub", &all, 100_039))).unwrap_err();
-    assert!(error.to_string().contains("stub for linking"), "{error}");
-}
-
-#[test]
-fn an_old_runtime_is_refused_by_the_name_that_it_lacks() {
+    expect_refusal(open_compiled("stub", &all, 100_039), &["stub for linking"]);
     for lacks in ["aclrtHostRegister", "aclrtLaunchKernelWithConfig"] {
         let functions: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
-        let error = Acl::open(&Source::Path(compile_library(lacks, &functions, 0))).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains(&format!("lacks {lacks}")) && text.contains("8.1"), "{text}");
+        let opened = open_compiled(lacks, &functions, 0);
+        expect_refusal(opened, &[&format!("lacks {lacks}"), "8.1"]);
     }
     // A library without the optional functions is complete.
-    Acl::open(&Source::Path(compile_library("floor", REQUIRED, 0))).unwrap();
+    open_compiled("floor", REQUIRED, 0).unwrap();
 }
 
 #[test]
@@ -64,7 +62,7 @@ fn a_second_initialisation_succeeds() {
     let session = Session::new(Options::default());
     Acl::open(&simulated::source()).unwrap();
     let acl = Acl::open(&simulated::source()).unwrap();
-    assert_eq!(session.calls().iter().filter(|call| **call == "aclInit").count(), 2);
+    assert_eq!(count(&session, "aclInit"), 2);
     assert!(acl.name().contains("simulated"));
     drop(acl);
     assert!(!session.calls().iter().any(|call| call.starts_with("aclFinalize")));
@@ -72,33 +70,28 @@ fn a_second_initialisation_succeeds() {
 
 #[test]
 fn an_error_names_the_call_its_code_and_the_runtimes_message() {
-    let session = Session::new(Options::default());
-    let context = simulated::context().unwrap();
-    session.fail("aclrtMalloc", 1, 207_001);
-    let text = DeviceMemory::new(&context, 64).unwrap_err().to_string();
-    for part in ["aclrtMalloc failed with code 207001", "injected into call 1", "smaller chunks"] {
-        assert!(text.contains(part), "{text}");
-    }
-    assert!(!text.contains('\n'), "one line: {text}");
-    let absent =
-        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 3).unwrap_err();
-    assert!(absent.to_string().contains("device is 3"), "{absent}");
+    in_session(Options::default(), |session, context| {
+        session.fail("aclrtMalloc", 1, 207_001);
+        let text = DeviceMemory::new(context, 64).unwrap_err().to_string();
+        assert!(!text.contains('\n'), "one line: {text}");
+        let call = "aclrtMalloc failed with code 207001";
+        assert!([call, "injected into call 1", "smaller chunks"].iter().all(|p| text.contains(p)));
+        let acl = Arc::new(Acl::open(&simulated::source()).unwrap());
+        expect_refusal(Context::for_device(acl, 3), &["device is 3"]);
+    });
 }
 
 #[test]
 fn a_failed_drop_is_reported_by_its_context_and_by_no_other_call() {
-    let session = Session::new(Options::default());
-    let context = simulated::context().unwrap();
-    let memory = DeviceMemory::new(&context, 64).unwrap();
-    session.fail("aclrtFree", 1, 507_899);
-    drop(memory);
-    drop(Event::sync(&context).unwrap());
-    let error = context.take_error().unwrap_err();
-    assert!(error.to_string().contains("aclrtFree failed with code 507899"), "{error}");
-    // The error is reported once, and the second attempt has freed the memory.
-    context.take_error().unwrap();
-    drop(context);
-    assert_eq!(session.leaks(), Vec::<String>::new());
+    in_session(Options::default(), |session, context| {
+        let memory = DeviceMemory::new(context, 64).unwrap();
+        session.fail("aclrtFree", 1, 507_899);
+        drop(memory);
+        drop(Event::sync(context).unwrap());
+        expect_refusal(context.take_error(), &["aclrtFree failed with code 507899"]);
+        // The error is reported once, and the second attempt has freed the memory.
+        context.take_error().unwrap();
+    });
 }
 
 #[test]
@@ -126,4 +119,64 @@ fn objects_work_on_other_threads_and_in_other_contexts() {
     }
     drop((stream, foreign, context, other));
     assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+/// Resolves the required functions only.
+fn resolve_required(name: &CStr) -> *mut c_void {
+    let required = REQUIRED.iter().any(|required| required.as_bytes() == name.to_bytes());
+    if required { resolve(name) } else { std::ptr::null_mut() }
+}
+
+#[test]
+fn an_engine_calls_each_required_function_and_needs_no_other() {
+    let session = Session::new(seeded(8));
+    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
+    let source = unsafe { Source::process("the smallest runtime", resolve_required) };
+    let acl = Acl::open(&source).unwrap();
+    assert_eq!(acl.absent().collect::<Vec<_>>(), OPTIONAL);
+    let context = Context::for_device(Arc::new(acl), 0).unwrap();
+    let mut engine = engine_over(&session, &context, &small::config(1), small::pool()).unwrap();
+    let mut plan = engine.new_plan(1, 1).unwrap();
+    let owned = one_request(0, 1, ids(0));
+    std::thread::scope(|scope| {
+        // This thread has no current context.
+        scope.spawn(|| engine.step(&owned.batch(), &mut plan, 0, None).unwrap());
+    });
+    check(&engine, &plan, &owned, 0);
+    engine.discard(&mut plan).unwrap();
+    let mut token = one_request(0, 1, vec![-1; K]);
+    token.stable[0] = 599;
+    engine.append(&token.batch(), 0, &Fresh { segments: &[&[0; ROW]] }).unwrap();
+
+    plan_in_a_stream(&mut engine, &mut plan, &owned, &[0], &context, |_| ());
+    let stream = Stream::new(&context).unwrap();
+    let parts = ["function is aclmdlRICaptureBegin, but the smallest runtime"];
+    expect_refusal(stream.capture(|| Ok(())), &parts);
+
+    drop((stream, plan, context));
+    engine.close().unwrap();
+    assert_eq!(session.leaks(), Vec::<String>::new());
+    let calls: BTreeSet<&str> = session.calls().into_iter().collect();
+    assert_eq!(calls, REQUIRED.iter().copied().collect());
+}
+
+/// The failed release of one engine is no failure of another one in its context.
+#[test]
+fn an_error_of_a_drop_is_not_returned_by_the_call_of_another_engine() {
+    in_session(Options::default(), |session, context| {
+        let config = small::config(2);
+        let engine = || engine_over(session, context, &config, small::pool()).unwrap();
+        let (first, mut second) = (engine(), engine());
+        let mut plan = second.new_plan(2, 2).unwrap();
+        fail_next(session, "aclrtFree", 1);
+        drop(first);
+        let owned = one_request(0, 1, ids(0));
+        second.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        check(&second, &plan, &owned, 0);
+        // The error is still there for those who ask the context.
+        expect_refusal(context.take_error(), &["aclrtFree"]);
+        context.take_error().unwrap();
+        drop(plan);
+        second.close().unwrap();
+    });
 }

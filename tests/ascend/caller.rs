@@ -24,10 +24,8 @@ pub enum Call {
     /// Transfers a plan to every layer of its indexer in one call.
     TransferLayers(usize),
     Discard(usize),
-    /// Appends the fresh rows of the batch, in the version, to a layer.
-    Append(OwnedBatch, usize, u32),
-    /// Appends the fresh rows of the batch, in the version and those above it, from this layer on.
-    AppendLayers(OwnedBatch, usize, u32),
+    /// Appends the fresh rows of the batch to layers, in the version and those above it.
+    Append(OwnedBatch, Range<usize>, u32),
     /// From a state in a generation to other states in other generations.
     Fork(usize, i32, Vec<i32>, Vec<i32>),
     /// Loads ids for an indexer, with the plan of this number.
@@ -73,8 +71,7 @@ impl<'a> Caller<'a> {
             }
             Call::Step(at, owned, layer) => {
                 let rows = fresh(engine, owned, 1000 + *layer as u32);
-                let segments = rows.segments();
-                let fresh = Fresh { segments: &segments };
+                let fresh = Fresh { segments: &rows.segments() };
                 engine.step(&owned.batch(), &mut self.plans[*at], *layer, Some(&fresh))?;
                 self.batches[*at] = owned.clone();
             }
@@ -94,17 +91,12 @@ impl<'a> Caller<'a> {
                 engine.discard(&mut self.plans[*at])?;
                 self.forget(*at);
             }
-            Call::Append(owned, layer, version) => {
-                let rows = fresh(engine, owned, *version);
-                let segments = rows.segments();
-                engine.append(&owned.batch(), *layer, &Fresh { segments: &segments })?;
-            }
-            Call::AppendLayers(owned, first, version) => {
-                let layers: Vec<usize> = (*first..engine.pool().layers()).collect();
+            Call::Append(owned, layers, version) => {
+                let layers: Vec<usize> = layers.clone().collect();
                 let rows = layers.iter().map(|&layer| fresh(engine, owned, version + layer as u32));
                 let rows: Vec<FreshRows> = rows.collect();
-                let segments = FreshRows::segments_of(&rows);
-                engine.append_layers(&owned.batch(), &layers, &Fresh { segments: &segments })?;
+                let fresh = Fresh { segments: &FreshRows::segments_of(&rows) };
+                engine.append_layers(&owned.batch(), &layers, &fresh)?;
             }
             Call::Fork(from, old, to, new) => engine.fork_to(*from, *old, to, new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
@@ -131,8 +123,7 @@ impl<'a> Caller<'a> {
     fn transfer(&mut self, at: usize, layers: &[usize]) -> Result<()> {
         let rows = |&layer: &usize| fresh(self.engine, &self.batches[at], 1000 + layer as u32);
         let rows: Vec<FreshRows> = layers.iter().map(rows).collect();
-        let segments = FreshRows::segments_of(&rows);
-        let fresh = Fresh { segments: &segments };
+        let fresh = Fresh { segments: &FreshRows::segments_of(&rows) };
         self.engine.transfer_layers(&mut self.plans[at], layers, Some(&fresh))
     }
 

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use avsg::ascend::acl::DeviceMemory;
-use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::buffer::CallerBuffer;
 use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::params::Params;
@@ -14,29 +13,23 @@ use avsg::engine::{Config, Engine};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
 use avsg_sim::Options;
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::{exact, fixture, tier};
 
-use crate::harness::{self, expect_refusal, in_session, seeded};
+use crate::harness::{engine_over, expect_refusal, in_session, seeded};
 use crate::prerequisites::has_cpp_compiler;
+use crate::random_workload::Submission::{CapturedGraph, HostArrays, QueuedInStream};
 use crate::slot_shapes::{
-    Arrays, BEFORE, K, LAYERS, ROOM, ROWS, Run, Shape, batch, config, on_cpu, on_device, pool,
-    shapes, shuffled,
+    BEFORE, K, LAYERS, ROOM, ROWS, Run, Shape, batch, config, on_cpu, on_device, pool, shapes,
+    shuffled,
 };
 use crate::wrong_words::corrupt_next;
 
-const HOST: Run = Run { arrays: Arrays::Host, one_launch: true, emitted: false };
+const HOST: Run = Run { submission: HostArrays, one_launch: true, emitted: false };
 
-/// Returns all runs with the kernels in Rust.
-fn runs() -> impl Iterator<Item = Run> {
-    let arrays = [Arrays::Host, Arrays::Device, Arrays::Captured];
-    let run = |arrays| [false, true].map(|one_launch| Run { arrays, one_launch, emitted: false });
-    arrays.into_iter().flat_map(run)
-}
-
-/// Runs with the emitted kernels, all of them once: [`runs`] has every way to launch them.
+/// Runs with the emitted kernels: those in Rust have every way to launch them.
 const EMITTED: [Run; 2] = [
-    Run { arrays: Arrays::Host, one_launch: true, emitted: true },
-    Run { arrays: Arrays::Captured, one_launch: false, emitted: true },
+    Run { submission: HostArrays, one_launch: true, emitted: true },
+    Run { submission: CapturedGraph, one_launch: false, emitted: true },
 ];
 
 /// Returns the global index of each slot that a run without a base has returned.
@@ -52,6 +45,7 @@ fn global(shape: &Shape, base: i32, own: &[i32]) -> Vec<i32> {
 #[test]
 fn every_row_is_where_the_callers_strides_and_table_say() {
     let own = on_cpu(&shapes()[0], None);
+    let mut runs = Vec::new();
     // The layouts are indexed alike, so that one of them with another base is enough.
     let cases = shapes().into_iter().map(|shape| (shape, 70_000));
     for (shape, base) in cases.chain([(shapes().swap_remove(3), 0)]) {
@@ -59,24 +53,43 @@ fn every_row_is_where_the_callers_strides_and_table_say() {
         assert!(on_device(&shape, None, HOST) == own, "{}", shape.name);
         let global = global(&shape, base, &own);
         assert!(on_cpu(&shape, Some(base)) == global, "{}", shape.name);
-        for run in runs() {
-            assert!(on_device(&shape, Some(base), run) == global, "{}, {run:?}", shape.name);
+        for submission in [HostArrays, QueuedInStream, CapturedGraph] {
+            for one_launch in [false, true] {
+                let run = Run { submission, one_launch, emitted: false };
+                runs.push((shape.clone(), base, run, global.clone()));
+            }
         }
+    }
+    let axes = |(shape, base, run, _): &(Shape, i32, Run, Vec<i32>)| {
+        vec![format!("{} {base}", shape.name), format!("{run:?}")]
+    };
+    for (shape, base, run, global) in tier::cases("buffers of the caller", runs, 18, axes) {
+        assert!(on_device(&shape, Some(base), run) == global, "{}, {run:?}", shape.name);
     }
 }
 
+/// The rows of a bad block are copied nowhere, the slots of the state do not change, and its global
+/// indices are -1.
 #[test]
-fn emitted_kernels_find_slots_by_a_table_and_return_global_indices() {
-    if !has_cpp_compiler() {
-        return;
-    }
+fn a_device_leaves_out_the_rows_of_a_bad_block_and_returns_global_indices() {
     let own = on_cpu(&shapes()[0], None);
-    let base = 1 << 20;
-    for shape in [with_bad_block(-1), shuffled()].into_iter().chain(shapes().split_off(6)) {
-        let global = global(&shape, base, &own);
-        for run in EMITTED {
-            assert!(on_device(&shape, None, run) == own, "{}, {run:?}", shape.name);
-            assert!(on_device(&shape, Some(base), run) == global, "{}, {run:?}", shape.name);
+    let bad = [-1, 20, i32::MIN, i32::MAX].map(with_bad_block);
+    for shape in &bad {
+        let left_out =
+            own.iter().zip(global(shape, 7, &own)).filter(|(own, at)| **own >= 0 && *at < 0);
+        assert!(left_out.count() > 10, "some slots are in the block");
+    }
+    let on_rust = bad.clone().map(|shape| (shape, HOST));
+    let [bad, ..] = bad;
+    let others = [bad, shuffled()].into_iter().chain(shapes().split_off(6));
+    let on_emitted = others.flat_map(|shape| EMITTED.map(|run| (shape.clone(), run)));
+    for (shape, run) in on_rust.into_iter().chain(on_emitted) {
+        if run.emitted && !has_cpp_compiler() {
+            return;
+        }
+        for base in [None, Some(1 << 20)] {
+            let expected = base.map_or(own.clone(), |base| global(&shape, base, &own));
+            assert!(on_device(&shape, base, run) == expected, "{}, {run:?}, {base:?}", shape.name);
         }
     }
 }
@@ -86,21 +99,6 @@ fn with_bad_block(entry: i32) -> Shape {
     let mut shape = shuffled();
     shape.table.as_mut().unwrap()[12] = entry;
     shape
-}
-
-/// The rows of a bad block are copied nowhere, the slots of the state do not change, and its global
-/// indices are -1.
-#[test]
-fn a_device_leaves_out_the_rows_of_a_bad_block() {
-    let own = on_cpu(&shapes()[0], None);
-    for entry in [-1, 20, i32::MIN, i32::MAX] {
-        let shape = with_bad_block(entry);
-        assert!(on_device(&shape, None, HOST) == own, "{entry}");
-        let global = global(&shape, 7, &own);
-        assert!(on_device(&shape, Some(7), HOST) == global, "{entry}");
-        let left_out = own.iter().zip(&global).filter(|(own, global)| **own >= 0 && **global < 0);
-        assert!(left_out.count() > 10, "some slots are in the block");
-    }
 }
 
 #[test]
@@ -113,13 +111,9 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     let before = engine.read_table(0, 1).unwrap().to_vec();
     let parts = ["block is 20", "entry 4 of state 1", "has 20 blocks"];
     expect_refusal(engine.step(&batch(0).batch(), &mut plan, 0, None), &parts);
-    assert!(
-        engine.read_table(0, 1).unwrap() == before && memory.iter().all(|&byte| byte == BEFORE)
-    );
     expect_refusal(engine.fork(0, 1, 1, 9), &parts);
-    assert!(
-        engine.read_table(0, 1).unwrap() == before && memory.iter().all(|&byte| byte == BEFORE)
-    );
+    assert!(engine.read_table(0, 1).unwrap() == before);
+    assert!(memory.iter().all(|&byte| byte == BEFORE));
     assert!(engine.buffer().slot_ptr(1, 0, 0, 70).is_null());
     assert!(engine.buffer().slot_bytes(1, 0, 70, &mut [0; 69]).is_err());
     assert_eq!(engine.buffer().index(1, 70), None);
@@ -148,12 +142,8 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
     refuse(4, &[Strides { block_rows: 8, ..good[0] }, good[1]], None, &["block slots is 16"]);
     let wide = good.map(|strides| Strides { block_rows: 256, ..strides });
     refuse(4, &wide, None, &["block slots is 256", "divide S = 128"]);
-    refuse(
-        4,
-        &[Strides::rows(56), Strides::rows(1 << 60)],
-        None,
-        &["slots of layer 0, segment 1 from", "address space"],
-    );
+    let far = [Strides::rows(56), Strides::rows(1 << 60)];
+    refuse(4, &far, None, &["slots of layer 0, segment 1 from", "address space"]);
     refuse(4, &good, None, &["address is", "have the same bytes"]);
     refuse(4, &good, Some((15, 20)), &["table of blocks is 15", "need 16 words"]);
     refuse(4, &good, Some((16, 0)), &["blocks of the buffer is 0"]);
@@ -171,13 +161,10 @@ fn slots_may_lie_between_rows_but_not_share_their_bytes() {
     const PERIOD: usize = 2 * LAYERS * 69 + 3;
     let format = RowFormat::segments(&[56, 13]).unwrap();
     let of_pool = PoolConfig::new(LAYERS, ROWS, format);
-    let part = |segment, offset| Part {
-        segment,
-        layers: 0..LAYERS,
-        rows: 0..ROWS,
-        region: 0,
-        offset,
-        layer_stride: 69,
+    let (layers, rows) = (0..LAYERS, 0..ROWS);
+    let part = |segment, offset| {
+        let (layers, rows) = (layers.clone(), rows.clone());
+        Part { segment, layers, rows, region: 0, offset, layer_stride: 69 }
     };
     let layout_in = |base: *mut u8, device_address| {
         let memory = Chunk::new(base, ROWS * PERIOD).unwrap();
@@ -212,15 +199,11 @@ fn slots_may_lie_between_rows_but_not_share_their_bytes() {
         }
     }
     in_session(Options::default(), |session, context| {
-        let kernels = harness::install_kernels(session, &config(None, None));
-        let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
         let memory = DeviceMemory::zeroed(context, ROWS * PERIOD).unwrap();
-        // The host addresses of the rows are those of the pool above; kernels find them on the device.
-        let pool = layout_in(base, Some(memory.address()));
-        let pool = RegisteredPool::new(context, pool).unwrap();
         let create = |less| {
             let config = config(Some(caller(memory.address() as *mut u8, less)), None);
-            Engine::on_ascend(config, pool.clone(), &options)
+            // The host addresses of the rows are those of the pool above; kernels find them on the device.
+            engine_over(session, context, &config, layout_in(base, Some(memory.address())))
         };
         expect_refusal(create(1), &text);
         create(0).unwrap().close().unwrap();
@@ -235,10 +218,7 @@ fn kernels_that_have_no_room_for_a_table_are_an_error() {
         let (shape, table) = (shuffled(), DeviceMemory::zeroed(context, 64).unwrap());
         let caller = shape.caller(memory.address() as *mut u8, table.address() as *const i32);
         let config = config(Some(caller), Some(5));
-        let kernels = harness::install_kernels(session, &config);
-        let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
-        let pool = RegisteredPool::new(context, pool()).unwrap();
-        let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+        let mut engine = engine_over(session, context, &config, pool()).unwrap();
         let mut plan = engine.new_plan(4, 3).unwrap();
         let (word, bit) = (record::STATUS as usize, status::TOO_MANY_SLOT_BLOCKS);
         corrupt_next(session, KernelName::Plan, Arg::Record, word, bit);
@@ -265,12 +245,7 @@ fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
     // The CPU has no such limit.
     Engine::new(config(1024), pool()).unwrap();
     in_session(Options::default(), |session, context| {
-        let create = |slots: usize| {
-            let config = config(slots);
-            let kernels = harness::install_kernels(session, &config);
-            let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
-            Engine::on_ascend(config, RegisteredPool::new(context, pool()).unwrap(), &options)
-        };
+        let create = |slots: usize| engine_over(session, context, &config(slots), pool());
         create(512).unwrap().close().unwrap();
         let parts = ["blocks of a state is 1024", "at most 512", "pass larger blocks"];
         expect_refusal(create(1024), &parts);

@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use avsg::ascend::acl::{Context, DeviceMemory, Stream};
 use avsg::ascend::simulated;
+use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
 use avsg::device::tiling::Tiling;
-use avsg::engine::{Config, DeviceArray, DeviceBatch, Engine};
+use avsg::engine::Config;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
 
 use crate::harness::{self, fail_next, in_session, seeded};
 use crate::random_workload::{RandomWorkload, in_a_stream, pair_config};
@@ -43,7 +46,7 @@ fn steps_in_a_limited_stream_match_the_cpu() {
                 limit_cores(at.context, &at.stream, cores);
                 at.step(Some(&graph));
                 at.workload.next_step();
-                at.workload.pair.enqueue(other.raw()).unwrap();
+                at.workload.enqueue(other.raw()).unwrap();
                 other.synchronize(1000).unwrap();
                 at.workload.compare();
             }
@@ -57,8 +60,8 @@ type Launches = Arc<Mutex<Vec<(&'static str, u32, i32)>>>;
 /// Installs kernels that record their launches and do nothing else.
 fn record_launches(session: &Session) -> Launches {
     let launches = Arc::new(Mutex::new(Vec::new()));
-    for name in ["avsg_plan", "avsg_transfer", "avsg_step", "avsg_append", "avsg_reset"] {
-        let launches = Arc::clone(&launches);
+    for kernel in KernelName::ALL {
+        let (name, launches) = (kernel.entry().to_str().unwrap(), Arc::clone(&launches));
         let body = move |d: &avsg_sim::Device<'_>| {
             let at = d.slice(d.args[d.args.len() - 1], size_of::<Tiling>())?;
             // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
@@ -66,7 +69,7 @@ fn record_launches(session: &Session) -> Launches {
             launches.lock().unwrap().push((name, d.blocks, tiling.copy_cores));
             Ok(())
         };
-        session.kernel(name, Kernel::new(name == "avsg_step", body));
+        session.kernel(name, Kernel::new(kernel == KernelName::Step, body));
     }
     launches
 }
@@ -83,14 +86,20 @@ fn an_engine_uses_the_least_of_three_core_limits() {
             let launches = record_launches(session);
             let format = RowFormat::single(64).unwrap();
             let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 256, format) };
-            let engine = harness::engine(config, &pool, kernels, false).unwrap();
+            let mut engine = harness::engine(config, &pool, kernels, false).unwrap();
             let stream = Stream::new(context).unwrap();
             if let Some(cores) = stream_limit {
                 limit_cores(context, &stream, cores);
             }
             assert_eq!(engine.config().cores, asked.min(device as usize));
             let before = launches.lock().unwrap().len();
-            run_queued_step(engine, context, &stream);
+            let arrays = DeviceArrays::new(context, &OwnedBatch::zeroed(16, 1, 1, 0), &[]).unwrap();
+            let (batch, mut plan) = (arrays.batch(), engine.new_plan(1, 1).unwrap());
+            // SAFETY: the kernels access no memory, and the arrays are dropped after the stream was waited for.
+            unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
+            stream.synchronize(1000).unwrap();
+            drop((plan, arrays));
+            engine.close().unwrap();
             let after = launches.lock().unwrap()[before..].to_vec();
             // One core plans a request, so a batch of one request has one block.
             let cores = want as i32;
@@ -99,55 +108,19 @@ fn an_engine_uses_the_least_of_three_core_limits() {
     }
 }
 
-/// Queues one step, waits for it, and closes the engine.
-fn run_queued_step(mut engine: Engine, context: &Arc<Context>, stream: &Stream) {
-    let memory = DeviceMemory::zeroed(context, 4096).unwrap();
-    let at = DeviceArray { address: memory.address(), len: 16 };
-    let batch = DeviceBatch {
-        k: 16,
-        ids: at,
-        ids_stride: 16,
-        cu_q: at,
-        state: DeviceArray { len: 1, ..at },
-        generation: at,
-        stable_len: at,
-        seq_len: at,
-        ..DeviceBatch::default()
-    };
-    let mut plan = engine.new_plan(1, 1).unwrap();
-    // SAFETY: the kernels access no memory, and the arrays are dropped after the stream was waited
-    // for.
-    unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
-    stream.synchronize(1000).unwrap();
-    drop((plan, memory));
-    engine.close().unwrap();
-}
-
-/// Work in a stream of the caller that has not run when the engine is dropped.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum PendingWork {
-    Queued,
-    Replayed,
-    /// Queued work, while the error of an earlier failed drop is not reported yet.
-    QueuedAfterFailedDrop,
-}
-
-/// An engine waits for every stream of its context before it unregisters its pool. The simulator
-/// refuses to unregister memory that a queued kernel may read.
+/// An engine waits for every stream of its context before it unregisters its pool: for queued work, for a replay,
+/// and while the error of an earlier failed drop is not reported yet. The simulator refuses to unregister memory
+/// that a queued kernel may read.
 #[test]
 fn a_pool_stays_registered_while_work_is_queued() {
-    for pending in [PendingWork::Queued, PendingWork::Replayed, PendingWork::QueuedAfterFailedDrop]
-    {
+    for (replayed, a_drop_failed) in [(false, false), (true, false), (false, true)] {
         let options = Options { seed: 3, jitter: 0, ..Options::default() };
         in_a_stream(options, 15, false, |mut at| {
             at.workload.next_step();
             let graph = at.capture();
             let launched = at.session.launches();
-            match pending {
-                PendingWork::Replayed => at.stream.replay(&graph).unwrap(),
-                _ => at.enqueue(),
-            }
-            if pending == PendingWork::QueuedAfterFailedDrop {
+            at.submit(replayed.then_some(&graph));
+            if a_drop_failed {
                 let memory = DeviceMemory::new(at.context, 64).unwrap();
                 fail_next(at.session, "aclrtFree", 1);
                 drop(memory);
@@ -160,8 +133,7 @@ fn a_pool_stays_registered_while_work_is_queued() {
             assert!(first("aclrtSynchronizeDevice") < first("aclrtHostUnregister"), "{calls:?}");
             let waited = at.session.launches() - launched;
             assert_eq!(waited, 5, "the drop has waited for the five kernels");
-            let failed = at.context.take_error().is_err();
-            assert_eq!(failed, pending == PendingWork::QueuedAfterFailedDrop);
+            assert_eq!(at.context.take_error().is_err(), a_drop_failed);
             at.context.take_error().unwrap();
         });
     }
@@ -179,8 +151,8 @@ fn a_pool_in_use_by_a_hanging_kernel_is_never_unmapped() {
     let mut workload = RandomWorkload::new(&config, &context, kernels, 15).unwrap();
     workload.next_step();
     session.hang(session.launches() + 2);
-    workload.pair.enqueue(stream.raw()).unwrap();
-    let at = workload.pair.ascend.pool().chunks().next().unwrap().ptr().addr();
+    workload.enqueue(stream.raw()).unwrap();
+    let at = workload.ascend.pool().chunks().next().unwrap().ptr().addr();
     let mapped = |at: usize| {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let range = |line: &str| {
@@ -193,10 +165,8 @@ fn a_pool_in_use_by_a_hanging_kernel_is_never_unmapped() {
     assert!(mapped(at));
     drop(workload);
     assert!(!session.calls().contains(&"aclrtHostUnregister") && mapped(at));
-    let mut errors = Vec::new();
-    while let Err(error) = context.take_error() {
-        errors.push(error.to_string());
-    }
+    let errors = std::iter::from_fn(|| context.take_error().err());
+    let errors: Vec<_> = errors.map(|error| error.to_string()).collect();
     let all = errors.join("\n");
     assert!(all.contains("code 507046") && all.contains("host pool is"), "{all}");
     assert!(all.contains("stays registered and mapped"), "{all}");

@@ -60,15 +60,25 @@ fn version(layer: usize) -> u32 {
     70 + layer as u32
 }
 
-/// Returns the rows that the model makes in each layer for the tokens at some positions.
-fn rows_of(positions: Range<i32>) -> Vec<FreshRows> {
-    let layer = |layer| {
-        let format = RowFormat::single(64).unwrap();
-        let mut rows = FreshRows::new(&format, positions.len());
-        positions.clone().enumerate().for_each(|(at, id)| rows.put(at, row_of(id), version(layer)));
-        rows
-    };
-    (0..LAYERS).map(layer).collect()
+/// Returns the rows that the model makes in a layer for the tokens at some positions.
+fn rows_of(positions: Range<i32>, layer: usize) -> FreshRows {
+    let mut rows = FreshRows::new(&RowFormat::single(64).unwrap(), positions.len());
+    positions.enumerate().for_each(|(at, id)| rows.put(at, row_of(id), version(layer)));
+    rows
+}
+
+/// Transfers a plan to a layer, and plans its batch before the first one.
+fn serve(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    owned: &OwnedBatch,
+    layer: usize,
+    fresh: Option<&Fresh<'_>>,
+) {
+    match layer {
+        0 => engine.step(&owned.batch(), plan, layer, fresh).unwrap(),
+        _ => engine.transfer(plan, layer, fresh).unwrap(),
+    }
 }
 
 /// Compares every selected row in a layer. Ids of `written` were rewritten, and others have the pool's first
@@ -99,17 +109,12 @@ fn a_chunk_that_was_appended_passes_in_calls_of_sixteen_rows() {
         let calls = calls(chunk.clone());
         let batches: Vec<_> = calls.iter().map(|call| batch(call.clone(), -1)).collect();
         let mut plans: Vec<_> = calls.iter().map(|_| engine.new_plan(16, 1).unwrap()).collect();
-        let rows = rows_of(chunk.clone());
         let whole = OwnedBatch { ids: Vec::new(), ..batch(chunk.clone(), chunk.start) };
-        for (layer, rows) in rows.iter().enumerate() {
-            let segments = rows.segments();
-            let fresh = Fresh { segments: &segments };
-            engine.append(&whole.batch(), layer, &fresh).unwrap();
+        for layer in 0..LAYERS {
+            let rows = rows_of(chunk.clone(), layer);
+            engine.append(&whole.batch(), layer, &Fresh { segments: &rows.segments() }).unwrap();
             for (owned, plan) in batches.iter().zip(&mut plans) {
-                match layer {
-                    0 => engine.step(&owned.batch(), plan, layer, None).unwrap(),
-                    _ => engine.transfer(plan, layer, None).unwrap(),
-                }
+                serve(engine, plan, owned, layer, None);
                 check(engine, plan, owned, layer, &chunk);
             }
         }
@@ -125,20 +130,15 @@ fn a_chunk_of_fresh_rows_passes_in_calls_of_sixteen_rows() {
     on_both(|engine| {
         let mut plan = engine.new_plan(16, 1).unwrap();
         let drafts = batch(20..23, -1);
-        engine.step(&drafts.batch(), &mut plan, 0, None).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
+        (0..LAYERS).for_each(|layer| serve(engine, &mut plan, &drafts, layer, None));
         let chunk = 20..64;
         for call in calls(chunk.clone()) {
             let owned = batch(call.clone(), call.start);
-            let rows = rows_of(call.clone());
             let written = chunk.start..call.end;
-            for (layer, rows) in rows.iter().enumerate() {
-                let segments = rows.segments();
-                let fresh = Fresh { segments: &segments };
-                match layer {
-                    0 => engine.step(&owned.batch(), &mut plan, layer, Some(&fresh)).unwrap(),
-                    _ => engine.transfer(&mut plan, layer, Some(&fresh)).unwrap(),
-                }
+            for layer in 0..LAYERS {
+                let rows = rows_of(call.clone(), layer);
+                let fresh = Fresh { segments: &rows.segments() };
+                serve(engine, &mut plan, &owned, layer, Some(&fresh));
                 check(engine, &plan, &owned, layer, &written);
                 engine.append(&owned.batch(), layer, &fresh).unwrap();
             }
@@ -148,8 +148,7 @@ fn a_chunk_of_fresh_rows_passes_in_calls_of_sixteen_rows() {
         let mut last = batch(48..64, -1);
         for (state, generation) in [(2, 5), (1, 1)] {
             (last.state[0], last.generation[0]) = (state, generation);
-            engine.step(&last.batch(), &mut plan, 0, None).unwrap();
-            engine.transfer(&mut plan, 1, None).unwrap();
+            (0..LAYERS).for_each(|layer| serve(engine, &mut plan, &last, layer, None));
             assert_eq!(plan.row_misses(), [0; 16]);
             (0..LAYERS).for_each(|layer| check(engine, &plan, &last, layer, &chunk));
         }

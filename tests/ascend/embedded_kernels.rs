@@ -9,24 +9,43 @@ use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
-use avsg::pool::{Pages, PoolConfig};
+use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
 use avsg_linker::ascend::toolchain::Toolchain;
 use avsg_linker::bridge::geometries;
 use avsg_sim::{Session, resolve};
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::workload::EngineSetting;
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::{exact, fixture};
 
-use super::engine_pair::{EnginePair, PairConfig};
 use super::harness::{count, expect_refusal, in_session, install_kernels, seeded};
 use super::prerequisites;
 use super::random_workload::{self, RandomWorkload};
+
+const ROWS: usize = 8192;
 
 /// Returns an embedded geometry with fewer tokens than its kernels were emitted for.
 fn embedded_geometry() -> Params {
     let without_pages = |p: &Params| p.slots == 4096 && p.page == 0;
     Params { tokens: 1, ..geometries().find(without_pages).expect("S = 4096 fits a vector core") }
+}
+
+fn config(params: Params) -> Config {
+    Config { cores: 2, ..Config::new(params, 1) }
+}
+
+fn pool() -> HostPool {
+    fixture::pool(1, ROWS, RowFormat::single(64).unwrap())
+}
+
+fn create_engine(
+    context: &Arc<Context>,
+    params: Params,
+    kernels: Option<PathBuf>,
+) -> avsg::Result<Engine> {
+    let pool = RegisteredPool::new(context, pool()).unwrap();
+    let options = AscendOptions { kernels, ..AscendOptions::new(Arc::clone(context)) };
+    Engine::on_ascend(config(params), pool, &options)
 }
 
 #[test]
@@ -35,30 +54,25 @@ fn embedded_kernels_match_the_cpu() {
         return;
     }
     let params = embedded_geometry();
-    let (k, rows) = (params.k as usize, 8192);
-    let format = RowFormat::single(64).unwrap();
-    let setting = EngineSetting {
-        params,
-        states: 1,
-        layers: 1,
-        format: format.clone(),
-        rows_per_request: rows,
-        max_requests: 1,
-    };
-    let config = PairConfig { setting, cores: 4, one_launch: true };
+    let k = params.k as usize;
     in_session(seeded(6), |session, context| {
-        let mut pair = EnginePair::new(&config, context, None).unwrap();
+        let mut ascend = create_engine(context, params, None).unwrap();
+        let mut cpu = Engine::new(config(params), pool()).unwrap();
+        let mut plans = [&ascend, &cpu].map(|engine| engine.new_plan(1, 1).unwrap());
         assert_eq!(count(session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
         assert_eq!(count(session, "aclrtBinaryLoadFromFile"), 0);
         for step in 0..3 {
             // A third of each step's ids is new, and the last step evicts rows.
-            let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
+            let ids = (0..k).map(|i| ((i + step * 1300) * 7 % ROWS) as i32).collect();
             let mut owned = OwnedBatch::new(k, 0);
-            owned.push([0, 1, -1, rows as i32], &[ids]);
-            pair.upload_step(owned, vec![FreshRows::new(&format, 1)]);
-            pair.step_from_host();
+            owned.push([0, 1, -1, ROWS as i32], &[ids]);
+            for (engine, plan) in [&mut ascend, &mut cpu].into_iter().zip(&mut plans) {
+                engine.step(&owned.batch(), plan, 0, None).unwrap();
+                assert_eq!(exact::check_step(engine, plan, &owned, 0, |_, id| (id, 0)), k);
+            }
+            let [ascend, cpu] = plans.each_ref().map(|p| StepResult::from_plan(p, &owned.cu_q));
+            assert_eq!(ascend, cpu);
         }
-        assert!(pair.compared_slots >= 3 * k, "only {} slots were compared", pair.compared_slots);
     });
 }
 
@@ -89,23 +103,10 @@ fn an_older_runtime_loads_files_that_are_then_deleted() {
     assert_eq!(kernel_folders(), 0, "the files are deleted");
     for _ in 0..3 {
         workload.next_step();
-        workload.pair.step_from_host();
-        workload.check();
+        workload.step_from_host();
     }
     drop((workload, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
-}
-
-fn create_engine(
-    context: &Arc<Context>,
-    params: Params,
-    kernels: Option<PathBuf>,
-) -> avsg::Result<Engine> {
-    let format = RowFormat::single(64).unwrap();
-    let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 512, format) };
-    let pool = RegisteredPool::create(context, &pool).unwrap();
-    let options = AscendOptions { kernels, ..AscendOptions::new(Arc::clone(context)) };
-    Engine::on_ascend(Config { cores: 2, ..Config::new(params, 1) }, pool, &options)
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn a_folder_of_kernels_replaces_the_embedded_ones() {
         let params = embedded_geometry();
         let nowhere = create_engine(context, params, Some("/nowhere".into()));
         expect_refusal(nowhere, &["/nowhere/avsg_plan.o"]);
-        let kernels = install_kernels(session, &Config::new(params, 1));
+        let kernels = install_kernels(session, &config(params));
         drop(create_engine(context, params, Some(kernels)).unwrap());
         assert_eq!(count(session, "aclrtBinaryLoadFromData"), 0);
     });

@@ -76,19 +76,17 @@ impl Outcome<'_> {
         graph: &mut Option<Graph>,
     ) -> Option<()> {
         if submission == CapturedGraph {
-            let capture = || stream.capture(|| workload.pair.enqueue(stream.raw()));
-            *graph = Some(self.retry(capture)?);
+            *graph = Some(self.retry(|| workload.capture(stream))?);
         }
         for step in 0..STEPS {
             workload.next_step();
-            match (submission, &*graph) {
-                (HostArrays, _) => self.retry(|| workload.pair.run_from_host())?,
-                (_, Some(graph)) => self.retry(|| stream.replay(graph))?,
-                (_, None) => self.retry(|| workload.pair.enqueue(stream.raw()))?,
-            }
+            self.retry(|| match submission {
+                HostArrays => workload.run_from_host(),
+                _ => workload.submit(stream, graph.as_ref()),
+            })?;
             self.retry(|| stream.synchronize(TIMEOUT_MS))?;
             self.retry(|| context.take_error())?;
-            self.retry(|| workload.pair.ascend.buffer().slot_bytes(0, 1, 2, &mut [0; 48]))?;
+            self.retry(|| workload.ascend.buffer().slot_bytes(0, 1, 2, &mut [0; 48]))?;
             // A replay that failed has run no kernel, so slots and tables are the CPU's as well.
             if submission == CapturedGraph && step == STEPS - 1 {
                 workload.compare();
@@ -150,16 +148,11 @@ fn the_engine_recovers_from_each_failed_call() {
         (CapturedGraph, false, 60),
         (CapturedGraph, true, 60),
     ] {
-        let (points, calls) = run(
-            one_launch,
-            submission,
-            0,
-            |_| (),
-            |outcome, calls| {
-                assert!(outcome.finished && outcome.errors.is_empty(), "{:?}", outcome.errors);
-                (outcome.spans.into_iter().flatten().collect::<Vec<_>>(), calls)
-            },
-        );
+        let flawless = |outcome: Outcome<'_>, calls| {
+            assert!(outcome.finished && outcome.errors.is_empty(), "{:?}", outcome.errors);
+            (outcome.spans.into_iter().flatten().collect::<Vec<_>>(), calls)
+        };
+        let (points, calls) = run(one_launch, submission, 0, |_| (), flawless);
         let what = format!("failing calls, {submission:?}, one launch {one_launch}");
         println!("{what}: {} points", points.len());
         assert!(points.len() >= 100, "{} points", points.len());
@@ -204,8 +197,8 @@ fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -
 #[test]
 fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
     for (one_launch, hangs) in [(true, true), (false, true), (true, false), (false, false)] {
-        let launches =
-            run(one_launch, HostArrays, 0, |_| (), |outcome, _| outcome.session.launches());
+        let count = |outcome: Outcome<'_>, _| outcome.session.launches();
+        let launches = run(one_launch, HostArrays, 0, |_| (), count);
         assert!(launches >= 10, "{launches} kernels");
         let parts = match hangs {
             true => ["aclrtSynchronizeStreamWithTimeout failed with code 507046", ""],
@@ -231,16 +224,11 @@ fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
 fn the_loss_of_the_device_is_reported_at_any_call() {
     let points = run(true, HostArrays, 0, |_| (), |outcome, _| outcome.spans);
     for at in points.into_iter().flatten().skip(1).step_by(7) {
-        run(
-            true,
-            HostArrays,
-            2,
-            |session| session.lose_device(at + 1),
-            |outcome, _| {
-                let errors = outcome.errors.join("\n");
-                assert!(errors.contains("code 507899"), "call {at}: {errors}");
-            },
-        );
+        let lose = |session: &Session| session.lose_device(at + 1);
+        run(true, HostArrays, 2, lose, |outcome, _| {
+            let errors = outcome.errors.join("\n");
+            assert!(errors.contains("code 507899"), "call {at}: {errors}");
+        });
     }
 }
 
@@ -254,14 +242,10 @@ fn a_pool_uses_pages_that_the_device_registers() {
         let best = RegisteredPool::create(context, &config).unwrap().pool().pages();
         fail_next(session, "aclrtHostRegister", 3);
         let second = RegisteredPool::create(context, &config);
-        match best {
-            Pages::Plain => {
-                expect_refusal(second, &["aclrtHostRegister failed with code 507899"]);
-            }
-            _ => assert!(
-                second.unwrap().pool().pages() != best,
-                "the pool must use smaller pages than {best}"
-            ),
+        if best == Pages::Plain {
+            expect_refusal(second, &["aclrtHostRegister failed with code 507899"]);
+        } else {
+            assert!(second.unwrap().pool().pages() != best, "smaller pages than {best}");
         }
     });
 }

@@ -1,6 +1,8 @@
 //! Copies of states, on the CPU and on the simulated device, that are refused, fail, or come before the first plan.
-//! That a copy holds what its original does is checked by random calls.
+//! That a copy holds what its original does is checked by random calls. Questions for the ids that a state holds,
+//! whose answers are checked before every step of a random workload and of random calls.
 
+use avsg::ascend::acl::Stream;
 use avsg::device::state::header;
 use avsg::engine::Engine;
 use avsg_testkit::batch::OwnedBatch;
@@ -75,21 +77,49 @@ fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
     });
 }
 
-/// The host does not see what a stream plans, but the tables have their generations.
+/// The host does not see what a stream plans, but the tables have their generations. Both calls wait for the work.
 #[test]
-fn a_fork_after_a_plan_in_a_stream_knows_the_generation() {
+fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
     on_ascend(&config(), empty_pool, |engine, _, context| {
         prefill(engine);
         let mut plan = engine.new_plan(2, 1).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [0, 1], &ids(0)).len(), K);
         let mut queued = engine.new_plan(2, 1).unwrap();
         let owned = selection(1, 1, [0, 2], &ids(9));
-        // The fork waits for the work.
+        let ask = |engine: &mut Engine| {
+            let mut bits = [u64::MAX; 3];
+            assert_eq!(engine.held(1, 0, 2, 0..100, &mut bits).unwrap(), K);
+            let set = |id: &i32| bits[*id as usize / 64] >> (id % 64) & 1 == 1;
+            assert!((0..192).filter(set).all(|id| ids(9).contains(&id)), "{bits:x?}");
+        };
+        plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, ask);
+        let stream = Stream::new(context).unwrap();
+        // SAFETY: the call is refused.
+        let other = unsafe { engine.enqueue_transfer(&queued, &[0], None, stream.raw()) };
+        expect_refusal(other, &["the plan is of indexer 1"]);
         let fork = |engine: &mut Engine| engine.fork(0, 2, 2, 5).unwrap();
         plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, fork);
         assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 5], &ids(9)), Vec::<i32>::new());
         engine.fork(0, 1, 2, 6).unwrap();
         assert_eq!(select_of(engine, &mut plan, 0, 1, [2, 6], &ids(0)), ids(0));
+    });
+}
+
+#[test]
+fn a_question_that_has_no_answer_is_refused() {
+    on_both_devices(&config(), empty_pool, |engine| {
+        let mut bits = [7; 2];
+        for (indexer, state, range, part) in [
+            (2, 0, 0..1, "indexer is 2"),
+            (0, 3, 0..1, "state is 3"),
+            (0, 0, -1..5, "ids is -1..5"),
+            (0, 0, 5..5, "ids is 5..5"),
+            (0, 0, 5..(1 << 24) + 1, "ids is 5..16777217"),
+            (0, 0, 5..134, "words of bits is 2, but 129 ids need 3"),
+        ] {
+            expect_refusal(engine.held(indexer, state, 1, range, &mut bits), &[part]);
+            assert_eq!(bits, [7; 2]);
+        }
     });
 }
 

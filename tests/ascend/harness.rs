@@ -55,13 +55,23 @@ pub fn on_ascend(
     test: impl FnOnce(&mut Engine, &Session, &Arc<Context>),
 ) {
     in_session(seeded(5), |session, context| {
-        let kernels = install_kernels(session, config);
-        let pool = RegisteredPool::new(context, pool()).unwrap();
-        let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
-        let mut engine = Engine::on_ascend(config.clone(), pool, &options).unwrap();
+        let mut engine = engine_over(session, context, config, pool()).unwrap();
         test(&mut engine, session, context);
         engine.close().unwrap();
     });
+}
+
+/// Creates an engine over a pool, which runs the Rust kernels.
+pub fn engine_over(
+    session: &Session,
+    context: &Arc<Context>,
+    config: &Config,
+    pool: HostPool,
+) -> Result<Engine> {
+    let kernels = install_kernels(session, config);
+    let pool = RegisteredPool::new(context, pool).unwrap();
+    let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
+    Engine::on_ascend(config.clone(), pool, &options)
 }
 
 /// Creates an engine with a pool of its own. Without `kernels` it loads the kernels that the

@@ -7,7 +7,7 @@ use avsg::engine::{Batch, Config, Fresh};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fixture;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use crate::harness::{expect_refusal, on_ascend};
 
@@ -15,16 +15,15 @@ use crate::harness::{expect_refusal, on_ascend};
 const REQUESTS: usize = 1 << 7;
 const ENTRIES: usize = 1 << 24;
 
-/// Calls `test` with a block table of zeros. No page of it is ever written, so that it takes no memory.
-fn with_block_table(test: impl FnOnce(&[i32])) {
-    let bytes = 4 * REQUESTS * ENTRIES;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at an address that the system chooses replaces no other.
-    let table = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ, flags).unwrap() };
-    // SAFETY: the mapping has that many words of zero, which nothing writes, until it is unmapped.
-    test(unsafe { std::slice::from_raw_parts(table.cast(), REQUESTS * ENTRIES) });
-    // SAFETY: the slice was lent to the call that has returned.
-    unsafe { munmap(table, bytes).unwrap() };
+/// Returns a block table of zeros. No page of it is ever written, so that it takes no memory.
+fn block_table() -> &'static [i32] {
+    let (bytes, flags) = (4 * REQUESTS * ENTRIES, MapFlags::PRIVATE | MapFlags::NORESERVE);
+    // SAFETY: a new mapping at an address that the system chooses replaces no other. It has that many words of
+    // zero, which nothing writes, and is never unmapped.
+    unsafe {
+        let table = mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ, flags).unwrap();
+        std::slice::from_raw_parts(table.cast(), REQUESTS * ENTRIES)
+    }
 }
 
 /// The refused batch costs neither the plan that it was to replace nor the tables.
@@ -44,18 +43,16 @@ fn a_batch_that_kernels_cannot_count_changes_nothing() {
         let mut large = OwnedBatch::new(K, 0);
         large.push([0, 2, ENTRIES as i32 - 1, ENTRIES as i32], &[(0..8).collect()]);
         (1..REQUESTS).for_each(|_| large.push([-1, 0, -1, 0], &[]));
-        with_block_table(|block_table| {
-            let large = Batch { block_table, block_stride: ENTRIES, ..large.batch() };
-            let fresh = Fresh { segments: &[&[0; 32]] };
-            let refused = [
-                engine.plan(&large, &mut plan),
-                engine.step(&large, &mut plan, 0, Some(&fresh)),
-                engine.append(&large, 0, &fresh),
-            ];
-            for refused in refused {
-                expect_refusal(refused, &["words of an array is 2147483648"]);
-            }
-        });
+        let block_table = block_table();
+        let large = Batch { block_table, block_stride: ENTRIES, ..large.batch() };
+        let fresh = Fresh { segments: &[&[0; 32]] };
+        for refused in [
+            engine.plan(&large, &mut plan),
+            engine.step(&large, &mut plan, 0, Some(&fresh)),
+            engine.append(&large, 0, &fresh),
+        ] {
+            expect_refusal(refused, &["words of an array is 2147483648"]);
+        }
         assert_eq!((plan.requests(), plan.total_misses()), (1, K));
         engine.transfer(&mut plan, 1, None).unwrap();
         engine.step(&small.batch(), &mut plan, 0, None).unwrap();

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use avsg::Result;
+use avsg::ascend::RegisteredPool;
 use avsg::ascend::acl::Registration;
-use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
@@ -16,7 +16,7 @@ use avsg_testkit::content::check_row;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-use crate::harness::{self, expect_refusal, in_session, seeded};
+use crate::harness::{engine_over, expect_refusal, in_session, on_both_devices, seeded};
 use crate::small::{self, K};
 
 const LAYERS: usize = 3;
@@ -26,6 +26,7 @@ const BYTES: [usize; 2] = [56, 13];
 
 /// A layout, with the memory that its regions are in.
 struct Memory {
+    name: &'static str,
     /// Whole pages of each region, and the bytes before the region.
     pages: Vec<(&'static mut [u8], usize)>,
     lens: Vec<usize>,
@@ -41,18 +42,15 @@ fn pages(bytes: usize) -> &'static mut [u8] {
     &mut memory[at..at + len]
 }
 
-impl Memory {
-    /// Allocates regions of `lens` bytes, each some odd bytes behind the start of a page. The memory
-    /// is never freed.
-    fn new(lens: Vec<usize>, strides: [Strides; 2], parts: Vec<Part>) -> Self {
-        let allocate = |(at, &len): (usize, &usize)| {
-            let before = 13 * at + 5;
-            (pages(before + len), before)
-        };
-        let pages = lens.iter().enumerate().map(allocate).collect();
-        Self { pages, lens, strides, parts }
-    }
+/// Allocates regions of `lens` bytes, each some odd bytes behind the start of a page. The memory is
+/// never freed.
+fn memory(name: &'static str, lens: Vec<usize>, strides: [Strides; 2], parts: Vec<Part>) -> Memory {
+    let places = lens.iter().enumerate().map(|(at, &len)| (13 * at + 5, len));
+    let pages = places.map(|(before, len)| (pages(before + len), before)).collect();
+    Memory { name, pages, lens, strides, parts }
+}
 
+impl Memory {
     fn regions(&mut self) -> Vec<Region> {
         let region = |((pages, before), &len): (&mut (&'static mut [u8], usize), &usize)| Region {
             memory: Chunk::new(pages[*before..].as_mut_ptr(), len).unwrap(),
@@ -90,57 +88,46 @@ fn split(segment: usize, first: usize, per_part: usize, layer_stride: usize) -> 
 }
 
 /// Returns a layout of each kind.
-fn memories() -> Vec<(&'static str, Memory)> {
+fn memories() -> Vec<Memory> {
     let blocked = |block_rows, block, row| Strides { block_rows, block, row };
-    let per_layer = |segment: usize| {
-        (0..LAYERS).map(move |layer| Part {
-            layers: layer..layer + 1,
-            ..part(segment, 2 * layer + segment, 3, 0)
-        })
+    let of_layer = |segment, layer: usize| Part {
+        layers: layer..layer + 1,
+        ..part(segment, 2 * layer + segment, 3, 0)
     };
+    let per_layer = |segment| (0..LAYERS).map(move |layer| of_layer(segment, layer));
     vec![
         // One region: all layers and both segments of a token side by side.
-        (
+        memory(
             "token-major",
-            Memory::new(
-                vec![ROWS * LAYERS * 69],
-                [Strides::rows(LAYERS * 69); 2],
-                vec![part(0, 0, 0, 69), part(1, 0, 56, 69)],
-            ),
+            vec![ROWS * LAYERS * 69],
+            [Strides::rows(LAYERS * 69); 2],
+            vec![part(0, 0, 0, 69), part(1, 0, 56, 69)],
         ),
         // Blocks of 16 rows: the blocks of all layers side by side, then padding.
-        (
+        memory(
             "block-major",
-            Memory::new(
-                vec![ROWS.div_ceil(16) * 4000],
-                [blocked(16, 4000, 57), blocked(16, 4000, 13)],
-                vec![part(0, 0, 7, 1200), part(1, 0, 7 + 16 * 57, 1200)],
-            ),
+            vec![ROWS.div_ceil(16) * 4000],
+            [blocked(16, 4000, 57), blocked(16, 4000, 13)],
+            vec![part(0, 0, 7, 1200), part(1, 0, 7 + 16 * 57, 1200)],
         ),
-        (
+        memory(
             "blocks of one row",
-            Memory::new(
-                vec![ROWS * 80 * LAYERS],
-                [blocked(1, 80, 0), blocked(1, 80, 0)],
-                vec![part(0, 0, 0, ROWS * 80), part(1, 0, 60, ROWS * 80)],
-            ),
+            vec![ROWS * 80 * LAYERS],
+            [blocked(1, 80, 0), blocked(1, 80, 0)],
+            vec![part(0, 0, 0, ROWS * 80), part(1, 0, 60, ROWS * 80)],
         ),
-        (
+        memory(
             "a region per layer and segment",
-            Memory::new(
-                [ROWS * 60 + 3, ROWS * 13 + 3].repeat(LAYERS),
-                [Strides::rows(60), Strides::rows(13)],
-                per_layer(0).chain(per_layer(1)).collect(),
-            ),
+            [ROWS * 60 + 3, ROWS * 13 + 3].repeat(LAYERS),
+            [Strides::rows(60), Strides::rows(13)],
+            per_layer(0).chain(per_layer(1)).collect(),
         ),
         // 600 rows of the first segment in 5 regions of 128 rows, 8 blocks each.
-        (
+        memory(
             "several regions of blocks",
-            Memory::new(
-                [vec![8 * 1000 * LAYERS; 5], vec![32 * 400 * LAYERS; 2]].concat(),
-                [blocked(16, 1000, 61), blocked(16, 400, 17)],
-                [split(0, 0, 128, 8000), split(1, 5, 512, 32 * 400)].concat(),
-            ),
+            [vec![8 * 1000 * LAYERS; 5], vec![32 * 400 * LAYERS; 2]].concat(),
+            [blocked(16, 1000, 61), blocked(16, 400, 17)],
+            [split(0, 0, 128, 8000), split(1, 5, 512, 32 * 400)].concat(),
         ),
     ]
 }
@@ -157,30 +144,24 @@ fn offset(strides: Strides, part: &Part, layer: usize, row: usize) -> usize {
 
 #[test]
 fn rows_are_where_the_layout_says() {
-    for (name, mut memory) in memories() {
+    for mut memory in memories() {
         let pool = memory.pool().unwrap();
         let regions = memory.regions();
         fixture::fill(&pool, ROWS, |layer, row| (row as i32, layer as u32));
-        let mut bytes = [0; 69];
         for (layer, row) in (0..LAYERS).flat_map(|layer| (0..ROWS).map(move |row| (layer, row))) {
-            for (segment, of) in [(0, 0..56), (1, 56..69)] {
-                let holds = |part: &&Part| {
-                    part.segment == segment
-                        && part.layers.contains(&layer)
-                        && part.rows.contains(&row)
-                };
-                let part = memory.parts.iter().find(holds).unwrap();
+            let mut bytes = Vec::new();
+            for (segment, len) in BYTES.into_iter().enumerate() {
+                let of_segment = memory.parts.iter().filter(|part| part.segment == segment);
+                let mut of_layer = of_segment.filter(|part| part.layers.contains(&layer));
+                let part = of_layer.find(|part| part.rows.contains(&row)).unwrap();
                 let at = offset(memory.strides[segment], part, layer, row);
                 let base = regions[part.region].memory.ptr().wrapping_add(at);
-                assert_eq!(pool.row_ptr(layer, segment, row), base, "{name}");
+                assert_eq!(pool.row_ptr(layer, segment, row), base, "{}", memory.name);
                 // SAFETY: the layout was checked against the region, which is never freed.
-                let found = unsafe { std::slice::from_raw_parts(base, of.len()) };
-                bytes[of].copy_from_slice(found);
+                bytes.extend(unsafe { std::slice::from_raw_parts(base, len) });
             }
-            assert!(
-                check_row(row as i32, layer as u32, &bytes),
-                "{name}: layer {layer}, row {row}"
-            );
+            let right = check_row(row as i32, layer as u32, &bytes);
+            assert!(right, "{}: layer {layer}, row {row}", memory.name);
         }
         assert_eq!(pool.bytes(), memory.lens.iter().sum::<usize>());
         assert!(pool.export().is_err());
@@ -194,19 +175,17 @@ fn run(engine: &mut Engine) {
     for step in 0..12 {
         let stable = 500 + 2 * step;
         let mut owned = OwnedBatch::new(K, 0);
-        let ids = |first: i32, below: i32| -> Vec<i32> {
-            (0..K as i32).map(|lane| (first * 31 + lane * 23) % below).collect()
-        };
+        let ids =
+            |first, below| (0..K as i32).map(|lane| (first * 31 + lane * 23) % below).collect();
         owned.push([1, 1, -1, stable], &[ids(step, stable)]);
         owned.push([0, 1, stable, stable + 2], &[ids(step, stable + 2), ids(step + 3, stable + 2)]);
         let mut fresh = FreshRows::new(&format, 3);
         for layer in 0..LAYERS {
             (0..2).for_each(|g| fresh.put(1 + g, stable + g as i32, layer as u32));
             let rows = Fresh { segments: &fresh.segments() };
-            if layer == 0 {
-                engine.step(&owned.batch(), &mut plan, 0, Some(&rows)).unwrap();
-            } else {
-                engine.transfer(&mut plan, layer, Some(&rows)).unwrap();
+            match layer {
+                0 => engine.step(&owned.batch(), &mut plan, 0, Some(&rows)).unwrap(),
+                _ => engine.transfer(&mut plan, layer, Some(&rows)).unwrap(),
             }
             let content = |_, id| (id, layer as u32);
             assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 3 * K);
@@ -230,14 +209,14 @@ fn filled(memory: &mut Memory) -> HostPool {
 #[test]
 fn every_layout_is_exact_on_both_devices() {
     for at in 0..memories().len() {
-        let pool = || filled(&mut memories().swap_remove(at).1);
-        harness::on_both_devices(&small::config(2), pool, run);
+        let pool = || filled(&mut memories().swap_remove(at));
+        on_both_devices(&small::config(2), pool, run);
     }
 }
 
 #[test]
 fn memory_that_the_caller_registered_is_not_registered_again() {
-    for (name, mut memory) in memories() {
+    for mut memory in memories() {
         in_session(seeded(5), |session, context| {
             let register = |(pages, _): &mut (&'static mut [u8], usize)| {
                 // SAFETY: the memory is never freed.
@@ -253,12 +232,8 @@ fn memory_that_the_caller_registered_is_not_registered_again() {
             // The memory stays registered until the engine is closed.
             let pool = memory.pool_in(&regions).unwrap();
             fixture::fill(&pool, 500, |layer, row| (row as i32, layer as u32));
-            assert_eq!(pool.chunks().len(), 0, "{name}: nothing is left to register");
-            let pool = RegisteredPool::new(context, pool).unwrap();
-            let config = small::config(2);
-            let kernels = harness::install_kernels(session, &config);
-            let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
-            let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+            assert_eq!(pool.chunks().len(), 0, "nothing is left to register");
+            let mut engine = engine_over(session, context, &small::config(2), pool).unwrap();
             run(&mut engine);
             engine.close().unwrap();
         });
@@ -282,7 +257,7 @@ fn a_weak_registration_is_that_of_one_pool() {
 #[test]
 fn layouts_that_do_not_hold_every_row_once_are_refused() {
     let refuse = |change: &dyn Fn(&mut Memory), parts: &[&str]| {
-        let mut memory = memories().swap_remove(1).1;
+        let mut memory = memories().swap_remove(1);
         change(&mut memory);
         expect_refusal(memory.pool(), parts);
     };
@@ -296,48 +271,37 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
     refuse(&|m| m.parts[1].offset = usize::MAX, &["end of a part", "region 0 has 152000 bytes"]);
     refuse(&|m| m.parts[1].layer_stride = 1 << 63, &["end of a part", "beyond the address space"]);
     refuse(&|m| m.lens[0] -= 2000, &["end of a part is", "region 0 has 150000 bytes"]);
-    refuse(
-        &|m| m.strides.iter_mut().for_each(|strides| strides.block_rows = 12),
-        &["block rows is 12", "power of two"],
-    );
+    let twelve = |m: &mut Memory| m.strides.iter_mut().for_each(|s| s.block_rows = 12);
+    refuse(&twelve, &["block rows is 12", "power of two"]);
     refuse(&|m| m.strides[1].block_rows = 8, &["block rows is 8", "another segment has 16"]);
     refuse(&|m| m.strides[0].row = 55, &["row stride is 55", "holds 56 bytes"]);
     refuse(&|m| m.strides[0].block = 55, &["block stride is 55"]);
     // Rows that overlap: layers, segments and blocks. A block of a layer has 16 * (57 + 13) bytes.
-    refuse(
-        &|m| m.parts[0].layer_stride = 1119,
-        &["rows of layer 1, segment 0", "layer 0, segment 1"],
-    );
+    let parts = ["rows of layer 1, segment 0", "layer 0, segment 1"];
+    refuse(&|m| m.parts[0].layer_stride = 1119, &parts);
     refuse(&|m| m.parts[0].layer_stride = 55, &["layer stride is 55", "holds 56 bytes"]);
     refuse(&|m| m.parts[1].offset -= 2, &["rows of layer 0, segment 1", "layer 0, segment 0 from"]);
-    refuse(
-        &|m| m.strides.iter_mut().for_each(|strides| strides.block = 3519),
-        &["rows of layer 0, segment 0", "have the same bytes"],
-    );
+    let near = |m: &mut Memory| m.strides.iter_mut().for_each(|s| s.block = 3519);
+    refuse(&near, &["rows of layer 0, segment 0", "have the same bytes"]);
     refuse(&|m| m.strides[0].block = 910, &["block stride is 910", "takes 911 bytes"]);
     // More parts than rows, more regions than parts, and chunks that no part can hold.
-    refuse(
-        &|m| m.parts = vec![m.parts[0].clone(); 3601],
-        &["parts is 3601", "there are 3600 rows"],
-    );
+    let many = |m: &mut Memory| m.parts = vec![m.parts[0].clone(); 3601];
+    refuse(&many, &["parts is 3601", "there are 3600 rows"]);
     refuse(&|m| m.parts.truncate(0), &["regions is 1", "there are 0 parts"]);
-    let (regions, config) = (memories().swap_remove(1).1.regions(), config());
+    let (regions, config) = (memories().swap_remove(1).regions(), config());
     let strides = [Strides::rows(56), Strides::rows(13)];
     let huge = PoolConfig { layers: 1 << 32, rows: 1 << 40, ..config };
     let one = |segment| Part { layers: 0..1, rows: 0..1, ..part(segment, 0, 60 * segment, 0) };
     let parts = [one(0), one(1)];
     for (rows, text) in [(1 << 20, "layer is 0, segment 0, row 1,"), (1 << 63, "address space")] {
         let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
+        let huge = PoolConfig { rows, ..huge.clone() };
         // SAFETY: the memory is never freed, and the pool is refused.
-        let result =
-            unsafe { HostPool::from_layout(&PoolConfig { rows, ..huge.clone() }, &layout) };
-        expect_refusal(result, &[text]);
+        expect_refusal(unsafe { HostPool::from_layout(&huge, &layout) }, &[text]);
     }
-    refuse(
-        &|m| {
-            let halves = [0..300, 300..600].map(|rows| Part { rows, ..m.parts[0].clone() });
-            m.parts.splice(0..1, halves);
-        },
-        &["rows of a part is", "hold 512 rows each", "power of two"],
-    );
+    let halves = |m: &mut Memory| {
+        let halves = [0..300, 300..600].map(|rows| Part { rows, ..m.parts[0].clone() });
+        m.parts.splice(0..1, halves);
+    };
+    refuse(&halves, &["rows of a part is", "hold 512 rows each", "power of two"]);
 }

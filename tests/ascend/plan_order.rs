@@ -1,23 +1,19 @@
-//! Plans that may be transferred in any order, on the CPU and on the simulated device. That a transfer is
-//! refused which would overwrite newer rows, or which relies on slots that were never filled, is checked by random
-//! calls.
+//! Plans that may be transferred in any order, plans that are dropped before every layer has their rows, and the
+//! counters of an engine, on the CPU and on the simulated device. That a transfer is refused which would overwrite
+//! newer rows, or which relies on slots that were never filled, is checked by random calls; that a discarded plan is
+//! missed again, by `capi/tests/calls/states.rs`.
 
-use avsg::engine::Engine;
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, Load, Stats};
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
-use crate::harness;
-use crate::small::{self, K, check, ids};
+use crate::harness::{expect_refusal, on_ascend, on_both_devices, plan_in_a_stream};
+use crate::small::{self, K, ROW, both_states, check, ids, one_request, pool};
 
-const STATES: usize = 3;
-
-fn on_both_devices(test: impl Fn(&mut Engine)) {
-    harness::on_both_devices(&small::config(STATES), small::pool, test);
-}
-
-/// Returns a batch of one request with one token, of the ids from `first` on.
-fn one_request(state: i32, generation: i32, first: usize) -> OwnedBatch {
-    small::one_request(state, generation, ids(first))
+/// Returns a configuration of two layers with one indexer.
+fn config() -> Config {
+    small::config(2)
 }
 
 fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
@@ -34,9 +30,9 @@ fn transfer_exactly(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, la
 
 #[test]
 fn independent_plans_may_be_transferred_in_any_order() {
-    on_both_devices(|engine| {
+    on_both_devices(&config(), pool, |engine| {
         // Plans of different states are independent.
-        let (a, b) = (one_request(0, 1, 0), one_request(1, 1, 50));
+        let (a, b) = (one_request(0, 1, ids(0)), one_request(1, 1, ids(50)));
         let (mut first, mut second) = (planned(engine, &a), planned(engine, &b));
         for layer in [1, 0] {
             transfer_exactly(engine, &b, &mut second, layer);
@@ -45,7 +41,8 @@ fn independent_plans_may_be_transferred_in_any_order() {
         }
         // Layer 1 is transferred two steps after layer 0.
         let mut plans: Vec<Plan> = (0..3).map(|_| engine.new_plan(2, 2).unwrap()).collect();
-        let steps: Vec<OwnedBatch> = (0..12).map(|step| one_request(0, 1, step * 29)).collect();
+        let steps: Vec<OwnedBatch> =
+            (0..12).map(|step| one_request(0, 1, ids(step * 29))).collect();
         for (step, owned) in steps.iter().enumerate() {
             engine.plan(&owned.batch(), &mut plans[step % 3]).unwrap();
             transfer_exactly(engine, owned, &mut plans[step % 3], 0);
@@ -59,7 +56,7 @@ fn independent_plans_may_be_transferred_in_any_order() {
         // A plan without misses need not be transferred.
         let again = planned(engine, &steps[11]);
         assert_eq!(again.total_misses(), 0);
-        let (padding, next) = (one_request(-1, 9, 0), one_request(0, 1, 7));
+        let (padding, next) = (one_request(-1, 9, ids(0)), one_request(0, 1, ids(7)));
         let (mut empty_plan, mut last) = (planned(engine, &padding), planned(engine, &next));
         transfer_exactly(engine, &next, &mut last, 1);
         transfer_exactly(engine, &padding, &mut empty_plan, 1);
@@ -69,9 +66,124 @@ fn independent_plans_may_be_transferred_in_any_order() {
         empty.push([0, 5, -1, 600], &[vec![-1; K]]);
         let mut cold_plan = planned(engine, &empty);
         transfer_exactly(engine, &empty, &mut cold_plan, 0);
-        let warm = one_request(0, 5, 90);
+        let warm = one_request(0, 5, ids(90));
         let mut plan = planned(engine, &warm);
-        transfer_exactly(engine, &warm, &mut plan, 1);
-        transfer_exactly(engine, &warm, &mut plan, 0);
+        [1, 0].iter().for_each(|&layer| transfer_exactly(engine, &warm, &mut plan, layer));
+    });
+}
+
+#[test]
+fn plans_are_discarded_from_the_newest_on() {
+    on_both_devices(&config(), pool, |engine| {
+        let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
+        let firsts = [[0, 0], [90, 0], [90, 0], [200, 0]];
+        for (plan, first) in plans.iter_mut().zip(firsts) {
+            engine.plan(&both_states(0, first).batch(), plan).unwrap();
+        }
+        let tables = [0, 1].map(|state| engine.read_table(0, state).unwrap().to_vec());
+        // Plan 2 missed nothing, but it may rely on the rows of plan 1.
+        expect_refusal(engine.discard(&mut plans[1]), &["plan number is 2", "plan 4 of state 0"]);
+        assert!((0..2).all(|state| engine.read_table(0, state).unwrap() == tables[state]));
+        assert_eq!(plans[1].requests(), 2, "a refused plan is kept");
+        for at in [3, 2, 1] {
+            engine.discard(&mut plans[at]).unwrap();
+        }
+        // The first plan is the last one again: both layers may take it, and nothing else is due.
+        (0..2).for_each(|layer| engine.transfer(&mut plans[0], layer, None).unwrap());
+        let owned = both_states(0, [90, 0]);
+        let plan = &mut plans[1];
+        engine.step(&owned.batch(), plan, 1, None).unwrap();
+        assert_eq!(plan.total_misses(), K);
+        engine.transfer(plan, 0, None).unwrap();
+        (0..2).for_each(|layer| check(engine, plan, &owned, layer));
+        // After a plan of the state that missed nothing, the older plan stays.
+        let [_, plan, later, _] = &mut plans;
+        engine.plan(&owned.batch(), later).unwrap();
+        expect_refusal(engine.discard(plan), &["newest plan first"]);
+        engine.discard(later).unwrap();
+        engine.discard(plan).unwrap();
+        let other = Engine::new(config(), pool()).unwrap();
+        let mut foreign = other.new_plan(2, 2).unwrap();
+        expect_refusal(engine.discard(&mut foreign), &["plan is foreign"]);
+    });
+}
+
+/// The table of the newest plan was cold, so it relies on none of the plans before.
+#[test]
+fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
+    on_both_devices(&config(), pool, |engine| {
+        let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
+        for (plan, (first, generation)) in plans.iter_mut().zip([(0, 1), (90, 1), (200, 2)]) {
+            let mut owned = both_states(0, [first, first]);
+            owned.generation = vec![generation; 2];
+            engine.plan(&owned.batch(), plan).unwrap();
+        }
+        engine.discard(&mut plans[2]).unwrap();
+        engine.discard(&mut plans[1]).unwrap();
+        let mut owned = both_states(0, [0, 90]);
+        owned.generation = vec![2, 2];
+        let plan = &mut plans[3];
+        engine.step(&owned.batch(), plan, 0, None).unwrap();
+        engine.transfer(plan, 1, None).unwrap();
+        assert_eq!(plan.total_misses(), 2 * K);
+        (0..2).for_each(|layer| check(engine, plan, &owned, layer));
+    });
+}
+
+#[test]
+fn counters_follow_forks_loads_and_invalidations() {
+    let params = Params { slots: 128, ..config().params };
+    let mut engine = Engine::new(Config { params, ..config() }, pool()).unwrap();
+    assert_eq!(engine.stats(), Stats::default());
+    let mut plan = engine.new_plan(2, 2).unwrap();
+    let step = |engine: &mut Engine, plan: &mut Plan, state: i32, generation: i32, first: i32| {
+        let before = engine.stats();
+        let owned = one_request(state, generation, (first..first + K as i32).collect());
+        engine.plan(&owned.batch(), plan).unwrap();
+        (0..2).for_each(|layer| engine.transfer(plan, layer, None).unwrap());
+        let after = engine.stats();
+        [after.misses - before.misses, after.evictions - before.evictions]
+    };
+    let k = K as u64;
+    // 128 slots have room for five disjoint selections of 24 ids.
+    for first in [0, 24, 48, 72, 96] {
+        assert_eq!(step(&mut engine, &mut plan, 0, 1, first), [k, 0]);
+    }
+    engine.fork(0, 1, 1, 9).unwrap();
+    let [missed, evicted] = step(&mut engine, &mut plan, 1, 9, 200);
+    assert_eq!((missed, evicted), (k, k - 8), "eight slots were never used");
+    assert_eq!(step(&mut engine, &mut plan, 1, 10, 200), [k, 0], "a new generation is empty");
+    engine.fork(0, 2, 1, 11).unwrap();
+    assert_eq!(step(&mut engine, &mut plan, 1, 11, 200), [k, 0], "nothing is of generation 2");
+    engine.invalidate(0, 0..600).unwrap();
+    let [missed, evicted] = step(&mut engine, &mut plan, 0, 1, 0);
+    assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");
+    // A load of 30 ids plans twice, and transfers each plan to both layers.
+    let (before, ids) = (engine.stats(), (0..30).collect::<Vec<i32>>());
+    let (state, generation, seq_len) = (1, 14, 600);
+    let load = Load { indexer: 0, state, generation, seq_len, ids: &ids, block_table: &[] };
+    assert_eq!(engine.load(&load, &mut plan).unwrap(), 30);
+    let after = engine.stats();
+    let counts = [after.plans - before.plans, after.transfers - before.transfers];
+    assert_eq!((counts, after.misses - before.misses), ([2, 4], 30));
+    assert_eq!(after.transferred_bytes - before.transferred_bytes, 2 * 30 * ROW as u64);
+}
+
+#[test]
+fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
+    on_ascend(&config(), pool, |engine, _, context| {
+        let [mut host, mut queued] = [(); 2].map(|()| engine.new_plan(2, 2).unwrap());
+        let owned = both_states(0, [0, 0]);
+        engine.plan(&owned.batch(), &mut host).unwrap();
+        let before = engine.stats();
+        plan_in_a_stream(engine, &mut queued, &owned, &[0], context, |_| ());
+        let stats = engine.stats();
+        assert_eq!((stats.queued, before.queued), (2, 0));
+        let counted = |stats: &Stats| (stats.plans, stats.transfers, stats.misses, stats.plan_time);
+        assert_eq!(counted(&stats), counted(&before));
+        expect_refusal(engine.discard(&mut queued), &["planned in a stream"]);
+        // The queued plan hits what this one missed.
+        let parts = ["was emptied, or planned in a stream, after it"];
+        expect_refusal(engine.discard(&mut host), &parts);
     });
 }

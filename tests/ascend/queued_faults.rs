@@ -21,14 +21,14 @@ fn a_capture_that_would_contain_a_reset_is_refused() {
         workload.next_step();
         // The launch of the plan succeeds and that of the transfer fails.
         fail_next(session, "aclrtLaunchKernelWithConfig", 2);
-        workload.pair.enqueue(stream.raw()).unwrap_err();
+        workload.enqueue(stream.raw()).unwrap_err();
         stream.synchronize(TIMEOUT_MS).unwrap();
-        let refused = stream.capture(|| workload.pair.enqueue(stream.raw()));
+        let refused = workload.capture(&stream);
         expect_refusal(refused, &["not reset", "outside of a capture"]);
-        workload.pair.enqueue(stream.raw()).unwrap();
+        workload.enqueue(stream.raw()).unwrap();
         stream.synchronize(TIMEOUT_MS).unwrap();
         workload.compare_rows();
-        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
+        let graph = workload.capture(&stream).unwrap();
         for _ in 0..STEPS {
             workload.next_step();
             stream.replay(&graph).unwrap();
@@ -49,7 +49,7 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
             let context = simulated::context().unwrap();
             let mut workload = workload(&session, &context, one_launch).unwrap();
             let mut stream = Stream::new(&context).unwrap();
-            let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
+            let graph = workload.capture(&stream).unwrap();
             let at = session.launches() + nth;
             if hang {
                 session.hang(at)

@@ -80,10 +80,8 @@ fn check_tables(call: &Call, number: usize, before: &[Vec<i32>], after: &[Vec<i3
     let generation = |table: &[i32]| table[header::GENERATION as usize];
     let slots = |table: &'_ [i32]| table[header::WORDS..][..SLOTS].to_vec();
     if let Call::Fork(from, old, to, new) = call {
-        for (indexer, (&state, &new)) in
-            (0..2).flat_map(|n| to.iter().zip(new).map(move |at| (n, at)))
-        {
-            let first = indexer * STATES;
+        let copies = |first| to.iter().zip(new).map(move |(&state, &new)| (first, state, new));
+        for (first, state, new) in [0, STATES].into_iter().flat_map(copies) {
             let (original, copy) = (&before[first + from], &after[first + state as usize]);
             assert_eq!(generation(copy), new);
             let none = || slots(copy).iter().all(|&id| id < 0);
@@ -103,10 +101,8 @@ fn check_tables(call: &Call, number: usize, before: &[Vec<i32>], after: &[Vec<i3
 
 fn tables(caller: &mut Caller<'_>) -> Vec<Vec<i32>> {
     let all = (0..2).flat_map(|indexer| (0..STATES).map(move |state| (indexer, state)));
-    let table = |(indexer, state)| {
-        without_scratch(caller.engine.read_table(indexer, state).unwrap(), SLOTS)
-    };
-    all.map(table).collect()
+    all.map(|(n, state)| without_scratch(caller.engine.read_table(n, state).unwrap(), SLOTS))
+        .collect()
 }
 
 fn draw(rng: &mut SplitMix64) -> Call {
@@ -180,6 +176,12 @@ fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
             let [cpu, ascend] = callers.each_mut().map(tables);
             assert!(cpu == ascend, "tables after call {n}: {call:?}");
         }
+        let [cpu, ascend] = callers.each_ref().map(|caller| {
+            let stats = caller.engine.stats();
+            let [calls, ids] = [[stats.plans, stats.transfers], [stats.hits, stats.misses]];
+            (calls, ids, stats.evictions, stats.transferred_bytes)
+        });
+        assert_eq!(cpu, ascend);
         for (kind, least) in LEAST_PERMITTED {
             assert!(permitted[kind] >= least, "{kind}: {permitted:?}");
         }

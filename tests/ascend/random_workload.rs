@@ -1,26 +1,33 @@
-//! A random workload of the testkit on a pair of engines. All its steps have the same form, so that
-//! a captured step can be replayed with the arrays of the next ones.
+//! A random workload of the testkit on an engine on the Ascend device, with device arrays or host arrays, and one on
+//! the CPU. Both run the same steps on pools that start with the same rows, and after each step their results are
+//! compared. All steps have the same form, so that a captured step can be replayed with the arrays of the next ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::Result;
 use avsg::ascend::acl::{Context, Graph, Stream};
+use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::engine::{Config, DeviceFresh, Engine, MachineChoice, RawStream};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{
-    DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, random_step,
+    DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, append,
+    random_step, transfer,
 };
+use avsg_testkit::{fixture, memory};
 
-use super::engine_pair::{EnginePair, PairConfig};
-use super::harness::{in_session, install_kernels};
+use super::harness::{in_session, install_kernels, without_scratch};
 
-const REQUESTS: usize = 4;
-const STATES: usize = 3;
 /// Blocks per request.
 const BLOCKS: usize = 8;
-pub const LAYERS: usize = 2;
 
 /// How a step is submitted to the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,19 +37,49 @@ pub enum Submission {
     CapturedGraph,
 }
 
+/// Configuration of both engines.
+#[derive(Clone, Debug)]
+pub struct PairConfig {
+    pub setting: EngineSetting,
+    pub cores: usize,
+    pub one_launch: bool,
+}
+
 /// Returns the configuration of the engines: block tables, two segments, two layers. Other tests
 /// use the same geometry, so that its kernels are compiled once.
 pub fn pair_config(cores: usize, one_launch: bool) -> PairConfig {
     let params = Shape::from(DEVICE_SHAPES[1]).params();
     let setting = EngineSetting {
         params,
-        states: STATES,
-        layers: LAYERS,
+        states: 3,
+        layers: 2,
         format: RowFormat::segments(&[40, 8]).unwrap(),
         rows_per_request: BLOCKS * params.page as usize,
-        max_requests: REQUESTS,
+        max_requests: 4,
     };
     PairConfig { setting, cores, one_launch }
+}
+
+impl PairConfig {
+    pub fn engine_config(&self) -> Config {
+        // `Emu` is the only machine that an engine does not measure first. The tests create
+        // hundreds of engines.
+        let (cores, machine) = (self.cores, MachineChoice::Emu);
+        Config { cores, machine, ..Config::new(self.setting.params, self.setting.states) }
+    }
+
+    fn pool_config(&self) -> PoolConfig {
+        let (format, rows) = (self.setting.format.clone(), self.setting.pool_rows());
+        // The pool has several chunks, so that the rows of a request lie in more than one.
+        let chunk_bytes = (rows * format.as_slice()[0].bytes / 5).next_multiple_of(4096);
+        let config = PoolConfig::new(self.setting.layers, rows, format);
+        PoolConfig { pages: Pages::Plain, chunk_bytes, ..config }
+    }
+
+    /// Writes rows with the layer as their version.
+    fn fill(&self, pool: &HostPool) {
+        fixture::fill(pool, self.setting.pool_rows(), |layer, row| (row as i32, layer as u32));
+    }
 }
 
 /// A random workload with the Rust kernels and a stream of the caller, in a session of the simulator.
@@ -69,14 +106,14 @@ pub fn in_a_stream<T>(
 }
 
 impl StreamWorkload<'_> {
-    /// Queues the current step.
-    pub fn enqueue(&mut self) {
-        self.workload.pair.enqueue(self.stream.raw()).unwrap();
-    }
-
     /// Captures a step.
     pub fn capture(&mut self) -> Graph {
-        self.stream.capture(|| self.workload.pair.enqueue(self.stream.raw())).unwrap()
+        self.workload.capture(&self.stream).unwrap()
+    }
+
+    /// Queues the current step, or replays it.
+    pub fn submit(&mut self, graph: Option<&Graph>) {
+        self.workload.submit(&self.stream, graph).unwrap();
     }
 
     pub fn wait(&self) {
@@ -86,10 +123,7 @@ impl StreamWorkload<'_> {
     /// Queues the next step, or replays it, and compares it with the CPU's.
     pub fn step(&mut self, graph: Option<&Graph>) {
         self.workload.next_step();
-        match graph {
-            Some(graph) => self.stream.replay(graph).unwrap(),
-            None => self.enqueue(),
-        }
+        self.submit(graph);
         self.wait();
         self.workload.compare();
     }
@@ -97,79 +131,239 @@ impl StreamWorkload<'_> {
 
 /// A random workload on a pair of engines.
 pub struct RandomWorkload {
-    pub pair: EnginePair,
+    pub ascend: Engine,
+    cpu: Engine,
+    ascend_plan: Plan,
+    cpu_plan: Plan,
+    context: Arc<Context>,
+    /// Device memory for the arrays of every step. A captured graph holds its addresses.
+    pub device_arrays: DeviceArrays,
+    setting: EngineSetting,
     driver: WorkloadDriver,
     rng: SplitMix64,
     step_input: Option<StepInput>,
+    /// The batch of the current step, with the ids that are on the device after those of its last row.
+    batch: OwnedBatch,
+    ascend_result: StepResult,
+    cpu_result: StepResult,
+    /// Slots that were compared so far.
+    pub compared_slots: usize,
 }
 
 impl RandomWorkload {
-    /// Creates engines of a configuration from [`pair_config`]. Without `kernels` the device runs
-    /// the emitted ones.
+    /// Creates engines of a configuration from [`pair_config`]. Without `kernels` the device runs the emitted ones.
     pub fn new(
         config: &PairConfig,
         context: &Arc<Context>,
         kernels: impl Into<Option<PathBuf>>,
         seed: u64,
     ) -> Result<Self> {
-        let pair = EnginePair::new(config, context, kernels)?;
-        let driver = WorkloadDriver::new(config.setting.clone(), &mut write(&pair));
-        Ok(Self { driver, pair, rng: SplitMix64::new(seed), step_input: None })
+        let pool = RegisteredPool::create(context, &config.pool_config())?;
+        config.fill(pool.pool());
+        let options = AscendOptions {
+            one_launch: Some(config.one_launch),
+            kernels: kernels.into(),
+            ..AscendOptions::new(context.clone())
+        };
+        let ascend = Engine::on_ascend(config.engine_config(), pool, &options)?;
+        let pool = HostPool::new(&config.pool_config()).unwrap();
+        config.fill(&pool);
+        let cpu = Engine::new(config.engine_config(), pool).unwrap();
+        let setting = config.setting.clone();
+        let (rows, requests) = (setting.max_rows(), setting.max_requests);
+        let fresh = vec![FreshRows::new(&setting.format, rows); setting.layers];
+        let blocks = setting.rows_per_request.checked_div(setting.params.page as usize);
+        let k = setting.params.k as usize;
+        let largest = OwnedBatch::zeroed(k, requests, rows, blocks.unwrap_or(0));
+        let driver = WorkloadDriver::new(setting.clone(), &mut write([&ascend, &cpu]));
+        Ok(Self {
+            ascend_plan: ascend.new_plan(rows, requests)?,
+            cpu_plan: cpu.new_plan(rows, requests).unwrap(),
+            context: Arc::clone(context),
+            device_arrays: DeviceArrays::new(context, &largest, &fresh)?,
+            ascend,
+            cpu,
+            setting,
+            driver,
+            rng: SplitMix64::new(seed),
+            step_input: None,
+            batch: OwnedBatch::new(k, 0),
+            ascend_result: StepResult::default(),
+            cpu_result: StepResult::default(),
+            compared_slots: 0,
+        })
     }
 
     /// Draws the next step and copies its arrays to the device.
     pub fn next_step(&mut self) {
-        let step = random_step(&mut self.rng, FIXED_SIZE_FORM, STATES, REQUESTS);
-        self.step_input = Some(self.driver.next_step(&step, &mut write(&self.pair)));
-        self.upload();
+        let (states, requests) = (self.setting.states, self.setting.max_requests);
+        let step = random_step(&mut self.rng, FIXED_SIZE_FORM, states, requests);
+        let input = self.driver.next_step(&step, &mut write([&self.ascend, &self.cpu]));
+        self.upload(input);
     }
 
     /// Copies the same step to the device with a new generation of every request, as a runtime does
     /// after work in its stream has failed.
     pub fn renew_generations(&mut self) {
-        self.driver.renew_generations(self.step_input.as_mut().expect("a step"));
-        self.upload();
+        let mut input = self.step_input.take().expect("a step");
+        self.driver.renew_generations(&mut input);
+        self.upload(input);
     }
 
-    fn upload(&mut self) {
-        let input = self.step_input();
-        let (batch, fresh) = (input.batch.clone(), input.fresh.clone());
-        self.pair.upload_step(batch, fresh);
+    fn upload(&mut self, input: StepInput) {
+        self.device_arrays.write(&input.batch, &input.fresh).unwrap();
+        self.batch = input.batch.clone();
+        // The ids after the last row are invalid, on the host as on the device.
+        self.batch.ids.resize(self.setting.max_rows() * self.batch.k, -9);
+        self.step_input = Some(input);
     }
 
     pub fn step_input(&self) -> &StepInput {
         self.step_input.as_ref().expect("a step")
     }
 
-    /// Compares a step whose stream was waited for, and checks it.
-    pub fn compare(&mut self) {
-        self.pair.compare();
-        self.check();
+    /// Queues the whole step in a stream, which may be capturing.
+    pub fn enqueue(&mut self, stream: RawStream) -> Result<()> {
+        let batch = self.device_arrays.batch();
+        let layers: Vec<usize> = (0..self.setting.layers).collect();
+        let rows: Vec<_> = layers.iter().map(|&layer| self.device_arrays.fresh(layer)).collect();
+        let all = rows.concat();
+        let later = DeviceFresh { segments: &all[rows[0].len()..] };
+        let (engine, plan) = (&mut self.ascend, &mut self.ascend_plan);
+        // SAFETY: the arrays have the sizes in `batch` and are dropped after the test has waited
+        // for the stream.
+        unsafe {
+            let first = DeviceFresh { segments: &rows[0] };
+            engine.enqueue_step(&batch, plan, 0, Some(&first), stream)?;
+            engine.enqueue_transfer(plan, &layers[1..], Some(&later), stream)?;
+            engine.enqueue_append(&batch, 0, &layers, &DeviceFresh { segments: &all }, stream)
+        }
     }
 
-    /// Compares the rows of a step before which the device may have started cold, and checks the
-    /// step.
-    pub fn compare_rows(&mut self) {
-        self.pair.compare_rows();
-        self.check();
+    /// Captures a step.
+    pub fn capture(&mut self, stream: &Stream) -> Result<Graph> {
+        stream.capture(|| self.enqueue(stream.raw()))
     }
 
-    /// Checks the CPU's result of the step, with which the device's was compared, against the model
-    /// of the workload.
-    pub fn check(&mut self) {
-        let (input, pair) = (self.step_input.as_ref().expect("a step"), &self.pair);
-        self.driver.check(input, &pair.cpu_result, |state, layer, slot, bytes| {
-            pair.cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
+    /// Replays a captured step or, without one, queues the step.
+    pub fn submit(&mut self, stream: &Stream, graph: Option<&Graph>) -> Result<()> {
+        match graph {
+            Some(graph) => stream.replay(graph),
+            None => self.enqueue(stream.raw()),
+        }
+    }
+
+    /// Runs the step on the device with host arrays.
+    pub fn run_from_host(&mut self) -> Result<()> {
+        let fresh = &self.step_input.as_ref().expect("a step").fresh;
+        run_step(&mut self.ascend, &mut self.ascend_plan, &self.batch, fresh)
+    }
+
+    /// Runs the step on both engines with host arrays, and compares and checks it.
+    pub fn step_from_host(&mut self) {
+        self.run_from_host().unwrap();
+        self.ascend_result = StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q);
+        self.compare_result();
+        for r in 0..self.setting.max_requests {
+            let cuts = self.ascend.cuts(&self.ascend_plan, r);
+            assert!(cuts.eq(self.cpu.cuts(&self.cpu_plan, r)), "cuts of request {r}");
+        }
+    }
+
+    /// Reads the result of a step from the device's arrays. Its stream must have been waited for.
+    fn read_result(&mut self) {
+        let arrays = self.ascend_plan.device_arrays().expect("a device's plan");
+        let (context, k) = (Some(&*self.context), self.setting.params.k as usize);
+        // SAFETY: the arrays are those of the plan of this step, whose stream was waited for.
+        self.ascend_result =
+            unsafe { StepResult::from_arrays(context, &arrays, k, &self.batch.cu_q) };
+    }
+
+    /// Runs the step on the CPU, and checks its result against the model of the workload.
+    fn step_on_cpu(&mut self) {
+        let input = self.step_input.as_ref().expect("a step");
+        run_step(&mut self.cpu, &mut self.cpu_plan, &self.batch, &input.fresh).unwrap();
+        self.cpu_result = StepResult::from_plan(&self.cpu_plan, &self.batch.cu_q);
+        let cpu = &self.cpu;
+        self.driver.check(input, &self.cpu_result, |state, layer, slot, bytes| {
+            cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
         });
-        self.driver.check_pool(|l, row, bytes| pair.cpu.pool().read_row(l, row, bytes).unwrap());
+        self.driver.check_pool(|layer, row, bytes| cpu.pool().read_row(layer, row, bytes).unwrap());
+    }
+
+    /// Runs the step on the CPU and compares it with the device's, whose stream was waited for.
+    pub fn compare(&mut self) {
+        self.read_result();
+        self.compare_result();
+    }
+
+    fn compare_result(&mut self) {
+        self.step_on_cpu();
+        assert_eq!(self.ascend_result, self.cpu_result);
+        for layer in 0..self.setting.layers {
+            let ascend = memory::read_slots(&self.ascend, Some(&self.context), layer);
+            assert_same(&ascend, &memory::read_slots(&self.cpu, None, layer), "the slots");
+        }
+        let slots = self.setting.params.slots as usize;
+        for state in 0..self.setting.states {
+            let [ascend, cpu] = [&mut self.ascend, &mut self.cpu]
+                .map(|engine| without_scratch(engine.read_table(0, state).unwrap(), slots));
+            assert!(ascend == cpu, "table {state}");
+        }
+        self.compared_slots += self.setting.layers * self.setting.states * slots;
+        self.compare_pools();
+    }
+
+    /// Runs the step on the CPU and compares the rows only. It is meant for steps before which the
+    /// device may have started cold, so that its slots may differ from the CPU's.
+    pub fn compare_rows(&mut self) {
+        self.read_result();
+        self.step_on_cpu();
+        let bytes = self.setting.format.bytes();
+        let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);
+        let slots = self.ascend_result.slots.iter().zip(&self.cpu_result.slots);
+        for (at, (&ascend, &cpu)) in slots.enumerate() {
+            assert_eq!(ascend < 0, cpu < 0, "slot {at}");
+            let Ok(cpu) = usize::try_from(cpu) else { continue };
+            let row = (at / self.ascend_result.k) as i32;
+            let request = self.batch.cu_q.partition_point(|&first| first <= row) - 1;
+            let (state, ascend) = (self.batch.state[request] as usize, ascend as usize);
+            for layer in 0..self.setting.layers {
+                self.ascend.buffer().slot_bytes(state, layer, ascend, &mut ascend_row).unwrap();
+                self.cpu.buffer().slot_bytes(state, layer, cpu, &mut cpu_row).unwrap();
+                assert!(ascend_row == cpu_row, "layer {layer}, row {row}, slot {ascend}");
+            }
+        }
+        self.compare_pools();
+    }
+
+    /// Compares every row of the pools.
+    fn compare_pools(&self) {
+        let [ascend, cpu] =
+            [&self.ascend, &self.cpu].map(|engine| memory::read_rows(engine.pool()));
+        assert_same(&ascend, &cpu, "the rows of the pool");
     }
 }
 
-/// Returns a function that writes a row to both pools.
-fn write(pair: &EnginePair) -> impl FnMut(usize, usize, &[u8]) {
-    |layer, row, bytes| {
-        for engine in [&pair.ascend, &pair.cpu] {
-            engine.pool().write_row(layer, row, bytes).unwrap();
-        }
+fn assert_same(ascend: &[u8], cpu: &[u8], what: &str) {
+    let differ = ascend.iter().zip(cpu).position(|(ascend, cpu)| ascend != cpu);
+    assert!(ascend.len() == cpu.len() && differ.is_none(), "byte {differ:?} of {what}");
+}
+
+/// Runs one step on one engine: transfers every layer, then appends to every layer.
+fn run_step(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    batch: &OwnedBatch,
+    fresh: &[FreshRows],
+) -> Result<()> {
+    transfer(engine, plan, batch, Some(fresh), true)?;
+    append(engine, batch, fresh)
+}
+
+/// Returns a function that writes a row to the pools of both engines.
+fn write(engines: [&Engine; 2]) -> impl FnMut(usize, usize, &[u8]) {
+    move |layer, row, bytes| {
+        engines.iter().for_each(|engine| engine.pool().write_row(layer, row, bytes).unwrap());
     }
 }

@@ -50,13 +50,11 @@ pub fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
 }
 
 /// Returns the rows of a batch of [`tokens`]: id x of request r has version 10 r + layer.
-pub fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
+fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
     let mut fresh = FreshRows::new(&format(), owned.rows());
-    for request in 0..2 {
-        let (from, to) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
-        for at in from..to {
-            let id = owned.stable[request] + (at - from) as i32;
-            fresh.put(at, id, (10 * request + layer) as u32);
+    for (request, rows) in owned.cu_q.windows(2).enumerate() {
+        for (at, id) in (rows[0]..rows[1]).zip(owned.stable[request]..) {
+            fresh.put(at as usize, id, (10 * request + layer) as u32);
         }
     }
     fresh
@@ -160,14 +158,13 @@ fn one_append_in_a_stream_writes_the_rows_of_a_prefill_from_device_memory() {
         let batch = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
         let most = owned.rows();
         for layer in 0..3 {
-            let segments = arrays.fresh(layer);
-            let fresh = DeviceFresh { segments: &segments };
+            let fresh = DeviceFresh { segments: &arrays.fresh(layer) };
             // SAFETY: the arrays outlive the work, which is waited for below.
-            unsafe { engine.enqueue_append(&batch, most, &[layer], &fresh, stream.raw()).unwrap() };
-            // SAFETY: the call is refused.
-            let refused =
-                unsafe { engine.enqueue_append(&batch, most + 1, &[layer], &fresh, stream.raw()) };
-            expect_refusal(refused, &["229 rows"]);
+            let mut append = |rows| unsafe {
+                engine.enqueue_append(&batch, rows, &[layer], &fresh, stream.raw())
+            };
+            append(most).unwrap();
+            expect_refusal(append(most + 1), &["229 rows"]);
         }
         stream.synchronize(10_000).unwrap();
         check_pool(engine);
@@ -182,22 +179,16 @@ fn loaded_ids_are_hits_of_the_first_selection() {
         // More ids than K, among them padding and one twice.
         let mut chosen: Vec<i32> = (0..60).collect();
         chosen.extend([-1, 5, 100]);
-        let load = |state: i32, ids| Load {
-            indexer: 1,
-            state,
-            generation: 7,
-            seq_len: 100,
-            ids,
-            block_table: &BLOCKS[1],
-        };
-        assert_eq!(engine.load(&load(1, &chosen), &mut plan).unwrap(), 60);
-        assert_eq!(engine.load(&load(1, &chosen), &mut plan).unwrap(), 0);
+        let (generation, seq_len, block_table) = (7, 100, &BLOCKS[1][..]);
+        let load = Load { indexer: 1, state: 1, generation, seq_len, ids: &chosen, block_table };
+        assert_eq!(engine.load(&load, &mut plan).unwrap(), 60);
+        assert_eq!(engine.load(&load, &mut plan).unwrap(), 0);
         let selected: Vec<i32> = (0..K as i32).map(|lane| lane * 2).collect();
         assert_eq!(select(engine, &mut plan, 1, [1, 7], &selected), Vec::<i32>::new());
         // The other indexer and another generation have nothing.
         assert_eq!(select(engine, &mut plan, 0, [1, 7], &selected), selected);
         assert_eq!(select(engine, &mut plan, 1, [1, 8], &selected), selected);
-        assert_eq!(engine.load(&load(1, &[]), &mut plan).unwrap(), 0);
+        assert_eq!(engine.load(&Load { ids: &[], ..load }, &mut plan).unwrap(), 0);
     });
 }
 
@@ -210,14 +201,8 @@ fn a_refused_load_changes_nothing() {
         engine.plan(&owned.batch(), &mut plans[0]).unwrap();
         engine.transfer(&mut plans[0], 1, None).unwrap();
         let chosen: Vec<i32> = (40..90).collect();
-        let good = Load {
-            indexer: 1,
-            state: 0,
-            generation: 1,
-            seq_len: 100,
-            ids: &chosen,
-            block_table: &BLOCKS[0],
-        };
+        let (generation, seq_len, block_table) = (1, 100, &BLOCKS[0][..]);
+        let good = Load { indexer: 1, state: 0, generation, seq_len, ids: &chosen, block_table };
         let many = vec![0; SLOTS + 1];
         let (table, stats) = (engine.read_table(1, 0).unwrap().to_vec(), engine.stats());
         let refused = "plan number is 2, but layer 2 lacks the rows of plan 1 for state 0";

@@ -103,6 +103,12 @@ impl Launch<'_> {
             if p.lifetime == Lifetime::Learned {
                 learn(p, table);
             }
+            let slots = self.words(Arg::Slot, first * big_k, tokens * big_k)?;
+            // A launch may ask for indices among the slots of all states.
+            for slot in slots.iter_mut().filter(|slot| t.slot_base >= 0 && **slot >= 0) {
+                let index = self.slot_index(state as i32, *slot)?;
+                *slot = index.map_or(-1, |index| t.slot_base + index as i32);
+            }
         }
         Ok(())
     }
@@ -138,24 +144,6 @@ impl Launch<'_> {
         let within = i64::from(slot & ((1 << shift) - 1));
         let inside = (0..self.t.kv_blocks).contains(&block);
         Ok(inside.then_some((i64::from(block) << shift) + within))
-    }
-
-    /// Replaces the returned slots by indices among the slots of all states, if a launch asks for them.
-    fn globalize(&self) -> KernelResult {
-        let (t, big_k) = (&self.t, self.p.k as usize);
-        for (r, pair) in self.cu_q()?.windows(2).enumerate() {
-            let state = self.word(Arg::State, r)?;
-            if t.slot_base < 0 || !(0..t.states).contains(&state) {
-                continue;
-            }
-            let words = (pair[1] - pair[0]) as usize * big_k;
-            let slots = self.words(Arg::Slot, pair[0] as usize * big_k, words)?;
-            for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
-                let index = self.slot_index(state, *slot)?;
-                *slot = index.map_or(-1, |index| t.slot_base + index as i32);
-            }
-        }
-        Ok(())
     }
 
     /// Copies the missed rows of a batch (Stage Two).
@@ -234,11 +222,9 @@ pub fn install(session: &Session, p: Params) {
             let t = unsafe { at.cast::<Tiling>().read_unaligned() };
             let launch = Launch { device, kernel, p, t };
             match kernel {
-                KernelName::Plan => launch.plan().and_then(|()| launch.globalize()),
+                KernelName::Plan => launch.plan(),
                 KernelName::Transfer => launch.transfer(),
-                KernelName::Step => {
-                    launch.plan().and_then(|()| launch.transfer()).and_then(|()| launch.globalize())
-                }
+                KernelName::Step => launch.plan().and_then(|()| launch.transfer()),
                 KernelName::Append => launch.append(),
                 KernelName::Reset => launch.reset(),
             }

@@ -18,6 +18,7 @@ use avsg_testkit::workload::{DEVICE_SHAPES, Shape as Geometry};
 use avsg_testkit::{exact, fixture, memory};
 
 use crate::harness::{self, expect_refusal, in_session, seeded};
+use crate::random_workload::Submission;
 
 pub const K: usize = 8;
 pub const SLOTS: usize = 128;
@@ -65,6 +66,7 @@ pub fn shuffled() -> Shape {
 }
 
 pub fn shapes() -> Vec<Shape> {
+    let blocks_of_states = [blocked(SLOTS, 9000, 60), blocked(SLOTS, 2000, 13)];
     vec![
         in_order("rows", [Strides::rows(56), Strides::rows(16)]),
         in_order("padded rows", [Strides::rows(64), Strides::rows(21)]),
@@ -74,16 +76,8 @@ pub fn shapes() -> Vec<Shape> {
         // The slots of one block are further apart than the blocks.
         in_order("interleaved", [blocked(64, 60, 256), blocked(64, 14, 64)]),
         shuffled(),
-        in_any_order(
-            "single slots in any order",
-            [blocked(1, 61, 60), blocked(1, 17, 13)],
-            [7, 300],
-        ),
-        in_any_order(
-            "a block per state",
-            [blocked(SLOTS, 9000, 60), blocked(SLOTS, 2000, 13)],
-            [2, 5],
-        ),
+        in_any_order("single slots", [blocked(1, 61, 60), blocked(1, 17, 13)], [7, 300]),
+        in_any_order("a block per state", blocks_of_states, [2, 5]),
     ]
 }
 
@@ -252,7 +246,7 @@ fn in_a_stream(
             engine.enqueue_transfer(plan, &[1], None, stream.raw())
         }
     };
-    let captured = run.arrays == Arrays::Captured;
+    let captured = run.submission == Submission::CapturedGraph;
     let graph = captured.then(|| stream.capture(|| enqueue(engine, &mut plan)).unwrap());
     for step in 0..STEPS {
         let owned = batch(step);
@@ -284,19 +278,10 @@ pub fn on_cpu(shape: &Shape, slot_base: Option<i32>) -> Vec<i32> {
     slots
 }
 
-/// Where the arrays of a step are.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Arrays {
-    Host,
-    Device,
-    /// On the device, and every step is a replay of one that was captured.
-    Captured,
-}
-
 /// How the simulated device runs the steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    pub arrays: Arrays,
+    pub submission: Submission,
     pub one_launch: bool,
     /// Whether it runs the emitted kernels instead of those in Rust.
     pub emitted: bool,
@@ -319,12 +304,12 @@ pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
         let pool = RegisteredPool::new(context, pool()).unwrap();
         let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
         let mut log = Log::new();
-        match run.arrays {
-            Arrays::Host => with_host_arrays(&mut engine, shape, &mut log),
+        match run.submission {
+            Submission::HostArrays => with_host_arrays(&mut engine, shape, &mut log),
             _ => in_a_stream(&mut engine, shape, &mut log, run, context),
         }
         let slots = log.check(shape, Some(context), base);
-        if run.arrays == Arrays::Host {
+        if run.submission == Submission::HostArrays {
             check_fork(&mut engine, shape);
         }
         engine.close().unwrap();

@@ -8,55 +8,40 @@ use avsg_testkit::memory;
 use crate::harness::seeded;
 use crate::random_workload::{RandomWorkload, in_a_stream};
 
-/// Replays one captured step over a random workload with joins, leaves, permuted states, padded
+/// What a queued step calls: it updates arguments and launches kernels, and calls nothing that waits or allocates.
+const QUEUED: [&str; 5] = [
+    "aclrtGetCurrentContext",
+    "aclrtGetStreamResLimit",
+    "aclrtKernelArgsParaUpdate",
+    "aclrtKernelArgsFinalize",
+    "aclrtLaunchKernelWithConfig",
+];
+
+/// Replays one captured step, or queues each, over a random workload with joins, leaves, permuted states, padded
 /// requests, any number of tokens, invalid ids and fresh rows.
 #[test]
-fn a_captured_step_is_replayed_over_a_workload() {
-    for one_launch in [false, true] {
+fn a_captured_step_is_replayed_over_a_workload_and_neither_waits_nor_allocates() {
+    for (one_launch, captured, steps) in [(false, true, 60), (true, true, 60), (false, false, 3)] {
         in_a_stream(seeded(4), 12, one_launch, |mut at| {
             let before = at.session.launches();
-            let graph = at.capture();
+            let graph = captured.then(|| at.capture());
             assert_eq!(at.session.launches(), before, "captured work does not run");
-            for _ in 0..60 {
+            let replay = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
+            let allowed = if captured { &replay[..] } else { &QUEUED };
+            for _ in 0..steps {
                 at.workload.next_step();
                 let before = at.session.calls().len();
-                at.stream.replay(&graph).unwrap();
+                at.submit(graph.as_ref());
                 let calls = at.session.calls()[before..].to_vec();
-                let allowed = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
-                assert!(
-                    calls.iter().all(|call| allowed.contains(call)),
-                    "a replay makes no other calls: {calls:?}"
-                );
+                assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
+                let launches = calls.iter().filter(|call| **call == QUEUED[4]).count();
+                assert_eq!(launches, if captured { 0 } else { 5 });
                 at.wait();
                 at.workload.compare();
             }
-            assert!(at.workload.pair.compared_slots > 10_000);
+            assert!(!captured || at.workload.compared_slots > 10_000);
         });
     }
-}
-
-/// A queued step updates arguments and launches kernels. It calls nothing that waits or allocates.
-#[test]
-fn a_queued_step_neither_waits_nor_allocates() {
-    in_a_stream(Options::default(), 13, false, |mut at| {
-        for _ in 0..3 {
-            at.workload.next_step();
-            let before = at.session.calls().len();
-            at.enqueue();
-            let calls = at.session.calls()[before..].to_vec();
-            let allowed = [
-                "aclrtGetCurrentContext",
-                "aclrtGetStreamResLimit",
-                "aclrtKernelArgsParaUpdate",
-                "aclrtKernelArgsFinalize",
-                "aclrtLaunchKernelWithConfig",
-            ];
-            assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
-            assert_eq!(calls.iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count(), 5);
-            at.wait();
-            at.workload.compare();
-        }
-    });
 }
 
 /// The host sees appended rows after it has waited for their stream. Queueing the append or waiting
@@ -65,17 +50,18 @@ fn a_queued_step_neither_waits_nor_allocates() {
 fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
     in_a_stream(Options { seed: 2, jitter: 0, ..Options::default() }, 9, false, |mut at| {
         let other = Stream::new(at.context).unwrap();
-        let pool_rows = |workload: &RandomWorkload| memory::read_rows(workload.pair.ascend.pool());
+        let pool_rows = |workload: &RandomWorkload| memory::read_rows(workload.ascend.pool());
         let mut appended = 0;
         for _ in 0..20 {
             at.workload.next_step();
             let before = pool_rows(&at.workload);
-            let pair = &mut at.workload.pair;
-            let (batch, rows) = (pair.device_arrays.batch(), pair.device_arrays.fresh(0));
+            let workload = &mut at.workload;
+            let arrays = &workload.device_arrays;
+            let (batch, rows) = (arrays.batch(), arrays.fresh(0));
             let fresh = DeviceFresh { segments: &rows };
             // SAFETY: all memory is dropped after the stream was waited for.
             unsafe {
-                pair.ascend.enqueue_append(&batch, 0, &[0], &fresh, at.stream.raw()).unwrap()
+                workload.ascend.enqueue_append(&batch, 0, &[0], &fresh, at.stream.raw()).unwrap()
             };
             other.synchronize(1000).unwrap();
             assert!(pool_rows(&at.workload) == before, "the append has not run yet");

@@ -1,15 +1,22 @@
 //! Random workloads with the emitted kernels, step by step on the simulated device and on the CPU: on 1
 //! to 40 cores, with one launch and with two, with host arrays, queued in a stream, and captured. After
-//! each step slots, miss lists, counts, tables, slots' bytes and the pool must be equal.
+//! each step slots, miss lists, counts, tables, slots' bytes and the pool must be equal. Random workloads of any
+//! geometry with host arrays give the same slots and miss lists, and rows that are exact.
 
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Context, Stream};
+use avsg::engine::{Config, MachineChoice};
+use avsg_sim::Options;
 use avsg_testkit::tier;
+use avsg_testkit::workload::{self, DEVICE_SHAPES, MIXED_ACTIONS, Shape, Workload, long_workload};
+use proptest::prelude::*;
+use proptest::test_runner::Config as ProptestConfig;
 
-use crate::harness::{in_session, seeded};
+use crate::harness::{self, in_session, seeded};
 use crate::prerequisites::has_cpp_compiler;
 use crate::random_workload::{RandomWorkload, Submission, pair_config};
+use crate::strategies;
 
 const SUBMISSIONS: [Submission; 3] =
     [Submission::HostArrays, Submission::QueuedInStream, Submission::CapturedGraph];
@@ -20,18 +27,14 @@ fn run(context: &Arc<Context>, cores: usize, one_launch: bool, submission: Submi
     let mut workload = RandomWorkload::new(&config, context, None, seed).unwrap();
     let stream = Stream::new(context).unwrap();
     let captured = matches!(submission, Submission::CapturedGraph);
-    let graph = captured.then(|| stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap());
+    let graph = captured.then(|| workload.capture(&stream).unwrap());
     for _ in 0..12 {
         workload.next_step();
-        match (submission, &graph) {
-            (Submission::HostArrays, _) => {
-                workload.pair.step_from_host();
-                workload.check();
-                continue;
-            }
-            (_, Some(graph)) => stream.replay(graph).unwrap(),
-            (_, None) => workload.pair.enqueue(stream.raw()).unwrap(),
+        if submission == Submission::HostArrays {
+            workload.step_from_host();
+            continue;
         }
+        workload.submit(&stream, graph.as_ref()).unwrap();
         stream.synchronize(60_000).unwrap();
         workload.compare();
     }
@@ -75,4 +78,65 @@ fn four_threads_match_the_cpu() {
             }
         });
     });
+}
+
+/// Generates a geometry that device kernels support: at most two segments, and the balanced
+/// strategy.
+fn device_shape() -> impl Strategy<Value = Shape> {
+    any::<[u8; 10]>().prop_map(|mut bytes| {
+        bytes[6] = [0, 1, 3, 4][usize::from(bytes[6]) % 4];
+        bytes[9] = 0;
+        Shape::from(bytes)
+    })
+}
+
+/// Runs a workload on the simulated device with the Rust kernels, and returns its log.
+fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<i32> {
+    in_session(seeded(seed), |session, _| {
+        let config = workload.shape.config(MachineChoice::Auto);
+        let kernels = harness::install_kernels(session, &config);
+        let (pool, one_launch) = (workload.shape.pool(), seed.is_multiple_of(2));
+        workload::run(workload, harness::engine(config, &pool, kernels, one_launch).unwrap())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn random_workloads_match_the_cpu(workload in strategies::workload(device_shape()), seed in any::<u64>()) {
+        let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
+        prop_assert!(expected == run_on_ascend(&workload, seed));
+    }
+}
+
+/// Runs the emitted kernels: paper and wide tables, with and without block tables and learned
+/// lifetimes, on few cores and on many, with one launch and with two.
+#[test]
+fn emitted_kernels_match_the_cpu() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    for bytes in DEVICE_SHAPES {
+        let workload = long_workload(bytes, 12, MIXED_ACTIONS);
+        let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
+        assert!(expected.len() > 500, "the workload is not empty");
+        let (base, pool) = (workload.shape.config(MachineChoice::Auto), workload.shape.pool());
+        let cases =
+            [base.cores, 8, 40].into_iter().flat_map(|cores| [(cores, true), (cores, false)]);
+        let axes = |case: &(usize, bool)| vec![case.0.to_string(), case.1.to_string()];
+        let name = format!("{bytes:?}");
+        for (cores, one_launch) in tier::cases(&name, cases.collect(), 0, axes) {
+            in_session(Options::default(), |_, _| {
+                let config = Config { cores, ..base.clone() };
+                let engine = harness::engine(config, &pool, None, one_launch).unwrap();
+                let same = workload::run(&workload, engine) == expected;
+                assert!(same, "{name} on {cores} cores, one launch {one_launch}");
+            });
+        }
+    }
 }

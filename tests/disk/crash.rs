@@ -2,7 +2,7 @@
 //! file and others are not.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use avsg::disk::{Direction, Disk, Operation, PoolFile, Queue};
 use avsg::pool::HostPool;
@@ -10,7 +10,7 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-use super::config;
+use super::{config, numbered};
 
 const LAYERS: usize = 3;
 const ROWS: usize = 24;
@@ -32,6 +32,13 @@ struct State {
 }
 
 impl Volatile {
+    /// Returns the state, or an error if the power is gone.
+    fn powered(&self) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock().unwrap();
+        state.left = state.left.checked_sub(1).ok_or(io::Error::from_raw_os_error(5))?;
+        Ok(state)
+    }
+
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let at = bytes.as_ptr().cast_mut();
         let pieces = [avsg::disk::Piece { at, len: bytes.len() }];
@@ -58,11 +65,7 @@ impl Volatile {
 
 impl Disk for Volatile {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
-        let mut state = self.state.lock().unwrap();
-        if state.left == 0 {
-            return Err(io::Error::from_raw_os_error(5));
-        }
-        state.left -= 1;
+        let mut state = self.powered()?;
         let [piece] = operation.pieces else { panic!("one piece without a queue") };
         if operation.direction == Direction::Write {
             // SAFETY: the piece is valid for reads (`Disk::run`).
@@ -86,14 +89,8 @@ impl Disk for Volatile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap();
-        if state.left == 0 {
-            return Err(io::Error::from_raw_os_error(5));
-        }
-        state.left -= 1;
-        std::mem::take(&mut state.cache)
-            .iter()
-            .try_for_each(|(offset, bytes)| self.write(*offset, bytes))
+        let cache = std::mem::take(&mut self.powered()?.cache);
+        cache.iter().try_for_each(|(offset, bytes)| self.write(*offset, bytes))
     }
 
     fn length(&self) -> io::Result<u64> {
@@ -111,9 +108,7 @@ impl Disk for Volatile {
 
 /// Returns the bytes of a version of a row, which begin with the version.
 fn bytes_of(layer: usize, row: usize, version: u64) -> Vec<u8> {
-    let mut random = SplitMix64::new(version * 1009 + (layer * ROWS + row) as u64);
-    let words = std::iter::once(version).chain(std::iter::repeat_with(move || random.word()));
-    words.flat_map(u64::to_le_bytes).take(BYTES).collect()
+    numbered(version, version * 1009 + (layer * ROWS + row) as u64, BYTES)
 }
 
 /// What a row may be after a crash.
@@ -129,20 +124,15 @@ fn check(pool: &HostPool, rows: &mut [Row]) -> usize {
     for (at, known) in rows.iter_mut().enumerate() {
         let (layer, row) = (at / ROWS, at % ROWS);
         let mut read = [0; BYTES];
-        let found = pool.read_row(layer, row, &mut read).ok().map(|()| {
-            let version = u64::from_le_bytes(*read.first_chunk().unwrap());
-            assert!(
-                read[..] == bytes_of(layer, row, version),
-                "a mix of versions, layer {layer}, row {row}"
-            );
-            version
-        });
-        match found {
-            Some(version) => assert!(known.flushed == found || known.later.contains(&version)),
-            None => assert!(
-                known.flushed.is_none() || !known.later.is_empty(),
-                "layer {layer}, row {row} is lost"
-            ),
+        let found = pool.read_row(layer, row, &mut read).is_ok();
+        let found = found.then(|| u64::from_le_bytes(*read.first_chunk().unwrap()));
+        if let Some(version) = found {
+            let whole = read[..] == bytes_of(layer, row, version);
+            assert!(whole, "a mix of versions, layer {layer}, row {row}");
+            assert!(known.flushed == found || known.later.contains(&version));
+        } else {
+            let lost = known.flushed.is_some() && known.later.is_empty();
+            assert!(!lost, "layer {layer}, row {row} is lost");
         }
         *known = Row { flushed: found, later: vec![] };
     }
@@ -153,13 +143,8 @@ fn check(pool: &HostPool, rows: &mut [Row]) -> usize {
 fn after_a_loss_of_power_each_row_is_whole_or_reported() {
     let crashes = if tier::thorough() { 4000 } else { 120 };
     let folder = Scratch::new();
-    let file = PoolFile {
-        keep: true,
-        buffered: true,
-        queue_bytes: 0,
-        ..PoolFile::new(folder.file("rows"))
-    };
-    let config = config(LAYERS, ROWS, &[BYTES], file);
+    let file = PoolFile { keep: true, buffered: true, ..PoolFile::new(folder.file("rows")) };
+    let config = config(LAYERS, ROWS, &[BYTES], PoolFile { queue_bytes: 0, ..file });
     drop(HostPool::new(&config).unwrap());
     let (mut random, mut version, mut whole) = (SplitMix64::new(28), 0, 0);
     let mut rows = vec![Row::default(); LAYERS * ROWS];

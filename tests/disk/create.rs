@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::time::Duration;
 
 use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 
-use super::{config, error_text};
+use super::{config, expect_error};
 
 #[test]
 fn a_kept_file_is_private_and_has_its_whole_size() {
@@ -19,8 +20,7 @@ fn a_kept_file_is_private_and_has_its_whole_size() {
     assert_eq!(metadata.len(), pool.disk_info().unwrap().file_bytes);
     assert!(metadata.blocks() * 512 >= metadata.len(), "the space is taken");
     drop(pool);
-    let text = error_text(HostPool::new(&config(2, 1000, &[1152], file)));
-    assert!(text.contains("nothing is overwritten"), "{text}");
+    expect_error(HostPool::new(&config(2, 1000, &[1152], file)), &["nothing is overwritten"]);
 }
 
 #[test]
@@ -33,17 +33,16 @@ fn a_path_in_use_a_link_and_a_missing_folder_are_refused() {
     let make =
         |path, keep| HostPool::new(&config(1, 8, &[64], PoolFile { keep, ..PoolFile::new(path) }));
     for keep in [false, true] {
-        let text = error_text(make(target.clone(), keep));
-        assert!(text.contains("it exists and nothing is overwritten"), "{text}");
-        let text = error_text(make(folder.file("link"), keep));
-        assert!(text.contains("in place of a link"), "{text}");
-        let text = error_text(make(folder.file("folder"), keep));
-        assert!(text.contains("in place of a link"), "{text}");
-        let text = error_text(make(folder.file("missing").join("rows"), keep));
-        assert!(text.contains("a folder or a path in a folder that exists"), "{text}");
+        for (path, part) in [
+            ("target", "it exists and nothing is overwritten"),
+            ("link", "in place of a link"),
+            ("folder", "in place of a link"),
+            ("missing/rows", "a folder or a path in a folder that exists"),
+        ] {
+            expect_error(make(folder.file(path), keep), &[part]);
+        }
     }
-    let text = error_text(make(folder.path().to_owned(), true));
-    assert!(text.contains("name the file that is to be kept"), "{text}");
+    expect_error(make(folder.path().to_owned(), true), &["name the file that is to be kept"]);
     assert_eq!(fs::read_to_string(&target).unwrap(), "text");
     drop(make(folder.file("private"), false).unwrap());
     assert_eq!(folder.count(), 3, "the target and two links");
@@ -57,8 +56,8 @@ fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
         let path = if keep { folder.file("rows") } else { folder.path().to_owned() };
         let file = PoolFile { keep, ..PoolFile::new(path) };
         // A bit per row of a pool of this size would be memory, so the space is asked for first.
-        let text = error_text(HostPool::new(&config(1, rows, &[4000], file)));
-        assert!(text.contains("fallocate for") && text.contains("lacks"), "{text}");
+        let refused = HostPool::new(&config(1, rows, &[4000], file));
+        let text = expect_error(refused, &["fallocate for", "lacks"]);
         let after = |part: &str| -> u64 {
             text.split(part).nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
         };
@@ -74,18 +73,20 @@ fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
 fn what_a_file_cannot_be_is_refused() {
     let folder = Scratch::new();
     let fits = config(1, 8, &[64], PoolFile::new(folder.path()));
-    let text = error_text(HostPool::new(&PoolConfig { pages: Pages::Huge1G, ..fits.clone() }));
-    assert!(text.contains("the rows of this pool are in a file"), "{text}");
-    let text = error_text(HostPool::new(&PoolConfig { rows: 0, ..fits.clone() }));
-    assert!(text.contains("rows is 0"), "{text}");
-    let text = error_text(HostPool::new(&PoolConfig { rows: usize::MAX / 2, ..fits.clone() }));
-    assert!(text.contains("pool geometry"), "{text}");
-    let file = PoolFile { timeout: std::time::Duration::ZERO, ..fits.file.clone().unwrap() };
-    let text = error_text(HostPool::new(&PoolConfig { file: Some(file), ..fits.clone() }));
-    assert!(text.contains("timeout is 0ns"), "{text}");
-    let text = error_text(HostPool::open(&fits));
-    assert!(text.contains("keep is false"), "{text}");
+    let at_once = PoolFile { timeout: Duration::ZERO, ..fits.file.clone().unwrap() };
+    for (config, part) in [
+        (
+            PoolConfig { pages: Pages::Huge1G, ..fits.clone() },
+            "the rows of this pool are in a file",
+        ),
+        (PoolConfig { rows: 0, ..fits.clone() }, "rows is 0"),
+        (PoolConfig { rows: usize::MAX / 2, ..fits.clone() }, "pool geometry"),
+        (PoolConfig { file: Some(at_once), ..fits.clone() }, "timeout is 0ns"),
+    ] {
+        expect_error(HostPool::new(&config), &[part]);
+    }
+    expect_error(HostPool::open(&fits), &["keep is false"]);
     let none = PoolConfig { file: None, ..fits };
-    assert!(error_text(HostPool::open(&none)).contains("pool file is not set"));
+    expect_error(HostPool::open(&none), &["pool file is not set"]);
     assert_eq!(folder.count(), 0);
 }

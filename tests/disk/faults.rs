@@ -7,7 +7,7 @@ use avsg::pool::HostPool;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::Scratch;
 
-use super::{Records, bytes_of, check_by_reader, config, error_text};
+use super::{Records, bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -25,9 +25,8 @@ fn pool(folder: &Scratch, faults: &Faults, io_uring: bool) -> HostPool {
 
 fn pool_in(file: PoolFile, faults: &Faults) -> HostPool {
     let file = PoolFile { timeout: Duration::from_millis(100), queue_bytes: 0, ..file };
-    let pool =
-        HostPool::new_through(&config(LAYERS, ROWS, &[BYTES], file), &|disk| faults.wrap(disk))
-            .unwrap();
+    let config = config(LAYERS, ROWS, &[BYTES], file);
+    let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
     patiently(|| write(&pool, 0..ROWS, 0));
     patiently(|| pool.flush());
     pool
@@ -40,15 +39,6 @@ fn patiently(mut call: impl FnMut() -> avsg::Result<()>) {
     }
 }
 
-fn write(pool: &HostPool, rows: std::ops::Range<usize>, version: usize) -> avsg::Result<()> {
-    for row in rows {
-        for layer in 0..LAYERS {
-            pool.write_row(layer, row, &bytes_of(layer, row, version, BYTES))?;
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn short_and_interrupted_operations_are_continued() {
     let folder = Scratch::new();
@@ -57,20 +47,15 @@ fn short_and_interrupted_operations_are_continued() {
         // Direct operations cannot move parts of a block.
         let file = PoolFile { io_uring, buffered: true, ..PoolFile::new(folder.path()) };
         let pool = pool_in(file, &faults);
-        for (version, fault) in
-            [Fault::Short(512), Fault::Short(1100), Fault::Errno(EINTR), Fault::Errno(EAGAIN)]
-                .into_iter()
-                .enumerate()
-        {
+        let [eintr, eagain] = [EINTR, EAGAIN].map(Fault::Errno);
+        for (version, fault) in (1..).zip([Fault::Short(512), Fault::Short(1100), eintr, eagain]) {
             faults.set(fault, Direction::Write, 0..u64::MAX, 40);
-            write(&pool, 0..ROWS, version + 1).unwrap();
+            write(&pool, 0..ROWS, version).unwrap();
             pool.flush().unwrap();
             faults.set(fault, Direction::Read, 0..u64::MAX, 40);
-            check_by_reader(pool.store().unwrap(), |_, _| version + 1);
+            check_by_reader(pool.store().unwrap(), |_, _| version);
             faults.set(fault, Direction::Read, 0..u64::MAX, 3);
-            let mut read = [0; BYTES];
-            pool.read_row(1, 9, &mut read).unwrap();
-            assert!(read[..] == bytes_of(1, 9, version + 1, BYTES));
+            check_row(&pool, 1, 9, version);
         }
     }
 }
@@ -88,19 +73,12 @@ fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
         {
             faults.set(fault, Direction::Read, 17 * RECORD..18 * RECORD, usize::MAX);
             let (result, done) = records.read(0, &rows);
-            let text = error_text(result);
-            assert!(
-                text.contains(&format!("row 17 of layers 0 to 2 at byte {} of", 17 * RECORD)),
-                "{text}"
-            );
-            assert!(text.contains(words), "{text}");
+            let (named, at) = ("row 17 of layers 0 to 2", format!("at byte {} of", 17 * RECORD));
+            expect_error(result, &[named, &at, words]);
             // Rows 17 and 18 are neighbours and share a read.
             assert_eq!(done, [true, true, false, false, true]);
-            for n in [0, 1, 4] {
-                assert!(records.row(n, 2, rows[n]).unwrap() == bytes_of(2, rows[n], 0, BYTES));
-            }
-            let text = error_text(pool.read_row(2, 17, &mut [0; BYTES]));
-            assert!(text.contains("row 17 of layers 0 to 2") && text.contains(words), "{text}");
+            [0, 1, 4].into_iter().for_each(|n| records.check(n, 2, rows[n], 0));
+            expect_error(pool.read_row(2, 17, &mut [0; BYTES]), &[named, words]);
             faults.clear();
             let (result, done) = records.read(0, &rows);
             result.unwrap();
@@ -117,13 +95,12 @@ fn a_failed_write_is_reported_kept_and_tried_again() {
         let pool = pool(&folder, &faults, io_uring);
         faults.set(Fault::Errno(ENOSPC), Direction::Write, 5 * RECORD..6 * RECORD, usize::MAX);
         let written = write(&pool, 0..8, 1);
-        let text = error_text(written.and_then(|()| pool.flush()));
-        assert!(text.contains(&format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD)), "{text}");
-        assert!(text.contains("No space left") && text.contains("free space"), "{text}");
-        assert!(error_text(pool.flush()).contains("row 5"));
-        let mut read = [0; BYTES];
-        pool.read_row(1, 5, &mut read).unwrap();
-        assert!(read[..] == bytes_of(1, 5, 1, BYTES), "the row is read from memory");
+        let row = format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD);
+        let parts = [&row[..], "No space left", "free space"];
+        expect_error(written.and_then(|()| pool.flush()), &parts);
+        expect_error(pool.flush(), &["row 5"]);
+        // The row is read from memory.
+        check_row(&pool, 1, 5, 1);
         faults.clear();
         // The call reports what happened before the fault ended, or nothing did.
         let _ = pool.flush();
@@ -143,7 +120,7 @@ fn a_failed_read_of_shared_blocks_loses_no_row() {
     for row in 0..4 {
         pool.write_row(1, row, &bytes_of(1, row, 1, BYTES)).unwrap();
     }
-    let text = error_text(pool.flush());
+    let text = expect_error(pool.flush(), &[]);
     assert!(text.starts_with("read for row 2 of layers 0 to 2"), "{text}");
     faults.clear();
     pool.flush().unwrap();
@@ -154,17 +131,14 @@ fn a_failed_read_of_shared_blocks_loses_no_row() {
 fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
     let folder = Scratch::new();
     let faults = Faults::default();
-    let timeout = Duration::from_millis(100);
-    let pool = pool_in(PoolFile { timeout, ..PoolFile::new(folder.path()) }, &faults);
+    let pool = pool(&folder, &faults, true);
     let mut records = Records::new(pool.store().unwrap(), ROWS);
     faults.set_all(Fault::Slow, Direction::Read);
     let start = Instant::now();
-    let text = error_text(records.read(0, &[1, 5, 9]).0);
-    assert!(text.contains("3 operations") && text.contains("none completed in 100ms"), "{text}");
+    expect_error(records.read(0, &[1, 5, 9]).0, &["3 operations", "none completed in 100ms"]);
     assert!(start.elapsed() < Duration::from_secs(10));
     assert_eq!(records.reader.under_way(), 3);
-    let text = error_text(records.read(0, &[1]).0);
-    assert!(text.contains("reads under way is 3"), "{text}");
+    expect_error(records.read(0, &[1]).0, &["reads under way is 3"]);
     assert!(!records.reader.settle(Duration::from_millis(5)));
     faults.clear();
     assert!(records.reader.settle(Duration::from_secs(10)));
@@ -172,25 +146,18 @@ fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
 
     // Appends wait for room, not longer than the limit.
     faults.set_all(Fault::Slow, Direction::Write);
-    let text = error_text(write(&pool, 0..ROWS, 1));
-    assert!(text.contains("none completed in 100ms"), "{text}");
-    let mut read = [0; BYTES];
-    pool.read_row(0, 0, &mut read).unwrap();
-    assert!(read[..] == bytes_of(0, 0, 1, BYTES), "the row is read from memory");
+    expect_error(write(&pool, 0..ROWS, 1), &["none completed in 100ms"]);
+    // The row and the record are read from memory.
+    check_row(&pool, 0, 0, 1);
     records.read(0, &[0, 1, 63]).0.unwrap();
-    assert!(
-        records.row(0, 0, 0).unwrap() == bytes_of(0, 0, 1, BYTES),
-        "the record is read from memory"
-    );
-    assert!(error_text(pool.flush()).contains("none completed"));
+    records.check(0, 0, 0, 1);
+    expect_error(pool.flush(), &["none completed"]);
     faults.clear();
     patiently(|| write(&pool, 0..ROWS, 2));
     patiently(|| pool.flush());
     let all: Vec<_> = (0..ROWS).collect();
     patiently(|| settled(&mut records, &all));
-    for row in all {
-        assert!(records.row(row, 1, row).unwrap() == bytes_of(1, row, 2, BYTES));
-    }
+    all.into_iter().for_each(|row| records.check(row, 1, row, 2));
 }
 
 /// Reads records, after the reads of an earlier list have ended.
@@ -216,11 +183,10 @@ fn neighbours_share_a_read() {
     let pool = pool(&folder, &Faults::default(), true);
     let mut records = Records::new(pool.store().unwrap(), ROWS);
     let before = pool.disk_stats().unwrap();
-    records.read(0, &[9, 30, 8, 10, 31, 50]).0.unwrap();
+    let rows = [9, 30, 8, 10, 31, 50];
+    records.read(0, &rows).0.unwrap();
     let after = pool.disk_stats().unwrap();
     assert_eq!((after.reads - before.reads, after.records_read - before.records_read), (3, 6));
     assert_eq!(after.read_bytes - before.read_bytes, 6 * RECORD);
-    for (n, row) in [9, 30, 8, 10, 31, 50].into_iter().enumerate() {
-        assert!(records.row(n, 1, row).unwrap() == bytes_of(1, row, 0, BYTES));
-    }
+    rows.into_iter().enumerate().for_each(|(n, row)| records.check(n, 1, row, 0));
 }

@@ -10,7 +10,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::faulty_disk::Faults;
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, config, error_text};
+use super::{check_by_reader, check_row, config, expect_error, write};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 50;
@@ -21,14 +21,6 @@ const RECORD: u64 = 4096;
 fn kept(folder: &Scratch) -> PoolConfig {
     let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
     config(LAYERS, ROWS, &[1900, 140], file)
-}
-
-fn write(pool: &HostPool, rows: std::ops::Range<usize>, version: usize) {
-    for row in rows {
-        for layer in 0..LAYERS {
-            pool.write_row(layer, row, &bytes_of(layer, row, version, BYTES)).unwrap();
-        }
-    }
 }
 
 /// Changes one byte of a file.
@@ -44,31 +36,26 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
     let folder = Scratch::new();
     let config = kept(&folder);
     let pool = HostPool::new(&config).unwrap();
-    write(&pool, 0..40, 0);
+    write(&pool, 0..40, 0).unwrap();
     pool.flush().unwrap();
-    write(&pool, 10..20, 1);
+    write(&pool, 10..20, 1).unwrap();
     pool.flush().unwrap();
     pool.flush().unwrap();
-    write(&pool, 40..45, 0);
-    assert!(error_text(HostPool::open(&config)).contains("takes one writer"));
+    write(&pool, 40..45, 0).unwrap();
+    expect_error(HostPool::open(&config), &["takes one writer"]);
     drop(pool);
 
     let pool = HostPool::open(&config).unwrap();
-    let mut read = [0; BYTES];
-    for row in 0..ROWS {
-        for layer in 0..LAYERS {
-            let result = pool.read_row(layer, row, &mut read);
-            // Rows 40 to 44 were written, and perhaps lost.
-            if row < 40 || row < 45 && result.is_ok() {
-                result.unwrap();
-                let version = usize::from((10..20).contains(&row));
-                assert!(read[..] == bytes_of(layer, row, version, BYTES));
-            } else {
-                assert!(error_text(result).contains(&format!("row is {row} of layer {layer}")));
-            }
+    for (row, layer) in (0..ROWS).flat_map(|row| [(row, 0), (row, 1)]) {
+        let result = pool.read_row(layer, row, &mut [0; BYTES]);
+        // Rows 40 to 44 were written, and perhaps lost.
+        if row < 40 || row < 45 && result.is_ok() {
+            check_row(&pool, layer, row, usize::from((10..20).contains(&row)));
+        } else {
+            expect_error(result, &[&format!("row is {row} of layer {layer}")]);
         }
     }
-    write(&pool, 0..ROWS, 3);
+    write(&pool, 0..ROWS, 3).unwrap();
     pool.flush().unwrap();
     drop(pool);
     let stored = PoolConfig::stored_in(config.file.as_ref().unwrap()).unwrap();
@@ -84,6 +71,7 @@ fn another_geometry_is_refused_by_name() {
     drop(HostPool::new(&made).unwrap());
     let file = made.file.clone().unwrap();
     let other = |layers, rows, segments: &[usize]| config(layers, rows, segments, file.clone());
+    let per_layer = PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() };
     for (config, words) in [
         (other(3, ROWS, &[1900, 140]), "layers is 3, but the pool file was made with 2"),
         (other(LAYERS, 51, &[1900, 140]), "rows is 51, but the pool file was made with 50"),
@@ -92,13 +80,9 @@ fn another_geometry_is_refused_by_name() {
             other(LAYERS, ROWS, &[140, 1900]),
             "segment bytes is 140, but the pool file was made with 1900",
         ),
-        (
-            PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() },
-            "indexer of a layer is 1, but the pool file was made with 0",
-        ),
+        (per_layer, "indexer of a layer is 1, but the pool file was made with 0"),
     ] {
-        let text = error_text(HostPool::open(&config));
-        assert!(text.contains(words), "{text}");
+        expect_error(HostPool::open(&config), &[words]);
     }
     let stored = PoolConfig::stored_in(&file).unwrap();
     assert_eq!((stored.layers, stored.rows, &stored.format), (LAYERS, ROWS, &made.format));
@@ -113,17 +97,13 @@ fn a_damaged_header_is_refused() {
     let path = folder.file("rows");
     for at in (0..200).chain([1000, 16383]) {
         damage(&path, at);
-        let text = error_text(HostPool::open(&config));
         let what = match at {
             0..8 => "that of another kind of file",
             8..16 => "of version",
             _ => "damaged",
         };
-        assert!(
-            text.contains("header of the pool file is") && text.contains(what),
-            "byte {at}: {text}"
-        );
-        assert!(error_text(PoolConfig::stored_in(config.file.as_ref().unwrap())).contains(what));
+        expect_error(HostPool::open(&config), &["header of the pool file is", what]);
+        expect_error(PoolConfig::stored_in(config.file.as_ref().unwrap()), &[what]);
         damage(&path, at);
     }
     HostPool::open(&config).unwrap();
@@ -134,22 +114,19 @@ fn a_shorter_file_is_refused() {
     let folder = Scratch::new();
     let config = kept(&folder);
     let pool = HostPool::new(&config).unwrap();
-    write(&pool, 0..ROWS, 0);
+    write(&pool, 0..ROWS, 0).unwrap();
     pool.flush().unwrap();
     let path = folder.file("rows");
     let whole = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(whole - 4 * RECORD).unwrap();
-    let text = error_text(pool.read_row(1, ROWS - 1, &mut [0; BYTES]));
-    assert!(text.contains("row 49 of layers 0 to 1") && text.contains("became shorter"), "{text}");
+    let read = pool.read_row(1, ROWS - 1, &mut [0; BYTES]);
+    expect_error(read, &["row 49 of layers 0 to 1", "became shorter"]);
     pool.read_row(1, 0, &mut [0; BYTES]).unwrap();
-    assert!(
-        error_text(pool.write_row(0, 0, &[0; BYTES]).and_then(|()| pool.flush()))
-            .contains("became shorter")
-    );
+    let written = pool.write_row(0, 0, &[0; BYTES]).and_then(|()| pool.flush());
+    expect_error(written, &["became shorter"]);
     drop(pool);
-    let text = error_text(HostPool::open(&config));
-    assert!(text.contains(&format!("its rows need {whole} bytes")), "{text}");
+    expect_error(HostPool::open(&config), &[&format!("its rows need {whole} bytes")]);
     // The bytes that were cut off are zero in a file that has grown again.
     file.set_len(whole).unwrap();
     let pool = HostPool::open(&config).unwrap();
@@ -158,10 +135,10 @@ fn a_shorter_file_is_refused() {
         assert_eq!(result.is_ok(), row < ROWS - 4, "row {row}: {result:?}");
     }
     drop(pool);
-    file.set_len(50).unwrap();
-    assert!(error_text(HostPool::open(&config)).contains("50 bytes"));
-    file.set_len(whole).unwrap();
-    assert!(error_text(HostPool::open(&config)).contains("header of the pool file"));
+    for (bytes, part) in [(50, "50 bytes"), (whole, "header of the pool file")] {
+        file.set_len(bytes).unwrap();
+        expect_error(HostPool::open(&config), &[part]);
+    }
 }
 
 #[test]
@@ -170,14 +147,14 @@ fn after_a_failed_fdatasync_no_later_flush_succeeds() {
     let config = kept(&folder);
     let faults = Faults::default();
     let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
-    write(&pool, 0..10, 0);
+    write(&pool, 0..10, 0).unwrap();
     pool.flush().unwrap();
-    write(&pool, 10..20, 0);
+    write(&pool, 10..20, 0).unwrap();
     faults.set_sync(5);
-    assert!(error_text(pool.flush()).contains("fdatasync for"));
+    expect_error(pool.flush(), &["fdatasync for"]);
     faults.clear();
     for _ in 0..2 {
-        assert!(error_text(pool.flush()).contains("failed at an earlier flush"));
+        expect_error(pool.flush(), &["failed at an earlier flush"]);
     }
     pool.read_row(0, 15, &mut [0; BYTES]).unwrap();
     drop(pool);

@@ -13,7 +13,7 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::{SplitMix64, mix};
 use avsg_testkit::tier;
 
-use super::config;
+use super::{config, numbered};
 
 /// Environment variable that makes a process of this binary the writer: the number of the first append, and the
 /// path of the file.
@@ -36,9 +36,13 @@ fn row_of(append: u64) -> usize {
 
 /// Returns the bytes of a row of an append, which begin with the append's number.
 fn bytes_of(layer: usize, append: u64) -> Vec<u8> {
-    let mut random = SplitMix64::new(append * 31 + layer as u64);
-    let words = std::iter::once(append).chain(std::iter::repeat_with(move || random.word()));
-    words.flat_map(u64::to_le_bytes).take(BYTES).collect()
+    numbered(append, append * 31 + layer as u64, BYTES)
+}
+
+fn write(pool: &HostPool, row: usize, append: u64) {
+    for layer in 0..LAYERS {
+        pool.write_row(layer, row, &bytes_of(layer, append)).unwrap();
+    }
 }
 
 /// Is the writer if the environment says so: it appends until it is killed, and tells each flush.
@@ -48,9 +52,7 @@ fn writer() {
     let (first, path) = arguments.split_once(' ').unwrap();
     let pool = HostPool::open(&kept(path.into())).unwrap();
     for append in first.parse::<u64>().unwrap().. {
-        for layer in 0..LAYERS {
-            pool.write_row(layer, row_of(append), &bytes_of(layer, append)).unwrap();
-        }
+        write(&pool, row_of(append), append);
         if append % INTERVAL == 0 {
             pool.flush().unwrap();
             let mut out = std::io::stdout().lock();
@@ -113,7 +115,7 @@ fn every_flushed_row_is_whole_after_kills() {
             if rewritten.next().is_none() {
                 assert_eq!(
                     versions,
-                    vec![known.unwrap_or(0); if known.is_some() { LAYERS } else { 0 }],
+                    known.map_or(vec![], |known| vec![known; LAYERS]),
                     "row {row}"
                 );
             }
@@ -124,9 +126,7 @@ fn every_flushed_row_is_whole_after_kills() {
             *known = versions.first().copied().filter(|_| same);
             if !same {
                 let append = last + 3 * INTERVAL + row as u64 * 1_000_000_007;
-                for layer in 0..LAYERS {
-                    pool.write_row(layer, row, &bytes_of(layer, append)).unwrap();
-                }
+                write(&pool, row, append);
                 *known = Some(append);
             }
         }

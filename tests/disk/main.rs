@@ -12,12 +12,14 @@ mod kept;
 mod kills;
 mod round_trip;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use avsg::disk::{PoolFile, Reader, Store};
-use avsg::pool::PoolConfig;
+use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::scratch::adapted;
+use avsg_testkit::splitmix::SplitMix64;
 
 /// Returns the configuration of a pool in a file, without O_DIRECT where the file system lacks it.
 fn config(layers: usize, rows: usize, segments: &[usize], file: PoolFile) -> PoolConfig {
@@ -30,10 +32,36 @@ fn bytes_of(layer: usize, row: usize, version: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (layer * 131 + row * 31 + version * 57 + i * 7 + i / 251) as u8).collect()
 }
 
-fn error_text<T>(result: avsg::Result<T>) -> String {
-    let Err(error) = result else { panic!("an error was expected") };
+/// Writes rows of all layers in a version.
+fn write(pool: &HostPool, rows: Range<usize>, version: usize) -> avsg::Result<()> {
+    for (row, layer) in rows.flat_map(|row| (0..pool.layers()).map(move |layer| (row, layer))) {
+        pool.write_row(layer, row, &bytes_of(layer, row, version, pool.format().bytes()))?;
+    }
+    Ok(())
+}
+
+/// Reads a row of a layer, which must be whole, and checks its version.
+#[track_caller]
+fn check_row(pool: &HostPool, layer: usize, row: usize, version: usize) {
+    let mut read = vec![0; pool.format().bytes()];
+    pool.read_row(layer, row, &mut read).unwrap();
+    assert!(read == bytes_of(layer, row, version, read.len()), "layer {layer}, row {row}");
+}
+
+/// Returns bytes that begin with a number and depend on it and a seed.
+fn numbered(number: u64, seed: u64, len: usize) -> Vec<u8> {
+    let mut random = SplitMix64::new(seed);
+    let words = std::iter::once(number).chain(std::iter::repeat_with(move || random.word()));
+    words.flat_map(u64::to_le_bytes).take(len).collect()
+}
+
+/// Checks that the error is one line, has a remedy and contains all of `parts`, and returns it.
+#[track_caller]
+fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) -> String {
+    let Err(error) = result else { panic!("an error was expected: {parts:?}") };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
+    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
     text
 }
 
@@ -78,17 +106,21 @@ impl Records {
         let len = self.store.layout().record_bytes(self.store.layout().indexer_of(layer));
         self.store.row_in(&self.memory[self.start + n * len..][..len], layer, row)
     }
+
+    /// Checks the version of such a row.
+    #[track_caller]
+    fn check(&self, n: usize, layer: usize, row: usize, version: usize) {
+        let expected = bytes_of(layer, row, version, self.store.layout().row_bytes());
+        assert!(self.row(n, layer, row).unwrap() == expected, "layer {layer}, row {row}");
+    }
 }
 
 /// Reads all rows of a store through a reader, and checks their versions.
 fn check_by_reader(store: &Arc<Store>, version: impl Fn(usize, usize) -> usize) {
     let layout = store.layout();
     // Even rows backwards, then odd rows: the reader sorts them.
-    let rows: Vec<_> = (0..layout.rows())
-        .rev()
-        .step_by(2)
-        .chain((0..layout.rows()).rev().skip(1).step_by(2))
-        .collect();
+    let backwards = || (0..layout.rows()).rev();
+    let rows: Vec<_> = backwards().step_by(2).chain(backwards().skip(1).step_by(2)).collect();
     let mut records = Records::new(store, rows.len());
     for indexer in 0..layout.indexers() {
         let (result, done) = records.read(indexer, &rows);
@@ -96,11 +128,7 @@ fn check_by_reader(store: &Arc<Store>, version: impl Fn(usize, usize) -> usize) 
         assert!(done.iter().all(|&done| done));
         for layer in (0..layout.layers()).filter(|&layer| layout.indexer_of(layer) == indexer) {
             for (n, &row) in rows.iter().enumerate() {
-                let expected = bytes_of(layer, row, version(layer, row), layout.row_bytes());
-                assert!(
-                    records.row(n, layer, row).unwrap() == expected,
-                    "layer {layer}, row {row}"
-                );
+                records.check(n, layer, row, version(layer, row));
             }
         }
     }

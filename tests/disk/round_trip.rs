@@ -5,24 +5,20 @@ use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, config, error_text};
+use super::{bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const ROWS: usize = 100;
-
-/// Segments of a row and indexers of layers, with the number of layers.
-fn shapes() -> Vec<(usize, &'static [usize], Indexers)> {
-    vec![
-        (1, &[1152], Indexers::default()),
-        (3, &[1024, 128], Indexers::default()),
-        (5, &[100, 7, 33], Indexers::of_layers(&[0, 1, 0, 1, 1]).unwrap()),
-        (4, &[512], Indexers::per_layer(4).unwrap()),
-    ]
-}
 
 #[test]
 fn rows_are_read_back_by_every_way() {
     let folder = Scratch::new();
-    for (layers, segments, indexers) in shapes() {
+    let uneven = Indexers::of_layers(&[0, 1, 0, 1, 1]).unwrap();
+    for (layers, segments, indexers) in [
+        (1, &[1152][..], Indexers::default()),
+        (3, &[1024, 128], Indexers::default()),
+        (5, &[100, 7, 33], uneven),
+        (4, &[512], Indexers::per_layer(4).unwrap()),
+    ] {
         for (buffered, io_uring) in [(false, true), (true, true), (false, false), (true, false)] {
             // The queue holds 8 records, so that most are written with missing layers.
             let file =
@@ -32,11 +28,7 @@ fn rows_are_read_back_by_every_way() {
             let pool = HostPool::new(&config).unwrap();
             assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
             let bytes: usize = segments.iter().sum();
-            for row in 0..ROWS {
-                for layer in 0..layers {
-                    pool.write_row(layer, row, &bytes_of(layer, row, 0, bytes)).unwrap();
-                }
-            }
+            write(&pool, 0..ROWS, 0).unwrap();
             let (store, stats) = (pool.store().unwrap(), pool.disk_stats().unwrap());
             check_by_reader(store, |_, _| 0);
             assert_eq!(stats.rows_appended, (layers * ROWS) as u64);
@@ -46,15 +38,8 @@ fn rows_are_read_back_by_every_way() {
                     pool.write_row(layer, row, &bytes_of(layer, row, 1, bytes)).unwrap();
                 }
             }
-            let mut read = vec![0; bytes];
             for row in 0..ROWS {
-                for layer in 0..layers {
-                    pool.read_row(layer, row, &mut read).unwrap();
-                    assert!(
-                        read == bytes_of(layer, row, 1 - row % 2, bytes),
-                        "layer {layer}, row {row}"
-                    );
-                }
+                (0..layers).for_each(|layer| check_row(&pool, layer, row, 1 - row % 2));
             }
             check_by_reader(store, |_, row| 1 - row % 2);
             pool.flush().unwrap();
@@ -68,18 +53,11 @@ fn rows_are_read_back_by_every_way() {
 fn a_token_of_61_layers_is_written_once() {
     let folder = Scratch::new();
     let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();
-    for token in 0..32 {
-        for layer in 0..61 {
-            pool.write_row(layer, token, &bytes_of(layer, token, 0, 1152)).unwrap();
-        }
-    }
+    write(&pool, 0..32, 0).unwrap();
     pool.flush().unwrap();
     let (info, stats) = (pool.disk_info().unwrap(), pool.disk_stats().unwrap());
-    println!(
-        "{info}: {} bytes written per token of {}",
-        stats.written_bytes_per_token(61),
-        61 * 1152
-    );
+    let per_token = stats.written_bytes_per_token(61);
+    println!("{info}: {per_token} bytes written per token of {}", 61 * 1152);
     assert_eq!(stats.written_bytes, 32 * info.record_bytes as u64);
     // A prompt comes layer by layer, and fits the queue.
     let prompt = info.queue_records.min(30);
@@ -98,15 +76,15 @@ fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();
     let mut pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
     assert!(pool.row_ptr(0, 0, 0).is_null() && pool.row_mut(0, 0, 0).is_null());
-    assert!(error_text(pool.view(0, 0)).contains("no address in memory"));
-    assert!(error_text(pool.export()).contains("in a file"));
+    expect_error(pool.view(0, 0), &["no address in memory"]);
+    expect_error(pool.export(), &["in a file"]);
     assert_eq!(pool.chunks().len(), 0);
-    let text = error_text(pool.read_row(1, 7, &mut [0; 64]));
-    assert!(text.contains("row is 7 of layer 1, but it is not whole"), "{text}");
-    assert!(error_text(pool.write_row(0, 10, &[0; 64])).contains("row is 10"));
-    assert!(error_text(pool.write_row(0, 0, &[0; 63])).contains("63 bytes"));
+    let read = pool.read_row(1, 7, &mut [0; 64]);
+    expect_error(read, &["row is 7 of layer 1, but it is not whole"]);
+    expect_error(pool.write_row(0, 10, &[0; 64]), &["row is 10"]);
+    expect_error(pool.write_row(0, 0, &[0; 63]), &["63 bytes"]);
     pool.demote().unwrap();
-    assert!(error_text(pool.write_row(0, 0, &[0; 64])).contains("only the writer writes rows"));
+    expect_error(pool.write_row(0, 0, &[0; 64]), &["only the writer writes rows"]);
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
     assert!(memory.store().is_none() && memory.disk_info().is_none());
     memory.flush().unwrap();

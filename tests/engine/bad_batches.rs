@@ -10,7 +10,7 @@ use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Segment, Strides};
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::{exact, fixture, memory};
 
 const K: usize = 8;
 
@@ -33,8 +33,18 @@ fn valid_batch(step: i32) -> OwnedBatch {
     owned
 }
 
+/// Returns a pool of one layer whose rows are in memory that is never freed and used by nothing else.
+fn pool_in(memory: Chunk, config: &PoolConfig, stride: usize) -> HostPool {
+    let (layers, rows, regions) = (0..1, 0..config.rows, [Region { memory, device_address: None }]);
+    let part = Part { segment: 0, layers, rows, region: 0, offset: 0, layer_stride: 0 };
+    let strides = [Strides::rows(stride)];
+    let layout = HostLayout { regions: &regions, strides: &strides, parts: &[part] };
+    // SAFETY: the callers pass such memory.
+    unsafe { HostPool::from_layout(config, &layout) }.unwrap()
+}
+
 /// Checks that the error is one line, has a remedy and contains all of `parts`.
-fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) {
+pub fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) {
     let Err(error) = result else { panic!("an error was expected: {parts:?}") };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
@@ -64,31 +74,18 @@ impl TestEngine {
     /// Returns the tables, the slots of the device buffer and the rows of the host pool.
     fn contents(&mut self) -> (Vec<i32>, Vec<u8>, Vec<u8>) {
         let tables = (0..2).flat_map(|s| self.engine.read_table(0, s).unwrap().to_vec()).collect();
-        let (mut row, mut slots, mut rows) = (vec![0; 40], Vec::new(), Vec::new());
-        for layer in 0..2 {
-            for at in 0..128 {
-                self.engine.buffer().slot_bytes(at / 64, layer, at % 64, &mut row).unwrap();
-                slots.extend(&row);
-                self.engine.pool().read_row(layer, at, &mut row).unwrap();
-                rows.extend(&row);
-            }
-        }
-        (tables, slots, rows)
+        let slots = (0..2).flat_map(|layer| memory::read_slots(&self.engine, None, layer));
+        (tables, slots.collect(), memory::read_rows(self.engine.pool()))
     }
 
-    /// Checks that plan, step and, if `append_too`, append refuse a valid batch that `spoil` has
-    /// changed, that nothing has changed, and that the next valid step is exact.
-    fn expect_refusal(
-        &mut self,
-        spoil: impl Fn(&mut OwnedBatch),
-        parts: &[&str],
-        append_too: bool,
-    ) {
+    /// Checks that a valid batch with a mistake is refused, that nothing has changed, and that the next valid step
+    /// is exact.
+    fn expect_refusal(&mut self, spoil: impl Fn(&mut OwnedBatch), by_append: bool, parts: &[&str]) {
         let (mut bad, before) = (valid_batch(self.steps), self.contents());
         spoil(&mut bad);
         expect_error(self.engine.plan(&bad.batch(), &mut self.plan), parts);
         expect_error(self.engine.step(&bad.batch(), &mut self.plan, 0, Some(&FRESH)), parts);
-        if append_too {
+        if by_append {
             expect_error(self.engine.append(&bad.batch(), 0, &FRESH), parts);
         }
         assert!(self.contents() == before, "nothing has changed after {parts:?}");
@@ -104,84 +101,68 @@ impl TestEngine {
     }
 }
 
+/// A change of a valid batch, whether an append refuses it, too, and parts of the error.
+type Mistake = (fn(&mut OwnedBatch), bool, &'static [&'static str]);
+
+const MISTAKES: &[Mistake] = &[
+    (|o| o.cu_q.clear(), true, &["cu_q length is 0", "has 3"]),
+    (|o| o.cu_q[0] = 1, true, &["cu_q[0] is 1", "start at 0"]),
+    (|o| o.cu_q = vec![0, 3, 4], false, &["tokens of a request is 3", "request 0", "0..=2"]),
+    (|o| o.cu_q = vec![0, 2, 1], true, &["tokens of a request is -1", "request 1"]),
+    (|o| o.cu_q = vec![0, i32::MIN, i32::MAX], true, &["tokens of a request is -214"]),
+    (|o| o.ids.truncate(34), false, &["ids length is 34", "4 tokens need 35"]),
+    (|o| o.state[0] = 2, true, &["state is 2", "request 0", "0..2", "-1"]),
+    (|o| o.state[1] = -2, true, &["state is -2", "request 1", "0..2"]),
+    (|o| o.state[1] = i32::MAX, true, &["state is 2147483647"]),
+    (|o| o.state[0] = 0, true, &["state is 0", "request 1 is the second"]),
+    (|o| o.seq[0] = -1, true, &["seq_len is -1", "0..=16777216"]),
+    (|o| o.seq[0] = (1 << 24) + 1, true, &["seq_len is 16777217", "0..=16777216"]),
+    (|o| o.seq[0] = i32::MAX, true, &["seq_len is 2147483647"]),
+    (|o| o.stable[1] = 103, true, &["stable_len is 103", "-1..=seq_len (102)"]),
+    (|o| o.stable[1] = -2, true, &["stable_len is -2", "request 1"]),
+    (|o| o.seq[1] = 103, true, &["seq_len is 103", "stable_len 100 and 2 tokens"]),
+    (|o| o.stable[1] = i32::MAX, true, &["stable_len is 2147483647"]),
+];
+
 #[test]
-fn wrong_lengths_and_offsets_are_refused() {
+fn batches_with_a_mistake_are_refused() {
     let mut b = TestEngine::new();
-    b.expect_refusal(|o| o.cu_q.clear(), &["cu_q length is 0", "has 3"], true);
-    b.expect_refusal(|o| o.cu_q[0] = 1, &["cu_q[0] is 1", "start at 0"], true);
-    b.expect_refusal(
-        |o| o.cu_q = vec![0, 3, 4],
-        &["tokens of a request is 3", "request 0", "0..=2"],
-        false,
-    );
+    for &(spoil, by_append, parts) in MISTAKES {
+        b.expect_refusal(spoil, by_append, parts);
+    }
+    // The products of these strides and the number of rows do not fit a `usize`, or need longer arrays.
+    for stride in [usize::MAX, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX / 3 + 1, 1 << 32] {
+        b.expect_refusal(|o| o.stride = stride, false, &["ids length is 36", "4 tokens need"]);
+        let parts = ["block_table length is 16", "need"];
+        b.expect_refusal(|o| o.block_stride = stride, true, &parts);
+    }
     // An append may have any number of rows per request, but the lengths must count them.
     let mut long = valid_batch(b.steps);
     long.cu_q = vec![0, 3, 4];
     let parts = ["seq_len is 102", "request 1", "1 tokens make at most 101"];
     expect_error(b.engine.append(&long.batch(), 0, &FRESH), &parts);
-    b.expect_refusal(|o| o.cu_q = vec![0, 2, 1], &["tokens of a request is -1", "request 1"], true);
-    b.expect_refusal(
-        |o| o.cu_q = vec![0, i32::MIN, i32::MAX],
-        &["tokens of a request is -214"],
-        true,
-    );
-    b.expect_refusal(|o| o.ids.truncate(34), &["ids length is 34", "4 tokens need 35"], false);
-}
-
-#[test]
-fn invalid_states_and_context_lengths_are_refused() {
-    let mut b = TestEngine::new();
-    b.expect_refusal(|o| o.state[0] = 2, &["state is 2", "request 0", "0..2", "-1"], true);
-    b.expect_refusal(|o| o.state[1] = -2, &["state is -2", "request 1", "0..2"], true);
-    b.expect_refusal(|o| o.state[1] = i32::MAX, &["state is 2147483647"], true);
-    b.expect_refusal(|o| o.state[0] = 0, &["state is 0", "request 1 is the second"], true);
-    b.expect_refusal(|o| o.seq[0] = -1, &["seq_len is -1", "0..=16777216"], true);
-    b.expect_refusal(|o| o.seq[0] = (1 << 24) + 1, &["seq_len is 16777217", "0..=16777216"], true);
-    b.expect_refusal(|o| o.seq[0] = i32::MAX, &["seq_len is 2147483647"], true);
-    b.expect_refusal(|o| o.stable[1] = 103, &["stable_len is 103", "-1..=seq_len (102)"], true);
-    b.expect_refusal(|o| o.stable[1] = -2, &["stable_len is -2", "request 1"], true);
-    b.expect_refusal(|o| o.seq[1] = 103, &["seq_len is 103", "stable_len 100 and 2 tokens"], true);
-    b.expect_refusal(|o| o.stable[1] = i32::MAX, &["stable_len is 2147483647"], true);
-}
-
-/// The products of these strides and the number of rows do not fit a `usize`, or need longer
-/// arrays.
-#[test]
-fn strides_whose_products_overflow_are_refused() {
-    let mut b = TestEngine::new();
-    for stride in [usize::MAX, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX / 3 + 1, 1 << 32] {
-        b.expect_refusal(|o| o.stride = stride, &["ids length is 36", "4 tokens need"], false);
-        b.expect_refusal(|o| o.block_stride = stride, &["block_table length is 16", "need"], true);
-    }
+    let (many, owned) = (vec![-1; (1 << 20) + 1], valid_batch(0));
+    let batch = Batch { state: &many, ..owned.batch() };
+    let parts = ["requests is 1048577", "the plan holds 2"];
+    expect_error(b.engine.plan(&batch, &mut b.plan), &parts);
+    expect_error(b.engine.append(&batch, 0, &FRESH), &["requests is 1048577", "0..=1048576"]);
+    b.expect_exact_step();
 }
 
 #[test]
 fn foreign_and_small_plans_are_refused() {
     let mut b = TestEngine::new();
     let mut other = fixture::engine(params(), 2, 1, fixture::pool(2, 128, format()));
-    let mut foreign = other.new_plan(4, 2).unwrap();
-    expect_error(
-        b.engine.plan(&valid_batch(1).batch(), &mut foreign),
-        &["plan is foreign", "another engine"],
-    );
-    expect_error(
-        b.engine.step(&valid_batch(1).batch(), &mut foreign, 0, Some(&FRESH)),
-        &["plan is foreign"],
-    );
-    other.step(&valid_batch(1).batch(), &mut foreign, 0, Some(&FRESH)).unwrap();
-    expect_error(
-        b.engine.transfer(&mut foreign, 0, Some(&FRESH)),
-        &["plan is foreign", "planned it"],
-    );
+    let (owned, mut foreign) = (valid_batch(1), other.new_plan(4, 2).unwrap());
+    let batch = owned.batch();
+    expect_error(b.engine.plan(&batch, &mut foreign), &["plan is foreign", "another engine"]);
+    expect_error(b.engine.step(&batch, &mut foreign, 0, Some(&FRESH)), &["plan is foreign"]);
+    other.step(&batch, &mut foreign, 0, Some(&FRESH)).unwrap();
+    let transferred = b.engine.transfer(&mut foreign, 0, Some(&FRESH));
+    expect_error(transferred, &["plan is foreign", "planned it"]);
     let (mut few, mut short) = (b.engine.new_plan(4, 1).unwrap(), b.engine.new_plan(3, 2).unwrap());
-    expect_error(
-        b.engine.plan(&valid_batch(1).batch(), &mut few),
-        &["requests is 2", "holds 1", "larger plan"],
-    );
-    expect_error(
-        b.engine.plan(&valid_batch(1).batch(), &mut short),
-        &["tokens is 4", "holds 3", "larger plan"],
-    );
+    expect_error(b.engine.plan(&batch, &mut few), &["requests is 2", "holds 1", "larger plan"]);
+    expect_error(b.engine.plan(&batch, &mut short), &["tokens is 4", "holds 3", "larger plan"]);
     expect_error(b.engine.transfer(&mut few, 1, None), &["plan is empty", "plan one first"]);
     expect_error(b.engine.new_plan(0, 1), &["max_tokens is 0", "1..=1048576"]);
     expect_error(b.engine.new_plan(1, 0), &["max_requests is 0"]);
@@ -219,21 +200,6 @@ fn rows_without_a_place_and_short_fresh_rows_are_refused() {
     b.expect_exact_step();
 }
 
-/// Invalid ids are treated as padding. Ids out of range set a status bit.
-#[test]
-fn invalid_ids_are_no_error() {
-    let mut b = TestEngine::new();
-    for id in [-1, i32::MIN, 128, 1 << 24, i32::MAX] {
-        let mut owned = valid_batch(3);
-        owned.ids[2] = id;
-        b.engine.step(&owned.batch(), &mut b.plan, 0, Some(&FRESH)).unwrap();
-        assert!(b.plan.slots(0)[2] == -1 && b.plan.valid() == [7, 8, 8, 8]);
-        assert_eq!([b.plan.status(0), b.plan.status(1)], [i32::from(id > 0), 0]);
-        exact::check_step(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
-    }
-    b.expect_exact_step();
-}
-
 /// The stride of fresh rows is not used by a pool and a buffer in memory of the caller, so that it may be
 /// any. The bytes of two rows then do not fit a `usize`.
 #[test]
@@ -241,16 +207,8 @@ fn fresh_rows_whose_bytes_overflow_are_refused() {
     let format = RowFormat::strided(&[Segment { bytes: 24, stride: 1 << 62 }]).unwrap();
     let (host, slots) = (vec![0u8; 128 * 24].leak(), vec![0u8; 2 * 64 * 24].leak());
     let memory = Chunk::new(host.as_mut_ptr(), host.len()).unwrap();
-    let part =
-        Part { segment: 0, layers: 0..1, rows: 0..128, region: 0, offset: 0, layer_stride: 0 };
-    let layout = HostLayout {
-        regions: &[Region { memory, device_address: None }],
-        strides: &[Strides::rows(24)],
-        parts: &[part],
-    };
+    let pool = pool_in(memory, &PoolConfig::new(1, 128, format), 24);
     // SAFETY: the memory is never freed and used by nothing else.
-    let pool = unsafe { HostPool::from_layout(&PoolConfig::new(1, 128, format), &layout) }.unwrap();
-    // SAFETY: as above.
     let buffer = unsafe { CallerBuffer::new(&[slots.as_mut_ptr()], &[Strides::rows(24)]) };
     let config = Config { buffer: Some(buffer.unwrap()), cores: 1, ..Config::new(params(), 2) };
     let mut engine = Engine::new(config, pool).unwrap();
@@ -267,15 +225,4 @@ fn fresh_rows_whose_bytes_overflow_are_refused() {
     engine.plan(&owned.batch(), &mut plan).unwrap();
     let parts = ["fresh bytes is 96", "2 rows of stride 4611686018427387904 need"];
     expect_error(engine.transfer(&mut plan, 0, Some(&fresh)), &parts);
-}
-
-#[test]
-fn more_requests_than_a_batch_has_are_refused_before_their_arrays_are_compared() {
-    let mut b = TestEngine::new();
-    let (many, owned) = (vec![-1; (1 << 20) + 1], valid_batch(0));
-    let batch = Batch { state: &many, ..owned.batch() };
-    let parts = ["requests is 1048577", "the plan holds 2"];
-    expect_error(b.engine.plan(&batch, &mut b.plan), &parts);
-    expect_error(b.engine.append(&batch, 0, &FRESH), &["requests is 1048577", "0..=1048576"]);
-    b.expect_exact_step();
 }

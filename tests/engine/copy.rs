@@ -45,23 +45,12 @@ fn check(copier: Copier, bytes: usize, from_skew: usize, to_skew: usize) {
 }
 
 #[test]
-fn every_size_is_copied_at_odd_alignments() {
-    for bytes in 1..=1300 {
-        for copier in COPIERS {
-            check(copier, bytes, 1, 3);
-            check(copier, bytes, bytes % 61, 64 - bytes % 59);
-        }
-    }
-}
-
-#[test]
-fn rows_are_copied_to_every_target_alignment() {
-    for bytes in [1, 63, 64, 65, 288, 656, 1152] {
-        for skew in 0..128 {
-            for copier in COPIERS {
-                check(copier, bytes, 5, skew);
-            }
-        }
+fn every_size_and_every_target_alignment_are_copied() {
+    let sizes = (1..=1300).flat_map(|n| [(n, 1, 3), (n, n % 61, 64 - n % 59)]);
+    let lengths = [1, 63, 64, 65, 288, 656, 1152].into_iter();
+    let targets = lengths.flat_map(|n| (0..128).map(move |skew| (n, 5, skew)));
+    for (bytes, from_skew, to_skew) in sizes.chain(targets) {
+        COPIERS.iter().for_each(|&copier| check(copier, bytes, from_skew, to_skew));
     }
 }
 
@@ -74,7 +63,7 @@ fn the_default_follows_from_the_length_of_a_row_and_has_a_rate() {
         assert!(measure_copy(64, bytes, Copier::for_rows(bytes)).unwrap() > 0.0);
     }
     // Sizes that cannot be measured must neither panic nor allocate.
-    assert!(measure_copy(0, 1152, Copier::Plain).is_err());
-    assert!(measure_copy(1 << 30, 1 << 20, Copier::Plain).is_err());
-    assert!(measure_copy(usize::MAX, usize::MAX, Copier::Plain).is_err());
+    for (rows, bytes) in [(0, 1152), (1 << 30, 1 << 20), (usize::MAX, usize::MAX)] {
+        assert!(measure_copy(rows, bytes, Copier::Plain).is_err());
+    }
 }

@@ -4,7 +4,6 @@
 
 use crate::strategies::workload;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::engine::MachineChoice;
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::workload::{Shape, Workload, run};
@@ -53,26 +52,5 @@ proptest! {
         let memory = run(&workload, workload.shape.engine(MachineChoice::Emu));
         let engine = workload.shape.engine_in_file(MachineChoice::Emu, folder.path());
         prop_assert!(memory == run(&workload, engine));
-    }
-
-    /// Compares tables without an engine, on every machine and with every kind of gather.
-    #[test]
-    fn standalone_tables_give_the_same_lists_on_every_machine(
-        shape in shape(),
-        raw in prop::collection::vec(any::<u16>(), 1..400),
-    ) {
-        let params = shape.params();
-        let (k, tokens) = (params.k as usize, params.tokens as usize);
-        let table = || StandaloneTable::new(&params).expect("a valid geometry");
-        let mut tables: Vec<_> = Machine::all().into_iter().map(|m| (m, table())).collect();
-        for step in 0..8 {
-            let id = |i: usize| i32::from(raw[(i * 7 + step * 31) % raw.len()] as i16) / 16;
-            let ids: Vec<i32> = (0..k * tokens).map(id).collect();
-            let results: Vec<_> = tables.iter_mut().map(|(machine, table)| {
-                let misses = table.step_on(*machine, &ids, tokens, -1);
-                (misses, table.slots().to_vec())
-            }).collect();
-            prop_assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "step {step}");
-        }
     }
 }

@@ -28,12 +28,17 @@ fn batch(step: usize) -> OwnedBatch {
     owned
 }
 
-/// Runs steps of an engine on `workers`, each of which is long enough to be shared among them, and
-/// checks every row.
-fn check_engine(workers: &WorkerPool, cores: usize, steps: usize) {
+/// Returns an engine on `workers`, each of whose steps is long enough to be shared among them.
+fn engine(workers: &WorkerPool, cores: usize, copier: Option<Copier>) -> Engine {
     let pool = fixture::pool(1, 600, RowFormat::single(12_000).unwrap());
-    let config = Config { cores, ..Config::new(Params::wide(K as u32, 1, 128), REQUESTS) };
-    let mut engine = Engine::with_workers(config, pool, workers).unwrap();
+    let params = Params::wide(K as u32, 1, 128);
+    let config = Config { cores, copier, ..Config::new(params, REQUESTS) };
+    Engine::with_workers(config, pool, workers).unwrap()
+}
+
+/// Runs steps of an engine on `workers` and checks every row.
+fn check_engine(workers: &WorkerPool, cores: usize, steps: usize) {
+    let mut engine = engine(workers, cores, None);
     let mut plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
     for step in 0..steps {
         let owned = batch(step);
@@ -91,9 +96,11 @@ fn engines_of_several_threads_share_workers() {
 enum Calls {
     InOrder,
     AtOnce,
-    /// Fewer calls than asked for; the last variant also repeats some.
+    /// Fewer calls than asked for; [`Calls::Repeated`] also repeats some.
     None,
     Repeated,
+    /// One call, and a panic.
+    Panic,
 }
 
 struct TestExecutor {
@@ -113,6 +120,10 @@ impl Executor for TestExecutor {
             }),
             Calls::None => {}
             Calls::Repeated => (0..3 * count).for_each(|_| task(0)),
+            Calls::Panic => {
+                task(0);
+                panic!("on purpose");
+            }
         }
     }
 }
@@ -131,27 +142,15 @@ fn an_engine_runs_on_the_threads_of_its_caller() {
 
 #[test]
 fn an_executor_that_panics_is_an_error() {
-    struct Panics;
-    impl Executor for Panics {
-        fn run(&self, _: usize, task: &(dyn Fn(usize) + Sync)) {
-            task(0);
-            panic!("on purpose");
-        }
-    }
-    let workers = WorkerPool::on_executor(&WorkerConfig::new(2), Arc::new(Panics)).unwrap();
+    let executor = TestExecutor { calls: Calls::Panic, launches: AtomicUsize::new(0) };
+    let workers = WorkerPool::on_executor(&WorkerConfig::new(2), Arc::new(executor)).unwrap();
     let stage = Stage { pieces: 3, run: &|_, _| () };
-    let result = workers.launch(u64::MAX, Some(stage), None);
-    assert!(matches!(result, Err(Error::Broken { .. })), "{result:?}");
-
-    // The tables of an engine may be wrong after that, so that they are not used or copied.
     fn broken<T>(result: avsg::Result<T>) -> bool {
         matches!(result, Err(Error::Broken { .. }))
     }
-    let pool = fixture::pool(1, 600, RowFormat::single(12_000).unwrap());
-    let copier = Some(Copier::Plain);
-    let config =
-        Config { cores: 2, copier, ..Config::new(Params::wide(K as u32, 1, 128), REQUESTS) };
-    let mut engine = Engine::with_workers(config, pool, &workers).unwrap();
+    assert!(broken(workers.launch(u64::MAX, Some(stage), None)));
+    // The tables of an engine may be wrong after that, so that they are not used or copied.
+    let mut engine = engine(&workers, 2, Some(Copier::Plain));
     let mut plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
     assert!(broken(engine.step(&batch(0).batch(), &mut plan, 0, None)));
     assert!(broken(engine.step(&batch(0).batch(), &mut plan, 0, None)));

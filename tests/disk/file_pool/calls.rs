@@ -47,14 +47,14 @@ fn draw(rng: &mut SplitMix64, n: usize, blocks: &[i32], last: usize) -> Call {
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
         }
         36 => Call::Invalidate(states[0], first..first + 1 + rng.below(40) as i32),
-        37..39 => Call::Append(owned, layer, rng.below(1 << 20) as u32),
-        39..41 => Call::AppendLayers(owned, layer, rng.below(1 << 20) as u32),
+        37..39 => Call::Append(owned, layer..layer + 1, rng.below(1 << 20) as u32),
+        39..41 => Call::Append(owned, layer..OF_LAYER.len(), rng.below(1 << 20) as u32),
         41 => {
             let tokens = 1 + rng.below(PREFILL);
             let mut owned = OwnedBatch::new(K, 0);
             owned.push([0, 1, first, first + tokens as i32], &vec![vec![-1; K]; tokens]);
             (owned.blocks, owned.block_stride) = (blocks.to_vec(), blocks.len());
-            Call::AppendLayers(owned, layer, rng.below(1 << 20) as u32)
+            Call::Append(owned, layer..OF_LAYER.len(), rng.below(1 << 20) as u32)
         }
         42..47 => Call::Write(layer, rng.below(ROWS), rng.below(1 << 20) as u32),
         _ => Call::Flush,
@@ -64,14 +64,13 @@ fn draw(rng: &mut SplitMix64, n: usize, blocks: &[i32], last: usize) -> Call {
 /// Returns K ids below `seq`, some of which are padding, repeated, neighbours or far away.
 fn ids(rng: &mut SplitMix64, seq: i32) -> Vec<i32> {
     let base = rng.below(seq.max(1) as usize) as i32;
-    (0..K as i32)
-        .map(|lane| match rng.below(8) {
-            0 => -1,
-            1 => base,
-            2..5 => (base + lane) % seq.max(1),
-            _ => rng.below(seq.max(1) as usize) as i32,
-        })
-        .collect()
+    let id = |lane| match rng.below(8) {
+        0 => -1,
+        1 => base,
+        2..5 => (base + lane) % seq.max(1),
+        _ => rng.below(seq.max(1) as usize) as i32,
+    };
+    (0..K as i32).map(id).collect()
 }
 
 /// Makes random calls of both engines, and compares them after each. Returns how many
@@ -134,8 +133,7 @@ fn random_calls_give_the_slots_of_a_pool_in_memory() {
     for (at, (segments, options)) in cases.into_iter().enumerate() {
         let mut setting = Setting::new(SEGMENTS[segments]);
         let on = |bit: usize| options >> bit & 1 == 1;
-        let buffered = on(0) || setting.file.buffered;
-        let io_uring = !on(1);
+        let (buffered, io_uring) = (on(0) || setting.file.buffered, !on(1));
         // A short queue of writes has to write records of which it has some layers.
         let queue_bytes = if at % 2 == 0 { 1 << 14 } else { setting.file.queue_bytes };
         setting.file = PoolFile { buffered, io_uring, queue_bytes, ..setting.file };

@@ -18,25 +18,32 @@ use avsg_testkit::{exact, fixture};
 
 use super::pair::{self, K, OF_LAYER, ROWS, Setting};
 
+/// Returns an engine over a pool in a private file, whose rows have the layer as their version.
+fn engine_in_file(
+    file: PoolFile,
+    of_layer: &[usize],
+    [rows, bytes]: [usize; 2],
+    (params, states): (Params, usize),
+) -> Engine {
+    let indexers = Indexers::of_layers(of_layer).unwrap();
+    let format = RowFormat::single(bytes).unwrap();
+    let config = PoolConfig::new(of_layer.len(), rows, format);
+    let pool = PoolConfig { file: Some(file), indexers: indexers.clone(), ..config };
+    let pool = HostPool::new(&pool).unwrap();
+    fixture::fill(&pool, rows, |layer, row| (row as i32, layer as u32));
+    let (cores, machine) = (3, MachineChoice::Emu);
+    Engine::new(Config { cores, machine, indexers, ..Config::new(params, states) }, pool).unwrap()
+}
+
 /// Rows of which three layers share a record and one has a record of its own, so long that neither a plan
 /// nor the engine has room for the records of all misses.
 #[test]
 fn more_misses_than_a_bounce_buffer_holds_are_exact() {
-    const BYTES: usize = 300_000;
-    const PROMPT: usize = 60;
     let folder = Scratch::new();
-    let (format, indexers) = (RowFormat::single(BYTES), Indexers::of_layers(&[0, 0, 0, 1]));
-    let (format, indexers) = (format.unwrap(), indexers.unwrap());
     for io_uring in [true, false] {
         let file = PoolFile { io_uring, ..adapted(PoolFile::new(folder.path())) };
-        let (file, indexers) = (Some(file), indexers.clone());
-        let config = PoolConfig { file, indexers, ..PoolConfig::new(4, PROMPT, format.clone()) };
-        let pool = HostPool::new(&config).unwrap();
-        fixture::fill(&pool, PROMPT, |layer, row| (row as i32, layer as u32));
-        let (machine, indexers) = (MachineChoice::Emu, config.indexers.clone());
         let params = Params::wide(60, 1, 64);
-        let engine = Config { cores: 3, machine, indexers, ..Config::new(params, 1) };
-        let mut engine = Engine::new(engine, pool).unwrap();
+        let mut engine = engine_in_file(file, &[0, 0, 0, 1], [60, 300_000], (params, 1));
         let mut plan = engine.new_plan(1, 1).unwrap();
         for (layers, indexer) in [(0..3, 0), (3..4, 1)] {
             let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(60, 0) };
@@ -58,14 +65,9 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
 fn more_misses_than_a_list_holds_are_exact() {
     const IDS: usize = 2048;
     const TOKENS: usize = 8192;
-    let (folder, format) = (Scratch::new(), RowFormat::single(16).unwrap());
-    let file = Some(adapted(PoolFile::new(folder.path())));
-    let config = PoolConfig { file, ..PoolConfig::new(3, TOKENS, format) };
-    let pool = HostPool::new(&config).unwrap();
-    fixture::fill(&pool, TOKENS, |layer, row| (row as i32, layer as u32));
-    let params = Params::wide(IDS as u32, 1, 8192);
-    let config = Config { cores: 2, machine: MachineChoice::Emu, ..Config::new(params, 3) };
-    let mut engine = Engine::new(config, pool).unwrap();
+    let folder = Scratch::new();
+    let (file, params) = (adapted(PoolFile::new(folder.path())), Params::wide(IDS as u32, 1, 8192));
+    let mut engine = engine_in_file(file, &[0; 3], [TOKENS, 16], (params, 3));
     let mut plan = engine.new_plan(3, 3).unwrap();
     let mut owned = OwnedBatch::new(IDS, 0);
     for state in 0..3 {
@@ -95,6 +97,7 @@ fn engines_that_share_a_pool_see_each_others_rows() {
     owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).map(|lane| lane * 3).collect()]);
     first.step(&owned.batch(), &mut plan, 1, None).unwrap();
     exact::check_step(&first, &plan, &owned, 1, |_, id| (id, 1));
+    let rewritten_3 = |_, id| (id, if id == 3 { 55 } else { 2 });
     // The first engine's plan has the records in its bounce buffer now.
     let mut rewritten = OwnedBatch::new(K, 0);
     rewritten.push([0, 1, 3, 5], &[vec![-1; K], vec![-1; K]]);
@@ -103,10 +106,10 @@ fn engines_that_share_a_pool_see_each_others_rows() {
     let segments = fresh.segments();
     second.append(&rewritten.batch(), 2, &Fresh { segments: &segments }).unwrap();
     first.transfer(&mut plan, 2, None).unwrap();
-    exact::check_step(&first, &plan, &owned, 2, |_, id| (id, if id == 3 { 55 } else { 2 }));
+    exact::check_step(&first, &plan, &owned, 2, rewritten_3);
     let mut own = second.new_plan(1, 1).unwrap();
     second.step(&owned.batch(), &mut own, 2, None).unwrap();
-    exact::check_step(&second, &own, &owned, 2, |_, id| (id, if id == 3 { 55 } else { 2 }));
+    exact::check_step(&second, &own, &owned, 2, rewritten_3);
 }
 
 #[test]
@@ -118,16 +121,14 @@ fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
         assert_eq!(Engine::bytes_needed(&config, pool).unwrap_err().to_string(), text);
         text
     };
-    for (of_layer, expected) in [
-        ([0, 1, 2, 2], "layer 2 has indexer 1 in the pool's file"),
-        ([0, 1, 1, 1], "layer 3 has indexer 2 in the pool's file"),
+    for (indexers, expected) in [
+        (Indexers::of_layers(&[0, 1, 2, 2]).unwrap(), "layer 2 has indexer 1 in the pool's file"),
+        (Indexers::of_layers(&[0, 1, 1, 1]).unwrap(), "layer 3 has indexer 2 in the pool's file"),
+        (Indexers::default(), "in the pool's file"),
     ] {
-        let indexers = Indexers::of_layers(&of_layer).unwrap();
         let text = refused(Config { indexers, ..setting.config() }, &setting.in_file());
         assert!(text.contains(expected), "{text}");
     }
-    let default = Config { indexers: Indexers::default(), ..setting.config() };
-    assert!(refused(default, &setting.in_file()).contains("in the pool's file"));
     // An engine over memory may have any.
     Engine::new(setting.config(), HostPool::new(&setting.in_memory()).unwrap()).unwrap();
     let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());

@@ -7,13 +7,15 @@ use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::faulty_disk::Fault;
 
-use super::pair::{FORMATS, K, OF_LAYER, ROWS, Setting, everywhere};
+use super::pair::{self, FORMATS, K, OF_LAYER, ROWS, Setting, everywhere};
 use super::server::{REQUESTS, Server, batch, id, write};
 
 const EIO: i32 = 5;
 
 /// Requests that are left out, and the layer and row because of which they are.
 type Lost<'a> = (&'a [usize], usize, usize);
+
+const NONE: Lost<'_> = (&[], 0, 0);
 
 impl Server {
     /// Asserts that a call on the plan left out these requests because of this row, and that the layer has
@@ -22,6 +24,20 @@ impl Server {
     fn expect(&self, called: Result<()>, owned: &OwnedBatch, layer: usize, lost: Lost<'_>) {
         expect(called, &self.plan, lost);
         self.check(&self.plan, owned, layer);
+    }
+
+    /// Steps with a batch, which loses these requests.
+    #[track_caller]
+    fn step_and_lose(&mut self, owned: &OwnedBatch, lost: Lost<'_>) {
+        let called = self.step(owned);
+        self.expect(called, owned, self.layers[0], lost);
+    }
+
+    /// Transfers the plan to the other layers.
+    fn transfer_others(&mut self) {
+        for at in 1..self.layers.len() {
+            self.transfer(self.layers[at]).unwrap();
+        }
     }
 }
 
@@ -49,11 +65,8 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
             let mut server = Server::new(setting, layer, &[]);
             let layers = server.layers.clone();
             let first = batch(0, layer);
-            let called = server.step(&first);
-            server.expect(called, &first, layer, (&[], 0, 0));
-            for &other in &layers[1..] {
-                server.engine.transfer(&mut server.plan, other, None).unwrap();
-            }
+            server.step_and_lose(&first, NONE);
+            server.transfer_others();
             let (owned, row) = (batch(1, layer), id(1, requests[0], lane) as usize);
             server.damage(layer, row);
             let called = server.step(&owned);
@@ -62,48 +75,30 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
             // Later transfers serve all others, and touch no slot of the failed ones.
             for &other in layers.iter().chain(&layers) {
                 let slots = |server: &Server| {
-                    requests.iter().map(|&r| server.slots_of(r, other)).collect::<Vec<_>>()
+                    requests
+                        .iter()
+                        .map(|&r| pair::slots_of(&server.engine, r, other))
+                        .collect::<Vec<_>>()
                 };
                 let before = slots(&server);
-                let called = server.engine.transfer(&mut server.plan, other, None);
+                let called = server.transfer(other);
                 server.expect(called, &owned, other, lost);
                 assert!(slots(&server) == before, "layer {other}");
             }
             // The failed requests start cold, in the same generation, and all others go on.
             server.faults.clear();
             let before = server.engine.stats();
-            let called = server.step(&owned);
-            server.expect(called, &owned, layer, (&[], 0, 0));
+            server.step_and_lose(&owned, NONE);
             for request in 0..REQUESTS {
                 let misses = if requests.contains(&request) { K } else { 0 };
                 assert_eq!(server.plan.misses(request).id.len(), misses, "request {request}");
             }
             let next = batch(2, layer);
-            for &other in &layers[1..] {
-                server.engine.transfer(&mut server.plan, other, None).unwrap();
-                server.check(&server.plan, &owned, other);
-            }
-            let called = server.step(&next);
-            server.expect(called, &next, layer, (&[], 0, 0));
+            server.transfer_others();
+            layers[1..].iter().for_each(|&other| server.check(&server.plan, &owned, other));
+            server.step_and_lose(&next, NONE);
             assert_eq!(server.engine.stats().evictions, before.evictions, "no slot was in use");
         }
-    });
-}
-
-#[test]
-fn a_row_that_was_never_written_costs_the_requests_that_miss_it() {
-    everywhere(|setting, layer| {
-        let row = id(0, 4, 7) as usize;
-        let mut server = Server::new(setting, layer, &[(layer, row)]);
-        let owned = batch(0, layer);
-        let called = server.step(&owned);
-        server.expect(called, &owned, layer, (&[4], layer, row));
-        let bytes = server.engine.stats().transferred_bytes as usize;
-        assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
-        write(server.engine.pool(), (layer, row));
-        let called = server.step(&owned);
-        server.expect(called, &owned, layer, (&[], 0, 0));
-        assert_eq!(server.plan.total_misses(), K);
     });
 }
 
@@ -140,7 +135,7 @@ fn the_other_plans_of_a_lost_request_leave_it_out() {
             let called = server.engine.transfer(&mut plans[at], layer, None);
             expect(called, &plans[at], lost);
         };
-        transfer(&mut server, 0, layer, (&[], 0, 0));
+        transfer(&mut server, 0, layer, NONE);
         // Its first step was served in this layer before the row was missed.
         transfer(&mut server, 1, layer, lost);
         for at in 0..3 {
@@ -152,8 +147,7 @@ fn the_other_plans_of_a_lost_request_leave_it_out() {
         // plan missed.
         server.engine.discard(&mut plans[2]).unwrap();
         write(server.engine.pool(), (layer, row));
-        let called = server.step(&batches[1]);
-        server.expect(called, &batches[1], layer, (&[], 0, 0));
+        server.step_and_lose(&batches[1], NONE);
         assert_eq!(server.plan.misses(6).id.len(), K);
         assert_eq!(server.plan.total_misses(), K, "all others hit");
     });
@@ -172,16 +166,15 @@ fn a_new_generation_is_not_lost_with_the_old_one() {
         server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
         let called = server.engine.transfer(&mut old, layer, None);
         expect(called, &old, (&[6], layer, row));
-        let called = server.engine.transfer(&mut server.plan, layer, None);
-        server.expect(called, &owned, layer, (&[], 0, 0));
-        let called = server.step(&owned);
-        server.expect(called, &owned, layer, (&[], 0, 0));
+        let called = server.transfer(layer);
+        server.expect(called, &owned, layer, NONE);
+        server.step_and_lose(&owned, NONE);
         assert_eq!(server.plan.total_misses(), 0);
     });
 }
 
 #[test]
-fn a_failure_of_the_device_leaves_no_request_out() {
+fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none() {
     everywhere(|setting, layer| {
         let row = id(0, 1, 0) as usize;
         let mut server = Server::new(setting, layer, &[(layer, row)]);
@@ -193,8 +186,14 @@ fn a_failure_of_the_device_leaves_no_request_out() {
         assert!(matches!(called, Err(Error::Os { .. })), "{called:?}");
         assert_eq!(server.plan.failures().count(), 0);
         server.faults.clear();
-        let called = server.engine.transfer(&mut server.plan, layer, None);
+        let before = server.engine.stats().transferred_bytes;
+        let called = server.transfer(layer);
         server.expect(called, &owned, layer, (&[1], layer, row));
+        let bytes = (server.engine.stats().transferred_bytes - before) as usize;
+        assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
+        write(server.engine.pool(), (layer, row));
+        server.step_and_lose(&owned, NONE);
+        assert_eq!(server.plan.total_misses(), K);
     });
 }
 
@@ -203,15 +202,12 @@ fn a_load_of_a_row_that_is_not_whole_empties_the_state() {
     everywhere(|setting, layer| {
         let mut server = Server::new(setting, layer, &[]);
         let owned = batch(0, layer);
-        let called = server.step(&owned);
-        server.expect(called, &owned, layer, (&[], 0, 0));
+        server.step_and_lose(&owned, NONE);
         let ids: Vec<i32> = (200..270).collect();
         let (seq_len, block_table) = (ROWS as i32, &[][..]);
         let indexer = OF_LAYER[layer];
         let load = Load { indexer, state: 3, generation: 1, seq_len, ids: &ids, block_table };
-        for &other in &server.layers[1..] {
-            server.engine.transfer(&mut server.plan, other, None).unwrap();
-        }
+        server.transfer_others();
         server.damage(layer, 260);
         let mut plan = server.engine.new_plan(1, 1).unwrap();
         let loaded = server.engine.load(&load, &mut plan).map(drop);
@@ -221,7 +217,6 @@ fn a_load_of_a_row_that_is_not_whole_empties_the_state() {
         server.faults.clear();
         assert_eq!(server.engine.load(&load, &mut plan).unwrap(), ids.len());
         assert_eq!(plan.failures().count(), 0);
-        let called = server.step(&owned);
-        server.expect(called, &owned, layer, (&[], 0, 0));
+        server.step_and_lose(&owned, NONE);
     });
 }

@@ -9,8 +9,8 @@ use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
+use avsg_testkit::fixture;
 use avsg_testkit::scratch::{Scratch, adapted};
-use avsg_testkit::{fixture, memory};
 
 /// Rows of each layer.
 pub const ROWS: usize = 512;
@@ -81,17 +81,19 @@ pub fn engine(setting: &Setting, pool: &PoolConfig) -> Result<Engine> {
 
 /// Returns the bytes of all slots, without what lies between them.
 pub fn slots(engine: &Engine) -> Vec<u8> {
-    let (config, mut all) = (engine.buffer().config().clone(), Vec::new());
-    let segments = config.format.as_slice();
-    for layer in 0..config.layers {
-        let mut rest = &memory::read_slots(engine, None, layer)[..];
-        for segment in segments {
-            let (slots, after) = rest.split_at(config.states * config.slots * segment.stride);
-            slots.chunks(segment.stride).for_each(|slot| all.extend(&slot[..segment.bytes]));
-            rest = after;
-        }
-    }
-    all
+    let states = 0..engine.config().states;
+    let of_state = |layer| states.clone().flat_map(move |state| slots_of(engine, state, layer));
+    (0..engine.pool().layers()).flat_map(of_state).flatten().collect()
+}
+
+/// Returns the bytes of each slot of a state in a layer.
+pub fn slots_of(engine: &Engine, state: usize, layer: usize) -> Vec<Vec<u8>> {
+    let slot = |slot| {
+        let mut bytes = vec![0; engine.pool().format().bytes()];
+        engine.buffer().slot_bytes(state, layer, slot, &mut bytes).unwrap();
+        bytes
+    };
+    (0..engine.config().params.slots as usize).map(slot).collect()
 }
 
 /// Returns the other layers of a layer's indexer.
@@ -104,14 +106,9 @@ pub fn layers_beside(layer: usize) -> impl Iterator<Item = usize> {
 pub fn listed(engine: &mut Engine, layer: usize) -> Vec<(i32, Vec<u8>)> {
     let mut all = Vec::new();
     for state in 0..engine.config().states {
-        let slots = engine.config().params.slots as usize;
-        let table = engine.read_table(OF_LAYER[layer], state).unwrap();
-        let ids = table[header::WORDS..][..slots].to_vec();
-        for (slot, &id) in ids.iter().enumerate().filter(|(_, id)| **id >= 0) {
-            let mut bytes = vec![0; engine.pool().format().bytes()];
-            engine.buffer().slot_bytes(state, layer, slot, &mut bytes).unwrap();
-            all.push((id, bytes));
-        }
+        let ids = engine.read_table(OF_LAYER[layer], state).unwrap()[header::WORDS..].to_vec();
+        let slots = ids.into_iter().zip(slots_of(engine, state, layer));
+        all.extend(slots.filter(|(id, _)| *id >= 0));
     }
     all
 }

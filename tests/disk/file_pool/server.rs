@@ -110,17 +110,6 @@ impl Server {
         );
         assert_eq!(compared, (REQUESTS - failed.len()) * K);
     }
-
-    /// Returns the bytes of all slots of a state in a layer.
-    pub fn slots_of(&self, state: usize, layer: usize) -> Vec<Vec<u8>> {
-        let buffer = self.engine.buffer();
-        let slot = |slot| {
-            let mut bytes = vec![0; self.engine.pool().format().bytes()];
-            buffer.slot_bytes(state, layer, slot, &mut bytes).unwrap();
-            bytes
-        };
-        (0..self.engine.config().params.slots as usize).map(slot).collect()
-    }
 }
 
 /// Repeats a transfer as long as it runs out of time, which it may on a machine with other work.

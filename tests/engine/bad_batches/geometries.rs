@@ -2,11 +2,12 @@
 
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Config, Engine};
-use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
-use avsg::rows::{RowFormat, Strides};
+use avsg::pool::{Chunk, PoolConfig};
+use avsg::rows::RowFormat;
 use avsg_testkit::fixture;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use super::{expect_error, format, params};
+use super::{expect_error, format, params, pool_in};
 
 #[test]
 fn geometries_out_of_range_are_refused() {
@@ -51,19 +52,17 @@ fn geometries_out_of_range_are_refused() {
 
 #[test]
 fn engine_configurations_out_of_range_are_refused() {
-    let config = |states, cores| Config { cores, ..Config::new(params(), states) };
-    let pool = || fixture::pool(1, 128, format());
-    expect_error(Engine::new(config(0, 1), pool()), &["states is 0", "1..=2147483647"]);
-    let huge = [(1 << 30, "device memory is"), (1 << 31, "states is"), (usize::MAX, "states is")];
-    for (states, part) in huge {
-        let error = Engine::new(config(states, 1), pool());
-        let Err(error) = error else { panic!("{states} states") };
-        let text = error.to_string();
-        assert!(text.contains(part), "{text}");
-    }
-    for cores in [0, 1025, usize::MAX] {
-        let parts = [&format!("cores is {cores}")[..], "1..=1024"];
-        expect_error(Engine::new(config(1, cores), pool()), &parts);
+    for (states, cores, parts) in [
+        (0, 1, &["states is 0", "1..=2147483647"][..]),
+        (1 << 30, 1, &["device memory is"]),
+        (1 << 31, 1, &["states is"]),
+        (usize::MAX, 1, &["states is"]),
+        (1, 0, &["cores is 0", "1..=1024"]),
+        (1, 1025, &["cores is 1025", "1..=1024"]),
+        (1, usize::MAX, &["cores is 18446744073709551615", "1..=1024"]),
+    ] {
+        let config = Config { cores, ..Config::new(params(), states) };
+        expect_error(Engine::new(config, fixture::pool(1, 128, format())), parts);
     }
 }
 
@@ -72,25 +71,13 @@ fn engine_configurations_out_of_range_are_refused() {
 fn more_rows_than_a_word_can_count_are_refused() {
     let (rows, lengths) = ((1usize << 31) + 16, 1usize << 32);
     let config = PoolConfig::new(1, rows, RowFormat::single(1).unwrap());
-    let (flags, access) = (
-        rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::NORESERVE,
-        rustix::mm::ProtFlags::READ,
-    );
+    let (flags, access) = (MapFlags::PRIVATE | MapFlags::NORESERVE, ProtFlags::READ);
     // SAFETY: the operating system chooses the address of the new mapping, so it replaces no other
     // mapping.
-    let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) };
-    let memory = Chunk::new(at.unwrap().cast(), lengths).unwrap();
-    let all =
-        Part { segment: 0, layers: 0..1, rows: 0..rows, region: 0, offset: 0, layer_stride: 0 };
-    let layout = HostLayout {
-        regions: &[Region { memory, device_address: None }],
-        strides: &[Strides::rows(1)],
-        parts: &[all],
-    };
+    let at = unsafe { mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) }.unwrap();
     for page in [0, 16] {
-        // SAFETY: the region is never unmapped, so it is valid for the whole process. The engine
-        // below is refused, so no row is written.
-        let pool = unsafe { HostPool::from_layout(&config, &layout) }.unwrap();
+        // The region is never unmapped. The engine below is refused, so no row is written.
+        let pool = pool_in(Chunk::new(at.cast(), lengths).unwrap(), &config, 1);
         assert_eq!(pool.rows(), rows);
         let params = Params { page, ..params() };
         expect_error(

@@ -13,7 +13,7 @@ use avsg::geometry;
 use clap::Args;
 
 use super::output::{self, Sinks};
-use super::recommended::Measured;
+use super::recommended::recommended;
 use super::rules::{default_slots, rules};
 use super::trace_options::TraceOptions;
 use super::traces::{Traces, lru_hits, operator_hits, policy_hits};
@@ -76,23 +76,21 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
         let mut measured = Vec::new();
         for lifetime in rules(&default) {
             let params = Params { lifetime, ..default };
-            let count = operator_hits(traces, &params, machine)?;
+            let count = operator_hits(traces, &params, machine)?.into_iter().sum();
             measured.push((lifetime, count));
             let rule = lifetime.to_string();
             add(&rule, Some(format!("--lifetime {rule}")), slots, count);
         }
-        let of = |params: Params| -> Result<Measured<HitCount>> {
+        let of = |params: &Params| {
             let found = measured.iter().find(|(lifetime, _)| *lifetime == params.lifetime);
-            let with = found.map_or_else(HitCount::default, |&(_, count)| count);
-            Ok(Measured { params, misses: with.misses(), with })
+            Ok(found.map_or_else(HitCount::default, |&(_, count)| count))
         };
-        let rules = super::recommended::recommended(default, traces.steps(), of)?;
+        let rules = recommended(default, traces.steps(), of, HitCount::misses)?;
         advice.extend(Advice::of(default, &rules, traces));
         let optimum = policy_hits(traces, |trace| Ok(Belady::new(trace, slots as usize)?))?;
         add(OPTIMUM, None, slots, optimum);
         bar.inc(1);
     }
-    bar.finish_and_clear();
     // The optimum of the first S was added before the rules that only a later S has.
     policies.sort_by_key(|rates| rates.policy == OPTIMUM);
     Ok(Report {

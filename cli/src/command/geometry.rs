@@ -13,6 +13,7 @@ use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -25,27 +26,17 @@ pub enum TableKind {
     Wide,
 }
 
-/// The vector machine that runs the kernels on the CPU device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MachineKind {
-    Auto,
-    Emu,
-    Avx2,
-    Avx512,
-    Neon,
-}
-
-impl MachineKind {
-    /// Returns the library's value for this machine.
-    pub fn choice(self) -> MachineChoice {
-        match self {
-            Self::Auto => MachineChoice::Auto,
-            Self::Emu => MachineChoice::Emu,
-            Self::Avx2 => MachineChoice::Avx2,
-            Self::Avx512 => MachineChoice::Avx512,
-            Self::Neon => MachineChoice::Neon,
+/// Returns the parser of the name of a vector machine, which runs the kernels on the CPU device.
+pub(crate) fn machine() -> impl TypedValueParser<Value = MachineChoice> {
+    PossibleValuesParser::new(["auto", "emu", "avx2", "avx512", "neon"]).map(|name| {
+        match name.as_str() {
+            "emu" => MachineChoice::Emu,
+            "avx2" => MachineChoice::Avx2,
+            "avx512" => MachineChoice::Avx512,
+            "neon" => MachineChoice::Neon,
+            _ => MachineChoice::Auto,
         }
-    }
+    })
 }
 
 /// The device that runs the operator.
@@ -224,8 +215,8 @@ pub(crate) struct DeviceOptions {
     #[arg(long, value_name = "C")]
     pub cores: Option<usize>,
     /// Vector machine that runs the kernels on the CPU device; auto is the fastest that the CPU has
-    #[arg(long, value_enum, default_value = "auto")]
-    pub machine: MachineKind,
+    #[arg(long, default_value = "auto", value_parser = machine())]
+    pub machine: MachineChoice,
 }
 
 impl DeviceOptions {
@@ -233,7 +224,7 @@ impl DeviceOptions {
     pub fn config(&self, params: Params, states: usize) -> Config {
         let mut config = Config::new(params, states);
         config.cores = self.cores.unwrap_or(config.cores);
-        config.machine = self.machine.choice();
+        config.machine = self.machine;
         config
     }
 

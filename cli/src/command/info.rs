@@ -239,13 +239,14 @@ fn page(report: &Report) -> Page {
     let product = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
     add("host pool", Some(b.host_pool_per_request), b.host_pool, product);
     for file in files {
-        add(&file.name(), Some(file.per_request), file.bytes, file.words());
+        let [name, words] = file.words();
+        add(&name, Some(file.per_request), file.bytes, words);
     }
     if let Some(bytes) = b.working_columns {
         let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
         add("working columns", None, bytes, cores);
     }
-    page.table(shown);
+    page.table(&shown);
     let [layers, indexers, requests] =
         [(layers, "layer"), (indexers, "indexer"), (requests, "request")]
             .map(|(n, noun)| output::count(*n, noun));

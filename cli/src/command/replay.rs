@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::baseline::{HitCount, count_operator_hits};
 use crate::disk::Folder;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
@@ -22,7 +23,7 @@ use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
-use super::recommended;
+use super::recommended::recommended;
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
 use report::{Memory, Report, Tally};
@@ -142,10 +143,10 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
             params = with(params.slots / 2)?;
         }
     } else if table.is_rule_open() {
-        let machine = Machine::find(device.machine.choice())?;
-        let measure = || recommended::on_trace(trace, params, machine);
-        let [best, _] = output::show_during("rules", measure)?;
-        params = best.params;
+        let machine = Machine::find(device.machine)?;
+        let hits = |params: &Params| Ok(count_operator_hits(trace, params, machine)?);
+        let rules = || recommended(params, trace.steps, hits, HitCount::misses);
+        [(params, _), _] = output::show_during("rules", rules)?;
     }
     Ok(params)
 }
@@ -213,8 +214,8 @@ fn replay(
     for (step, ids) in trace.ids.chunks_exact(words).enumerate() {
         world.begin_step(trace, step);
         let segments = world.fresh();
-        let fresh = Fresh { segments: &segments };
-        let fresh = world.has_fresh().then_some(&fresh);
+        let fresh = segments.as_ref().map(|segments| Fresh { segments });
+        let fresh = fresh.as_ref();
 
         let start = Instant::now();
         if options.launches == 1 {
@@ -237,7 +238,6 @@ fn replay(
         }
         bar.inc(1);
     }
-    bar.finish_and_clear();
     let report = Report::new(trace, &engine, inputs.sparse, inputs.memory, tally);
     Ok((report, results))
 }

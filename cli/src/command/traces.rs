@@ -66,7 +66,7 @@ pub fn policy_hits<P: Policy>(
     traces.iter().map(|trace| Ok(count_hits(trace, &mut policy(trace)?))).sum()
 }
 
-/// Counts the hits of the operator, which starts with an empty table on each trace.
-pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<HitCount> {
-    traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?)).sum()
+/// Counts the hits of the operator on each trace, where it starts with an empty table.
+pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<Vec<HitCount>> {
+    traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?)).collect()
 }

@@ -8,7 +8,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 use std::sync::Once;
 
-use avsg::device::kernels::KernelName;
 use serde_json::Value;
 
 use crate::support::{command, errors, folder, has_cpp_compiler};
@@ -42,28 +41,6 @@ fn kernels_compile() -> bool {
         COMPILED.call_once(|| drop(doctor("--device ascend-sim --only avsg_reset", &[])));
     }
     found
-}
-
-/// The names of the checks of facts in a report.
-const FACTS: [&str; 13] = [
-    "gather_mask_count",
-    "neighbouring_stores",
-    "sync_all_twice",
-    "sync_all_captured",
-    "select_after_gather_mask",
-    "gather_16_bit",
-    "cast_int8_to_half",
-    "cast_int16_to_half",
-    "int32_overflow",
-    "hugetlb_registration",
-    "largest_registration",
-    "rewritten_row_seen",
-    "kernel_fault_code",
-];
-
-/// Returns the names of the kernels in a report.
-fn kernel_names() -> impl Iterator<Item = &'static str> {
-    KernelName::ALL.into_iter().map(|kernel| kernel.entry().to_str().unwrap())
 }
 
 /// Returns a line of a report, which has a value or a reason.
@@ -139,19 +116,8 @@ fn the_simulated_report_has_every_line() {
     let (report, output) = report("simulated", "--device ascend-sim", &[]);
     let errors = errors(&output);
     assert!(output.status.success(), "{errors}");
-    for name in kernel_names() {
-        assert_eq!(line(&report, name)["value"], "good", "{report}");
-    }
-    for name in FACTS.into_iter().filter(|name| !line(&report, name)["value"].is_null()) {
-        assert!(is_expected(line(&report, name)), "{name}");
-    }
-    for build in ["build", "build_learned"] {
-        assert_eq!(line(&report, build)["value"], true, "{report}");
-    }
-    assert_eq!(line(&report, "kernel_fault_code")["value"], 507_035);
     // The simulated register does not interlock.
     assert_eq!(line(&report, "gather_mask_count")["value"], "right after a wait only");
-    assert_eq!(line(&report, "rewritten_row_seen")["value"], true);
     assert_eq!(line(&report, "largest_registration")["value"], 4 << 20);
     assert_eq!(report["runtime_lacks"], serde_json::json!([]));
     let geometry = ["k", "slots", "row_bytes"].map(|name| report[name].as_u64());
@@ -162,6 +128,7 @@ fn the_simulated_report_has_every_line() {
     assert!(["launch_all", "plan_hits", "append"].map(us).iter().all(|&us| us >= Some(4.0)));
     // Each line is on the page, which says of each what it decides.
     let (page, section) = (stdout(&output), include_str!("../../../docs/ascend.md"));
+    assert!(page.starts_with("The kernels are good"), "{page}");
     let section = section.split("## What each line decides").nth(1).unwrap();
     let named: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
     let is_named = |name: &str| {
@@ -170,7 +137,13 @@ fn the_simulated_report_has_every_line() {
             None => *text == name,
         })
     };
-    for name in report["lines"].as_object().unwrap().keys() {
+    let names = report["lines"].as_object().unwrap().keys();
+    // Two builds, the kernels, what is left open, and times.
+    assert_eq!(names.len(), 2 + 5 + 13 + 29, "{report}");
+    for name in names {
+        let found = line(&report, name);
+        let may_lack = ["int32_overflow", "hugetlb_registration"].contains(&name.as_str());
+        assert!(is_expected(found) || may_lack && found["value"].is_null(), "{name}: {found}");
         assert!(page.contains(name), "{name} is not in {page}");
         assert!(is_named(name), "docs/ascend.md does not say what {name} decides");
     }

@@ -102,10 +102,6 @@ impl Mapped {
 }
 
 impl Setting for Mapped {
-    fn name(&self) -> &'static str {
-        "mapped"
-    }
-
     fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }

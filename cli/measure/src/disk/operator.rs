@@ -91,10 +91,6 @@ fn memory_bytes(config: &Config, pool: &PoolConfig) -> Result<usize> {
 }
 
 impl Setting for Operator {
-    fn name(&self) -> &'static str {
-        "AVSG"
-    }
-
     fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }

@@ -23,9 +23,6 @@ pub struct Step {
 
 /// A way to bring the selected rows from the disk into memory.
 pub trait Setting {
-    /// Returns the name in the table.
-    fn name(&self) -> &'static str;
-
     /// Returns the bytes of the memory that has rows, and of what finds them there.
     fn memory_bytes(&self) -> usize;
 

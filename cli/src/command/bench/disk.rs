@@ -16,7 +16,7 @@ use super::workload::Workload;
 use crate::checks::{at_least_1, in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions};
-use crate::disk::{EveryRow, Folder, Mapped, Operator, Records, Setting as _, direct};
+use crate::disk::{EveryRow, Folder, Mapped, Operator, Records, Setting, direct};
 use crate::trace::Trace;
 use stage_two::StageTwo;
 use turns::{Row, WARM_UP};
@@ -134,10 +134,10 @@ fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> 
     let mut mapped = Mapped::new(packed_file, packed, operator.memory_bytes())?;
 
     let watch = Watch::start();
-    let mut settings = turns::start([&mut every_row, &mut mapped, &mut operator]);
-    turns::take(&mut settings, trace, &bar)?;
-    bar.finish_and_clear();
-    let rows: Vec<Row> = settings.into_iter().map(|(setting, tally)| tally.row(setting)).collect();
+    let settings: [(&str, &mut dyn Setting); 3] =
+        [("every row", &mut every_row), ("mapped", &mut mapped), ("AVSG", &mut operator)];
+    let rows = turns::take(settings, trace, &bar)?;
+    drop(bar);
     let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
     let stage_two = stage_two::measure(&mut operator, &padded_file, padded, trace.k, depth)?;
     Ok(Report {

@@ -106,7 +106,7 @@ pub fn run(options: &Options) -> Result<()> {
     let throughput = options.row_bytes.iter().map(measure).collect::<Result<Vec<_>>>()?;
     let spreads = throughput.iter().map(|row| row.time_spread);
     let disturbance = watch.stop(options.repeats * throughput.len(), spreads);
-    bar.finish_and_clear();
+    drop(bar);
     let report = Report { machine: Host::detect(), k: options.k, disturbance, throughput };
     options.output.write(&report, || page(&report))
 }
@@ -142,7 +142,7 @@ fn page(report: &Report) -> Page {
             Cell::number(row.percent_of_best, 1),
         ]);
     }
-    page.table(table);
+    page.table(&table);
     let (rows, cores) = (first.rows, output::count(first.cores, "copying core"));
     page.text(format!("measured  {}, {cores}, {rows} rows at once", report.machine.describe()));
     page.text(format!("times     {}", report.disturbance.line()));

@@ -4,7 +4,6 @@ use avsg::device::params::Params;
 use serde::Serialize;
 
 use crate::baseline::HitCount;
-use crate::command::recommended::Measured;
 use crate::command::traces::Traces;
 use crate::trace::Repeats;
 
@@ -64,18 +63,18 @@ impl Advice {
     /// the first selects an id.
     pub fn of(
         default: Params,
-        [best, other]: &[Measured<HitCount>; 2],
+        [(best, hits), (_, other)]: &[(Params, HitCount); 2],
         traces: &Traces,
     ) -> Option<Self> {
-        let is_default = best.params == default;
-        let of_default = if is_default { best } else { other };
+        let is_default = *best == default;
+        let of_default = if is_default { hits } else { other };
         Some(Self {
             slots: default.slots,
-            lifetime: best.params.lifetime.to_string(),
-            hit_rate: best.with.percent()?,
+            lifetime: best.lifetime.to_string(),
+            hit_rate: hits.percent()?,
             default: is_default,
-            misses_per_step: traces.misses_per_step(&best.with)?,
-            default_misses_per_step: traces.misses_per_step(&of_default.with)?,
+            misses_per_step: traces.misses_per_step(hits)?,
+            default_misses_per_step: traces.misses_per_step(of_default)?,
         })
     }
 }

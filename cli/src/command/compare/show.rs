@@ -27,7 +27,7 @@ pub fn page(report: &Report) -> Page {
         let name = Cell::from(format!("{}{end}", equal[0].policy));
         table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
     }
-    page.table(table);
+    page.table(&table);
     let Report { trace, taken, steps, .. } = report;
     page.text("hits in percent after the first step; * is the rule to take");
     page.text(format!("assumed   {trace}: {}, {taken}", count(*steps, "step")));

@@ -160,11 +160,10 @@ fn examined(
 
 /// Adds a line to the report, and says on standard error what is not as expected.
 fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
-    let shown = line.shown().unwrap_or_default();
-    let expected = &line.expected;
+    let (shown, expected) = (line.shown().unwrap_or_default(), &line.expected);
     if let Some(reason) = &line.reason {
         eprintln!("{name}: {reason}");
-    } else if !expected.is_empty() && shown != *expected {
+    } else if !line.is_expected() {
         eprintln!("{name}: {shown}, expected {expected}; docs/ascend.md says what it decides");
     }
     lines.push((name.to_owned(), line));

@@ -34,6 +34,12 @@ impl Line {
         Self { value: value.into(), expected: String::new(), reason: Some(reason) }
     }
 
+    /// Returns whether there is a value, and the expected one if one is expected.
+    pub fn is_expected(&self) -> bool {
+        let shown = self.shown().filter(|_| self.reason.is_none());
+        shown.is_some_and(|shown| self.expected.is_empty() || shown == self.expected)
+    }
+
     /// Returns the value as a reader sees it, if there is one.
     pub fn shown(&self) -> Option<String> {
         match &self.value {
@@ -121,18 +127,21 @@ impl Report {
         all.all(|(_, line)| line.value == "good" || line.value == true)
     }
 
-    /// Returns the report as a page; one sentence if there is no device.
+    /// Returns the report as a page, which begins with the verdict; one sentence if there is no device.
     pub fn page(&self) -> Page {
         let mut page = Page::default();
         if let Some(reason) = &self.no_device {
             page.text(format!("skipped: no device: {reason}"));
             return page;
         }
-        if let Some(Device { soc, vector_cores, library, k, slots, .. }) = &self.device {
-            page.text(format!(
-                "{soc}, {vector_cores} vector cores, {library}; K = {k}, S = {slots}"
-            ));
-        }
+        let good =
+            if self.kernels_are_good() { "The kernels are good" } else { "A kernel is not good" };
+        let odd = self.lines.iter().filter(|(_, line)| !line.is_expected());
+        let odd: Vec<&str> = odd.map(|(name, _)| name.as_str()).collect();
+        page.text(match &odd[..] {
+            [] => format!("{good}, and every line is as expected."),
+            _ => format!("{good}; without a value, or not as expected: {}.", odd.join(", ")),
+        });
         let mut table = Table::new(["line", "value", "expected", "reason"]);
         for (name, line) in &self.lines {
             let text = |text: Option<&str>| text.map_or_else(Cell::none, Cell::from);
@@ -145,7 +154,12 @@ impl Report {
                 text(line.reason.as_deref()),
             ]);
         }
-        page.table(table);
+        page.table(&table);
+        if let Some(Device { soc, vector_cores, library, k, slots, .. }) = &self.device {
+            page.text(format!(
+                "device    {soc}, {vector_cores} vector cores, {library}; K = {k}, S = {slots}"
+            ));
+        }
         page
     }
 }

@@ -64,20 +64,17 @@ fn kernels_of(p: &Params, how: cuda::Options) -> Result<Kernels> {
 
 fn page(report: &Report, options: &Options, kernels: &Kernels) -> Page {
     let mut page = Page::default();
+    page.text(options.written(report.files.len(), |dir| {
+        format!(
+            "they include no header of CUDA, and have never run on a GPU. Compile one with\n  \
+             nvcc -std=c++17 -arch=sm_90 -cubin {dir}/avsg_step.cu"
+        )
+    }));
     let bytes = output::bytes(report.shared_bytes as usize);
     page.text(format!("geometry  {}", report.geometry));
     page.text(format!("block     {} threads, {bytes} of shared memory", report.threads));
     if options.plan {
         page.text(format!("Stage One: {}", kernels.plan));
     }
-    page.text(match &options.out {
-        Some(dir) => format!(
-            "{0} files were written to {1}; they include no header of CUDA, and have never run on a GPU. Compile one with\n  \
-             nvcc -std=c++17 -arch=sm_90 -cubin {1}/avsg_step.cu",
-            report.files.len(),
-            dir.display()
-        ),
-        None => "No file was written; pass --out DIR to write the kernels.".into(),
-    });
     page
 }

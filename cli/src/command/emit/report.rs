@@ -52,12 +52,10 @@ impl Report {
         Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
     }
 
-    pub fn page(&self) -> Page {
+    /// Returns the page that begins with what was written.
+    pub fn page(&self, written: &str) -> Page {
         let mut page = Page::default();
-        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
-        page.text(format!("geometry  {}", self.geometry));
-        let bytes = output::bytes(self.table_bytes);
-        page.text(format!("table     {bytes} of device memory per state"));
+        page.text(written);
         let mut table = Table::new([
             "file",
             "lines",
@@ -77,7 +75,11 @@ impl Report {
                 used.map_or_else(Cell::none, |_| blocks.into()),
             ]);
         }
-        page.table(table);
+        page.table(&table);
+        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
+        page.text(format!("geometry  {}", self.geometry));
+        let bytes = output::bytes(self.table_bytes);
+        page.text(format!("table     {bytes} of device memory per state"));
         page
     }
 }

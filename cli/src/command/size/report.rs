@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use super::hits::Worst;
 use super::time::{Model, Times};
+use crate::baseline::HitCount;
 use crate::command::busy::Disturbance;
+use crate::command::traces::Traces;
 use crate::trace::Repeats;
 
 /// The figures of a trace and a deployment. Hit rates are in percent after the first step; what needs one
@@ -67,6 +68,13 @@ pub struct Point {
     pub other_rule: Option<OtherRule>,
 }
 
+/// The trace, or the layer of one, with the lowest hit rate.
+#[derive(Serialize)]
+pub struct Worst {
+    pub trace: String,
+    pub hit_rate: f64,
+}
+
 #[derive(Serialize)]
 pub struct OtherRule {
     /// The lifetime rule.
@@ -88,6 +96,15 @@ pub struct Recommended {
     pub slots: u32,
     /// The lifetime rule.
     pub lifetime: String,
+}
+
+impl Worst {
+    /// Returns the worst of several traces, whose hits were counted; `None` if there is one.
+    pub fn of(traces: &Traces, counts: &[HitCount]) -> Option<Self> {
+        let rates = counts.iter().enumerate().filter_map(|(at, hits)| Some((at, hits.percent()?)));
+        let worst = rates.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| counts.len() > 1);
+        worst.map(|(at, hit_rate)| Self { trace: traces.name(at).to_owned(), hit_rate })
+    }
 }
 
 impl Point {

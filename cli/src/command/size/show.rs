@@ -20,13 +20,13 @@ pub fn page(report: &Report) -> Page {
     match (at, &report.no_buffer) {
         (Some(at), Some(all)) => {
             page.text(verdict(report, &report.points[at], all));
-            page.table(table(report));
+            page.table(&table(report));
             page.text(format!("why       {}", reason(report, at)));
         }
         (_, None) => page.text("No step after the first selects an id, so there is no hit rate."),
         (None, _) => {
             page.text(unmet(report));
-            page.table(table(report));
+            page.table(&table(report));
         }
     }
     if let Some(ceiling) = report.ceiling {

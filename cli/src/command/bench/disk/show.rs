@@ -41,7 +41,7 @@ pub fn page(report: &Report) -> Page {
             row.memory_bytes.into(),
         ]);
     }
-    page.table(table);
+    page.table(&table);
     let Report { workload, steps, k, slots, layers, row_bytes, file, .. } = report;
     page.text(format!(
         "measured  {}, {workload}: {steps} timed steps of one token, K = {k}, S = {slots}; counts are means, times medians, \

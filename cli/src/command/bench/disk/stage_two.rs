@@ -46,15 +46,19 @@ pub fn measure(
     let count = k.min(records.count.div_ceil(2));
     let bytes = records.stride;
     let engine = if operator.info()?.io_uring { "io_uring" } else { "psync" };
-    let mut batches = Batches::new(records.count, k, count);
+    // Ids that are no neighbours, in random order.
+    let mut ids: Vec<i32> = (0..records.count as i32).step_by(2).collect();
+    SplitMix64::new(5).shuffle(&mut ids);
+    let mut batches = ids.chunks_exact(count).cycle();
+    let padding = vec![-1; k - count];
     let mut fio_missing = None;
     let rates = in_turns(ROUNDS, 2, |_, contender, rates| {
         let reads = (BATCHES * count) as f64;
         match contender {
             0 => {
                 let mut us = 0.0;
-                for _ in 0..BATCHES {
-                    us += operator.read_all(batches.next())?;
+                for batch in batches.by_ref().take(BATCHES) {
+                    us += operator.read_all(&[batch, &padding].concat())?;
                 }
                 rates.push(reads / us * 1e6);
             }
@@ -70,36 +74,10 @@ pub fn measure(
         read_bytes: bytes,
         depth,
         engine,
-        reads_per_second: rates[0].median,
-        fio_reads_per_second: fio_missing.is_none().then_some(rates[1].median),
+        reads_per_second: rates[0].p50,
+        fio_reads_per_second: fio_missing.is_none().then_some(rates[1].p50),
         fio_missing,
     })
-}
-
-/// Batches of ids that are no neighbours, in random order.
-struct Batches {
-    ids: Vec<i32>,
-    next: usize,
-    count: usize,
-    /// `count` ids and padding up to K.
-    batch: Vec<i32>,
-}
-
-impl Batches {
-    fn new(rows: usize, k: usize, count: usize) -> Self {
-        let mut ids: Vec<i32> = (0..rows as i32).step_by(2).collect();
-        SplitMix64::new(5).shuffle(&mut ids);
-        Self { ids, next: 0, count, batch: vec![-1; k] }
-    }
-
-    fn next(&mut self) -> &[i32] {
-        if self.next + self.count > self.ids.len() {
-            self.next = 0;
-        }
-        self.batch[..self.count].copy_from_slice(&self.ids[self.next..][..self.count]);
-        self.next += self.count;
-        &self.batch
-    }
 }
 
 /// Returns the reads per second of fio on an open file.

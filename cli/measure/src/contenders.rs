@@ -13,6 +13,7 @@ use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
+use serde::Serialize;
 
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
@@ -22,7 +23,7 @@ use crate::stats::us_since;
 const SHORT_ROW: usize = 8;
 
 /// The model and the batch of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sizes {
     /// The layers of the model.
     pub layers: usize,
@@ -35,6 +36,7 @@ pub struct Sizes {
     /// The threads of each contender, the caller's included.
     pub threads: usize,
     /// The number of ids, which are below it.
+    #[serde(skip)]
     pub ids: usize,
     /// Bytes of a row; `None` times plans alone.
     pub row_bytes: Option<usize>,
@@ -217,14 +219,12 @@ impl Server {
     }
 
     fn parts(&self) -> Vec<&'static str> {
-        let mut all = vec!["plan"];
-        if self.copies {
-            all.push("transfer");
-        }
-        if self.copies && self.shares_indexers() {
-            all.push("transfer, one call for the layers of an indexer");
-        }
-        all
+        let count = match self.copies {
+            false => 1,
+            true => 2 + usize::from(self.shares_indexers()),
+        };
+        let all = ["plan", "transfer", "transfer, one call for the layers of an indexer"];
+        all[..count].to_vec()
     }
 }
 

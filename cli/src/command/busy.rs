@@ -75,7 +75,13 @@ impl Watch {
             all.steal_percent = Some(100.0 * stolen / (ticks * cpus as f64));
             all.others = Some(((used - own) / ticks).max(0.0));
         }
-        all.warn();
+        if all.is_busy() {
+            eprintln!(
+                "warning: the machine was busy or its times vary: {}; measure again, or compare \
+                 ratios of this run only",
+                all.line()
+            );
+        }
         all
     }
 }
@@ -100,16 +106,6 @@ impl Disturbance {
         let others = self.others.is_some_and(|n| 100.0 * n / self.cpus as f64 > MAX_OTHERS);
         let vary = self.samples >= MIN_SAMPLES && self.spread > MAX_SPREAD;
         self.steal_percent.is_some_and(|n| n > MAX_STEAL) || others || vary
-    }
-
-    fn warn(&self) {
-        if self.is_busy() {
-            eprintln!(
-                "warning: the machine was busy or its times vary: {}; measure again, or compare \
-                 ratios of this run only",
-                self.line()
-            );
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::output::{self, Sinks};
 use super::recommended::recommended;
 use super::rules::{default_slots, rules};
 use super::trace_options::TraceOptions;
-use super::traces::{Traces, lru_hits, operator_hits, policy_hits};
+use super::traces::{Taken, Traces, lru_hits, operator_hits, policy_hits};
 use crate::baseline::{Belady, HitCount, LRU, NO_BUFFER, OPTIMUM};
 use report::{Advice, At, PolicyRates, Report};
 
@@ -93,17 +93,7 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     }
     // The optimum of the first S was added before the rules that only a later S has.
     policies.sort_by_key(|rates| rates.policy == OPTIMUM);
-    Ok(Report {
-        trace: options.trace.name(),
-        taken: options.trace.describe(traces.first(), traces.len()),
-        steps: traces.steps(),
-        tokens,
-        k,
-        repeats: traces.repeats(),
-        advice,
-        slots,
-        policies,
-    })
+    Ok(Report { taken: Taken::new(&options.trace, traces), advice, slots, policies })
 }
 
 fn narrow(n: usize) -> u32 {

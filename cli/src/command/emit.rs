@@ -112,6 +112,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// Writes files if a directory is given.
+    fn write_files(
+        &self,
+        mut files: impl Iterator<Item = (String, impl AsRef<[u8]>)>,
+    ) -> Result<()> {
+        let Some(dir) = &self.out else { return Ok(()) };
+        files.try_for_each(|(name, text)| write(dir, &name, text.as_ref()).map(drop))
+    }
+
     /// Says how many files were written, and what to do with them.
     fn written(&self, files: usize, then: impl Fn(&str) -> String) -> String {
         let Some(dir) = self.out.as_ref().map(|dir| dir.display().to_string()) else {
@@ -132,13 +141,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, plan) = kernels_of(&p, Abi::Direct)?;
-    if let Some(dir) = &options.out {
-        for (name, text) in kernels.files() {
-            write(dir, &name, text.as_bytes())?;
-        }
-        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
-        write(dir, "CMakeLists.txt", toolchain::project(&names, soc.name).as_bytes())?;
-    }
+    options.write_files(kernels.files())?;
+    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+    let project = toolchain::project(&names, soc.name);
+    options.write_files(std::iter::once(("CMakeLists.txt".to_owned(), project)))?;
     let report = Report::new(&p, soc, &kernels);
     options.output.write(&report, || {
         let mut page = report.page(&options.written(kernels.files().count() + 1, |dir| {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::baseline::{HitCount, count_operator_hits};
-use crate::disk::Folder;
+use crate::disk::folder_on_disk;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::Error;
@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let rows = rows.next_multiple_of(page.max(1));
     let mut pool = PoolConfig::new(1, rows, format.clone());
     if let Some(folder) = &options.file {
-        pool.file = Some(PoolFile::new(Folder::find("--file", Some(folder))?.path()));
+        pool.file = Some(PoolFile::new(&folder_on_disk("--file", Some(folder))?));
     }
     // A row that is larger than a chunk enlarges the chunk, so that the check of the memory refuses it
     // with a message about the row's bytes.
@@ -113,7 +113,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let what = if simulated { "compile kernels" } else { "create the engine" };
         output::show_during(what, || options.device.engine(config, &pool))?
     };
-    let (report, results) = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
+    let (tally, results, engine) = replay(options, &trace, engine, &used)?;
+    let report = Report::new(&trace, &engine, sparse, memory, tally);
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
     let write = |(results, path): (Results, _)| {
@@ -149,15 +150,6 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
         [(params, _), _] = output::show_during("rules", rules)?;
     }
     Ok(params)
-}
-
-/// What a replay is told besides its options, its trace and its engine.
-struct Inputs {
-    memory: Memory,
-    /// Whether the host pool is sparse.
-    sparse: bool,
-    /// Whether the trace selects or appends each row of the pool.
-    used: Vec<bool>,
 }
 
 /// Returns for each of `rows` rows whether the trace selects or appends it.
@@ -197,16 +189,17 @@ fn pool_rows(trace: &Trace) -> Result<usize> {
     Ok(rows as usize)
 }
 
-/// Replays the trace, and returns the report and, if the options name a file for them, the results.
+/// Replays the trace with the rows of the pool that are `used`, and returns the figures and, if the options
+/// name a file for them, the results.
 fn replay(
     options: &Options,
     trace: &Trace,
     mut engine: Engine,
-    inputs: Inputs,
-) -> Result<(Report, Option<Results>)> {
+    used: &[bool],
+) -> Result<(Tally, Option<Results>, Engine)> {
     let (b, words) = (options.requests, trace.tokens * trace.k);
     let bar = output::progress(trace.steps, "replay");
-    let mut world = World::new(trace, &engine, b, &inputs.used)?;
+    let mut world = World::new(trace, &engine, b, used)?;
     let mut plan = engine.new_plan(b * trace.tokens, b)?;
     let mut results = options.results.as_ref().map(|_| Results::default());
     let mut tags = vec![0; words];
@@ -238,6 +231,5 @@ fn replay(
         }
         bar.inc(1);
     }
-    let report = Report::new(trace, &engine, inputs.sparse, inputs.memory, tally);
-    Ok((report, results))
+    Ok((tally, results, engine))
 }

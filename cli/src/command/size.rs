@@ -20,7 +20,7 @@ use super::output::{self, Sinks};
 use super::recommended::recommended;
 use super::rules::least_slots;
 use super::trace_options::TraceOptions;
-use super::traces::{Traces, lru_hits, operator_hits};
+use super::traces::{Taken, Traces, lru_hits, operator_hits};
 use crate::baseline::HitCount;
 use crate::checks::require;
 use deployment::{Deployment, DeploymentOptions};
@@ -166,13 +166,8 @@ fn measure(options: &Options) -> Result<Report> {
     let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
     let no_buffer = selected.map(|selected| copies(selected, None));
     Ok(Report {
-        trace: options.trace.name(),
-        taken: options.trace.describe(trace, traces.len()),
-        steps: traces.steps(),
+        taken: Taken::new(&options.trace, traces),
         traces: traces.len(),
-        tokens: trace.tokens,
-        k: trace.k,
-        repeats: traces.repeats(),
         ceiling: all.percent(),
         deployment,
         model,
@@ -208,17 +203,14 @@ fn sizes(
     sizes.sort_unstable();
     sizes.dedup();
     let Some(limit) = limit.filter(|_| chosen.is_empty()) else { return Ok(sizes) };
-    let fits = |slots: u32| Ok::<bool, anyhow::Error>(bytes(slots)? as f64 <= limit);
-    let mut fitting = sizes.len();
-    while fitting > 0 && !fits(sizes[fitting - 1])? {
-        fitting -= 1;
-    }
+    let fits = |&slots: &u32| bytes(slots).is_ok_and(|bytes| bytes as f64 <= limit);
+    let fitting = sizes.partition_point(fits);
     let above = sizes.get(fitting).copied();
     sizes.truncate(fitting.max(1));
     if let (Some(above), true) = (above, fitting > 0) {
         let mut between = (sizes[fitting - 1]..above).step_by(STRIDE).skip(1).rev();
         // The paper's table has powers of two only.
-        sizes.extend(between.find(|&slots| fits(slots).unwrap_or(false)));
+        sizes.extend(between.find(fits));
     }
     Ok(sizes)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{command, errors, folder, json, number, refused, run, text};
 
 /// Steps of one token that fit the committed trace behind the warm-up.
-const BENCH: &str = "bench disk SAMPLE --slots 512 --steps 24 --depth 64";
+const BENCH: &str = "bench disk SAMPLE --slots 512 --steps 24";
 
 fn setting<'a>(report: &'a Value, name: &str) -> &'a Value {
     let rows = report["settings"].as_array().expect("settings");
@@ -64,7 +64,6 @@ fn a_disk_that_cannot_be_used_is_refused_in_one_line() {
         ("bench disk SAMPLE --steps 0", &["--steps is 0"][..]),
         (&format!("{small} --layers 0"), &["--layers is 0"]),
         (&format!("{small} --row-bytes 0"), &["--row-bytes is 0"]),
-        (&format!("{small} --depth 0"), &["--depth is 0"]),
         ("bench disk SAMPLE --slots 500 --steps 1", &["500", "multiple of 64"]),
         (&format!("{small} --folder /nonexistent"), &["--folder /nonexistent"]),
         (

@@ -205,9 +205,8 @@ fn page(report: &Report) -> Page {
         ratios[0],
         ratios[1]
     ));
-    let columns =
-        ["what", "median, us", "first to ninth decile", "x AVSG", "hits, %", "learning, us"];
-    let mut table = Table::new(columns);
+    let columns = "what | median, us | first to ninth decile | x AVSG | hits, % | learning, us";
+    let mut table = Table::new(columns.split(" | "));
     for row in rows {
         table.add_row([
             (&row.what).into(),

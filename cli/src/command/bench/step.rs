@@ -83,18 +83,14 @@ pub struct Options {
 struct Report {
     machine: Host,
     workload: String,
-    layers: usize,
-    indexers: usize,
-    requests: usize,
-    tokens: usize,
+    /// Without the bytes of a row if no row was copied.
+    #[serde(flatten)]
+    sizes: Sizes,
     k: usize,
     slots: u32,
     lifetime: String,
     /// The vector machine that ran the kernels.
     kernels: String,
-    threads: usize,
-    /// Bytes of a row; absent if no row was copied.
-    row_bytes: Option<usize>,
     /// Rows that missed, for each layer of a step.
     misses_per_layer: f64,
     disturbance: Disturbance,
@@ -165,16 +161,11 @@ pub fn run(options: &Options) -> Result<()> {
     let report = Report {
         machine: Host::detect(),
         workload: options.workload.name(),
-        layers: sizes.layers,
-        indexers: sizes.indexers,
-        requests: sizes.requests,
-        tokens: sizes.tokens,
+        sizes,
         k: traces[0].k,
         slots: options.slots,
         lifetime: params.lifetime.to_string(),
         kernels,
-        threads: sizes.threads,
-        row_bytes: sizes.row_bytes,
         misses_per_layer,
         disturbance,
         rows,
@@ -219,14 +210,8 @@ fn line_up(
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
     page.text(verdict(report));
-    let mut table = Table::new([
-        "what is timed",
-        "layers",
-        "tables",
-        "us per request and layer",
-        "first to ninth decile",
-        "step, ms",
-    ]);
+    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
+    let mut table = Table::new(columns.split(" | "));
     for row in &report.rows {
         table.add_row([
             (&row.what).into(),
@@ -238,9 +223,10 @@ fn page(report: &Report) -> Page {
         ]);
     }
     page.table(&table);
-    let Report { layers, requests, tokens, k, slots, lifetime, .. } = report;
-    let [indexers, threads] = [(report.indexers, "indexer"), (report.threads, "thread")]
-        .map(|(n, noun)| output::count(n, noun));
+    let Report { sizes, k, slots, lifetime, .. } = report;
+    let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
+    let [indexers, threads] =
+        [(indexers, "indexer"), (threads, "thread")].map(|(n, noun)| output::count(*n, noun));
     page.text(format!("measured  {}, {}", report.machine.describe(), report.workload));
     page.text(format!(
         "assumed   {layers} layers, {indexers}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {threads}, \

@@ -121,16 +121,9 @@ fn page(report: &Report) -> Page {
         first.percent_of_best,
         short(first.engine_gbs / first.memcpy_gbs)
     ));
-    let columns = [
-        "row bytes",
-        "Stage Two, GB/s",
-        "its copier",
-        "memcpy loop, GB/s",
-        "best loop, GB/s",
-        "its copier",
-        "Stage Two, % of best",
-    ];
-    let mut table = Table::new(columns);
+    let columns = "row bytes | Stage Two, GB/s | its copier | memcpy loop, GB/s | best loop, GB/s | its copier | \
+                   Stage Two, % of best";
+    let mut table = Table::new(columns.split(" | "));
     for row in &report.throughput {
         table.add_row([
             row.row_bytes.into(),

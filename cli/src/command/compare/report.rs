@@ -4,20 +4,13 @@ use avsg::device::params::Params;
 use serde::Serialize;
 
 use crate::baseline::HitCount;
-use crate::command::traces::Traces;
-use crate::trace::Repeats;
+use crate::command::traces::{Taken, Traces};
 
 /// The hit rates of all policies.
 #[derive(Serialize)]
 pub struct Report {
-    pub trace: String,
-    /// What the axes of the file were taken for.
-    pub taken: String,
-    /// Steps after the first of each trace, and one.
-    pub steps: usize,
-    pub tokens: usize,
-    pub k: usize,
-    pub repeats: Repeats,
+    #[serde(flatten)]
+    pub taken: Taken,
     pub slots: Vec<u32>,
     pub policies: Vec<PolicyRates>,
     /// What to take at each S; nothing if no step after the first selects an id.

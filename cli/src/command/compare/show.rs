@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::report::{Advice, PolicyRates, Report};
 use crate::baseline::{LRU, OPTIMUM};
-use crate::command::output::{Cell, Page, Table, count};
+use crate::command::output::{Cell, Page, Table};
 use crate::draw::{self, Series};
 
 /// Returns the page: the rule to take, one row per policy and one column per S, and what was assumed.
@@ -28,9 +28,8 @@ pub fn page(report: &Report) -> Page {
         table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
     }
     page.table(&table);
-    let Report { trace, taken, steps, .. } = report;
     page.text("hits in percent after the first step; * is the rule to take");
-    page.text(format!("assumed   {trace}: {}, {taken}", count(*steps, "step")));
+    page.text(format!("assumed   {}", report.taken.words(false)));
     page
 }
 
@@ -70,8 +69,7 @@ pub fn chart(folder: &Path, report: &Report) -> Result<()> {
     };
     let own = report.advice.iter().map(|advice| (f64::from(advice.slots), advice.hit_rate));
     let own = Series { name: "AVSG".to_owned(), is_curve: false, points: own.collect() };
-    let &Report { ref trace, steps, tokens, k, .. } = report;
-    let subject = format!("{trace}: {}, N_q {tokens}, K {k}", count(steps, "step"));
+    let subject = report.taken.words(true);
     let all = [bound(OPTIMUM), bound(LRU), own];
     Ok(draw::hit_rates(&folder.join("compare-hit-rate.svg"), &subject, &all, report.enough())?)
 }

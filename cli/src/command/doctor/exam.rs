@@ -27,13 +27,13 @@ fn watched<T: DeserializeOwned>(
 ) -> Result<std::result::Result<T, (&'static str, String)>> {
     let program = env::current_exe().context("finding this program")?;
     let mut command = Command::new(program);
-    let device = options.device.to_possible_value().context("the device has a name")?;
+    let device = options.target.device.to_possible_value().context("the device has a name")?;
     command.args(["doctor", "--device", device.get_name()]);
     command.args(["--limit", &options.limit.to_string()]);
-    if let Some(library) = &options.library {
+    if let Some(library) = &options.target.library {
         command.arg("--library").arg(library);
     }
-    for (name, value) in [("--k", options.k), ("--slots", options.slots)] {
+    for (name, value) in [("--k", options.target.k), ("--slots", options.target.slots)] {
         command.args(value.map(|value| format!("{name}={value}")));
     }
     command.args(["--check", check]).arg(folder);
@@ -92,7 +92,7 @@ pub fn examine(options: &Options) -> Result<Report> {
     match watched::<Described>(options, "device", Path::new(""))? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err(NoDevice { reason, no_runtime })) => {
-            refuse_file(options.library.as_deref(), no_runtime)?;
+            refuse_file(options.target.library.as_deref(), no_runtime)?;
             report.no_device = Some(reason);
         }
         Err((status, text)) => add(&mut report.lines, "device", Line::bad(status, text)),
@@ -102,13 +102,13 @@ pub fn examine(options: &Options) -> Result<Report> {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
-    let built = harness::build(options, &device.soc);
+    let built = harness::build(&options.target, &device.soc);
     let mut say = |name: &str, built: Result<()>| {
         let line = Line::new(built.map(|()| true.into()));
         add(&mut report.lines, name, Line { expected: "true".into(), ..line });
     };
     if options.only.is_empty() {
-        say("build_learned", harness::build_learned(options, &device.soc));
+        say("build_learned", harness::build_learned(&options.target, &device.soc));
     }
     let folder = match built {
         Ok(folder) => folder,

@@ -8,7 +8,7 @@ use avsg::device::params::Params;
 use avsg_linker::cuda::{self, Failed, Kernels, TooLarge};
 use serde::Serialize;
 
-use super::{Options, write};
+use super::Options;
 use crate::checks::require;
 use crate::command::output::{self, Page};
 
@@ -27,11 +27,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let p = options.kernels.params()?;
     let how = cuda::Options { threads: options.threads, shared_bytes: options.shared_bytes };
     let kernels = kernels_of(&p, how)?;
-    if let Some(dir) = &options.out {
-        for (name, text) in kernels.files() {
-            write(dir, &name, text.as_bytes())?;
-        }
-    }
+    options.write_files(kernels.files())?;
     let report = Report {
         geometry: p.to_string(),
         threads: how.threads,

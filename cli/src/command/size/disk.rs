@@ -1,6 +1,6 @@
 //! The part of the model for rows on a disk: a step reads the records of the rows that it misses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use avsg::disk::PoolFile;
@@ -8,7 +8,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use crate::disk::{Folder, Speeds, layout};
+use crate::disk::{Speeds, folder_on_disk, layout};
 
 /// The block of a disk whose speeds are given without one.
 const BLOCK: usize = 4096;
@@ -91,10 +91,10 @@ impl Disk {
         let (speeds, folder, block) = match link {
             Link::Given(speeds, block) => (*speeds, None, *block),
             Link::Measured(folder) => {
-                let folder = Folder::find("--link", folder.as_deref())?;
+                let folder = folder_on_disk("--link", folder.as_deref())?;
                 let block = block_of(&folder, deployment)?;
                 let speeds = Speeds::measure(&folder, plan(block)?.max_record_bytes())?;
-                (speeds, Some(folder.path().display().to_string()), block)
+                (speeds, Some(folder.display().to_string()), block)
             }
         };
         let layout = plan(block)?;
@@ -126,9 +126,9 @@ impl Disk {
 }
 
 /// Returns the block that a pool in a folder has.
-fn block_of(folder: &Folder, deployment: &Deployment) -> Result<usize> {
+fn block_of(folder: &Path, deployment: &Deployment) -> Result<usize> {
     let config = PoolConfig {
-        file: Some(PoolFile::new(folder.path())),
+        file: Some(PoolFile::new(folder)),
         ..PoolConfig::new(1, 1, deployment.format.clone())
     };
     Ok(HostPool::new(&config)?.disk_info().map_or(BLOCK, |info| info.block))

@@ -6,23 +6,16 @@ use super::deployment::Deployment;
 use super::time::{Model, Times};
 use crate::baseline::HitCount;
 use crate::command::busy::Disturbance;
-use crate::command::traces::Traces;
-use crate::trace::Repeats;
+use crate::command::traces::{Taken, Traces};
 
 /// The figures of a trace and a deployment. Hit rates are in percent after the first step; what needs one
 /// is null if no later step selects an id.
 #[derive(Serialize)]
 pub struct Report {
-    pub trace: String,
-    /// What the numbers of the file's shape were taken for.
-    pub taken: String,
-    /// Steps after the first of each trace, and one.
-    pub steps: usize,
+    #[serde(flatten)]
+    pub taken: Taken,
     /// Traces, or layers of one.
     pub traces: usize,
-    pub tokens: usize,
-    pub k: usize,
-    pub repeats: Repeats,
     /// The hit rate that no buffer can surpass.
     pub ceiling: Option<f64>,
     pub deployment: Deployment,

@@ -35,12 +35,7 @@ pub fn page(report: &Report) -> Page {
         ));
     }
     page.text(format!("assumed   {}", deployed(report)));
-    page.text(format!(
-        "trace     {}: {}, {}",
-        report.trace,
-        count(report.steps, "step"),
-        report.taken
-    ));
+    page.text(format!("trace     {}", report.taken.words(false)));
     if let Some(model) = &report.model {
         page.text(format!("model     {}", formula(report, model)));
         model.disk.iter().for_each(|disk| page.text(format!("disk      {}", described(disk))));
@@ -197,7 +192,7 @@ fn formula(report: &Report, model: &Model) -> String {
     format!(
         "ms per token = ({rest}matching + copied bytes / {link}) / {:.2} tokens per step{alone}; matching of a token with \
          K = {}: {matching}; each request matches on a core of its own",
-        model.accepted, report.k
+        model.accepted, report.taken.k
     )
 }
 
@@ -268,8 +263,7 @@ pub fn chart(folder: &Path, report: &Report) -> Result<()> {
         Series { name: name.to_owned(), is_curve, points: points.collect() }
     };
     let series = [series(LRU, true, |p| p.lru_hit_rate), series("AVSG", false, |p| p.hit_rate)];
-    let &Report { ref trace, steps, tokens, k, .. } = report;
-    let subject = format!("{trace}: {}, N_q {tokens}, K {k}", count(steps, "step"));
+    let subject = report.taken.words(true);
     let chosen = report.recommended.as_ref().map(|best| best.slots);
     Ok(draw::hit_rates(&folder.join("size-hit-rate.svg"), &subject, &series, chosen)?)
 }

@@ -16,6 +16,8 @@ use crate::stats::in_turns;
 const ROUNDS: usize = 5;
 /// Batches of a turn.
 const BATCHES: usize = 8;
+/// Reads in flight of fio, as many as those of Stage Two.
+const DEPTH: usize = 256;
 /// Seconds that a turn of fio takes.
 const FIO_SECONDS: u32 = 1;
 
@@ -41,7 +43,6 @@ pub fn measure(
     file: &File,
     records: Records,
     k: usize,
-    depth: usize,
 ) -> Result<StageTwo> {
     let count = k.min(records.count.div_ceil(2));
     let bytes = records.stride;
@@ -62,7 +63,7 @@ pub fn measure(
                 }
                 rates.push(reads / us * 1e6);
             }
-            _ if fio_missing.is_none() => match fio(file, bytes, depth, engine) {
+            _ if fio_missing.is_none() => match fio(file, bytes, engine) {
                 Ok(rate) => rates.push(rate),
                 Err(fault) => fio_missing = Some(format!("{fault:#}")),
             },
@@ -72,7 +73,7 @@ pub fn measure(
     })?;
     Ok(StageTwo {
         read_bytes: bytes,
-        depth,
+        depth: DEPTH,
         engine,
         reads_per_second: rates[0].p50,
         fio_reads_per_second: fio_missing.is_none().then_some(rates[1].p50),
@@ -81,22 +82,15 @@ pub fn measure(
 }
 
 /// Returns the reads per second of fio on an open file.
-fn fio(file: &File, bytes: usize, depth: usize, engine: &str) -> Result<f64> {
+fn fio(file: &File, bytes: usize, engine: &str) -> Result<f64> {
     let direct = rustix::fs::fcntl_getfl(file)?.contains(rustix::fs::OFlags::DIRECT);
-    let options = [
-        "--name=avsg".to_owned(),
-        "--readonly".to_owned(),
-        "--rw=randread".to_owned(),
-        format!("--filename={}", path_in_proc(file).display()),
-        format!("--bs={bytes}"),
-        format!("--iodepth={depth}"),
-        format!("--ioengine={engine}"),
-        format!("--direct={}", u8::from(direct)),
-        "--time_based".to_owned(),
-        format!("--runtime={FIO_SECONDS}"),
-        "--output-format=json".to_owned(),
-    ];
-    let output = match Command::new("fio").args(options).output() {
+    let options = format!(
+        "--name=avsg --readonly --rw=randread --filename={} --bs={bytes} --iodepth={DEPTH} --ioengine={engine} --direct={} \
+         --time_based --runtime={FIO_SECONDS} --output-format=json",
+        path_in_proc(file).display(),
+        u8::from(direct)
+    );
+    let output = match Command::new("fio").args(options.split(' ')).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!("fio is not installed"),
         output => output.context("starting fio")?,
     };

@@ -9,9 +9,9 @@ use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
-use avsg::geometry;
 use clap::Args;
 
+use super::geometry::TableOptions;
 use super::output::{self, Sinks};
 use super::recommended::recommended;
 use super::rules::{default_slots, rules};
@@ -49,10 +49,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     let (tokens, k) = (traces.first().tokens, traces.first().k);
-    let mut slots = options.slots.clone();
-    if slots.is_empty() {
-        slots = default_slots(tokens * k);
-    }
+    let default = || default_slots(tokens * k);
+    let mut slots = if options.slots.is_empty() { default() } else { options.slots.clone() };
     slots.sort_unstable();
     slots.dedup();
     let mut policies: Vec<PolicyRates> = Vec::new();
@@ -68,8 +66,7 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     let mut advice = Vec::new();
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
-        let default = Params::wide(narrow(k), narrow(tokens), slots);
-        geometry::check(&default)?;
+        let default = TableOptions::default().params(k, tokens, slots, 0)?;
         let lru = lru_hits(traces, slots as usize)?;
         add(NO_BUFFER, None, slots, HitCount { hits: 0, first_hits: 0, ..lru });
         add(LRU, None, slots, lru);
@@ -94,8 +91,4 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     // The optimum of the first S was added before the rules that only a later S has.
     policies.sort_by_key(|rates| rates.policy == OPTIMUM);
     Ok(Report { taken: Taken::new(&options.trace, traces), advice, slots, policies })
-}
-
-fn narrow(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -17,12 +17,15 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::checks::require;
+
 /// The kind of hash table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
     /// The paper's table, bit for bit: one link per slot
     Paper,
     /// A table with more links than slots, which evicts the oldest or least used slots
+    #[default]
     Wide,
 }
 
@@ -51,7 +54,7 @@ pub(crate) enum Device {
 }
 
 /// The table's geometry and rules.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct TableOptions {
     /// Kind of hash table
     #[arg(long, value_enum, default_value = "wide")]
@@ -134,16 +137,15 @@ pub fn lifetime(rule: &str) -> Result<Lifetime> {
 }
 
 /// Returns the paper's table with the multipliers `A1,A2` of `primes`; refuses the `wide` table.
-pub fn multipliers(primes: &str, table: Table) -> Result<Table> {
-    let bad =
-        |limit| Error::invalid("--primes", primes, limit, "for example 2654435761,2246822519");
-    if table == Table::Wide {
-        return Err(bad("only the paper's table takes multipliers").into());
-    }
-    let parsed = primes
-        .split_once(',')
-        .and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
-    let (a1, a2) = parsed.ok_or_else(|| bad("it must be two unsigned 32-bit numbers"))?;
+fn multipliers(primes: &str, table: Table) -> Result<Table> {
+    let limit = "only the paper's table takes multipliers";
+    let remedy = "for example 2654435761,2246822519";
+    require(table != Table::Wide, "--primes", primes, limit, remedy)?;
+    let both = primes.split_once(',').map(|(a, b)| [a, b].map(|n| n.trim().parse()));
+    let Some([Ok(a1), Ok(a2)]) = both else {
+        let limit = "it must be two unsigned 32-bit numbers";
+        return Err(Error::invalid("--primes", primes, limit, remedy).into());
+    };
     Ok(Table::Paper { a1, a2 })
 }
 

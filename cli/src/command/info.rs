@@ -148,10 +148,8 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = match options.file {
-        true => File::on_disks([layers, indexers, context], &format, requests)?,
-        false => Vec::new(),
-    };
+    let files = || File::on_disks([layers, indexers, context], &format, requests);
+    let files = if options.file { files()? } else { Vec::new() };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = available_memory::bytes()?;

@@ -164,11 +164,9 @@ fn used_rows(trace: &Trace, rows: usize) -> Vec<bool> {
 
 /// Returns the number of rows that the host pool needs: one per id, and one per token that is appended.
 fn pool_rows(trace: &Trace) -> Result<usize> {
-    let mut rows = trace.ids.iter().copied().max().unwrap_or(0).max(0) + 1;
-    for step in 0..trace.steps {
-        let Some(stable) = trace.stable.as_ref().map(|s| s[step]).filter(|&s| s >= 0) else {
-            continue;
-        };
+    let mut rows = trace.largest_id().unwrap_or(0) + 1;
+    let stable = trace.stable.iter().flatten().enumerate();
+    for (step, &stable) in stable.filter(|(_, stable)| **stable >= 0) {
         let end = stable + trace.tokens as i32;
         rows = rows.max(end);
         for token in 0..trace.tokens {

@@ -22,7 +22,7 @@ use super::workload::Workload;
 use super::{Host, number, range, short};
 use crate::checks::in_range;
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{TableKind, TableOptions, machine};
+use crate::command::geometry::{TableOptions, machine};
 use crate::command::output::{self, OutputOptions, Page, Table};
 use crate::trace::Trace;
 
@@ -136,13 +136,7 @@ pub fn run(options: &Options) -> Result<()> {
         traces = traces.iter().map(|trace| trace.take_k(k)).collect::<avsg::Result<_>>()?;
     }
     sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
-    let rule = TableOptions {
-        table: TableKind::Wide,
-        spread: None,
-        retries: None,
-        lifetime: options.lifetime.clone(),
-        primes: None,
-    };
+    let rule = TableOptions { lifetime: options.lifetime.clone(), ..TableOptions::default() };
     let params = rule.params(traces[0].k, options.tokens, options.slots, 0)?;
     let config = options.config(params, options.requests, sizes.threads);
     if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {

@@ -73,11 +73,6 @@ impl Advice {
 }
 
 impl Report {
-    /// Returns the rule to take at an S.
-    pub fn advice_at(&self, slots: u32) -> Option<&String> {
-        self.advice.iter().find(|advice| advice.slots == slots).map(|advice| &advice.lifetime)
-    }
-
     /// Returns the least S from which on every larger one copies as many rows with the advised rule;
     /// `None` if that is the largest.
     pub fn enough(&self) -> Option<u32> {
@@ -89,11 +84,6 @@ impl Report {
 }
 
 impl PolicyRates {
-    /// Returns the figures at an S.
-    pub fn at(&self, slots: u32) -> Option<&At> {
-        self.at.iter().find(|at| at.slots == slots)
-    }
-
     /// Returns the kind of the rule, and the rates: what neighbours on a line share.
     pub fn key(&self) -> (&str, Vec<(u32, Option<u64>)>) {
         let kind = self.policy.split(':').next().unwrap_or_default();

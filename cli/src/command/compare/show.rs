@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::report::{Advice, PolicyRates, Report};
+use super::report::{Advice, Report};
 use crate::baseline::{LRU, OPTIMUM};
 use crate::command::output::{Cell, Page, Table};
 use crate::draw::{self, Series};
@@ -19,9 +19,11 @@ pub fn page(report: &Report) -> Page {
         let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
         let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
         let cell = |&slots: &u32| {
-            let rate = equal[0].at(slots).and_then(|at| at.hit_rate);
-            let is_taken = |rates: &PolicyRates| report.advice_at(slots) == Some(&rates.policy);
-            let mark = if equal.iter().any(is_taken) { " *" } else { "" };
+            let rate = equal[0].at.iter().find(|at| at.slots == slots).and_then(|at| at.hit_rate);
+            let advice = report.advice.iter().find(|advice| advice.slots == slots);
+            let taken = advice.map(|advice| &advice.lifetime);
+            let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
+            let mark = if is_taken { " *" } else { "" };
             rate.map_or_else(Cell::none, |rate| Cell::shown(rate, format!("{rate:.2}{mark}")))
         };
         let name = Cell::from(format!("{}{end}", equal[0].policy));

@@ -45,20 +45,17 @@ fn watched<T: DeserializeOwned>(
 
 /// Returns the CANN of this machine, and what it is too old for.
 fn toolkit() -> Toolkit {
-    let Some(home) = cann::home() else {
-        let remark = "ASCEND_HOME_PATH is not set: source CANN's set_env.sh";
-        return Toolkit { version: None, remarks: vec![remark.into()] };
-    };
-    match cann::version(&home) {
+    let unset = || "ASCEND_HOME_PATH is not set: source CANN's set_env.sh".to_owned();
+    match cann::home().ok_or_else(unset).and_then(|home| cann::version(&home)) {
         Err(reason) => Toolkit { version: None, remarks: vec![reason] },
         Ok(version) => {
-            let too_old = cann::too_old_for(&version).map(|requirement| {
+            let remark = |requirement: &cann::Requirement| {
                 let cann::Requirement { what, calls, since: (major, minor), .. } = requirement;
                 format!(
                     "{version} is too old to {what}: {calls} are documented since {major}.{minor}"
                 )
-            });
-            let remarks = too_old.collect();
+            };
+            let remarks = cann::too_old_for(&version).map(remark).collect();
             Toolkit { version: Some(version.text), remarks }
         }
     }

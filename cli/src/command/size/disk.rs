@@ -13,6 +13,8 @@ use crate::disk::{Speeds, folder_on_disk, layout};
 /// The block of a disk whose speeds are given without one.
 const BLOCK: usize = 4096;
 
+const EXAMPLE: &str = "for example disk:400000,6,80";
+
 /// The value of `--link`.
 #[derive(Clone, Debug)]
 pub enum Link {
@@ -32,18 +34,12 @@ pub fn link(text: &str) -> Result<Link, String> {
     let numbers: Result<Vec<f64>, _> = rest.split(',').map(str::parse).collect();
     let Ok(numbers) = numbers else { return Ok(Link::Measured(Some(rest.into()))) };
     if let Some(bad) = numbers.iter().find(|n| !n.is_finite() || **n <= 0.0) {
-        return Err(format!(
-            "{bad} is no speed: pass numbers above 0, for example disk:400000,6,80"
-        ));
+        return Err(format!("{bad} is no speed: pass numbers above 0, {EXAMPLE}"));
     }
     let (reads_per_second, gbs, us, block) = match numbers[..] {
         [reads, gbs, us] => (reads, gbs, us, BLOCK),
         [reads, gbs, us, block] => (reads, gbs, us, block as usize),
-        _ => {
-            return Err(
-                "pass reads per second, GB/s and microseconds, for example disk:400000,6,80".into(),
-            );
-        }
+        _ => return Err(format!("pass reads per second, GB/s and microseconds, {EXAMPLE}")),
     };
     if !block.is_power_of_two() || !(512..=65536).contains(&block) {
         return Err(format!("{block} is no block: pass a power of two from 512 to 65536"));

@@ -112,11 +112,6 @@ impl Point {
 }
 
 impl Wish {
-    /// Returns whether nothing is wished.
-    pub fn is_none(&self) -> bool {
-        self.hit_rate.is_none() && self.tpot_ms.is_none() && self.device_bytes.is_none()
-    }
-
     /// Returns the recommended one of the points, which are in ascending order. With a wished hit rate or time
     /// it is the least S that has the wish; with device memory alone, the S that copies least of those that fit;
     /// without a wish, the largest S that pays and takes less device memory than `context_bytes`, the least S

@@ -215,7 +215,7 @@ fn reason(report: &Report, at: usize) -> String {
     let left_out = || report.points[at..].windows(2).any(|pair| pair[1].pays(&pair[0]));
     if point.device_bytes >= context {
         words += &format!("; but it takes at least as much device memory as {rows}");
-    } else if wish.is_none() && left_out() {
+    } else if wished(wish).is_empty() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
     let times = point.copies.as_ref().and_then(|copies| copies.times);
@@ -230,22 +230,16 @@ fn unmet(report: &Report) -> String {
     let most = report.points.iter().filter_map(|p| p.hit_rate).fold(0.0, f64::max);
     let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
     let least = times.map(|times| times.deciding().0).fold(f64::INFINITY, f64::min);
-    let time =
-        report.wish.tpot_ms.map(|_| format!(", the least time is {} ms per token", short(least)));
-    let memory =
-        report.points.first().filter(|_| report.wish.device_bytes.is_some()).map(|point| {
-            format!(
-                ", the least S, {}, takes {} of device memory",
-                point.slots,
-                bytes(point.device_bytes)
-            )
-        });
-    format!(
-        "take none: no measured S has {}; the most is {most:.2} % of hits{}{}",
-        wished(&report.wish),
-        time.unwrap_or_default(),
-        memory.unwrap_or_default()
-    )
+    let mut nearest = vec![format!("the most is {most:.2} % of hits")];
+    if report.wish.tpot_ms.is_some() {
+        nearest.push(format!("the least time is {} ms per token", short(least)));
+    }
+    if let (Some(_), Some(point)) = (report.wish.device_bytes, report.points.first()) {
+        let Point { slots, device_bytes, .. } = point;
+        nearest
+            .push(format!("the least S, {slots}, takes {} of device memory", bytes(*device_bytes)));
+    }
+    format!("take none: no measured S has {}; {}", wished(&report.wish), nearest.join(", "))
 }
 
 fn wished(wish: &Wish) -> String {

@@ -12,7 +12,7 @@ mod operator_compiler;
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
 
-use crate::support::{folder, refused, text};
+use crate::support::{folder, has_cpp_compiler, refused, text};
 
 /// The arguments of each kernel, in the order in which launches pass them.
 const KERNELS: [(&str, &str); 5] = [
@@ -42,15 +42,6 @@ const FAKE_CANN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/fake_can
 /// Runs a subcommand that writes into `dir`, and returns its standard output.
 fn write(line: &str, dir: &Path) -> String {
     text(&format!("{line} --out {}", dir.display()))
-}
-
-/// Returns the C++ compiler, and prints a line if there is none.
-fn cpp() -> Option<Command> {
-    let compiler = avsg_sim::compiler::cpp();
-    if compiler.is_none() {
-        println!("skipped: no C++ compiler is installed");
-    }
-    compiler
 }
 
 /// Runs a tool, which must succeed, and returns its standard output.
@@ -204,13 +195,16 @@ fn the_operator_project_configures_under_cmake() {
 /// words for a launch as the library.
 #[test]
 fn the_operators_agree_with_the_kernels() {
-    let Some(mut compile) = cpp() else { return };
+    if !has_cpp_compiler() {
+        return;
+    }
+    let [mut compile, mut example, mut kernel] =
+        std::array::from_fn(|_| avsg_sim::compiler::cpp().expect("it was found above"));
     let dir = folder("agree");
     write("opp --page 64 --lifetime learned", &dir);
     assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
     let program = dir.join("check");
     let options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", FAKE_CANN];
-    let mut example = cpp().expect("the compiler was found above");
     example.args(options).arg("-fsyntax-only").arg(dir.join("example/avsg_step.cpp"));
     run_tool(&mut example);
     compile.args(options).arg("-I").arg(dir.join("op_host")).arg("-o").arg(&program);
@@ -227,7 +221,6 @@ fn the_operators_agree_with_the_kernels() {
     let declared = fs::read_to_string(dir.join("op_host/avsg_launch.h")).expect("the tiling data");
     let header = dir.join("pointer.h");
     fs::write(&header, operator_compiler::tiling_header(&declared, None)).expect("a file");
-    let mut kernel = cpp().expect("the compiler was found above");
     kernel.args(["-std=c++17", "-fsyntax-only", "-I"]);
     kernel.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"));
     kernel.arg("-include").arg(header);

@@ -23,6 +23,7 @@ const ROWS: f64 = 8.0;
 /// Colours that colour-blind readers can distinguish (Okabe and Ito), by the beginning of a series' name.
 const COLOURS: [(&str, &str); 3] = [("AVSG", "#0072B2"), (LRU, "#000000"), (OPTIMUM, "#009E73")];
 const OTHER_COLOUR: &str = "#D55E00";
+const TITLE: &str = "How many of the selected rows are in the buffer already";
 
 /// One series of the chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,13 +47,7 @@ pub fn hit_rates(path: &Path, subject: &str, series: &[Series], chosen: Option<u
 
 fn svg(subject: &str, series: &[Series], chosen: Option<u32>) -> String {
     let mut out = Svg::default();
-    out.text(
-        (24.0, 38.0),
-        22,
-        "start",
-        "black",
-        "How many of the selected rows are in the buffer already",
-    );
+    out.text((24.0, 38.0), 22, "start", "black", TITLE);
     out.text((24.0, 66.0), 15, "start", "#5A5A5A", subject);
     let all: Vec<(f64, f64)> = series.iter().flat_map(|one| one.points.iter().copied()).collect();
     if all.is_empty() {

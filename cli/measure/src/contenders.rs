@@ -13,6 +13,7 @@ use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
+use serde::Serialize;
 
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
@@ -22,7 +23,7 @@ use crate::stats::us_since;
 const SHORT_ROW: usize = 8;
 
 /// The model and the batch of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sizes {
     /// The layers of the model.
     pub layers: usize,
@@ -35,26 +36,109 @@ pub struct Sizes {
     /// The threads of each contender, the caller's included.
     pub threads: usize,
     /// The number of ids, which are below it.
+    #[serde(skip)]
     pub ids: usize,
     /// Bytes of a row; `None` times plans alone.
     pub row_bytes: Option<usize>,
 }
 
+/// A step with the ids `[B, N_q, K]`, which adds the microseconds of each part to the times of that part.
+type Step = Box<dyn FnMut(&[i32], &mut [Vec<f64>]) -> Result<()>>;
+
 /// A contender. Every layer selects the same ids from rows and buffers of its own.
-pub trait Contender {
-    /// Does a step with the ids `[B, N_q, K]`, and adds the microseconds of each part that it has done to the
-    /// times of that part.
-    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()>;
+pub struct Contender {
+    /// The names of the parts of its steps.
+    pub parts: Vec<&'static str>,
+    /// The number of its buffers, one for each table.
+    pub buffers: usize,
+    /// Does a step.
+    pub step: Step,
+}
 
-    /// Returns the names of the parts.
-    fn parts(&self) -> Vec<&'static str>;
+impl Contender {
+    /// Returns the contender whose steps are those of a server.
+    pub fn server(server: &Shared) -> Self {
+        let (parts, buffers) = (server.borrow().parts(), server.borrow().engine.config().tables());
+        let server = Rc::clone(server);
+        let step = move |ids: &[i32], times: &mut [Vec<f64>]| server.borrow_mut().step(ids, times);
+        Self { parts, buffers, step: Box::new(step) }
+    }
 
-    /// Returns the number of buffers, one for each table.
-    fn buffers(&self) -> usize;
+    /// Returns a contender whose steps do some work as a whole.
+    fn of_one_part(
+        part: &'static str,
+        buffers: usize,
+        mut work: impl FnMut(&[i32]) -> Result<()> + 'static,
+    ) -> Self {
+        let step = move |ids: &[i32], times: &mut [Vec<f64>]| {
+            let start = Instant::now();
+            work(ids)?;
+            times[0].push(us_since(start));
+            Ok(())
+        };
+        Self { parts: vec![part], buffers, step: Box::new(step) }
+    }
 
-    /// Returns the rows that missed in a layer of the last step; 0 if the contender counts none.
-    fn misses(&mut self) -> usize {
-        0
+    /// Returns a loop that reads one word of each line of a server's tables, in order.
+    pub fn read_tables(server: &Shared) -> Self {
+        let (buffers, server) = (server.borrow().engine.config().tables(), Rc::clone(server));
+        Self::of_one_part("a loop that reads the tables in order", buffers, move |_| {
+            let Server { engine, .. } = &mut *server.borrow_mut();
+            let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
+            for indexer in 0..indexers {
+                for state in 0..states {
+                    let table = engine.read_table(indexer, state)?;
+                    black_box(table.iter().step_by(16).fold(0, |all, word| all | word));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns a loop on as many threads as a server has that copies every selected row of `bytes` bytes of
+    /// every layer to the same place, as without a buffer.
+    pub fn copy_rows(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Result<Self> {
+        let rows = sizes.requests * sizes.tokens * k;
+        let workers = WorkerPool::new(&WorkerConfig::new(sizes.threads))?;
+        let (server, mut to) = (Rc::clone(server), vec![1u8; rows * bytes]);
+        let work = move |ids: &[i32]| {
+            let server = server.borrow();
+            let pool = server.engine.pool();
+            let (to, threads) = (to.as_mut_ptr().addr(), workers.threads());
+            for layer in 0..pool.layers() {
+                let rows = pool.view(layer, 0)?;
+                let copy = |thread: usize, _: usize| {
+                    let from = share_start(ids.len(), thread, threads);
+                    let end = share_start(ids.len(), thread + 1, threads);
+                    for (at, &id) in (from..end).zip(&ids[from..end]).filter(|(_, id)| **id >= 0) {
+                        let to = std::ptr::with_exposed_provenance_mut::<u8>(to + at * bytes);
+                        // SAFETY: ids are below the number of the pool's rows, which have `bytes`
+                        // bytes each; `to` has room for as many rows as `ids` has ids, and no other
+                        // thread writes the rows of this share.
+                        unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
+                    }
+                };
+                workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
+            }
+            Ok(())
+        };
+        Ok(Self::of_one_part("a loop that copies every selected row", 0, work))
+    }
+
+    /// Returns vLLM-Ascend's planner: every token has a buffer of `slots` slots of its own for each indexer.
+    pub fn per_token_lru(sizes: &Sizes, k: usize, slots: usize) -> Result<Self> {
+        let (rows, indexers) = (sizes.requests * sizes.tokens, sizes.indexers);
+        let mut lru = ResidentLru::new(rows * indexers, k, slots, sizes.ids, sizes.threads)?;
+        let requests: Vec<i64> = (0..rows).map(|row| (row / sizes.tokens) as i64).collect();
+        let stable = vec![i32::MAX; rows];
+        let work = move |ids: &[i32]| {
+            for indexer in 0..indexers {
+                let first = indexer * rows;
+                lru.step(&Selection { ids, first, requests: &requests, stable: &stable })?;
+            }
+            Ok(())
+        };
+        Ok(Self::of_one_part("lru_resident_compact", rows * indexers, work))
     }
 }
 
@@ -97,12 +181,15 @@ impl Server {
         self.engine.machine().unwrap_or("none")
     }
 
+    /// Returns the rows that missed in a layer of the last step.
+    pub fn misses(&self) -> usize {
+        self.plan.total_misses()
+    }
+
     fn shares_indexers(&self) -> bool {
         self.layers.iter().any(|layers| layers.len() > 1)
     }
-}
 
-impl Contender for Server {
     fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
         let (mut plans, mut transfers) = (0.0, 0.0);
         for (indexer, layers) in self.layers.iter().enumerate() {
@@ -132,169 +219,17 @@ impl Contender for Server {
     }
 
     fn parts(&self) -> Vec<&'static str> {
-        let mut all = vec!["plan"];
-        if self.copies {
-            all.push("transfer");
-        }
-        if self.copies && self.shares_indexers() {
-            all.push("transfer, one call for the layers of an indexer");
-        }
-        all
-    }
-
-    fn buffers(&self) -> usize {
-        self.engine.config().tables()
-    }
-
-    fn misses(&mut self) -> usize {
-        self.plan.total_misses()
+        let count = match self.copies {
+            false => 1,
+            true => 2 + usize::from(self.shares_indexers()),
+        };
+        let all = ["plan", "transfer", "transfer, one call for the layers of an indexer"];
+        all[..count].to_vec()
     }
 }
 
-/// A server that other contenders use, too.
+/// A server that several contenders use.
 pub type Shared = Rc<RefCell<Server>>;
-
-impl Contender for Shared {
-    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
-        self.borrow_mut().step(ids, times)
-    }
-
-    fn parts(&self) -> Vec<&'static str> {
-        self.borrow().parts()
-    }
-
-    fn buffers(&self) -> usize {
-        self.borrow().buffers()
-    }
-
-    fn misses(&mut self) -> usize {
-        self.borrow_mut().misses()
-    }
-}
-
-/// A loop that reads one word of each line of the server's tables, in order.
-pub struct ReadTables(pub Shared);
-
-impl Contender for ReadTables {
-    fn step(&mut self, _: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
-        let Server { engine, .. } = &mut *self.0.borrow_mut();
-        let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
-        let start = Instant::now();
-        for indexer in 0..indexers {
-            for state in 0..states {
-                let table = engine.read_table(indexer, state)?;
-                black_box(table.iter().step_by(16).fold(0, |all, word| all | word));
-            }
-        }
-        times[0].push(us_since(start));
-        Ok(())
-    }
-
-    fn parts(&self) -> Vec<&'static str> {
-        vec!["a loop that reads the tables in order"]
-    }
-
-    fn buffers(&self) -> usize {
-        self.0.buffers()
-    }
-}
-
-/// A loop that copies every selected row of every layer to the same place, as without a buffer.
-pub struct CopyRows {
-    server: Shared,
-    workers: WorkerPool,
-    to: Vec<u8>,
-    bytes: usize,
-}
-
-impl CopyRows {
-    /// Starts the threads, and allocates the place of the rows of `bytes` bytes.
-    pub fn new(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Result<Self> {
-        let rows = sizes.requests * sizes.tokens * k;
-        let workers = WorkerPool::new(&WorkerConfig::new(sizes.threads))?;
-        Ok(Self { server: server.clone(), workers, to: vec![1; rows * bytes], bytes })
-    }
-}
-
-impl Contender for CopyRows {
-    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
-        let server = self.server.borrow();
-        let pool = server.engine.pool();
-        let (bytes, to, threads) =
-            (self.bytes, self.to.as_mut_ptr().addr(), self.workers.threads());
-        let start = Instant::now();
-        for layer in 0..pool.layers() {
-            let rows = pool.view(layer, 0)?;
-            let copy = |thread: usize, _: usize| {
-                let from = share_start(ids.len(), thread, threads);
-                let end = share_start(ids.len(), thread + 1, threads);
-                for (at, &id) in (from..end).zip(&ids[from..end]) {
-                    if id >= 0 {
-                        let to = std::ptr::with_exposed_provenance_mut::<u8>(to + at * bytes);
-                        // SAFETY: ids are below the number of the pool's rows, which have `bytes`
-                        // bytes each; `to` has room for as many rows as `ids` has ids, and no other
-                        // thread writes the rows of this share.
-                        unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
-                    }
-                }
-            };
-            self.workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
-        }
-        times[0].push(us_since(start));
-        Ok(())
-    }
-
-    fn parts(&self) -> Vec<&'static str> {
-        vec!["a loop that copies every selected row"]
-    }
-
-    fn buffers(&self) -> usize {
-        0
-    }
-}
-
-/// vLLM-Ascend's planner: every token has a buffer of its own for each indexer.
-pub struct PerTokenLru {
-    lru: ResidentLru,
-    indexers: usize,
-    requests: Vec<i64>,
-    stable: Vec<i32>,
-}
-
-impl PerTokenLru {
-    /// Creates the buffers of all tokens with `slots` slots each.
-    pub fn new(sizes: &Sizes, k: usize, slots: usize) -> Result<Self> {
-        let rows = sizes.requests * sizes.tokens;
-        let lru = ResidentLru::new(rows * sizes.indexers, k, slots, sizes.ids, sizes.threads)?;
-        let requests = (0..rows).map(|row| (row / sizes.tokens) as i64).collect();
-        Ok(Self { lru, indexers: sizes.indexers, requests, stable: vec![i32::MAX; rows] })
-    }
-}
-
-impl Contender for PerTokenLru {
-    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
-        let (requests, stable) = (&self.requests, &self.stable);
-        let start = Instant::now();
-        for indexer in 0..self.indexers {
-            let first = indexer * requests.len();
-            self.lru.step(&Selection { ids, first, requests, stable })?;
-        }
-        times[0].push(us_since(start));
-        Ok(())
-    }
-
-    fn parts(&self) -> Vec<&'static str> {
-        vec!["lru_resident_compact"]
-    }
-
-    fn buffers(&self) -> usize {
-        self.requests.len() * self.indexers
-    }
-
-    fn misses(&mut self) -> usize {
-        (0..self.requests.len()).map(|row| self.lru.row(row).misses).sum()
-    }
-}
 
 impl Sizes {
     /// Returns the configuration of the pool, whose rows are short if none is copied.

@@ -8,7 +8,7 @@ mod records;
 mod rows;
 
 pub use every_row::EveryRow;
-pub use file::{Folder, direct, path_in_proc};
+pub use file::{direct, folder_on_disk, path_in_proc};
 pub use mapped::Mapped;
 pub use operator::Operator;
 pub use records::RecordReader;

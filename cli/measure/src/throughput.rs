@@ -1,5 +1,7 @@
 //! The throughput of the engine's transfer, beside plain copy loops over rows of the same size.
 
+use std::iter::Cycle;
+use std::slice::ChunksExact;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -94,25 +96,18 @@ impl Copies {
 }
 
 /// A source of batches in which every id misses.
-struct ColdBatches {
-    /// The pool's rows in random order.
-    order: Vec<i32>,
-    /// Position in `order` of the next batch.
-    position: usize,
+struct ColdBatches<'a> {
+    /// The ids of each batch: the pool's rows in random order.
+    ids: Cycle<ChunksExact<'a, i32>>,
     batch: OwnedBatch,
 }
 
-impl ColdBatches {
+impl ColdBatches<'_> {
     /// Plans the next rows. A new generation empties the tables. The states differ from the last
     /// batch's, because the slots of a model with many layers are not in the cache either.
     fn plan(&mut self, engine: &mut Engine, plan: &mut Plan) -> Result<()> {
         let requests = self.batch.state.len();
-        let need = requests * self.batch.k;
-        if self.position + need > self.order.len() {
-            self.position = 0;
-        }
-        let ids = &self.order[self.position..][..need];
-        self.position += need;
+        let ids = self.ids.next().unwrap_or_default();
         self.batch.generation.iter_mut().for_each(|generation| *generation += 1);
         // The last state belongs to the plan that wakes the workers.
         let states = engine.config().states - 1;
@@ -144,7 +139,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
     let batch = OwnedBatch::uniform(k, requests, 1, order.len());
-    let mut batches = ColdBatches { order: order.to_vec(), position: 0, batch };
+    let mut batches = ColdBatches { ids: order.chunks_exact(requests * k).cycle(), batch };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
     let threads = engine.threads().unwrap_or(1);
@@ -170,7 +165,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         Ok(())
     })?;
     let rows = plan.total_misses();
-    let rate = |summary: &Summary| (rows * bytes) as f64 / summary.first_decile / 1e3;
+    let rate = |summary: &Summary| (rows * bytes) as f64 / summary.p10 / 1e3;
     let rates: Vec<f64> = summaries.iter().map(rate).collect();
     let best = (0..LOOPS.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
     Ok(Throughput {
@@ -179,7 +174,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         cores,
         copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
         engine_gbs: rates[LOOPS.len()],
-        time_spread: summaries[LOOPS.len()].spread,
+        time_spread: summaries[LOOPS.len()].spread(),
         memcpy_gbs: rates[0],
         best_loop_gbs: rates[best],
         best_loop: LOOPS[best].to_string(),

@@ -23,8 +23,7 @@ const TICKS: f64 = 100.0;
 /// The counters at the start of a measurement.
 pub struct Watch {
     start: Instant,
-    machine: Option<Counters>,
-    own: Option<u64>,
+    counters: Option<Counters>,
 }
 
 /// Ticks of all CPUs since the machine started.
@@ -34,6 +33,8 @@ struct Counters {
     used: u64,
     /// Time that other virtual machines took.
     stolen: u64,
+    /// Time in this process and in its children that have ended.
+    own: u64,
 }
 
 /// What disturbed a measurement.
@@ -57,7 +58,7 @@ pub struct Disturbance {
 
 impl Watch {
     pub fn start() -> Self {
-        Self { start: Instant::now(), machine: machine(), own: own() }
+        Self { start: Instant::now(), counters: Counters::now() }
     }
 
     /// Returns what happened since the start, and prints a warning to standard error if the figures cannot
@@ -66,18 +67,21 @@ impl Watch {
         let spread = spreads.into_iter().fold(f64::NAN, f64::max);
         let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpu_count());
         let mut all = Disturbance { samples, spread, steal_percent: None, others: None, cpus };
-        let counters = (self.machine.zip(machine()), self.own.zip(own()));
-        if let (Some((from, to)), Some((own_from, own_to))) = counters
-            && seconds >= MIN_SECONDS
-        {
+        let counters = self.counters.zip(Counters::now()).filter(|_| seconds >= MIN_SECONDS);
+        if let Some((from, to)) = counters {
             let ticks = TICKS * seconds;
-            let used = (to.used.saturating_sub(from.used)) as f64;
-            let own = own_to.saturating_sub(own_from) as f64;
-            let stolen = to.stolen.saturating_sub(from.stolen) as f64;
+            let since = |of: fn(&Counters) -> u64| of(&to).saturating_sub(of(&from)) as f64;
+            let [used, own, stolen] = [since(|c| c.used), since(|c| c.own), since(|c| c.stolen)];
             all.steal_percent = Some(100.0 * stolen / (ticks * cpus as f64));
             all.others = Some(((used - own) / ticks).max(0.0));
         }
-        all.warn();
+        if all.is_busy() {
+            eprintln!(
+                "warning: the machine was busy or its times vary: {}; measure again, or compare \
+                 ratios of this run only",
+                all.line()
+            );
+        }
         all
     }
 }
@@ -103,40 +107,27 @@ impl Disturbance {
         let vary = self.samples >= MIN_SAMPLES && self.spread > MAX_SPREAD;
         self.steal_percent.is_some_and(|n| n > MAX_STEAL) || others || vary
     }
+}
 
-    fn warn(&self) {
-        if self.is_busy() {
-            eprintln!(
-                "warning: the machine was busy or its times vary: {}; measure again, or compare \
-                 ratios of this run only",
-                self.line()
-            );
-        }
+impl Counters {
+    fn now() -> Option<Self> {
+        let [machine, own] = ["/proc/stat", "/proc/self/stat"].map(fs::read_to_string);
+        Self::of(&machine.ok()?, &own.ok()?)
     }
-}
 
-fn machine() -> Option<Counters> {
-    counters(&fs::read_to_string("/proc/stat").ok()?)
-}
-
-/// Parses the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-fn counters(text: &str) -> Option<Counters> {
-    let line = text.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> = line.split_whitespace().map_while(|n| n.parse().ok()).collect();
-    let [user, nice, system, _, _, irq, softirq, stolen] = *ticks.get(..8)? else { return None };
-    Some(Counters { used: user + nice + system + irq + softirq, stolen })
-}
-
-fn own() -> Option<u64> {
-    own_ticks(&fs::read_to_string("/proc/self/stat").ok()?)
-}
-
-/// Parses the user and system time of a process and of its children that have ended. The name before
-/// them may contain spaces, and ends at the last parenthesis.
-fn own_ticks(text: &str) -> Option<u64> {
-    let (_, fields) = text.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    (0..4).try_fold(0, |sum, _| Some(sum + fields.next()?.parse::<u64>().ok()?))
+    /// Parses the first line of `/proc/stat` (user, nice, system, idle, iowait, irq, softirq, steal), and the
+    /// user and system time of a process and of its children that have ended. The name before them may
+    /// contain spaces, and ends at the last parenthesis.
+    fn of(machine: &str, own: &str) -> Option<Self> {
+        let sum =
+            |numbers: &[&str]| numbers.iter().map(|n| n.parse::<u64>().ok()).sum::<Option<_>>();
+        let line = machine.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<&str> = line.split_whitespace().collect();
+        let fields: Vec<&str> = own.rsplit_once(')')?.1.split_whitespace().collect();
+        let [used, interrupts, stolen] = [0..3, 5..7, 7..8].map(|part| sum(ticks.get(part)?));
+        let (used, own) = (used? + interrupts?, sum(fields.get(11..15)?)?);
+        Some(Self { used, stolen: stolen?, own })
+    }
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
-use avsg::geometry;
 use clap::Args;
 
+use super::geometry::TableOptions;
 use super::output::{self, Sinks};
-use super::recommended::Measured;
+use super::recommended::recommended;
 use super::rules::{default_slots, rules};
 use super::trace_options::TraceOptions;
-use super::traces::{Traces, lru_hits, operator_hits, policy_hits};
+use super::traces::{Taken, Traces, lru_hits, operator_hits, policy_hits};
 use crate::baseline::{Belady, HitCount, LRU, NO_BUFFER, OPTIMUM};
 use report::{Advice, At, PolicyRates, Report};
 
@@ -49,10 +49,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     let (tokens, k) = (traces.first().tokens, traces.first().k);
-    let mut slots = options.slots.clone();
-    if slots.is_empty() {
-        slots = default_slots(tokens * k);
-    }
+    let default = || default_slots(tokens * k);
+    let mut slots = if options.slots.is_empty() { default() } else { options.slots.clone() };
     slots.sort_unstable();
     slots.dedup();
     let mut policies: Vec<PolicyRates> = Vec::new();
@@ -68,46 +66,29 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     let mut advice = Vec::new();
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
-        let default = Params::wide(narrow(k), narrow(tokens), slots);
-        geometry::check(&default)?;
+        let default = TableOptions::default().params(k, tokens, slots, 0)?;
         let lru = lru_hits(traces, slots as usize)?;
         add(NO_BUFFER, None, slots, HitCount { hits: 0, first_hits: 0, ..lru });
         add(LRU, None, slots, lru);
         let mut measured = Vec::new();
         for lifetime in rules(&default) {
             let params = Params { lifetime, ..default };
-            let count = operator_hits(traces, &params, machine)?;
+            let count = operator_hits(traces, &params, machine)?.into_iter().sum();
             measured.push((lifetime, count));
             let rule = lifetime.to_string();
             add(&rule, Some(format!("--lifetime {rule}")), slots, count);
         }
-        let of = |params: Params| -> Result<Measured<HitCount>> {
+        let of = |params: &Params| {
             let found = measured.iter().find(|(lifetime, _)| *lifetime == params.lifetime);
-            let with = found.map_or_else(HitCount::default, |&(_, count)| count);
-            Ok(Measured { params, misses: with.misses(), with })
+            Ok(found.map_or_else(HitCount::default, |&(_, count)| count))
         };
-        let rules = super::recommended::recommended(default, traces.steps(), of)?;
+        let rules = recommended(default, traces.steps(), of, HitCount::misses)?;
         advice.extend(Advice::of(default, &rules, traces));
         let optimum = policy_hits(traces, |trace| Ok(Belady::new(trace, slots as usize)?))?;
         add(OPTIMUM, None, slots, optimum);
         bar.inc(1);
     }
-    bar.finish_and_clear();
     // The optimum of the first S was added before the rules that only a later S has.
     policies.sort_by_key(|rates| rates.policy == OPTIMUM);
-    Ok(Report {
-        trace: options.trace.name(),
-        taken: options.trace.describe(traces.first(), traces.len()),
-        steps: traces.steps(),
-        tokens,
-        k,
-        repeats: traces.repeats(),
-        advice,
-        slots,
-        policies,
-    })
-}
-
-fn narrow(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
+    Ok(Report { taken: Taken::new(&options.trace, traces), advice, slots, policies })
 }

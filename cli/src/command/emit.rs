@@ -61,11 +61,6 @@ impl KernelOptions {
     pub fn params(&self) -> Result<Params> {
         self.table.on_vector_core().params(self.k, self.tokens, self.slots, self.page)
     }
-
-    /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
-    pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
-        kernels_of(&self.params()?, abi)
-    }
 }
 
 /// Returns the kernels of a geometry, and the plan of Stage One's columns in the unified buffer as text. A
@@ -116,6 +111,25 @@ pub struct Options {
     output: OutputOptions,
 }
 
+impl Options {
+    /// Writes files if a directory is given.
+    fn write_files(
+        &self,
+        mut files: impl Iterator<Item = (String, impl AsRef<[u8]>)>,
+    ) -> Result<()> {
+        let Some(dir) = &self.out else { return Ok(()) };
+        files.try_for_each(|(name, text)| write(dir, &name, text.as_ref()).map(drop))
+    }
+
+    /// Says how many files were written, and what to do with them.
+    fn written(&self, files: usize, then: impl Fn(&str) -> String) -> String {
+        let Some(dir) = self.out.as_ref().map(|dir| dir.display().to_string()) else {
+            return "No file was written; pass --out DIR to write the kernels.".to_owned();
+        };
+        format!("{files} files were written to {dir}; {}", then(&dir))
+    }
+}
+
 /// Writes the kernels if a directory is given, and prints their plan.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let known = TARGETS.contains(&options.target.as_str());
@@ -125,30 +139,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if options.target == TARGETS[1] {
         return cuda::run(options);
     }
-    let soc = options.kernels.soc()?;
-    let (kernels, plan) = options.kernels.kernels(Abi::Direct)?;
-    if let Some(dir) = &options.out {
-        for (name, text) in kernels.files() {
-            write(dir, &name, text.as_bytes())?;
-        }
-        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
-        write(dir, "CMakeLists.txt", toolchain::project(&names, soc.name).as_bytes())?;
-    }
-    let report = Report::new(&options.kernels.params()?, soc, &kernels);
+    let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
+    let (kernels, plan) = kernels_of(&p, Abi::Direct)?;
+    options.write_files(kernels.files())?;
+    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+    let project = toolchain::project(&names, soc.name);
+    options.write_files(std::iter::once(("CMakeLists.txt".to_owned(), project)))?;
+    let report = Report::new(&p, soc, &kernels);
     options.output.write(&report, || {
-        let mut page = report.page();
+        let mut page = report.page(&options.written(kernels.files().count() + 1, |dir| {
+            format!(
+                "on a machine with CANN, build them with\n  cmake -S {dir} -B {dir}/build && cmake --build {dir}/build"
+            )
+        }));
         if options.plan {
             page.text(format!("Stage One: {plan}"));
         }
-        page.text(match &options.out {
-            Some(dir) => format!(
-                "{0} files were written to {1}; on a machine with CANN, build them with\n  \
-                 cmake -S {1} -B {1}/build && cmake --build {1}/build",
-                kernels.files().count() + 1,
-                dir.display()
-            ),
-            None => "No file was written; pass --out DIR to write the kernels.".into(),
-        });
         page
     })?;
     Ok(ExitCode::SUCCESS)

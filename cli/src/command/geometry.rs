@@ -13,39 +13,33 @@ use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::checks::require;
+
 /// The kind of hash table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
     /// The paper's table, bit for bit: one link per slot
     Paper,
     /// A table with more links than slots, which evicts the oldest or least used slots
+    #[default]
     Wide,
 }
 
-/// The vector machine that runs the kernels on the CPU device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MachineKind {
-    Auto,
-    Emu,
-    Avx2,
-    Avx512,
-    Neon,
-}
-
-impl MachineKind {
-    /// Returns the library's value for this machine.
-    pub fn choice(self) -> MachineChoice {
-        match self {
-            Self::Auto => MachineChoice::Auto,
-            Self::Emu => MachineChoice::Emu,
-            Self::Avx2 => MachineChoice::Avx2,
-            Self::Avx512 => MachineChoice::Avx512,
-            Self::Neon => MachineChoice::Neon,
+/// Returns the parser of the name of a vector machine, which runs the kernels on the CPU device.
+pub(crate) fn machine() -> impl TypedValueParser<Value = MachineChoice> {
+    PossibleValuesParser::new(["auto", "emu", "avx2", "avx512", "neon"]).map(|name| {
+        match name.as_str() {
+            "emu" => MachineChoice::Emu,
+            "avx2" => MachineChoice::Avx2,
+            "avx512" => MachineChoice::Avx512,
+            "neon" => MachineChoice::Neon,
+            _ => MachineChoice::Auto,
         }
-    }
+    })
 }
 
 /// The device that runs the operator.
@@ -60,7 +54,7 @@ pub(crate) enum Device {
 }
 
 /// The table's geometry and rules.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct TableOptions {
     /// Kind of hash table
     #[arg(long, value_enum, default_value = "wide")]
@@ -143,16 +137,15 @@ pub fn lifetime(rule: &str) -> Result<Lifetime> {
 }
 
 /// Returns the paper's table with the multipliers `A1,A2` of `primes`; refuses the `wide` table.
-pub fn multipliers(primes: &str, table: Table) -> Result<Table> {
-    let bad =
-        |limit| Error::invalid("--primes", primes, limit, "for example 2654435761,2246822519");
-    if table == Table::Wide {
-        return Err(bad("only the paper's table takes multipliers").into());
-    }
-    let parsed = primes
-        .split_once(',')
-        .and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
-    let (a1, a2) = parsed.ok_or_else(|| bad("it must be two unsigned 32-bit numbers"))?;
+fn multipliers(primes: &str, table: Table) -> Result<Table> {
+    let limit = "only the paper's table takes multipliers";
+    let remedy = "for example 2654435761,2246822519";
+    require(table != Table::Wide, "--primes", primes, limit, remedy)?;
+    let both = primes.split_once(',').map(|(a, b)| [a, b].map(|n| n.trim().parse()));
+    let Some([Ok(a1), Ok(a2)]) = both else {
+        let limit = "it must be two unsigned 32-bit numbers";
+        return Err(Error::invalid("--primes", primes, limit, remedy).into());
+    };
     Ok(Table::Paper { a1, a2 })
 }
 
@@ -224,8 +217,8 @@ pub(crate) struct DeviceOptions {
     #[arg(long, value_name = "C")]
     pub cores: Option<usize>,
     /// Vector machine that runs the kernels on the CPU device; auto is the fastest that the CPU has
-    #[arg(long, value_enum, default_value = "auto")]
-    pub machine: MachineKind,
+    #[arg(long, default_value = "auto", value_parser = machine())]
+    pub machine: MachineChoice,
 }
 
 impl DeviceOptions {
@@ -233,7 +226,7 @@ impl DeviceOptions {
     pub fn config(&self, params: Params, states: usize) -> Config {
         let mut config = Config::new(params, states);
         config.cores = self.cores.unwrap_or(config.cores);
-        config.machine = self.machine.choice();
+        config.machine = self.machine;
         config
     }
 

@@ -148,10 +148,8 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = match options.file {
-        true => File::on_disks([layers, indexers, context], &format, requests)?,
-        false => Vec::new(),
-    };
+    let files = || File::on_disks([layers, indexers, context], &format, requests);
+    let files = if options.file { files()? } else { Vec::new() };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = available_memory::bytes()?;
@@ -239,13 +237,14 @@ fn page(report: &Report) -> Page {
     let product = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
     add("host pool", Some(b.host_pool_per_request), b.host_pool, product);
     for file in files {
-        add(&file.name(), Some(file.per_request), file.bytes, file.words());
+        let [name, words] = file.words();
+        add(&name, Some(file.per_request), file.bytes, words);
     }
     if let Some(bytes) = b.working_columns {
         let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
         add("working columns", None, bytes, cores);
     }
-    page.table(shown);
+    page.table(&shown);
     let [layers, indexers, requests] =
         [(layers, "layer"), (indexers, "indexer"), (requests, "request")]
             .map(|(n, noun)| output::count(*n, noun));

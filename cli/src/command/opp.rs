@@ -1,5 +1,7 @@
 //! `avsg opp` writes a custom operator project with the kernels of a geometry.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,34 +32,21 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.output.check_with_folder([], Some(&options.out))?;
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
-    let (kernels, _) = options.kernels.kernels(Abi::Operator)?;
+    let (kernels, _) = emit::kernels_of(&p, Abi::Operator)?;
     let files = project(&p, soc.unit, &kernels);
     for file in &files {
         let to = emit::write(&options.out, &file.path, &file.bytes)?;
         if file.executable {
-            make_executable(&to)?;
+            fs::set_permissions(&to, Permissions::from_mode(0o755))?;
         }
     }
     let report = Report::new(&p, soc, &kernels);
     options.output.write(&report, || {
-        let mut page = report.page();
-        page.text(format!(
+        report.page(&format!(
             "{} files were written to {}; its README.md says how to build and install the package",
             files.len(),
             options.out.display()
-        ));
-        page
+        ))
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(unix)]
-fn make_executable(path: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &std::path::Path) -> std::io::Result<()> {
-    Ok(())
 }

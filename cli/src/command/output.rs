@@ -68,7 +68,10 @@ impl OutputOptions {
         let is_taken = !self.shows_text() || file.is_some_and(output_file::is_stdout);
         // The file comes first, because it must be written even if nobody reads standard output.
         let written = match &self.json {
-            Some(path) => output_file::write(path, json_text(report)?.as_bytes()),
+            Some(path) => {
+                let json = serde_json::to_string_pretty(report).context("writing JSON")? + "\n";
+                output_file::write(path, json.as_bytes())
+            }
             None => Ok(()),
         };
         let shown = if is_taken { String::new() } else { page().shown(terminal::width()) };
@@ -116,15 +119,12 @@ impl Sinks {
     }
 }
 
-fn json_text(value: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value).context("writing JSON")? + "\n")
-}
-
-/// A line on standard error, if that is a terminal, that says what the program does and how far it is.
+/// A line on standard error, if that is a terminal, that says what the program does and how far it is, until
+/// it is dropped.
 pub struct Progress {
     what: &'static str,
     done: Shared<usize>,
-    steps: Shared<usize>,
+    steps: usize,
     /// The percentage that the line shows.
     shown: Shared<Option<usize>>,
 }
@@ -133,7 +133,7 @@ pub struct Progress {
 pub fn progress(steps: usize, what: &'static str) -> Progress {
     let is_seen = io::stderr().is_terminal();
     let shown = Shared::new((!is_seen).then_some(usize::MAX));
-    let line = Progress { what, done: Shared::new(0), steps: Shared::new(steps), shown };
+    let line = Progress { what, done: Shared::new(0), steps, shown };
     // The first step may take long.
     line.inc(0);
     line
@@ -143,20 +143,12 @@ impl Progress {
     /// Counts steps that are done.
     pub fn inc(&self, steps: usize) {
         self.done.set(self.done.get() + steps);
-        let percent = 100 * self.done.get() / self.steps.get().max(1);
+        let percent = 100 * self.done.get() / self.steps.max(1);
         if self.shown.get().is_none_or(|shown| shown != percent && shown != usize::MAX) {
             self.shown.set(Some(percent));
             let _ = write!(io::stderr(), "\r\x1b[K{} {percent} %", self.what);
         }
     }
-
-    /// Changes the number of steps.
-    pub fn set_length(&self, steps: usize) {
-        self.steps.set(steps);
-    }
-
-    /// Removes the line.
-    pub fn finish_and_clear(self) {}
 }
 
 impl Drop for Progress {

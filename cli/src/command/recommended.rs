@@ -1,54 +1,30 @@
 //! The lifetime rule that a trace recommends: the default one, unless the trace shows that the other one
 //! misses fewer rows.
 
-use avsg::cpu::machine::Machine;
+use anyhow::Result;
 use avsg::device::params::{Lifetime, Params};
 
-use crate::baseline::{HitCount, count_operator_hits};
-use crate::trace::Trace;
-
-/// A rule of the table `wide` that was measured on a trace.
-pub struct Measured<T> {
-    pub params: Params,
-    /// Misses after the first step.
-    pub misses: u64,
-    /// What else was measured.
-    pub with: T,
-}
-
-/// Measures the default rule of a table `wide` and the other one on a trace of `steps` steps, and returns
-/// the recommended one first.
-///
-/// # Errors
-/// If `measure` fails.
-pub fn recommended<T, E>(
-    default: Params,
-    steps: usize,
-    mut measure: impl FnMut(Params) -> Result<Measured<T>, E>,
-) -> Result<[Measured<T>; 2], E> {
-    let other = match default.lifetime {
+/// Returns a table `wide` with the other one of the rules learned and constant:127.
+pub fn with_other_rule(p: Params) -> Params {
+    let lifetime = match p.lifetime {
         Lifetime::Constant(_) => Lifetime::Learned,
         Lifetime::Learned => Lifetime::Constant(127),
     };
-    let (default, other) = (measure(default)?, measure(Params { lifetime: other, ..default })?);
-    let is_shown = shows(steps, default.misses, other.misses);
-    Ok(if is_shown { [other, default] } else { [default, other] })
+    Params { lifetime, ..p }
 }
 
-/// Runs a trace on an empty table with the default rule and with the other one, and returns the recommended
-/// one first.
-///
-/// # Errors
-/// If the library refuses the table.
-pub fn on_trace(
-    trace: &Trace,
+/// Measures the default rule of a table `wide` and the other one on traces of `steps` steps, and returns
+/// the recommended one first, each with what was measured. `misses` returns the misses after the first step.
+pub fn recommended<T>(
     default: Params,
-    machine: Machine,
-) -> avsg::Result<[Measured<HitCount>; 2]> {
-    recommended(default, trace.steps, |params| {
-        let hits = count_operator_hits(trace, &params, machine)?;
-        Ok(Measured { params, misses: hits.misses(), with: hits })
-    })
+    steps: usize,
+    measure: impl Fn(&Params) -> Result<T>,
+    misses: impl Fn(&T) -> u64,
+) -> Result<[(Params, T); 2]> {
+    let other = with_other_rule(default);
+    let (default, other) = ((default, measure(&default)?), (other, measure(&other)?));
+    let is_shown = shows(steps, misses(&default.1), misses(&other.1));
+    Ok(if is_shown { [other, default] } else { [default, other] })
 }
 
 /// Returns whether a trace of `steps` steps shows that `fewer` misses are fewer than `misses`. The misses

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::disk::Folder;
+use crate::baseline::{HitCount, count_operator_hits};
+use crate::disk::folder_on_disk;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::Error;
@@ -22,7 +23,7 @@ use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
-use super::recommended;
+use super::recommended::recommended;
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
 use report::{Memory, Report, Tally};
@@ -90,7 +91,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let rows = rows.next_multiple_of(page.max(1));
     let mut pool = PoolConfig::new(1, rows, format.clone());
     if let Some(folder) = &options.file {
-        pool.file = Some(PoolFile::new(Folder::find("--file", Some(folder))?.path()));
+        pool.file = Some(PoolFile::new(&folder_on_disk("--file", Some(folder))?));
     }
     // A row that is larger than a chunk enlarges the chunk, so that the check of the memory refuses it
     // with a message about the row's bytes.
@@ -112,7 +113,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let what = if simulated { "compile kernels" } else { "create the engine" };
         output::show_during(what, || options.device.engine(config, &pool))?
     };
-    let (report, results) = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
+    let (tally, results, engine) = replay(options, &trace, engine, &used)?;
+    let report = Report::new(&trace, &engine, sparse, memory, tally);
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
     let write = |(results, path): (Results, _)| {
@@ -142,21 +144,12 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
             params = with(params.slots / 2)?;
         }
     } else if table.is_rule_open() {
-        let machine = Machine::find(device.machine.choice())?;
-        let measure = || recommended::on_trace(trace, params, machine);
-        let [best, _] = output::show_during("rules", measure)?;
-        params = best.params;
+        let machine = Machine::find(device.machine)?;
+        let hits = |params: &Params| Ok(count_operator_hits(trace, params, machine)?);
+        let rules = || recommended(params, trace.steps, hits, HitCount::misses);
+        [(params, _), _] = output::show_during("rules", rules)?;
     }
     Ok(params)
-}
-
-/// What a replay is told besides its options, its trace and its engine.
-struct Inputs {
-    memory: Memory,
-    /// Whether the host pool is sparse.
-    sparse: bool,
-    /// Whether the trace selects or appends each row of the pool.
-    used: Vec<bool>,
 }
 
 /// Returns for each of `rows` rows whether the trace selects or appends it.
@@ -171,11 +164,9 @@ fn used_rows(trace: &Trace, rows: usize) -> Vec<bool> {
 
 /// Returns the number of rows that the host pool needs: one per id, and one per token that is appended.
 fn pool_rows(trace: &Trace) -> Result<usize> {
-    let mut rows = trace.ids.iter().copied().max().unwrap_or(0).max(0) + 1;
-    for step in 0..trace.steps {
-        let Some(stable) = trace.stable.as_ref().map(|s| s[step]).filter(|&s| s >= 0) else {
-            continue;
-        };
+    let mut rows = trace.largest_id().unwrap_or(0) + 1;
+    let stable = trace.stable.iter().flatten().enumerate();
+    for (step, &stable) in stable.filter(|(_, stable)| **stable >= 0) {
         let end = stable + trace.tokens as i32;
         rows = rows.max(end);
         for token in 0..trace.tokens {
@@ -196,16 +187,17 @@ fn pool_rows(trace: &Trace) -> Result<usize> {
     Ok(rows as usize)
 }
 
-/// Replays the trace, and returns the report and, if the options name a file for them, the results.
+/// Replays the trace with the rows of the pool that are `used`, and returns the figures and, if the options
+/// name a file for them, the results.
 fn replay(
     options: &Options,
     trace: &Trace,
     mut engine: Engine,
-    inputs: Inputs,
-) -> Result<(Report, Option<Results>)> {
+    used: &[bool],
+) -> Result<(Tally, Option<Results>, Engine)> {
     let (b, words) = (options.requests, trace.tokens * trace.k);
     let bar = output::progress(trace.steps, "replay");
-    let mut world = World::new(trace, &engine, b, &inputs.used)?;
+    let mut world = World::new(trace, &engine, b, used)?;
     let mut plan = engine.new_plan(b * trace.tokens, b)?;
     let mut results = options.results.as_ref().map(|_| Results::default());
     let mut tags = vec![0; words];
@@ -213,8 +205,8 @@ fn replay(
     for (step, ids) in trace.ids.chunks_exact(words).enumerate() {
         world.begin_step(trace, step);
         let segments = world.fresh();
-        let fresh = Fresh { segments: &segments };
-        let fresh = world.has_fresh().then_some(&fresh);
+        let fresh = segments.as_ref().map(|segments| Fresh { segments });
+        let fresh = fresh.as_ref();
 
         let start = Instant::now();
         if options.launches == 1 {
@@ -237,7 +229,5 @@ fn replay(
         }
         bar.inc(1);
     }
-    bar.finish_and_clear();
-    let report = Report::new(trace, &engine, inputs.sparse, inputs.memory, tally);
-    Ok((report, results))
+    Ok((tally, results, engine))
 }

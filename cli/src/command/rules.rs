@@ -11,13 +11,15 @@ pub fn rules(p: &Params) -> impl Iterator<Item = Lifetime> {
     all.filter(|&lifetime| Params { lifetime, ..*p }.check().is_ok())
 }
 
+/// Returns the least power of two that is an S for steps of `ids` ids, of which a trace has at most 65536.
+pub fn least_slots(ids: usize) -> u32 {
+    (ids as u32).max(MIN_SLOTS).next_power_of_two()
+}
+
 /// Returns the three smallest powers of two that both tables accept as S for steps of `ids` ids, or fewer if
 /// the third is above their limit. A least S above the limit is returned, which the library refuses.
 pub fn default_slots(ids: usize) -> Vec<u32> {
-    let least = ids.max(MIN_SLOTS as usize).next_power_of_two();
-    let least = u32::try_from(least).unwrap_or(u32::MAX);
-    let more = [2, 4].map(|times| least.saturating_mul(times));
-    std::iter::once(least)
-        .chain(more.into_iter().filter(|&slots| slots <= MAX_PAPER_SLOTS))
-        .collect()
+    let least = least_slots(ids);
+    let fits = |slots: &u32| *slots == least || *slots <= MAX_PAPER_SLOTS;
+    [1, 2, 4].map(|times| times * least).into_iter().filter(fits).collect()
 }

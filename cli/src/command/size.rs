@@ -2,7 +2,6 @@
 
 mod deployment;
 mod disk;
-mod hits;
 mod report;
 mod show;
 mod time;
@@ -11,20 +10,21 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::{MAX_PAPER_SLOTS, MIN_SLOTS, Params};
+use avsg::device::params::{MAX_PAPER_SLOTS, Params};
 use avsg::engine::MachineChoice;
 use clap::Args;
 
 use super::busy::Watch;
 use super::geometry::{RowOptions, TableOptions};
 use super::output::{self, Sinks};
-use super::recommended::{Measured, recommended};
+use super::recommended::recommended;
+use super::rules::least_slots;
 use super::trace_options::TraceOptions;
-use super::traces::{Traces, lru_hits};
+use super::traces::{Taken, Traces, lru_hits, operator_hits};
 use crate::baseline::HitCount;
 use crate::checks::require;
 use deployment::{Deployment, DeploymentOptions};
-use report::{Copies, OtherRule, Point, Recommended, Report, Wish};
+use report::{Copies, OtherRule, Point, Recommended, Report, Wish, Worst};
 use time::{Matching, TimeOptions};
 
 /// What S is a multiple of.
@@ -125,37 +125,40 @@ fn measure(options: &Options) -> Result<Report> {
     let watch = Watch::start();
     let mut spreads = Vec::new();
     for slots in sizes {
-        let measure = |params: Params| {
-            let hits = hits::measure(traces, &params, machine)?;
+        let measure = |params: &Params| {
+            let counts = operator_hits(traces, params, machine);
             bar.inc(1);
-            anyhow::Ok(Measured { params, misses: hits.all.misses(), with: hits })
+            counts
         };
         let params = options.table.params(trace.k, trace.tokens, slots, 0)?;
-        let (Measured { params, with: hits, .. }, other) = if is_rule_open {
-            let [best, other] = recommended(params, traces.steps(), measure)?;
+        let sum = |counts: &Vec<HitCount>| counts.iter().copied().sum::<HitCount>();
+        let misses = |counts: &Vec<HitCount>| sum(counts).misses();
+        let ((params, counts), other) = if is_rule_open {
+            let [best, other] = recommended(params, traces.steps(), measure, misses)?;
             (best, Some(other))
         } else {
-            (measure(params)?, None)
+            ((params, measure(&params)?), None)
         };
-        let other_rule = other.map(|Measured { params, with: hits, .. }| OtherRule {
+        let other_rule = other.map(|(params, counts)| OtherRule {
             lifetime: params.lifetime.to_string(),
-            hit_rate: hits.all.percent(),
+            hit_rate: sum(&counts).percent(),
         });
+        let hits = sum(&counts);
         let matching = model.as_ref().map(|model| model.matching(trace, &params, machine));
         let matching = matching.transpose()?;
         spreads.extend(matching.and_then(|m| Some(m.range_us?[1] / m.us)));
         points.push(Point {
             slots,
             lifetime: params.lifetime.to_string(),
-            hit_rate: hits.all.percent(),
-            worst: hits.worst,
+            hit_rate: hits.percent(),
+            worst: Worst::of(traces, &counts),
             lru_hit_rate: lru_hits(traces, slots as usize)?.percent(),
-            copies: traces.misses_per_step(&hits.all).map(|misses| copies(misses, matching)),
+            copies: traces.misses_per_step(&hits).map(|misses| copies(misses, matching)),
             device_bytes: deployment.device_bytes(params)?,
             other_rule,
         });
     }
-    bar.finish_and_clear();
+    drop(bar);
     let is_timed = model.as_ref().is_some_and(|model| model.match_us.is_none());
     let disturbance = is_timed.then(|| watch.stop(trace.steps * points.len(), spreads));
 
@@ -163,13 +166,8 @@ fn measure(options: &Options) -> Result<Report> {
     let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
     let no_buffer = selected.map(|selected| copies(selected, None));
     Ok(Report {
-        trace: options.trace.name(),
-        taken: options.trace.describe(trace, traces.len()),
-        steps: traces.steps(),
+        taken: Taken::new(&options.trace, traces),
         traces: traces.len(),
-        tokens: trace.tokens,
-        k: trace.k,
-        repeats: traces.repeats(),
         ceiling: all.percent(),
         deployment,
         model,
@@ -193,7 +191,7 @@ fn sizes(
 ) -> Result<Vec<u32>> {
     let mut sizes = chosen.to_vec();
     if sizes.is_empty() {
-        let mut slots = least_slots(traces);
+        let mut slots = least_slots(traces.first().tokens * traces.first().k);
         while sizes.last().is_none_or(|&last| 2 * last <= MAX_PAPER_SLOTS) {
             sizes.push(slots);
             if lru_hits(traces, slots as usize)?.hits == all.hits {
@@ -205,23 +203,14 @@ fn sizes(
     sizes.sort_unstable();
     sizes.dedup();
     let Some(limit) = limit.filter(|_| chosen.is_empty()) else { return Ok(sizes) };
-    let fits = |slots: u32| Ok::<bool, anyhow::Error>(bytes(slots)? as f64 <= limit);
-    let mut fitting = sizes.len();
-    while fitting > 0 && !fits(sizes[fitting - 1])? {
-        fitting -= 1;
-    }
+    let fits = |&slots: &u32| bytes(slots).is_ok_and(|bytes| bytes as f64 <= limit);
+    let fitting = sizes.partition_point(fits);
     let above = sizes.get(fitting).copied();
     sizes.truncate(fitting.max(1));
     if let (Some(above), true) = (above, fitting > 0) {
         let mut between = (sizes[fitting - 1]..above).step_by(STRIDE).skip(1).rev();
         // The paper's table has powers of two only.
-        sizes.extend(between.find(|&slots| fits(slots).unwrap_or(false)));
+        sizes.extend(between.find(fits));
     }
     Ok(sizes)
-}
-
-/// Returns the least power of two that the operator accepts for the traces.
-fn least_slots(traces: &Traces) -> u32 {
-    let ids = (traces.first().tokens * traces.first().k) as u32;
-    ids.max(MIN_SLOTS).next_power_of_two()
 }

@@ -47,7 +47,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     options.output.check([], [options.out.as_path()])?;
     let bar = output::progress(steps, "synth");
     let trace = synth.trace_with(|| bar.inc(1))?;
-    bar.finish_and_clear();
+    drop(bar);
     output::show_during("write", || trace.write(&options.out))?;
     let parameters = serde_json::json!({
         "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use avsg::Error;
 use avsg::device::params::{MAX_SLOTS, MAX_TOKENS};
 use clap::Args;
 
@@ -43,33 +42,27 @@ fn layer(text: &str) -> Result<Layer, String> {
 impl PartOptions {
     /// Reads the part of a trace, and warns on standard error if a row repeats an id.
     pub fn read(self, path: &Path) -> Result<Trace> {
-        let layer = match self.layer {
-            None => None,
-            Some(Layer::One(layer)) => Some(layer),
-            Some(Layer::All) => {
-                let limit = "only avsg size and avsg compare take every layer";
-                return Err(
-                    Error::invalid("--layer", "all", limit, "pass the layer's number").into()
-                );
-            }
-        };
-        let part = Part { layer, request: self.request };
-        let trace = show_during("read", || Trace::read_part(path, part));
-        let trace = trace.with_context(|| name_of(path))?;
-        warn_of_repeats(&name_of(path), &trace);
-        Ok(trace)
+        let limit = "only avsg size and avsg compare take every layer";
+        let is_one = !matches!(self.layer, Some(Layer::All));
+        require(is_one, "--layer", "all", limit, "pass the layer's number")?;
+        Ok(self.read_layers(path)?.remove(0).1)
     }
 
     /// Reads every layer of a trace in the order of their numbers if the options take all of them, or else
     /// the part alone; each has a name.
     fn read_layers(self, path: &Path) -> Result<Vec<(String, Trace)>> {
-        let name = name_of(path);
-        if !matches!(self.layer, Some(Layer::All)) {
-            return Ok(vec![(name, self.read(path)?)]);
-        }
-        let layers = show_during("read", || Trace::read_layers(path, self.request));
+        let (name, request) = (name_of(path), self.request);
+        let part = |layer| Ok(vec![Trace::read_part(path, Part { layer, request })?]);
+        let layers = show_during("read", || match self.layer {
+            Some(Layer::All) => Trace::read_layers(path, request),
+            Some(Layer::One(layer)) => part(Some(layer)),
+            None => part(None),
+        });
         let layers = layers.with_context(|| name.clone())?.into_iter().enumerate();
-        let named = |(number, trace)| (format!("{name}, layer {number}"), trace);
+        let named = |(number, trace)| match self.layer {
+            Some(Layer::All) => (format!("{name}, layer {number}"), trace),
+            _ => (name.clone(), trace),
+        };
         let layers: Vec<_> = layers.map(named).collect();
         layers.iter().for_each(|(name, trace)| warn_of_repeats(name, trace));
         Ok(layers)
@@ -185,15 +178,12 @@ impl TraceOptions {
                  to take each token as a step"
             }
         };
-        let fault = if tokens > MAX_TOKENS as usize {
-            let limit = format!("the tokens of one request in a step are at most {MAX_TOKENS}");
-            Error::invalid("N_q", tokens, limit, remedy)
-        } else if tokens * k > MAX_SLOTS as usize {
-            let limit = format!("it must be at most S, and the largest S is {MAX_SLOTS}");
-            Error::invalid("N_q*K", format!("{} ({tokens} * {k})", tokens * k), limit, remedy)
-        } else {
-            return Ok(trace);
-        };
-        Err(fault).with_context(|| name.to_owned())
+        let limit = format!("the tokens of one request in a step are at most {MAX_TOKENS}");
+        let few = require(tokens <= MAX_TOKENS as usize, "N_q", tokens, limit, remedy);
+        let limit = format!("it must be at most S, and the largest S is {MAX_SLOTS}");
+        let (ids, value) = (tokens * k, format!("{} ({tokens} * {k})", tokens * k));
+        let fits = || require(ids <= MAX_SLOTS as usize, "N_q*K", value, limit, remedy);
+        few.and_then(|()| fits()).with_context(|| name.to_owned())?;
+        Ok(trace)
     }
 }

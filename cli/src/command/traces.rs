@@ -3,7 +3,10 @@
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
+use serde::Serialize;
 
+use super::output::count;
+use super::trace_options::TraceOptions;
 use crate::baseline::{ExactLru, HitCount, Policy, count_hits, count_operator_hits};
 use crate::trace::{Repeats, Trace};
 
@@ -53,6 +56,34 @@ impl Traces {
     }
 }
 
+/// What was taken of the traces, as reports have it.
+#[derive(Serialize)]
+pub struct Taken {
+    trace: String,
+    /// What the axes of the file were taken for.
+    taken: String,
+    /// Steps after the first of each trace, and one.
+    pub steps: usize,
+    pub tokens: usize,
+    pub k: usize,
+    repeats: Repeats,
+}
+
+impl Taken {
+    pub fn new(options: &TraceOptions, traces: &Traces) -> Self {
+        let (first, steps, repeats) = (traces.first(), traces.steps(), traces.repeats());
+        let taken = options.describe(first, traces.len());
+        Self { trace: options.name(), taken, steps, tokens: first.tokens, k: first.k, repeats }
+    }
+
+    /// Returns the words about the axes, or with `is_short` the sizes alone.
+    pub fn words(&self, is_short: bool) -> String {
+        let Self { trace, taken, steps, tokens, k, .. } = self;
+        let sizes = format!("N_q {tokens}, K {k}");
+        format!("{trace}: {}, {}", count(*steps, "step"), if is_short { &sizes } else { taken })
+    }
+}
+
 /// Counts the hits of exact LRU with this many slots.
 pub fn lru_hits(traces: &Traces, slots: usize) -> Result<HitCount> {
     policy_hits(traces, |_| Ok(ExactLru::new(slots)?))
@@ -66,7 +97,7 @@ pub fn policy_hits<P: Policy>(
     traces.iter().map(|trace| Ok(count_hits(trace, &mut policy(trace)?))).sum()
 }
 
-/// Counts the hits of the operator, which starts with an empty table on each trace.
-pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<HitCount> {
-    traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?)).sum()
+/// Counts the hits of the operator on each trace, where it starts with an empty table.
+pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<Vec<HitCount>> {
+    traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?)).collect()
 }

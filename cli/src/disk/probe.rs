@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,6 @@ use avsg_testkit::splitmix::SplitMix64;
 use memmap2::MmapMut;
 use serde::Serialize;
 
-use avsg_measure::disk::Folder;
 use avsg_measure::disk::RecordReader;
 
 /// Bytes of the file that is read.
@@ -41,7 +41,7 @@ pub struct Speeds {
 impl Speeds {
     /// Measures reads of `bytes` bytes, a multiple of the block, in a file in `folder`. It takes a few
     /// seconds, and nothing is left afterwards.
-    pub fn measure(folder: &Folder, bytes: usize) -> Result<Self> {
+    pub fn measure(folder: &Path, bytes: usize) -> Result<Self> {
         let small = pool(folder, bytes)?;
         let (reads_per_second, alone) = (rate(&small, LIST)?, rate(&small, 1)?);
         drop(small);
@@ -51,10 +51,10 @@ impl Speeds {
 }
 
 /// Makes a private file with records of this length.
-fn pool(folder: &Folder, bytes: usize) -> Result<HostPool> {
+fn pool(folder: &Path, bytes: usize) -> Result<HostPool> {
     // A row has a checksum of 8 bytes behind it.
     let format = RowFormat::single(bytes.saturating_sub(8))?;
-    let file = Some(PoolFile::new(folder.path()));
+    let file = Some(PoolFile::new(folder));
     let config = PoolConfig { file, ..PoolConfig::new(1, FILE / bytes, format) };
     let disk = Cell::new(None);
     let pool = HostPool::new_through(&config, &|opened| {
@@ -62,7 +62,7 @@ fn pool(folder: &Folder, bytes: usize) -> Result<HostPool> {
         opened
     })?;
     let filled = disk.take().map_or(Ok(()), |disk| fill(&*disk));
-    let context = || format!("writing {FILE} bytes to a file in {}", folder.path().display());
+    let context = || format!("writing {FILE} bytes to a file in {}", folder.display());
     filled.with_context(context)?;
     Ok(pool)
 }

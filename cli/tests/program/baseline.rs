@@ -158,15 +158,6 @@ fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
 }
 
 #[test]
-fn errors_of_constructors_have_one_line() {
-    let errors = [ExactLru::new(0).unwrap_err(), PreviousStep::new(0).unwrap_err()];
-    for error in errors {
-        let text = error.to_string();
-        assert!(!text.contains('\n') && text.contains("; "), "{text}");
-    }
-}
-
-#[test]
 fn row_contents_are_the_splitmix64_stream() {
     assert_eq!(SplitMix64::new(0).word(), 0xE220_A839_7B1D_CDAF);
     assert_eq!(tag(0, 0), 0xE220_A839_7B1D_CDAF);

@@ -81,7 +81,6 @@ fn bad_input_is_one_line_and_status_2() {
     let other = if cfg!(target_arch = "aarch64") { "avx512" } else { "neon" };
     let small = "bench match --steps 1 --k 64 --slots 256";
     for (line, part) in [
-        ("synth --gamma 1.5 --out /nonexistent/x.npz", "gamma is 1.5"),
         ("synth --steps 2 --k 16 --out /nonexistent/x.npz", "/nonexistent"),
         ("bench match /nonexistent.npz", "/nonexistent.npz"),
         ("bench match --steps 0", "--steps is 0"),

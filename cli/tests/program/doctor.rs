@@ -8,10 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 use std::sync::Once;
 
-use avsg::device::kernels::KernelName;
 use serde_json::Value;
 
-use crate::support::{command, errors, folder, has_cpp_compiler};
+use crate::support::{command, errors, folder, has_cpp_compiler, refused};
 
 /// The options of a machine without a runtime.
 const NOWHERE: &str = "--library /nowhere/libascendcl.so";
@@ -42,28 +41,6 @@ fn kernels_compile() -> bool {
         COMPILED.call_once(|| drop(doctor("--device ascend-sim --only avsg_reset", &[])));
     }
     found
-}
-
-/// The names of the checks of facts in a report.
-const FACTS: [&str; 13] = [
-    "gather_mask_count",
-    "neighbouring_stores",
-    "sync_all_twice",
-    "sync_all_captured",
-    "select_after_gather_mask",
-    "gather_16_bit",
-    "cast_int8_to_half",
-    "cast_int16_to_half",
-    "int32_overflow",
-    "hugetlb_registration",
-    "largest_registration",
-    "rewritten_row_seen",
-    "kernel_fault_code",
-];
-
-/// Returns the names of the kernels in a report.
-fn kernel_names() -> impl Iterator<Item = &'static str> {
-    KernelName::ALL.into_iter().map(|kernel| kernel.entry().to_str().unwrap())
 }
 
 /// Returns a line of a report, which has a value or a reason.
@@ -105,13 +82,8 @@ fn a_missing_library_is_reported_as_no_device() {
 fn a_named_file_that_is_no_runtime_is_refused() {
     let program = std::env::current_exe().unwrap().display().to_string();
     for file in ["/etc/passwd", &program] {
-        let output = doctor(&format!("--library {file}"), &[]);
-        let errors = errors(&output);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(output.stdout.is_empty() && errors.lines().count() == 1, "{errors}");
-        for part in [&format!("--library is {file}"), "is no Ascend runtime", "libascendcl.so"] {
-            assert!(errors.contains(part), "{errors}");
-        }
+        let parts = [&format!("--library is {file}"), "is no Ascend runtime", "libascendcl.so"];
+        refused(&format!("doctor --library {file}"), &parts);
     }
 }
 
@@ -139,19 +111,8 @@ fn the_simulated_report_has_every_line() {
     let (report, output) = report("simulated", "--device ascend-sim", &[]);
     let errors = errors(&output);
     assert!(output.status.success(), "{errors}");
-    for name in kernel_names() {
-        assert_eq!(line(&report, name)["value"], "good", "{report}");
-    }
-    for name in FACTS.into_iter().filter(|name| !line(&report, name)["value"].is_null()) {
-        assert!(is_expected(line(&report, name)), "{name}");
-    }
-    for build in ["build", "build_learned"] {
-        assert_eq!(line(&report, build)["value"], true, "{report}");
-    }
-    assert_eq!(line(&report, "kernel_fault_code")["value"], 507_035);
     // The simulated register does not interlock.
     assert_eq!(line(&report, "gather_mask_count")["value"], "right after a wait only");
-    assert_eq!(line(&report, "rewritten_row_seen")["value"], true);
     assert_eq!(line(&report, "largest_registration")["value"], 4 << 20);
     assert_eq!(report["runtime_lacks"], serde_json::json!([]));
     let geometry = ["k", "slots", "row_bytes"].map(|name| report[name].as_u64());
@@ -162,6 +123,7 @@ fn the_simulated_report_has_every_line() {
     assert!(["launch_all", "plan_hits", "append"].map(us).iter().all(|&us| us >= Some(4.0)));
     // Each line is on the page, which says of each what it decides.
     let (page, section) = (stdout(&output), include_str!("../../../docs/ascend.md"));
+    assert!(page.starts_with("The kernels are good"), "{page}");
     let section = section.split("## What each line decides").nth(1).unwrap();
     let named: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
     let is_named = |name: &str| {
@@ -170,7 +132,13 @@ fn the_simulated_report_has_every_line() {
             None => *text == name,
         })
     };
-    for name in report["lines"].as_object().unwrap().keys() {
+    let names = report["lines"].as_object().unwrap().keys();
+    // Two builds, the kernels, what is left open, and times.
+    assert_eq!(names.len(), 2 + 5 + 13 + 29, "{report}");
+    for name in names {
+        let found = line(&report, name);
+        let may_lack = ["int32_overflow", "hugetlb_registration"].contains(&name.as_str());
+        assert!(is_expected(found) || may_lack && found["value"].is_null(), "{name}: {found}");
         assert!(page.contains(name), "{name} is not in {page}");
         assert!(is_named(name), "docs/ascend.md does not say what {name} decides");
     }
@@ -216,55 +184,29 @@ fn a_probe_that_finds_the_other_answer_says_so() {
     if !kernels_compile() {
         return;
     }
-    let checks = "neighbouring_stores,sync_all_twice,sync_all_captured,select_after_gather_mask,\
-                  gather_16_bit,cast_int8_to_half,cast_int16_to_half,gather_mask_count";
     let wrong_sum = "1 of 40 words differ: word 39 is 0x1, expected 0x410";
-    let first: &[(&str, &str)] = &[
+    let compared = "1 of 132 words differ: word 129 is 0xffffffff, expected 0x84210842";
+    // The simulator sets one word of a kernel.
+    let faults = ["neighbours/1/7/9", "sync_twice/1/1336/1", "select/1/129/-1", "count/1/0/0"];
+    let faults = faults.map(|fault| format!("corrupt=avsg_probe_{fault}")).join(",");
+    let expected = [
         ("neighbouring_stores", "1 of 2560 words differ: word 7 is 0x9, expected 0x8"),
         // Core 39 adds its own number and those of the cores 0 and 1 to 1000.
         ("sync_all_twice", wrong_sum),
         ("sync_all_captured", wrong_sum),
-        ("select_after_gather_mask", "1 of 132 words differ: word 8 is 0x8, expected 0x3f0"),
-        ("gather_16_bit", "1 of 100 words differ: word 0 is 0x1, expected 0x190004"),
-        ("cast_int8_to_half", "1 of 128 words differ: word 127 is 0x0, expected 0xbc00c000"),
-        ("cast_int16_to_half", "1 of 256 words differ: word 3 is 0x0, expected 0xdbc8dbd0"),
+        ("select_after_gather_mask", compared),
         ("gather_mask_count", "right at once"),
+        ("cast_int8_to_half", "as expected"),
     ];
-    let compared = "1 of 132 words differ: word 129 is 0xffffffff, expected 0x84210842";
-    let second: &[(&str, &str)] = &[("select_after_gather_mask", compared)];
-    // The simulator sets one word of a kernel.
-    let runs = [
-        (
-            &[
-                "neighbours/1/7/9",
-                "sync_twice/1/1336/1",
-                "select/1/8/8",
-                "gather_16/1/0/1",
-                "cast_8/1/127/0",
-                "cast_16/1/3/0",
-                "count/1/0/0",
-            ][..],
-            first,
-        ),
-        (&["select/1/129/-1"], second),
-    ];
-    for (faults, expected) in runs {
-        let text: Vec<_> =
-            faults.iter().map(|fault| format!("corrupt=avsg_probe_{fault}")).collect();
-        let options = format!("--device ascend-sim --only {checks}");
-        let (report, output) = report("other", &options, &[("AVSG_SIM", &text.join(","))]);
-        assert!(output.status.success(), "{output:?}");
-        for name in checks.split(',') {
-            let found = line(&report, name);
-            let Some((_, value)) = expected.iter().find(|(other, _)| *other == name) else {
-                assert!(is_expected(found), "{name}: {found}");
-                continue;
-            };
-            assert_eq!(found["value"], *value, "{found}");
-            let words = format!("{name}: {value}, expected ");
-            let judged = found["expected"].is_string();
-            assert_eq!(errors(&output).contains(&words), judged, "{words}: {output:?}");
-        }
+    let options =
+        format!("--device ascend-sim --only {}", expected.map(|(name, _)| name).join(","));
+    let (report, output) = report("other", &options, &[("AVSG_SIM", &faults)]);
+    assert!(output.status.success(), "{output:?}");
+    for (name, value) in expected {
+        let found = line(&report, name);
+        assert_eq!(found["value"], value, "{found}");
+        let said = errors(&output).contains(&format!("{name}: {value}, expected "));
+        assert_eq!(said, !is_expected(found), "{name}: {output:?}");
     }
 }
 

@@ -12,7 +12,7 @@ mod operator_compiler;
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
 
-use crate::support::{folder, refused, text};
+use crate::support::{folder, has_cpp_compiler, refused, text};
 
 /// The arguments of each kernel, in the order in which launches pass them.
 const KERNELS: [(&str, &str); 5] = [
@@ -42,15 +42,6 @@ const FAKE_CANN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/fake_can
 /// Runs a subcommand that writes into `dir`, and returns its standard output.
 fn write(line: &str, dir: &Path) -> String {
     text(&format!("{line} --out {}", dir.display()))
-}
-
-/// Returns the C++ compiler, and prints a line if there is none.
-fn cpp() -> Option<Command> {
-    let compiler = avsg_sim::compiler::cpp();
-    if compiler.is_none() {
-        println!("skipped: no C++ compiler is installed");
-    }
-    compiler
 }
 
 /// Runs a tool, which must succeed, and returns its standard output.
@@ -89,33 +80,34 @@ fn parameters(folder: &Path, kernel: &str) -> Vec<String> {
     list.split(',').map(|name| name.trim().trim_start_matches("GM_ADDR ").into()).collect()
 }
 
+/// The files for a GPU include each other and nothing else.
 #[test]
 fn emit_writes_every_kernel_and_the_same_bytes_again() {
-    let (one, two) = (folder("one"), folder("two"));
-    let output = write("emit", &one);
-    write("emit --soc Ascend910B3 --target ascendc", &two);
-    assert_eq!(files_in(&one), files_in(&two));
-    for (name, args) in KERNELS {
-        assert!(output.contains(name), "{output}");
-        assert_eq!(parameters(&one, name).join(" "), args);
-    }
-    for (path, text) in files_in(&one) {
-        for line in text.lines() {
-            assert!(!line.contains('@'), "{}: a placeholder is left in {line}", path.display());
+    for (first, again, is_cuda) in [
+        ("emit", "emit --soc Ascend910B3 --target ascendc", false),
+        ("emit --target cuda --tokens 4 --plan", "emit --target cuda --tokens 4", true),
+    ] {
+        let (one, two) = (folder("emit-1"), folder("emit-2"));
+        let page = write(first, &one);
+        write(again, &two);
+        let written = files_in(&one);
+        assert!(written == files_in(&two) && (!is_cuda || written.len() == 15), "{page}");
+        for (name, text) in written {
+            assert!(is_cuda || !text.contains('@'), "{}: a placeholder is left", name.display());
+            check_includes(&one, &text);
+            let is_foreign = text.contains("#include <") || text.contains("kernel_operator.h");
+            assert!(!is_cuda || !is_foreign, "{name:?}");
         }
-        check_includes(&one, &text);
+        if is_cuda {
+            let parts = ["bytes of shared memory", "never run on a GPU"];
+            assert!(parts.iter().all(|part| page.contains(part)), "{page}");
+            continue;
+        }
+        for (name, args) in KERNELS {
+            assert!(page.contains(name), "{page}");
+            assert_eq!(parameters(&one, name).join(" "), args);
+        }
     }
-}
-
-#[test]
-fn every_count_is_read_right_after_a_wait() {
-    let dir = folder("counts");
-    write("emit --slots 256 --k 64", &dir);
-    let text = fs::read_to_string(dir.join("avsg_ops.h")).expect("the functions");
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let reads = lines.windows(2).filter(|pair| pair[1].ends_with("= KeptLanes();"));
-    let wait = "SetWaitFlag<HardEvent::V_S>(EVENT_ID0);";
-    assert!(reads.clone().count() > 0 && reads.clone().all(|pair| pair[0] == wait));
 }
 
 /// The stand-in for CMake refuses a project that CANN would refuse, or whose kernels would hang.
@@ -140,30 +132,6 @@ fn an_emitted_folder_builds_as_its_project_says() {
         let object = fs::read_to_string(object).expect("an object");
         let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
         assert!(object.starts_with(&format!("// .ascend.meta.{name}{mix} for ascend910b4\n")));
-    }
-}
-
-/// The files for a GPU include each other and nothing else, and are the same on every run.
-#[test]
-fn cuda_kernels_are_complete() {
-    let (one, two) = (folder("emit-cuda-1"), folder("emit-cuda-2"));
-    let page = write("emit --target cuda --tokens 4 --plan", &one);
-    assert!(
-        page.contains("bytes of shared memory") && page.contains("never run on a GPU"),
-        "{page}"
-    );
-    write("emit --target cuda --tokens 4", &two);
-    let mut names: Vec<_> = fs::read_dir(&one)
-        .expect("a folder")
-        .map(|file| file.expect("a file").file_name())
-        .collect();
-    names.sort();
-    assert_eq!(names.len(), 15, "{names:?}");
-    for name in names {
-        let text = fs::read_to_string(one.join(&name)).expect("a text");
-        assert_eq!(text, fs::read_to_string(two.join(&name)).expect("a text"));
-        check_includes(&one, &text);
-        assert!(!text.contains("#include <") && !text.contains("kernel_operator.h"), "{name:?}");
     }
 }
 
@@ -227,13 +195,16 @@ fn the_operator_project_configures_under_cmake() {
 /// words for a launch as the library.
 #[test]
 fn the_operators_agree_with_the_kernels() {
-    let Some(mut compile) = cpp() else { return };
+    if !has_cpp_compiler() {
+        return;
+    }
+    let [mut compile, mut example, mut kernel] =
+        std::array::from_fn(|_| avsg_sim::compiler::cpp().expect("it was found above"));
     let dir = folder("agree");
     write("opp --page 64 --lifetime learned", &dir);
     assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
     let program = dir.join("check");
     let options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", FAKE_CANN];
-    let mut example = cpp().expect("the compiler was found above");
     example.args(options).arg("-fsyntax-only").arg(dir.join("example/avsg_step.cpp"));
     run_tool(&mut example);
     compile.args(options).arg("-I").arg(dir.join("op_host")).arg("-o").arg(&program);
@@ -250,7 +221,6 @@ fn the_operators_agree_with_the_kernels() {
     let declared = fs::read_to_string(dir.join("op_host/avsg_launch.h")).expect("the tiling data");
     let header = dir.join("pointer.h");
     fs::write(&header, operator_compiler::tiling_header(&declared, None)).expect("a file");
-    let mut kernel = cpp().expect("the compiler was found above");
     kernel.args(["-std=c++17", "-fsyntax-only", "-I"]);
     kernel.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"));
     kernel.arg("-include").arg(header);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use avsg_cli::trace::{MAX_ID, Trace};
+use serde_json::Value;
 
 use crate::support::{command, errors, file, folder, json, refused, text};
 
@@ -35,8 +36,8 @@ fn answers_come_first_and_sentences_fit_the_terminal() {
         ("synth --k 16 --steps 4 --context 64 --out OUT.npz", "4 steps of"),
         ("info", "It takes "),
         ("info --device ascend-sim --spread 2", "It takes "),
-        ("emit --plan", "chip "),
-        ("opp --out OUT", "chip "),
+        ("emit --plan", "No file was written"),
+        ("opp --out OUT", " files were written to "),
         ("bench match SHORT --slots 256 --steps 9", "One token matches in "),
         ("bench transfer --k 64 --rows-in-pool 4096 --repeats 2 --cores 1", "Rows of 1152 bytes "),
         (
@@ -93,19 +94,21 @@ fn the_version_names_the_commit() {
 
 #[test]
 fn shared_options_say_the_same_in_every_help() {
-    const DEVICES: &str = "wide 4, and 2 on an Ascend device,";
-    let commands =
-        ["replay", "synth", "info", "bench match", "compare", "bench transfer", "emit", "opp"];
-    for name in commands {
+    const DEVICES: &str = "[default: wide 4, and 2 on an Ascend device, paper 1]";
+    const KERNELS: &str = "[default: wide 2, paper 1]";
+    for (name, spread) in [
+        ("replay", DEVICES),
+        ("info", DEVICES),
+        ("emit", KERNELS),
+        ("opp", KERNELS),
+        ("synth", ""),
+        ("compare", ""),
+        ("bench match", ""),
+        ("bench transfer", ""),
+    ] {
         let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains("--json <FILE> Write the results as JSON"), "{name}");
-        assert!(!help.contains("--trace"), "{name}");
-    }
-    for (name, default) in
-        [("replay", DEVICES), ("info", DEVICES), ("emit", "wide 2,"), ("opp", "wide 2,")]
-    {
-        let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(help.contains(&format!("[default: {default} paper 1]")), "{name}: {help}");
+        assert!(!help.contains("--trace") && help.contains(spread), "{name}: {help}");
     }
 }
 
@@ -132,39 +135,44 @@ fn ids_near_the_limit_need_a_sparse_pool_only() {
     assert_ne!(json("replay SAMPLE --steps 2")["pages"], "sparse");
 }
 
+/// In a trace of one step everything is before the second.
 #[test]
 fn nothing_to_count_is_no_percentage() {
-    let path = trace("padding.npz", &vec![vec![-1; 16]; 3]);
-    let report = json(&format!("replay {path} --slots 64"));
-    assert!(report["hit_rate"].is_null() && report["hit_rate_with_first"].is_null(), "{report}");
-    assert!(!text(&format!("replay {path} --slots 64")).contains("of hits"));
-    let line = format!("compare {path} --slots 64");
-    assert!(json(&line)["policies"][0]["at"][0]["hit_rate"].is_null());
-    let table = text(&line);
-    assert!(!table.contains("0.00") && !table.contains("NaN"), "{table}");
-    // One step: everything of it is before the second.
-    let path = trace("one.npz", &[(0..16).collect()]);
-    let report = json(&format!("replay {path} --slots 64"));
-    assert!(report["hit_rate"].is_null() && report["hit_rate_with_first"] == 0.0, "{report}");
-}
-
-#[test]
-fn results_name_the_lifetime_rule() {
-    let geometry = |rule: &str| {
-        json(&format!("replay SAMPLE --slots 1024 --steps 2 {rule}"))["geometry"].clone()
-    };
-    for rule in ["learned", "constant:3"] {
-        assert_eq!(geometry(&format!("--lifetime {rule}"))["lifetime"], rule);
+    let padding = trace("padding.npz", &vec![vec![-1; 16]; 3]);
+    let once = trace("one.npz", &[(0..16).collect()]);
+    for (path, with_first) in [(&padding, Value::Null), (&once, 0.0.into())] {
+        let line = format!("replay {path} --slots 64");
+        let report = json(&line);
+        let rates = (&report["hit_rate"], &report["hit_rate_with_first"]);
+        assert_eq!(rates, (&Value::Null, &with_first));
+        assert!(!text(&line).contains("of hits"));
+        let line = format!("compare {path} --slots 64");
+        assert!(json(&line)["policies"][0]["at"][0]["hit_rate"].is_null());
+        let model = "--tpot-ms 50 --step-ms 40 --link-gbs 50";
+        let size = format!("size {path} --hit-rate 95 {model}");
+        let report = json(&size);
+        for name in ["hit_rate", "lru_hit_rate", "copies"] {
+            assert_eq!(report["points"][0][name], Value::Null, "{path}");
+        }
+        for name in ["recommended", "ceiling", "no_buffer"] {
+            assert_eq!(report[name], Value::Null, "{path}");
+        }
+        for line in [line, size] {
+            let shown = text(&line);
+            assert!(shown.contains("No step after the first selects an id"), "{shown}");
+            let is_number = ["0.00", "NaN"].iter().any(|number| shown.contains(number));
+            assert!(!is_number && !shown.starts_with("take "), "{shown}");
+        }
     }
-    assert_eq!(json("info --slots 4096")["geometry"]["lifetime"], "learned");
-    assert_eq!(json("info --slots 2048")["geometry"]["lifetime"], "constant:127");
 }
 
 #[test]
-fn the_default_of_slots_is_a_size_that_exists() {
+fn defaults_are_sizes_and_rules_that_exist() {
     let row: Vec<i32> = (0..9000).collect();
     let path = trace("wide.npz", &[row.clone(), row]);
     assert_eq!(json(&format!("replay {path}"))["geometry"]["slots"], 32768);
+    assert_eq!(json("info --slots 4096")["geometry"]["lifetime"], "learned");
+    assert_eq!(json("info --slots 2048")["geometry"]["lifetime"], "constant:127");
 }
 
 #[test]

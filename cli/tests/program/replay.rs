@@ -40,23 +40,20 @@ fn replay_trace_and_check(path: &str, options: &str, name: &str) -> Value {
     let (tokens, k) = (trace.tokens, trace.k);
     let (shape, slot) = array::<i32>(name, "slot");
     assert_eq!(shape, [trace.steps as u64, tokens as u64, k as u64]);
-    let (hit_shape, hit) = array::<u8>(name, "hit");
-    let (tag_shape, tags) = array::<u64>(name, "tag");
-    let (misses_shape, misses) = array::<i32>(name, "misses");
-    let (miss_shape, miss) = array::<i32>(name, "miss");
-    let (cut_shape, cut) = array::<i32>(name, "cut");
+    let (hit, tags) = (array::<u8>(name, "hit"), array::<u64>(name, "tag"));
+    let [misses, miss, cut] =
+        ["misses", "miss", "cut"].map(|array| self::array::<i32>(name, array));
     let cores = json["geometry"]["cores"].as_u64().expect("a number") as usize;
-    assert_eq!((&hit_shape, &tag_shape, &misses_shape[..]), (&shape, &shape, &shape[..2]));
-    assert_eq!((miss_shape[1], cut_shape), (4, vec![shape[0], cores as u64 + 1]));
+    assert_eq!((&hit.0, &tags.0, &misses.0[..]), (&shape, &shape, &shape[..2]));
+    assert_eq!((miss.0[1], &cut.0[..]), (4, &[shape[0], cores as u64 + 1][..]));
+    let (hit, tags, misses, miss, cut) = (hit.1, tags.1, misses.1, miss.1, cut.1);
 
     let mut id_in_slot: HashMap<i32, i32> = HashMap::new();
     let mut version: HashMap<i32, u32> = HashMap::new();
     let mut list = miss.chunks_exact(4);
     let mut missed = 0;
     for step in 0..trace.steps {
-        (0..tokens as i32).for_each(|g| {
-            version.insert(stable[step] + g, step as u32 + 1);
-        });
+        version.extend((0..tokens as i32).map(|g| (stable[step] + g, step as u32 + 1)));
         let n: i32 = misses[step * tokens..][..tokens].iter().sum();
         missed += n;
         let mut entries: HashMap<i32, (i32, i32)> = HashMap::new();
@@ -94,12 +91,6 @@ fn replay_trace_and_check(path: &str, options: &str, name: &str) -> Value {
         assert_eq!(json["verified_rows"].as_u64(), Some(trace.ids.len() as u64));
     }
     json
-}
-
-#[test]
-fn a_trace_recorded_from_llama_cpp_replays_exactly() {
-    let json = json("replay LLAMA --slots 256");
-    assert_eq!((&json["wrong_rows"], &json["verified_rows"]), (&0.into(), &(48 * 4 * 64).into()));
 }
 
 #[test]
@@ -201,31 +192,13 @@ fn several_requests_append_each_row_once() {
 }
 
 #[test]
-fn all_vector_machines_give_the_same_slots() {
-    let file = |machine: &str| {
-        replay_and_check(&format!("--machine {machine} --slots 1024"), machine);
-        array::<i32>(machine, "slot").1
-    };
-    let emu = file("emu");
+fn the_vector_machine_is_the_one_that_is_named() {
     for machine in avsg::cpu::machine::Machine::all() {
         let name = machine.to_string();
         let name = name.split(' ').next().expect("a word");
-        assert_eq!(file(name), emu, "{name}");
+        let found = &json(&format!("replay SAMPLE --steps 1 --machine {name}"))["machine"];
+        assert!(found.as_str().is_some_and(|found| found.starts_with(name)), "{name}: {found}");
     }
-}
-
-/// Numbers of slots that are no power of two, and the largest one: every row is compared.
-#[test]
-fn other_numbers_of_slots_replay_the_trace() {
-    let hits = |slots: &str| {
-        let report = json(&format!("replay SAMPLE --steps 40 --lifetime constant:127 {slots}"));
-        assert_eq!(report["wrong_rows"], 0, "{slots}");
-        assert_eq!(report["verified_rows"], 40 * 4 * 256, "{slots}");
-        number(&report["hit_rate"])
-    };
-    let rates = ["--slots 1024", "--slots 1344", "--slots 1536", "--slots 2048"].map(hits);
-    assert!(rates.is_sorted() && rates[0] < rates[3], "{rates:?}");
-    assert_eq!(hits("--slots 65536"), rates[3], "all hits that there are");
 }
 
 #[test]

@@ -97,20 +97,6 @@ fn it_does_what_two_lists_do_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_row_evicts_its_oldest_slot() {
-    let mut lru = ResidentLru::new(1, 3, 4, 16, 1).unwrap();
-    for (ids, slots, order) in [
-        ([2, 5, 7], [0, 1, 2], [3, 0, 1, 2]),
-        ([7, 2, 9], [2, 0, 3], [1, 3, 0, 2]),
-        ([-1, 16, 9], [-1, -1, 3], [1, 0, 2, 3]),
-    ] {
-        lru.step(&Selection { ids: &ids, first: 0, requests: &[7], stable: &[16] }).unwrap();
-        let row = lru.row(0);
-        assert_eq!((&row.slots[..], &row.order[..]), (&slots[..], &order[..]));
-    }
-}
-
-#[test]
 fn sizes_without_meaning_are_refused() {
     for (rows, k, slots) in [(0, 3, 4), (1, 0, 4), (1, 5, 4)] {
         assert!(ResidentLru::new(rows, k, slots, 16, 1).is_err(), "{rows} {k} {slots}");

@@ -17,13 +17,18 @@ use crate::support::{
 use page::{points, words};
 
 #[test]
-fn size_agrees_with_replay_at_every_tested_s() {
-    for (trace, least) in [("SAMPLE", 1024), ("LLAMA", 256)] {
+fn size_agrees_with_replay_and_exact_lru_at_every_tested_s() {
+    for (trace, path, least) in [("SAMPLE", SAMPLE, 1024), ("LLAMA", LLAMA, 256)] {
         let report = json(&format!("size {trace}"));
         let points = points(&report);
         assert_eq!(points[0]["slots"], least);
         let rate = |value: &Value| number(&value["hit_rate"]);
+        let recorded = Trace::read(path).unwrap();
         for point in points {
+            let slots = number(&point["slots"]) as usize;
+            let lru = count_hits(&recorded, &mut ExactLru::new(slots).unwrap());
+            let percent = lru.percent().expect("hits");
+            assert!((number(&point["lru_hit_rate"]) - percent).abs() < 1e-9, "S = {slots}");
             for measured in [point, &point["other_rule"]] {
                 let (slots, rule) = (&point["slots"], measured["lifetime"].as_str().unwrap());
                 let replay = json(&format!("replay {trace} --slots {slots} --lifetime {rule}"));
@@ -33,17 +38,6 @@ fn size_agrees_with_replay_at_every_tested_s() {
         // The largest S that is tested has all hits that exact LRU can have.
         let last = points.last().expect("a point");
         assert_eq!(last["lru_hit_rate"], report["ceiling"]);
-    }
-}
-
-#[test]
-fn the_reference_is_exact_lru_at_the_same_s() {
-    let report = json("size LLAMA --slots 256,320,512");
-    let trace = Trace::read(LLAMA).unwrap();
-    for (point, slots) in points(&report).iter().zip([256, 320, 512]) {
-        let lru = count_hits(&trace, &mut ExactLru::new(slots).unwrap());
-        let percent = lru.percent().expect("hits");
-        assert!((number(&point["lru_hit_rate"]) - percent).abs() < 1e-9, "S = {slots}");
     }
 }
 
@@ -142,36 +136,15 @@ fn bytes_and_times_follow_from_the_misses() {
 }
 
 #[test]
-fn matching_is_measured_here_unless_its_time_is_given() {
-    let line = "size LLAMA --link-gbs 50";
-    let report = json(line);
-    for point in points(&report) {
-        assert!(number(&point["copies"]["times"]["match_us"]) > 0.0, "{point}");
-    }
-    assert_eq!(report["model"]["match_us"], Value::Null);
-    let shown = words(&text(line));
-    assert!(shown.contains("matching of a token with K = 64: measured on this machine's CPU with"));
-    assert!(
-        shown.contains("of the KV offload alone (--step-ms adds the rest of a step)"),
-        "{shown}"
-    );
-    let given = |us: &str| words(&text(&format!("{line} --match-us {us}")));
-    let slow = given("70");
-    assert!(slow.contains("matching of a token with K = 64: 70 us as given"), "{slow}");
-    assert!(
-        slow.contains("but no buffer is faster") && !given("0").contains("no buffer is faster")
-    );
-}
-
-#[test]
-fn measured_matching_has_a_range_and_a_word_on_what_disturbed_it() {
+fn matching_is_measured_here_with_a_range_unless_its_time_is_given() {
     let line = "size LLAMA --slots 256,512 --link-gbs 50";
     let report = json(line);
     let disturbance = &report["disturbance"];
-    assert_eq!(disturbance["samples"], 2 * 48);
+    assert_eq!((&report["model"]["match_us"], &disturbance["samples"]), (&Value::Null, &96.into()));
     assert!(number(&disturbance["spread"]) >= 1.0, "{disturbance}");
     for point in points(&report) {
         let (times, range) = (&point["copies"]["times"], &point["copies"]["range"]);
+        assert!(number(&times["match_us"]) > 0.0, "{point}");
         for name in ["match_us", "matching_ms", "tpot_ms", "speed_up"] {
             let [low, value, high] =
                 [&range[0], times, &range[1]].map(|times| number(&times[name]));
@@ -182,11 +155,21 @@ fn measured_matching_has_a_range_and_a_word_on_what_disturbed_it() {
         assert!(spread <= number(&disturbance["spread"]) * 1.000_001, "{point}");
     }
     let shown = words(&text(line));
-    assert!(shown.contains("medians with first and ninth decile"));
-    assert!(shown.contains(" to "), "{shown}");
+    for part in [
+        "matching of a token with K = 64: measured on this machine's CPU with",
+        "medians with first and ninth decile",
+        "of the KV offload alone (--step-ms adds the rest of a step)",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
     let given = json(&format!("{line} --match-us 20"));
     let range = &given["points"][0]["copies"]["range"];
     assert_eq!((&given["disturbance"], range), (&Value::Null, &Value::Null));
+    let given = |us: &str| words(&text(&format!("{line} --match-us {us}")));
+    let slow = given("70");
+    assert!(slow.contains("matching of a token with K = 64: 70 us as given"), "{slow}");
+    let is_slow = |shown: &str| shown.contains("but no buffer is faster");
+    assert!(is_slow(&slow) && !is_slow(&given("0")));
 }
 
 #[test]
@@ -218,28 +201,6 @@ fn traces_without_reuse_of_one_id_and_of_k_equal_to_s_have_answers() {
         let shown = words(&text(&format!("size {path}")));
         assert!(shown.contains(&format!("take S = {least}, ")), "{shown}");
         assert!(shown.contains("why the only measured S"), "{shown}");
-    }
-}
-
-#[test]
-fn traces_of_padding_and_of_one_step_have_no_hit_rate() {
-    let padding = npy("padding.npy", &[5, 2, 8], &[-1i64; 80]);
-    let once = npy("once.npy", &[1, 2, 8], &(0..16).collect::<Vec<i64>>());
-    for path in [&padding, &once] {
-        let model = "--tpot-ms 50 --step-ms 40 --link-gbs 50";
-        let line = format!("size {path} --hit-rate 95 {model}");
-        let report = json(&line);
-        for name in ["hit_rate", "lru_hit_rate", "copies"] {
-            assert_eq!(report["points"][0][name], Value::Null, "{path}");
-        }
-        for name in ["recommended", "ceiling", "no_buffer"] {
-            assert_eq!(report[name], Value::Null, "{path}");
-        }
-        for line in [line, format!("compare {path} --slots 64")] {
-            let shown = text(&line);
-            assert!(shown.contains("No step after the first selects an id"), "{shown}");
-            assert!(!shown.contains("NaN") && !shown.starts_with("take "), "{shown}");
-        }
     }
 }
 
@@ -295,7 +256,9 @@ fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
 
 #[test]
 fn options_without_meaning_are_refused() {
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 14] = [
+        ("--indexers 79", &["--indexers is 79", "--layers is 78"]),
+        ("--context 4351", &["--context is 4351", "selects from 4352 tokens", "leave it out"]),
         ("--device-gb 0", &["--device-gb is 0", "above 0"]),
         ("--hit-rate 101", &["--hit-rate is 101", "0 to 100"]),
         ("--slots 512", &["N_q*K", "1024", "S = 512"]),
@@ -320,13 +283,6 @@ fn more_indexers_than_layers_are_refused_before_the_trace_is_read() {
         let parts = ["--indexers is 9", "--layers is 4", "at most the layers"];
         refused(&format!("{line} --layers 4 --indexers 9"), &parts);
     }
-    refused("size SAMPLE --indexers 79", &["--indexers is 79", "--layers is 78"]);
-}
-
-#[test]
-fn a_context_without_room_for_the_ids_of_the_trace_is_refused() {
-    let parts = ["--context is 4351", "selects from 4352 tokens", "leave it out"];
-    refused("size SAMPLE --context 4351", &parts);
 }
 
 #[test]

@@ -46,20 +46,6 @@ fn reuse_is_as_gamma_and_mu_say() {
 }
 
 #[test]
-fn recently_used_ids_return_more_often() {
-    // With weight e^-(age - 2), most ids that return were last used two steps before.
-    let trace = synth(0.5, 0.5).trace().unwrap();
-    let row = |step: usize| trace.row(step, 0).iter().copied().collect::<HashSet<i32>>();
-    let (now, one, two) = (row(9), row(8), row(7));
-    let older: HashSet<i32> = (0..7).flat_map(row).collect();
-    let returned = |from: &HashSet<i32>, excluded: &[&HashSet<i32>]| {
-        now.intersection(from).filter(|id| excluded.iter().all(|ids| !ids.contains(id))).count()
-    };
-    let (recent, old) = (returned(&two, &[&one]), returned(&older, &[&one, &two]));
-    assert!(recent > 5 * old / 4 && old > 0, "{recent} against {old}");
-}
-
-#[test]
 fn an_exhausted_context_returns_its_least_recently_used_ids() {
     let small = Synth { gamma: 0.0, mu: 0.0, k: 8, steps: 20, seed: 1, context: 20 };
     let trace = small.trace().unwrap();

@@ -10,27 +10,12 @@ use avsg_cli::trace::{MAX_ID, Trace};
 
 use crate::support::{SAMPLE, file, npy};
 
-/// Writes an archive of arrays, each with a name, a shape and values, and returns its path.
-fn npz(name: &str, arrays: &[(&str, &[usize], Column<'_>)]) -> PathBuf {
-    let path = file(name);
+/// Writes an archive of arrays and returns its path.
+pub fn npz(name: &str, write: impl Fn(&mut Writer) -> avsg::Result<()>) -> PathBuf {
     let mut out = Writer::default();
-    for &(name, shape, column) in arrays {
-        match column {
-            Column::Ids(ids) => out.array(name, shape, ids),
-            Column::Bytes(bytes) => out.array(name, shape, bytes),
-        }
-        .unwrap();
-    }
-    out.finish(&path).unwrap();
-    path
+    write(&mut out).and_then(|()| out.finish(&file(name))).unwrap();
+    file(name)
 }
-
-#[derive(Clone, Copy)]
-enum Column<'a> {
-    Ids(&'a [i32]),
-    Bytes(&'a [u8]),
-}
-use Column::{Bytes, Ids};
 
 /// Checks that a trace is refused with one line that contains all of `parts`.
 pub fn unreadable(result: avsg::Result<Trace>, parts: &[&str]) {
@@ -70,43 +55,25 @@ fn a_trace_is_read_as_it_was_written() {
     assert_eq!(Trace::read(&path).unwrap(), plain);
     assert_eq!(Trace::read(npy("3d.npy", &[2, 2, 3], &plain.ids)).unwrap(), plain);
     let flat = Trace::read(npy("2d.npy", &[4, 3], &plain.ids)).unwrap();
-    assert_eq!(flat, plain.as_mtp0());
+    assert_eq!((flat.steps, flat.tokens, flat.k, &flat.ids), (4, 1, 3, &plain.ids));
+    assert_eq!(small().as_mtp0(), Trace { stable: Some(vec![10, 11, -1, -1]), ..flat });
 }
 
 #[test]
 fn the_compressed_form_is_read() {
-    let low = [3, 1, 0, 255, 1, 2];
-    let high = [0, 0, 1, 255, 0, 0];
-    let path = npz(
-        "gaps.npz",
-        &[
-            ("gap_lo", &[2, 1, 3], Bytes(&low)),
-            ("gap_hi", &[2, 1, 3], Bytes(&high)),
-            ("context_len", &[2], Ids(&[300, 70000])),
-        ],
-    );
-    let trace = Trace::read(path).unwrap();
+    let with = |shape: [usize; 3], [low, high]: [&[u8]; 2], lengths: &[i32]| {
+        npz("gaps.npz", |out| {
+            out.array("gap_lo", &shape, low)?;
+            out.array("gap_hi", &shape, high)?;
+            out.array("context_len", &[lengths.len()], lengths)
+        })
+    };
+    let gaps = [&[3, 1, 0, 255, 1, 2][..], &[0, 0, 1, 255, 0, 0]];
+    let trace = Trace::read(with([2, 1, 3], gaps, &[300, 70000])).unwrap();
     assert_eq!(trace.ids, [3, 4, 260, 65535, 65536, 65538]);
     assert_eq!(trace.stable, Some(vec![300, 70000]));
-
-    let full = vec![255; 300];
-    let far = npz(
-        "gaps-far.npz",
-        &[
-            ("gap_lo", &[1, 1, 300], Bytes(&full)),
-            ("gap_hi", &[1, 1, 300], Bytes(&full)),
-            ("context_len", &[1], Ids(&[1])),
-        ],
-    );
+    let far = with([1, 1, 300], [&[255; 300], &[255; 300]], &[1]);
     refused(&far, &["16777216 at step 0, row 0, position 256", "16777215"]);
-}
-
-#[test]
-fn the_committed_trace_is_read() {
-    let trace = Trace::read(SAMPLE).unwrap();
-    assert_eq!((trace.steps, trace.tokens, trace.k), (64, 4, 256));
-    assert_eq!(trace.stable.as_ref().unwrap()[..2], [4096, 4100]);
-    assert!(fs::metadata(SAMPLE).unwrap().len() < 300 << 10);
 }
 
 #[test]
@@ -129,22 +96,19 @@ fn bad_files_are_refused() {
 
 #[test]
 fn bad_stable_is_refused() {
-    let with = |stable: &[i32]| {
-        npz(
-            "stable.npz",
-            &[("ids", &[2, 1, 1], Ids(&[1, 2])), ("stable", &[stable.len()], Ids(stable))],
-        )
+    let shaped = |shape: &[usize], stable: &[i32]| {
+        npz("stable.npz", |out| {
+            out.array("ids", &[2, 1, 1], &[1, 2])?;
+            out.array("stable", shape, stable)
+        })
     };
+    let with = |stable: &[i32]| shaped(&[stable.len()], stable);
     assert_eq!(Trace::read(with(&[-1, 5])).unwrap().stable, Some(vec![-1, 5]));
     refused(with(&[1]), &["stable", "1 values", "2 steps"]);
     refused(with(&[0, -2]), &["stable is -2 at step 1", "-1"]);
     refused(with(&[MAX_ID + 1, 0]), &["stable is 16777216 at step 0"]);
-    let wide = npz(
-        "stable-wide.npz",
-        &[("ids", &[2, 1, 1], Ids(&[1, 2])), ("stable", &[2, 1], Ids(&[1, 2]))],
-    );
-    refused(&wide, &["[2, 1] (array stable)", "[steps]"]);
-    let other = npz("other.npz", &[("rows", &[1, 1], Ids(&[1]))]);
+    refused(shaped(&[2, 1], &[1, 2]), &["[2, 1] (array stable)", "[steps]"]);
+    let other = npz("other.npz", |out| out.array("rows", &[1, 1], &[1]));
     refused(&other, &["no array 'ids'", "rows"]);
 }
 
@@ -193,14 +157,6 @@ fn hostile_headers_are_refused() {
     refused(with(&shape("2, 2, 2").replace("<i4", "|O")), &["dtype", "O"]);
     let turned = shape("2, 2, 2").replace("False", "True");
     refused(with(&turned), &["Fortran", "ascontiguousarray"]);
-}
-
-#[test]
-fn as_mtp0_makes_every_token_a_step() {
-    let flat = small().as_mtp0();
-    assert_eq!((flat.steps, flat.tokens, flat.k), (4, 1, 3));
-    assert_eq!(flat.stable, Some(vec![10, 11, -1, -1]));
-    assert_eq!(flat.row(2, 0), small().row(1, 0));
 }
 
 #[test]

@@ -4,14 +4,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use avsg_cli::npz::Writer;
 use avsg_cli::trace::{MAX_ID, Part, Trace};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use zip::ZipWriter;
 
 use crate::support::{file, npy};
-use crate::trace_files::{read_with_wrong_bytes, unreadable as refused};
+use crate::trace_files::{npz, read_with_wrong_bytes, unreadable as refused};
 
 fn tensors(name: &str, arrays: &[(&str, Dtype, &[usize], Vec<u8>)]) -> PathBuf {
     let view =
@@ -26,33 +25,37 @@ fn part(layer: Option<usize>, request: Option<usize>) -> Part {
     Part { layer, request }
 }
 
+/// The largest number is what -1 becomes when it is converted to an unsigned type.
 #[test]
 fn ids_are_signed_or_unsigned_integers_of_32_or_64_bits() {
     let expected = Trace::new(vec![5, -1, MAX_ID, 0], None, [2, 1, 2]).unwrap();
-    let shape = [2, 2];
-    let signed = npy("i64.npy", &shape, &[5i64, -1, MAX_ID.into(), 0]);
-    assert_eq!(Trace::read(signed).unwrap(), expected);
-    // -1 becomes the largest number when it is converted to an unsigned type.
-    let unsigned = npy("u32.npy", &shape, &[5u32, u32::MAX, MAX_ID as u32, 0]);
-    assert_eq!(Trace::read(unsigned).unwrap(), expected);
-    let unsigned = npy("u64.npy", &shape, &[5u64, u64::MAX, MAX_ID as u64, 0]);
-    assert_eq!(Trace::read(unsigned).unwrap(), expected);
-    let low = npy("low.npy", &shape, &[5i64, i64::MIN, MAX_ID.into(), 0]);
-    assert_eq!(Trace::read(low).unwrap(), expected);
-}
-
-#[test]
-fn ids_above_the_limit_are_named_with_their_value() {
-    let path = npy("far-i64.npy", &[2, 1, 2], &[1i64, 2, 3, 5_000_000_000]);
-    refused(Trace::read(path), &["5000000000 at step 1, row 0, position 1", "16777215"]);
-    let path = npy("far-u32.npy", &[1, 2], &[1u32, u32::MAX - 1]);
-    refused(Trace::read(path), &["4294967294 at step 0, row 0, position 1"]);
-    let path = npy("far-u64.npy", &[1, 2], &[1u64, u64::MAX - 1]);
-    refused(Trace::read(path), &["18446744073709551614 at step 0"]);
-    let path = npy("i16.npy", &[1, 3], &[1i16, 2, 3]);
-    refused(Trace::read(path), &["'<i2'", "'<i4' or '<u4' or '<i8' or '<u8'", "astype"]);
-    let path = npy("u8.npy", &[1, 3], &[1u8, 2, 3]);
-    refused(Trace::read(path), &["'|u1'", "'<i4'"]);
+    let (shape, most) = ([2, 2], MAX_ID as u32);
+    for path in [
+        npy("i64.npy", &shape, &[5i64, -1, MAX_ID.into(), 0]),
+        npy("low.npy", &shape, &[5i64, i64::MIN, MAX_ID.into(), 0]),
+        npy("u32.npy", &shape, &[5u32, u32::MAX, most, 0]),
+        npy("u64.npy", &shape, &[5u64, u64::MAX, most.into(), 0]),
+    ] {
+        assert_eq!(Trace::read(path).unwrap(), expected);
+    }
+    for (path, parts) in [
+        (
+            npy("far-i64.npy", &shape, &[1i64, 2, 3, 5_000_000_000]),
+            &["5000000000 at step 1", "16777215"],
+        ),
+        (
+            npy("far-u32.npy", &[1, 2], &[1u32, u32::MAX - 1]),
+            &["4294967294 at step 0", "position 1"],
+        ),
+        (
+            npy("far-u64.npy", &[1, 2], &[1u64, u64::MAX - 1]),
+            &["18446744073709551614 at step 0", "id is"],
+        ),
+        (npy("i16.npy", &[1, 3], &[1i16, 2, 3]), &["'<i2'", "'<i4' or '<u4' or '<i8' or '<u8'"]),
+        (npy("u8.npy", &[1, 3], &[1u8, 2, 3]), &["'|u1'", "'<i4'"]),
+    ] {
+        refused(Trace::read(path), parts);
+    }
 }
 
 #[test]
@@ -92,11 +95,10 @@ fn one_layer_and_one_request_are_taken() {
 
 #[test]
 fn stable_may_have_an_axis_of_requests() {
-    let path = file("stable-requests.npz");
-    let mut out = Writer::default();
-    out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4]).unwrap();
-    out.array("stable", &[2, 2], &[7i64, 8, 9, -1]).unwrap();
-    out.finish(&path).unwrap();
+    let path = npz("stable-requests.npz", |out| {
+        out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4])?;
+        out.array("stable", &[2, 2], &[7i64, 8, 9, -1])
+    });
     let second = Trace::read_part(&path, part(None, Some(1))).unwrap();
     assert_eq!((second.ids, second.stable), (vec![2, 4], Some(vec![8, -1])));
     refused(Trace::read(&path), &["[2, 2] (array stable)", "[steps]"]);
@@ -135,12 +137,12 @@ fn a_file_of_torch_save_is_refused_with_what_to_do() {
 
 #[test]
 fn ids_that_a_row_repeats_are_counted() {
-    let trace = Trace::new(vec![1, 2, 3, -1, -1, 4, 5, 6, 7, 5, 4, 4], None, [2, 2, 3]).unwrap();
-    let repeats = trace.repeats();
-    assert_eq!((repeats.ids, repeats.rows, repeats.first), (1, 1, Some((1, 1, 4))));
-    let trace = Trace::new(vec![7, 7, 7, 0, 0, 1], None, [1, 2, 3]).unwrap();
-    let repeats = trace.repeats();
-    assert_eq!((repeats.ids, repeats.rows, repeats.first), (3, 2, Some((0, 0, 7))));
-    let padding = Trace::new(vec![-1; 6], None, [1, 2, 3]).unwrap().repeats();
-    assert_eq!((padding.ids, padding.rows, padding.first), (0, 0, None));
+    for (ids, shape, ids_rows_first) in [
+        (vec![1, 2, 3, -1, -1, 4, 5, 6, 7, 5, 4, 4], [2, 2, 3], (1, 1, Some((1, 1, 4)))),
+        (vec![7, 7, 7, 0, 0, 1], [1, 2, 3], (3, 2, Some((0, 0, 7)))),
+        (vec![-1; 6], [1, 2, 3], (0, 0, None)),
+    ] {
+        let repeats = Trace::new(ids, None, shape).unwrap().repeats();
+        assert_eq!((repeats.ids, repeats.rows, repeats.first), ids_rows_first);
+    }
 }

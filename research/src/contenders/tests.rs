@@ -127,19 +127,15 @@ fn hisparse_hits_like_a_list() {
 fn set_fifo_replaces_in_the_order_of_arrival() {
     // In a single set of 16, id 0 is evicted by the 16th id after it although every step selects it.
     let mut policy = SetFifo::new(16);
-    let mut misses = Vec::new();
-    for id in 0..16 {
+    let mut misses = |ids: &[i32]| {
+        let mut misses = Vec::new();
         policy.begin_step();
-        policy.token(&[0, id], &mut misses);
-    }
-    policy.begin_step();
-    misses.clear();
-    policy.token(&[0, 15, 16], &mut misses);
-    assert_eq!(misses, [16]);
-    policy.begin_step();
-    misses.clear();
-    policy.token(&[0, 1], &mut misses);
-    assert_eq!(misses, [0]);
+        policy.token(ids, &mut misses);
+        misses
+    };
+    (0..16).for_each(|id| drop(misses(&[0, id])));
+    assert_eq!(misses(&[0, 15, 16]), [16]);
+    assert_eq!(misses(&[0, 1]), [0]);
 }
 
 #[test]

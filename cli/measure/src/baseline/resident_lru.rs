@@ -51,11 +51,7 @@ struct Work {
 }
 
 /// The rows of one thread: row r of the batch is row r / threads of thread r mod threads.
-#[derive(Debug)]
-struct Share {
-    rows: Vec<Row>,
-    work: Work,
-}
+type Share = (Vec<Row>, Work);
 
 /// One step's inputs of all rows.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +188,7 @@ impl ResidentLru {
                 miss_positions: vec![0; k],
             };
             let count = (rows + workers - 1 - worker) / workers;
-            Mutex::new(Share { rows: vec![Row::new(slots, k); count], work })
+            Mutex::new((vec![Row::new(slots, k); count], work))
         };
         Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
     }
@@ -206,7 +202,7 @@ impl ResidentLru {
             let Some(share) = shares.get(core) else { return };
             // The lock is never contended, because one worker at a time runs a share.
             let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
-            let Share { rows: own, work } = &mut *share;
+            let (own, work) = &mut *share;
             let from = (core + workers - first % workers) % workers;
             let own = own.iter_mut().skip((first + from) / workers);
             for (row, state) in (from..rows).step_by(workers).zip(own) {
@@ -224,6 +220,6 @@ impl ResidentLru {
     pub fn row(&mut self, row: usize) -> &Row {
         let workers = self.shares.len();
         let share = self.shares[row % workers].get_mut().unwrap_or_else(PoisonError::into_inner);
-        &share.rows[row / workers]
+        &share.0[row / workers]
     }
 }

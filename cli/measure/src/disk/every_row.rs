@@ -27,10 +27,6 @@ impl EveryRow {
 }
 
 impl Setting for EveryRow {
-    fn name(&self) -> &'static str {
-        "every row"
-    }
-
     fn memory_bytes(&self) -> usize {
         self.reader.memory_bytes()
     }

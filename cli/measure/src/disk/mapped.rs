@@ -58,16 +58,6 @@ impl Mapped {
         runs
     }
 
-    /// Advises the kernel to read the pages ahead, all of them in as few calls as it takes.
-    fn want(&self, runs: &[Range<usize>]) -> Result<()> {
-        for run in runs {
-            let (start, bytes) = (run.start * self.page, run.len() * self.page);
-            let bytes = bytes.min(self.map.len() - start);
-            self.map.advise_range(Advice::WillNeed, start, bytes)?;
-        }
-        Ok(())
-    }
-
     fn wrong_rows(&self, ids: &[i32]) -> usize {
         let stride = self.records.stride;
         let wrong = |id| self.records.wrong_rows(id, &self.map[id * stride..][..stride]);
@@ -102,10 +92,6 @@ impl Mapped {
 }
 
 impl Setting for Mapped {
-    fn name(&self) -> &'static str {
-        "mapped"
-    }
-
     fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -115,7 +101,12 @@ impl Setting for Mapped {
         let runs_to_read = self.missing(&runs)?;
         let before = Counters::now()?;
         let start = Instant::now();
-        self.want(&runs)?;
+        // The kernel reads the pages ahead, in as few calls as it takes.
+        for run in &runs {
+            let (start, bytes) = (run.start * self.page, run.len() * self.page);
+            let bytes = bytes.min(self.map.len() - start);
+            self.map.advise_range(Advice::WillNeed, start, bytes)?;
+        }
         let mut sum = 0u8;
         for page in runs.iter().cloned().flatten() {
             // SAFETY: the pages are inside of the map. A volatile read is not left out.
@@ -186,16 +177,4 @@ impl Counters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_are_evicted_in_the_order_of_their_last_use() {
-        let mut cache = PageCache::new(3);
-        assert!(cache.use_pages([1, 2, 3].into_iter()).is_empty());
-        assert_eq!(cache.use_pages([1, 4].into_iter()), [2]);
-        assert_eq!(cache.use_pages([3, 5, 6].into_iter()), [1, 4]);
-        // 3 is the oldest, but this step uses it.
-        assert_eq!(cache.use_pages([2, 3].into_iter()), [5]);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use avsg::device::memory::state_words;
 use avsg::device::params::Params;
-use avsg::disk::{DiskInfo, DiskStats, PoolFile};
+use avsg::disk::{DiskInfo, PoolFile};
 use avsg::engine::{Batch, Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
@@ -62,10 +62,6 @@ impl Operator {
         self.engine.pool().disk_info().context("the pool has no file")
     }
 
-    fn stats(&self) -> Result<DiskStats> {
-        self.engine.pool().disk_stats().context("the pool has no file")
-    }
-
     /// Plans the rows of `ids` with empty tables, and returns the microseconds in which the transfer of the first
     /// layer reads all of them.
     pub fn read_all(&mut self, ids: &[i32]) -> Result<f64> {
@@ -91,10 +87,6 @@ fn memory_bytes(config: &Config, pool: &PoolConfig) -> Result<usize> {
 }
 
 impl Setting for Operator {
-    fn name(&self) -> &'static str {
-        "AVSG"
-    }
-
     fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -110,7 +102,7 @@ impl Setting for Operator {
             engine.transfer(plan, layer, None)?;
         }
         let us = us_since(start);
-        let after = self.stats()?;
+        let after = engine.pool().disk_stats().context("the pool has no file")?;
         let mut wrong_rows = 0;
         for layer in 0..layers {
             for_each_id(

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use avsg_testkit::content::{check_row, fill_row};
 
-use super::file::{Folder, drop_from_page_cache};
+use rustix::fs::{Advice, fadvise};
 
 /// What a step did.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +24,6 @@ pub struct Step {
 
 /// A way to bring the selected rows from the disk into memory.
 pub trait Setting {
-    /// Returns the name in the table.
-    fn name(&self) -> &'static str;
-
     /// Returns the bytes of the memory that has rows, and of what finds them there.
     fn memory_bytes(&self) -> usize;
 
@@ -47,9 +45,11 @@ pub struct Records {
 }
 
 impl Records {
-    /// Writes all records to a file without a name, of which the page cache then has nothing.
-    pub fn write(&self, folder: &Folder) -> Result<File> {
-        let file = folder.unnamed_file()?;
+    /// Writes all records to a file, of which the page cache then has nothing. It has no name, and is gone when
+    /// nobody has it open any more, also after a signal.
+    pub fn write(&self, folder: &Path) -> Result<File> {
+        let context = || format!("creating a file in {}", folder.display());
+        let file = tempfile::tempfile_in(folder).with_context(context)?;
         let mut out = BufWriter::with_capacity(1 << 20, &file);
         let mut record = vec![0; self.stride];
         for id in 0..self.count as i32 {
@@ -57,13 +57,14 @@ impl Records {
                 fill_row(id, layer as u32, row);
             }
             let bytes = self.count * self.stride;
-            let context =
-                || format!("writing {bytes} bytes to a file in {}", folder.path().display());
+            let context = || format!("writing {bytes} bytes to a file in {}", folder.display());
             out.write_all(&record).with_context(context)?;
         }
         out.flush()?;
         drop(out);
-        drop_from_page_cache(&file)?;
+        file.sync_all().context("writing a file to the disk")?;
+        let dropped = fadvise(&file, 0, None, Advice::DontNeed);
+        dropped.context("dropping a file from the page cache")?;
         Ok(file)
     }
 
@@ -82,18 +83,4 @@ pub fn sorted(ids: &[i32]) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_byte_is_one_wrong_row() {
-        let records = Records { count: 9, row_bytes: 24, layers: 2, stride: 64 };
-        let mut record = vec![0; 64];
-        fill_row(3, 0, &mut record[..24]);
-        fill_row(3, 1, &mut record[24..48]);
-        assert_eq!(records.wrong_rows(3, &record), 0);
-        assert_eq!(records.wrong_rows(4, &record), 2);
-        record[30] ^= 1;
-        assert_eq!(records.wrong_rows(3, &record), 1);
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ mod show;
 mod stage_two;
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use avsg::disk::{DiskInfo, PoolFile};
@@ -16,7 +16,7 @@ use super::workload::Workload;
 use crate::checks::{at_least_1, in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions};
-use crate::disk::{EveryRow, Folder, Mapped, Operator, Records, Setting as _, direct};
+use crate::disk::{EveryRow, Mapped, Operator, Records, Setting, direct, folder_on_disk};
 use crate::trace::Trace;
 use stage_two::StageTwo;
 use turns::{Row, WARM_UP};
@@ -48,9 +48,6 @@ pub struct Options {
     /// Layers that share an indexer, whose rows lie side by side; 1 to 128
     #[arg(long, value_name = "N", default_value_t = 1)]
     layers: usize,
-    /// Reads in flight of fio; 1 to 4096
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    depth: usize,
     /// Let `every row` and AVSG read through the page cache, which is not limited for them
     #[arg(long)]
     buffered: bool,
@@ -97,7 +94,7 @@ impl From<DiskInfo> for FileReport {
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
     options.output.check(options.workload.path(), [])?;
-    let folder = Folder::find("--folder", options.folder.as_deref())?;
+    let folder = folder_on_disk("--folder", options.folder.as_deref())?;
     let trace = options.workload.load(WARM_UP + options.steps)?;
     let report = measure(options, &folder, &trace)?;
     options.output.write(&report, || show::page(&report))?;
@@ -110,19 +107,19 @@ impl Options {
     fn check(&self) -> Result<()> {
         at_least_1(&[("--steps", self.steps)], "leave it out")?;
         in_range("--layers", self.layers, 1..=128, "choose the layers of one indexer")?;
-        in_range("--row-bytes", self.row_bytes, 1..=1 << 20, "choose 1152 or 656, for example")?;
-        Ok(in_range("--depth", self.depth, 1..=4096, "choose 256, for example")?)
+        let remedy = "choose 1152 or 656, for example";
+        Ok(in_range("--row-bytes", self.row_bytes, 1..=1 << 20, remedy)?)
     }
 }
 
-fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> {
-    let &Options { row_bytes, layers, slots, depth, .. } = options;
+fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
+    let &Options { row_bytes, layers, slots, .. } = options;
     let timed = trace.steps.saturating_sub(WARM_UP);
     let limit = format!("the trace needs more than {WARM_UP} steps of one token for the warm-up");
     require(timed > 0, "trace", format!("{} steps", trace.steps), limit, "record more")?;
     let count = trace.largest_id().map_or(1, |id| id as usize + 1);
     let bar = output::progress(trace.steps, "disk");
-    let file = PoolFile { buffered: options.buffered, ..PoolFile::new(folder.path()) };
+    let file = PoolFile { buffered: options.buffered, ..PoolFile::new(folder) };
     let mut operator = Operator::new(file, [layers, count, row_bytes], trace.k, slots)?;
     let info = operator.info()?;
     let packed = Records { count, row_bytes, layers, stride: row_bytes * layers };
@@ -134,12 +131,12 @@ fn measure(options: &Options, folder: &Folder, trace: &Trace) -> Result<Report> 
     let mut mapped = Mapped::new(packed_file, packed, operator.memory_bytes())?;
 
     let watch = Watch::start();
-    let mut settings = turns::start([&mut every_row, &mut mapped, &mut operator]);
-    turns::take(&mut settings, trace, &bar)?;
-    bar.finish_and_clear();
-    let rows: Vec<Row> = settings.into_iter().map(|(setting, tally)| tally.row(setting)).collect();
+    let settings: [(&str, &mut dyn Setting); 3] =
+        [("every row", &mut every_row), ("mapped", &mut mapped), ("AVSG", &mut operator)];
+    let rows = turns::take(settings, trace, &bar)?;
+    drop(bar);
     let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
-    let stage_two = stage_two::measure(&mut operator, &padded_file, padded, trace.k, depth)?;
+    let stage_two = stage_two::measure(&mut operator, &padded_file, padded, trace.k)?;
     Ok(Report {
         machine: Host::detect(),
         workload: options.workload.name(),

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::baseline::{Matcher, Miss, PreviousStep, ScalarTable, count_operator_hits};
+use crate::baseline::{Matcher, PreviousStep, ScalarTable, count_operator_hits};
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
@@ -17,8 +17,9 @@ use super::workload::Workload;
 use super::{Host, number, range, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{MachineKind, TableOptions};
+use crate::command::geometry::{TableOptions, machine};
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
+use crate::command::recommended::with_other_rule;
 use crate::stats::{in_turns, summary, us_since};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
@@ -49,8 +50,8 @@ pub struct Options {
     #[command(flatten)]
     table: TableOptions,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
-    #[arg(long, value_enum, default_value = "auto")]
-    machine: MachineKind,
+    #[arg(long, default_value = "auto", value_parser = machine())]
+    machine: MachineChoice,
     /// Steps to time, 1 to 1000000; fewer if the trace is shorter
     #[arg(long, value_name = "N", default_value_t = 1000)]
     steps: usize,
@@ -83,76 +84,42 @@ struct Row {
     hit_rate: Option<f64>,
 }
 
-/// A matcher that is timed.
-trait Contender {
-    /// Gives each id of one token a slot and lists the misses.
-    fn step(&mut self, ids: &[i32]);
-
-    /// Does what the misses need not wait for.
-    fn learn(&mut self) {}
-}
-
-struct StageOne {
-    table: StandaloneTable,
-    machine: Machine,
-}
-
-impl Contender for StageOne {
-    fn step(&mut self, ids: &[i32]) {
-        black_box(self.table.stage_one(self.machine, ids, 1, -1));
-    }
-
-    fn learn(&mut self) {
-        self.table.learn();
-    }
-}
-
-struct Baseline<M> {
-    matcher: M,
-    slots: Vec<i32>,
-    misses: Vec<Miss>,
-}
-
-impl<M: Matcher> Contender for Baseline<M> {
-    fn step(&mut self, ids: &[i32]) {
-        self.matcher.step(ids, &mut self.slots, &mut self.misses);
-        black_box((&self.slots, &self.misses));
-    }
-}
+/// Gives each id of one token a slot and lists the misses, and then does what the misses need not wait for.
+/// Returns the microseconds of both.
+type Step = Box<dyn FnMut(&[i32]) -> [f64; 2]>;
 
 /// A contender and its name; the operator also has its geometry.
 struct Entry {
     what: String,
     params: Option<Params>,
-    contender: Box<dyn Contender>,
+    step: Step,
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    us_since(start)
 }
 
 impl Options {
-    /// Returns the geometry with each rule to measure, the default one first.
-    fn rules(&self, k: usize) -> Result<Vec<Params>> {
-        let params = self.table.params(k, 1, self.slots, 0)?;
-        let other = match params.lifetime {
-            Lifetime::Learned => Lifetime::Constant(127),
-            Lifetime::Constant(_) => Lifetime::Learned,
-        };
-        let other = self.table.is_rule_open().then_some(Params { lifetime: other, ..params });
-        Ok([Some(params), other].into_iter().flatten().collect())
-    }
-
     /// Returns the contenders: the operator with each rule, the same with one lane at a time, and the others.
     fn line_up(&self, k: usize) -> Result<Vec<Entry>> {
-        let rules = self.rules(k)?;
+        let params = self.table.params(k, 1, self.slots, 0)?;
+        let other_rule = self.table.is_rule_open().then(|| with_other_rule(params));
         let own = |what: &str, params: &Params, machine| -> Result<Entry> {
-            let table = StandaloneTable::new(params)?;
+            let mut table = StandaloneTable::new(params)?;
+            let step = move |ids: &[i32]| {
+                let us = timed(|| _ = black_box(table.stage_one(machine, ids, 1, -1)));
+                [us, timed(|| table.learn())]
+            };
             let what = format!("AVSG, {}{what}", params.lifetime);
-            let contender = Box::new(StageOne { table, machine });
-            Ok(Entry { what, params: Some(*params), contender })
+            Ok(Entry { what, params: Some(*params), step: Box::new(step) })
         };
-        let machine = Machine::find(self.machine.choice())?;
-        let mut all: Vec<Entry> =
-            rules.iter().map(|rule| own("", rule, machine)).collect::<Result<_>>()?;
+        let machine = Machine::find(self.machine)?;
+        let mut all = vec![own("", &params, machine)?];
+        all.extend(other_rule.map(|params| own("", &params, machine)).transpose()?);
         let emu = Machine::find(MachineChoice::Emu)?;
-        let slow = own(", one lane at a time", &rules[0], emu)?;
+        let slow = own(", one lane at a time", &params, emu)?;
         all.push(Entry { params: None, ..slow });
         let slots = self.slots as usize;
         all.push(other("the same table for a scalar core", ScalarTable::new(slots)?, k));
@@ -161,10 +128,14 @@ impl Options {
     }
 }
 
-fn other(what: &str, matcher: impl Matcher + 'static, k: usize) -> Entry {
-    let (slots, misses) = (vec![-1; k], Vec::with_capacity(k));
-    let contender = Box::new(Baseline { matcher, slots, misses });
-    Entry { what: what.to_owned(), params: None, contender }
+fn other(what: &str, mut matcher: impl Matcher + 'static, k: usize) -> Entry {
+    let (mut slots, mut misses) = (vec![-1; k], Vec::with_capacity(k));
+    let step = move |ids: &[i32]| {
+        let us = timed(|| matcher.step(ids, &mut slots, &mut misses));
+        black_box((&slots, &misses));
+        [us, 0.0]
+    };
+    Entry { what: what.to_owned(), params: None, step: Box::new(step) }
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -196,15 +167,8 @@ fn measure(trace: &Trace, mut entries: Vec<Entry>) -> Result<Vec<Row>> {
     let rounds = trace.steps.div_ceil(BLOCK);
     let bar = output::progress(rounds * entries.len(), "match");
     let summaries = in_turns(rounds, entries.len(), |round, at, times| {
-        let contender = &mut entries[at].contender;
         for step in (round * BLOCK..trace.steps).take(BLOCK) {
-            let ids = black_box(trace.row(step, 0));
-            let start = Instant::now();
-            contender.step(ids);
-            let us = us_since(start);
-            let start = Instant::now();
-            contender.learn();
-            let learn_us = us_since(start);
+            let [us, learn_us] = (entries[at].step)(black_box(trace.row(step, 0)));
             if step >= WARM_UP {
                 times.push(us);
                 learning[at].push(learn_us);
@@ -213,7 +177,6 @@ fn measure(trace: &Trace, mut entries: Vec<Entry>) -> Result<Vec<Row>> {
         bar.inc(1);
         Ok(())
     })?;
-    bar.finish_and_clear();
     let machine = Machine::find(MachineChoice::Auto)?;
     let rows = entries.into_iter().zip(summaries).zip(&mut learning);
     rows.map(|((Entry { what, params, .. }, times), learning)| {
@@ -221,10 +184,10 @@ fn measure(trace: &Trace, mut entries: Vec<Entry>) -> Result<Vec<Row>> {
         let hits = params.map(|p| count_operator_hits(trace, &p, machine)).transpose()?;
         Ok(Row {
             what,
-            median_us: times.median,
-            first_decile_us: times.first_decile,
-            ninth_decile_us: times.median * times.spread,
-            learn_us: learns.then(|| summary(learning).median),
+            median_us: times.p50,
+            first_decile_us: times.p10,
+            ninth_decile_us: times.p90,
+            learn_us: learns.then(|| summary(learning).p50),
             hit_rate: hits.and_then(|hits| hits.percent()),
         })
     })
@@ -242,9 +205,8 @@ fn page(report: &Report) -> Page {
         ratios[0],
         ratios[1]
     ));
-    let columns =
-        ["what", "median, us", "first to ninth decile", "x AVSG", "hits, %", "learning, us"];
-    let mut table = Table::new(columns);
+    let columns = "what | median, us | first to ninth decile | x AVSG | hits, % | learning, us";
+    let mut table = Table::new(columns.split(" | "));
     for row in rows {
         table.add_row([
             (&row.what).into(),
@@ -255,7 +217,7 @@ fn page(report: &Report) -> Page {
             row.learn_us.map_or_else(Cell::none, number),
         ]);
     }
-    page.table(table);
+    page.table(&table);
     let steps = output::count(*steps, "step");
     page.text(format!(
         "measured  {}, {workload}: {steps}, K = {k}, S = {slots}",

@@ -10,19 +10,19 @@ use anyhow::Result;
 use avsg::available_memory;
 use avsg::cpus::allowed_cpu_count;
 use avsg::device::params::{MAX_TOKENS, Params};
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::pool::HostPool;
 use clap::Args;
 use serde::Serialize;
 
-use crate::contenders::{Contender, CopyRows, PerTokenLru, ReadTables, Server, Shared, Sizes};
+use crate::contenders::{Contender, Server, Shared, Sizes};
 use turns::Entry;
 
 use super::workload::Workload;
 use super::{Host, number, range, short};
 use crate::checks::in_range;
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{MachineKind, TableKind, TableOptions};
+use crate::command::geometry::{TableOptions, machine};
 use crate::command::output::{self, OutputOptions, Page, Table};
 use crate::trace::Trace;
 
@@ -60,8 +60,8 @@ pub struct Options {
     #[arg(long, value_name = "RULE")]
     lifetime: Option<String>,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
-    #[arg(long, value_enum, default_value = "auto")]
-    machine: MachineKind,
+    #[arg(long, default_value = "auto", value_parser = machine())]
+    machine: MachineChoice,
     /// Threads of each contender, 1 to 64 [default: 8, or the CPUs that this process may use if they are
     /// fewer]
     #[arg(long, value_name = "N")]
@@ -83,18 +83,14 @@ pub struct Options {
 struct Report {
     machine: Host,
     workload: String,
-    layers: usize,
-    indexers: usize,
-    requests: usize,
-    tokens: usize,
+    /// Without the bytes of a row if no row was copied.
+    #[serde(flatten)]
+    sizes: Sizes,
     k: usize,
     slots: u32,
     lifetime: String,
     /// The vector machine that ran the kernels.
     kernels: String,
-    threads: usize,
-    /// Bytes of a row; absent if no row was copied.
-    row_bytes: Option<usize>,
     /// Rows that missed, for each layer of a step.
     misses_per_layer: f64,
     disturbance: Disturbance,
@@ -119,7 +115,7 @@ impl Options {
     }
 
     fn config(&self, params: Params, states: usize, threads: usize) -> Config {
-        Config { cores: threads, machine: self.machine.choice(), ..Config::new(params, states) }
+        Config { cores: threads, machine: self.machine, ..Config::new(params, states) }
     }
 }
 
@@ -140,40 +136,30 @@ pub fn run(options: &Options) -> Result<()> {
         traces = traces.iter().map(|trace| trace.take_k(k)).collect::<avsg::Result<_>>()?;
     }
     sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
-    let rule = TableOptions {
-        table: TableKind::Wide,
-        spread: None,
-        retries: None,
-        lifetime: options.lifetime.clone(),
-        primes: None,
-    };
+    let rule = TableOptions { lifetime: options.lifetime.clone(), ..TableOptions::default() };
     let params = rule.params(traces[0].k, options.tokens, options.slots, 0)?;
     let config = options.config(params, options.requests, sizes.threads);
     if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {
         eprintln!("plans are timed alone, because the rows and the slots do not fit the memory");
         sizes.row_bytes = None;
     }
-    let server: Shared = Rc::new(RefCell::new(Server::new(config, &sizes)?));
+    let server = shared(config, &sizes)?;
     let kernels = server.borrow().machine().to_owned();
-    let mut entries = line_up(options, &sizes, &params, server)?;
+    let mut entries = line_up(options, &sizes, &params, &server)?;
     let watch = Watch::start();
+    let slots = options.slots as usize;
     let (rows, misses_per_layer) =
-        turns::measure(&mut entries, &traces, &sizes, options.steps, options.slots as usize)?;
+        turns::measure(&mut entries, &server, &traces, &sizes, options.steps, slots)?;
     let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
     let disturbance = watch.stop(options.steps, spreads);
     let report = Report {
         machine: Host::detect(),
         workload: options.workload.name(),
-        layers: sizes.layers,
-        indexers: sizes.indexers,
-        requests: sizes.requests,
-        tokens: sizes.tokens,
+        sizes,
         k: traces[0].k,
         slots: options.slots,
         lifetime: params.lifetime.to_string(),
         kernels,
-        threads: sizes.threads,
-        row_bytes: sizes.row_bytes,
         misses_per_layer,
         disturbance,
         rows,
@@ -181,48 +167,45 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.write(&report, || page(&report))
 }
 
+fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
+    Ok(Rc::new(RefCell::new(Server::new(config, sizes)?)))
+}
+
 /// Returns the contenders. The first one is the server.
 fn line_up(
     options: &Options,
     sizes: &Sizes,
     params: &Params,
-    server: Shared,
+    server: &Shared,
 ) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    let mut add = |name, layers, contender: Box<dyn Contender>| {
-        entries.push(Entry { name, layers, contender });
-    };
-    let (all, k) = (sizes.layers, params.k as usize);
-    add("AVSG", all, Box::new(server.clone()));
+    let (all, k, slots) = (sizes.layers, params.k as usize, options.slots as usize);
+    let entry = |name, layers, contender| Entry { name, layers, contender };
     let one = Sizes { layers: 1, indexers: 1, ..*sizes };
-    let config = options.config(*params, sizes.requests, sizes.threads);
-    add("AVSG", 1, Box::new(Server::new(config, &one)?));
+    let alone = shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
+    let mut entries = vec![
+        entry("AVSG", all, Contender::server(server)),
+        entry("AVSG", 1, Contender::server(&alone)),
+    ];
     if sizes.tokens > 1 {
-        let alone = Sizes { row_bytes: None, ..*sizes };
+        let plans = Sizes { row_bytes: None, ..*sizes };
         let params = Params { tokens: 1, ..*params };
         let config = options.config(params, sizes.requests * sizes.tokens, sizes.threads);
-        add("AVSG, a table for each token", all, Box::new(Server::new(config, &alone)?));
+        let contender = Contender::server(&shared(config, &plans)?);
+        entries.push(entry("AVSG, a table for each token", all, contender));
     }
-    let lru = PerTokenLru::new(sizes, k, options.slots as usize)?;
-    add("", all, Box::new(lru));
+    entries.push(entry("", all, Contender::per_token_lru(sizes, k, slots)?));
     if let Some(bytes) = sizes.row_bytes {
-        add("", all, Box::new(CopyRows::new(&server, sizes, k, bytes)?));
+        entries.push(entry("", all, Contender::copy_rows(server, sizes, k, bytes)?));
     }
-    add("", all, Box::new(ReadTables(server)));
+    entries.push(entry("", all, Contender::read_tables(server)));
     Ok(entries)
 }
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
     page.text(verdict(report));
-    let mut table = Table::new([
-        "what is timed",
-        "layers",
-        "tables",
-        "us per request and layer",
-        "first to ninth decile",
-        "step, ms",
-    ]);
+    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
+    let mut table = Table::new(columns.split(" | "));
     for row in &report.rows {
         table.add_row([
             (&row.what).into(),
@@ -233,10 +216,11 @@ fn page(report: &Report) -> Page {
             number(row.step_us / 1e3),
         ]);
     }
-    page.table(table);
-    let Report { layers, requests, tokens, k, slots, lifetime, .. } = report;
-    let [indexers, threads] = [(report.indexers, "indexer"), (report.threads, "thread")]
-        .map(|(n, noun)| output::count(n, noun));
+    page.table(&table);
+    let Report { sizes, k, slots, lifetime, .. } = report;
+    let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
+    let [indexers, threads] =
+        [(indexers, "indexer"), (threads, "thread")].map(|(n, noun)| output::count(*n, noun));
     page.text(format!("measured  {}, {}", report.machine.describe(), report.workload));
     page.text(format!(
         "assumed   {layers} layers, {indexers}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {threads}, \

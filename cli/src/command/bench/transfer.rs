@@ -106,7 +106,7 @@ pub fn run(options: &Options) -> Result<()> {
     let throughput = options.row_bytes.iter().map(measure).collect::<Result<Vec<_>>>()?;
     let spreads = throughput.iter().map(|row| row.time_spread);
     let disturbance = watch.stop(options.repeats * throughput.len(), spreads);
-    bar.finish_and_clear();
+    drop(bar);
     let report = Report { machine: Host::detect(), k: options.k, disturbance, throughput };
     options.output.write(&report, || page(&report))
 }
@@ -121,16 +121,9 @@ fn page(report: &Report) -> Page {
         first.percent_of_best,
         short(first.engine_gbs / first.memcpy_gbs)
     ));
-    let columns = [
-        "row bytes",
-        "Stage Two, GB/s",
-        "its copier",
-        "memcpy loop, GB/s",
-        "best loop, GB/s",
-        "its copier",
-        "Stage Two, % of best",
-    ];
-    let mut table = Table::new(columns);
+    let columns = "row bytes | Stage Two, GB/s | its copier | memcpy loop, GB/s | best loop, GB/s | its copier | \
+                   Stage Two, % of best";
+    let mut table = Table::new(columns.split(" | "));
     for row in &report.throughput {
         table.add_row([
             row.row_bytes.into(),
@@ -142,7 +135,7 @@ fn page(report: &Report) -> Page {
             Cell::number(row.percent_of_best, 1),
         ]);
     }
-    page.table(table);
+    page.table(&table);
     let (rows, cores) = (first.rows, output::count(first.cores, "copying core"));
     page.text(format!("measured  {}, {cores}, {rows} rows at once", report.machine.describe()));
     page.text(format!("times     {}", report.disturbance.line()));

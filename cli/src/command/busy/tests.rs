@@ -5,11 +5,12 @@ use super::*;
 #[test]
 fn the_counters_of_proc_are_read() {
     let text = "cpu  10 1 5 900 20 2 3 7 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
-    assert_eq!(counters(text), Some(Counters { used: 21, stolen: 7 }));
-    assert_eq!(counters("cpu  1 2"), None);
-    let text = "7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 0";
-    assert_eq!(own_ticks(text), Some(11 + 12 + 13 + 14));
-    assert!(machine().is_some() && own().is_some());
+    let process = "7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 0";
+    let own = 11 + 12 + 13 + 14;
+    assert_eq!(Counters::of(text, process), Some(Counters { used: 21, stolen: 7, own }));
+    assert_eq!(Counters::of("cpu  1 2", process), None);
+    assert_eq!(Counters::of(text, "7 (a) R 1 2"), None);
+    assert!(Counters::now().is_some());
 }
 
 #[test]

@@ -4,21 +4,13 @@ use avsg::device::params::Params;
 use serde::Serialize;
 
 use crate::baseline::HitCount;
-use crate::command::recommended::Measured;
-use crate::command::traces::Traces;
-use crate::trace::Repeats;
+use crate::command::traces::{Taken, Traces};
 
 /// The hit rates of all policies.
 #[derive(Serialize)]
 pub struct Report {
-    pub trace: String,
-    /// What the axes of the file were taken for.
-    pub taken: String,
-    /// Steps after the first of each trace, and one.
-    pub steps: usize,
-    pub tokens: usize,
-    pub k: usize,
-    pub repeats: Repeats,
+    #[serde(flatten)]
+    pub taken: Taken,
     pub slots: Vec<u32>,
     pub policies: Vec<PolicyRates>,
     /// What to take at each S; nothing if no step after the first selects an id.
@@ -64,28 +56,23 @@ impl Advice {
     /// the first selects an id.
     pub fn of(
         default: Params,
-        [best, other]: &[Measured<HitCount>; 2],
+        [(best, hits), (_, other)]: &[(Params, HitCount); 2],
         traces: &Traces,
     ) -> Option<Self> {
-        let is_default = best.params == default;
-        let of_default = if is_default { best } else { other };
+        let is_default = *best == default;
+        let of_default = if is_default { hits } else { other };
         Some(Self {
             slots: default.slots,
-            lifetime: best.params.lifetime.to_string(),
-            hit_rate: best.with.percent()?,
+            lifetime: best.lifetime.to_string(),
+            hit_rate: hits.percent()?,
             default: is_default,
-            misses_per_step: traces.misses_per_step(&best.with)?,
-            default_misses_per_step: traces.misses_per_step(&of_default.with)?,
+            misses_per_step: traces.misses_per_step(hits)?,
+            default_misses_per_step: traces.misses_per_step(of_default)?,
         })
     }
 }
 
 impl Report {
-    /// Returns the rule to take at an S.
-    pub fn advice_at(&self, slots: u32) -> Option<&String> {
-        self.advice.iter().find(|advice| advice.slots == slots).map(|advice| &advice.lifetime)
-    }
-
     /// Returns the least S from which on every larger one copies as many rows with the advised rule;
     /// `None` if that is the largest.
     pub fn enough(&self) -> Option<u32> {
@@ -97,11 +84,6 @@ impl Report {
 }
 
 impl PolicyRates {
-    /// Returns the figures at an S.
-    pub fn at(&self, slots: u32) -> Option<&At> {
-        self.at.iter().find(|at| at.slots == slots)
-    }
-
     /// Returns the kind of the rule, and the rates: what neighbours on a line share.
     pub fn key(&self) -> (&str, Vec<(u32, Option<u64>)>) {
         let kind = self.policy.split(':').next().unwrap_or_default();

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::report::{Advice, PolicyRates, Report};
+use super::report::{Advice, Report};
 use crate::baseline::{LRU, OPTIMUM};
-use crate::command::output::{Cell, Page, Table, count};
+use crate::command::output::{Cell, Page, Table};
 use crate::draw::{self, Series};
 
 /// Returns the page: the rule to take, one row per policy and one column per S, and what was assumed.
@@ -19,18 +19,19 @@ pub fn page(report: &Report) -> Page {
         let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
         let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
         let cell = |&slots: &u32| {
-            let rate = equal[0].at(slots).and_then(|at| at.hit_rate);
-            let is_taken = |rates: &PolicyRates| report.advice_at(slots) == Some(&rates.policy);
-            let mark = if equal.iter().any(is_taken) { " *" } else { "" };
+            let rate = equal[0].at.iter().find(|at| at.slots == slots).and_then(|at| at.hit_rate);
+            let advice = report.advice.iter().find(|advice| advice.slots == slots);
+            let taken = advice.map(|advice| &advice.lifetime);
+            let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
+            let mark = if is_taken { " *" } else { "" };
             rate.map_or_else(Cell::none, |rate| Cell::shown(rate, format!("{rate:.2}{mark}")))
         };
         let name = Cell::from(format!("{}{end}", equal[0].policy));
         table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
     }
-    page.table(table);
-    let Report { trace, taken, steps, .. } = report;
+    page.table(&table);
     page.text("hits in percent after the first step; * is the rule to take");
-    page.text(format!("assumed   {trace}: {}, {taken}", count(*steps, "step")));
+    page.text(format!("assumed   {}", report.taken.words(false)));
     page
 }
 
@@ -70,8 +71,7 @@ pub fn chart(folder: &Path, report: &Report) -> Result<()> {
     };
     let own = report.advice.iter().map(|advice| (f64::from(advice.slots), advice.hit_rate));
     let own = Series { name: "AVSG".to_owned(), is_curve: false, points: own.collect() };
-    let &Report { ref trace, steps, tokens, k, .. } = report;
-    let subject = format!("{trace}: {}, N_q {tokens}, K {k}", count(steps, "step"));
+    let subject = report.taken.words(true);
     let all = [bound(OPTIMUM), bound(LRU), own];
     Ok(draw::hit_rates(&folder.join("compare-hit-rate.svg"), &subject, &all, report.enough())?)
 }

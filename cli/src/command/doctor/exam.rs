@@ -27,13 +27,13 @@ fn watched<T: DeserializeOwned>(
 ) -> Result<std::result::Result<T, (&'static str, String)>> {
     let program = env::current_exe().context("finding this program")?;
     let mut command = Command::new(program);
-    let device = options.device.to_possible_value().context("the device has a name")?;
+    let device = options.target.device.to_possible_value().context("the device has a name")?;
     command.args(["doctor", "--device", device.get_name()]);
     command.args(["--limit", &options.limit.to_string()]);
-    if let Some(library) = &options.library {
+    if let Some(library) = &options.target.library {
         command.arg("--library").arg(library);
     }
-    for (name, value) in [("--k", options.k), ("--slots", options.slots)] {
+    for (name, value) in [("--k", options.target.k), ("--slots", options.target.slots)] {
         command.args(value.map(|value| format!("{name}={value}")));
     }
     command.args(["--check", check]).arg(folder);
@@ -45,20 +45,17 @@ fn watched<T: DeserializeOwned>(
 
 /// Returns the CANN of this machine, and what it is too old for.
 fn toolkit() -> Toolkit {
-    let Some(home) = cann::home() else {
-        let remark = "ASCEND_HOME_PATH is not set: source CANN's set_env.sh";
-        return Toolkit { version: None, remarks: vec![remark.into()] };
-    };
-    match cann::version(&home) {
+    let unset = || "ASCEND_HOME_PATH is not set: source CANN's set_env.sh".to_owned();
+    match cann::home().ok_or_else(unset).and_then(|home| cann::version(&home)) {
         Err(reason) => Toolkit { version: None, remarks: vec![reason] },
         Ok(version) => {
-            let too_old = cann::too_old_for(&version).map(|requirement| {
+            let remark = |requirement: &cann::Requirement| {
                 let cann::Requirement { what, calls, since: (major, minor), .. } = requirement;
                 format!(
                     "{version} is too old to {what}: {calls} are documented since {major}.{minor}"
                 )
-            });
-            let remarks = too_old.collect();
+            };
+            let remarks = cann::too_old_for(&version).map(remark).collect();
             Toolkit { version: Some(version.text), remarks }
         }
     }
@@ -92,7 +89,7 @@ pub fn examine(options: &Options) -> Result<Report> {
     match watched::<Described>(options, "device", Path::new(""))? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err(NoDevice { reason, no_runtime })) => {
-            refuse_file(options.library.as_deref(), no_runtime)?;
+            refuse_file(options.target.library.as_deref(), no_runtime)?;
             report.no_device = Some(reason);
         }
         Err((status, text)) => add(&mut report.lines, "device", Line::bad(status, text)),
@@ -102,13 +99,13 @@ pub fn examine(options: &Options) -> Result<Report> {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
-    let built = harness::build(options, &device.soc);
+    let built = harness::build(&options.target, &device.soc);
     let mut say = |name: &str, built: Result<()>| {
         let line = Line::new(built.map(|()| true.into()));
         add(&mut report.lines, name, Line { expected: "true".into(), ..line });
     };
     if options.only.is_empty() {
-        say("build_learned", harness::build_learned(options, &device.soc));
+        say("build_learned", harness::build_learned(&options.target, &device.soc));
     }
     let folder = match built {
         Ok(folder) => folder,
@@ -160,11 +157,10 @@ fn examined(
 
 /// Adds a line to the report, and says on standard error what is not as expected.
 fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
-    let shown = line.shown().unwrap_or_default();
-    let expected = &line.expected;
+    let (shown, expected) = (line.shown().unwrap_or_default(), &line.expected);
     if let Some(reason) = &line.reason {
         eprintln!("{name}: {reason}");
-    } else if !expected.is_empty() && shown != *expected {
+    } else if !line.is_expected() {
         eprintln!("{name}: {shown}, expected {expected}; docs/ascend.md says what it decides");
     }
     lines.push((name.to_owned(), line));

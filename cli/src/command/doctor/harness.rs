@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Error, Result, bail};
+use anyhow::{Error, Result, bail};
 use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::{AscendOptions, simulated};
 use avsg::device::params::{Lifetime, Params};
@@ -13,9 +13,10 @@ use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
 use avsg_sim::shim::Kernels;
 
-use super::options::{DeviceKind, Options};
 use super::probe::Probe;
 use super::report::Device;
+use super::target::{DeviceKind, Target};
+use crate::output_file;
 
 /// A file of probes, by its name without the ending. Each is built alone, so that the other runs if CANN refuses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +45,20 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(options: &Options, folder: &Path) -> Result<Self> {
-        let source = match (&options.library, options.device) {
+    pub fn new(target: &Target, limit: u64, folder: &Path) -> Result<Self> {
+        let source = match (&target.library, target.device) {
             (Some(path), _) => Source::Path(path.clone()),
             (None, DeviceKind::AscendSim) => simulated::source(),
             (None, DeviceKind::Ascend) => Source::System,
         };
         let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
-        let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
+        let timeout = u32::try_from(limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
             cores: context.vector_cores()?,
             context,
-            simulated: options.simulated(),
-            params: params(options),
+            simulated: target.simulated(),
+            params: params(target),
             timeout,
             folder: folder.into(),
         })
@@ -104,23 +105,24 @@ impl Harness {
 
 /// Returns the geometry of the kernels. The simulator is slow, so its default is small; a device
 /// gets the geometry of a GLM or DeepSeek layer.
-fn params(options: &Options) -> Params {
-    let (k, slots) = if options.simulated() { (64, 256) } else { (2048, 8192) };
-    let (k, slots) = (options.k.unwrap_or(k), options.slots.unwrap_or(slots));
+fn params(target: &Target) -> Params {
+    let (k, slots) = if target.simulated() { (64, 256) } else { (2048, 8192) };
+    let (k, slots) = (target.k.unwrap_or(k), target.slots.unwrap_or(slots));
     Params { lifetime: Lifetime::Constant(127), ..Params::compact(k, 1, slots) }
 }
 
 /// Writes the kernels and the probes into a folder, builds them for a chip or for the simulator, and
 /// returns the folder.
-pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
-    let params = params(options);
+pub fn build(target: &Target, chip: &str) -> Result<PathBuf> {
+    let params = params(target);
     let folder = folder(&params)?;
     for (Probes(name), text) in PROBE_FILES {
         let text = [include_str!("probes/common.h"), "\n", text].concat();
-        write(&source(&folder, name), &text)?;
+        // It is replaced as a whole, because another process may be reading it.
+        output_file::write(&source(&folder, name), text.as_bytes())?;
     }
     let files = PROBE_FILES.map(|(Probes(name), _)| source(&folder, name));
-    if options.simulated() {
+    if target.simulated() {
         let kernels = simulated::emit(&params)?;
         simulated::compile(&[&kernels, &files[0], &files[1]])?;
         return Ok(folder);
@@ -140,10 +142,10 @@ pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
 
 /// Builds the kernels of four tokens with learned lifetimes, which make calls that those of one token and constant
 /// lifetimes do not make.
-pub fn build_learned(options: &Options, chip: &str) -> Result<()> {
-    let params = Params { tokens: 4, lifetime: Lifetime::Learned, ..params(options) };
+pub fn build_learned(target: &Target, chip: &str) -> Result<()> {
+    let params = Params { tokens: 4, lifetime: Lifetime::Learned, ..params(target) };
     let folder = folder(&params)?;
-    if options.simulated() {
+    if target.simulated() {
         let text = fs::read_to_string(simulated::emit(&params)?)?;
         return Kernels::compile(&text, &[]).map(drop).map_err(Error::msg);
     }
@@ -178,11 +180,4 @@ fn source(folder: &Path, probes: &str) -> PathBuf {
 /// Returns the file with the words by which CANN refused a file of probes.
 fn refusal(folder: &Path, probes: &str) -> PathBuf {
     folder.join(format!("{probes}.refused"))
-}
-
-/// Replaces a file as a whole, because another process may be reading it.
-fn write(path: &Path, text: &str) -> Result<()> {
-    let temporary = path.with_extension(std::process::id().to_string());
-    fs::write(&temporary, text)?;
-    fs::rename(&temporary, path).with_context(|| format!("writing {}", path.display()))
 }

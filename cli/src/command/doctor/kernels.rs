@@ -23,16 +23,9 @@ const STATES: usize = 2;
 const STEPS: usize = 3;
 
 /// Results of the device that differ from the CPU's.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct Differs(String);
-
-impl std::fmt::Display for Differs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Differs {}
 
 /// Returns how a kernel behaved: `good`; `wrong` if its results are not the CPU's; `faulted` if it raised an exception;
 /// `hung` if it did not end; `not_run` if something else failed before it.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use super::check::{CHECKS, Work};
 use crate::command::output::{Cell, Page, Table};
 
 /// A line of the report.
@@ -32,6 +31,12 @@ impl Line {
     /// Creates a line of what is not right.
     pub fn bad(value: impl Into<Value>, reason: String) -> Self {
         Self { value: value.into(), expected: String::new(), reason: Some(reason) }
+    }
+
+    /// Returns whether there is a value, and the expected one if one is expected.
+    pub fn is_expected(&self) -> bool {
+        let shown = self.shown().filter(|_| self.reason.is_none());
+        shown.is_some_and(|shown| self.expected.is_empty() || shown == self.expected)
     }
 
     /// Returns the value as a reader sees it, if there is one.
@@ -113,26 +118,28 @@ fn as_map<S: Serializer>(lines: &[(String, Line)], serializer: S) -> Result<S::O
 impl Report {
     /// Returns whether the device answered, the kernels were built, and each of them that ran was right.
     pub fn kernels_are_good(&self) -> bool {
-        let is_kernel = |name: &str| {
-            CHECKS.iter().any(|check| check.name == name && matches!(check.work, Work::Kernel(_)))
+        let counts = |(name, line): &&(String, Line)| {
+            ["device", "build"].contains(&name.as_str()) || line.expected == "good"
         };
-        let counts = |name: &str| ["device", "build"].contains(&name) || is_kernel(name);
-        let mut all = self.lines.iter().filter(|(name, _)| counts(name));
+        let mut all = self.lines.iter().filter(counts);
         all.all(|(_, line)| line.value == "good" || line.value == true)
     }
 
-    /// Returns the report as a page; one sentence if there is no device.
+    /// Returns the report as a page, which begins with the verdict; one sentence if there is no device.
     pub fn page(&self) -> Page {
         let mut page = Page::default();
         if let Some(reason) = &self.no_device {
             page.text(format!("skipped: no device: {reason}"));
             return page;
         }
-        if let Some(Device { soc, vector_cores, library, k, slots, .. }) = &self.device {
-            page.text(format!(
-                "{soc}, {vector_cores} vector cores, {library}; K = {k}, S = {slots}"
-            ));
-        }
+        let good =
+            if self.kernels_are_good() { "The kernels are good" } else { "A kernel is not good" };
+        let odd = self.lines.iter().filter(|(_, line)| !line.is_expected());
+        let odd: Vec<&str> = odd.map(|(name, _)| name.as_str()).collect();
+        page.text(match &odd[..] {
+            [] => format!("{good}, and every line is as expected."),
+            _ => format!("{good}; without a value, or not as expected: {}.", odd.join(", ")),
+        });
         let mut table = Table::new(["line", "value", "expected", "reason"]);
         for (name, line) in &self.lines {
             let text = |text: Option<&str>| text.map_or_else(Cell::none, Cell::from);
@@ -145,7 +152,12 @@ impl Report {
                 text(line.reason.as_deref()),
             ]);
         }
-        page.table(table);
+        page.table(&table);
+        if let Some(Device { soc, vector_cores, library, k, slots, .. }) = &self.device {
+            page.text(format!(
+                "device    {soc}, {vector_cores} vector cores, {library}; K = {k}, S = {slots}"
+            ));
+        }
         page
     }
 }

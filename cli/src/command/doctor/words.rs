@@ -51,18 +51,13 @@ const COUNTS: i32 = 64;
 
 /// Returns when the count of a GatherMask may be read.
 pub fn gather_count(harness: &Harness) -> Result<Value> {
+    // The wrong counts that were read at once, and after a wait.
     let words = words_of(harness, c"avsg_probe_count", COUNTS, 2)?;
-    when_right(words[0], words[1])
-}
-
-/// Returns when counts are right, by the wrong ones that were read at once and after a wait.
-fn when_right(at_once: i32, after_wait: i32) -> Result<Value> {
-    if after_wait != 0 {
-        bail!(
-            "{after_wait} of {COUNTS} counts are wrong after the wait: avsg_plan cannot be right"
-        );
+    if words[1] != 0 {
+        let wrong = words[1];
+        bail!("{wrong} of {COUNTS} counts are wrong after the wait: avsg_plan cannot be right");
     }
-    Ok(if at_once == 0 { "right at once".into() } else { "right after a wait only".into() })
+    Ok(if words[0] == 0 { "right at once".into() } else { "right after a wait only".into() })
 }
 
 /// Rounds in which all cores store beside each other.
@@ -126,45 +121,25 @@ pub fn gather_16_bit(harness: &Harness) -> Result<Value> {
 
 /// Returns whether a Cast of int8 to half is exact for every value.
 pub fn cast_int8(harness: &Harness) -> Result<Value> {
-    let half = |at: usize| half_bits(i16::from((at as u8).cast_signed()));
-    let words = words_of(harness, c"avsg_probe_cast_8", 0, 128)?;
-    Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16).into())
+    cast(harness, c"avsg_probe_cast_8", 128, |at| (at as u8).cast_signed().into())
 }
 
 /// Returns whether a Cast of int16 to half is exact for the numbers from -256 to 255.
 pub fn cast_int16(harness: &Harness) -> Result<Value> {
-    let half = |at: usize| half_bits(at as i16 - 256);
-    let words = words_of(harness, c"avsg_probe_cast_16", 0, 256)?;
+    cast(harness, c"avsg_probe_cast_16", 256, |at| at as i16 - 256)
+}
+
+/// Returns whether a probe casts numbers to half, two to a word, exactly.
+fn cast(harness: &Harness, name: &CStr, count: usize, number: fn(usize) -> i16) -> Result<Value> {
+    let half = |at| half_bits(number(at));
+    let words = words_of(harness, name, 0, count)?;
     Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16).into())
 }
 
-/// Returns the bits of a small integer as IEEE binary16.
+/// Returns the bits of a small integer as IEEE binary16: those of its binary32, which has 13 bits more of
+/// the fraction, and an exponent that is greater by 112.
 fn half_bits(value: i16) -> i32 {
-    let magnitude = i32::from(value.unsigned_abs());
-    if magnitude == 0 {
-        return 0;
-    }
-    let exponent = magnitude.ilog2();
-    // The highest bit of the magnitude is implied. Ten bits follow it.
-    let fraction = (magnitude << (10 - exponent)) & 0x3FF;
-    i32::from(value < 0) << 15 | (exponent as i32 + 15) << 10 | fraction
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_count_is_right_at_once_or_after_a_wait_or_never() {
-        assert_eq!(when_right(0, 0).unwrap(), "right at once");
-        assert_eq!(when_right(1, 0).unwrap(), "right after a wait only");
-        let reason = when_right(3, 2).unwrap_err().to_string();
-        assert!(reason.starts_with("2 of 64 counts are wrong after the wait"), "{reason}");
-    }
-
-    #[test]
-    fn halves_have_their_bits() {
-        let bits = [0, 1, -1, 2, 3, 127, -128, -256].map(half_bits);
-        assert_eq!(bits, [0, 0x3C00, 0xBC00, 0x4000, 0x4200, 0x57F0, 0xD800, 0xDC00]);
-    }
+    let bits = f32::from(value).to_bits().cast_signed();
+    let magnitude = (bits & i32::MAX) >> 13;
+    i32::from(value < 0) << 15 | (magnitude - (112 << 10)).max(0)
 }

@@ -8,7 +8,7 @@ use avsg::device::params::Params;
 use avsg_linker::cuda::{self, Failed, Kernels, TooLarge};
 use serde::Serialize;
 
-use super::{Options, write};
+use super::Options;
 use crate::checks::require;
 use crate::command::output::{self, Page};
 
@@ -27,11 +27,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let p = options.kernels.params()?;
     let how = cuda::Options { threads: options.threads, shared_bytes: options.shared_bytes };
     let kernels = kernels_of(&p, how)?;
-    if let Some(dir) = &options.out {
-        for (name, text) in kernels.files() {
-            write(dir, &name, text.as_bytes())?;
-        }
-    }
+    options.write_files(kernels.files())?;
     let report = Report {
         geometry: p.to_string(),
         threads: how.threads,
@@ -64,20 +60,17 @@ fn kernels_of(p: &Params, how: cuda::Options) -> Result<Kernels> {
 
 fn page(report: &Report, options: &Options, kernels: &Kernels) -> Page {
     let mut page = Page::default();
+    page.text(options.written(report.files.len(), |dir| {
+        format!(
+            "they include no header of CUDA, and have never run on a GPU. Compile one with\n  \
+             nvcc -std=c++17 -arch=sm_90 -cubin {dir}/avsg_step.cu"
+        )
+    }));
     let bytes = output::bytes(report.shared_bytes as usize);
     page.text(format!("geometry  {}", report.geometry));
     page.text(format!("block     {} threads, {bytes} of shared memory", report.threads));
     if options.plan {
         page.text(format!("Stage One: {}", kernels.plan));
     }
-    page.text(match &options.out {
-        Some(dir) => format!(
-            "{0} files were written to {1}; they include no header of CUDA, and have never run on a GPU. Compile one with\n  \
-             nvcc -std=c++17 -arch=sm_90 -cubin {1}/avsg_step.cu",
-            report.files.len(),
-            dir.display()
-        ),
-        None => "No file was written; pass --out DIR to write the kernels.".into(),
-    });
     page
 }

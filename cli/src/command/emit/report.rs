@@ -52,19 +52,13 @@ impl Report {
         Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
     }
 
-    pub fn page(&self) -> Page {
+    /// Returns the page that begins with what was written.
+    pub fn page(&self, written: &str) -> Page {
         let mut page = Page::default();
-        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
-        page.text(format!("geometry  {}", self.geometry));
-        let bytes = output::bytes(self.table_bytes);
-        page.text(format!("table     {bytes} of device memory per state"));
-        let mut table = Table::new([
-            "file",
-            "lines",
-            "unified buffer, bytes",
-            "share of its 184 KiB, %",
-            "blocks per launch",
-        ]);
+        page.text(written);
+        let columns =
+            "file | lines | unified buffer, bytes | share of its 184 KiB, % | blocks per launch";
+        let mut table = Table::new(columns.split(" | "));
         for file in &self.files {
             let share = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(UB_BYTES);
             let used = file.unified_buffer_bytes;
@@ -77,7 +71,11 @@ impl Report {
                 used.map_or_else(Cell::none, |_| blocks.into()),
             ]);
         }
-        page.table(table);
+        page.table(&table);
+        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
+        page.text(format!("geometry  {}", self.geometry));
+        let bytes = output::bytes(self.table_bytes);
+        page.text(format!("table     {bytes} of device memory per state"));
         page
     }
 }

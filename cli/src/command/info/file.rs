@@ -39,16 +39,14 @@ impl File {
         BLOCKS.into_iter().map(file).collect()
     }
 
-    /// Returns its name in the table of memory.
-    pub fn name(&self) -> String {
-        format!("file, blocks of {}", self.block)
-    }
-
-    /// Returns what it consists of.
-    pub fn words(&self) -> String {
+    /// Returns its name in the table of memory, and what it consists of.
+    pub fn words(&self) -> [String; 2] {
         let (record, padding) = (self.record_bytes, self.padding_percent);
-        format!(
-            "in the place of the host pool: records of at most {record} B, {padding:.1} % padding"
-        )
+        [
+            format!("file, blocks of {}", self.block),
+            format!(
+                "in the place of the host pool: records of at most {record} B, {padding:.1} % padding"
+            ),
+        ]
     }
 }

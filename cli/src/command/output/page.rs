@@ -32,37 +32,27 @@ impl<T: ToString> From<T> for Cell {
     }
 }
 
-/// Columns and rows, with a title if there is more than one table in an output.
-#[derive(Clone, Debug, Default)]
-pub struct Table {
-    title: String,
-    /// The headings, then the rows.
-    lines: Vec<Vec<Cell>>,
-}
+/// Columns and rows: the headings, then the rows.
+#[derive(Clone, Debug)]
+pub struct Table(Vec<Vec<Cell>>);
 
 impl Table {
     /// Creates a table without rows. A heading contains its unit after a comma.
     pub fn new<H: Into<String>>(columns: impl IntoIterator<Item = H>) -> Self {
-        let columns = columns.into_iter().map(|heading| Cell::from(heading.into())).collect();
-        Self { lines: vec![columns], ..Self::default() }
-    }
-
-    /// Gives the table a title.
-    pub fn titled(self, title: impl Into<String>) -> Self {
-        Self { title: title.into(), ..self }
+        Self(vec![columns.into_iter().map(|heading| Cell::from(heading.into())).collect()])
     }
 
     /// Adds a row with one cell per column. A shorter row is filled with cells without a value.
     pub fn add_row<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
         let mut row: Vec<Cell> = row.into_iter().map(Into::into).collect();
-        row.resize(self.lines[0].len(), Cell::none());
-        self.lines.push(row);
+        row.resize(self.0[0].len(), Cell::none());
+        self.0.push(row);
     }
 
     /// Returns the table in GitHub's Markdown. Columns of numbers are aligned to the right.
     fn text(&self) -> String {
-        let column = |at: usize| self.lines.iter().map(move |line| line[at].0.as_str());
-        let columns = 0..self.lines[0].len();
+        let column = |at: usize| self.0.iter().map(move |line| line[at].0.as_str());
+        let columns = 0..self.0[0].len();
         let width = |at| column(at).map(|cell| cell.chars().count()).max().unwrap_or(0).max(4);
         // The width of each column, and whether it has numbers.
         let columns: Vec<(usize, bool)> =
@@ -78,8 +68,8 @@ impl Table {
             format!(" {}{end} |", "-".repeat(width - 1))
         });
         let rule = format!("|{}\n", rule.collect::<String>());
-        let rows: String = self.lines[1..].iter().map(line).collect();
-        line(&self.lines[0]) + &rule + &rows
+        let rows: String = self.0[1..].iter().map(line).collect();
+        line(&self.0[0]) + &rule + &rows
     }
 }
 
@@ -90,44 +80,31 @@ fn is_figure(cell: &str) -> bool {
         && !cell.split(' ').any(is_word)
 }
 
-#[derive(Clone, Debug)]
-enum Part {
-    Text(String),
-    Table(Table),
-}
-
 /// The text and the tables of a command's results.
 #[derive(Clone, Debug, Default)]
-pub struct Page(Vec<Part>);
+pub struct Page(String);
 
 impl Page {
     /// Adds text.
-    pub fn text(&mut self, text: impl Into<String>) {
-        self.0.push(Part::Text(text.into()));
+    pub fn text(&mut self, text: impl AsRef<str>) {
+        self.0 += text.as_ref();
+        self.0.push('\n');
     }
 
     /// Adds a table.
-    pub fn table(&mut self, table: Table) {
-        self.0.push(Part::Table(table));
+    pub fn table(&mut self, table: &Table) {
+        self.text(format!("\n{}", table.text()));
     }
 
     /// Returns the page. Its text, but no table, fits a terminal of `width` columns.
     pub fn shown(&self, width: Option<u16>) -> String {
-        let wrapped = |text: &str| wrapped(text, width.map_or(usize::MAX, usize::from));
-        let mut all = String::new();
-        for part in &self.0 {
-            all += &match part {
-                Part::Text(text) => wrapped(text),
-                Part::Table(table) if table.title.is_empty() => format!("\n{}\n", table.text()),
-                Part::Table(table) => format!("\n{}\n{}\n", wrapped(&table.title), table.text()),
-            };
-        }
-        all.trim_matches('\n').to_owned() + "\n"
+        wrapped(self.0.trim_matches('\n'), width.map_or(usize::MAX, usize::from))
     }
 }
 
 /// Breaks lines that are longer than `width` between words. What follows a label and two spaces or more
-/// stays in its column. A line that begins with a space is a command to copy, and stays whole.
+/// stays in its column. A line of a table stays whole, and so does one that begins with a space, which is a
+/// command to copy.
 fn wrapped(text: &str, width: usize) -> String {
     let mut all = String::new();
     for line in text.lines() {
@@ -138,7 +115,7 @@ fn wrapped(text: &str, width: usize) -> String {
         let mut column = 0;
         for word in line.split_inclusive(' ') {
             let length = word.trim_end().chars().count();
-            if column + length > width && column > indent.len() && !line.starts_with(' ') {
+            if column + length > width && column > indent.len() && !line.starts_with([' ', '|']) {
                 all.truncate(all.trim_end().len());
                 all.push('\n');
                 all += &indent;

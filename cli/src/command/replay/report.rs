@@ -15,22 +15,6 @@ use crate::command::geometry::Geometry;
 use crate::command::output::{self, Page, shown_ratio};
 use crate::stats::{Summary, summary};
 
-/// Percentiles of a latency in microseconds.
-#[derive(Serialize)]
-struct Percentiles {
-    p10: f64,
-    p50: f64,
-    p90: f64,
-    p99: f64,
-}
-
-impl From<Summary> for Percentiles {
-    fn from(times: Summary) -> Self {
-        let Summary { first_decile, median, spread, p99 } = times;
-        Self { p10: first_decile, p50: median, p90: spread * median, p99 }
-    }
-}
-
 /// The table, the rows and the batch.
 #[derive(Serialize)]
 struct Setting {
@@ -142,9 +126,9 @@ pub struct Report {
     bytes_copied: u64,
     verified_rows: u64,
     pub wrong_rows: u64,
-    /// Times of a plan and of a transfer, or of a step if it is one launch.
+    /// Microseconds of a plan and of a transfer, or of a step if it is one launch.
     #[serde(flatten)]
-    latency: BTreeMap<&'static str, Percentiles>,
+    latency: BTreeMap<&'static str, Summary>,
     pages: String,
     pool_bytes: usize,
     /// The file with the host rows; null if they are in memory.
@@ -168,8 +152,8 @@ impl Report {
         let format = engine.pool().format();
         let (plan, transfer) = (summary(&mut tally.plan), summary(&mut tally.transfer));
         let latency = match tally.transfer.is_empty() {
-            true => vec![("step_us", plan)],
-            false => vec![("plan_us", plan), ("transfer_us", transfer)],
+            true => BTreeMap::from([("step_us", plan)]),
+            false => BTreeMap::from([("plan_us", plan), ("transfer_us", transfer)]),
         };
         let rate = |missed: u64, selected: u64| 100.0 - 100.0 * missed as f64 / selected as f64;
         let ([_, later_missed], [_, later_selected]) = (tally.missed, tally.selected);
@@ -195,7 +179,7 @@ impl Report {
             bytes_copied: missed * row_bytes as u64,
             verified_rows: tally.verified_rows,
             wrong_rows: tally.wrong_rows,
-            latency: latency.into_iter().map(|(name, times)| (name, times.into())).collect(),
+            latency,
             pages: match &file {
                 Some(_) => "queue of writes to a file".to_owned(),
                 None if sparse => "sparse".to_owned(),
@@ -203,7 +187,7 @@ impl Report {
             },
             pool_bytes: engine.pool().bytes(),
             file,
-            disturbance: tally.watch.stop(trace.steps, [plan.spread]),
+            disturbance: tally.watch.stop(trace.steps, [plan.spread()]),
             bytes_selected: selected * row_bytes as u64,
         }
     }

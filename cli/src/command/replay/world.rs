@@ -66,13 +66,9 @@ impl World {
         }
     }
 
-    pub fn has_fresh(&self) -> bool {
-        self.step.stable[0] >= 0
-    }
-
-    /// Returns the fresh rows of the step, segment by segment.
-    pub fn fresh(&self) -> Vec<&[u8]> {
-        self.fresh.segments()
+    /// Returns the fresh rows of the step, segment by segment, if it has any.
+    pub fn fresh(&self) -> Option<Vec<&[u8]>> {
+        (self.step.stable[0] >= 0).then(|| self.fresh.segments())
     }
 
     pub fn batch(&self) -> Batch<'_> {

@@ -1,6 +1,6 @@
 //! The part of the model for rows on a disk: a step reads the records of the rows that it misses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use avsg::disk::PoolFile;
@@ -8,10 +8,12 @@ use avsg::pool::{HostPool, PoolConfig};
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use crate::disk::{Folder, Speeds, layout};
+use crate::disk::{Speeds, folder_on_disk, layout};
 
 /// The block of a disk whose speeds are given without one.
 const BLOCK: usize = 4096;
+
+const EXAMPLE: &str = "for example disk:400000,6,80";
 
 /// The value of `--link`.
 #[derive(Clone, Debug)]
@@ -32,18 +34,12 @@ pub fn link(text: &str) -> Result<Link, String> {
     let numbers: Result<Vec<f64>, _> = rest.split(',').map(str::parse).collect();
     let Ok(numbers) = numbers else { return Ok(Link::Measured(Some(rest.into()))) };
     if let Some(bad) = numbers.iter().find(|n| !n.is_finite() || **n <= 0.0) {
-        return Err(format!(
-            "{bad} is no speed: pass numbers above 0, for example disk:400000,6,80"
-        ));
+        return Err(format!("{bad} is no speed: pass numbers above 0, {EXAMPLE}"));
     }
     let (reads_per_second, gbs, us, block) = match numbers[..] {
         [reads, gbs, us] => (reads, gbs, us, BLOCK),
         [reads, gbs, us, block] => (reads, gbs, us, block as usize),
-        _ => {
-            return Err(
-                "pass reads per second, GB/s and microseconds, for example disk:400000,6,80".into(),
-            );
-        }
+        _ => return Err(format!("pass reads per second, GB/s and microseconds, {EXAMPLE}")),
     };
     if !block.is_power_of_two() || !(512..=65536).contains(&block) {
         return Err(format!("{block} is no block: pass a power of two from 512 to 65536"));
@@ -91,10 +87,10 @@ impl Disk {
         let (speeds, folder, block) = match link {
             Link::Given(speeds, block) => (*speeds, None, *block),
             Link::Measured(folder) => {
-                let folder = Folder::find("--link", folder.as_deref())?;
+                let folder = folder_on_disk("--link", folder.as_deref())?;
                 let block = block_of(&folder, deployment)?;
                 let speeds = Speeds::measure(&folder, plan(block)?.max_record_bytes())?;
-                (speeds, Some(folder.path().display().to_string()), block)
+                (speeds, Some(folder.display().to_string()), block)
             }
         };
         let layout = plan(block)?;
@@ -126,9 +122,9 @@ impl Disk {
 }
 
 /// Returns the block that a pool in a folder has.
-fn block_of(folder: &Folder, deployment: &Deployment) -> Result<usize> {
+fn block_of(folder: &Path, deployment: &Deployment) -> Result<usize> {
     let config = PoolConfig {
-        file: Some(PoolFile::new(folder.path())),
+        file: Some(PoolFile::new(folder)),
         ..PoolConfig::new(1, 1, deployment.format.clone())
     };
     Ok(HostPool::new(&config)?.disk_info().map_or(BLOCK, |info| info.block))

@@ -3,25 +3,19 @@
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use super::hits::Worst;
 use super::time::{Model, Times};
+use crate::baseline::HitCount;
 use crate::command::busy::Disturbance;
-use crate::trace::Repeats;
+use crate::command::traces::{Taken, Traces};
 
 /// The figures of a trace and a deployment. Hit rates are in percent after the first step; what needs one
 /// is null if no later step selects an id.
 #[derive(Serialize)]
 pub struct Report {
-    pub trace: String,
-    /// What the numbers of the file's shape were taken for.
-    pub taken: String,
-    /// Steps after the first of each trace, and one.
-    pub steps: usize,
+    #[serde(flatten)]
+    pub taken: Taken,
     /// Traces, or layers of one.
     pub traces: usize,
-    pub tokens: usize,
-    pub k: usize,
-    pub repeats: Repeats,
     /// The hit rate that no buffer can surpass.
     pub ceiling: Option<f64>,
     pub deployment: Deployment,
@@ -67,6 +61,13 @@ pub struct Point {
     pub other_rule: Option<OtherRule>,
 }
 
+/// The trace, or the layer of one, with the lowest hit rate.
+#[derive(Serialize)]
+pub struct Worst {
+    pub trace: String,
+    pub hit_rate: f64,
+}
+
 #[derive(Serialize)]
 pub struct OtherRule {
     /// The lifetime rule.
@@ -90,6 +91,15 @@ pub struct Recommended {
     pub lifetime: String,
 }
 
+impl Worst {
+    /// Returns the worst of several traces, whose hits were counted; `None` if there is one.
+    pub fn of(traces: &Traces, counts: &[HitCount]) -> Option<Self> {
+        let rates = counts.iter().enumerate().filter_map(|(at, hits)| Some((at, hits.percent()?)));
+        let worst = rates.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| counts.len() > 1);
+        worst.map(|(at, hit_rate)| Self { trace: traces.name(at).to_owned(), hit_rate })
+    }
+}
+
 impl Point {
     /// Returns whether this S, the next one above `smaller`, divides the copies by at least as much as it
     /// multiplies the slots.
@@ -102,11 +112,6 @@ impl Point {
 }
 
 impl Wish {
-    /// Returns whether nothing is wished.
-    pub fn is_none(&self) -> bool {
-        self.hit_rate.is_none() && self.tpot_ms.is_none() && self.device_bytes.is_none()
-    }
-
     /// Returns the recommended one of the points, which are in ascending order. With a wished hit rate or time
     /// it is the least S that has the wish; with device memory alone, the S that copies least of those that fit;
     /// without a wish, the largest S that pays and takes less device memory than `context_bytes`, the least S

@@ -20,13 +20,13 @@ pub fn page(report: &Report) -> Page {
     match (at, &report.no_buffer) {
         (Some(at), Some(all)) => {
             page.text(verdict(report, &report.points[at], all));
-            page.table(table(report));
+            page.table(&table(report));
             page.text(format!("why       {}", reason(report, at)));
         }
         (_, None) => page.text("No step after the first selects an id, so there is no hit rate."),
         (None, _) => {
             page.text(unmet(report));
-            page.table(table(report));
+            page.table(&table(report));
         }
     }
     if let Some(ceiling) = report.ceiling {
@@ -35,12 +35,7 @@ pub fn page(report: &Report) -> Page {
         ));
     }
     page.text(format!("assumed   {}", deployed(report)));
-    page.text(format!(
-        "trace     {}: {}, {}",
-        report.trace,
-        count(report.steps, "step"),
-        report.taken
-    ));
+    page.text(format!("trace     {}", report.taken.words(false)));
     if let Some(model) = &report.model {
         page.text(format!("model     {}", formula(report, model)));
         model.disk.iter().for_each(|disk| page.text(format!("disk      {}", described(disk))));
@@ -197,7 +192,7 @@ fn formula(report: &Report, model: &Model) -> String {
     format!(
         "ms per token = ({rest}matching + copied bytes / {link}) / {:.2} tokens per step{alone}; matching of a token with \
          K = {}: {matching}; each request matches on a core of its own",
-        model.accepted, report.k
+        model.accepted, report.taken.k
     )
 }
 
@@ -220,7 +215,7 @@ fn reason(report: &Report, at: usize) -> String {
     let left_out = || report.points[at..].windows(2).any(|pair| pair[1].pays(&pair[0]));
     if point.device_bytes >= context {
         words += &format!("; but it takes at least as much device memory as {rows}");
-    } else if wish.is_none() && left_out() {
+    } else if wished(wish).is_empty() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
     let times = point.copies.as_ref().and_then(|copies| copies.times);
@@ -235,22 +230,16 @@ fn unmet(report: &Report) -> String {
     let most = report.points.iter().filter_map(|p| p.hit_rate).fold(0.0, f64::max);
     let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
     let least = times.map(|times| times.deciding().0).fold(f64::INFINITY, f64::min);
-    let time =
-        report.wish.tpot_ms.map(|_| format!(", the least time is {} ms per token", short(least)));
-    let memory =
-        report.points.first().filter(|_| report.wish.device_bytes.is_some()).map(|point| {
-            format!(
-                ", the least S, {}, takes {} of device memory",
-                point.slots,
-                bytes(point.device_bytes)
-            )
-        });
-    format!(
-        "take none: no measured S has {}; the most is {most:.2} % of hits{}{}",
-        wished(&report.wish),
-        time.unwrap_or_default(),
-        memory.unwrap_or_default()
-    )
+    let mut nearest = vec![format!("the most is {most:.2} % of hits")];
+    if report.wish.tpot_ms.is_some() {
+        nearest.push(format!("the least time is {} ms per token", short(least)));
+    }
+    if let (Some(_), Some(point)) = (report.wish.device_bytes, report.points.first()) {
+        let Point { slots, device_bytes, .. } = point;
+        nearest
+            .push(format!("the least S, {slots}, takes {} of device memory", bytes(*device_bytes)));
+    }
+    format!("take none: no measured S has {}; {}", wished(&report.wish), nearest.join(", "))
 }
 
 fn wished(wish: &Wish) -> String {
@@ -268,8 +257,7 @@ pub fn chart(folder: &Path, report: &Report) -> Result<()> {
         Series { name: name.to_owned(), is_curve, points: points.collect() }
     };
     let series = [series(LRU, true, |p| p.lru_hit_rate), series("AVSG", false, |p| p.hit_rate)];
-    let &Report { ref trace, steps, tokens, k, .. } = report;
-    let subject = format!("{trace}: {}, N_q {tokens}, K {k}", count(steps, "step"));
+    let subject = report.taken.words(true);
     let chosen = report.recommended.as_ref().map(|best| best.slots);
     Ok(draw::hit_rates(&folder.join("size-hit-rate.svg"), &subject, &series, chosen)?)
 }

@@ -196,9 +196,8 @@ impl Model {
             us
         };
         let steps = trace.ids.chunks_exact(trace.tokens * trace.k);
-        let Summary { median, first_decile, spread, .. } =
-            summary(&mut steps.map(time).collect::<Vec<_>>());
-        Ok(Matching { us: median, range_us: Some([first_decile, spread * median]) })
+        let Summary { p10, p50, p90, .. } = summary(&mut steps.map(time).collect::<Vec<_>>());
+        Ok(Matching { us: p50, range_us: Some([p10, p90]) })
     }
 }
 

@@ -12,6 +12,7 @@ fn kernels_with(fault: &str, only: &str, limit: &str) -> Vec<(String, String)> {
     let name = fault.replace(['=', '/'], "_");
     let (report, output) = report(&name, &options, &[("AVSG_SIM", fault)]);
     assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
+    assert!(output.stdout.starts_with(b"A kernel is not good; "), "{fault}: {output:?}");
     let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
     let kernels = kernels.iter().filter_map(|name| report["lines"].get(name));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -21,15 +21,8 @@ pub fn page(report: &Report) -> Page {
         short(mapped.step_us / own.step_us),
         short(stage_two.reads_per_second)
     ));
-    let mut table = Table::new([
-        "setting",
-        "reads per step (x)",
-        "bytes per step (x)",
-        "step, us (x)",
-        "p99, us",
-        "wrong rows",
-        "memory bytes",
-    ]);
+    let columns = "setting | reads per step (x) | bytes per step (x) | step, us (x) | p99, us | wrong rows | memory bytes";
+    let mut table = Table::new(columns.split(" | "));
     for row in rows {
         table.add_row([
             row.setting.into(),
@@ -41,7 +34,7 @@ pub fn page(report: &Report) -> Page {
             row.memory_bytes.into(),
         ]);
     }
-    page.table(table);
+    page.table(&table);
     let Report { workload, steps, k, slots, layers, row_bytes, file, .. } = report;
     page.text(format!(
         "measured  {}, {workload}: {steps} timed steps of one token, K = {k}, S = {slots}; counts are means, times medians, \

@@ -16,6 +16,8 @@ use crate::stats::in_turns;
 const ROUNDS: usize = 5;
 /// Batches of a turn.
 const BATCHES: usize = 8;
+/// Reads in flight of fio, as many as those of Stage Two.
+const DEPTH: usize = 256;
 /// Seconds that a turn of fio takes.
 const FIO_SECONDS: u32 = 1;
 
@@ -41,24 +43,27 @@ pub fn measure(
     file: &File,
     records: Records,
     k: usize,
-    depth: usize,
 ) -> Result<StageTwo> {
     let count = k.min(records.count.div_ceil(2));
     let bytes = records.stride;
     let engine = if operator.info()?.io_uring { "io_uring" } else { "psync" };
-    let mut batches = Batches::new(records.count, k, count);
+    // Ids that are no neighbours, in random order.
+    let mut ids: Vec<i32> = (0..records.count as i32).step_by(2).collect();
+    SplitMix64::new(5).shuffle(&mut ids);
+    let mut batches = ids.chunks_exact(count).cycle();
+    let padding = vec![-1; k - count];
     let mut fio_missing = None;
     let rates = in_turns(ROUNDS, 2, |_, contender, rates| {
         let reads = (BATCHES * count) as f64;
         match contender {
             0 => {
                 let mut us = 0.0;
-                for _ in 0..BATCHES {
-                    us += operator.read_all(batches.next())?;
+                for batch in batches.by_ref().take(BATCHES) {
+                    us += operator.read_all(&[batch, &padding].concat())?;
                 }
                 rates.push(reads / us * 1e6);
             }
-            _ if fio_missing.is_none() => match fio(file, bytes, depth, engine) {
+            _ if fio_missing.is_none() => match fio(file, bytes, engine) {
                 Ok(rate) => rates.push(rate),
                 Err(fault) => fio_missing = Some(format!("{fault:#}")),
             },
@@ -68,57 +73,24 @@ pub fn measure(
     })?;
     Ok(StageTwo {
         read_bytes: bytes,
-        depth,
+        depth: DEPTH,
         engine,
-        reads_per_second: rates[0].median,
-        fio_reads_per_second: fio_missing.is_none().then_some(rates[1].median),
+        reads_per_second: rates[0].p50,
+        fio_reads_per_second: fio_missing.is_none().then_some(rates[1].p50),
         fio_missing,
     })
 }
 
-/// Batches of ids that are no neighbours, in random order.
-struct Batches {
-    ids: Vec<i32>,
-    next: usize,
-    count: usize,
-    /// `count` ids and padding up to K.
-    batch: Vec<i32>,
-}
-
-impl Batches {
-    fn new(rows: usize, k: usize, count: usize) -> Self {
-        let mut ids: Vec<i32> = (0..rows as i32).step_by(2).collect();
-        SplitMix64::new(5).shuffle(&mut ids);
-        Self { ids, next: 0, count, batch: vec![-1; k] }
-    }
-
-    fn next(&mut self) -> &[i32] {
-        if self.next + self.count > self.ids.len() {
-            self.next = 0;
-        }
-        self.batch[..self.count].copy_from_slice(&self.ids[self.next..][..self.count]);
-        self.next += self.count;
-        &self.batch
-    }
-}
-
 /// Returns the reads per second of fio on an open file.
-fn fio(file: &File, bytes: usize, depth: usize, engine: &str) -> Result<f64> {
+fn fio(file: &File, bytes: usize, engine: &str) -> Result<f64> {
     let direct = rustix::fs::fcntl_getfl(file)?.contains(rustix::fs::OFlags::DIRECT);
-    let options = [
-        "--name=avsg".to_owned(),
-        "--readonly".to_owned(),
-        "--rw=randread".to_owned(),
-        format!("--filename={}", path_in_proc(file).display()),
-        format!("--bs={bytes}"),
-        format!("--iodepth={depth}"),
-        format!("--ioengine={engine}"),
-        format!("--direct={}", u8::from(direct)),
-        "--time_based".to_owned(),
-        format!("--runtime={FIO_SECONDS}"),
-        "--output-format=json".to_owned(),
-    ];
-    let output = match Command::new("fio").args(options).output() {
+    let options = format!(
+        "--name=avsg --readonly --rw=randread --filename={} --bs={bytes} --iodepth={DEPTH} --ioengine={engine} --direct={} \
+         --time_based --runtime={FIO_SECONDS} --output-format=json",
+        path_in_proc(file).display(),
+        u8::from(direct)
+    );
+    let output = match Command::new("fio").args(options.split(' ')).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!("fio is not installed"),
         output => output.context("starting fio")?,
     };

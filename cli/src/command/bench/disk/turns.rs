@@ -15,31 +15,29 @@ pub const WARM_UP: usize = 40;
 /// Steps of a setting before the next one takes its turn.
 const TURN: usize = 20;
 
-/// Settings with their figures.
-pub type Settings<'a> = Vec<(&'a mut dyn Setting, Tally)>;
-
-/// Returns settings without steps.
-pub fn start<const N: usize>(settings: [&mut dyn Setting; N]) -> Settings<'_> {
-    settings.into_iter().map(|setting| (setting, Tally::default())).collect()
-}
-
-/// Runs all steps of a trace in each setting, in turns.
-pub fn take(settings: &mut Settings, trace: &Trace, bar: &Progress) -> Result<()> {
+/// Runs all steps of a trace in settings that have a name, in turns, and returns their figures.
+pub fn take(
+    settings: [(&'static str, &mut dyn Setting); 3],
+    trace: &Trace,
+    bar: &Progress,
+) -> Result<Vec<Row>> {
+    let mut settings = settings.map(|setting| (setting, Tally::default()));
     for first in once(0).chain((WARM_UP..trace.steps).step_by(TURN)) {
         let end = if first == 0 { WARM_UP } else { (first + TURN).min(trace.steps) };
-        for (setting, tally) in settings.iter_mut() {
+        for ((_, setting), tally) in &mut settings {
             for step in first..end {
                 tally.add(setting.step(trace.row(step, 0))?, step >= WARM_UP);
             }
         }
         bar.inc(end - first);
     }
-    Ok(())
+    let rows = settings.into_iter().map(|((name, setting), tally)| tally.row(name, setting));
+    Ok(rows.collect())
 }
 
 /// Counts and times of the steps so far.
 #[derive(Default)]
-pub struct Tally {
+struct Tally {
     times: Vec<f64>,
     reads: usize,
     bytes: usize,
@@ -64,7 +62,7 @@ pub struct Row {
 
 impl Tally {
     /// Adds a step. If it is not `timed`, only its wrong rows count.
-    pub fn add(&mut self, step: Step, timed: bool) {
+    fn add(&mut self, step: Step, timed: bool) {
         self.wrong_rows += step.wrong_rows;
         if timed {
             self.times.push(step.us);
@@ -73,19 +71,19 @@ impl Tally {
         }
     }
 
-    /// Returns the figures of `setting`, whose steps were added.
-    pub fn row(mut self, setting: &dyn Setting) -> Row {
+    /// Returns the figures of a setting, whose steps were added.
+    fn row(mut self, name: &'static str, setting: &dyn Setting) -> Row {
         let times = summary(&mut self.times);
         let mean = |count: usize| count as f64 / self.times.len() as f64;
         Row {
-            setting: setting.name(),
+            setting: name,
             reads_per_step: mean(self.reads),
             bytes_per_step: mean(self.bytes),
-            step_us: times.median,
+            step_us: times.p50,
             step_p99_us: times.p99,
             wrong_rows: self.wrong_rows,
             memory_bytes: setting.memory_bytes(),
-            spread: times.spread,
+            spread: times.spread(),
         }
     }
 }

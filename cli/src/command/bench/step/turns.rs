@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::command::output;
-use crate::contenders::{Contender, Sizes};
+use crate::contenders::{Contender, Shared, Sizes};
 use crate::stats::summary;
 use crate::trace::Trace;
 
@@ -40,7 +40,7 @@ pub struct Row {
 pub struct Entry {
     pub name: &'static str,
     pub layers: usize,
-    pub contender: Box<dyn Contender>,
+    pub contender: Contender,
 }
 
 /// Returns the rows of a request that the turns take, of which `steps` steps of `tokens` tokens are timed.
@@ -52,6 +52,7 @@ pub fn rows(steps: usize, tokens: usize) -> usize {
 /// server for each layer.
 pub fn measure(
     entries: &mut [Entry],
+    server: &Shared,
     traces: &[Trace],
     sizes: &Sizes,
     steps: usize,
@@ -60,20 +61,19 @@ pub fn measure(
     let histories: Vec<Vec<i32>> = traces.iter().map(|trace| history(trace, slots)).collect();
     let k = traces[0].k;
     let chunks = slots.div_ceil(k);
-    let mut ids = Vec::new();
     let mut untimed = vec![Vec::new(); MAX_PARTS];
     for entry in entries.iter_mut() {
         for chunk in 0..chunks {
-            fill_history(&histories, sizes.tokens, chunk * k..(chunk + 1) * k, &mut ids);
-            entry.contender.step(&ids, &mut untimed)?;
+            let ids = history_batch(&histories, sizes.tokens, &(chunk * k..(chunk + 1) * k));
+            (entry.contender.step)(&ids, &mut untimed)?;
         }
         for step in 0..WARM_UP {
-            fill_batch(traces, sizes.tokens, step, &mut ids);
-            entry.contender.step(&ids, &mut untimed)?;
+            let ids = batch(traces, sizes.tokens, step);
+            (entry.contender.step)(&ids, &mut untimed)?;
         }
     }
     let mut times: Vec<Vec<Vec<f64>>> =
-        entries.iter().map(|entry| vec![Vec::new(); entry.contender.parts().len()]).collect();
+        entries.iter().map(|entry| vec![Vec::new(); entry.contender.parts.len()]).collect();
     let rounds = steps.div_ceil(BLOCK - 1);
     let (mut misses, mut counted) = (0, 0);
     let bar = output::progress(rounds, "step");
@@ -81,32 +81,31 @@ pub fn measure(
         for turn in 0..entries.len() {
             let index = (round + turn) % entries.len();
             for at in 0..BLOCK {
-                fill_batch(traces, sizes.tokens, WARM_UP + round * BLOCK + at, &mut ids);
+                let ids = batch(traces, sizes.tokens, WARM_UP + round * BLOCK + at);
                 let times = if at == 0 { &mut untimed } else { &mut times[index] };
-                entries[index].contender.step(&ids, times)?;
+                (entries[index].contender.step)(&ids, times)?;
                 if at > 0 && index == 0 {
-                    misses += entries[0].contender.misses();
+                    misses += server.borrow().misses();
                     counted += 1;
                 }
             }
         }
         bar.inc(1);
     }
-    bar.finish_and_clear();
     let mut rows = Vec::new();
     for (Entry { name, layers, contender }, times) in entries.iter().zip(&mut times) {
-        for (part, times) in contender.parts().into_iter().zip(times) {
+        for (part, times) in contender.parts.iter().zip(times) {
             let all = summary(times);
             let each = 1.0 / (layers * sizes.requests) as f64;
             let gap = if name.is_empty() { "" } else { ": " };
             rows.push(Row {
                 what: format!("{name}{gap}{part}"),
                 layers: *layers,
-                buffers: contender.buffers(),
-                us_per_request: all.median * each,
-                us_first_decile: all.first_decile * each,
-                us_ninth_decile: all.median * all.spread * each,
-                step_us: all.median,
+                buffers: contender.buffers,
+                us_per_request: all.p50 * each,
+                us_first_decile: all.p10 * each,
+                us_ninth_decile: all.p90 * each,
+                step_us: all.p50,
             });
         }
     }
@@ -129,23 +128,18 @@ fn history(trace: &Trace, slots: usize) -> Vec<i32> {
     all
 }
 
-/// Fills `ids` with a batch in which every token of a request selects this part of its history.
-fn fill_history(histories: &[Vec<i32>], tokens: usize, part: Range<usize>, ids: &mut Vec<i32>) {
-    ids.clear();
-    for history in histories {
-        for _ in 0..tokens {
-            ids.extend(part.clone().map(|at| history.get(at).copied().unwrap_or(-1)));
-        }
-    }
+/// Returns a batch in which every token of a request selects this part of its history.
+fn history_batch(histories: &[Vec<i32>], tokens: usize, part: &Range<usize>) -> Vec<i32> {
+    let row = |history: &Vec<i32>| -> Vec<i32> {
+        part.clone().map(|at| history.get(at).copied().unwrap_or(-1)).collect()
+    };
+    histories.iter().flat_map(|history| row(history).repeat(tokens)).collect()
 }
 
-/// Fills `ids` with a step's batch `[B, N_q, K]`: N_q rows of a request's trace, after its history, are
-/// the tokens of a step.
-fn fill_batch(traces: &[Trace], tokens: usize, step: usize, ids: &mut Vec<i32>) {
-    ids.clear();
-    for trace in traces {
-        for token in 0..tokens {
-            ids.extend_from_slice(trace.row(HISTORY + step * tokens + token, 0));
-        }
-    }
+/// Returns a step's batch `[B, N_q, K]`: N_q rows of a request's trace, after its history, are the tokens of
+/// a step.
+fn batch(traces: &[Trace], tokens: usize, step: usize) -> Vec<i32> {
+    let first = HISTORY + step * tokens;
+    let rows = |trace| (first..first + tokens).flat_map(move |row| Trace::row(trace, row, 0));
+    traces.iter().flat_map(rows).copied().collect()
 }

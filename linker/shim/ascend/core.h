@@ -10,8 +10,7 @@
 #include "races.h"
 #include "spans.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Event {
     bool set = false;
@@ -86,7 +85,7 @@ class Core {
 
     Core(LaunchState &w, uint32_t b)
         : launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined), time(w.options.cycles), checks(w.checks()),
-          adversarial(w.adversarial()) {
+          adversarial(w.options.mode != 0) {
         for (auto &n : issued) n.assign(ISSUE_RECORDS, IssueRecord{0, 0, CallSite{"an earlier instruction"}});
         std::memset(undefined, 0xff, UB_BYTES);
         uint64_t x = (w.options.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
@@ -299,5 +298,4 @@ inline Core &core(const CallSite &x) {
     return *c;
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

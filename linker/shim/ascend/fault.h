@@ -12,8 +12,7 @@
 // make it unique in the process.
 #define AVSG_SHIM_STATE __attribute__((visibility("hidden"))) inline
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 // The line of the kernel's source that contains a call. The default argument `SourceLine()` is
 // evaluated at the caller's line; an aggregate in braces would name the line of the header.
@@ -60,5 +59,4 @@ template <class... A> [[noreturn]] void hang(const CallSite &x, const A &...a) {
     throw Fault{cat("hang: ", where(x), ": ", a...), true, false};
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

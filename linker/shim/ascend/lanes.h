@@ -5,8 +5,7 @@
 
 #include "tensor.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Lanes {
     bool counted;
@@ -140,8 +139,7 @@ inline bool intersects(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) {
 template <uint32_t SIZE>
 void check_overlap(const CallSite &x, const char *operand, const Lanes &l, const OperandLayout &d,
                    const OperandLayout &s) {
-    bool same = d.addr == s.addr && (l.counted || (d.block == s.block && (d.repeat == s.repeat || l.repeats == 1)));
-    if (same) return;
+    if (d.addr == s.addr && (l.counted || (d.block == s.block && (d.repeat == s.repeat || l.repeats == 1)))) return;
     std::vector<Range> from = ranges<SIZE>(l, s);
     for (const Range &a : ranges<SIZE>(l, d))
         for (const Range &b : from)
@@ -177,5 +175,4 @@ void issue_lanes(const CallSite &x, const Lanes &l, const Operand<T> (&operands)
     });
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

@@ -9,8 +9,7 @@
 
 #include "sync.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 constexpr uint32_t MAX_ARGS = 40;
 
@@ -47,8 +46,7 @@ inline int report(char *error, size_t len, int code, const std::string &text) {
     return code;
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim
 
 extern "C" __attribute__((used, visibility("default"))) inline int
 avsg_shim_launch(const char *kernel, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,

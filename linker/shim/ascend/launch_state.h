@@ -34,8 +34,7 @@ struct avsg_shim_options {
 };
 }
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Region {
     uint64_t hi;
@@ -75,7 +74,6 @@ class LaunchState {
         }
     }
 
-    bool adversarial() const { return options.mode != 0; }
     bool checks() const { return options.mode != 2; }
 
     // Checks that a DMA move stays within one region.
@@ -151,5 +149,4 @@ class LaunchState {
     void find_races(std::vector<GmAccess> &all);
 };
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

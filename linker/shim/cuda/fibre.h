@@ -20,6 +20,7 @@ namespace shim {
 constexpr int MAX_THREADS = 1024;
 constexpr int WARP_LANES = 32;
 constexpr size_t STACK_BYTES = 64 * 1024;
+constexpr size_t MAX_SHARED_BYTES = 227 * 1024; // of a block of a GPU
 
 struct Thread {
     jmp_buf context;

@@ -82,8 +82,7 @@ SHIM inline void run_block(unsigned index) {
     blockIdx.x = index;
     block.first_interval = ++block.interval;
     block.count = kernel->threads;
-    block.ready = block.at_barrier = block.ended = 0;
-    block.barriers = 0;
+    block.barriers = block.ready = block.at_barrier = block.ended = 0;
     copy_count = arrivals_count = 0;
     memset(block.at_warp, 0, sizeof block.at_warp);
     memset(groups, 0, sizeof groups);
@@ -112,7 +111,7 @@ SHIM inline void run_block(unsigned index) {
         }
         return;
     }
-    if (copy_count > 0 && !block.in_order) finish_any_copy();
+    if (!block.in_order) finish_any_copy();
     const int chosen = block.in_order ? block.ready - 1 : int(random_below(unsigned(block.ready)));
     const int thread = block.order[chosen];
     block.order[chosen] = block.order[--block.ready];

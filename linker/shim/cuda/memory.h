@@ -11,11 +11,6 @@
 extern "C" char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" char _end[] __attribute__((visibility("hidden")));
 
-namespace shim {
-// The most shared memory that a block of a GPU may use.
-constexpr size_t MAX_SHARED_BYTES = 227 * 1024;
-}
-
 // The shared memory of the block that runs, from its start on. A launch gives a part of it.
 __attribute__((aligned(128))) unsigned char avsgShared[shim::MAX_SHARED_BYTES];
 

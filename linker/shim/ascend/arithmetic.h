@@ -11,18 +11,10 @@ namespace shim {
 // The type in which lanes are computed: 64 bits for integers, and binary32 for half and float.
 template <class T> using Wide = std::conditional_t<std::is_integral<T>::value, int64_t, float>;
 
-struct AddOp {
-    template <class W> static W of(W a, W b) { return a + b; }
-};
-struct SubOp {
-    template <class W> static W of(W a, W b) { return a - b; }
-};
-struct MulOp {
-    template <class W> static W of(W a, W b) { return a * b; }
-};
-struct MaxOp {
-    template <class W> static W of(W a, W b) { return a > b ? a : b; }
-};
+struct AddOp { template <class W> static W of(W a, W b) { return a + b; } };
+struct SubOp { template <class W> static W of(W a, W b) { return a - b; } };
+struct MulOp { template <class W> static W of(W a, W b) { return a * b; } };
+struct MaxOp { template <class W> static W of(W a, W b) { return a > b ? a : b; } };
 
 // Without a second source the second operand of each lane is `scalar`.
 template <class Op, class T, size_t N>

@@ -17,18 +17,14 @@ constexpr uint32_t mode_bit(RoundMode m) { return 1u << uint32_t(m); }
 constexpr uint32_t EXACT = mode_bit(RoundMode::CAST_NONE), NEAREST = mode_bit(RoundMode::CAST_RINT);
 
 template <class D, class S> constexpr uint32_t cast_modes() {
-    if (std::is_same<D, half>::value && one_of<S, int8_t, uint8_t>()) return EXACT;
-    if (one_of<D, int8_t, uint8_t>() && std::is_same<S, half>::value) return EXACT | NEAREST;
-    if (std::is_same<D, float>::value && std::is_same<S, half>::value) return EXACT;
-    if (std::is_same<D, half>::value && std::is_same<S, float>::value) return EXACT | NEAREST;
-    if (std::is_same<D, int32_t>::value && std::is_same<S, half>::value) return NEAREST;
-    if (std::is_same<D, int16_t>::value && std::is_same<S, half>::value) return NEAREST;
-    if (std::is_same<D, half>::value && std::is_same<S, int16_t>::value) return EXACT | NEAREST;
-    if (std::is_same<D, int32_t>::value && std::is_same<S, float>::value) return NEAREST;
-    if (std::is_same<D, float>::value && std::is_same<S, int32_t>::value) return EXACT | NEAREST;
-    if (std::is_same<D, int16_t>::value && std::is_same<S, int32_t>::value) return EXACT;
-    if (std::is_same<D, float>::value && std::is_same<S, int16_t>::value) return EXACT;
-    return 0;
+    if (one_of<D, half>() && one_of<S, int8_t, uint8_t>()) return EXACT;
+    if (one_of<D, half>() && one_of<S, int16_t, float>()) return EXACT | NEAREST;
+    if (one_of<S, half>() && one_of<D, int8_t, uint8_t>()) return EXACT | NEAREST;
+    if (one_of<S, half>() && one_of<D, int16_t, int32_t>()) return NEAREST;
+    if (one_of<D, float>() && one_of<S, half, int16_t>()) return EXACT;
+    if (one_of<D, float>() && one_of<S, int32_t>()) return EXACT | NEAREST;
+    if (one_of<D, int32_t>() && one_of<S, float>()) return NEAREST;
+    return one_of<D, int16_t>() && one_of<S, int32_t>() ? EXACT : 0;
 }
 
 // Integers of a magnitude above 2^24 may be inexact in binary32, and become the nearest one.

@@ -7,8 +7,7 @@
 
 #include "types.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 enum Pipe : uint8_t { S = 0, V = 1, MTE2 = 2, MTE3 = 3 };
 constexpr int PIPES = 4;
@@ -34,5 +33,4 @@ constexpr Edge EDGES[] = {
 };
 static_assert(sizeof(EDGES) / sizeof(EDGES[0]) == size_t(HardEvent::MAX), "one edge per event");
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

@@ -10,8 +10,7 @@
 #include "races.h"
 #include "spans.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Event {
     bool set = false;
@@ -85,11 +84,11 @@ class Core {
     const bool checks, adversarial;
 
     Core(LaunchState &w, uint32_t b)
-        : launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined), time(w.cycles), checks(w.checks()),
-          adversarial(w.adversarial()) {
+        : launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined), time(w.options.cycles), checks(w.checks()),
+          adversarial(w.options.mode != 0) {
         for (auto &n : issued) n.assign(ISSUE_RECORDS, IssueRecord{0, 0, CallSite{"an earlier instruction"}});
         std::memset(undefined, 0xff, UB_BYTES);
-        uint64_t x = (w.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
+        uint64_t x = (w.options.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
         deferred.seed(x);
         for (uint32_t i = 0; i < UB_BYTES; i += 8) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -299,5 +298,4 @@ inline Core &core(const CallSite &x) {
     return *c;
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

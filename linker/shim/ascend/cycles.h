@@ -33,8 +33,7 @@ struct avsg_shim_cycles {
 };
 }
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 constexpr uint32_t PHASES = sizeof(avsg_shim_cycles::phases) / sizeof(double);
 
@@ -122,5 +121,4 @@ class Meeting {
     }
 };
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

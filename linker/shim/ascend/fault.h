@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <sstream>
 #include <string>
 
@@ -11,8 +12,7 @@
 // make it unique in the process.
 #define AVSG_SHIM_STATE __attribute__((visibility("hidden"))) inline
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 // The line of the kernel's source that contains a call. The default argument `SourceLine()` is
 // evaluated at the caller's line; an aggregate in braces would name the line of the header.
@@ -43,23 +43,20 @@ template <class... A> std::string cat(const A &...a) {
     return s.str();
 }
 
-inline std::string hex(uint64_t v) {
-    std::ostringstream s;
-    s << "0x" << std::hex << v;
-    return s.str();
-}
+inline std::string hex(uint64_t v) { return cat("0x", std::hex, v); }
 
 inline std::string where(const CallSite &x) {
     if (!x.at.file) return x.op;
-    std::string file = x.at.file;
-    auto slash = file.rfind('/');
-    if (slash != std::string::npos) file = file.substr(slash + 1);
-    return cat(x.op, " at ", file, ":", x.at.line);
+    const char *slash = std::strrchr(x.at.file, '/');
+    return cat(x.op, " at ", slash ? slash + 1 : x.at.file, ":", x.at.line);
 }
 
 template <class... A> [[noreturn]] void fail(const char *rule, const CallSite &x, const A &...a) {
     throw Fault{cat(rule, ": ", where(x), ": ", a...), false, false};
 }
 
-} // namespace shim
-} // namespace AscendC
+template <class... A> [[noreturn]] void hang(const CallSite &x, const A &...a) {
+    throw Fault{cat("hang: ", where(x), ": ", a...), true, false};
+}
+
+} // namespace AscendC::shim

@@ -12,8 +12,7 @@ template <typename T> class GlobalTensor {
     uint64_t elems = 0; // 0 if no size was given: only the registered regions bound the tensor.
 
   public:
-    void SetGlobalBuffer(__gm__ T *address, uint64_t size) { base = address, elems = size; }
-    void SetGlobalBuffer(__gm__ T *address) { SetGlobalBuffer(address, 0); }
+    void SetGlobalBuffer(__gm__ T *address, uint64_t size = 0) { base = address, elems = size; }
 
     GlobalTensor operator[](uint64_t offset) const {
         if (elems && offset > elems)

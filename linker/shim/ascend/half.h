@@ -10,8 +10,7 @@
 
 #include "fault.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 inline float widen_half(uint16_t h) {
     int exponent = h >> 10 & 31, fraction = h & 0x3ff;
@@ -58,7 +57,6 @@ struct Half {
 
 static_assert(sizeof(Half) == 2 && std::is_trivially_copyable<Half>::value, "half is two bytes");
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim
 
 using half = AscendC::shim::Half;

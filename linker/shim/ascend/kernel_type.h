@@ -12,8 +12,7 @@ extern const int32_t __start_avsg_shim_types[] __attribute__((weak, visibility("
 extern const int32_t __stop_avsg_shim_types[] __attribute__((weak, visibility("hidden")));
 }
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 // Sets the type of the kernel that runs. At file scope it does nothing.
 struct KernelType {
@@ -41,8 +40,7 @@ AVSG_SHIM_STATE int32_t file_kernel_type(const char *kernel) {
 #endif
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim
 
 #define AVSG_SHIM_JOIN2(a, b) a##b
 #define AVSG_SHIM_JOIN(a, b) AVSG_SHIM_JOIN2(a, b)

@@ -5,8 +5,7 @@
 
 #include "tensor.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Lanes {
     bool counted;
@@ -36,13 +35,8 @@ inline Lanes repeat_lanes(const CallSite &x, const Lanes &l) {
     return counted;
 }
 
-inline void check_repeats(const CallSite &x, uint32_t repeats) {
-    if (repeats > 255) fail("count", x, "repeatTimes ", repeats, " is above 255");
-}
-
-template <class T> Lanes mask_of(const CallSite &x, uint64_t mask, uint32_t repeats) {
+template <class T> Lanes mask_of(const CallSite &x, uint64_t mask, uint8_t repeats) {
     constexpr uint64_t lanes = 256 / sizeof(T);
-    check_repeats(x, repeats);
     if (mask == 0 || mask > lanes)
         fail("count", x, "mask ", mask, " is not in 1..", lanes, " for elements of ", sizeof(T), " bytes");
     Lanes l{false, 0, repeats, {0, 0}};
@@ -51,8 +45,7 @@ template <class T> Lanes mask_of(const CallSite &x, uint64_t mask, uint32_t repe
     return repeat_lanes(x, l);
 }
 
-template <class T> Lanes mask_of(const CallSite &x, const uint64_t *mask, uint32_t repeats) {
-    check_repeats(x, repeats);
+template <class T> Lanes mask_of(const CallSite &x, const uint64_t *mask, uint8_t repeats) {
     if (sizeof(T) == 4 && mask[1])
         fail("count", x, "mask[1] must be 0 for elements of 4 bytes: a repeat has only 64 lanes");
     if (!mask[0] && !mask[1]) fail("count", x, "the mask has no active lane");
@@ -76,22 +69,15 @@ template <uint32_t SIZE, size_t N, class F> void for_each_run(const Lanes &l, co
         return;
     }
     constexpr uint32_t per_block = BLOCK / SIZE;
-    constexpr uint32_t full = per_block == 32 ? ~0u : (1u << per_block) - 1;
+    static_assert(per_block < 32, "elements of a repeat form have at least two bytes");
     for (uint32_t r = 0; r < l.repeats; ++r)
         for (uint32_t b = 0; b < 8; ++b) {
             uint32_t first = b * per_block;
-            uint32_t m = uint32_t(l.bits[first / 64] >> (first % 64)) & full;
-            for (uint32_t i = 0; m >> i; ) {
-                if (!(m >> i & 1)) {
-                    ++i;
-                    continue;
-                }
-                uint32_t n = 0;
-                while (i + n < per_block && (m >> (i + n) & 1)) ++n;
+            uint32_t m = uint32_t(l.bits[first / 64] >> (first % 64)) & ((1u << per_block) - 1);
+            for (uint32_t i = 0, n; m >> i; i += n + 1) {
+                for (n = 0; m >> (i + n) & 1;) ++n;
                 for (size_t k = 0; k < N; ++k) a[k] = w[k].addr + r * w[k].repeat + b * w[k].block + i * SIZE;
-                f(a, n);
-                i += n;
-                if (i >= 32) break;
+                if (n) f(a, n);
             }
         }
 }
@@ -134,7 +120,6 @@ void declare_bytes(Core &c, const CallSite &x, const char *operand, const LocalT
 template <class T>
 void declare_operand(Core &c, const CallSite &x, const char *operand, const Operand<T> &o, const Lanes &l, bool write) {
     const LocalTensor<T> &t = o.tensor;
-    if (l.counted) return declare_bytes(c, x, operand, t, l.n * uint32_t(sizeof(T)), write);
     check_aligned(x, operand, t.addr);
     for (const Range &r : ranges<sizeof(T)>(l, o.at)) {
         check_bounds(x, operand, r.lo, r.hi, t.lo, t.hi);
@@ -154,13 +139,7 @@ inline bool intersects(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) {
 template <uint32_t SIZE>
 void check_overlap(const CallSite &x, const char *operand, const Lanes &l, const OperandLayout &d,
                    const OperandLayout &s) {
-    bool same = d.addr == s.addr && (l.counted || (d.block == s.block && (d.repeat == s.repeat || l.repeats == 1)));
-    if (same) return;
-    if (l.counted) {
-        if (intersects(d.addr, d.addr + l.n * SIZE, s.addr, s.addr + l.n * SIZE))
-            fail("overlap", x, "dst at UB ", hex(d.addr), " partly overlaps ", operand, " at ", hex(s.addr));
-        return;
-    }
+    if (d.addr == s.addr && (l.counted || (d.block == s.block && (d.repeat == s.repeat || l.repeats == 1)))) return;
     std::vector<Range> from = ranges<SIZE>(l, s);
     for (const Range &a : ranges<SIZE>(l, d))
         for (const Range &b : from)
@@ -196,5 +175,4 @@ void issue_lanes(const CallSite &x, const Lanes &l, const Operand<T> (&operands)
     });
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

@@ -9,8 +9,7 @@
 
 #include "sync.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 constexpr uint32_t MAX_ARGS = 40;
 
@@ -47,8 +46,12 @@ inline int report(char *error, size_t len, int code, const std::string &text) {
     return code;
 }
 
-inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
-                  char *error, size_t len) {
+} // namespace AscendC::shim
+
+extern "C" __attribute__((used, visibility("default"))) inline int
+avsg_shim_launch(const char *kernel, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
+                 char *error, size_t len) {
+    using namespace AscendC::shim;
     if (o->size != sizeof(avsg_shim_options))
         return report(error, len, 2,
                       cat("launch: the options have ", o->size, " bytes and this shim expects ", sizeof(*o)));
@@ -73,13 +76,4 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
 
     if (w.fault_core == UINT32_MAX) return report(error, len, 0, "");
     return report(error, len, w.first.hang ? 3 : 1, cat(w.first.text, " [core ", w.fault_core, "]"));
-}
-
-} // namespace shim
-} // namespace AscendC
-
-extern "C" __attribute__((used, visibility("default"))) inline int
-avsg_shim_launch(const char *kernel, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
-                 char *error, size_t error_len) {
-    return AscendC::shim::launch(kernel, blocks, args, nargs, o, error, error_len);
 }

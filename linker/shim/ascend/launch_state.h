@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -33,11 +34,10 @@ struct avsg_shim_options {
 };
 }
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Region {
-    uint64_t lo, hi;
+    uint64_t hi;
     uint32_t kind;
 };
 
@@ -58,41 +58,35 @@ class LaunchState {
   public:
     uint32_t fault_core = UINT32_MAX; // The lowest core that broke a rule, with its fault.
     Fault first{};
-    const uint32_t blocks, cores, mode;
-    const uint64_t seed;
-    avsg_shim_cycles *const cycles;
-    uint32_t *const peak_ub;
-    std::vector<Region> regions;
+    const uint32_t blocks;
+    const avsg_shim_options &options;
+    std::map<uint64_t, Region> regions; // By their first bytes.
     // One log per core. Each core writes its own; the core that closes a round reads all of them
     // while the other cores wait.
     std::vector<std::vector<GmAccess>> log;
     bool stop = false;
 
     LaunchState(uint32_t n, const avsg_shim_options &o)
-        : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), cycles(o.cycles), peak_ub(o.peak_ub), log(n) {
+        : blocks(n), options(o), log(n) {
         for (uint32_t i = 0; i < o.regions; ++i) {
             uint64_t lo = reinterpret_cast<uint64_t>(o.region[i].base);
-            if (o.region[i].len) regions.push_back(Region{lo, lo + o.region[i].len, o.region[i].kind});
+            if (o.region[i].len) regions[lo] = Region{lo + o.region[i].len, o.region[i].kind};
         }
-        std::sort(regions.begin(), regions.end(),
-                  [](const Region &a, const Region &b) { return a.lo < b.lo; });
     }
 
-    bool adversarial() const { return mode != 0; }
-    bool checks() const { return mode != 2; }
+    bool checks() const { return options.mode != 2; }
 
     // Checks that a DMA move stays within one region.
     void check_region(const CallSite &x, uint64_t lo, uint64_t hi, bool write) const {
-        auto i = std::upper_bound(regions.begin(), regions.end(), lo,
-                                  [](uint64_t a, const Region &r) { return a < r.lo; });
-        const Region *r = i == regions.begin() ? nullptr : &*std::prev(i);
-        if (!r || lo >= r->hi)
+        auto after = regions.upper_bound(lo);
+        const Region r = after == regions.begin() ? Region{0, 0} : std::prev(after)->second;
+        if (lo >= r.hi)
             fail("gm-range", x, "DDR address of the MTE instruction is out of range: ", hex(lo), "..", hex(hi),
                  " is in no registered region");
-        if (hi > r->hi)
+        if (hi > r.hi)
             fail("gm-range", x, "DDR address of the MTE instruction is out of range: ", hex(lo), "..", hex(hi),
-                 " runs past its region, which ends at ", hex(r->hi), " (", hi - r->hi, " bytes too far)");
-        if (write && r->kind == 2)
+                 " runs past its region, which ends at ", hex(r.hi), " (", hi - r.hi, " bytes too far)");
+        if (write && r.kind == 2)
             fail("gm-range", x, "writes ", hex(lo), "..", hex(hi), " in a read-only region");
     }
 
@@ -103,20 +97,16 @@ class LaunchState {
 
     // Waits until all cores have called SyncAll. All cores return together, or all of them throw.
     void sync_all(const CallSite &x, CoreTime &time) {
-        if (blocks > cores)
-            throw Fault{cat("hang: ", where(x), ": ", blocks, " blocks on ", cores,
-                            " cores never all reach SyncAll; launch at most one block per core"),
-                        true, false};
+        if (blocks > options.cores)
+            hang(x, blocks, " blocks on ", options.cores,
+                 " cores never all reach SyncAll; launch at most one block per core");
         std::unique_lock<std::mutex> g(lock);
         if (stop) throw Fault{"", false, true};
         ++arrived;
         meeting.arrive(time);
         const uint64_t arrival_round = round;
         if (arrived + ended == blocks) {
-            if (ended)
-                throw Fault{cat("hang: ", where(x), ": ", ended, " of ", blocks,
-                                " cores ended without this SyncAll"),
-                            true, false};
+            if (ended) hang(x, ended, " of ", blocks, " cores ended without this SyncAll");
             arrived = 0;
             ++round;
             close_round();
@@ -132,7 +122,7 @@ class LaunchState {
         std::lock_guard<std::mutex> g(lock);
         ++ended;
         time.end(core);
-        *peak_ub = std::max(*peak_ub, peak);
+        *options.peak_ub = std::max(*options.peak_ub, peak);
         if (!stop && arrived && arrived + ended == blocks)
             record_fault_locked(
                 core, Fault{cat("hang: ", arrived, " of ", blocks, " cores wait in SyncAll and the others have ended"),
@@ -159,5 +149,4 @@ class LaunchState {
     void find_races(std::vector<GmAccess> &all);
 };
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

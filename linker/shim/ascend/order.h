@@ -9,8 +9,7 @@
 
 #include "clock.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 class Deferred {
     struct Pending {
@@ -25,9 +24,7 @@ class Deferred {
     uint64_t state = 1;
 
     uint32_t random_below(uint32_t n) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         return uint32_t((state >> 33) % n);
     }
 
@@ -62,5 +59,4 @@ class Deferred {
     }
 };
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

@@ -4,8 +4,7 @@
 
 #include "launch_state.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 inline void LaunchState::find_races(std::vector<GmAccess> &all) {
     std::sort(all.begin(), all.end(), [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });
@@ -37,5 +36,4 @@ inline void LaunchState::close_round() {
     for (auto &l : log) l.clear();
 }
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

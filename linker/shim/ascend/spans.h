@@ -7,8 +7,7 @@
 
 #include "clock.h"
 
-namespace AscendC {
-namespace shim {
+namespace AscendC::shim {
 
 struct Conflict {
     Pipe pipe;
@@ -86,5 +85,4 @@ class Spans {
     }
 };
 
-} // namespace shim
-} // namespace AscendC
+} // namespace AscendC::shim

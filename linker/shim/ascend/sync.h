@@ -6,9 +6,7 @@
 namespace AscendC {
 // Clears what an earlier kernel may have left in the core. It is the first call of every kernel
 // without a TPipe, whose constructor would make it.
-__aicore__ inline void InitSocState(AVSG_SHIM_SITE) {
-    shim::core(shim::CallSite{"InitSocState", at}).init_soc_state();
-}
+__aicore__ inline void InitSocState(AVSG_SHIM_SITE) { shim::core(shim::CallSite{"InitSocState", at}).init_soc_state(); }
 
 template <HardEvent event> __aicore__ inline void SetFlag(int32_t id, AVSG_SHIM_SITE) {
     static_assert(event != HardEvent::MAX, "no such event");

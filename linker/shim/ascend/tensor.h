@@ -16,9 +16,7 @@ template <class T> T load(const uint8_t *p) {
 
 template <class T> void store(uint8_t *p, T v) { std::memcpy(p, &v, sizeof(T)); }
 
-template <class T, class... U> constexpr bool one_of() {
-    return (std::is_same<T, U>::value || ...);
-}
+template <class T, class... U> constexpr bool one_of() { return (std::is_same<T, U>::value || ...); }
 
 // False for every type, for a call that must not be compiled.
 template <class T> constexpr bool never() { return sizeof(T) == 0; }

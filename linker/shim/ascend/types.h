@@ -13,14 +13,7 @@
 enum pipe_t : int32_t { PIPE_S = 0, PIPE_V = 1, PIPE_MTE2 = 4, PIPE_MTE3 = 5, PIPE_ALL = 6 };
 
 enum event_t : int32_t {
-    EVENT_ID0 = 0,
-    EVENT_ID1,
-    EVENT_ID2,
-    EVENT_ID3,
-    EVENT_ID4,
-    EVENT_ID5,
-    EVENT_ID6,
-    EVENT_ID7,
+    EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7,
 };
 
 enum KernelMetaType : int32_t { KERNEL_TYPE_AIV_ONLY = 0, KERNEL_TYPE_MIX_AIV_1_0 = 2 };
@@ -30,19 +23,7 @@ namespace AscendC {
 enum class TPosition : uint8_t { GM, VECIN, VECOUT, VECCALC };
 
 enum class HardEvent : uint8_t {
-    MTE2_V,
-    MTE2_S,
-    MTE2_MTE3,
-    V_MTE2,
-    V_MTE3,
-    V_S,
-    MTE3_V,
-    MTE3_S,
-    MTE3_MTE2,
-    S_V,
-    S_MTE2,
-    S_MTE3,
-    MAX,
+    MTE2_V, MTE2_S, MTE2_MTE3, V_MTE2, V_MTE3, V_S, MTE3_V, MTE3_S, MTE3_MTE2, S_V, S_MTE2, S_MTE3, MAX,
 };
 
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };

@@ -20,6 +20,7 @@ namespace shim {
 constexpr int MAX_THREADS = 1024;
 constexpr int WARP_LANES = 32;
 constexpr size_t STACK_BYTES = 64 * 1024;
+constexpr size_t MAX_SHARED_BYTES = 227 * 1024; // of a block of a GPU
 
 struct Thread {
     jmp_buf context;
@@ -49,8 +50,7 @@ struct Block {
 
 static Block block;
 
-SHIM inline uint32_t random_below(uint32_t n)
-{
+SHIM inline uint32_t random_below(uint32_t n) {
     block.random = block.random * 6364136223846793005u + 1442695040888963407u;
     return n == 0 ? 0 : uint32_t((block.random >> 33) % n);
 }
@@ -58,53 +58,38 @@ SHIM inline uint32_t random_below(uint32_t n)
 SHIM inline int index_of(const Thread *thread) { return int(thread - block.threads); }
 
 // Ends the launch with a fault; the first one counts.
-template <typename... A> [[noreturn]] SHIM inline void fail(const char *format, A... a)
-{
-    if (block.fault[0] == 0) {
-        snprintf(block.fault, sizeof block.fault, format, a...);
-    }
+template <typename... A> [[noreturn]] SHIM inline void fail(const char *format, A... a) {
+    if (block.fault[0] == 0) snprintf(block.fault, sizeof block.fault, format, a...);
     _longjmp(block.scheduler, 2);
 }
 
-SHIM inline void make_ready(int thread)
-{
+SHIM inline void make_ready(int thread) {
     block.threads[thread].at_barrier = false;
     block.order[block.ready++] = thread;
 }
 
 // Lets other threads run until this one is ready again and has its turn.
-SHIM inline void suspend()
-{
-    if (_setjmp(block.running->context) == 0) {
-        _longjmp(block.scheduler, 1);
-    }
+SHIM inline void suspend() {
+    if (_setjmp(block.running->context) == 0) _longjmp(block.scheduler, 1);
 }
 
 // Lets a thread run that is ready, this one or another.
-SHIM inline void let_others_run()
-{
+SHIM inline void let_others_run() {
     make_ready(index_of(block.running));
     suspend();
 }
 
 // Frees the threads at the barrier of the block if all have come that have not ended.
-SHIM inline void release_block()
-{
-    if (block.at_barrier == 0 || block.at_barrier + block.ended < block.count) {
-        return;
-    }
+SHIM inline void release_block() {
+    if (block.at_barrier == 0 || block.at_barrier + block.ended < block.count) return;
     block.at_barrier = 0;
     block.interval++;
     block.barriers++;
-    for (int i = 0; i < block.count; i++) {
-        if (block.threads[i].at_barrier) {
-            make_ready(i);
-        }
-    }
+    for (int i = 0; i < block.count; i++)
+        if (block.threads[i].at_barrier) make_ready(i);
 }
 
-SHIM inline void wait_for_block()
-{
+SHIM inline void wait_for_block() {
     block.at_barrier++;
     block.running->at_barrier = true;
     // If this thread is the last one, it is ready, and another one may run first.
@@ -113,8 +98,7 @@ SHIM inline void wait_for_block()
 }
 
 // Meets the other threads of the warp in an operation; `finish` gives each of the 32 its result.
-SHIM inline unsigned meet(const char *operation, unsigned word, int argument, void (*finish)(Thread *))
-{
+SHIM inline unsigned meet(const char *operation, unsigned word, int argument, void (*finish)(Thread *)) {
     const int self = index_of(block.running);
     const int warp = self / WARP_LANES;
     Thread *const lanes = block.threads + warp * WARP_LANES;
@@ -134,16 +118,12 @@ SHIM inline unsigned meet(const char *operation, unsigned word, int argument, vo
         }
     }
     finish(lanes);
-    for (int i = 0; i < WARP_LANES; i++) {
-        if (&lanes[i] != &own) {
-            make_ready(warp * WARP_LANES + i);
-        }
-    }
+    for (int i = 0; i < WARP_LANES; i++)
+        if (&lanes[i] != &own) make_ready(warp * WARP_LANES + i);
     return own.result;
 }
 
-SHIM inline void start_fibre()
-{
+SHIM inline void start_fibre() {
     block.body();
     block.ended++;
     release_block();
@@ -151,19 +131,12 @@ SHIM inline void start_fibre()
 }
 
 // Allocates the stacks of all threads, once.
-SHIM inline void allocate_stacks()
-{
-    if (block.threads[0].stack != nullptr) {
-        return;
-    }
+SHIM inline void allocate_stacks() {
+    if (block.threads[0].stack != nullptr) return;
     const size_t bytes = STACK_BYTES * MAX_THREADS;
     void *all = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED) {
-        fail("no memory for the stacks of %d threads", MAX_THREADS);
-    }
-    for (int i = 0; i < MAX_THREADS; i++) {
-        block.threads[i].stack = static_cast<char *>(all) + STACK_BYTES * i;
-    }
+    if (all == MAP_FAILED) fail("no memory for the stacks of %d threads", MAX_THREADS);
+    for (int i = 0; i < MAX_THREADS; i++) block.threads[i].stack = static_cast<char *>(all) + STACK_BYTES * i;
 }
 
 } // namespace shim

@@ -28,28 +28,21 @@ static Arrivals arrivals[MAX_COPIES];
 static int arrivals_count;
 static int groups[MAX_THREADS];         // the groups that a thread has ended
 
-SHIM inline void finish_copy(BulkCopy &copy)
-{
+SHIM inline void finish_copy(BulkCopy &copy) {
     if (!copy.done) {
         copy.done = true;
         memcpy(copy.to, copy.from, copy.bytes);
-        if (copy.arrivals != nullptr) {
-            copy.arrivals->arrived += copy.bytes;
-        }
+        if (copy.arrivals != nullptr) copy.arrivals->arrived += copy.bytes;
     }
 }
 
 // Finishes some copy, or none.
-SHIM inline void finish_any_copy()
-{
-    if (copy_count > 0) {
-        finish_copy(copies[random_below(copy_count)]);
-    }
+SHIM inline void finish_any_copy() {
+    if (copy_count > 0) finish_copy(copies[random_below(copy_count)]);
 }
 
 // Marks shared memory as that of a copy, or as free.
-SHIM inline void mark(const void *at, int bytes, bool load, bool taken)
-{
+SHIM inline void mark(const void *at, int bytes, bool load, bool taken) {
     const size_t first = static_cast<const unsigned char *>(at) - avsgShared;
     for (size_t i = first; i < first + bytes; i++) {
         Record &r = regions[0].records[i];
@@ -64,8 +57,7 @@ SHIM inline void mark(const void *at, int bytes, bool load, bool taken)
 SHIM inline void remove_copy(int i) { copies[i] = copies[--copy_count]; }
 
 // Refuses a copy of shared memory that a thread has used and not fenced, or that it still uses.
-SHIM inline void check_fenced(const void *at, int bytes)
-{
+SHIM inline void check_fenced(const void *at, int bytes) {
     region_of(at, bytes);
     const size_t first = static_cast<const unsigned char *>(at) - avsgShared;
     for (size_t i = first; i < first + bytes; i++) {
@@ -75,16 +67,14 @@ SHIM inline void check_fenced(const void *at, int bytes)
         for (int t = 0; t < block.count; t++) {
             const bool own = (r.written == last && (r.writer == t || (r.writer < 0 && r.writer != COPY)))
                 || (r.read == last && (r.reader == t || (r.reader < 0 && r.reader != COPY)));
-            if (own && block.threads[t].fenced < last) {
+            if (own && block.threads[t].fenced < last)
                 fail("copy: a bulk copy takes byte %zu of shared memory, which thread %d has used without a fence", i, t);
-            }
         }
     }
 }
 
 // Starts a copy: a load with its barrier, or a store.
-SHIM inline void start_copy(void *to, const void *from, int bytes, Arrivals *barrier)
-{
+SHIM inline void start_copy(void *to, const void *from, int bytes, Arrivals *barrier) {
     const bool load = barrier != nullptr;
     const int thread = index_of(block.running);
     const void *const shared = load ? to : from;
@@ -115,66 +105,51 @@ namespace avsg {
 
 typedef unsigned long long CopyBarrier;
 
-SHIM inline void SetLife(signed char *life, signed char value)
-{
+SHIM inline void SetLife(signed char *life, signed char value) {
     const bool first = !shim::written_alike(life);
     shim::check_bytes(life, 1, shim::Access{true, shim::ALIKE});
-    if (!first && *life != value) {
+    if (!first && *life != value)
         shim::fail("race: threads set a lifetime to %d and %d at the same time", *life, value);
-    }
     *life = value;
 }
 
-SHIM inline void StepLife(signed char *life, const signed char *rule)
-{
-    SetLife(life, rule[*life + 128]);
-}
+SHIM inline void StepLife(signed char *life, const signed char *rule) { SetLife(life, rule[*life + 128]); }
 
-SHIM inline shim::Arrivals *ArrivalsOf(CopyBarrier *barrier)
-{
-    for (int i = 0; i < shim::arrivals_count; i++) {
+SHIM inline shim::Arrivals *ArrivalsOf(CopyBarrier *barrier) {
+    for (int i = 0; i < shim::arrivals_count; i++)
         if (shim::arrivals[i].at == barrier) return &shim::arrivals[i];
-    }
     shim::fail("copy: thread %d uses a barrier of copies that is not prepared", shim::index_of(shim::block.running));
 }
 
-SHIM inline void InitCopyBarrier(CopyBarrier *barrier)
-{
+SHIM inline void InitCopyBarrier(CopyBarrier *barrier) {
     const int thread = shim::index_of(shim::block.running);
     shim::check_bytes(barrier, sizeof *barrier, shim::Access{true, int16_t(thread)});
-    for (int i = 0; i < shim::arrivals_count; i++) {
+    for (int i = 0; i < shim::arrivals_count; i++)
         if (shim::arrivals[i].at == barrier) shim::fail("copy: thread %d prepares a barrier twice", thread);
-    }
     if (shim::arrivals_count == shim::MAX_COPIES) shim::fail("copy: more than %d barriers", shim::MAX_COPIES);
     shim::arrivals[shim::arrivals_count++] = shim::Arrivals{barrier, thread, 0, 0, 0, false};
 }
 
-SHIM inline void FenceBulkCopies()
-{
+SHIM inline void FenceBulkCopies() {
     const int thread = shim::index_of(shim::block.running);
     shim::block.threads[thread].fenced = shim::block.interval;
-    for (int i = 0; i < shim::arrivals_count; i++) {
-        shim::arrivals[i].fenced |= shim::arrivals[i].owner == thread;
-    }
+    for (int i = 0; i < shim::arrivals_count; i++) shim::arrivals[i].fenced |= shim::arrivals[i].owner == thread;
 }
 
-SHIM inline void ExpectBytes(CopyBarrier *barrier, int bytes)
-{
+SHIM inline void ExpectBytes(CopyBarrier *barrier, int bytes) {
     shim::Arrivals *arrivals = ArrivalsOf(barrier);
     if (!arrivals->fenced) shim::fail("copy: a barrier is used without a fence behind its preparation");
     if (arrivals->expected != 0) shim::fail("copy: a barrier expects bytes before those of its last phase are there");
     arrivals->expected = bytes;
 }
 
-SHIM inline void StartLoad(void *to, const void *from, int bytes, CopyBarrier *barrier)
-{
+SHIM inline void StartLoad(void *to, const void *from, int bytes, CopyBarrier *barrier) {
     shim::check_fenced(to, bytes);
     shim::start_copy(to, from, bytes, ArrivalsOf(barrier));
 }
 
 // Returns whether the bytes are there. If they are not, other threads run first.
-SHIM inline bool HasBytes(CopyBarrier *barrier, int phase)
-{
+SHIM inline bool HasBytes(CopyBarrier *barrier, int phase) {
     if (!shim::block.in_order) shim::let_others_run();
     shim::Arrivals *arrivals = ArrivalsOf(barrier);
     if (arrivals->phase != phase) shim::fail("copy: a thread waits for phase %d of a barrier in the other phase", phase);
@@ -185,9 +160,8 @@ SHIM inline bool HasBytes(CopyBarrier *barrier, int phase)
         under_way |= !shim::copies[i].done;
     }
     if (under_way) return false;
-    if (arrivals->expected == 0 || arrivals->arrived != arrivals->expected) {
+    if (arrivals->expected == 0 || arrivals->arrived != arrivals->expected)
         shim::fail("copy: a barrier expects %d bytes, and %d arrive", arrivals->expected, arrivals->arrived);
-    }
     for (int i = shim::copy_count - 1; i >= 0; i--) {
         if (shim::copies[i].arrivals == arrivals) {
             shim::mark(shim::copies[i].to, shim::copies[i].bytes, true, false);
@@ -204,8 +178,7 @@ SHIM inline void StartStore(void *to, const void *from, int bytes) { shim::start
 SHIM inline void EndGroup() { shim::groups[shim::index_of(shim::block.running)]++; }
 
 // Waits until the stores of this thread in all groups have read shared memory. Their bytes may be written later.
-SHIM inline void WaitForReads()
-{
+SHIM inline void WaitForReads() {
     const int thread = shim::index_of(shim::block.running);
     for (int i = shim::copy_count - 1; i >= 0; i--) {
         shim::BulkCopy &copy = shim::copies[i];

@@ -48,13 +48,11 @@ template <int... I> struct First<0, I...> {
     using All = Numbers<I...>;
 };
 
-template <typename... P, int... I> SHIM void call(void (*f)(P...), void *const *args, Numbers<I...>)
-{
+template <typename... P, int... I> SHIM void call(void (*f)(P...), void *const *args, Numbers<I...>) {
     f(Parameter<P>::of(args[I])...);
 }
 
-template <typename... P> SHIM void call(void (*f)(P...), void *const *args)
-{
+template <typename... P> SHIM void call(void (*f)(P...), void *const *args) {
     call(f, args, typename First<sizeof...(P)>::All());
 }
 
@@ -63,8 +61,7 @@ template <typename... P> constexpr int count(void (*)(P...)) { return sizeof...(
 SHIM inline void run_body() { kernel->call(arguments); }
 
 // Runs the next thread until it waits.
-SHIM inline void run_thread(int at)
-{
+SHIM inline void run_thread(int at) {
     Thread &thread = block.threads[at];
     block.running = &thread;
     threadIdx.x = unsigned(at);
@@ -81,13 +78,11 @@ SHIM inline void run_thread(int at)
     _longjmp(thread.context, 1);
 }
 
-SHIM inline void run_block(unsigned index)
-{
+SHIM inline void run_block(unsigned index) {
     blockIdx.x = index;
     block.first_interval = ++block.interval;
     block.count = kernel->threads;
-    block.ready = block.at_barrier = block.ended = 0;
-    block.barriers = 0;
+    block.barriers = block.ready = block.at_barrier = block.ended = 0;
     copy_count = arrivals_count = 0;
     memset(block.at_warp, 0, sizeof block.at_warp);
     memset(groups, 0, sizeof groups);
@@ -102,9 +97,7 @@ SHIM inline void run_block(unsigned index)
         make_ready(i);
     }
     // A thread that waits comes back here.
-    if (_setjmp(block.scheduler) == 2) {
-        return;
-    }
+    if (_setjmp(block.scheduler) == 2) return;
     block.running = nullptr;
     if (block.ready == 0) {
         if (block.ended < block.count) {
@@ -118,26 +111,26 @@ SHIM inline void run_block(unsigned index)
         }
         return;
     }
-    if (copy_count > 0 && !block.in_order) {
-        finish_any_copy();
-    }
+    if (!block.in_order) finish_any_copy();
     const int chosen = block.in_order ? block.ready - 1 : int(random_below(unsigned(block.ready)));
     const int thread = block.order[chosen];
     block.order[chosen] = block.order[--block.ready];
     run_thread(thread);
 }
 
-SHIM inline int launch(const char *name, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
-                       char *error, size_t error_len)
-{
+} // namespace shim
+
+extern "C" SHIM inline __attribute__((used, visibility("default"))) int
+avsg_shim_launch(const char *name, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
+                 char *error, size_t error_len) {
+    using namespace shim;
     block.fault[0] = 0;
     block.in_order = o->mode == 0;
     block.random = o->seed * 0x9E3779B97F4A7C15u + 77;
     block.interval = 0;
     kernel = nullptr;
-    for (int i = 0; i < kernel_count; i++) {
+    for (int i = 0; i < kernel_count; i++)
         if (strcmp(kernels[i]->name, name) == 0) kernel = kernels[i];
-    }
     if (kernel == nullptr || kernel->parameters != int(nargs)) {
         snprintf(error, error_len, "launch: no kernel %s with %u parameters", name, nargs);
         return 2;
@@ -169,15 +162,6 @@ SHIM inline int launch(const char *name, uint32_t blocks, void *const *args, uin
     if (o->peak != nullptr) *o->peak = most;
     snprintf(error, error_len, "%s", block.fault);
     return block.fault[0] == 0 ? 0 : 1;
-}
-
-} // namespace shim
-
-extern "C" SHIM inline __attribute__((used, visibility("default"))) int
-avsg_shim_launch(const char *name, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
-                 char *error, size_t error_len)
-{
-    return shim::launch(name, blocks, args, nargs, o, error, error_len);
 }
 
 // Makes a kernel one that can be launched. It stands behind the text.

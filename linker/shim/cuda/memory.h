@@ -11,11 +11,6 @@
 extern "C" char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" char _end[] __attribute__((visibility("hidden")));
 
-namespace shim {
-// The most shared memory that a block of a GPU may use.
-constexpr size_t MAX_SHARED_BYTES = 227 * 1024;
-}
-
 // The shared memory of the block that runs, from its start on. A launch gives a part of it.
 __attribute__((aligned(128))) unsigned char avsgShared[shim::MAX_SHARED_BYTES];
 
@@ -50,31 +45,21 @@ constexpr int MAX_REGIONS = 256;
 static Region regions[MAX_REGIONS];
 static int region_count;
 
-SHIM inline void add_region(void *base, size_t bytes, bool writable, const char *name)
-{
-    if (region_count == MAX_REGIONS) {
-        fail("launch: more than %d regions of memory", MAX_REGIONS);
-    }
+SHIM inline void add_region(void *base, size_t bytes, bool writable, const char *name) {
+    if (region_count == MAX_REGIONS) fail("launch: more than %d regions of memory", MAX_REGIONS);
     auto *records = static_cast<Record *>(calloc(bytes + 1, sizeof(Record)));
     regions[region_count++] = Region{static_cast<unsigned char *>(base), bytes, writable, records, name};
 }
 
-SHIM inline void drop_regions()
-{
-    while (region_count > 0) {
-        free(regions[--region_count].records);
-    }
+SHIM inline void drop_regions() {
+    while (region_count > 0) free(regions[--region_count].records);
 }
 
 // Returns the region with some bytes, or null.
-SHIM inline Region *find_region(const void *at, size_t bytes)
-{
+SHIM inline Region *find_region(const void *at, size_t bytes) {
     const auto *first = static_cast<const unsigned char *>(at);
-    for (int i = 0; i < region_count; i++) {
-        if (first >= regions[i].base && first + bytes <= regions[i].base + regions[i].bytes) {
-            return &regions[i];
-        }
-    }
+    for (int i = 0; i < region_count; i++)
+        if (first >= regions[i].base && first + bytes <= regions[i].base + regions[i].bytes) return &regions[i];
     return nullptr;
 }
 
@@ -84,8 +69,7 @@ struct Access {
     int16_t by;     // a thread, or ATOMIC or ALIKE
 };
 
-SHIM inline void check(const Region &region, size_t at, Access a)
-{
+SHIM inline void check(const Region &region, size_t at, Access a) {
     Record &r = region.records[at];
     const uint32_t now = block.interval;
     const int self = index_of(block.running);
@@ -109,9 +93,8 @@ SHIM inline void check(const Region &region, size_t at, Access a)
     }
     const bool other_wrote = r.written != 0 && r.written < block.first_interval;
     const bool other_read = r.read != 0 && r.read < block.first_interval;
-    if (other_wrote || (a.write && other_read)) {
+    if (other_wrote || (a.write && other_read))
         fail("race: thread %d %s byte %zu of %s, which another block has accessed", self, what, at, region.name);
-    }
     if (a.write) {
         r.writer_warp = r.written == now && r.writer_warp != warp ? SEVERAL_WARPS : warp;
         r.write_step = step;
@@ -127,59 +110,46 @@ SHIM inline void check(const Region &region, size_t at, Access a)
 
 // Returns the region with some bytes, which are of memory that a kernel has got as an argument, or of shared memory that the
 // launch has given it.
-SHIM inline Region *region_of(const void *at, size_t bytes)
-{
+SHIM inline Region *region_of(const void *at, size_t bytes) {
     Region *region = find_region(at, bytes);
     const auto *byte = static_cast<const unsigned char *>(at);
     if (region == nullptr && byte >= avsgShared && byte < avsgShared + MAX_SHARED_BYTES) {
         fail("memory: thread %d accesses %zu bytes at byte %zu of shared memory, of which the launch gives %zu",
              index_of(block.running), bytes, size_t(byte - avsgShared), regions[0].bytes);
     }
-    if (region == nullptr) {
+    if (region == nullptr)
         fail("memory: thread %d accesses %zu bytes at %p, which no argument has", index_of(block.running), bytes, at);
-    }
     return region;
 }
 
 // Checks an access to that memory.
-SHIM inline void check_bytes(const void *at, size_t bytes, Access a)
-{
+SHIM inline void check_bytes(const void *at, size_t bytes, Access a) {
     Region *region = region_of(at, bytes);
-    if (a.write && !region->writable) {
+    if (a.write && !region->writable)
         fail("memory: thread %d writes %s, which is an input", index_of(block.running), region->name);
-    }
     // A copy of a struct is by its members.
     const size_t unit = (bytes & (bytes - 1)) != 0 ? 1 : bytes < 16 ? bytes : 16;
-    if (reinterpret_cast<uintptr_t>(at) % unit != 0) {
+    if (reinterpret_cast<uintptr_t>(at) % unit != 0)
         fail("memory: thread %d accesses %zu bytes at %p, which is misaligned", index_of(block.running), bytes, at);
-    }
     const size_t first = static_cast<const unsigned char *>(at) - region->base;
-    for (size_t i = first; i < first + bytes; i++) {
-        check(*region, i, a);
-    }
+    for (size_t i = first; i < first + bytes; i++) check(*region, i, a);
 }
 
 // Returns whether a function with which threads write alike has written a byte since the last barrier.
-SHIM inline bool written_alike(const void *at)
-{
+SHIM inline bool written_alike(const void *at) {
     const Region *region = find_region(at, 1);
     const Record *r = region ? &region->records[static_cast<const unsigned char *>(at) - region->base] : nullptr;
     return r != nullptr && r->written == block.interval && r->writer == ALIKE;
 }
 
 // Checks an access of a kernel. Its stack and its constants are not checked.
-SHIM inline void hook(const void *at, size_t bytes, bool write)
-{
+SHIM inline void hook(const void *at, size_t bytes, bool write) {
     const Thread *self = block.running;
     const auto *byte = static_cast<const char *>(at);
-    if (self == nullptr || (byte >= self->stack && byte < self->stack + STACK_BYTES)) {
-        return;
-    }
+    if (self == nullptr || (byte >= self->stack && byte < self->stack + STACK_BYTES)) return;
     const bool shared = byte >= reinterpret_cast<char *>(avsgShared)
         && byte < reinterpret_cast<char *>(avsgShared) + MAX_SHARED_BYTES;
-    if (!shared && !write && byte >= __ehdr_start && byte < _end) {
-        return;
-    }
+    if (!shared && !write && byte >= __ehdr_start && byte < _end) return;
     check_bytes(at, bytes, Access{write, int16_t(index_of(self))});
 }
 

@@ -1,15 +1,12 @@
 //! The kernels of a batch give the same tables, slots, miss lists, records and rows as the CPU, with plan and transfer as
 //! two launches and as one, by bulk copies and by loads.
 
-use std::ptr::null_mut;
-
 use super::gpu::{Compiled, Gpu, compile, run};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::mutants::with_switches;
-use super::test_engine::{Batch, Plan, TestEngine};
+use super::test_engine::{Batch, Outputs, Plan, TestEngine};
 use super::tier;
 use avsg_device::params::{Lifetime, Params};
-use avsg_device::request::record;
 use avsg_linker::cuda::{Options, cuda};
 use avsg_sim::shim::{Failure, Launch, Mode};
 
@@ -28,14 +25,6 @@ fn emit(
     compile(&change(kernels.whole(&text, false)), &NAMES, launch, gpu)
 }
 
-/// Passes the inputs of a batch.
-fn pass_inputs<'a>(launch: Launch<'a>, b: &'a Batch, tables: &'a mut [i32]) -> Launch<'a> {
-    let launch = launch.input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
-    let launch = launch.input(&b.stable).input(&b.seq);
-    let launch = if b.blocks.is_empty() { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
-    launch.device(tables)
-}
-
 /// Runs one step, as one launch or as two, and returns its outputs and the largest number of barriers of a block.
 fn step(
     engine: &mut TestEngine,
@@ -45,31 +34,25 @@ fn step(
     (mode, seed): (Mode, u64),
 ) -> Result<(Plan, u32), Failure> {
     let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
-    let words = |n: usize| vec![0x7E7E_7E7E; n];
-    let n = rows * engine.p.k as usize;
-    let (mut slot, mut valid) = (words(n), words(rows));
-    let mut record = words(b.state.len() * record::WORDS);
-    let mut lists = [(); 4].map(|()| words(n));
+    let mut out = Outputs::untouched(b.state.len(), rows, engine.p.k as usize);
     let scalars = engine.scalars(b, 4);
     let blocks = b.state.len() as u32;
     let launch =
         Launch::new(if two { "avsg_plan" } else { "avsg_step" }).blocks(blocks).mode(mode, seed);
-    let launch = pass_inputs(launch, b, &mut engine.tables);
+    let launch = b.pass(launch).device(&mut engine.tables);
     let launch = match two {
         true => engine.places.pass(launch),
         false => engine.layer.pass(launch, &engine.places),
     };
-    let launch = launch.device(&mut slot).device(&mut valid);
-    let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
-    let barriers = run(launch.device(&mut record).input(&scalars), compiled)?;
+    let barriers = run(out.pass(launch).input(&scalars), compiled)?;
     if two {
         // Any number of blocks may copy.
         let launch = Launch::new("avsg_transfer").blocks(1 + seed as u32 % 5).mode(mode, seed);
-        let launch =
-            launch.input(&b.cu_q).input(&b.state).input(&lists[2]).input(&lists[3]).input(&record);
+        let launch = launch.input(&b.cu_q).input(&b.state).input(&out.miss[2]);
+        let launch = launch.input(&out.miss[3]).input(&out.record);
         run(engine.layer.pass(launch, &engine.places).input(&scalars), compiled)?;
     }
-    Ok((engine.cut_lists(b, [slot, valid, record], lists), barriers))
+    Ok((engine.cut_lists(b, out), barriers))
 }
 
 /// Runs random batches on rows of these segments, and compares all memory with that of a CPU.

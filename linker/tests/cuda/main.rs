@@ -23,6 +23,9 @@ mod stage_one;
 #[path = "../tape/native_equals_replay/step.rs"]
 #[expect(dead_code, reason = "no step here defers refreshes")]
 mod steps;
+#[path = "../emitted/mutants.rs"]
+#[expect(dead_code, reason = "the kernels here are no AscendC")]
+mod switches;
 mod tapes;
 #[path = "../emitted/test_engine.rs"]
 #[expect(dead_code, reason = "the kernels here are no AscendC")]

@@ -3,6 +3,7 @@
 use super::gpu::Gpu;
 use super::stage_one::{ALL, emit, neighbours, steps};
 use super::steps::StepState;
+use super::switches;
 use super::tier;
 use avsg_device::learned::START;
 use avsg_device::params::{Lifetime, Params};
@@ -10,35 +11,19 @@ use avsg_device::state::header;
 use avsg_linker::cuda::{Options, record};
 use avsg_sim::shim::Mode;
 
-/// Returns a text in which a number selects a statement that is left out, of those in these files that begin with one
-/// of `calls`, and these statements with their lines.
+/// As [`switches::with_switches`] for the statements in these files.
 pub fn with_switches(text: &str, files: &[&str], calls: &[&str]) -> (String, Vec<String>) {
-    let mut switched = String::from(
-        "static int left_out = 0;\nextern \"C\" __attribute__((visibility(\"default\"))) void avsg_leave_out(int n) { left_out = n; }\n",
-    );
-    let mut statements = Vec::new();
     // A header stands where a file includes it, and ends with its namespace.
     let mut open = vec![""];
-    for (at, line) in text.lines().enumerate() {
+    let inside = |_, line: &str| {
         match line.strip_prefix("// avsg_").and_then(|line| line.split_once(": ")) {
-            Some((file, _)) => open.push(file),
+            Some((file, _)) => open.push(files.iter().find(|f| **f == file).map_or("", |f| f)),
             None if line == "} // namespace avsg" => drop(open.pop()),
             None => {}
         }
-        let inside = open.last().is_some_and(|file| files.contains(file));
-        let statement = line.trim();
-        if inside
-            && calls.iter().any(|call| statement.starts_with(call))
-            && statement.ends_with(';')
-        {
-            statements.push(format!("line {}: {statement}", at + 1));
-            switched += &format!("{{ if (left_out != {}) {{ {statement} }} }}\n", statements.len());
-        } else {
-            switched += line;
-            switched.push('\n');
-        }
-    }
-    (switched, statements)
+        open.last().is_some_and(|file| !file.is_empty())
+    };
+    switches::with_switches(text, inside, calls)
 }
 
 /// The files with the barriers of Stage One.

@@ -108,7 +108,7 @@ fn compare(p: &Params, options: Options, seed: u64, steps: usize) {
 }
 
 #[test]
-fn small_geometries_match_the_tape() {
+fn small_and_full_size_geometries_match_the_tape() {
     let all: Vec<_> = match tier::thorough() {
         true => (1..=MAX_TOKENS).flat_map(|tokens| small_geometries(Some(tokens))).collect(),
         false => small_geometries(None).to_vec(),
@@ -116,6 +116,9 @@ fn small_geometries_match_the_tape() {
     for (n, p) in all.iter().enumerate() {
         let threads = [256, 512, 1024][n % 3];
         compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 20 } else { 10 });
+    }
+    for (n, p) in full_size_geometries().iter().enumerate() {
+        compare(p, Options { threads: [1024, 512, 256, 1024][n], ..ALL }, 2, 3);
     }
 }
 
@@ -125,13 +128,6 @@ fn full_size_geometries() -> [Params; 4] {
     let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..wide };
     [wide, learned, Params::paper(2048, 4, 8192), spread]
-}
-
-#[test]
-fn full_size_geometries_match_the_tape() {
-    for (n, p) in full_size_geometries().iter().enumerate() {
-        compare(p, Options { threads: [1024, 512, 256, 1024][n], ..ALL }, 2, 3);
-    }
 }
 
 /// Where a block has little memory, ids and links stay in global memory.

@@ -44,8 +44,7 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usi
     let block_stride = if page == 0 { 0 } else { 5 };
     let mut a = Batch { cu_q: vec![0], block_stride, ..Batch::default() };
     // Requests must not write to the same pool rows, so each has ids or blocks of its own.
-    let ids_per_request =
-        if page == 0 { units / requests.max(1) } else { units / requests.max(1) * page };
+    let ids_per_request = units / requests.max(1) * page.max(1);
     let mut free: Vec<_> = (0..units as i32).collect();
     for request in 0..requests {
         let tokens = random.below(p.tokens as usize + 1);
@@ -93,10 +92,7 @@ fn check_append(
             ..launch(requests, options.cores, &segments)
         },
     );
-    let mut expected: Vec<Vec<Vec<u8>>> = vec![];
-    for segment in &layer.segments {
-        expected.push(segment.chunks.clone());
-    }
+    let mut expected: Vec<_> = layer.segments.iter().map(|s| s.chunks.clone()).collect();
     for request in 0..requests {
         for row in a.cu_q[request]..a.cu_q[request + 1] {
             let (stable, first) = (a.stable[request], a.cu_q[request]);
@@ -172,16 +168,11 @@ fn check_reset(
     let mut expected = tables.clone();
     expected.chunks_exact_mut(words).for_each(|table| clear_state(p, table));
     let segments = LayerMemory::new(&mut SplitMix64(1), &[(8, 8)], 1, 0, 1, 1).layouts();
-    let reset_launch =
-        Launch { k: p.k, ids_stride: p.k, states: states as u32, ..launch(1, 1, &segments) };
-    let scalars = tiling(p, reset_launch);
-    let null = std::ptr::null_mut();
+    let reset = Launch { states: states as u32, ..launch(1, 1, &segments) };
+    let scalars = tiling(p, Launch { k: p.k, ids_stride: p.k, ..reset });
     let name = kernels.name("avsg_reset");
-    shim_launch(&name, options)
-        .device(&mut tables)
-        .raw(null)
-        .input(&scalars)
-        .run(&kernels.kernels)?;
+    let run = shim_launch(&name, options).device(&mut tables).raw(std::ptr::null_mut());
+    run.input(&scalars).run(&kernels.kernels)?;
     if tables == expected { Ok(()) } else { Err(differs("a table")) }
 }
 

@@ -28,7 +28,8 @@ impl Mutants {
     /// # Panics
     /// If there is no such statement.
     pub fn new(text: &str, from: &str, calls: &[&str]) -> Self {
-        let (text, left_out) = with_switches(text, from, calls);
+        let start = text.lines().position(|line| line.starts_with(from)).expect("a first line");
+        let (text, left_out) = with_switches(text, |at, _| at >= start, calls);
         assert!(!left_out.is_empty(), "there is no synchronisation below {from}");
         Self { text, left_out }
     }
@@ -55,17 +56,21 @@ impl Mutants {
     }
 }
 
-/// Returns the text with a switch around each such statement, and the statements with their lines.
-fn with_switches(text: &str, from: &str, calls: &[&str]) -> (String, Vec<String>) {
+/// Returns the text in which `avsg_leave_out` selects the statement that is left out, of those in lines for which `inside` is true
+/// and that begin with one of `calls`, and these statements with their lines.
+pub fn with_switches(
+    text: &str,
+    mut inside: impl FnMut(usize, &str) -> bool,
+    calls: &[&str],
+) -> (String, Vec<String>) {
     let mut switched = String::from(
-        "static int left_out = 0; extern \"C\" void avsg_leave_out(int n) { left_out = n; }\n",
+        "static int left_out = 0;\nextern \"C\" __attribute__((visibility(\"default\"))) void avsg_leave_out(int n) { left_out = n; }\n",
     );
-    let start = text.lines().position(|line| line.starts_with(from)).expect("the line to start at");
     let mut statements = vec![];
     for (at, line) in text.lines().enumerate() {
         let statement = line.trim();
         let call = calls.iter().any(|call| statement.starts_with(call)) && statement.ends_with(';');
-        if at >= start && call {
+        if inside(at, line) && call {
             statements.push(format!("line {}: {statement}", at + 1));
             // The block keeps the statement a single one, as an `if` above it needs.
             let n = statements.len();

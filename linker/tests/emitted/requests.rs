@@ -5,7 +5,7 @@ use super::harness::{RunOptions, differs, kernel_around, launch, shim_launch, sm
 use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling};
 use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode};
-use super::test_engine::Batch;
+use super::test_engine::{Batch, Outputs};
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{learn, split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, MAX_TOKENS, NO_STABLE_LEN, Params};
@@ -78,16 +78,6 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize) -> Batch {
     b
 }
 
-struct Outputs {
-    slot: Vec<i32>,
-    valid: Vec<i32>,
-    miss: [Vec<i32>; 4],
-    record: Vec<i32>,
-}
-
-/// Initial value of the output arrays.
-const UNTOUCHED: i32 = 0x7E7E_7E7E;
-
 /// Returns the tables after a batch. This Stage One does not change them, a step refreshes the
 /// slots of each request's last token, and each request learns.
 fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
@@ -113,12 +103,8 @@ fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32>
 fn expected_outputs(p: &Params, b: &Batch, step: bool, refused: bool) -> Outputs {
     let (requests, full) = (b.state.len(), p.k as usize);
     let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
-    let mut out = Outputs {
-        slot: vec![-1; rows * full],
-        valid: vec![0; rows],
-        miss: [(); 4].map(|()| vec![UNTOUCHED; rows * full]),
-        record: vec![0; requests * 16],
-    };
+    let (slot, valid, record) = (vec![-1; rows * full], vec![0; rows], vec![0; requests * 16]);
+    let mut out = Outputs { slot, valid, record, ..Outputs::untouched(requests, rows, full) };
     for request in 0..requests {
         if refused {
             out.record[request * 16 + record::STATUS as usize] = status::TOO_MANY_SLOT_BLOCKS;
@@ -202,12 +188,7 @@ fn run_and_compare(
         // Each slot is a block.
         (scalars[27], scalars[30]) = (0, 1 << 20);
     }
-    let mut out = Outputs {
-        slot: vec![UNTOUCHED; expected.slot.len()],
-        valid: vec![UNTOUCHED; expected.valid.len()],
-        miss: [(); 4].map(|()| vec![UNTOUCHED; expected.slot.len()]),
-        record: vec![UNTOUCHED; expected.record.len()],
-    };
+    let mut out = Outputs::untouched(requests, expected.valid.len(), p.k as usize);
     let mut tables = vec![7; requests * table_words(p)];
     let mut kv: Vec<_> = layer.segments.iter().map(|segment| segment.kv.clone()).collect();
     for request in 0..requests {
@@ -227,19 +208,11 @@ fn run_and_compare(
             }
         }
     }
-    let (null, rule) = (std::ptr::null_mut(), rules(&p.lifetime).expect("learned lifetimes"));
+    let rule = rules(&p.lifetime).expect("learned lifetimes");
     let name = kernels.name(kernel_name(step));
-    let run = shim_launch(&name, options)
-        .input(&b.ids)
-        .input(&b.cu_q)
-        .input(&b.state)
-        .input(&b.generation);
-    let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).input(&rule);
-    let mut run = if step { layer.pass(run, &places) } else { places.pass(run) };
-    run = run.device(&mut out.slot).device(&mut out.valid);
-    run = out.miss.iter_mut().fold(run, |run, miss| run.device(miss));
-    run = run.device(&mut out.record).raw(null).input(&scalars);
-    run.run(&kernels.kernels)?;
+    let run = b.pass(shim_launch(&name, options)).device(&mut tables).input(&rule);
+    let run = if step { layer.pass(run, &places) } else { places.pass(run) };
+    out.pass(run).raw(std::ptr::null_mut()).input(&scalars).run(&kernels.kernels)?;
     let mut slot = expected.slot.clone();
     for (request, &state) in b.state.iter().enumerate() {
         if (0..requests as i32).contains(&state) {

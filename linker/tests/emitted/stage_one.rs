@@ -1,8 +1,6 @@
 //! Stage One as it is emitted for the 910B and run on the shim gives the same bits as the tape,
 //! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
-use std::sync::OnceLock;
-
 use super::compiled::{Compiled, compile_all};
 use super::outputs::{compare_outputs, small_geometries};
 use super::shim::{Launch, Mode};
@@ -40,24 +38,6 @@ pub fn file(p: &Params, text: &StageOneText) -> String {
     all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
 
-/// Returns Stage One of a geometry of this file. The first call compiles those of all.
-fn emitted(p: &Params) -> Option<&'static Emitted> {
-    static ALL: OnceLock<Option<Vec<(Params, Emitted)>>> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let small = small_geometries(None).into_iter();
-        let geometries: Vec<_> =
-            small.chain(full_size_geometries()).chain(extreme_geometries()).collect();
-        let text = |p| stage_one(p).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-        let texts: Vec<_> = geometries.iter().map(text).collect();
-        let files: Vec<_> = geometries.iter().zip(&texts).map(|(p, text)| file(p, text)).collect();
-        let emitted = compile_all(&files)?.into_iter().zip(texts);
-        let emitted = emitted.map(|(kernels, text)| Emitted { text, kernels });
-        Some(geometries.into_iter().zip(emitted).collect())
-    });
-    let of_geometry = all.as_ref()?.iter().find(|(other, _)| other == p);
-    Some(&of_geometry.expect("a geometry of this file").1)
-}
-
 /// Runs one step on the shim from the table `before` and compares all outputs and the table with
 /// `want`.
 pub fn run_and_compare(
@@ -88,10 +68,9 @@ pub fn run_and_compare(
 }
 
 /// Runs and compares a number of random steps in each geometry.
-fn compare(geometries: &[Params], random: &mut SplitMix64, steps: usize) {
-    geometries.iter().for_each(|p| p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}")));
-    for p in geometries {
-        let Some(emitted) = emitted(p) else { return };
+fn compare(all: &[(&Params, Emitted)], random: &mut SplitMix64, steps: usize) {
+    for (p, emitted) in all {
+        p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
         let tape = record_stage_one(p).unwrap();
         check(&tape).unwrap_or_else(|e| panic!("{e}"));
         let mut state = StepState::clear(p);
@@ -133,35 +112,37 @@ fn extreme_geometries() -> [Params; 7] {
 }
 
 #[test]
-fn small_geometries_match_the_tape() {
-    compare(&small_geometries(None), &mut SplitMix64(1), 10);
+fn every_kind_of_geometry_matches_the_tape() {
+    let (small, full) = (small_geometries(None), full_size_geometries());
+    let geometries = [&small[..], &full, &extreme_geometries()].concat();
+    let text = |p| stage_one(p).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+    let texts: Vec<_> = geometries.iter().map(text).collect();
+    let files: Vec<_> = geometries.iter().zip(&texts).map(|(p, text)| file(p, text)).collect();
+    let Some(compiled) = compile_all(&files) else { return };
+    let emitted = compiled.into_iter().zip(texts).map(|(kernels, text)| Emitted { text, kernels });
+    let all: Vec<_> = geometries.iter().zip(emitted).collect();
+    let (small, others) = all.split_at(small.len());
+    let (full, extreme) = others.split_at(full.len());
+    compare(small, &mut SplitMix64(1), 10);
+    compare(full, &mut SplitMix64(2), 3);
+    compare(extreme, &mut SplitMix64(7), 6);
 }
 
+/// A vector core compares at least 128 halves; a compare of 64 would leave bits undefined. A table must fit the unified
+/// buffer.
 #[test]
-fn full_size_geometries_match_the_tape() {
-    compare(&full_size_geometries(), &mut SplitMix64(2), 3);
-}
-
-#[test]
-fn extreme_geometries_match_the_tape() {
-    compare(&extreme_geometries(), &mut SplitMix64(7), 6);
-}
-
-/// A vector core compares at least 128 halves; a compare of 64 would leave bits undefined.
-#[test]
-fn a_table_of_other_numbers_of_slots_is_refused_with_them() {
-    for slots in [64, 192] {
-        let refused = stage_one(&Params::wide(16, 1, slots)).unwrap_err().to_string();
-        assert!(refused.contains(&format!("S is {slots}")), "{refused}");
-    }
-    assert!(stage_one(&Params::wide(16, 1, 128)).is_ok());
-}
-
-#[test]
-fn a_table_that_is_too_large_is_refused_with_its_bytes() {
-    for slots in [12288, 16384, 65536] {
-        let p = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, slots) };
+fn tables_of_other_sizes_are_refused_with_them() {
+    let wide = |k, slots| Params { spread: 2, retries: 7, ..Params::wide(k, 1, slots) };
+    let (large, k) = ("bytes of unified buffer, and there are", 2048);
+    for (p, expected) in [
+        (wide(16, 64), "S is 64"),
+        (wide(16, 192), "S is 192"),
+        (wide(k, 12288), large),
+        (wide(k, 16384), large),
+        (wide(k, 65536), large),
+    ] {
         let refused = stage_one(&p).unwrap_err().to_string();
-        assert!(refused.contains("bytes of unified buffer, and there are"), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
+    assert!(stage_one(&wide(16, 128)).is_ok());
 }

@@ -17,10 +17,8 @@ use avsg_device::tiling::Launch;
 use avsg_device::work::{split_work, work_words};
 
 use super::compiled::Compiled;
-use super::harness::{RunOptions, shim_launch};
-use super::layer_memory::{
-    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, SplitMix64, kv_offset, tiling,
-};
+use super::harness::{RunOptions, launch, shim_launch};
+use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling};
 use super::shim::{Failure, Launch as ShimLaunch};
 
 /// The CPU machine.
@@ -39,6 +37,18 @@ pub struct Batch {
     pub seq: Vec<i32>,
     pub blocks: Vec<i32>,
     pub block_stride: usize,
+}
+
+impl Batch {
+    /// Passes the inputs of a plan to a kernel.
+    pub fn pass<'a>(&'a self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
+        let launch = launch.input(&self.ids).input(&self.cu_q).input(&self.state);
+        let launch = launch.input(&self.generation).input(&self.stable).input(&self.seq);
+        match self.blocks.is_empty() {
+            true => launch.raw(null_mut()),
+            false => launch.input(&self.blocks),
+        }
+    }
 }
 
 /// Outputs of a plan. Miss lists are cut to their lengths.
@@ -99,6 +109,31 @@ pub struct TestEngine {
 
 /// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
+
+/// The output arrays of a plan.
+pub struct Outputs {
+    pub slot: Vec<i32>,
+    pub valid: Vec<i32>,
+    pub miss: [Vec<i32>; 4],
+    pub record: Vec<i32>,
+}
+
+impl Outputs {
+    /// Returns arrays for some requests and rows of `k` slots, which nothing has written.
+    pub fn untouched(requests: usize, rows: usize, k: usize) -> Self {
+        let words = |n: usize| vec![UNTOUCHED; n];
+        let miss = [(); 4].map(|()| words(rows * k));
+        let record = words(requests * record::WORDS);
+        Self { slot: words(rows * k), valid: words(rows), miss, record }
+    }
+
+    /// Passes the arrays to a kernel.
+    pub fn pass<'a>(&'a mut self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
+        let launch = launch.device(&mut self.slot).device(&mut self.valid);
+        let launch = self.miss.iter_mut().fold(launch, |launch, list| launch.device(list));
+        launch.device(&mut self.record)
+    }
+}
 
 /// The tables and the device buffer of an engine.
 type Contents = (Vec<i32>, Vec<Vec<u8>>);
@@ -190,8 +225,8 @@ impl TestEngine {
     }
 
     /// Returns the outputs with miss lists that are cut to their lengths.
-    pub fn cut_lists(&self, b: &Batch, words: [Vec<i32>; 3], lists: [Vec<i32>; 4]) -> Plan {
-        let [slot, valid, record] = words;
+    pub fn cut_lists(&self, b: &Batch, out: Outputs) -> Plan {
+        let Outputs { slot, valid, miss: lists, record } = out;
         let miss = (0..b.state.len()).map(|r| {
             let at = b.cu_q[r] as usize * self.p.k as usize;
             let n = record[r * record::WORDS + record::TOTAL as usize] as usize;
@@ -250,7 +285,7 @@ impl TestEngine {
             let slots = &mut slot[b.cu_q[r] as usize * k..b.cu_q[r + 1] as usize * k];
             self.places.globalize(&p, state as usize, slots);
         }
-        let plan = self.cut_lists(b, [slot, valid, record], lists);
+        let plan = self.cut_lists(b, Outputs { slot, valid, miss: lists, record });
         for (r, [_, _, slots, rows]) in plan.miss.iter().enumerate() {
             for (&slot, &row) in slots.iter().zip(rows) {
                 let to = self.places.index(&p, b.state[r] as usize, slot as usize);
@@ -283,20 +318,13 @@ impl TestEngine {
         tiling(
             &self.p,
             self.places.scalars(Launch {
-                requests: b.state.len() as u32,
                 rows: *b.cu_q.last().expect("cu_q is not empty") as u32,
                 k: b.k as u32,
                 ids_stride: b.ids_stride as u32,
                 block_stride: b.block_stride as u32,
                 pool_units: self.pool_units as u32,
                 states: self.states as u32,
-                cores,
-                copy_cores: cores,
-                host_block_shift: HOST_BLOCK_SHIFT,
-                kv_block_shift: KV_BLOCK_SHIFT,
-                kv_blocks: 0,
-                slot_base: None,
-                segments: &segments,
+                ..launch(b.state.len(), cores, &segments)
             }),
         )
     }
@@ -311,10 +339,7 @@ impl TestEngine {
     ) -> Result<(Plan, Vec<u32>), Failure> {
         let (p, k) = (self.p, self.p.k as usize);
         let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
-        let words = |n: usize| vec![UNTOUCHED; n];
-        let (mut slot, mut valid) = (words(rows * k), words(rows));
-        let mut record = words(b.state.len() * record::WORDS);
-        let mut lists = [(); 4].map(|()| words(rows * k));
+        let mut out = Outputs::untouched(b.state.len(), rows, k);
         let scalars = self.scalars(b, options.cores);
         let tables = self.tables.as_mut_ptr().cast();
         let mut kv = [null_mut(); 2];
@@ -328,29 +353,24 @@ impl TestEngine {
 
         let name = kernels[0].name(if step { "avsg_step" } else { "avsg_plan" });
         let launch = shim_launch(&name, options);
-        let launch = launch.input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
-        let launch = launch.input(&b.stable).input(&b.seq);
-        let launch = if p.page == 0 { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
-        let launch = launch.device(&mut self.tables);
+        let launch = b.pass(launch).device(&mut self.tables);
         let launch = if rule.is_empty() { launch.raw(null_mut()) } else { launch.input(&rule) };
         let launch = match step {
             true => self.layer.pass(launch, &self.places),
             false => self.places.pass(launch),
         };
-        let launch = launch.device(&mut slot).device(&mut valid);
-        let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
         let updated = if step { &step_updates } else { &step_updates[..1] };
-        let launch = self.caller.finish(launch.device(&mut record), updated, &scalars);
+        let launch = self.caller.finish(out.pass(launch), updated, &scalars);
         peaks.push(launch.run(&kernels[0].kernels)?);
 
         if !step {
             let name = kernels[1].name("avsg_transfer");
             let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
-            let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
+            let launch = launch.input(&out.miss[2]).input(&out.miss[3]).input(&out.record);
             let launch = self.layer.pass(launch, &self.places);
             let launch = self.caller.finish(launch, &kv, &scalars);
             peaks.push(launch.run(&kernels[1].kernels)?);
         }
-        Ok((self.cut_lists(b, [slot, valid, record], lists), peaks))
+        Ok((self.cut_lists(b, out), peaks))
     }
 }

@@ -12,6 +12,7 @@ use super::shim::{Failure, Mode};
 use avsg_device::params::Params;
 
 /// Miss lists of a batch as Stage One writes them, and the copies that they stand for.
+#[derive(Default)]
 struct Misses {
     cu_q: Vec<i32>,
     state: Vec<i32>,
@@ -31,14 +32,7 @@ fn random_misses(
     share: usize,
 ) -> Misses {
     let (k, slots) = (p.k as usize, p.slots as usize);
-    let mut m = Misses {
-        cu_q: vec![0],
-        state: vec![],
-        slot: vec![],
-        row: vec![],
-        record: vec![],
-        copies: vec![],
-    };
+    let mut m = Misses { cu_q: vec![0], ..Misses::default() };
     for request in 0..requests {
         let (first, tokens) = (m.cu_q[request] as usize, random.below(p.tokens as usize + 1));
         let padded = random.below(5) == 0;

@@ -76,20 +76,6 @@ fn each_hazard_is_found_and_needs_its_synchronisation() {
     }
 }
 
-/// Without the wait the count is the one before, and with it the new one.
-#[test]
-fn a_count_is_the_one_before_until_the_wait() {
-    let n = N as i32;
-    let Some(k) = kernels!("hazards.cpp") else { return };
-    let counts = ["count_wrong", "count_right"].map(|name| {
-        let (result, out) = run(&k, name, Mode::Unchecked, 1);
-        result.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
-        (out[0] / 1000, out[0] % 1000)
-    });
-    let (old, new) = (n / 4, n / 2);
-    assert_eq!(counts, [(old, old), (new, old)]);
-}
-
 #[test]
 fn synchronisation_is_transitive_and_exact_to_the_byte() {
     let Some(k) = kernels!("ordered.cpp") else { return };

@@ -52,13 +52,9 @@ fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize)
     }
 }
 
-fn kernels() -> Option<Kernels> {
-    kernels!("right.cpp")
-}
-
 #[test]
-fn arithmetic_matches() {
-    let Some(k) = kernels() else { return };
+fn arithmetic_bit_operations_and_shifts_match() {
+    let Some(k) = kernels!("right.cpp") else { return };
     let (a, b) = (small(1), small(2));
     check(&k, "add", &a, &b, |i| a[i] + b[i]);
     check(&k, "sub", &a, &b, |i| a[i] - b[i]);
@@ -82,11 +78,20 @@ fn arithmetic_matches() {
     check(&k, "add_f", &a, &b, |i| bits(f(a[i]) + f(b[i])));
     check(&k, "mul_f", &a, &b, |i| bits(f(a[i]) * f(b[i])));
     check(&k, "max_f", &a, &b, |i| bits(f(a[i]).max(0.5)));
+    let (a, b) = (words(8), words(9));
+    check(&k, "bit_and", &a, &b, |i| a[i] & b[i]);
+    check(&k, "bit_or", &a, &b, |i| a[i] | b[i]);
+    check(&k, "bit_not", &a, &b, |i| !a[i]);
+    check(&k, "bit_broadcast", &a, &b, |i| a[i] & b[i % 8]);
+    check(&k, "shift_left", &a, &b, |i| a[i] << 5);
+    check(&k, "shift_logical", &a, &b, |i| (a[i] as u32 >> 7) as i32);
+    check(&k, "shift_arithmetic", &a, &b, |i| a[i] >> 31);
+    check(&k, "duplicate", &a, &b, |_| 77);
 }
 
 #[test]
 fn halves_round_to_nearest_even() {
-    let Some(k) = kernels() else { return };
+    let Some(k) = kernels!("right.cpp") else { return };
     let (a, b) = (halves(5), halves(6));
     let lanes = |op: fn(f64, f64) -> f64, x: i32, y: i32| {
         let ([x0, x1], [y0, y1]) = (unpack(x), unpack(y));
@@ -125,22 +130,8 @@ fn halves_round_to_nearest_even() {
 }
 
 #[test]
-fn bit_operations_and_shifts_match() {
-    let Some(k) = kernels() else { return };
-    let (a, b) = (words(8), words(9));
-    check(&k, "bit_and", &a, &b, |i| a[i] & b[i]);
-    check(&k, "bit_or", &a, &b, |i| a[i] | b[i]);
-    check(&k, "bit_not", &a, &b, |i| !a[i]);
-    check(&k, "bit_broadcast", &a, &b, |i| a[i] & b[i % 8]);
-    check(&k, "shift_left", &a, &b, |i| a[i] << 5);
-    check(&k, "shift_logical", &a, &b, |i| (a[i] as u32 >> 7) as i32);
-    check(&k, "shift_arithmetic", &a, &b, |i| a[i] >> 31);
-    check(&k, "duplicate", &a, &b, |_| 77);
-}
-
-#[test]
 fn conversions_match() {
-    let Some(k) = kernels() else { return };
+    let Some(k) = kernels!("right.cpp") else { return };
     let (a, b) = (words(10), small(11));
     check(&k, "int_to_float", &a, &b, |i| bits(a[i] as f32));
     let x = floats(12);
@@ -157,7 +148,7 @@ fn conversions_match() {
 
 #[test]
 fn comparisons_and_selections_match() {
-    let Some(k) = kernels() else { return };
+    let Some(k) = kernels!("right.cpp") else { return };
     let packed = |holds: &dyn Fn(usize) -> bool, i: usize| {
         if i >= N / 32 {
             return -9;
@@ -188,8 +179,8 @@ fn comparisons_and_selections_match() {
 }
 
 #[test]
-fn gathers_and_compactions_match() {
-    let Some(k) = kernels() else { return };
+fn gathers_compactions_and_transfers_match() {
+    let Some(k) = kernels!("right.cpp") else { return };
     let a = words(20);
     let at: Vec<i32> = noise(21).map(|x| (x as i32 & 1023) * 4).take(N).collect();
     check(&k, "gather", &a, &at, |i| a[at[i] as usize / 4]);
@@ -204,11 +195,7 @@ fn gathers_and_compactions_match() {
         counted((0..1900).filter(|&j| bit(j)).map(|j| a[j]).collect(), i)
     });
     check(&k, "even", &a, &b, |i| counted((0..1000).step_by(2).map(|j| a[j]).collect(), i));
-}
-
-#[test]
-fn transfers_move_parts_of_blocks() {
-    let Some(k) = kernels() else { return };
+    // Transfers of parts of blocks.
     let (a, b) = (words(24), words(25));
     check(&k, "part_in", &a, &b, |i| if i < 5 { a[i] } else { -9 });
     check(&k, "part_out", &a, &b, |i| if i < 5 { a[i] } else { 0 });

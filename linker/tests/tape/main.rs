@@ -4,9 +4,14 @@ mod bridge;
 mod kernel_text;
 mod names;
 mod native_equals_replay;
+#[path = "../emitted/outputs.rs"]
+#[expect(dead_code, reason = "only the geometries are used here")]
+mod outputs;
 mod recording;
 mod scratch;
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;
 mod toolchain;
 mod wrong_kernels;
+
+use native_equals_replay::step as steps;

@@ -1,12 +1,12 @@
 //! Stage One gives the same bits on every machine and in the interpreter at every width, over
 //! random sequences of steps with invalid ids, rollbacks and changes of generation.
 
-mod step;
+pub mod step;
 
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
-use avsg_device::params::{Lifetime, MAX_SLOTS, Params, Table};
+use avsg_device::params::{Lifetime, MAX_SLOTS, Params};
 use avsg_device::request::{record, status};
 use avsg_device::sequential::Sequential;
 use avsg_device::vector_core::VectorCore;
@@ -14,6 +14,8 @@ use avsg_linker::check::check;
 use avsg_linker::record::{record_scheduled, record_stage_one};
 use avsg_linker::tape::Tape;
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::outputs::small_geometries;
 use step::{Request, SplitMix64, StepState};
 
 /// Runs steps on a native machine.
@@ -132,30 +134,10 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
 fn small_geometries_match() {
     let random = &mut SplitMix64(1);
     let (mut returned, mut missed, mut bits) = (0, 0, 0);
-    for table in [Table::KNUTH_XXHASH, Table::Wide] {
-        let paper = table != Table::Wide;
-        for spread in if paper { &[1][..] } else { &[1, 2, 4][..] } {
-            for learned in if paper { &[false][..] } else { &[false, true][..] } {
-                for page in [0, 1, 16] {
-                    let slots = 256 << random.below(3);
-                    // Other numbers of slots than powers of two are `wide`.
-                    let slots = if paper { slots } else { slots + 64 * random.below(8) as u32 };
-                    let k = 64 + random.below(193) as u32;
-                    let tokens = (1 + random.below(4) as u32).min(slots / k);
-                    let p = Params::wide(k.min(slots), tokens.max(1), slots);
-                    let lifetime = if *learned {
-                        Lifetime::Learned
-                    } else {
-                        Lifetime::Constant(1 + random.below(127) as i8)
-                    };
-                    let retries = random.below(8) as u32;
-                    let p = Params { table, lifetime, spread: *spread, retries, page, ..p };
-                    let totals = compare(&p, random, 12);
-                    (returned, missed) = (returned + totals.returned, missed + totals.missed);
-                    bits |= totals.status;
-                }
-            }
-        }
+    for p in (1..=4).flat_map(|tokens| small_geometries(Some(tokens))) {
+        let totals = compare(&p, random, 12);
+        (returned, missed) = (returned + totals.returned, missed + totals.missed);
+        bits |= totals.status;
     }
     // At least a third of the returned slots are hits, and both kinds of invalid ids occur.
     assert!(missed > 1000 && returned > missed * 3 / 2, "{returned} returned, {missed} missed");

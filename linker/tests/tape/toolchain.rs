@@ -39,14 +39,6 @@ fn each_layout_of_cann_is_found_and_missing_parts_are_named() {
     }
 }
 
-/// The machine that builds a project may have another architecture than the one that wrote it.
-#[test]
-fn a_project_looks_for_cann_of_the_architecture_that_builds_it() {
-    let text = project(&["plan"], "ascend910b2");
-    let folder = "$ENV{ASCEND_HOME_PATH}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux/tikcpp/";
-    assert!(text.contains(folder) && !text.contains(ARCH), "{text}");
-}
-
 /// A kernel without statements, of a type.
 fn kernel(name: &str, statements: &str) -> String {
     format!(
@@ -71,7 +63,9 @@ fn every_object_states_the_type_of_its_kernel() {
     assert!(text("step").starts_with("// .ascend.meta.step_mix_aiv for ascend910b2\n"));
     let made = fs::read_to_string(folder.join("CMakeLists.txt")).expect("the project");
     assert_eq!(made, project(&["plan", "step"], "ascend910b2"), "the same project as a user's");
-    assert!(!made.contains('@'), "{made}");
+    // The machine that builds a project may have another architecture than the one that wrote it.
+    let folder = "$ENV{ASCEND_HOME_PATH}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux/tikcpp/";
+    assert!(made.contains(folder) && !made.contains(ARCH) && !made.contains('@'), "{made}");
 }
 
 #[test]

@@ -81,11 +81,15 @@ struct GlobalSlots {
     }
 };
 
-// Replaces the slots of the rows begin..end-1, if TOKENS rows are counted for every request. The
-// caller has finished all other work in UB, which is overwritten from address 0 on.
+// Replaces the slots of this core's share of the rows, if TOKENS rows are counted for every request; `run` rows of a
+// request stay together. The caller has finished all other work in UB, which is overwritten from address 0 on.
 __aicore__ inline void GlobalizeSlots(
-    const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR slot, GM_ADDR slotBlocks, int32_t begin, int32_t end)
+    const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR slot, GM_ADDR slotBlocks, int32_t run)
 {
+    const int32_t runs = t.requests * (TOKENS / run);
+    const int32_t core = GetBlockIdx();
+    const int32_t begin = ShareBegin(runs, core, GetBlockNum()) * run;
+    const int32_t end = ShareBegin(runs, core + 1, GetBlockNum()) * run;
     const int32_t shift = t.kvBlocks > 0 ? t.kvBlockShift : SLOT_BITS;
     const GlobalSlots slots{t, Global<int32_t>(slot), Global<int32_t>(slotBlocks), shift};
     Window w(0, GLOBAL_REQUESTS, t, cuQ);

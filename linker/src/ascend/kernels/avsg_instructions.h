@@ -7,10 +7,7 @@
 namespace avsg::stage_one {
 
 // Returns the larger of two scalars.
-__aicore__ inline int32_t ScalarMax(int32_t a, int32_t b)
-{
-    return a > b ? a : b;
-}
+__aicore__ inline int32_t ScalarMax(int32_t a, int32_t b) { return a > b ? a : b; }
 
 // Views of the bytes of a tensor as elements of another type.
 __aicore__ inline LocalTensor<uint32_t> U32(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<uint32_t>(); }

@@ -29,10 +29,7 @@ __aicore__ inline int32_t ShareBegin(int32_t n, int32_t core, int32_t cores)
 }
 
 // Returns the smaller of two scalars.
-__aicore__ inline int32_t ScalarMin(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
+__aicore__ inline int32_t ScalarMin(int32_t a, int32_t b) { return a < b ? a : b; }
 
 // Returns n limited to low..high.
 __aicore__ inline int32_t ScalarClamp(int32_t n, int32_t low, int32_t high)

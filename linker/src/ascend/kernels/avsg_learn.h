@@ -15,16 +15,10 @@ constexpr uint32_t LEARN_SAMPLE_AT = LEARN_WORDS_AT + LEARN_RESULT * 4;
 static_assert(LEARN_SAMPLE_AT + LEARN_SLOTS * 4 == LEARN_BYTES && LEARN_BYTES <= UB_BYTES, "learn");
 
 // Returns a * b, of which one has the unit 2^-16. All such numbers are below 2^31, and products need 64 bits.
-__aicore__ inline int64_t LearnProduct(int64_t a, int64_t b)
-{
-    return (a * b) >> 16;
-}
+__aicore__ inline int64_t LearnProduct(int64_t a, int64_t b) { return (a * b) >> 16; }
 
 // Returns the logarithm of the steps that a slot stays in the class 15 - row.
-__aicore__ inline int32_t LearnLogSteps(int32_t row)
-{
-    return static_cast<int32_t>(LEARN_LOG_STEPS >> (4 * row) & 15);
-}
+__aicore__ inline int32_t LearnLogSteps(int32_t row) { return static_cast<int32_t>(LEARN_LOG_STEPS >> (4 * row) & 15); }
 
 // One table while it learns from a step. Its words are those behind the links, by lifetime + 128.
 struct LearnTable {

@@ -22,10 +22,7 @@ extern "C" __global__ __aicore__ void avsg_plan(
     avsg::PlanBatch(gm, words, t, avsg::SeparateCores{});
     if (t.slotBase >= 0) {
         // These are the rows that this core has planned.
-        const int32_t core = GetBlockIdx();
-        const int32_t begin = avsg::ShareBegin(t.requests, core, GetBlockNum()) * avsg::TOKENS;
-        const int32_t end = avsg::ShareBegin(t.requests, core + 1, GetBlockNum()) * avsg::TOKENS;
-        avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, begin, end);
+        avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, avsg::TOKENS);
     }
     if constexpr (avsg::LEARN_SLOTS > 0) {
         avsg::LearnBatch<avsg::SeparateCores>(gm, t, cuQ, state);

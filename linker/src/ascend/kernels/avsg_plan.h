@@ -36,10 +36,7 @@ struct SeparateCores {
 };
 
 // Returns the zeros of padded requests.
-__aicore__ inline LocalTensor<int32_t> Zeros()
-{
-    return Local<int32_t>(ZERO_AT, ZERO_WORDS);
-}
+__aicore__ inline LocalTensor<int32_t> Zeros() { return Local<int32_t>(ZERO_AT, ZERO_WORDS); }
 
 // Writes what a core needs for all requests, while the launch scalars are copied. PlanBatch waits for it.
 __aicore__ inline void PrepareCore(const Gm &gm)

@@ -45,10 +45,7 @@ __aicore__ inline void SetItem(int32_t i, int32_t a, int32_t b, int32_t c, int32
 
 // Returns the list of the addresses from and to which the next CopyRows copies: those of segment s of
 // row i have the numbers i * 4 + s * 2 and i * 4 + s * 2 + 1.
-__aicore__ inline LocalTensor<uint64_t> CopyAddresses()
-{
-    return Local<uint64_t>(COPIES_AT, HALF_ROWS * 4);
-}
+__aicore__ inline LocalTensor<uint64_t> CopyAddresses() { return Local<uint64_t>(COPIES_AT, HALF_ROWS * 4); }
 
 // Sets the addresses of segment s of row i.
 __aicore__ inline void SetRowCopy(int32_t i, int32_t s, uint64_t from, uint64_t to)
@@ -58,10 +55,7 @@ __aicore__ inline void SetRowCopy(int32_t i, int32_t s, uint64_t from, uint64_t 
 }
 
 // Returns the bytes of global memory from `at` on.
-__aicore__ inline GlobalTensor<uint8_t> Bytes(uint64_t at)
-{
-    return Global<uint8_t>(reinterpret_cast<GM_ADDR>(at));
-}
+__aicore__ inline GlobalTensor<uint8_t> Bytes(uint64_t at) { return Global<uint8_t>(reinterpret_cast<GM_ADDR>(at)); }
 
 // Rows are copied through the two halves of the staging area alternately: one half is filled while
 // the other is written out. A half is free when its MTE3_MTE2 flag is set. Between InitHalves and

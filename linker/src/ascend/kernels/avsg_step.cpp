@@ -33,11 +33,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     if (t.slotBase >= 0) {
         // Until all cores are here, some of them may read the slots of a state.
         SyncAll<true>();
-        const int32_t rows = t.requests * avsg::TOKENS;
-        const int32_t core = GetBlockIdx();
-        const int32_t begin = avsg::ShareBegin(rows, core, GetBlockNum());
-        const int32_t end = avsg::ShareBegin(rows, core + 1, GetBlockNum());
-        avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, begin, end);
+        avsg::GlobalizeSlots(t, cuQ, state, slot, slotBlocks, 1);
     }
     if constexpr (avsg::LEARN_SLOTS > 0) {
         avsg::LearnBatch<avsg::StepCores>(gm, t, cuQ, state);

@@ -17,10 +17,7 @@ constexpr int WARPS = THREADS / WARP;
 constexpr int TAG = 1 << 30;
 
 // Returns shared memory from an address on.
-template <typename T> __device__ __forceinline__ T *Shared(int at)
-{
-    return reinterpret_cast<T *>(avsgShared + at);
-}
+template <typename T> __device__ __forceinline__ T *Shared(int at) { return reinterpret_cast<T *>(avsgShared + at); }
 
 __device__ __forceinline__ int LaneOfWarp() { return static_cast<int>(threadIdx.x) % WARP; }
 __device__ __forceinline__ int WarpOfBlock() { return static_cast<int>(threadIdx.x) / WARP; }

@@ -10,10 +10,7 @@ __device__ __forceinline__ void SetLife(signed char *life, signed char value) { 
 
 // Replaces a lifetime by that of a rule, which is idempotent: whether a thread reads the byte before or after
 // another one has replaced it, it writes the same value.
-__device__ __forceinline__ void StepLife(signed char *life, const signed char *rule)
-{
-    *life = rule[*life + 128];
-}
+__device__ __forceinline__ void StepLife(signed char *life, const signed char *rule) { *life = rule[*life + 128]; }
 
 // A barrier in shared memory that counts the bytes of bulk copies.
 typedef unsigned long long CopyBarrier;
@@ -32,10 +29,7 @@ __device__ __forceinline__ void InitCopyBarrier(CopyBarrier *barrier)
 }
 
 // Orders what this thread and those before a barrier of the block did in shared memory before bulk copies.
-__device__ __forceinline__ void FenceBulkCopies()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+__device__ __forceinline__ void FenceBulkCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Tells a barrier how many bytes the next bulk copies to shared memory have.
 __device__ __forceinline__ void ExpectBytes(CopyBarrier *barrier, int bytes)
@@ -80,10 +74,7 @@ __device__ __forceinline__ void EndGroup() { asm volatile("cp.async.bulk.commit_
 
 // Waits until all stores of this thread have read shared memory. They write global memory before the kernel ends,
 // and no thread reads or writes those bytes before.
-__device__ __forceinline__ void WaitForReads()
-{
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
+__device__ __forceinline__ void WaitForReads() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 #endif
 

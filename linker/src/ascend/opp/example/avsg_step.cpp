@@ -80,21 +80,15 @@ int main()
     aclTensor *chunks = aclCreateTensor(&one, 1, ACL_INT64, &one, 0, ACL_FORMAT_ND, &one, 1, addresses);
     aclTensor *ids = words({REQUESTS, K});
     aclTensor *cuQ = words({REQUESTS + 1});
-    aclTensor *state = words({REQUESTS});
-    aclTensor *generation = words({REQUESTS});
-    aclTensor *stableLen = words({REQUESTS});
-    aclTensor *seqLen = words({REQUESTS});
+    aclTensor *state = words({REQUESTS}), *generation = words({REQUESTS});
+    aclTensor *stableLen = words({REQUESTS}), *seqLen = words({REQUESTS});
     aclTensor *tables = words({STATES, TABLE_WORDS});
     aclTensor *rules = tensor({256}, ACL_FLOAT16, 2); // rules.f16
     aclTensor *kv = tensor({STATES * SLOTS, ROW_BYTES}, ACL_INT8, 1);
     aclTensor *fresh = tensor({REQUESTS, ROW_BYTES}, ACL_INT8, 1);
-    aclTensor *slot = words({REQUESTS, K});
-    aclTensor *valid = words({REQUESTS});
-    aclTensor *missPos = words({REQUESTS * K});
-    aclTensor *missId = words({REQUESTS * K});
-    aclTensor *missSlot = words({REQUESTS * K});
-    aclTensor *missRow = words({REQUESTS * K});
-    aclTensor *record = words({REQUESTS, 16});
+    aclTensor *slot = words({REQUESTS, K}), *valid = words({REQUESTS}), *record = words({REQUESTS, 16});
+    aclTensor *missPos = words({REQUESTS * K}), *missId = words({REQUESTS * K});
+    aclTensor *missSlot = words({REQUESTS * K}), *missRow = words({REQUESTS * K});
     // Before the first step, AvsgReset is called on `tables`. Each step writes ids, cuQ, state and
     // the lengths.
 

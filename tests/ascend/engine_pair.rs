@@ -94,7 +94,12 @@ impl EnginePair {
             (setting.params.k as usize, setting.max_rows(), setting.max_requests);
         let fresh = vec![FreshRows::new(&setting.format, rows); setting.layers];
         let blocks = setting.rows_per_request.checked_div(setting.params.page as usize);
-        let largest = OwnedBatch::zeroed(k, requests, rows, blocks.unwrap_or(0));
+        let block_stride = blocks.unwrap_or(0);
+        let largest = OwnedBatch {
+            blocks: vec![0; requests * block_stride],
+            block_stride,
+            ..OwnedBatch::uniform(k, requests, setting.params.tokens as usize, 0)
+        };
         Ok(Self {
             ascend_plan: ascend.new_plan(rows, requests)?,
             cpu_plan: cpu.new_plan(rows, requests).unwrap(),

@@ -10,7 +10,7 @@ use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::workload::{
-    DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, random_step,
+    DEVICE_SHAPES, EngineSetting, Shape, StepInput, WorkloadDriver, random_step,
 };
 
 use super::engine_pair::{EnginePair, PairConfig};
@@ -119,7 +119,7 @@ impl RandomWorkload {
 
     /// Draws the next step and copies its arrays to the device.
     pub fn next_step(&mut self) {
-        let step = random_step(&mut self.rng, FIXED_SIZE_FORM, STATES, REQUESTS);
+        let step = random_step(&mut self.rng, STATES, REQUESTS);
         self.step_input = Some(self.driver.next_step(&step, &mut write(&self.pair)));
         self.upload();
     }

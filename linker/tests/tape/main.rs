@@ -6,6 +6,7 @@ mod names;
 mod native_equals_replay;
 mod recording;
 mod scratch;
+#[expect(dead_code, reason = "this program takes no sample of a matrix")]
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;
 mod toolchain;

@@ -10,7 +10,6 @@ use super::one_request::{OneRequest, Step};
 use super::sequences;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params, Table};
-use avsg_device::state::Entry;
 use proptest::prelude::*;
 
 /// The outputs of a step: O of Alg. 4, n_g of each token, and the transfer list of Alg. 4, line 4,
@@ -200,7 +199,8 @@ fn compare(p: Params, steps: impl IntoIterator<Item = Step>) -> Outputs {
         let transfers = got.misses.iter().map(|m| (m.pos, m.id, m.slot)).collect();
         assert_eq!((got.slots, got.counts, transfers), want, "outputs of step {n}");
         for (i, entry) in paper.entries.iter().enumerate() {
-            let bits = Entry::pack(got.id[i], got.life[i], got.link[i]).bits();
+            let (id, life, link) = (got.id[i] as u32, got.life[i] as u8, got.link[i] as u32);
+            let bits = u64::from(id) << 32 | u64::from(life) << 24 | u64::from(link);
             assert_eq!(bits, *entry, "entry {i} after step {n}: {bits:#x}, the paper {entry:#x}");
         }
     }

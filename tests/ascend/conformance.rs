@@ -59,7 +59,9 @@ fn emitted_kernels_match_the_cpu() {
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, 12);
         let expected = run(&workload, workload.shape.engine(MachineChoice::Emu));
-        assert!(expected.iter().any(|step| step.miss_count() > 30), "the workload is not empty");
+        let words = |s: &StepResult| s.slots.len() + 4 * s.miss_count() + s.requests.len();
+        let words: usize = expected.iter().map(words).sum();
+        assert!(words > 500, "the workload is not empty");
         let base = workload.shape.config(MachineChoice::Auto);
         let cases =
             [base.cores, 8, 40].map(|cores| [true, false].map(|one_launch| (cores, one_launch)));

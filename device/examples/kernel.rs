@@ -1,55 +1,15 @@
 //! Runs Stage One of one request on the widest machine of this CPU: 64 ids twice, so that the
 //! second step hits. `tests/kernels/codegen.rs` reads the machine code of this program.
 
-use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, split_state, state_words};
+use avsg_device::machine::emu::Emu;
+use avsg_device::memory::{clear_state, state_words};
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
-use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::request::record;
 use avsg_device::sequential::Sequential;
-use avsg_device::stage_one::stage_one;
-use avsg_device::work::{split_work, work_words};
+use avsg_device::work::work_words;
 
-struct Step<'a> {
-    p: &'a Params,
-    state: &'a mut [i32],
-    work: &'a mut [i32],
-    ids: &'a [i32],
-    slot: &'a mut [i32],
-    valid: &'a mut [i32],
-    miss: [&'a mut [i32]; 4],
-    record: &'a mut [i32],
-}
-
-impl Kernel for Step<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<C: Cpu>(self, m: C) {
-        let (s, k) = (Scalar::new, Scalar::new(self.p.k.cast_signed()));
-        let mut state = split_state::<C>(self.p, self.state);
-        let mut work = split_work::<C, Sequential>(self.p, self.work);
-        let [position, id, slot, row] = self.miss;
-        let mut request = Request::<C> {
-            tokens: s(1),
-            k,
-            generation: s(1),
-            stable: s(NO_STABLE_LEN),
-            limit: s(ID_LIMIT),
-            rows: s(ID_LIMIT),
-            ids: Rows { words: self.ids, at: s(0), stride: k },
-            blocks: Blocks { words: &[], at: s(0), len: s(0) },
-            slot: Rows { words: self.slot, at: s(0), stride: k },
-            valid: Span { words: self.valid, at: s(0) },
-            misses: MissList { position, id, slot, row, at: s(0) },
-            record: Span { words: self.record, at: s(0) },
-            share: Share { shared: s(0), at: s(0), len: s(0) },
-            deferred: s(0),
-        };
-        stage_one(m, self.p, &mut state, &mut work, &mut request);
-    }
-}
-
-fn on_this_cpu(step: Step<'_>) {
+fn on_this_cpu(step: StageOne<'_>) {
     #[cfg(target_arch = "x86_64")]
     {
         use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
@@ -79,11 +39,19 @@ fn main() {
     let (mut slot, mut valid, mut rec) = ([0; 64], [0; 1], [0; record::WORDS]);
     let mut miss = [[0; 64]; 4];
     for step in 0..2 {
-        on_this_cpu(Step {
-            p: &p,
+        on_this_cpu(StageOne {
+            params: &p,
             state: &mut state,
             work: &mut work,
+            tokens: 1,
+            k: 64,
+            generation: 1,
+            stable: NO_STABLE_LEN,
+            limit: ID_LIMIT,
+            rows: ID_LIMIT as usize,
             ids: &ids,
+            ids_stride: 64,
+            blocks: &[],
             slot: &mut slot,
             valid: &mut valid,
             miss: miss.each_mut().map(|m| &mut m[..]),

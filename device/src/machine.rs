@@ -68,6 +68,7 @@ pub mod emu;
 pub mod lanes;
 pub mod links;
 mod lower;
+mod operators;
 pub mod phase;
 pub mod search;
 
@@ -318,6 +319,7 @@ pub trait Machine: Copy {
     /// Runs its definition [`search::find`] on `n` entries. `queries` are probe sequences and ids,
     /// `table` the links and the ids of slots. About 40 instructions on all links of some ids at
     /// once, two of them gathers.
+    #[inline(always)]
     fn find(
         self,
         links: &Links,
@@ -325,9 +327,12 @@ pub trait Machine: Copy {
         queries: [&Self::Column<'_>; 2],
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
-    );
+    ) {
+        search::find(self, links, slot, queries, n, table);
+    }
     /// Runs its definition [`search::find_free`] on `n` probe sequences. The cost is that of
     /// [`Self::find`].
+    #[inline(always)]
     fn find_free(
         self,
         links: &Links,
@@ -335,7 +340,9 @@ pub trait Machine: Copy {
         sequence: &Self::Column<'_>,
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
-    );
+    ) {
+        search::find_free(self, links, position, sequence, n, table);
+    }
 
     // ---- the lifetime column: it has bytes, and all other operations work on words ------------
 

@@ -3,28 +3,22 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 struct Counting;
 
-static ARMED: AtomicBool = AtomicBool::new(false);
+/// Calls so far.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that are allocated at the moment.
 static LIVE_BYTES: AtomicIsize = AtomicIsize::new(0);
 /// Allocations until one fails; 0 if none shall.
 static UNTIL_FAILURE: AtomicUsize = AtomicUsize::new(0);
 
-fn count() {
-    if ARMED.load(Ordering::Relaxed) {
-        CALLS.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// Counts an allocation and returns whether it shall fail.
 fn fails() -> bool {
-    count();
+    CALLS.fetch_add(1, Ordering::SeqCst);
     UNTIL_FAILURE.load(Ordering::Relaxed) > 0 && UNTIL_FAILURE.fetch_sub(1, Ordering::SeqCst) == 1
 }
 
@@ -42,21 +36,10 @@ unsafe impl GlobalAlloc for Counting {
         block
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count();
+        CALLS.fetch_add(1, Ordering::SeqCst);
         LIVE_BYTES.fetch_sub(layout.size() as isize, Ordering::Relaxed);
         // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.dealloc(ptr, layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if fails() {
-            return null_mut();
-        }
-        // SAFETY: `ptr` was allocated by `System` with this layout.
-        let block = unsafe { System.realloc(ptr, layout, size) };
-        if !block.is_null() {
-            LIVE_BYTES.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
-        }
-        block
     }
 }
 
@@ -65,11 +48,9 @@ static ALLOCATOR: Counting = Counting;
 
 /// Returns the number of calls of the allocator while `run` runs, on all threads.
 pub fn calls(run: impl FnOnce()) -> usize {
-    CALLS.store(0, Ordering::SeqCst);
-    ARMED.store(true, Ordering::SeqCst);
+    let before = CALLS.load(Ordering::SeqCst);
     run();
-    ARMED.store(false, Ordering::SeqCst);
-    CALLS.load(Ordering::SeqCst)
+    CALLS.load(Ordering::SeqCst) - before
 }
 
 /// Returns the bytes that are allocated at the moment.

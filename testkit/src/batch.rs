@@ -1,5 +1,7 @@
 //! A batch that owns its arrays and is built request by request.
 
+use std::ops::Range;
+
 use avsg::engine::Batch;
 
 /// The arrays of a [`Batch`]. The words of `ids` between rows must not be read.
@@ -29,38 +31,37 @@ pub struct OwnedBatch {
     pub indexer: usize,
 }
 
+/// One request of a batch.
+pub struct BatchRequest<'a> {
+    /// State, or none for a padded request.
+    pub state: Option<usize>,
+    /// Rows of the batch, one for each token.
+    pub rows: Range<usize>,
+    /// `stable_len`, or none for a read-only request.
+    pub stable: Option<usize>,
+    /// `seq_len`, or 0 if it is negative.
+    pub seq: usize,
+    /// Block table.
+    pub blocks: &'a [i32],
+}
+
 impl OwnedBatch {
     /// Returns a batch without requests, with `gap` unused words between rows of `k` ids.
     pub fn new(k: usize, gap: usize) -> Self {
         Self { k, stride: k + gap, cu_q: vec![0], ..Self::default() }
     }
 
-    /// Returns zeroed arrays for a batch of `requests` requests with `blocks` blocks each and
-    /// `rows` rows.
-    pub fn zeroed(k: usize, requests: usize, rows: usize, blocks: usize) -> Self {
-        Self {
-            ids: vec![0; rows * k],
-            cu_q: vec![0; requests + 1],
-            state: vec![0; requests],
-            generation: vec![0; requests],
-            stable: vec![0; requests],
-            seq: vec![0; requests],
-            blocks: vec![0; requests * blocks],
-            block_stride: blocks,
-            ..Self::new(k, 0)
-        }
-    }
-
     /// Returns a batch of `requests` requests with `tokens` rows of zeros each, in the states 0, 1, .. and
     /// of generation 1, without a stable length or a block table.
     pub fn uniform(k: usize, requests: usize, tokens: usize, seq: usize) -> Self {
         Self {
+            ids: vec![0; requests * tokens * k],
             cu_q: (0..=requests).map(|request| (request * tokens) as i32).collect(),
             state: (0..requests as i32).collect(),
             generation: vec![1; requests],
             stable: vec![-1; requests],
             seq: vec![seq as i32; requests],
-            ..Self::zeroed(k, requests, requests * tokens, 0)
+            ..Self::new(k, 0)
         }
     }
 
@@ -97,15 +98,19 @@ impl OwnedBatch {
 
     /// Returns all arrays in the order in which kernels and the C ABI take them.
     pub fn arrays(&self) -> [&[i32]; 7] {
-        [
-            &self.ids,
-            &self.cu_q,
-            &self.state,
-            &self.generation,
-            &self.stable,
-            &self.seq,
-            &self.blocks,
-        ]
+        let Self { ids, cu_q, state, generation, stable, seq, blocks, .. } = self;
+        [ids, cu_q, state, generation, stable, seq, blocks].map(|array| &array[..])
+    }
+
+    /// Returns the requests in their order.
+    pub fn requests(&self) -> impl Iterator<Item = BatchRequest<'_>> {
+        (0..self.state.len()).map(|r| BatchRequest {
+            state: usize::try_from(self.state[r]).ok(),
+            rows: self.cu_q[r] as usize..self.cu_q[r + 1] as usize,
+            stable: usize::try_from(self.stable[r]).ok(),
+            seq: self.seq[r].max(0) as usize,
+            blocks: &self.blocks[r * self.block_stride..][..self.block_stride],
+        })
     }
 
     /// Returns the number of rows.

@@ -13,7 +13,7 @@ use crate::fresh::FreshRows;
 /// Device memory for the arrays and fresh rows of steps whose arrays have the same lengths.
 pub struct DeviceArrays {
     batch: DeviceBatch,
-    arrays: [DeviceMemory; 7],
+    arrays: Vec<DeviceMemory>,
     /// Indexed by layer and segment.
     fresh: Vec<Vec<DeviceMemory>>,
 }
@@ -26,15 +26,10 @@ impl DeviceArrays {
     /// If the device has not enough free memory.
     pub fn new(context: &Arc<Context>, like: &OwnedBatch, fresh: &[FreshRows]) -> Result<Self> {
         let memory = |bytes: usize| DeviceMemory::zeroed(context, bytes.max(4));
-        let mut arrays = Vec::new();
-        for array in like.arrays() {
-            arrays.push(memory(4 * array.len())?);
-        }
+        let arrays = like.arrays().into_iter().map(|array| memory(4 * array.len()));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
         let layer = |rows: &FreshRows| rows.parts().iter().map(|p| memory(p.len())).collect();
         let fresh = fresh.iter().map(layer).collect::<Result<_>>()?;
-        let Ok(arrays) = <[DeviceMemory; 7]>::try_from(arrays) else {
-            unreachable!("seven arrays")
-        };
         let lengths = like.arrays().map(<[i32]>::len);
         let at = |i: usize| DeviceArray { address: arrays[i].address(), len: lengths[i] };
         let batch = DeviceBatch {
@@ -64,13 +59,9 @@ impl DeviceArrays {
     pub fn write(&self, step: &OwnedBatch, fresh: &[FreshRows]) -> Result<()> {
         let [ids, others @ ..] = step.arrays();
         let mut ids = ids.to_vec();
-        assert!(
-            ids.len() <= self.batch.ids.len,
-            "{} ids do not fit the {} that were allocated",
-            ids.len(),
-            self.batch.ids.len
-        );
-        ids.resize(self.batch.ids.len, -9);
+        let room = self.batch.ids.len;
+        assert!(ids.len() <= room, "{} ids do not fit the {room} that were allocated", ids.len());
+        ids.resize(room, -9);
         for (memory, array) in self.arrays.iter().zip([&ids[..]].into_iter().chain(others)) {
             let bytes: Vec<u8> = array.iter().flat_map(|word| word.to_ne_bytes()).collect();
             // SAFETY: kernels get the addresses by the engine's unsafe calls only, whose caller lets nothing

@@ -8,7 +8,6 @@ use crate::batch::OwnedBatch;
 use crate::content::check_row;
 
 /// One selected id, with its slot and the bytes of that slot.
-#[derive(Debug)]
 pub struct SelectedId<'a> {
     /// Index of the request in the batch.
     pub request: usize,
@@ -86,10 +85,8 @@ pub fn check_step(
 
 /// Asserts that one id is exact. Returns the number of rows compared for it, 0 or 1.
 pub fn assert_exact(selected: &SelectedId<'_>, layer: usize) -> usize {
-    let SelectedId { request, row, lane, id, slot, .. } = selected;
-    assert!(
-        selected.exact,
-        "layer {layer}, request {request}, row {row}, lane {lane}, id {id}, slot {slot}"
-    );
-    usize::from(!selected.bytes.is_empty())
+    let SelectedId { request, row, lane, id, slot, bytes, exact } = selected;
+    let place = format_args!("request {request}, row {row}, lane {lane}");
+    assert!(*exact, "layer {layer}, {place}, id {id}, slot {slot}");
+    usize::from(!bytes.is_empty())
 }

@@ -58,8 +58,7 @@ impl Faults {
 
     /// Sets the fault of one operation of this direction, after `spared` others.
     pub fn set_nth(&self, fault: Fault, direction: Direction, spared: usize) {
-        let (bytes, times) = (0..u64::MAX, 1);
-        self.state().rule = Some(Rule { fault, direction, bytes, spared, times });
+        self.state().rule = Some(Rule { fault, direction, bytes: 0..u64::MAX, spared, times: 1 });
     }
 
     /// Returns how many operations were hit since the last [`Self::clear`].
@@ -99,11 +98,8 @@ impl Faults {
         let rule = rule.as_mut()?;
         let len: usize = operation.pieces.iter().map(|piece| piece.len).sum();
         let (start, end) = (operation.offset, operation.offset + len as u64);
-        let hit = rule.times > 0
-            && rule.direction == operation.direction
-            && start < rule.bytes.end
-            && rule.bytes.start < end;
-        if !hit {
+        let touched = start < rule.bytes.end && rule.bytes.start < end;
+        if rule.times == 0 || rule.direction != operation.direction || !touched {
             return None;
         }
         if rule.spared > 0 {
@@ -116,6 +112,7 @@ impl Faults {
     }
 }
 
+#[derive(Clone)]
 struct FaultyDisk {
     disk: Arc<dyn Disk>,
     faults: Faults,
@@ -132,42 +129,45 @@ fn shortened(pieces: &[Piece], bytes: usize) -> Vec<Piece> {
     cut.filter(|piece| piece.len > 0).collect()
 }
 
-/// Changes one bit of what was read.
-fn flip(piece: Piece) {
-    // SAFETY: the read of this piece has ended, and the store has not been told yet.
-    unsafe { *piece.at ^= 4 };
+/// Returns the address of a byte of pieces.
+fn address(pieces: &[Piece], byte: usize) -> *mut u8 {
+    let bytes = |&Piece { at, len }: &Piece| (0..len).map(move |n| at.wrapping_add(n));
+    pieces.iter().flat_map(bytes).nth(byte).expect("the pieces have this byte")
 }
 
-/// Returns pieces from a byte on, as far as the end of its piece.
-fn piece_from(pieces: &[Piece], mut byte: usize) -> Piece {
-    for &Piece { at, len } in pieces {
-        if byte < len {
-            return Piece { at: at.wrapping_add(byte), len: len - byte };
+impl FaultyDisk {
+    /// Does an operation that has this fault.
+    ///
+    /// # Safety
+    /// As for [`Disk::run`].
+    unsafe fn run_with(
+        &self,
+        fault: Option<(Fault, usize)>,
+        operation: &Operation<'_>,
+    ) -> io::Result<usize> {
+        // SAFETY: the caller guarantees it for all of the pieces.
+        let run = |operation: &Operation<'_>| unsafe { self.disk.run(operation) };
+        match fault {
+            Some((Fault::Errno(errno), _)) => Err(io::Error::from_raw_os_error(errno)),
+            Some((Fault::End, _)) => Ok(0),
+            Some((Fault::Short(bytes), _)) => {
+                run(&Operation { pieces: &shortened(operation.pieces, bytes), ..*operation })
+            }
+            Some((Fault::Flip, byte)) => {
+                let moved = run(operation);
+                // SAFETY: the read has ended, and the store has not been told yet.
+                unsafe { *address(operation.pieces, byte) ^= 4 };
+                moved
+            }
+            Some((Fault::Slow, _)) | None => run(operation),
         }
-        byte -= len;
     }
-    panic!("the pieces end {byte} bytes before")
 }
 
 impl Disk for FaultyDisk {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
-        let short;
-        let operation = match self.faults.of(operation) {
-            Some((Fault::Errno(errno), _)) => return Err(io::Error::from_raw_os_error(errno)),
-            Some((Fault::End, _)) => return Ok(0),
-            Some((Fault::Short(bytes), _)) => {
-                short = shortened(operation.pieces, bytes);
-                &Operation { pieces: &short, ..*operation }
-            }
-            Some((Fault::Flip, byte)) => {
-                // SAFETY: the caller guarantees it.
-                let moved = unsafe { self.disk.run(operation) };
-                return moved.inspect(|_| flip(piece_from(operation.pieces, byte)));
-            }
-            Some((Fault::Slow, _)) | None => operation,
-        };
-        // SAFETY: the caller guarantees it for all of the pieces.
-        unsafe { self.disk.run(operation) }
+        // SAFETY: the caller guarantees it.
+        unsafe { self.run_with(self.faults.of(operation), operation) }
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -189,96 +189,54 @@ impl Disk for FaultyDisk {
         if self.faults.state().no_queue {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let queue = self.disk.queue(depth)?;
-        let faults = self.faults.clone();
-        let (ended, held, flipped, pieces) = (vec![], vec![], vec![], vec![]);
-        Ok(Box::new(FaultyQueue { queue, faults, ended, held, flipped, pieces }))
+        Ok(Box::new(FaultyQueue { disk: self.clone(), depth, ended: vec![], held: vec![] }))
     }
 }
 
 /// An operation that waits for the end of [`Fault::Slow`].
-struct Held {
-    id: u32,
-    direction: Direction,
-    offset: u64,
-    pieces: Vec<Piece>,
-}
+type Held = Box<dyn FnOnce() -> (u32, io::Result<usize>) + Send + Sync>;
 
+/// A queue that does each operation in the calling thread, and whose operations complete in the reverse order.
 struct FaultyQueue {
-    queue: Box<dyn Queue>,
-    faults: Faults,
+    disk: FaultyDisk,
+    depth: u32,
     ended: Vec<(u32, io::Result<usize>)>,
     held: Vec<Held>,
-    /// The ids of reads that bring a wrong bit, and the piece from there on.
-    flipped: Vec<(u32, Piece)>,
-    /// The pieces of shortened operations.
-    pieces: Vec<Vec<Piece>>,
 }
 
 impl Queue for FaultyQueue {
     fn depth(&self) -> usize {
-        self.queue.depth()
+        self.depth as usize
     }
 
     unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()> {
         let Operation { direction, offset, pieces } = *operation;
-        let short;
-        let operation = match self.faults.of(operation) {
-            Some((Fault::Errno(errno), _)) => {
-                self.ended.push((id, Err(io::Error::from_raw_os_error(errno))));
-                return Ok(());
-            }
-            Some((Fault::End, _)) => {
-                self.ended.push((id, Ok(0)));
-                return Ok(());
-            }
-            Some((Fault::Slow, _)) => {
-                self.held.push(Held { id, direction, offset, pieces: pieces.to_vec() });
-                return Ok(());
-            }
-            Some((Fault::Flip, byte)) => {
-                self.flipped.push((id, piece_from(pieces, byte)));
-                operation
-            }
-            Some((Fault::Short(bytes), _)) => {
-                short = shortened(pieces, bytes);
-                self.pieces.push(short);
-                let pieces = self.pieces.last().expect("pushed just now");
-                &Operation { direction, offset, pieces }
-            }
-            None => operation,
-        };
-        // SAFETY: the caller guarantees it for all of the pieces, and the shortened array lives as long as
-        // the queue.
-        unsafe { self.queue.push(id, operation) }
+        let fault = self.disk.faults.of(operation);
+        if let Some((Fault::Slow, _)) = fault {
+            let (disk, pieces) = (self.disk.clone(), pieces.to_vec());
+            self.held.push(Box::new(move || {
+                let operation = Operation { direction, offset, pieces: &pieces };
+                // SAFETY: the caller guarantees it until the operation completes.
+                (id, unsafe { disk.run_with(None, &operation) })
+            }));
+        } else {
+            // SAFETY: the caller guarantees it for all of the pieces.
+            self.ended.push((id, unsafe { self.disk.run_with(fault, operation) }));
+        }
+        Ok(())
     }
 
     fn wait(&mut self, timeout: Duration, completed: &mut Completed<'_>) -> io::Result<()> {
-        let timeout = if self.ended.is_empty() { timeout } else { Duration::ZERO };
-        for (id, result) in std::mem::take(&mut self.ended) {
-            completed(id, result);
-        }
-        let slow = matches!(self.faults.state().rule, Some(Rule { fault: Fault::Slow, .. }));
+        let slow = matches!(self.disk.faults.state().rule, Some(Rule { fault: Fault::Slow, .. }));
         if !slow {
-            for Held { id, direction, offset, pieces } in std::mem::take(&mut self.held) {
-                self.pieces.push(pieces);
-                let pieces = self.pieces.last().expect("pushed just now");
-                // SAFETY: the caller of `push` guaranteed it until the operation completes.
-                unsafe { self.queue.push(id, &Operation { direction, offset, pieces }) }?;
-            }
+            self.ended.extend(self.held.drain(..).map(|run| run()));
         }
-        let flipped = &mut self.flipped;
-        let mut completed = |id: u32, result: io::Result<usize>| {
-            if let Some(at) = flipped.iter().position(|flipped| flipped.0 == id) {
-                flip(flipped.swap_remove(at).1);
-            }
+        if self.ended.is_empty() {
+            thread::sleep(timeout.min(Duration::from_millis(1)));
+        }
+        while let Some((id, result)) = self.ended.pop() {
             completed(id, result);
-        };
-        if self.held.is_empty() {
-            return self.queue.wait(timeout, &mut completed);
         }
-        self.queue.wait(Duration::ZERO, &mut completed)?;
-        thread::sleep(timeout.min(Duration::from_millis(1)));
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
 use crate::content::fill_row;
+use crate::memory::read_rows;
 use crate::scratch::adapted;
 
 /// Returns a pool in which row x of layer l has the contents of id x at version l.
@@ -25,10 +26,8 @@ pub fn in_file(pool: &HostPool, indexers: &Indexers, folder: &Path) -> HostPool 
     let (file, indexers) = (Some(adapted(PoolFile::new(folder))), indexers.clone());
     let config = PoolConfig { file, indexers, ..PoolConfig::new(layers, rows, format) };
     let copy = HostPool::new(&config).unwrap();
-    let mut bytes = vec![0; pool.format().bytes()];
-    for (row, layer) in (0..rows).flat_map(|row| (0..layers).map(move |layer| (row, layer))) {
-        pool.read_row(layer, row, &mut bytes).unwrap();
-        copy.write_row(layer, row, &bytes).unwrap();
+    for (at, row) in read_rows(pool).chunks_exact(pool.format().bytes()).enumerate() {
+        copy.write_row(at / rows, at % rows, row).unwrap();
     }
     copy
 }

@@ -11,7 +11,6 @@ use crate::content::fill_row;
 pub struct FreshRows {
     segments: Vec<Segment>,
     parts: Vec<Vec<u8>>,
-    row: Vec<u8>,
 }
 
 impl FreshRows {
@@ -19,13 +18,14 @@ impl FreshRows {
     pub fn new(format: &RowFormat, rows: usize) -> Self {
         let segments = format.as_slice().to_vec();
         let parts = segments.iter().map(|s| vec![0xEE; rows * s.stride]).collect();
-        Self { segments, parts, row: vec![0; format.bytes()] }
+        Self { segments, parts }
     }
 
     /// Sets row `at` of the batch to the contents of `id` at `version`.
     pub fn put(&mut self, at: usize, id: i32, version: u32) {
-        fill_row(id, version, &mut self.row);
-        let mut rest = &self.row[..];
+        let mut row = vec![0; self.segments.iter().map(|segment| segment.bytes).sum()];
+        fill_row(id, version, &mut row);
+        let mut rest = &row[..];
         for (part, segment) in self.parts.iter_mut().zip(&self.segments) {
             let (bytes, after) = rest.split_at(segment.bytes);
             part[at * segment.stride..][..segment.bytes].copy_from_slice(bytes);

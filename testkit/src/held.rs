@@ -38,11 +38,9 @@ impl Held {
     pub fn check(&self, plan: &Plan, owned: &OwnedBatch) -> usize {
         let mut hits = 0;
         for (r, (first, bits)) in self.requests.iter().enumerate() {
-            let stable = owned.stable[r];
-            for (lane, id) in first_token(owned, r) {
-                if plan.slots(owned.cu_q[r] as usize)[lane] < 0 {
-                    continue;
-                }
+            let (first_row, stable) = (owned.cu_q[r] as usize, owned.stable[r]);
+            let has_slot = |&(lane, _): &(usize, i32)| plan.slots(first_row)[lane] >= 0;
+            for (lane, id) in first_token(owned, r).filter(has_slot) {
                 let at = (id - first) as usize;
                 let held = bits[at / 64] >> (at % 64) & 1 == 1 && (stable < 0 || id < stable);
                 let missed = &plan.misses(r).id[..plan.token_misses(r, 0)];

@@ -17,5 +17,7 @@ pub mod memory;
 pub mod scratch;
 pub mod splitmix;
 pub mod step_result;
+#[cfg(test)]
+mod tests;
 pub mod tier;
 pub mod workload;

@@ -41,8 +41,7 @@ pub fn read_slots(engine: &Engine, context: Option<&Context>, layer: usize) -> V
     let config = engine.buffer().config();
     let mut all = Vec::new();
     for (i, segment) in config.format.as_slice().iter().enumerate() {
-        let base =
-            engine.buffer().segment_base(layer, i).expect("the engine has this layer and segment");
+        let base = engine.buffer().segment_base(layer, i).expect("a layer and its segment");
         let len = config.states * config.slots * segment.stride;
         // SAFETY: a segment's base is followed by the initialised slots of all states, `stride`
         // apart, and nothing is launched while the engine is borrowed here.

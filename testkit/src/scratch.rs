@@ -13,12 +13,12 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// Makes an empty folder.
+    #[expect(clippy::new_without_default, reason = "it makes a folder")]
     pub fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let program = std::env::current_exe().expect("path of the program");
-        let beside = program.parent().expect("folder of the program");
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = beside.join(format!("scratch-{}-{number}", std::process::id()));
+        let folder = program.with_file_name(format!("scratch-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder beside the program");
         Self(folder)
     }
@@ -50,12 +50,6 @@ pub fn adapted(file: PoolFile) -> PoolFile {
         println!("buffered in place of direct: {} has no O_DIRECT", folder.display());
     }
     PoolFile { buffered: lacks, ..file }
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Drop for Scratch {

@@ -37,17 +37,12 @@ pub struct StepResult {
 impl StepResult {
     /// Reads a plan by its accessors. `cu_q` is that of the batch.
     pub fn from_plan(plan: &Plan, cu_q: &[i32]) -> Self {
-        assert_eq!(
-            plan.requests() + 1,
-            cu_q.len(),
-            "cu_q has one entry more than the plan has requests"
-        );
+        assert_eq!(plan.requests() + 1, cu_q.len(), "cu_q and the plan have the same requests");
         let request = |(r, pair): (usize, &[i32])| {
             let misses = plan.misses(r);
-            let lists = [misses.position, misses.id, misses.slot, misses.row];
             let tokens = (pair[1] - pair[0]) as usize;
             RequestResult {
-                misses: lists.map(<[i32]>::to_vec),
+                misses: [misses.position, misses.id, misses.slot, misses.row].map(<[i32]>::to_vec),
                 token_misses: (0..tokens).map(|t| plan.token_misses(r, t) as i32).collect(),
                 status: plan.status(r),
             }
@@ -104,14 +99,5 @@ impl StepResult {
     /// Returns the number of misses of the batch.
     pub fn miss_count(&self) -> usize {
         self.requests.iter().map(|request| request.misses[1].len()).sum()
-    }
-
-    /// Appends the slots, miss lists and status bits to `log`, so that engines can be compared.
-    pub fn append_to(&self, log: &mut Vec<i32>) {
-        log.extend(&self.slots);
-        for request in &self.requests {
-            request.misses.iter().for_each(|list| log.extend(list));
-            log.push(request.status);
-        }
     }
 }

@@ -6,15 +6,13 @@ mod draw;
 mod driver;
 mod pool_model;
 mod run;
-mod setting;
 mod shape;
 mod verify;
 
-pub use draw::{DEVICE_SHAPES, FIXED_SIZE_FORM, MIXED_ACTIONS, long_workload, random_step};
+pub use draw::{DEVICE_SHAPES, long_workload, random_step};
 pub use driver::{StepInput, WorkloadDriver};
 pub use run::{append, run, transfer};
-pub use setting::EngineSetting;
-pub use shape::{ROWS_PER_REQUEST, Shape};
+pub use shape::{EngineSetting, Shape};
 
 /// One request in one step. Fields are read modulo their ranges.
 #[derive(Clone, Debug)]

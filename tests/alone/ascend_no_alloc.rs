@@ -38,8 +38,9 @@ fn queueing_a_step_allocates_no_host_memory() {
     let stream = Stream::new(&context).unwrap();
 
     allocations::check();
-    let arrays =
-        DeviceArrays::new(&context, &OwnedBatch::zeroed(k, 1, 1, 512 / page), &[]).unwrap();
+    let blocks = vec![0; 512 / page];
+    let like = OwnedBatch { block_stride: blocks.len(), blocks, ..OwnedBatch::uniform(k, 1, 1, 0) };
+    let arrays = DeviceArrays::new(&context, &like, &[]).unwrap();
     let batch = arrays.batch();
     let mut plan = engine.new_plan(1, 1).unwrap();
     for round in 0..4 {

@@ -18,7 +18,7 @@ use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 use avsg_linker::ascend::toolchain::Toolchain;
-use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
+use avsg_testkit::workload::{DEVICE_SHAPES, long_workload, run};
 
 /// Returns the first device and whether it is simulated. Without a device it prints the reason.
 fn device() -> Option<(Arc<Context>, bool)> {
@@ -54,7 +54,7 @@ fn emit_kernels(params: &Params, simulated: bool) -> PathBuf {
 fn workloads_match_the_cpu_on_the_device() {
     let Some((context, simulated)) = device() else { return };
     for bytes in DEVICE_SHAPES {
-        let workload = long_workload(bytes, if simulated { 4 } else { 200 }, MIXED_ACTIONS);
+        let workload = long_workload(bytes, if simulated { 4 } else { 200 });
         let config = workload.shape.config(MachineChoice::Auto);
         for one_launch in [true, false] {
             let kernels = emit_kernels(&config.params, simulated);

@@ -93,7 +93,8 @@ fn an_engine_uses_the_least_of_three_core_limits() {
             }
             assert_eq!(engine.config().cores, asked.min(device as usize));
             let before = launches.lock().unwrap().len();
-            let arrays = DeviceArrays::new(context, &OwnedBatch::zeroed(16, 1, 1, 0), &[]).unwrap();
+            let arrays =
+                DeviceArrays::new(context, &OwnedBatch::uniform(16, 1, 1, 0), &[]).unwrap();
             let (batch, mut plan) = (arrays.batch(), engine.new_plan(1, 1).unwrap());
             // SAFETY: the kernels access no memory, and the arrays are dropped after the stream was waited for.
             unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };

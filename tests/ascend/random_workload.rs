@@ -19,8 +19,7 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{
-    DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, append,
-    random_step, transfer,
+    DEVICE_SHAPES, EngineSetting, Shape, StepInput, WorkloadDriver, append, random_step, transfer,
 };
 use avsg_testkit::{fixture, memory};
 
@@ -172,9 +171,14 @@ impl RandomWorkload {
         let setting = config.setting.clone();
         let (rows, requests) = (setting.max_rows(), setting.max_requests);
         let fresh = vec![FreshRows::new(&setting.format, rows); setting.layers];
-        let blocks = setting.rows_per_request.checked_div(setting.params.page as usize);
-        let k = setting.params.k as usize;
-        let largest = OwnedBatch::zeroed(k, requests, rows, blocks.unwrap_or(0));
+        let (k, tokens) = (setting.params.k as usize, setting.params.tokens as usize);
+        let page = setting.params.page as usize;
+        let block_stride = setting.rows_per_request.checked_div(page).unwrap_or(0);
+        let largest = OwnedBatch {
+            blocks: vec![0; requests * block_stride],
+            block_stride,
+            ..OwnedBatch::uniform(k, requests, tokens, 0)
+        };
         let driver = WorkloadDriver::new(setting.clone(), &mut write([&ascend, &cpu]));
         Ok(Self {
             ascend_plan: ascend.new_plan(rows, requests)?,
@@ -197,7 +201,7 @@ impl RandomWorkload {
     /// Draws the next step and copies its arrays to the device.
     pub fn next_step(&mut self) {
         let (states, requests) = (self.setting.states, self.setting.max_requests);
-        let step = random_step(&mut self.rng, FIXED_SIZE_FORM, states, requests);
+        let step = random_step(&mut self.rng, states, requests);
         let input = self.driver.next_step(&step, &mut write([&self.ascend, &self.cpu]));
         self.upload(input);
     }

@@ -4,8 +4,10 @@
 
 use crate::strategies::workload;
 use avsg::cpu::machine::Machine;
-use avsg::engine::MachineChoice;
-use avsg_testkit::scratch::Scratch;
+use avsg::disk::PoolFile;
+use avsg::engine::{Engine, MachineChoice};
+use avsg::pool::{HostPool, PoolConfig};
+use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::workload::{Shape, Workload, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
@@ -50,7 +52,9 @@ proptest! {
     fn engines_over_pools_in_files_give_the_same_lists(workload in workload(shape())) {
         let folder = Scratch::new();
         let memory = run(&workload, workload.shape.engine(MachineChoice::Emu));
-        let engine = workload.shape.engine_in_file(MachineChoice::Emu, folder.path());
+        let file = Some(adapted(PoolFile::new(folder.path())));
+        let pool = HostPool::new(&PoolConfig { file, ..workload.shape.pool() }).unwrap();
+        let engine = Engine::new(workload.shape.config(MachineChoice::Emu), pool).unwrap();
         prop_assert!(memory == run(&workload, engine));
     }
 }

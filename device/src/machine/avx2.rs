@@ -7,10 +7,17 @@
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and eight scalar
 //! loads (the parameter of [`Avx2`]). The host measures both when it starts.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
+use super::cpu::{Column, Cpu, Kernel, Life, Scalar};
+use super::operators::{mask_operators, vector_operators};
 use super::sparse::append_chosen;
-use super::x86::{Mask, REGISTERS, V, by_width, lane_operations};
+use super::x86::{Mask, REGISTERS, V, lane_operations, register_operators};
 use core::arch::x86_64::*;
+use core::arch::x86_64::{
+    _mm256_add_epi32 as add, _mm256_and_si256 as and, _mm256_loadu_si256 as load,
+    _mm256_madd_epi16 as multiply_add, _mm256_mullo_epi32 as mul, _mm256_or_si256 as or,
+    _mm256_set1_epi32 as set1, _mm256_sll_epi32 as shl, _mm256_srl_epi32 as shr,
+    _mm256_storeu_si256 as store, _mm256_sub_epi32 as sub, _mm256_xor_si256 as xor,
+};
 use core::array::from_fn;
 
 /// The AVX2 machine of `8 * REGISTERS` lanes. With `GATHER`, it gathers by
@@ -37,6 +44,8 @@ mask_operators!(
     a.zip(b, #[inline(always)] |a, b| intrinsic!(_mm256_or_si256(a, b))),
     a.zip(a, #[inline(always)] |a, _| intrinsic!(_mm256_xor_si256(a, _mm256_set1_epi32(-1))))
 );
+
+register_operators!(V<__m256i, G>, Avx2::<G>(()));
 
 impl<const G: bool> Avx2<G> {
     /// Returns the machine if the CPU and the operating system support AVX2, BMI, POPCNT and LZCNT.
@@ -206,18 +215,4 @@ impl<const G: bool> Cpu for Avx2<G> {
             intrinsic!(_mm256_storeu_si256(to.as_mut_ptr().cast(), mapped));
         }
     }
-    #[inline(always)]
-    fn count_le(self, life: &[i8], t: i8) -> usize {
-        let t = intrinsic!(_mm256_set1_epi8(t));
-        let mut above = 0;
-        for chunk in life.chunks_exact(32) {
-            // `chunk` is 32 bytes, the size of the load.
-            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
-            let k = intrinsic!(_mm256_movemask_epi8(_mm256_cmpgt_epi8(l, t)));
-            above += k.count_ones() as usize;
-        }
-        life.len() - above
-    }
 }
-
-crate::vector_operators!([const G: bool] V<__m256i, G>, Avx2::<G>(()));

@@ -4,10 +4,17 @@
 //! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts. Where a CPU has VBMI,
 //! learned lifetimes are mapped to values by it.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
+use super::cpu::{Column, Cpu, Kernel, Life, Scalar};
+use super::operators::{mask_operators, vector_operators};
 use super::sparse::append_chosen;
-use super::x86::{Mask, REGISTERS, V, by_width, lane_operations};
+use super::x86::{Mask, REGISTERS, V, lane_operations, register_operators};
 use core::arch::x86_64::*;
+use core::arch::x86_64::{
+    _mm512_add_epi32 as add, _mm512_and_si512 as and, _mm512_loadu_si512 as load,
+    _mm512_madd_epi16 as multiply_add, _mm512_mullo_epi32 as mul, _mm512_or_si512 as or,
+    _mm512_set1_epi32 as set1, _mm512_sll_epi32 as shl, _mm512_srl_epi32 as shr,
+    _mm512_storeu_si512 as store, _mm512_sub_epi32 as sub, _mm512_xor_si512 as xor,
+};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The AVX-512 machine of `16 * REGISTERS` lanes. With `GATHER`, it gathers by
@@ -35,6 +42,8 @@ mask_operators!(
     a.zip(b, #[inline(always)] |a, b| a | b),
     a.zip(a, #[inline(always)] |a, _| !a)
 );
+
+register_operators!(V<__m512i, G>, Avx512::<G>(()));
 
 impl<const G: bool> Avx512<G> {
     /// Returns the machine if the CPU and the operating system support AVX-512 F, BW and VL.
@@ -206,16 +215,4 @@ impl<const G: bool> Cpu for Avx512<G> {
             intrinsic!(_mm512_storeu_si512(to.as_mut_ptr().cast(), mapped));
         }
     }
-    #[inline(always)]
-    fn count_le(self, life: &[i8], t: i8) -> usize {
-        let mut n = 0;
-        for chunk in life.chunks_exact(64) {
-            // `chunk` is 64 bytes, the size of the load.
-            let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
-            n += intrinsic!(_mm512_cmple_epi8_mask(l, _mm512_set1_epi8(t))).count_ones() as usize;
-        }
-        n
-    }
 }
-
-crate::vector_operators!([const G: bool] V<__m512i, G>, Avx512::<G>(()));

@@ -1,7 +1,7 @@
 //! The memory of the CPU machines: columns, lifetimes and lists are slices, a run-time scalar is an
 //! `i32`, and a tile is a position in a sweep.
 
-use core::ops::{Add, Mul, Sub};
+use super::operators::operators;
 
 /// The least number of words of a column, and the number of words by which a list is longer than
 /// its content, because a whole register may be stored at its end.
@@ -23,34 +23,8 @@ impl Scalar {
     }
 }
 
-impl Add for Scalar {
-    type Output = Self;
-    #[inline(always)]
-    fn add(self, o: Self) -> Self {
-        Self(self.0 + o.0)
-    }
-}
-impl Sub for Scalar {
-    type Output = Self;
-    #[inline(always)]
-    fn sub(self, o: Self) -> Self {
-        Self(self.0 - o.0)
-    }
-}
-impl Add<i32> for Scalar {
-    type Output = Self;
-    #[inline(always)]
-    fn add(self, o: i32) -> Self {
-        Self(self.0 + o)
-    }
-}
-impl Mul for Scalar {
-    type Output = Self;
-    #[inline(always)]
-    fn mul(self, o: Self) -> Self {
-        Self(self.0 * o.0)
-    }
-}
+operators! { [] Scalar, |a, b| Add add Self(a.0 + b.0); Sub sub Self(a.0 - b.0); Mul mul Self(a.0 * b.0); }
+operators! { @one [] Scalar, i32, |a, b| Add add Self(a.0 + b) }
 
 /// A position in a sweep.
 #[derive(Clone, Copy)]

@@ -25,7 +25,8 @@ pub trait Kernel {
 pub trait Cpu: Copy {
     /// The number of lanes of a register.
     const LANES: usize;
-    /// A register of lanes. A value of the type exists only if the token of the machine existed.
+    /// A register of lanes. A value of the type exists only if the token of the machine existed. No lane may
+    /// overflow by its operators.
     type V: Lanes<Scalar>;
     /// A mask.
     type K: Copy + BitAnd<Output = Self::K> + BitOr<Output = Self::K> + Not<Output = Self::K>;
@@ -38,33 +39,21 @@ pub trait Cpu: Copy {
     fn splat(self, value: i32) -> Self::V;
     /// Returns the lanes from, from + 1, …
     fn iota(self, from: i32) -> Self::V;
-    /// Adds lane by lane; no lane may overflow.
-    fn add(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Subtracts lane by lane; no lane may overflow.
-    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Multiplies lane by lane and returns the low 32 bits; no lane may overflow.
-    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Returns the bitwise AND of each lane.
-    fn and(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Returns the bitwise OR of each lane.
-    fn or(self, a: Self::V, b: Self::V) -> Self::V;
     /// See [`Machine::shl`](super::Machine::shl).
     #[inline(always)]
     fn shl(self, v: Self::V, bits: u32) -> Self::V {
-        self.mul(v, self.splat(1 << bits))
+        v * self.splat(1 << bits)
     }
     /// See [`Machine::mul_scalar`](super::Machine::mul_scalar).
     #[inline(always)]
     fn mul_scalar(self, v: Self::V, s: i32) -> Self::V {
-        self.mul(v, self.splat(s))
+        v * self.splat(s)
     }
     /// See [`Machine::madd`](super::Machine::madd).
     #[inline(always)]
     fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
-        let low = self.and(x, self.splat(0xFFFF));
-        let high = self.and(self.shr(x, 16), self.splat(0xFF));
-        let shifted = self.add(self.mul(low, self.splat(p)), self.splat(-32768 * p));
-        self.add(shifted, self.mul(high, self.splat(q)))
+        let (low, high) = (x & 0xFFFF, self.shr(x, 16) & 0xFF);
+        low * p + -32768 * p + high * q
     }
     /// Shifts each lane right by a constant, filling with zeros.
     fn shr(self, v: Self::V, bits: u32) -> Self::V;
@@ -86,10 +75,8 @@ pub trait Cpu: Copy {
     fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K);
     /// Returns life\[slot\] in each lane, sign-extended.
     fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V;
-    /// Writes `value` to life\[slot\] for the lanes of `k`.
-    fn set_life(self, life: &mut Life<'_>, slot: Self::V, value: i8, k: Self::K);
-    /// Replaces life\[slot\] by rule\[life\[slot\] + 128\] for the lanes of `k`.
-    fn step_life(self, life: &mut Life<'_>, slot: Self::V, rule: &[i8; 256], k: Self::K);
+    /// Replaces life\[slot\] by what `rule` makes of it for the lanes of `k`.
+    fn change_life(self, life: &mut Life<'_>, slot: Self::V, k: Self::K, rule: impl Fn(i8) -> i8);
 
     /// See [`Machine::age`](super::Machine::age).
     #[inline(always)]
@@ -140,78 +127,3 @@ pub trait Cpu: Copy {
 pub fn index(life: i8) -> usize {
     usize::from(life as u8 ^ 0x80)
 }
-
-/// Implements the operators of a register type. `$m` is an expression that makes the token of the
-/// machine: a value of `$v` exists, so the machine was detected.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! vector_operators {
-    ($g:tt $v:ty, $m:expr) => {
-        $crate::vector_operators!(@same $g $v, $m, Add add);
-        $crate::vector_operators!(@same $g $v, $m, Sub sub);
-        $crate::vector_operators!(@same $g $v, $m, Mul mul);
-        $crate::vector_operators!(@same $g $v, $m, BitAnd bitand and);
-        $crate::vector_operators!(@same $g $v, $m, BitOr bitor or);
-        $crate::vector_operators!(@with $g $v, $m, i32, Add add, x => x);
-        $crate::vector_operators!(@with $g $v, $m, i32, Mul mul, x => x);
-        $crate::vector_operators!(@with $g $v, $m, i32, BitAnd bitand, x => x);
-        $crate::vector_operators!(@with $g $v, $m, i32, BitOr bitor, x => x);
-        $crate::vector_operators!(@with $g $v, $m, $crate::machine::cpu::Scalar, Add add, x => x.value());
-        $crate::vector_operators!(@with $g $v, $m, $crate::machine::cpu::Scalar, Sub sub, x => x.value());
-        $crate::vector_operators!(@with $g $v, $m, $crate::machine::cpu::Scalar, Mul mul, x => x.value());
-        $crate::vector_operators!(@bound $g $v);
-    };
-    (@bound [$($g:tt)*] $v:ty) => {
-        impl<$($g)*> $crate::machine::lanes::Lanes<$crate::machine::cpu::Scalar> for $v {}
-    };
-    (@same $g:tt $v:ty, $m:expr, $tr:ident $f:ident) => {
-        $crate::vector_operators!(@same $g $v, $m, $tr $f $f);
-    };
-    (@same [$($g:tt)*] $v:ty, $m:expr, $tr:ident $f:ident $op:ident) => {
-        impl<$($g)*> core::ops::$tr for $v {
-            type Output = Self;
-            #[inline(always)]
-            fn $f(self, o: Self) -> Self { $crate::machine::cpu::Cpu::$op($m, self, o) }
-        }
-    };
-    (@with [$($g:tt)*] $v:ty, $m:expr, $t:ty, $tr:ident $f:ident, $x:ident => $e:expr) => {
-        impl<$($g)*> core::ops::$tr<$t> for $v {
-            type Output = Self;
-            #[inline(always)]
-            fn $f(self, $x: $t) -> Self {
-                core::ops::$tr::$f(self, $crate::machine::cpu::Cpu::splat($m, $e))
-            }
-        }
-    };
-}
-
-/// Implements the operators of a mask type: each is an expression of the masks `$a` and `$b`.
-macro_rules! mask_operators {
-    ([$($g:tt)*] $k:ty, |$a:ident, $b:ident| $and:expr, $or:expr, $not:expr) => {
-        impl<$($g)*> core::ops::BitAnd for $k {
-            type Output = Self;
-            #[inline(always)]
-            fn bitand(self, $b: Self) -> Self {
-                let $a = self;
-                $and
-            }
-        }
-        impl<$($g)*> core::ops::BitOr for $k {
-            type Output = Self;
-            #[inline(always)]
-            fn bitor(self, $b: Self) -> Self {
-                let $a = self;
-                $or
-            }
-        }
-        impl<$($g)*> core::ops::Not for $k {
-            type Output = Self;
-            #[inline(always)]
-            fn not(self) -> Self {
-                let $a = self;
-                $not
-            }
-        }
-    };
-}
-pub(super) use mask_operators;

@@ -2,7 +2,8 @@
 //! panics on overflow. `Emu<1>` is the scalar machine that runs on any CPU. `Emu<3>` finds kernels
 //! whose result depends on the width.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
+use super::cpu::{Column, Cpu, Kernel, Life, Scalar};
+use super::operators::{mask_operators, vector_operators};
 use core::array::from_fn;
 
 /// The emulated machine of `N` lanes, where N is in 1..=64.
@@ -31,6 +32,16 @@ mask_operators!(
     Self(a.0.map(|b| !b))
 );
 
+vector_operators!(
+    [const N: usize] V<N>, Emu::<N>,
+    |a, b|
+    Add add zip(a, b, i32::checked_add);
+    Sub sub zip(a, b, i32::checked_sub);
+    Mul mul zip(a, b, i32::checked_mul);
+    BitAnd bitand zip(a, b, |x, y| Some(x & y));
+    BitOr bitor zip(a, b, |x, y| Some(x | y));
+);
+
 #[inline(always)]
 fn zip<const N: usize>(a: V<N>, b: V<N>, f: impl Fn(i32, i32) -> Option<i32>) -> V<N> {
     // Law 6 of the kernel language: an overflow is a defect of the kernel on every machine.
@@ -57,26 +68,6 @@ impl<const N: usize> Cpu for Emu<N> {
     #[inline(always)]
     fn iota(self, from: i32) -> V<N> {
         V(from_fn(|i| from + i as i32))
-    }
-    #[inline(always)]
-    fn add(self, a: V<N>, b: V<N>) -> V<N> {
-        zip(a, b, i32::checked_add)
-    }
-    #[inline(always)]
-    fn sub(self, a: V<N>, b: V<N>) -> V<N> {
-        zip(a, b, i32::checked_sub)
-    }
-    #[inline(always)]
-    fn mul(self, a: V<N>, b: V<N>) -> V<N> {
-        zip(a, b, i32::checked_mul)
-    }
-    #[inline(always)]
-    fn and(self, a: V<N>, b: V<N>) -> V<N> {
-        zip(a, b, |x, y| Some(x & y))
-    }
-    #[inline(always)]
-    fn or(self, a: V<N>, b: V<N>) -> V<N> {
-        zip(a, b, |x, y| Some(x | y))
     }
     #[inline(always)]
     fn shr(self, v: V<N>, bits: u32) -> V<N> {
@@ -134,24 +125,10 @@ impl<const N: usize> Cpu for Emu<N> {
         V(slot.0.map(|s| i32::from(life.data[(s as u32 & life.mask) as usize])))
     }
     #[inline(always)]
-    fn set_life(self, life: &mut Life<'_>, slot: V<N>, value: i8, k: Mask<N>) {
-        let mask = life.mask;
-        for i in 0..N {
-            if k.0[i] {
-                life.data[(slot.0[i] as u32 & mask) as usize] = value;
-            }
-        }
-    }
-    #[inline(always)]
-    fn step_life(self, life: &mut Life<'_>, slot: V<N>, rule: &[i8; 256], k: Mask<N>) {
-        let mask = life.mask;
-        for i in 0..N {
-            if k.0[i] {
-                let l = &mut life.data[(slot.0[i] as u32 & mask) as usize];
-                *l = rule[index(*l)];
-            }
+    fn change_life(self, life: &mut Life<'_>, slot: V<N>, k: Mask<N>, rule: impl Fn(i8) -> i8) {
+        for i in (0..N).filter(|&i| k.0[i]) {
+            let byte = &mut life.data[(slot.0[i] as u32 & life.mask) as usize];
+            *byte = rule(*byte);
         }
     }
 }
-
-crate::vector_operators!([const N: usize] V<N>, Emu::<N>);

@@ -1,9 +1,7 @@
 //! The implementation of [`Machine`] for every [`Cpu`]: a sweep is a loop over registers, and a
 //! list is a slice that grows.
 
-use super::cpu::{Column, Cpu, Life, List, Scalar, Tile};
-use super::links::Links;
-use super::search;
+use super::cpu::{Column, Cpu, Life, List, Scalar, Tile, index};
 use super::{Indices, Machine};
 
 /// Defines methods that are the register operations of the same names.
@@ -163,29 +161,6 @@ impl<C: Cpu> Machine for C {
     }
 
     #[inline(always)]
-    fn find(
-        self,
-        links: &Links,
-        slot: &mut Column<'_>,
-        queries: [&Column<'_>; 2],
-        n: Scalar,
-        table: [&Column<'_>; 2],
-    ) {
-        search::find(self, links, slot, queries, n, table);
-    }
-    #[inline(always)]
-    fn find_free(
-        self,
-        links: &Links,
-        position: &mut Column<'_>,
-        sequence: &Column<'_>,
-        n: Scalar,
-        table: [&Column<'_>; 2],
-    ) {
-        search::find_free(self, links, position, sequence, n, table);
-    }
-
-    #[inline(always)]
     fn age(self, life: &mut Life<'_>, by: Scalar, from: Scalar) {
         if from.0 <= i32::from(i8::MAX) {
             let from = from.0.max(i32::from(i8::MIN)) as i8;
@@ -241,7 +216,13 @@ impl<C: Cpu> Machine for C {
     }
     #[inline(always)]
     fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {
-        Cpu::set_life(self, life, slot, value, mask & t.live);
+        self.change_life(
+            life,
+            slot,
+            mask & t.live,
+            #[inline(always)]
+            |_| value,
+        );
     }
     #[inline(always)]
     fn step_life(
@@ -252,7 +233,13 @@ impl<C: Cpu> Machine for C {
         rule: &[i8; 256],
         mask: C::K,
     ) {
-        Cpu::step_life(self, life, slot, rule, mask & t.live);
+        self.change_life(
+            life,
+            slot,
+            mask & t.live,
+            #[inline(always)]
+            |life| rule[index(life)],
+        );
     }
 
     #[inline(always)]

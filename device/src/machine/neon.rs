@@ -4,7 +4,8 @@
 //! compression is a byte shuffle by a table of 16 orders; gathers and scatters are four scalar
 //! accesses.
 
-use super::cpu::{Column, Cpu, Kernel, Life, index, mask_operators};
+use super::cpu::{Column, Cpu, Kernel, Life, Scalar};
+use super::operators::{mask_operators, vector_operators};
 use core::arch::aarch64::*;
 use core::array::from_fn;
 
@@ -34,6 +35,16 @@ mask_operators!(
     |a, b| Self(intrinsic!(vandq_u32(a.0, b.0))),
     Self(intrinsic!(vorrq_u32(a.0, b.0))),
     Self(intrinsic!(vmvnq_u32(a.0)))
+);
+
+vector_operators!(
+    [] V, Neon(()),
+    |a, b|
+    Add add Self(intrinsic!(vaddq_s32(a.0, b.0)));
+    Sub sub Self(intrinsic!(vsubq_s32(a.0, b.0)));
+    Mul mul Self(intrinsic!(vmulq_s32(a.0, b.0)));
+    BitAnd bitand Self(intrinsic!(vandq_s32(a.0, b.0)));
+    BitOr bitor Self(intrinsic!(vorrq_s32(a.0, b.0)));
 );
 
 /// The byte shuffle for each set of four lanes: the bytes of its lanes, the lowest first.
@@ -80,7 +91,7 @@ impl Neon {
     /// Returns indices reduced into 0..=mask, as scalars.
     #[inline(always)]
     fn indices(self, index: V, mask: u32) -> [u32; 4] {
-        self.lanes(self.and(index, Cpu::splat(self, mask as i32)))
+        self.lanes(index & mask as i32)
     }
 
     /// Returns indices reduced into 0..=mask for live lanes, and an index into the pad for each
@@ -88,8 +99,7 @@ impl Neon {
     /// wait for the previous one.
     #[inline(always)]
     fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 4] {
-        let index = self.and(slot, Cpu::splat(self, mask as i32));
-        self.lanes(self.select(k, index, Cpu::iota(self, mask as i32 + 1)))
+        self.lanes(self.select(k, slot & mask as i32, Cpu::iota(self, mask as i32 + 1)))
     }
 
     /// Returns a mask with one bit per lane.
@@ -140,26 +150,6 @@ impl Cpu for Neon {
     fn iota(self, from: i32) -> V {
         let lanes = self.gathered([0, 1, 2, 3]);
         V(intrinsic!(vaddq_s32(lanes.0, vdupq_n_s32(from))))
-    }
-    #[inline(always)]
-    fn add(self, a: V, b: V) -> V {
-        V(intrinsic!(vaddq_s32(a.0, b.0)))
-    }
-    #[inline(always)]
-    fn sub(self, a: V, b: V) -> V {
-        V(intrinsic!(vsubq_s32(a.0, b.0)))
-    }
-    #[inline(always)]
-    fn mul(self, a: V, b: V) -> V {
-        V(intrinsic!(vmulq_s32(a.0, b.0)))
-    }
-    #[inline(always)]
-    fn and(self, a: V, b: V) -> V {
-        V(intrinsic!(vandq_s32(a.0, b.0)))
-    }
-    #[inline(always)]
-    fn or(self, a: V, b: V) -> V {
-        V(intrinsic!(vorrq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn shr(self, v: V, bits: u32) -> V {
@@ -231,22 +221,13 @@ impl Cpu for Neon {
         ))
     }
     #[inline(always)]
-    fn set_life(self, life: &mut Life<'_>, slot: V, value: i8, k: Mask) {
-        let i = self.padded(slot, life.mask, k);
-        let bytes = &mut *life.data;
-        for s in i {
-            // SAFETY: the index is at most 4 above the column's mask, and SLACK bytes follow the mask.
-            unsafe { *bytes.get_unchecked_mut(s as usize) = value };
-        }
-    }
-    #[inline(always)]
-    fn step_life(self, life: &mut Life<'_>, slot: V, rule: &[i8; 256], k: Mask) {
+    fn change_life(self, life: &mut Life<'_>, slot: V, k: Mask, rule: impl Fn(i8) -> i8) {
         let i = self.padded(slot, life.mask, k);
         let bytes = &mut *life.data;
         for s in i {
             // SAFETY: the index is at most 4 above the column's mask, and SLACK bytes follow the mask.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-            *byte = rule[index(*byte)];
+            *byte = rule(*byte);
         }
     }
 
@@ -341,5 +322,3 @@ impl Cpu for Neon {
         len.min(limit)
     }
 }
-
-crate::vector_operators!([] V, Neon(()));

@@ -42,76 +42,46 @@ impl<R: Copy> Mask<R> {
     }
 }
 
-/// Chooses the intrinsic of 256 bits or the one of 512 bits.
-macro_rules! by_width {
-    (256, $narrow:ident, $wide:ident) => {
-        $narrow
-    };
-    (512, $narrow:ident, $wide:ident) => {
-        $wide
+/// Implements the operators of a machine's vectors. The machine has the macro `intrinsic!`.
+macro_rules! register_operators {
+    ($v:ty, $m:expr) => {
+        vector_operators!(
+            [const G: bool] $v, $m,
+            |a, b|
+            Add add a.zip(b, #[inline(always)] |a, b| intrinsic!(add(a, b)));
+            Sub sub a.zip(b, #[inline(always)] |a, b| intrinsic!(sub(a, b)));
+            Mul mul a.zip(b, #[inline(always)] |a, b| intrinsic!(mul(a, b)));
+            BitAnd bitand a.zip(b, #[inline(always)] |a, b| intrinsic!(and(a, b)));
+            BitOr bitor a.zip(b, #[inline(always)] |a, b| intrinsic!(or(a, b)));
+        );
     };
 }
-pub(super) use by_width;
+pub(super) use register_operators;
 
 /// Implements the operations of [`Cpu`](super::cpu::Cpu) that the machines share, for registers of so many
-/// bits. The machine has the macro `intrinsic!` and the methods `count_up`, `padded`, `chosen` and
-/// `write_all`.
+/// bits. The machine has the macro `intrinsic!`, the intrinsics under short names, and the methods `count_up`,
+/// `padded`, `chosen` and `write_all`.
 macro_rules! lane_operations {
-    ($bits:tt) => {
-        $crate::machine::x86::lane_operations! { $bits,
-            set1 _mm256_set1_epi32 _mm512_set1_epi32;
-            load _mm256_loadu_si256 _mm512_loadu_si512;
-            store _mm256_storeu_si256 _mm512_storeu_si512;
-            madd _mm256_madd_epi16 _mm512_madd_epi16;
-            and _mm256_and_si256 _mm512_and_si512;
-            xor _mm256_xor_si256 _mm512_xor_si512;
-            {
-                add _mm256_add_epi32 _mm512_add_epi32;
-                sub _mm256_sub_epi32 _mm512_sub_epi32;
-                mul _mm256_mullo_epi32 _mm512_mullo_epi32;
-                and _mm256_and_si256 _mm512_and_si512;
-                or _mm256_or_si256 _mm512_or_si512;
-            }
-            {
-                shl _mm256_sll_epi32 _mm512_sll_epi32;
-                shr _mm256_srl_epi32 _mm512_srl_epi32;
-            }
+    ($bits:literal) => {
+        #[inline(always)]
+        fn shl(self, v: Self::V, bits: u32) -> Self::V {
+            let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
+            v.map(
+                #[inline(always)]
+                |v| intrinsic!(shl(v, bits)),
+            )
         }
-    };
-    (
-        $bits:tt,
-        set1 $set1:ident $set1_wide:ident;
-        load $load:ident $load_wide:ident;
-        store $store:ident $store_wide:ident;
-        madd $madd:ident $madd_wide:ident;
-        and $and:ident $and_wide:ident;
-        xor $xor:ident $xor_wide:ident;
-        {$($zip:ident $narrow:ident $wide:ident;)*}
-        {$($shift:ident $shift_narrow:ident $shift_wide:ident;)*}
-    ) => {
-        $(
-            #[inline(always)]
-            fn $zip(self, a: Self::V, b: Self::V) -> Self::V {
-                a.zip(
-                    b,
-                    #[inline(always)]
-                    |a, b| intrinsic!(by_width!($bits, $narrow, $wide)(a, b)),
-                )
-            }
-        )*
-        $(
-            #[inline(always)]
-            fn $shift(self, v: Self::V, bits: u32) -> Self::V {
-                let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-                v.map(
-                    #[inline(always)]
-                    |v| intrinsic!(by_width!($bits, $shift_narrow, $shift_wide)(v, bits)),
-                )
-            }
-        )*
+        #[inline(always)]
+        fn shr(self, v: Self::V, bits: u32) -> Self::V {
+            let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
+            v.map(
+                #[inline(always)]
+                |v| intrinsic!(shr(v, bits)),
+            )
+        }
         #[inline(always)]
         fn splat(self, value: i32) -> Self::V {
-            V([intrinsic!(by_width!($bits, $set1, $set1_wide)(value)); REGISTERS])
+            V([intrinsic!(set1(value)); REGISTERS])
         }
         #[inline(always)]
         fn iota(self, from: i32) -> Self::V {
@@ -124,24 +94,24 @@ macro_rules! lane_operations {
         #[inline(always)]
         fn mul_scalar(self, v: Self::V, s: i32) -> Self::V {
             // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
-            let s = intrinsic!(by_width!($bits, $set1, $set1_wide)(s));
+            let s = intrinsic!(set1(s));
             v.map(
                 #[inline(always)]
-                |v| intrinsic!(by_width!($bits, $madd, $madd_wide)(v, s)),
+                |v| intrinsic!(multiply_add(v, s)),
             )
         }
         #[inline(always)]
         fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
             // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
-            let factors = intrinsic!(by_width!($bits, $set1, $set1_wide)(p | q << 16));
-            let kept = intrinsic!(by_width!($bits, $set1, $set1_wide)(0xFF_FFFF));
-            let flip = intrinsic!(by_width!($bits, $set1, $set1_wide)(0x8000));
+            let factors = intrinsic!(set1(p | q << 16));
+            let kept = intrinsic!(set1(0xFF_FFFF));
+            let flip = intrinsic!(set1(0x8000));
             x.map(
                 #[inline(always)]
                 |x| {
-                    let kept = intrinsic!(by_width!($bits, $and, $and_wide)(x, kept));
-                    let flipped = intrinsic!(by_width!($bits, $xor, $xor_wide)(kept, flip));
-                    intrinsic!(by_width!($bits, $madd, $madd_wide)(flipped, factors))
+                    let kept = intrinsic!(and(x, kept));
+                    let flipped = intrinsic!(xor(kept, flip));
+                    intrinsic!(multiply_add(flipped, factors))
                 },
             )
         }
@@ -152,7 +122,7 @@ macro_rules! lane_operations {
             for i in 0..REGISTERS {
                 let from = words[$bits / 32 * i..][..$bits / 32].as_ptr().cast();
                 // As many words as a register has are behind the address.
-                v.0[i] = intrinsic!(by_width!($bits, $load, $load_wide)(from));
+                v.0[i] = intrinsic!(load(from));
             }
             v
         }
@@ -162,11 +132,17 @@ macro_rules! lane_operations {
             for i in 0..REGISTERS {
                 let to = words[$bits / 32 * i..][..$bits / 32].as_mut_ptr().cast();
                 // As many words as a register has are behind the address.
-                intrinsic!(by_width!($bits, $store, $store_wide)(to, v.0[i]));
+                intrinsic!(store(to, v.0[i]));
             }
         }
         #[inline(always)]
-        fn set_life(self, life: &mut Life<'_>, slot: Self::V, value: i8, k: Self::K) {
+        fn change_life(
+            self,
+            life: &mut Life<'_>,
+            slot: Self::V,
+            k: Self::K,
+            rule: impl Fn(i8) -> i8,
+        ) {
             let mask = life.mask;
             let bytes = &mut *life.data;
             for i in 0..REGISTERS {
@@ -175,22 +151,19 @@ macro_rules! lane_operations {
                 for s in self.padded(slot.0[i], mask, k.0[i]) {
                     // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow
                     // the mask.
-                    unsafe { *bytes.get_unchecked_mut(s as usize) = value };
+                    let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
+                    *byte = rule(*byte);
                 }
             }
         }
         #[inline(always)]
-        fn step_life(self, life: &mut Life<'_>, slot: Self::V, rule: &[i8; 256], k: Self::K) {
-            let mask = life.mask;
-            let bytes = &mut *life.data;
-            for i in 0..REGISTERS {
-                for s in self.padded(slot.0[i], mask, k.0[i]) {
-                    // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow
-                    // the mask.
-                    let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-                    *byte = rule[index(*byte)];
-                }
+        fn count_le(self, life: &[i8], t: i8) -> usize {
+            let Some(above) = t.checked_add(1) else { return life.len() };
+            let mut n = 0;
+            for word in life.as_chunks::<64>().0 {
+                n += self.chosen(word, above, false).count_ones() as usize;
             }
+            n
         }
         #[inline(always)]
         fn append_life(

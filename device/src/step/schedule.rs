@@ -1,7 +1,7 @@
 //! The working columns of a core, and schedules: the order of the work on a token, and the number
 //! of links that are examined at once, for one kind of machine.
 //!
-//! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
+//! Every schedule gives the same results (`tests/kernels/conformance.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
 use super::order::columns::Order;

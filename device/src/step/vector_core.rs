@@ -20,7 +20,7 @@
 //! have a v of at most b, then n_g slots up to b are not hits, and no victim has a v above b. A refresh
 //! gives a slot the largest v of all slots, whatever a request has learned, so a hit above b is no victim
 //! before or after its refresh, and no count up to b includes it. Hence the result is the same to
-//! the last bit (`tests/kernels/deferral.rs`). If there are more such hits, as there are with S =
+//! the last bit (`tests/kernels/conformance.rs`). If there are more such hits, as there are with S =
 //! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
 //! act on lifetimes that were refreshed before.
 

@@ -72,11 +72,8 @@ impl Checker {
                 let lane = lane_of(miss.pos);
                 holds!(7, lane.is_some(), "position {} of token {g}", miss.pos);
                 let lane = lane.unwrap_or_default();
-                holds!(
-                    7,
-                    (miss.id, miss.slot) == (ids[lane], slots[lane]),
-                    "lane {lane}: {miss:?}"
-                );
+                let listed = (miss.id, miss.slot);
+                holds!(7, listed == (ids[lane], slots[lane]), "lane {lane}: {miss:?}");
                 holds!(2, (0..self.p.slots as i32).contains(&miss.slot), "{miss:?}");
                 holds!(4, used.insert(miss.slot), "slot taken twice by the request: {miss:?}");
                 prop_assert_eq!(Some(miss.row), self.row(step, miss.id), "the row of {:?}", miss);

@@ -145,22 +145,13 @@ impl OneRequest {
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
         match self.order {
             Order::VectorCore if VectorCore::serves(&self.p) => {
-                m.run(OneStep {
-                    memory: self,
-                    step,
-                    k,
-                    stride,
-                    schedule: PhantomData::<VectorCore>,
-                });
+                m.run(OneStep(self, step, k, stride, PhantomData::<VectorCore>));
                 self.refresh_last(step, k, stride);
             }
             Order::Simt if Simt::serves(&self.p) => {
-                m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Simt> });
+                m.run(OneStep(self, step, k, stride, PhantomData::<Simt>));
             }
-            _ => {
-                let schedule = PhantomData::<Sequential>;
-                m.run(OneStep { memory: self, step, k, stride, schedule });
-            }
+            _ => m.run(OneStep(self, step, k, stride, PhantomData::<Sequential>)),
         }
         if self.p.lifetime == Lifetime::Learned {
             learn(&self.p, &mut self.state);
@@ -172,12 +163,8 @@ impl OneRequest {
             assert!(front.iter().chain(back).all(|&w| w == UNTOUCHED), "a guard was written");
             content
         });
-        for row in slot.chunks(stride) {
-            assert!(
-                row[k..].iter().all(|&w| w == UNTOUCHED),
-                "slots after the end of a row were written"
-            );
-        }
+        let mut past = slot.chunks(stride).flat_map(|row| &row[k..]);
+        assert!(past.all(|&w| w == UNTOUCHED), "slots after the end of a row were written");
         let total = rec[record::TOTAL as usize] as usize;
         for list in [pos, id, miss_slot, row] {
             assert!(list[total..].iter().all(|&w| w == UNTOUCHED), "the miss list overran");
@@ -229,27 +216,19 @@ impl OneRequest {
     fn k(&self, step: &Step) -> usize {
         let k = step.tokens.first().map_or(0, Vec::len);
         assert!(k <= self.p.k as usize && step.tokens.len() <= self.p.tokens as usize);
-        assert!(
-            step.tokens.iter().all(|t| t.len() == k),
-            "all tokens of a step have the same number of ids"
-        );
+        assert!(step.tokens.iter().all(|t| t.len() == k), "all tokens have as many ids");
         k
     }
 }
 
-struct OneStep<'a, S> {
-    memory: &'a mut OneRequest,
-    step: &'a Step,
-    k: usize,
-    stride: usize,
-    schedule: PhantomData<S>,
-}
+/// A step of a request with `k` ids per token and `stride` words from one row of slots to the next.
+struct OneStep<'a, S>(&'a mut OneRequest, &'a Step, usize, usize, PhantomData<S>);
 
 impl<S: Schedule> Kernel for OneStep<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<C: Cpu>(self, m: C) {
-        let Self { memory, step, k, stride, .. } = self;
+        let Self(memory, step, k, stride, _) = self;
         let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
         let guard = scalar(GUARD);
         // Inputs start after a guard word too, and end with the last row.

@@ -1,7 +1,7 @@
 //! Compares each operation of `Cpu` with a plain loop.
 
 use avsg_device::machine::Kernel;
-use avsg_device::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
+use avsg_device::machine::cpu::{Column, Cpu, Life, SLACK, Scalar, index};
 use core::ops::Range;
 
 /// A generator of pseudorandom numbers.
@@ -149,10 +149,8 @@ fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
         let want: Vec<bool> = yes.iter().map(|&x| x < 0).collect();
         assert_eq!(is_set(m, negative), want);
         assert_eq!(m.count(negative), want.iter().filter(|&&b| b).count());
-        assert_eq!(
-            m.count(!negative & m.first_lanes(C::LANES)),
-            want.iter().filter(|&&b| !b).count()
-        );
+        let others = m.count(!negative & m.first_lanes(C::LANES));
+        assert_eq!(others, want.iter().filter(|&&b| !b).count());
         let want: Vec<bool> = (0..C::LANES).map(|i| set[i] & (yes[i] < 0)).collect();
         assert_eq!(is_set(m, k & negative), want);
     }
@@ -291,12 +289,12 @@ fn bytes<C: Cpu>(m: C, life: &[i8], noise: &mut Noise) {
         assert_eq!(got, (0..C::LANES).map(|i| i32::from(memory[at(i)])).collect::<Vec<_>>());
 
         let mut want = memory[..places].to_vec();
-        Cpu::step_life(m, &mut column, v, &rule, k);
+        m.change_life(&mut column, v, k, |life| rule[index(life)]);
         for i in (0..C::LANES).filter(|&i| set[i]) {
             want[at(i)] = rule[(i32::from(want[at(i)]) + 128) as usize];
         }
         assert!(column.all()[..places] == want, "dead lanes step nothing but the pad");
-        Cpu::set_life(m, &mut column, v, 42, k);
+        m.change_life(&mut column, v, k, |_| 42);
         (0..C::LANES).filter(|&i| set[i]).for_each(|i| want[at(i)] = 42);
         assert!(column.all()[..places] == want, "dead lanes write nothing but the pad");
         assert!(column.slots() == &want[..life.len()]);

@@ -8,7 +8,7 @@ use super::one_request::{OneRequest, Order, Outcome, Step};
 use avsg_device::learned::{AFTER_HIT, MAX_VALUE, NEW, part};
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{find_ids, links_end};
-use avsg_device::params::{Fault, Lifetime, Params};
+use avsg_device::params::{Fault, ID_LIMIT, Lifetime, MAX_SLOTS, MIN_SLOTS, Params, Table};
 use avsg_device::request::status;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use std::collections::HashSet;
@@ -42,10 +42,8 @@ fn a_lifetime_saturates_within_its_field() {
         let mut before = first.life.clone();
         for _ in 0..400 {
             let o = r.idle(1);
-            assert!(
-                o.life.iter().zip(&before).all(|(now, then)| now <= then),
-                "a slot was revived"
-            );
+            let revived = o.life.iter().zip(&before).any(|(now, then)| now > then);
+            assert!(!revived, "a slot was revived");
             assert_eq!(o.link, first.link, "a borrow out of the field changed a link");
             before = o.life;
         }
@@ -63,10 +61,8 @@ fn a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
     let mut r = OneRequest::new(wide(32, 1, 64));
     let o = r.tokens(vec![vec![5, 5, 9, 5]]);
     assert_eq!((o.counts[0], o.valid[0]), (4, 4), "every copy is counted");
-    assert!(
-        [0, 1, 3].iter().all(|&i| o.id[o.slots[0][i] as usize] == 5),
-        "each slot holds the row"
-    );
+    let held = [0, 1, 3].map(|i| o.id[o.slots[0][i] as usize]);
+    assert_eq!(held, [5; 3], "each slot holds the row");
     let o = r.tokens(vec![vec![5, 5, 9, 5]]);
     assert_eq!(o.counts[0], 0);
     let kept = o.slots[0][0];
@@ -165,6 +161,25 @@ fn the_victims_of_wide_have_the_smallest_values() {
     }
 }
 
+/// Eq. 2 and the definition of phi before Eq. 3, for every number of bits of a slot.
+#[test]
+fn the_word_of_a_link_is_the_slot_below_the_fingerprint() {
+    for m in MIN_SLOTS.ilog2()..=MAX_SLOTS.ilog2() {
+        let all = [Params::paper(2, 1, 1 << m), wide(2, 1, 1 << m), wide(2, 1, (1 << m) / 4 * 3)];
+        for p in all.into_iter().filter(|p| p.check().is_ok()) {
+            for id in [1, 114_877, ID_LIMIT - 1] {
+                let o = OneRequest::new(p).tokens(vec![vec![id, -1]]);
+                let used: Vec<i32> = o.link.into_iter().filter(|l| l & INVALID == 0).collect();
+                let (slot, bits) = (o.slots[0][0], p.slot_bits());
+                assert!(used.len() == 1 && used[0] & ((1 << bits) - 1) == slot, "{p}: {used:?}");
+                if p.table != Table::Wide {
+                    assert_eq!(used[0] >> bits, id % (1 << (23 - bits)), "the paper's phi");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn probe_ignores_the_invalid_bit() {
     for p in [Params::paper(4, 1, 64), wide(4, 1, 64)] {
@@ -177,18 +192,20 @@ fn probe_ignores_the_invalid_bit() {
     }
 }
 
+/// Returns the position of the link that an id takes in an empty table.
+fn first_link(p: Params, id: i32) -> usize {
+    let o = OneRequest::new(p).tokens(vec![vec![id]]);
+    o.link.iter().position(|link| link & INVALID == 0).expect("a miss enters a link")
+}
+
 /// In `wide`, a miss whose link a later miss of its token overwrites searches for another link, by
 /// every schedule.
 #[test]
 fn a_miss_whose_link_is_overwritten_searches_once_more() {
     let p = Params { spread: 1, ..wide(3, 1, 64) };
-    let first_link = |id| {
-        let o = OneRequest::new(p).tokens(vec![vec![id]]);
-        o.link.iter().position(|link| link & INVALID == 0).expect("a miss enters a link")
-    };
-    let at = first_link(0);
-    let rival = (1..).find(|&id| first_link(id) == at).expect("64 links, and more ids");
-    let other = (1..).find(|&id| first_link(id) != at).expect("a second link");
+    let at = first_link(p, 0);
+    let rival = (1..).find(|&id| first_link(p, id) == at).expect("64 links, and more ids");
+    let other = (1..).find(|&id| first_link(p, id) != at).expect("a second link");
     // The other id takes slot 0, which every empty link names.
     let ids = vec![vec![other, 0, rival]];
     for order in [Order::Sequential, Order::VectorCore, Order::Simt] {
@@ -212,11 +229,8 @@ fn found_in(r: &OneRequest, p: &Params, limit: i32) -> Vec<i32> {
 #[test]
 fn an_id_in_a_slot_that_no_link_names_is_not_found() {
     let p = Params { spread: 1, retries: 0, ..wide(2, 1, 64) };
-    let link_of = |id| {
-        let o = OneRequest::new(p).tokens(vec![vec![id]]);
-        o.link.iter().position(|link| link & INVALID == 0).expect("a miss enters a link")
-    };
-    let rival = (1..).find(|&id| link_of(id) == link_of(0)).expect("64 links, and more ids");
+    let at = first_link(p, 0);
+    let rival = (1..).find(|&id| first_link(p, id) == at).expect("64 links, and more ids");
     let mut r = OneRequest::new(p);
     assert_eq!(r.tokens(vec![vec![0, rival]]).counts[0], 2);
     let slots = &r.state[header::WORDS..][..64];

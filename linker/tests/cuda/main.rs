@@ -30,6 +30,7 @@ mod tapes;
 #[path = "../emitted/test_engine.rs"]
 #[expect(dead_code, reason = "the kernels here are no AscendC")]
 mod test_engine;
+#[expect(dead_code, reason = "this program takes no sample of a matrix")]
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;
 mod wrong;

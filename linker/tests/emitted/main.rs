@@ -20,6 +20,7 @@ mod step;
 mod steps;
 mod tapes;
 mod test_engine;
+#[expect(dead_code, reason = "this program takes no sample of a matrix")]
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;
 mod transfer;

@@ -9,6 +9,7 @@ mod native_equals_replay;
 mod outputs;
 mod recording;
 mod scratch;
+#[expect(dead_code, reason = "this program takes no sample of a matrix")]
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;
 mod toolchain;

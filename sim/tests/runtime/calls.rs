@@ -31,10 +31,16 @@ macro_rules! code {
     }};
 }
 
+/// Calls functions of which each must succeed.
+macro_rules! ok {
+    ($($name:ident($($arg:expr),*)),+) => {
+        $(assert_eq!(code!($name($($arg),*)), OK, stringify!($name));)+
+    };
+}
+
 pub fn begin(options: Options) -> Session {
     let session = Session::new(options);
-    assert_eq!(code!(aclInit(ptr::null())), OK);
-    assert_eq!(code!(aclrtSetDevice(0)), OK);
+    ok!(aclInit(ptr::null()), aclrtSetDevice(0));
     session
 }
 
@@ -48,6 +54,6 @@ pub fn words(at: Handle, n: usize) -> &'static mut [u64] {
 }
 
 pub fn end(session: &Session) {
-    assert_eq!(code!(aclrtResetDevice(0)), OK);
+    ok!(aclrtResetDevice(0));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

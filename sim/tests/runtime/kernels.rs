@@ -37,18 +37,18 @@ fn prepare(session: &Session, address: Handle) -> Prepared {
     // The runtime refuses options without an entry.
     let mut none = sys::aclrtBinaryLoadOptions { options: null_mut(), numOpt: 0 };
     assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), &mut none, &mut binary)), INVALID);
-    assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), null_mut(), &mut binary)), OK);
+    ok!(aclrtBinaryLoadFromFile(path.as_ptr(), null_mut(), &mut binary));
     let (mut function, mut args) = (null_mut(), null_mut());
     assert_eq!(code!(aclrtBinaryGetFunction(binary, c"missing".as_ptr(), &mut function)), INVALID);
-    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function)), OK);
-    assert_eq!(code!(aclrtKernelArgsInit(function, &mut args)), OK);
+    ok!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function));
+    ok!(aclrtKernelArgsInit(function, &mut args));
     let (mut value, mut param, mut place) = (address, null_mut(), null_mut());
     let from = (&raw mut value).cast();
-    assert_eq!(code!(aclrtKernelArgsAppend(args, from, 8, &mut param)), OK);
-    assert_eq!(code!(aclrtKernelArgsAppendPlaceHolder(args, &mut place)), OK);
+    ok!(aclrtKernelArgsAppend(args, from, 8, &mut param));
+    ok!(aclrtKernelArgsAppendPlaceHolder(args, &mut place));
     assert_eq!(code!(aclrtKernelArgsFinalize(args)), INVALID, "the buffer was not fetched");
     let mut buffer = null_mut();
-    assert_eq!(code!(aclrtKernelArgsGetPlaceHolderBuffer(args, place, 8, &mut buffer)), OK);
+    ok!(aclrtKernelArgsGetPlaceHolderBuffer(args, place, 8, &mut buffer));
     Prepared { binary, function, args, buffer }
 }
 
@@ -56,7 +56,7 @@ impl Prepared {
     fn launch(&self, stream: Handle, blocks: u32, batch: bool, by: u64) -> i32 {
         // SAFETY: the buffer has 8 bytes.
         unsafe { self.buffer.cast::<u64>().write(by) };
-        assert_eq!(code!(aclrtKernelArgsFinalize(self.args)), OK);
+        ok!(aclrtKernelArgsFinalize(self.args));
         let mode = sys::ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE as u32;
         let mut attr = sys::aclrtLaunchKernelAttr { id: mode, value: [u32::from(batch), 0, 0, 0] };
         let mut config = sys::aclrtLaunchKernelCfg { attrs: &mut attr, numAttrs: 1 };
@@ -73,7 +73,7 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     let host = create!(aclrtMallocHost(4096));
     words(host, 1)[0] = 100;
     let mut mapped = null_mut();
-    assert_eq!(code!(aclrtHostRegister(host, 4096, 0, &mut mapped)), OK);
+    ok!(aclrtHostRegister(host, 4096, 0, &mut mapped));
     let kernel = prepare(&session, mapped);
     let (f, args) = (kernel.function, kernel.args);
     let early = code!(aclrtLaunchKernelWithConfig(f, 1, stream, null_mut(), args, null_mut()));
@@ -85,13 +85,13 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     assert_eq!(code!(aclrtBinaryUnLoad(kernel.binary)), INVALID, "a kernel is queued");
     let idle = prepare(&session, mapped);
     assert_eq!(code!(aclrtBinaryUnLoad(idle.binary)), OK, "no kernel of this binary is queued");
-    assert_eq!(code!(aclrtSynchronizeStreamWithTimeout(stream, 100)), OK);
+    ok!(aclrtSynchronizeStreamWithTimeout(stream, 100));
     assert_eq!(
         words(host, 1)[0],
         111,
         "the host sees what a kernel writes through the mapped address"
     );
-    assert_eq!(code!(aclrtHostUnregister(host)), OK);
+    ok!(aclrtHostUnregister(host));
     // The range is not registered any more: the kernel raises an exception, which every wait
     // reports.
     assert_eq!(kernel.launch(stream, 4, false, 1), OK);
@@ -101,8 +101,7 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     let text = unsafe { CStr::from_ptr(aclGetRecentErrMsg()) }.to_str().unwrap().to_owned();
     assert!(text.contains("out of range"), "{text}");
     assert_eq!(code!(aclrtSynchronizeStream(stream)), exception);
-    assert_eq!(code!(aclrtDestroyStream(stream)) + code!(aclrtBinaryUnLoad(kernel.binary)), OK);
-    assert_eq!(code!(aclrtFreeHost(host)), OK);
+    ok!(aclrtDestroyStream(stream), aclrtBinaryUnLoad(kernel.binary), aclrtFreeHost(host));
     end(&session);
 }
 
@@ -131,12 +130,11 @@ fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
         assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &bad, &mut binary)), INVALID);
     }
     assert!(binary.is_null(), "a call that failed gives nothing");
-    assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &good, &mut binary)), OK);
+    ok!(aclrtBinaryLoadFromData(data, len, &good, &mut binary));
     drop(text);
     let mut function = null_mut();
     assert_eq!(code!(aclrtBinaryGetFunction(binary, c"missing".as_ptr(), &mut function)), INVALID);
-    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function)), OK);
-    assert_eq!(code!(aclrtBinaryUnLoad(binary)), OK);
+    ok!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function), aclrtBinaryUnLoad(binary));
     end(&session);
 }
 
@@ -154,7 +152,7 @@ fn kernels_with_sync_all_need_their_cores() {
         let codes = [a, b].map(|s| code!(aclrtSynchronizeStreamWithTimeout(s, 10)));
         let force = |s| code!(aclrtDestroyStreamForce(s));
         assert_eq!(force(a) + force(b), OK);
-        assert_eq!(code!(aclrtFree(device)) + code!(aclrtBinaryUnLoad(kernel.binary)), OK);
+        ok!(aclrtFree(device), aclrtBinaryUnLoad(kernel.binary));
         end(&session);
         codes
     };
@@ -172,8 +170,7 @@ fn captured_work_runs_when_it_is_replayed() {
     let stream = create!(aclrtCreateStream());
     let device = create!(aclrtMalloc(64, 0));
     let kernel = prepare(&session, device);
-    assert_eq!(code!(aclrtMemset(device, 64, 0, 64)), OK);
-    assert_eq!(code!(aclmdlRICaptureBegin(stream, 0)), OK);
+    ok!(aclrtMemset(device, 64, 0, 64), aclmdlRICaptureBegin(stream, 0));
     assert_eq!(code!(aclmdlRICaptureBegin(stream, 0)), sys::ACL_ERROR_RT_STREAM_CAPTURED);
     assert_eq!(kernel.launch(stream, 1, false, 7), OK);
     let refused = sys::ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT;
@@ -186,26 +183,25 @@ fn captured_work_runs_when_it_is_replayed() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut graph = null_mut();
-            assert_eq!(code!(aclrtSetCurrentContext(context as Handle)), OK);
+            ok!(aclrtSetCurrentContext(context as Handle));
             let wrong = code!(aclmdlRICaptureEnd(raw as Handle, &mut graph));
             assert_eq!(wrong, sys::ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD);
         });
     });
     let mut graph = null_mut();
-    assert_eq!(code!(aclmdlRICaptureEnd(stream, &mut graph)), OK);
+    ok!(aclmdlRICaptureEnd(stream, &mut graph));
     // The launch copied the arguments, so a later change of the list does not affect the graph.
     assert_eq!(kernel.launch(stream, 1, false, 1000), OK);
     for _ in 0..3 {
-        assert_eq!(code!(aclmdlRIExecuteAsync(graph, stream)), OK);
+        ok!(aclmdlRIExecuteAsync(graph, stream));
     }
-    assert_eq!(code!(aclrtSynchronizeStream(stream)), OK);
-    assert_eq!(code!(aclrtMemcpy(to, 8, device, 8, TO_HOST)), OK);
+    ok!(aclrtSynchronizeStream(stream), aclrtMemcpy(to, 8, device, 8, TO_HOST));
     assert_eq!(pageable, [1021]);
     let mut again = null_mut();
     let ended = code!(aclmdlRICaptureEnd(stream, &mut again));
     assert_eq!(ended, sys::ACL_ERROR_RT_STREAM_NOT_CAPTURED);
-    assert_eq!(code!(aclmdlRIDestroy(graph)) + code!(aclrtDestroyStream(stream)), OK);
-    assert_eq!(code!(aclrtFree(device)) + code!(aclrtBinaryUnLoad(kernel.binary)), OK);
+    ok!(aclmdlRIDestroy(graph), aclrtDestroyStream(stream));
+    ok!(aclrtFree(device), aclrtBinaryUnLoad(kernel.binary));
     end(&session);
 }
 
@@ -229,7 +225,7 @@ fn faults_are_injected_where_they_were_requested() {
     let late = sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
     assert_eq!(code!(aclrtSynchronizeStreamWithTimeout(stream, 10)), late);
     assert_eq!(code!(aclrtDestroyStream(stream)), sys::ACL_ERROR_RT_VECTOR_CORE_TIMEOUT);
-    assert_eq!(code!(aclrtDestroyStreamForce(stream)), OK);
+    ok!(aclrtDestroyStreamForce(stream));
     session.lose_device(session.calls().len() + 1);
     let lost = sys::ACL_ERROR_RT_DRV_INTERNAL_ERROR;
     assert_eq!(code!(aclrtFree(device)), lost);

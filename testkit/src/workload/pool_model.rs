@@ -1,7 +1,7 @@
 //! A model of the host pool: the rows of all requests and their current contents, independent of
 //! the engine.
 
-use super::setting::EngineSetting;
+use super::shape::EngineSetting;
 use crate::content::{check_row, fill_row};
 
 /// Function that writes a row of the pool: layer, row and bytes.
@@ -17,6 +17,10 @@ pub struct Sequence {
     pub blocks: Vec<i32>,
     /// Current version of each row.
     version: Vec<u32>,
+    /// Generation of the request.
+    pub generation: i32,
+    /// Whether the generation is new to the table.
+    pub cold: bool,
 }
 
 impl Sequence {
@@ -28,20 +32,19 @@ impl Sequence {
 
 /// The rows of all requests in the pool.
 pub struct PoolModel {
-    pub pool_rows: usize,
+    pub setting: EngineSetting,
     /// Indexed by state.
     pub sequences: Vec<Sequence>,
-    page: usize,
-    layers: usize,
-    row_bytes: usize,
     /// Last version; each write of a row gets a version that was never used.
     versions: u32,
+    /// Number of generations made so far.
+    generations: i32,
 }
 
 impl PoolModel {
     /// Returns one request per state, with its rows on permuted blocks, and writes all rows.
-    pub fn new(setting: &EngineSetting, write: WriteRow<'_>) -> Self {
-        let EngineSetting { states, rows_per_request, layers, .. } = *setting;
+    pub fn new(setting: EngineSetting, write: WriteRow<'_>) -> Self {
+        let EngineSetting { states, rows_per_request, .. } = setting;
         let page = setting.params.page as usize;
         let blocks_per_request = rows_per_request.checked_div(page).unwrap_or(0);
         let blocks = (states * blocks_per_request) as i32;
@@ -52,10 +55,11 @@ impl PoolModel {
             stable: 0,
             blocks: (s * blocks_per_request..(s + 1) * blocks_per_request).map(block).collect(),
             version: vec![0; rows_per_request],
+            generation: 0,
+            cold: false,
         };
-        let (sequences, pool_rows) = ((0..states).map(sequence).collect(), setting.pool_rows());
-        let row_bytes = setting.format.bytes();
-        let mut pool_model = Self { pool_rows, sequences, page, layers, row_bytes, versions: 0 };
+        let sequences = (0..states).map(sequence).collect();
+        let mut pool_model = Self { setting, sequences, versions: 0, generations: 0 };
         (0..states).for_each(|s| pool_model.replace_request(s, 0, write));
         pool_model
     }
@@ -65,14 +69,12 @@ impl PoolModel {
     pub fn replace_request(&mut self, state: usize, choice: usize, write: WriteRow<'_>) {
         let sequence = &mut self.sequences[state];
         sequence.stable = sequence.base + choice % (sequence.version.len() - 8);
-        if !sequence.blocks.is_empty() {
-            let n = sequence.blocks.len();
-            sequence.blocks.rotate_left(choice % n);
-        }
-        let mut bytes = vec![0; self.row_bytes];
+        let turn = choice % sequence.blocks.len().max(1);
+        sequence.blocks.rotate_left(turn);
+        let mut bytes = vec![0; self.setting.format.bytes()];
         for id in self.sequences[state].base..self.sequences[state].end() {
             let (version, row) = (self.new_version(state, id), self.own_row(state, id));
-            for layer in 0..self.layers {
+            for layer in 0..self.setting.layers {
                 fill_row(id as i32, version + layer as u32, &mut bytes);
                 write(layer, row, &bytes);
             }
@@ -87,11 +89,21 @@ impl PoolModel {
     /// Returns the host row of an id by the block table `blocks`, or none if it is outside of the
     /// pool.
     pub fn host_row(&self, id: usize, blocks: &[i32]) -> Option<usize> {
-        if self.page == 0 {
-            return (id < self.pool_rows).then_some(id);
+        let (page, rows) = (self.setting.params.page as usize, self.setting.pool_rows());
+        if page == 0 {
+            return (id < rows).then_some(id);
         }
-        let block = usize::try_from(*blocks.get(id / self.page)?).ok()?;
-        (block < self.pool_rows / self.page).then_some(block * self.page + id % self.page)
+        let block = usize::try_from(*blocks.get(id / page)?).ok()?;
+        (block < rows / page).then_some(block * page + id % page)
+    }
+
+    /// Gives the request of a state a new generation.
+    pub fn new_generation(&mut self, state: usize) {
+        self.generations += 1;
+        let sequence = &mut self.sequences[state];
+        // The factor is odd, so the generations are distinct, and they have both signs.
+        sequence.generation = self.generations.wrapping_mul(0x4000_0001);
+        sequence.cold = true;
     }
 
     /// Gives a row a new version. The caller writes the bytes to the pool.
@@ -111,17 +123,15 @@ impl PoolModel {
 
     /// Checks that every row of the pool has its current contents.
     pub fn check_contents(&self, mut read: impl FnMut(usize, usize, &mut [u8])) {
-        let mut bytes = vec![0; self.row_bytes];
+        let mut bytes = vec![0; self.setting.format.bytes()];
         for (state, sequence) in self.sequences.iter().enumerate() {
             for id in sequence.base..sequence.end() {
                 let row = self.own_row(state, id);
-                for layer in 0..self.layers {
+                for layer in 0..self.setting.layers {
                     read(layer, row, &mut bytes);
                     let version = self.version(state, id) + layer as u32;
-                    assert!(
-                        check_row(id as i32, version, &bytes),
-                        "layer {layer}, host row {row} of id {id}, state {state}"
-                    );
+                    let right = check_row(id as i32, version, &bytes);
+                    assert!(right, "layer {layer}, host row {row} of id {id}, state {state}");
                 }
             }
         }

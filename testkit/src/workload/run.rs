@@ -11,24 +11,20 @@ use crate::fresh::FreshRows;
 use crate::held::Held;
 use crate::step_result::StepResult;
 
-/// Maximum number of requests per batch. It exceeds the number of states, so some requests are
-/// padded.
-const MAX_REQUESTS: usize = 6;
-
-/// Runs a workload on an engine of its shape and checks every step. Returns the slots, miss lists
-/// and status bits of all steps, so that engines can be compared.
+/// Runs a workload on an engine of its shape and checks every step. Returns the results of all
+/// steps, so that engines can be compared.
 ///
 /// # Panics
 /// If a result is wrong.
-pub fn run(workload: &Workload, mut engine: Engine) -> Vec<i32> {
-    let setting = workload.shape.setting(MAX_REQUESTS);
+pub fn run(workload: &Workload, mut engine: Engine) -> Vec<StepResult> {
+    let setting = workload.shape.setting();
     let write = |engine: &Engine, layer: usize, row: usize, bytes: &[u8]| {
         engine.pool().write_row(layer, row, bytes).unwrap();
     };
     let mut plan = engine.new_plan(setting.max_rows(), setting.max_requests).unwrap();
     let mut driver =
         WorkloadDriver::new(setting, &mut |l, row, bytes| write(&engine, l, row, bytes));
-    let mut log = Vec::new();
+    let mut results = Vec::new();
     for step in &workload.steps {
         let step_input = driver.next_step(step, &mut |l, row, bytes| write(&engine, l, row, bytes));
         let fresh = step_input.has_fresh().then_some(&step_input.fresh[..]);
@@ -41,11 +37,11 @@ pub fn run(workload: &Workload, mut engine: Engine) -> Vec<i32> {
             engine.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
         });
         verify::check_shares(&engine, &plan);
-        result.append_to(&mut log);
         append(&mut engine, &step_input.append_batch, &step_input.fresh).unwrap();
+        results.push(result);
     }
     driver.check_pool(|layer, row, bytes| engine.pool().read_row(layer, row, bytes).unwrap());
-    log
+    results
 }
 
 /// Plans a batch and transfers every layer. With `at_once`, `step` plans and transfers layer 0 and
@@ -61,21 +57,24 @@ pub fn transfer(
     fresh: Option<&[FreshRows]>,
     at_once: bool,
 ) -> Result<()> {
-    let layers = engine.pool().layers();
-    let with = |layer: usize, run: &mut dyn FnMut(Option<&Fresh<'_>>) -> Result<()>| {
-        let Some(fresh) = fresh else { return run(None) };
-        run(Some(&Fresh { segments: &fresh[layer].segments() }))
-    };
+    let layers: Vec<usize> = (0..engine.pool().layers()).collect();
+    let of = |layer: usize| fresh.map(|rows| &rows[layer..=layer]);
     if at_once {
-        with(0, &mut |fresh| engine.step(&batch.batch(), plan, 0, fresh))?;
-        (1..layers).rev().try_for_each(|l| with(l, &mut |fresh| engine.transfer(plan, l, fresh)))
+        with(of(0), |fresh| engine.step(&batch.batch(), plan, 0, fresh))?;
+        layers[1..]
+            .iter()
+            .rev()
+            .try_for_each(|&layer| with(of(layer), |fresh| engine.transfer(plan, layer, fresh)))
     } else {
         engine.plan(&batch.batch(), plan)?;
-        let (layers, segments): (Vec<usize>, _) =
-            ((0..layers).collect(), fresh.map(FreshRows::segments_of));
-        let fresh = segments.as_deref().map(|segments| Fresh { segments });
-        engine.transfer_layers(plan, &layers, fresh.as_ref())
+        with(fresh, |fresh| engine.transfer_layers(plan, &layers, fresh))
     }
+}
+
+/// Calls `run` with the fresh rows of a list of layers.
+fn with<T>(rows: Option<&[FreshRows]>, run: impl FnOnce(Option<&Fresh<'_>>) -> T) -> T {
+    let segments = rows.map(FreshRows::segments_of);
+    run(segments.as_deref().map(|segments| Fresh { segments }).as_ref())
 }
 
 /// Appends the fresh rows of a step to the pool on every layer.
@@ -83,7 +82,7 @@ pub fn transfer(
 /// # Errors
 /// If the engine refuses or fails.
 pub fn append(engine: &mut Engine, batch: &OwnedBatch, fresh: &[FreshRows]) -> Result<()> {
-    let (layers, segments): (Vec<usize>, _) =
-        ((0..fresh.len()).collect(), FreshRows::segments_of(fresh));
-    engine.append_layers(&batch.batch(), &layers, &Fresh { segments: &segments })
+    let layers: Vec<usize> = (0..fresh.len()).collect();
+    let segments = &FreshRows::segments_of(fresh);
+    engine.append_layers(&batch.batch(), &layers, &Fresh { segments })
 }

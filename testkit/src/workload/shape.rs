@@ -1,19 +1,13 @@
-//! The geometry of the engine that runs a workload.
-
-use std::path::Path;
+//! The geometry of the engine that runs a workload, and what the workload depends on of any engine.
 
 use avsg::device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg::device::stage_two::Strategy;
-use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
 
-use super::setting::EngineSetting;
-use crate::scratch::adapted;
-
 /// Number of rows of the host pool per request.
-pub const ROWS_PER_REQUEST: usize = 192;
+const ROWS_PER_REQUEST: usize = 192;
 
 /// A geometry as plain numbers, each of which is read modulo its range.
 #[derive(Clone, Copy, Debug)]
@@ -107,23 +101,21 @@ impl Shape {
         Config {
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
-            copier: None,
             strategy: strategies[usize::from(self.strategy) % 3],
             ..Config::new(self.params(), self.states())
         }
     }
 
-    /// Returns the setting of a workload with at most `max_requests` requests per batch.
-    pub fn setting(&self, max_requests: usize) -> EngineSetting {
-        let (params, format) = (self.params(), self.format());
-        let (states, layers) = (self.states(), self.layers());
+    /// Returns the setting of a workload.
+    pub fn setting(&self) -> EngineSetting {
         EngineSetting {
-            params,
-            states,
-            layers,
-            format,
+            params: self.params(),
+            states: self.states(),
+            layers: self.layers(),
+            format: self.format(),
             rows_per_request: ROWS_PER_REQUEST,
-            max_requests,
+            // More than there are states, so some requests are padded.
+            max_requests: 6,
         }
     }
 
@@ -135,15 +127,37 @@ impl Shape {
         PoolConfig { pages, chunk_bytes: 4096, ..PoolConfig::new(layers, rows, self.format()) }
     }
 
-    /// Returns an engine on the CPU with a pool in a private file in this folder.
-    pub fn engine_in_file(&self, choice: MachineChoice, folder: &Path) -> Engine {
-        let file = Some(adapted(PoolFile::new(folder)));
-        let pool = HostPool::new(&PoolConfig { file, ..self.pool() }).unwrap();
-        Engine::new(self.config(choice), pool).unwrap()
-    }
-
     /// Returns an engine on the CPU with a zeroed pool.
     pub fn engine(&self, choice: MachineChoice) -> Engine {
         Engine::new(self.config(choice), HostPool::new(&self.pool()).unwrap()).unwrap()
+    }
+}
+
+/// The parameters of an engine and the largest batch of a workload.
+#[derive(Clone, Debug)]
+pub struct EngineSetting {
+    /// Parameters of the table.
+    pub params: Params,
+    /// Number of request states.
+    pub states: usize,
+    /// Number of layers of the pool.
+    pub layers: usize,
+    /// Format of a row.
+    pub format: RowFormat,
+    /// Number of rows of the pool per request: more than 8, and a multiple of the page.
+    pub rows_per_request: usize,
+    /// Maximum number of requests per batch; requests beyond the number of states are padded.
+    pub max_requests: usize,
+}
+
+impl EngineSetting {
+    /// Returns the number of rows of the pool.
+    pub fn pool_rows(&self) -> usize {
+        self.states * self.rows_per_request
+    }
+
+    /// Returns the maximum number of rows per batch.
+    pub fn max_rows(&self) -> usize {
+        self.max_requests * self.params.tokens as usize
     }
 }

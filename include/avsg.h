@@ -66,6 +66,9 @@ typedef enum avsg_status {
 // Each step: avsg_engine_plan for each indexer, then for each layer avsg_engine_transfer, attention over the
 // slots, and avsg_engine_append. At the end: three avsg_*_destroy. After a failure: avsg_last_error.
 
+/// A host pool: every row of every layer.
+typedef struct avsg_pool avsg_pool;
+
 /// The configuration of a pool. A row of BF16 MLA is one segment of 1152 bytes, or two of 1024 and
 /// 128. The device buffer and fresh rows have the strides of the pool.
 typedef struct avsg_pool_config {
@@ -83,9 +86,6 @@ typedef struct avsg_pool_config {
   const struct avsg_allocator *allocator;  ///< NULL, or the allocator of each chunk (Part 3).
   const struct avsg_pool_file *file;  ///< NULL, or the file that has the rows (Part 3).
 } avsg_pool_config;
-
-/// A host pool: every row of every layer.
-typedef struct avsg_pool avsg_pool;
 
 /// Creates a pool of which this process is the writer: in zeroed memory, by a layout, or in a file.
 avsg_status avsg_pool_create(const avsg_pool_config *config, avsg_pool **pool);

@@ -5,33 +5,16 @@ use std::sync::Arc;
 use crate::ascend::AscendDevice;
 use crate::config::{Device, avsg_engine_config, engine_config};
 use crate::contract::contract;
-use crate::engine_info::{avsg_engine_info, engine_info};
-use crate::handle::{self, Object};
+use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::status::{Result, avsg_status};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::buffer::DeviceBuffer;
 use avsg::engine::{Config, Engine};
 
 /// The operator on one device: the slots and the tables of every state.
 pub struct avsg_engine {
     _opaque: [u8; 0],
-}
-
-impl Object for Engine {
-    type C = avsg_engine;
-    const KIND: u64 = 2;
-    const NAME: &'static str = "engine";
-    type Fixed = (avsg_engine_info, Arc<DeviceBuffer>);
-
-    fn fixed(&self) -> Self::Fixed {
-        (engine_info(self), Arc::clone(self.buffer()))
-    }
-
-    fn end(self) -> Result<()> {
-        Ok(self.close()?)
-    }
 }
 
 /// Creates an engine on a pool, and starts its cores. The first engine of a process measures what `tuning`

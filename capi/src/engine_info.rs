@@ -1,15 +1,17 @@
-//! The description of an engine.
+//! What never changes in an engine: its description and its buffer.
 
 use std::ffi::c_char;
+use std::sync::Arc;
 
 use avsg::device::params::{Lifetime, Table};
 
 use crate::c_text::c_chars;
 use crate::contract::contract;
 use crate::engine::avsg_engine;
-use crate::handle;
+use crate::handle::{self, Object};
 use crate::sized::give_struct;
-use crate::status::avsg_status;
+use crate::status::{Result, avsg_status};
+use avsg::buffer::DeviceBuffer;
 use avsg::engine::{Config, Engine};
 
 /// The description of an engine: its configuration with the defaults filled in, and what creation
@@ -59,7 +61,7 @@ pub struct avsg_engine_info {
     pub indexers: usize,
 }
 
-pub(crate) fn engine_info(engine: &Engine) -> avsg_engine_info {
+fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
@@ -85,6 +87,21 @@ pub(crate) fn engine_info(engine: &Engine) -> avsg_engine_info {
         threads: engine.threads().unwrap_or(0) as u32,
         reserved: 0,
         indexers: indexers.count(),
+    }
+}
+
+impl Object for Engine {
+    type C = avsg_engine;
+    const KIND: u64 = 2;
+    const NAME: &'static str = "engine";
+    type Fixed = (avsg_engine_info, Arc<DeviceBuffer>);
+
+    fn fixed(&self) -> Self::Fixed {
+        (engine_info(self), Arc::clone(self.buffer()))
+    }
+
+    fn end(self) -> Result<()> {
+        Ok(self.close()?)
     }
 }
 

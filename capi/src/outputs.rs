@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::contract::contract;
-use crate::handle;
+use crate::handle::{self, Object};
 use crate::plan::avsg_plan;
 use crate::sized::give_struct;
 use crate::status::{Failure, avsg_status};
@@ -100,6 +100,17 @@ unsafe impl Sync for Addresses {}
 impl Addresses {
     pub fn new(plan: &Plan) -> Self {
         Self { host: host_arrays(plan), device: device_arrays(plan) }
+    }
+}
+
+impl Object for Plan {
+    type C = avsg_plan;
+    const KIND: u64 = 3;
+    const NAME: &'static str = "plan";
+    type Fixed = Addresses;
+
+    fn fixed(&self) -> Addresses {
+        Addresses::new(self)
     }
 }
 

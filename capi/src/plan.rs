@@ -2,8 +2,7 @@
 
 use crate::contract::contract;
 use crate::engine::avsg_engine;
-use crate::handle::{self, Object};
-use crate::outputs::Addresses;
+use crate::handle;
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
 use crate::status::{Failure, Result, avsg_status};
 use avsg::engine::Engine;
@@ -12,17 +11,6 @@ use avsg::plan::Plan;
 /// The outputs of Stage One for a batch, reused in every step. An engine may have several plans.
 pub struct avsg_plan {
     _opaque: [u8; 0],
-}
-
-impl Object for Plan {
-    type C = avsg_plan;
-    const KIND: u64 = 3;
-    const NAME: &'static str = "plan";
-    type Fixed = Addresses;
-
-    fn fixed(&self) -> Addresses {
-        Addresses::new(self)
-    }
 }
 
 /// Creates a plan for batches of at most these tokens and requests, each 1 to 1048576.

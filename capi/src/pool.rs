@@ -1,12 +1,8 @@
-//! Creation and destruction of host pools.
+//! The handle of a host pool.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::contract::contract;
-use crate::handle::{self, Object};
-use crate::layout::pool_from_layout;
-use crate::pool_config::{avsg_pool_config, pool_config};
-use crate::status::avsg_status;
+use crate::handle::Object;
 use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::pool::HostPool;
@@ -55,21 +51,4 @@ impl Pool {
     pub fn new(pool: HostPool) -> Self {
         Self { host: Arc::new(pool), registrations: Mutex::default() }
     }
-}
-
-/// Creates a pool of which this process is the writer: in zeroed memory, by a layout, or in a file.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn avsg_pool_create(
-    config: *const avsg_pool_config,
-    pool: *mut *mut avsg_pool,
-) -> avsg_status {
-    let make = || {
-        let (config, layout) = contract!(pool_config(config))?;
-        let host = match layout.is_null() {
-            true => HostPool::new(&config)?,
-            false => contract!(pool_from_layout(&config, layout))?,
-        };
-        Ok(Pool::new(host))
-    };
-    contract!(handle::give(pool, make))
 }

@@ -2,12 +2,14 @@
 
 use crate::allocator::{allocator, avsg_allocator};
 use crate::contract::contract;
-use crate::layout::avsg_pool_layout;
+use crate::handle;
+use crate::layout::{avsg_pool_layout, pool_from_layout};
+use crate::pool::{Pool, avsg_pool};
 use crate::pool_file::{avsg_pool_file, in_file};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
-use crate::status::{Result, check_reserved, choice, ensure};
-use avsg::pool::{Pages, PoolConfig};
+use crate::status::{Result, avsg_status, check_reserved, choice, ensure};
+use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{MAX_SEGMENTS, RowFormat, Segment};
 
 /// The configuration of a pool. A row of BF16 MLA is one segment of 1152 bytes, or two of 1024 and
@@ -72,4 +74,21 @@ pub(crate) unsafe fn pool_config(
     let allocator = contract!(allocator(config.allocator))?;
     let in_memory = PoolConfig { chunk_bytes, pages, allocator, ..defaults };
     Ok((contract!(in_file(in_memory, config.file))?, config.layout))
+}
+
+/// Creates a pool of which this process is the writer: in zeroed memory, by a layout, or in a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_create(
+    config: *const avsg_pool_config,
+    pool: *mut *mut avsg_pool,
+) -> avsg_status {
+    let make = || {
+        let (config, layout) = contract!(pool_config(config))?;
+        let host = match layout.is_null() {
+            true => HostPool::new(&config)?,
+            false => contract!(pool_from_layout(&config, layout))?,
+        };
+        Ok(Pool::new(host))
+    };
+    contract!(handle::give(pool, make))
 }

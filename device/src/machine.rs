@@ -1,58 +1,11 @@
 //! The kernel language: the operations that a machine provides to the kernels of this crate.
 //!
-//! A kernel is generic over [`Machine`], and its code contains no vector width. CPU machines run a
-//! kernel by monomorphisation ([`cpu`]); the recorder of `avsg-linker` writes it down as a tape,
-//! from which AscendC text is emitted. Both give the same bits, because every kernel keeps these
-//! laws. The first two are enforced by Rust's types, laws 3 to 9 by `avsg_linker::check` and the
-//! recorder, and law 10 by `avsg_linker::replay` and in part by [`emu`].
+//! A kernel is generic over [`Machine`], and its code contains no vector width. CPU machines run a kernel by
+//! monomorphisation ([`cpu`]); the recorder of `avsg-linker` writes it down as a tape, from which AscendC text is
+//! emitted. Both give the same bits, because every kernel keeps these laws. Rust's types enforce the first two,
+//! `avsg_linker::check` and the recorder laws 3 to 9, and `avsg_linker::replay` and in part [`emu`] law 10.
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
-//!
-//! A kernel selects lanes by masks:
-//!
-//! ```
-//! use avsg_device::machine::Machine;
-//! fn absolute<M: Machine>(m: M, n: M::Scalar, x: &mut M::Column<'_>) {
-//!     m.sweep(n, |t| {
-//!         let v = m.load(t, x);
-//!         m.store(t, x, m.select(m.is_negative(v), v * -1, v));
-//!     });
-//! }
-//! ```
-//!
-//! A branch on a mask does not compile, and neither do branches on run-time scalars:
-//!
-//! ```compile_fail,E0308
-//! use avsg_device::machine::Machine;
-//! fn absolute<M: Machine>(m: M, n: M::Scalar, x: &mut M::Column<'_>) {
-//!     m.sweep(n, |t| {
-//!         let v = m.load(t, x);
-//!         if m.is_negative(v) {
-//!             m.store(t, x, v * -1);
-//!         }
-//!     });
-//! }
-//! ```
-//!
-//! ```compile_fail,E0369
-//! use avsg_device::machine::Machine;
-//! fn age<M: Machine>(m: M, life: &mut M::Life<'_>, list: &M::List<'_, 1>) {
-//!     if m.len(list) > m.scalar(0) {
-//!         m.age(life, m.scalar(1), m.scalar(-128));
-//!     }
-//! }
-//! ```
-//!
-//! ```compile_fail,E0369
-//! use avsg_device::machine::Machine;
-//! fn age<M: Machine>(m: M, life: &mut M::Life<'_>, list: &M::List<'_, 1>) {
-//!     if m.len(list) == m.scalar(0) {
-//!         m.age(life, m.scalar(1), m.scalar(-128));
-//!     }
-//! }
-//! ```
-//!
-//! Costs are of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle) unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;

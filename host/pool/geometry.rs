@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::allocator::Allocator;
-use crate::disk::{Layout, PoolFile};
+use crate::disk::{Layout, PoolFile, Shape, Wrap};
 use crate::indexers::Indexers;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
@@ -259,4 +259,17 @@ impl SegmentLayout {
         let layout = Self { shift, bytes, strides, first, chunks, offset, chunk_len, last_len };
         Some((layout, len))
     }
+}
+
+/// A store without anything between it and its file.
+pub(super) const DIRECT: Wrap<'static> = &|disk| disk;
+
+/// Returns the shape of a pool in a file, and refuses what only memory has.
+pub(super) fn shape(config: &PoolConfig) -> Result<Shape> {
+    ensure!(config.allocator.is_none(), "allocator" is "set", but
+        "the rows of this pool are in a file"; "leave the allocator or the file out");
+    ensure!(config.pages != Pages::Huge1G, "pages" is config.pages, but
+        "the rows of this pool are in a file"; "leave the pages or the file out");
+    let PoolConfig { layers, rows, format, indexers, .. } = config.clone();
+    Ok(Shape { layers, rows, format, indexers })
 }

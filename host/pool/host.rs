@@ -8,9 +8,8 @@ use std::sync::Arc;
 use super::atomic_copy;
 use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file::{self, WriteLock};
-use super::geometry::{Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
+use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
 use super::layout::HostLayout;
-use super::on_disk;
 
 use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
@@ -70,7 +69,7 @@ impl HostPool {
     /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`] without an allocator.
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
         if let Some(file) = &config.file {
-            return Store::plan_bytes(&on_disk::shape(config)?, file);
+            return Store::plan_bytes(&geometry::shape(config)?, file);
         }
         let total = Geometry::new(config)?.total();
         if config.allocator.is_some() {
@@ -88,7 +87,7 @@ impl HostPool {
     /// in a file also if the file exists, or the file system lacks space or refuses O_DIRECT.
     pub fn new(config: &PoolConfig) -> Result<Self> {
         if config.file.is_some() {
-            return Self::new_through(config, on_disk::DIRECT);
+            return Self::new_through(config, geometry::DIRECT);
         }
         let geometry = Geometry::new(config)?;
         if let Some(allocator) = &config.allocator {

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use super::geometry::{Geometry, Pages, PoolConfig};
+use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
 use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
 use crate::fork::Birth;
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
-
-/// A store without anything between it and its file.
-pub(super) const DIRECT: Wrap<'static> = &|disk| disk;
 
 impl PoolConfig {
     /// Returns the geometry of the pool that [`HostPool::new`] makes, in memory or in a file.
@@ -117,16 +114,6 @@ impl HostPool {
     pub fn disk_stats(&self) -> Option<DiskStats> {
         self.store().map(|store| store.stats())
     }
-}
-
-/// Returns the shape of a pool in a file, and refuses what only memory has.
-pub(super) fn shape(config: &PoolConfig) -> Result<Shape> {
-    ensure!(config.allocator.is_none(), "allocator" is "set", but
-        "the rows of this pool are in a file"; "leave the allocator or the file out");
-    ensure!(config.pages != Pages::Huge1G, "pages" is config.pages, but
-        "the rows of this pool are in a file"; "leave the pages or the file out");
-    let PoolConfig { layers, rows, format, indexers, .. } = config.clone();
-    Ok(Shape { layers, rows, format, indexers })
 }
 
 /// Returns a geometry without chunks.

@@ -15,17 +15,13 @@ use avsg::geometry;
 use avsg_cli::command::geometry::lifetime;
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
-use avsg_linker::ascend::soc::{OF_THE_PAPER, Soc};
 
 use crate::markdown::table;
 use ours::Ours;
 use paper::Paper;
 use phase::{LEARN, PHASES};
+use prices::SOC;
 
-/// The modelled chip.
-const SOC: Soc = OF_THE_PAPER;
-/// Bytes of a row.
-const ROW: usize = 1152;
 /// The steps that fill the buffer, and the steps that are timed.
 const STEPS: (usize, usize) = (48, 8);
 

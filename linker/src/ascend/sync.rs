@@ -19,8 +19,8 @@ use overlap::Apart;
 pub use overlap::Overlap;
 
 use crate::ascend::aiv::{Function, Node, Sync, syncs};
-use known::{Known, PlaceMap, learn, meet};
-use step::{NumberedAct, Step, steps};
+use known::{Known, NumberedAct, PlaceMap, learn, meet};
+use step::{Step, steps};
 
 /// Returns the statements of a function with the synchronisation inside of it. Its callers order what
 /// happens before the function with what happens in it.

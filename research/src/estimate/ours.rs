@@ -15,8 +15,10 @@ use avsg_sim::cycles::Cycles;
 use avsg_sim::shim::{self, Kernels, Kind};
 
 use super::phase::{means, with_marks};
-use super::prices::PRICES;
-use super::{ROW, SOC};
+use super::prices::{PRICES, SOC};
+
+/// Bytes of a row.
+const ROW: usize = 1152;
 
 /// The kernel of a geometry, and the steps on which it is timed: the ids of each, and the table before it.
 pub struct Ours {

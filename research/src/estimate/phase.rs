@@ -4,7 +4,7 @@
 use anyhow::Result;
 use avsg_sim::cycles::Cycles;
 
-use super::prices::PRICES;
+use super::prices::{PRICES, SOC};
 
 /// The phases of Stage One, in the order of their marks, and the headings that begin them in the emitted text.
 /// `paper_kernel.cpp` has the marks of its phases.
@@ -73,7 +73,7 @@ pub fn means<S>(steps: &[S], run: impl Fn(&S) -> Result<Cycles>) -> Result<[f64;
         if phases[WAIT] > 0.0 {
             phases[WAIT] -= PRICES.sync_all;
         }
-        let us = |cycles: f64| super::SOC.us(cycles) / steps.len() as f64;
+        let us = |cycles: f64| SOC.us(cycles) / steps.len() as f64;
         means.iter_mut().zip(phases).for_each(|(mean, cycles)| *mean += us(cycles));
     }
     Ok(means)

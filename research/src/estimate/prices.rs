@@ -4,7 +4,11 @@
 //! paper's times of its kernel, and none was chosen by its effect on the operator's own. The documents are in the
 //! public repository asc-devkit unless another one is named.
 
+use avsg_linker::ascend::soc::{OF_THE_PAPER, Soc};
 use avsg_sim::cycles::Prices;
+
+/// The modelled chip.
+pub const SOC: Soc = OF_THE_PAPER;
 
 /// The appendix Vector指令理论性能汇总 (theoretical rates of vector instructions) of docs/zh/api has the rates that are
 /// documented.

@@ -1,7 +1,6 @@
 //! The state of the analysis: which units wait for which accesses.
 
 use super::overlap::Overlap;
-use super::step::NumberedAct;
 use crate::ascend::aiv::{Act, Call, Node, Part, Pipe, Place, Statements, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +18,21 @@ pub struct Known {
 
 /// All units. It is the state of an access that has not happened, for which no unit has to wait.
 const ALL: u8 = (1 << PIPES.len()) - 1;
+
+/// An effect of a call, with numbered places.
+#[derive(Clone, Debug)]
+pub enum NumberedAct {
+    /// One unit touches places. Each is a number, and whether the unit writes there.
+    Use {
+        pipe: Pipe,
+        /// The places that it touches.
+        touched: Vec<(usize, bool)>,
+    },
+    /// A synchronisation inside of the call.
+    Sync(Sync),
+    /// Effects that depend on the data: either the first ones happen or the second ones.
+    Either(Vec<NumberedAct>, Vec<NumberedAct>),
+}
 
 /// The numbers of a kernel's places, and the places that conflict with each.
 pub struct PlaceMap<'s> {

@@ -1,22 +1,7 @@
 //! The kernel as the analysis walks it: its places are numbers.
 
-use super::known::PlaceMap;
-use crate::ascend::aiv::{If, Node, Pipe, Sync};
-
-/// An effect of a call, with numbered places.
-#[derive(Clone, Debug)]
-pub enum NumberedAct {
-    /// One unit touches places. Each is a number, and whether the unit writes there.
-    Use {
-        pipe: Pipe,
-        /// The places that it touches.
-        touched: Vec<(usize, bool)>,
-    },
-    /// A synchronisation inside of the call.
-    Sync(Sync),
-    /// Effects that depend on the data: either the first ones happen or the second ones.
-    Either(Vec<NumberedAct>, Vec<NumberedAct>),
-}
+use super::known::{NumberedAct, PlaceMap};
+use crate::ascend::aiv::{If, Node, Sync};
 
 /// The rounds of a loop.
 #[derive(Clone, Debug)]

@@ -22,22 +22,15 @@ const WITH_MISSES: &str = "The loop has entries only where ids miss, and then Ma
 const UNNEEDED: [(&str, &str); 11] = [
     ("PIPE_V>(); before Duplicate(slot[base], -1", SAME_LENGTH),
     ("PIPE_V>(); before AndWord(victim, newLink", SAME_LENGTH),
+    ("PIPE_V>(); before SignWords(wideSign, ids[base]", SAME_LENGTH),
+    ("PIPE_V>(); before Cast(bytes, life", SAME_LENGTH),
+    ("S_V>(EVENT_ID0); before for (int32_t round = 0; round < 2", SAME_LENGTH),
     ("PIPE_V>(); before RefreshLifetimeAll(life, dead", ONE_ROUND),
     ("S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead", ONE_ROUND),
     ("MTE3_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen", WITH_MISSES),
-    ("MTE3_V>(EVENT_ID0); before for (int32_t base = 0; base < missLen", WITH_MISSES),
     (
         "PIPE_V>(); before AndWord(value4, sample[base]",
         "A sample of 128 slots is one round of its loop; the analysis orders the round with another one.",
-    ),
-    (
-        "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids",
-        "The copy of an earlier token's slots has waited for the vector unit, and so has the scalar unit where it \
-         writes links after that; the analysis follows no scalar.",
-    ),
-    (
-        "S_V>(EVENT_ID0); before Find(slot, shareSequence",
-        "Cores share the first token only, so the scalar unit has written no slot of an earlier one.",
     ),
     (
         "PIPE_V>(); before AddsWords(dst[done], dst, done",

@@ -79,7 +79,8 @@ fn run(threads: usize, limit: usize) -> (usize, [usize; 13], [usize; 3]) {
     assert!(mappings_left < mappings + 200, "{mappings_left} mappings after {mappings}");
     println!(
         "{threads} threads, {limit} calls by status: {seen:?}; {checked} rows compared, \
-         {recovered:?} recoveries"
+         {recovered:?} recoveries, {} messages",
+        random_queries::messages()
     );
     (checked, seen, recovered)
 }

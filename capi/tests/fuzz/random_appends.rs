@@ -1,4 +1,5 @@
-//! Random appends. A single thread demands that each one without a mistake succeeds and is exact.
+//! Random appends. A single thread demands that each one without a mistake succeeds and is exact, and that
+//! one that is refused writes nothing.
 
 use std::ptr::{null, null_mut, without_provenance_mut};
 
@@ -87,8 +88,14 @@ impl RandomCaller<'_> {
             self.checked += rows_of_layers.len();
             return;
         }
-        let all = |&layer: &usize| (0..ROWS).map(move |host| (layer, host));
-        let restored = if done { layers.iter().flat_map(all).collect() } else { rows_of_layers };
+        let mut restored = rows_of_layers;
+        if done {
+            let all = |&layer: &usize| (0..ROWS).map(move |host| (layer, host));
+            restored = layers.iter().flat_map(all).collect();
+        } else {
+            let poisoned = |&(layer, host): &(usize, usize)| read(layer, host) == POISON;
+            assert!(restored.iter().all(poisoned), "a refused append wrote");
+        }
         for (layer, host) in restored {
             let pool = &model.pool.0;
             pool.write(handles.pool, layer, host, &pool.row(layer, host));

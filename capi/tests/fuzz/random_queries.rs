@@ -1,7 +1,8 @@
 //! Random calls that read from or write to a handle outside of a step, and the log.
 
-use std::ffi::{c_char, c_void};
-use std::ptr::null_mut;
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use avsg_capi::*;
 use avsg_capi_testkit::*;
@@ -9,10 +10,46 @@ use avsg_capi_testkit::*;
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
 
-/// Takes a message of the log, which another thread may have set.
+/// The user pointer and the level of the log, and the messages that came.
+static LOG: (AtomicUsize, AtomicI32, AtomicUsize) =
+    (AtomicUsize::new(0), AtomicI32::new(0), AtomicUsize::new(0));
+
+/// Returns the number of messages of the log so far.
+pub fn messages() -> usize {
+    LOG.2.load(Ordering::Relaxed)
+}
+
+/// Checks a message against the log that a single thread set.
+unsafe extern "C" fn check_message(user: *mut c_void, level: i32, message: *const c_char) {
+    // SAFETY: the message is a NUL-terminated string that is valid during the call.
+    let text = unsafe { CStr::from_ptr(message) }.to_bytes();
+    assert!(!text.is_empty() && !text.contains(&b'\n'));
+    let (expected, most) = (LOG.0.load(Ordering::Relaxed), LOG.1.load(Ordering::Relaxed));
+    assert!(user.addr() == expected && (1..=most).contains(&level), "level {level} of {most}");
+    LOG.2.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Takes a message that another thread may have set the log for.
 unsafe extern "C" fn ignore_message(_: *mut c_void, _: i32, _: *const c_char) {}
 
 impl RandomCaller<'_> {
+    fn set_log(&mut self) -> avsg_status {
+        let level = if self.mistake(8) { self.word() as i32 } else { 1 + self.below(4) as i32 };
+        let user = self.below(1000);
+        let callback: avsg_log_callback = match self.below(4) {
+            0 => None,
+            _ if self.verify => Some(check_message),
+            _ => Some(ignore_message),
+        };
+        // SAFETY: the functions may be called on any thread at any time.
+        let status = unsafe { avsg_set_log(callback, without_provenance_mut(user), level) };
+        if status == avsg_status::AVSG_OK {
+            LOG.0.store(user, Ordering::Relaxed);
+            LOG.1.store(level, Ordering::Relaxed);
+        }
+        status
+    }
+
     /// Makes a call that reads from or writes to a handle, outside of a step.
     pub(super) fn query(&mut self) {
         let (pool, engine) =
@@ -99,13 +136,7 @@ impl RandomCaller<'_> {
                     let (rows, requests) = (self.mostly(4), self.mostly(2));
                     info!(avsg_get_memory, &config, &of_pool, rows, requests, self.mostly(8))
                 }
-                17 => {
-                    let wrong = self.mistake(8);
-                    let level = if wrong { self.word() as i32 } else { 1 + self.below(4) as i32 };
-                    let callback: avsg_log_callback =
-                        if self.rarely(4) { None } else { Some(ignore_message) };
-                    avsg_set_log(callback, null_mut(), level)
-                }
+                17 => self.set_log(),
                 18 => {
                     let (mut bits, state) = ([0u64; 2], self.index(2));
                     let (first, end) = (self.mostly(0), self.mostly(ROWS));

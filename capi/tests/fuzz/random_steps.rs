@@ -173,6 +173,8 @@ impl RandomCaller<'_> {
         let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
         let (batch, stream) = (self.c_batch(&mut owned), self.stream());
         let fresh_pointer = if self.mistake(60) { null() } else { &fresh[0] };
+        let held = model.filter(|_| self.mistakes == 0 && self.verify);
+        let held = held.map(|_| self.held_before(engine, &owned));
         let listed = model.is_some_and(|model| model.indexers == 1) && self.rarely(4);
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
@@ -216,6 +218,7 @@ impl RandomCaller<'_> {
         }
         if let Some(model) = exact {
             self.check_step(model, plan, &owned, &layers, &failed);
+            self.check_held(plan, &owned, &held.unwrap());
             self.recover((engine, model), plan, &owned, &failed);
         } else if some {
             // The slots may have other rows, or a layer lacks a plan.
@@ -228,6 +231,52 @@ impl RandomCaller<'_> {
         let layers = if self.mistake(24) { [self.index(2), self.index(2)] } else { [0, 1] };
         let count = self.mostly(2);
         (layers, if count == 1 { 0 } else { count })
+    }
+
+    /// Returns, for each request of a batch, a bit for each id below [`ROWS`] that its state holds.
+    fn held_before(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch) -> Vec<[u64; 2]> {
+        let mut all = Vec::new();
+        for (&state, &generation) in owned.state.iter().zip(&owned.generation) {
+            let (mut bits, state) = ([u64::MAX; ROWS / 64], state.max(0) as usize);
+            let (at, words) = (bits.as_mut_ptr(), bits.len());
+            // SAFETY: the array has that many words.
+            let status = unsafe {
+                avsg_engine_get_held(engine, owned.indexer, state, generation, 0, ROWS, at, words)
+            };
+            self.expect(status);
+            all.push(bits);
+        }
+        all
+    }
+
+    /// Checks that the first token of each request hit what its state held, and nothing else.
+    fn check_held(&mut self, plan: *mut avsg_plan, owned: &OwnedBatch, held: &[[u64; 2]]) {
+        for (request, bits) in held.iter().enumerate() {
+            let (first, end) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
+            if owned.state[request] < 0 || first == end {
+                continue;
+            }
+            let mut arrays = sized::<avsg_plan_arrays>();
+            // SAFETY: the struct has its `size` set, and the arrays of the plan have the lengths that the
+            // header says.
+            let (slots, missed) = unsafe {
+                self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
+                let misses = arrays.row_misses.add(first).read() as usize;
+                let at = first * K;
+                (
+                    read_words(None, arrays.slot.add(at), K),
+                    read_words(None, arrays.miss_id.add(at), misses),
+                )
+            };
+            for (&id, &slot) in owned.row(first).iter().zip(&slots).filter(|(_, slot)| **slot >= 0)
+            {
+                let stable = owned.stable[request];
+                let held =
+                    bits[id as usize / 64] >> (id % 64) & 1 == 1 && (stable < 0 || id < stable);
+                assert_eq!(held, !missed.contains(&id), "request {request}, id {id}, slot {slot}");
+                self.checked += 1;
+            }
+        }
     }
 
     /// Checks the outputs of a step, and the slots of the requests that did not fail.

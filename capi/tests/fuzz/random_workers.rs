@@ -17,6 +17,19 @@ unsafe extern "C" fn backwards(_: *mut c_void, task: avsg_task, data: *mut c_voi
     (1..count).rev().for_each(|index| unsafe { task(data, index) });
 }
 
+/// An executor with a thread for each task.
+unsafe extern "C" fn threads(_: *mut c_void, task: avsg_task, data: *mut c_void, count: usize) {
+    let (Some(task), data) = (task, data.expose_provenance()) else { return };
+    std::thread::scope(|scope| {
+        for index in 0..count {
+            scope.spawn(move || {
+                // SAFETY: `threads` has not returned, and each index is passed once.
+                unsafe { task(std::ptr::with_exposed_provenance_mut(data), index) };
+            });
+        }
+    });
+}
+
 impl RandomCaller<'_> {
     /// Creates workers, at times with a mistake, and keeps their handle.
     pub(super) fn create_workers(&mut self) {
@@ -37,7 +50,11 @@ impl RandomCaller<'_> {
         config.cpus = cpus.as_ptr();
         config.pin = if self.rarely(6) { self.below(3) as u32 } else { 0 };
         config.spin_us = if self.rarely(6) { self.word() as i32 % 200 } else { -1 };
-        config.executor = if self.below(8) < 3 { Some(backwards) } else { None };
+        config.executor = match self.below(8) {
+            0..=2 => Some(backwards),
+            3 if self.rarely(4) => Some(threads),
+            _ => None,
+        };
         self.corrupt_size(&mut config);
         let mut created = null_mut();
         let to = self.pointer(&mut created);

@@ -198,7 +198,8 @@ impl RandomCaller<'_> {
             }
         };
         let exact = model.filter(|_| self.mistakes == 0 && self.verify);
-        let some = self.record(moved) || planned;
+        // A transfer that leaves requests out serves the others, also those of an older plan after a plan that failed.
+        let some = self.record(moved) || planned || moved == AVSG_LOST_ROWS;
         let mut layers = if listed { vec![0, 1] } else { vec![first] };
         let mut failed = Failed::new();
         if let Some(model) = exact {

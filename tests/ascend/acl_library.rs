@@ -10,7 +10,7 @@ use std::{env, fs};
 use avsg::ascend::acl::{Acl, Context, DeviceMemory, Event, OPTIONAL, REQUIRED, Source, Stream};
 use avsg::ascend::simulated;
 use avsg::engine::Fresh;
-use avsg_sim::{Options, Session, resolve};
+use avsg_sim::{Options, Session, entries, resolve, sys};
 
 use crate::harness::{
     count, engine_over, expect_refusal, fail_next, in_session, plan_in_a_stream, seeded,
@@ -179,4 +179,23 @@ fn an_error_of_a_drop_is_not_returned_by_the_call_of_another_engine() {
         drop(plan);
         second.close().unwrap();
     });
+}
+
+#[test]
+fn a_context_of_the_caller_is_used_and_not_destroyed() {
+    let session = Session::new(Options::default());
+    let acl = Arc::new(Acl::open(&simulated::source()).unwrap());
+    expect_refusal(Context::adopt(Arc::clone(&acl), 0), &["this thread has no current context"]);
+    let mut own = std::ptr::null_mut();
+    // SAFETY: the function writes a handle to `own`.
+    assert_eq!(unsafe { entries::aclrtCreateContext(&mut own, 0) }, sys::ACL_SUCCESS);
+    let context = Context::adopt(acl, 0).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    // SAFETY: the call fails, because the context has a stream.
+    assert_ne!(unsafe { entries::aclrtDestroyContext(own) }, sys::ACL_SUCCESS, "it has a stream");
+    drop((DeviceMemory::zeroed(&context, 64).unwrap(), stream));
+    Context::finish(context).unwrap();
+    // SAFETY: nothing of the context is left.
+    assert_eq!(unsafe { entries::aclrtDestroyContext(own) }, sys::ACL_SUCCESS);
+    assert_eq!(session.leaks(), Vec::<String>::new());
 }

@@ -52,6 +52,20 @@ impl Context {
         Ok(Arc::new(context))
     }
 
+    /// Adopts this thread's current context, for streams that belong to it; `device` is its device.
+    /// The caller owns the context and must destroy it after all values that were made from it.
+    ///
+    /// # Errors
+    /// If this thread has no current context.
+    pub fn adopt(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
+        let handle = current(&acl)?.ok_or_else(|| {
+            invalid!("context" is "none", but "this thread has no current context";
+                "call aclrtSetCurrentContext first")
+        })?;
+        let handle = Address(handle);
+        Ok(Arc::new(Self { acl, handle, device, set: false, errors: Mutex::default() }))
+    }
+
     /// Returns the runtime.
     pub fn acl(&self) -> &Acl {
         &self.acl

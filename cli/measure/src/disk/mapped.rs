@@ -1,5 +1,5 @@
-//! The setting `mapped`: the file is mapped, without padding, and its page cache is an exact LRU of pages, of
-//! which the evicted ones are dropped after each step.
+//! The setting `mapped`: the file is mapped, without padding, and its page cache is an exact LRU of pages. The
+//! pages that it evicts are dropped after each step.
 
 use std::fs::{self, File};
 use std::hint::black_box;

@@ -91,8 +91,8 @@ pub const ROWS: [Row; 29] = [
     all("append", "kernels", Kernel("append", "misses")),
 ];
 
-/// Measures the times of a check: the median in microseconds, the least and the most. A failure is the reason of a
-/// time, and the others are measured.
+/// Measures the times of a check: the median in microseconds, the least and the most. A time that cannot be measured
+/// has a reason in its place, and the others are measured.
 pub fn measure(harness: &Harness, check: &str) -> Vec<(&'static str, Line)> {
     let line = |row: &Row| {
         let us = samples(harness, row).map(|mut us| {

@@ -106,12 +106,10 @@ impl ProcessMemory {
         align: usize,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        match allocator {
-            None => Mapping::anonymous(what, bytes).map(Self::Mapped),
-            Some(allocator) => {
-                Allocated::zeroed(allocator, what, bytes, align).map(Self::Allocated)
-            }
-        }
+        let Some(allocator) = allocator else {
+            return Mapping::anonymous(what, bytes).map(Self::Mapped);
+        };
+        Allocated::zeroed(allocator, what, bytes, align).map(Self::Allocated)
     }
 
     pub fn ptr(&self) -> *mut u8 {

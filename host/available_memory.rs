@@ -44,20 +44,17 @@ fn process_limit() -> Option<usize> {
 
 /// Returns an error if `bytes`, needed for `what`, exceed [`bytes()`].
 pub(crate) fn check(what: &'static str, bytes: usize) -> Result<()> {
-    let available = self::bytes()?;
-    if bytes <= available {
-        return Ok(());
-    }
-    Err(Error::Memory { what, bytes, available })
+    compare(what, bytes, self::bytes()?)
 }
 
 /// Returns an error if `bytes` of address space, needed for `what`, exceed what the limits of this
 /// process leave.
 pub(crate) fn check_limits(what: &'static str, bytes: usize) -> Result<()> {
-    match process_limit() {
-        Some(available) if bytes > available => Err(Error::Memory { what, bytes, available }),
-        _ => Ok(()),
-    }
+    compare(what, bytes, process_limit().unwrap_or(usize::MAX))
+}
+
+fn compare(what: &'static str, bytes: usize, available: usize) -> Result<()> {
+    if bytes <= available { Ok(()) } else { Err(Error::Memory { what, bytes, available }) }
 }
 
 fn unreadable(path: &'static str, source: io::Error) -> Error {

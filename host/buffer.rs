@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, ptr};
 
-use layout::Layout;
+use layout::BufferLayout;
 use memory::{Memory, StateBlocks};
 
 use crate::address::Address;
@@ -52,7 +52,7 @@ impl DeviceBuffer {
     /// # Errors
     /// If a number is 0 or the buffer does not fit the address space.
     pub fn bytes_needed(config: &BufferConfig) -> Result<usize> {
-        Layout::new(config).map(|layout| layout.total)
+        BufferLayout::new(config).map(|layout| layout.total)
     }
 
     /// Allocates a zeroed and populated buffer in process memory.
@@ -69,7 +69,7 @@ impl DeviceBuffer {
         config: &BufferConfig,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        let layout = Layout::new(config)?;
+        let layout = BufferLayout::new(config)?;
         let memory = ProcessMemory::zeroed(WHAT, layout.total, Allocated::LINE, allocator)?;
         Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
     }
@@ -80,7 +80,7 @@ impl DeviceBuffer {
         config: &BufferConfig,
         zeroed: impl FnOnce(usize) -> Result<(u64, Box<dyn SlotMemory>)>,
     ) -> Result<Self> {
-        let layout = Layout::new(config)?;
+        let layout = BufferLayout::new(config)?;
         let (base, memory) = zeroed(layout.total)?;
         let memory = Memory::Device(memory, layout.total);
         Self::with_layout(config, &layout, base as *mut u8, memory)
@@ -88,7 +88,7 @@ impl DeviceBuffer {
 
     fn with_layout(
         config: &BufferConfig,
-        layout: &Layout,
+        layout: &BufferLayout,
         base: *mut u8,
         memory: Memory,
     ) -> Result<Self> {
@@ -184,7 +184,7 @@ impl DeviceBuffer {
     /// Returns [`Self::index`] of the slots of one state.
     pub(crate) fn indices(&self, state: usize) -> Result<impl Fn(usize) -> Option<usize>> {
         let (slots, blocks) = (self.config.slots, self.state_blocks(state)?);
-        Ok(move |slot| match blocks.entries() {
+        Ok(move |slot| match blocks.entries {
             _ if slot >= slots => None,
             None => Some(state * slots + slot),
             Some(entries) => entries.index(slot),
@@ -196,7 +196,7 @@ impl DeviceBuffer {
     pub(crate) fn check_blocks(&self, state: usize) -> Result<()> {
         let slots = self.config.slots;
         let blocks = self.memory.state_blocks(state, slots)?;
-        blocks.entries().map_or(Ok(()), |entries| entries.check(state, slots))
+        blocks.entries.map_or(Ok(()), |entries| entries.check(state, slots))
     }
 
     /// Returns whether the caller's table of blocks is in device memory.
@@ -232,7 +232,7 @@ impl DeviceBuffer {
     ) -> Result<SlotView> {
         let (base, steps) = (Address(self.segment_base(layer, segment)?), self.steps[segment]);
         let slots = self.config.slots;
-        Ok(SlotView { base, slots, first: state * slots, steps, entries: blocks.entries() })
+        Ok(SlotView { base, slots, first: state * slots, steps, entries: blocks.entries })
     }
 
     /// Returns the address of one segment of a slot; null if there is no such slot, or its block is not in
@@ -294,8 +294,8 @@ impl DeviceBuffer {
             match self.memory.device() {
                 Some(device) => device.read(from.addr() as u64, part)?,
                 // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
-                // `segment.bytes` bytes are initialised, because the memory is zeroed or the caller's
-                // memory is by the contract of `CallerBuffer::new`. `part` has the same length and is
+                // `segment.bytes` bytes are initialised, because memory of the engine is zeroed and
+                // memory of the caller is initialised (`CallerBuffer::new`). `part` has the same length and is
                 // not in the buffer, and code that writes a slot ensures that nothing else accesses it.
                 None => unsafe {
                     ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes);

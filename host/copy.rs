@@ -80,7 +80,7 @@ impl Copier {
         };
         let Some((ahead, row)) = ahead.zip(lines::row_copier(stream)) else {
             for i in 0..n {
-                // SAFETY: the caller guarantees that both ends are valid and disjoint (`# Safety`).
+                // SAFETY: both ends are valid for `bytes` bytes and disjoint (`# Safety`).
                 unsafe { ptr::copy_nonoverlapping(src(i), dst(i), bytes) };
             }
             return;
@@ -90,7 +90,7 @@ impl Copier {
             // are in the cache.
             let next = if ahead < n - i { i + ahead } else { i };
             let (from, to, next) = (src(i), dst(i), (src(next), dst(next).cast_const()));
-            // SAFETY: the caller guarantees that both ends are valid and disjoint (`# Safety`);
+            // SAFETY: both ends are valid for `bytes` bytes and disjoint (`# Safety`);
             // `row_copier` returned a function for the instructions of this CPU.
             unsafe { row(from, to, bytes, next) };
         }

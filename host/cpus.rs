@@ -4,17 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::{Error, Result, ensure};
+use crate::{Error, Result};
 
 /// The largest number of cores that a device may have.
 pub const MAX_CORES: usize = 1024;
-
-/// Returns an error unless `cores` is 1..=[`MAX_CORES`].
-pub(crate) fn check_cores(cores: usize) -> Result<()> {
-    ensure!((1..=MAX_CORES).contains(&cores), "cores" is cores, but
-        "a device has 1..={MAX_CORES} cores"; "pass a number in that range");
-    Ok(())
-}
 
 /// Returns the numbers of the CPUs that this thread may use; empty if the system does not tell.
 pub fn allowed_cpus() -> Vec<usize> {

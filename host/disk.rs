@@ -37,7 +37,7 @@ mod store;
 mod write_queue;
 
 pub(crate) use aligned::ALIGNMENT;
-pub use config::{DEFAULT_QUEUE_BYTES, DEFAULT_TIMEOUT, PoolFile};
+pub use config::PoolFile;
 pub use info::{DiskInfo, DiskStats};
 pub use io::{Completed, Direction, Disk, Operation, Piece, Queue};
 pub use layout::{Layout, Shape};

@@ -28,13 +28,13 @@ use crate::backend::Device;
 use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
 use crate::cpu::Cpu;
-use crate::cpu::worker_pool::WorkerPool;
+use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use crate::cpus::allowed_cpu_count;
 use crate::plan::Plan;
 use crate::pool::{HostPool, PoolConfig};
 use crate::resources::Resources;
 use crate::{Result, reserve, rows};
-use order::Order;
+use order::TransferOrder;
 use stats::Counters;
 
 pub use crate::batch::{Batch, BatchOf, Fresh, MAX_REQUESTS};
@@ -61,7 +61,7 @@ pub struct Engine {
     resources: Box<Resources>,
     /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
     named: Box<[bool]>,
-    order: Order,
+    order: TransferOrder,
     counters: Counters,
 }
 
@@ -76,8 +76,10 @@ impl Engine {
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
         // No thread is started for a configuration that is refused.
-        Cpu::sizes(&config, pool.geometry(), iter::empty(), 1)?;
-        let workers = WorkerPool::for_cores(config.cores)?;
+        Cpu::sizes(&config, &pool.geometry, iter::empty(), 1)?;
+        // One thread for each core, but not more than CPUs.
+        let workers = WorkerConfig::new(config.cores.min(allowed_cpu_count()));
+        let workers = WorkerPool::new(&workers)?;
         Self::with_workers(config, pool, &workers)
     }
 
@@ -113,7 +115,7 @@ impl Engine {
 
     fn from_parts(resources: Box<Resources>, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
-        let order = Order::new(states, indexers, resources.pool.layers())?;
+        let order = TransferOrder::new(states, indexers, resources.pool.layers())?;
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
         let named = reserve::filled("states", states, false)?.into();

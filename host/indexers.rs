@@ -27,10 +27,9 @@ impl Indexers {
     /// # Errors
     /// If there is no layer, or no memory for a number per layer.
     pub fn per_layer(layers: usize) -> Result<Self> {
-        rows::at_least_one("layers with an indexer", layers)?;
         let mut of_layer = reserve::with_capacity(WHAT, layers)?;
         of_layer.extend(0..layers);
-        Ok(Self { of_layer: Some(Arc::new(of_layer)), count: layers })
+        Self::of_layers(&of_layer)
     }
 
     /// Returns indexers by layer: layer l belongs to indexer `of_layer[l]`. The indexers are

@@ -64,12 +64,8 @@ impl Mapping {
         len: usize,
         what: &'static str,
     ) -> Result<Self> {
-        let mapped = ptr.map_err(io::Error::from).and_then(|ptr| {
-            let at = Address(ptr.cast::<u8>());
-            if ptr.is_null() { Err(io::Error::other("mapped at address 0")) } else { Ok(at) }
-        });
-        match mapped {
-            Ok(at) => Ok(Self { at, len }),
+        match ptr.map_err(io::Error::from) {
+            Ok(ptr) => Ok(Self { at: Address(ptr.cast()), len }),
             Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
             Err(error) => {
                 let what = format!("{what} of {len} bytes");

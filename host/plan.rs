@@ -4,7 +4,7 @@
 //! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
 //! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
-mod records;
+mod miss_records;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::{Result, available_memory, ensure};
 
-pub(crate) use records::Records;
+pub(crate) use miss_records::MissRecords;
 
 /// The miss list of one request, in token order. All slices have the same length.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ pub struct Plan {
     /// The batch in device memory that was planned in a caller's stream, if the last one was.
     pub(crate) queued: Option<QueuedBatch>,
     /// The records of its misses, if the pool is a file.
-    pub(crate) records: Option<Box<Records>>,
+    pub(crate) records: Option<Box<MissRecords>>,
 }
 
 impl Plan {

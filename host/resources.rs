@@ -8,9 +8,9 @@ use avsg_device::stage_two::Strategy;
 
 use crate::allocator::Allocator;
 use crate::batch::{Batch, Layers};
-use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
+use crate::buffer::{BlockTable, BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::copy::Copier;
-use crate::cpus::{allowed_cpu_count, check_cores};
+use crate::cpus::{MAX_CORES, allowed_cpu_count};
 use crate::fork::Birth;
 use crate::indexers::Indexers;
 use crate::overlap::{self, Grids};
@@ -95,11 +95,15 @@ impl Config {
         if self.buffer.is_some() { Ok(0) } else { DeviceBuffer::bytes_needed(shape) }
     }
 
+    /// Returns the caller's table of the blocks of each state, if the slots have one.
+    pub(crate) fn slot_table(&self) -> Option<BlockTable> {
+        self.buffer.as_ref().and_then(CallerBuffer::table)
+    }
+
     /// Returns the number of indices that slots of all states have.
     pub(crate) fn slot_indices(&self) -> usize {
-        let table = self.buffer.as_ref().and_then(CallerBuffer::table);
-        let slots = self.params.slots as usize;
-        table.map_or(self.states.saturating_mul(slots), |table| table.indices())
+        let all = self.states.saturating_mul(self.params.slots as usize);
+        self.slot_table().map_or(all, |table| table.indices())
     }
 
     /// Returns the number of a table. The tables of an indexer are adjacent.
@@ -130,7 +134,8 @@ impl Resources {
     ) -> Result<BufferConfig> {
         let params = &config.params;
         geometry::check(params)?;
-        check_cores(config.cores)?;
+        ensure!((1..=MAX_CORES).contains(&config.cores), "cores" is config.cores, but
+            "a device has 1..={MAX_CORES} cores"; "pass a number in that range");
         ensure!(config.states != 0 && config.states <= i32::MAX as usize,
             "states" is config.states, but "it must be 1..={}", i32::MAX;
             "pass your largest batch");
@@ -141,12 +146,8 @@ impl Resources {
             "make the pool larger");
         ensure!(pool.rows <= i32::MAX as usize, "pool rows" is pool.rows, but
             "kernels count rows up to {}", i32::MAX; "split the pool");
-        let buffer = BufferConfig {
-            states: config.states,
-            layers: pool.layers,
-            slots: params.slots as usize,
-            format: pool.format.clone(),
-        };
+        let (states, layers, slots) = (config.states, pool.layers, params.slots as usize);
+        let buffer = BufferConfig { states, layers, slots, format: pool.format.clone() };
         if let Some(caller) = &config.buffer {
             caller.check(&buffer)?;
             overlap::check(caller.grids(&buffer).chain(rows))?;
@@ -220,12 +221,6 @@ impl Resources {
                     .map(move |row| (row, r, stable + row - first))
                     .filter(move |&(_, _, id)| id < seq)
             })
-    }
-
-    /// Returns whether a request has more tokens than a step may have, as an append may.
-    pub fn exceeds_a_step(&self, batch: &Batch<'_>) -> bool {
-        let most = self.config.params.tokens as i32;
-        batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most)
     }
 
     /// Writes the fresh rows of a batch to some layers of the pool, from this thread and token by token,

@@ -215,15 +215,9 @@ impl Arrays {
     }
 }
 
-/// The device memory of a plan. It is released after the plan is dropped.
-struct PlanArrays {
-    plan: Weak<()>,
-    arrays: Arc<Arrays>,
-}
-
-/// The arrays of plans, including dropped ones that the stream may still write.
+/// The arrays of each plan with its token, including dropped plans whose arrays the stream may still write.
 #[derive(Default)]
-pub(super) struct Plans(Mutex<Vec<PlanArrays>>);
+pub(super) struct Plans(Mutex<Vec<(Weak<()>, Arc<Arrays>)>>);
 
 impl Plans {
     /// Allocates the arrays of a new plan. `idle` tells that no work uses the arrays of dropped
@@ -231,20 +225,20 @@ impl Plans {
     pub fn prepare(&self, source: MemorySource<'_>, plan: &mut Plan, idle: bool) -> Result<()> {
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle {
-            plans.retain(|known| known.plan.strong_count() > 0);
+            plans.retain(|(token, _)| token.strong_count() > 0);
         }
         let (k, rows, requests) = (plan.k, plan.max_tokens, plan.max_requests);
         let arrays = Arrays::new(source, k, rows, requests)?;
         plan.device = Some(arrays.outputs());
-        plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
+        plans.push((Arc::downgrade(&plan.token), Arc::new(arrays)));
         Ok(())
     }
 
     /// Returns the arrays of a plan, or an error if it was made elsewhere.
     pub fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
         let plans = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
-        known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
+        let known = plans.iter().find(|(token, _)| token.as_ptr() == Arc::as_ptr(&plan.token));
+        known.map(|(_, arrays)| Arc::clone(arrays)).ok_or_else(|| {
             invalid!("plan" is "foreign", but "it was made for another device";
                 "make it with this engine's new_plan")
         })

@@ -15,7 +15,7 @@ use avsg_device::memory::table_words;
 
 use super::acl::{Context, DeviceMemory, MemorySource, Stream};
 use super::arrays::Plans;
-use super::health::{Health, is_refused_in_capture, lost};
+use super::health::{Health, is_refused_in_capture};
 use super::kernels::Kernels;
 use super::launch::Launcher;
 use super::options::AscendOptions;
@@ -57,7 +57,7 @@ impl Ascend {
     ) -> Result<(Box<Resources>, Self)> {
         let pool = Arc::clone(&registered.pool);
         let rows = pool.grids(registered.starts().map(|start| start as usize));
-        let buffer = sizes::check(&config, pool.geometry(), rows)?;
+        let buffer = sizes::check(&config, &pool.geometry, rows)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
@@ -92,16 +92,11 @@ impl Ascend {
         Ok((resources, ascend))
     }
 
-    fn context(&self) -> &Arc<Context> {
-        &self.options.context
-    }
-
     /// Empties every table if an earlier call failed.
     fn reset_if_needed(&mut self, resources: &Resources) -> Result<()> {
-        match self.health {
-            Health::Good => return Ok(()),
-            Health::Lost => return Err(lost()),
-            Health::NeedsReset => {}
+        self.health.check()?;
+        if self.health == Health::Good {
+            return Ok(());
         }
         self.stream.synchronize(self.timeout).inspect_err(|e| self.health = Health::after(e))?;
         self.epoch += 1;
@@ -119,7 +114,7 @@ impl Ascend {
         &mut self,
         calls: impl FnOnce(&mut Self, RawStream) -> Result<()>,
     ) -> Result<()> {
-        let (stream, context) = (self.stream.raw(), Arc::clone(self.context()));
+        let (stream, context) = (self.stream.raw(), Arc::clone(&self.options.context));
         let calls = |this: &mut Self| {
             let _current = context.bind()?;
             calls(this, stream)
@@ -164,18 +159,8 @@ impl Ascend {
 
     /// Returns an error if kernels cannot count the words of a batch, before anything has changed.
     fn refuse_uncountable(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
-        let (config, pool) = (&resources.config, resources.pool.geometry());
+        let (config, pool) = (&resources.config, &resources.pool.geometry);
         launch::check_batch(config, pool, &self.staging.sizes(batch))
-    }
-
-    /// Returns an error if the tables were emptied after the plan, or must be.
-    fn refuse_stale(&self, plan: &Plan) -> Result<()> {
-        if self.health == Health::Lost {
-            return Err(lost());
-        }
-        ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch,
-            "plan" is "stale", but "a device failure came after it"; "plan the batch again");
-        Ok(())
     }
 }
 
@@ -183,7 +168,7 @@ impl Device for Ascend {
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
         let allocator = resources.config.allocator.as_ref();
-        let source = MemorySource { context: self.context(), allocator };
+        let source = MemorySource { context: &self.options.context, allocator };
         self.plans.prepare(source, plan, self.health == Health::Good)
     }
 
@@ -195,17 +180,20 @@ impl Device for Ascend {
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
         let kind = match step.batch {
-            Some(_) if step.layers.numbers.is_empty() => CallKind::Plan,
-            Some(_) => CallKind::PlanAndTransfer,
-            None => CallKind::Transfer,
-        };
-        match step.batch {
             Some(batch) => {
                 self.refuse_uncountable(resources, batch)?;
                 self.reset_if_needed(resources)?;
+                let only = step.layers.numbers.is_empty();
+                if only { CallKind::Plan } else { CallKind::PlanAndTransfer }
             }
-            None => self.refuse_stale(plan)?,
-        }
+            None => {
+                self.health.check()?;
+                // The tables were emptied after the plan, or must be.
+                ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale",
+                    but "a device failure came after it"; "plan the batch again");
+                CallKind::Transfer
+            }
+        };
         // The last call synchronized the stream, so no work uses the staging memory.
         let rows = step.batch.map_or(plan.rows(), Batch::tokens);
         self.staging.reserve(step.batch, step.layers.fresh.map(|_| rows))?;
@@ -256,14 +244,14 @@ impl Device for Ascend {
         layers: Layers<'_>,
     ) -> Result<()> {
         // The device would need as much memory for the rows of a prompt as the pool has.
-        if resources.exceeds_a_step(batch) {
+        let most = resources.config.params.tokens as i32;
+        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
             return resources.write_rows(batch, layers);
         }
-        match self.health {
-            Health::Good => {}
-            Health::Lost => return Err(lost()),
+        self.health.check()?;
+        if self.health == Health::NeedsReset {
             // The stream may still copy from the pinned memory.
-            Health::NeedsReset => self.stream.synchronize(self.timeout)?,
+            self.stream.synchronize(self.timeout)?;
         }
         // An append needs no ids.
         let batch = &Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
@@ -287,10 +275,8 @@ impl Device for Ascend {
         step: &QueuedStep,
         stream: RawStream,
     ) -> Result<()> {
-        if self.health == Health::Lost {
-            return Err(lost());
-        }
-        let context = Arc::clone(self.context());
+        self.health.check()?;
+        let context = Arc::clone(&self.options.context);
         // SAFETY: the stream is alive and of this device (`# Safety`).
         let capturing = || unsafe { context.is_capturing(stream) };
         let plans = matches!(step.kind, CallKind::Plan | CallKind::PlanAndTransfer);
@@ -307,7 +293,8 @@ impl Device for Ascend {
         }
         let one_launch = self.options.one_launch.unwrap_or(false);
         let done = context.bind().and_then(|_current| {
-            // SAFETY: the contract of both is that of `Engine::enqueue_plan`, and the context is bound.
+            // SAFETY: the stream is alive and of this device, and arrays, plan and engine stay valid until
+            // the work is done (`# Safety`). The context is bound.
             unsafe { self.launcher.run(resources, step, one_launch, stream) }
         });
         // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
@@ -327,12 +314,11 @@ impl Device for Ascend {
     }
 
     fn wait_for_tables(&mut self) -> Result<bool> {
-        match self.health {
-            Health::Good => {}
-            Health::NeedsReset => return Ok(false),
-            Health::Lost => return Err(lost()),
+        self.health.check()?;
+        if self.health == Health::NeedsReset {
+            return Ok(false);
         }
-        let waited = self.context().synchronize(self.timeout).map(|()| true);
+        let waited = self.options.context.synchronize(self.timeout).map(|()| true);
         waited.inspect_err(|error| {
             // Work that failed may have left a table with rows that were never copied.
             if !is_refused_in_capture(error) {
@@ -358,7 +344,7 @@ impl Device for Ascend {
     }
 
     fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()> {
-        let copied = slots::copy(self.context(), &resources.buffer, copy);
+        let copied = slots::copy(&self.options.context, &resources.buffer, copy);
         copied.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
@@ -368,11 +354,11 @@ impl Device for Ascend {
     }
 
     fn name(&self) -> &'static str {
-        if self.context().acl().simulated() { "ascend-sim" } else { "ascend" }
+        if self.options.context.acl().simulated() { "ascend-sim" } else { "ascend" }
     }
 
     fn close(self: Box<Self>, resources: Box<Resources>) -> Result<()> {
-        let context = Arc::clone(self.context());
+        let context = Arc::clone(&self.options.context);
         // The fields of a tuple are dropped in order.
         drop((self, resources));
         Context::finish(context)

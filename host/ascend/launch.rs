@@ -12,7 +12,6 @@ use avsg_device::tiling::{
 
 use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
-use crate::buffer::{BlockTable, CallerBuffer};
 use crate::device_arrays::{
     CallKind, DeviceArray, DeviceBatch, QueuedBatch, QueuedStep, RawStream,
 };
@@ -40,14 +39,9 @@ fn slot_steps(config: &Config, segment: usize, stride: usize) -> Steps {
     caller.map_or(Strides::rows(stride), |strides| *strides).steps()
 }
 
-/// The table of the blocks of the caller's buffer, which is in device memory.
-fn slot_table(config: &Config) -> Option<BlockTable> {
-    config.buffer.as_ref().and_then(CallerBuffer::table)
-}
-
 /// Returns the entries of a state in the table of the caller's buffer; `None` without a table.
 pub(super) fn slot_blocks(config: &Config) -> Option<u32> {
-    slot_table(config).map(|table| table.entries(config.params.slots as usize) as u32)
+    config.slot_table().map(|table| table.entries(config.params.slots as usize) as u32)
 }
 
 fn tiling(
@@ -65,7 +59,7 @@ fn tiling(
                 "a device kernel takes at most 2 GiB between two blocks"; "pass smaller blocks")
         })
     };
-    let kv_blocks = slot_table(config).map_or(0, |table| table.blocks);
+    let kv_blocks = config.slot_table().map_or(0, |table| table.blocks);
     ensure!(kv_blocks <= i32::MAX as usize, "blocks of the buffer" is kv_blocks, but
         "entries of the table are at most {}", i32::MAX; "pass larger blocks of slots");
     // All segments have the same rows per block.
@@ -160,7 +154,8 @@ impl Launcher {
             CallKind::PlanAndTransfer => &[KernelName::Plan, KernelName::Transfer],
             CallKind::Append => &[KernelName::Append],
         };
-        // SAFETY: `launch` asks for what this function does (`# Safety`).
+        // SAFETY: the stream is alive, its context is current, and arrays, plan and engine stay valid until
+        // the work is done (`# Safety`).
         kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, step, stream) })
     }
 
@@ -173,8 +168,7 @@ impl Launcher {
         let k = resources.config.params.k as usize;
         let arrays = DeviceBatch { k, ids_stride: k, ..Default::default() };
         let batch = QueuedBatch { arrays, rows: 0 };
-        let out = Default::default();
-        let no_requests = QueuedStep { kind: CallKind::Plan, batch, out, layer: 0, fresh: [0; 2] };
+        let no_requests = QueuedStep::of(CallKind::Plan, batch, Default::default());
         let context = Arc::clone(&self.context);
         let _current = context.bind()?;
         // SAFETY: the kernel has the tables only, which this value owns. It is kept until the kernel is
@@ -201,7 +195,7 @@ impl Launcher {
         // A reset empties the tables of all indexers; other kernels see those of one.
         let config = &resources.config;
         let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
-        let tiling = tiling(config, resources.pool.geometry(), &step.batch, cores, states)?;
+        let tiling = tiling(config, &resources.pool.geometry, &step.batch, cores, states)?;
         let args = kernel.args().iter().map(|&arg| self.address(resources, step, arg));
         // The most arguments of a kernel include the workspace.
         let addresses: heapless::Vec<u64, MAX_ARGS> = args.chain([0]).collect();
@@ -241,13 +235,13 @@ impl Launcher {
             }
             Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
             Arg::HostChunks => {
-                let per_layer = resources.pool.geometry().chunks_per_layer();
+                let per_layer = resources.pool.geometry.chunks_per_layer();
                 self.chunks.address() + 8 * (step.layer * per_layer) as u64
             }
             Arg::Kv0 => kv(0),
             Arg::Kv1 => kv(1),
             Arg::SlotBlocks => {
-                slot_table(&resources.config).map_or(0, |table| table.of(0, 0) as u64)
+                resources.config.slot_table().map_or(0, |table| table.of(0, 0) as u64)
             }
             Arg::Fresh0 => step.fresh[0],
             Arg::Fresh1 => step.fresh[1],

@@ -34,7 +34,7 @@ impl RegisteredPool {
     /// If the pool is in a file, or the runtime or the driver refuses a chunk.
     pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
-        pool.geometry().check_addresses()?;
+        pool.geometry.check_addresses()?;
         let registered = Registered {
             chunks: register(context, &pool)?,
             context: Arc::clone(context),
@@ -67,10 +67,11 @@ impl RegisteredPool {
             let got = pool.pages();
             match Self::new(context, pool) {
                 Ok(registered) => return Ok(registered),
-                Err(error) => match next_pages(got).filter(|_| is_refusal(&error)) {
-                    Some(next) => config.pages = next,
-                    None => return Err(error),
-                },
+                // The device refused the memory.
+                Err(error @ Error::Acl { call: "aclrtHostRegister", .. }) => {
+                    config.pages = next_pages(got).ok_or(error)?;
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -82,7 +83,7 @@ impl RegisteredPool {
 
     /// Returns the device addresses of the pool's chunks of rows, in the order of the chunk table.
     pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.pool.starts().iter().map(|start| match start.device {
+        self.pool.starts.iter().map(|start| match start.device {
             DeviceStart::Registered(chunk, at) => {
                 self.registered.chunks[chunk].address() + at as u64
             }
@@ -142,11 +143,6 @@ impl Drop for PoolUse {
             mem::forget(self.pool.clone());
         }
     }
-}
-
-/// Returns whether the device refused the memory.
-fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::Acl { call: "aclrtHostRegister", .. })
 }
 
 fn next_pages(pages: Pages) -> Option<Pages> {

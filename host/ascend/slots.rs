@@ -18,8 +18,8 @@ impl SlotMemory for DeviceSlots {
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
         let from = core::ptr::without_provenance(from as usize);
         // SAFETY: the address is that of a slot or of entries of the engine's memory or of the caller's
-        // buffer, which is valid by the contracts of `CallerBuffer::new` and `with_block_table`. No work
-        // writes entries. Calls with host arrays have waited for their work, and whoever put work into a
+        // buffer, which are valid until the engine is dropped (`CallerBuffer::new`, `with_block_table`). No
+        // work writes entries. Calls with host arrays have waited for their work, and whoever put work into a
         // stream lets nothing read the slots while it runs (`Engine::enqueue_plan`).
         unsafe { self.context.bind()?.read(from, into) }
     }

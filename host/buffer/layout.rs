@@ -20,13 +20,13 @@ pub struct BufferConfig {
 }
 
 /// The layout of a checked [`BufferConfig`]; products of its numbers do not overflow.
-pub(super) struct Layout {
+pub(super) struct BufferLayout {
     pub offsets: heapless::Vec<usize, MAX_SEGMENTS>,
     pub layer_len: usize,
     pub total: usize,
 }
 
-impl Layout {
+impl BufferLayout {
     pub fn new(config: &BufferConfig) -> Result<Self> {
         let BufferConfig { states, layers, slots, ref format } = *config;
         rows::at_least_one("states", states)?;

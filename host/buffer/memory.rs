@@ -1,7 +1,7 @@
 //! The memory of a device buffer, and how its bytes are read.
 
 use super::caller::CallerBuffer;
-use super::table::{BlockTable, Entries};
+use super::table::{BlockTable, StateEntries};
 use crate::address::Address;
 use crate::array::ProcessMemory;
 use crate::{Result, reserve};
@@ -43,7 +43,7 @@ impl Memory {
         self.caller().and_then(CallerBuffer::table)
     }
 
-    /// Returns the blocks of an existing state. Entries of a table in device memory are copied, which
+    /// Returns the blocks of an existing state. StateEntries of a table in device memory are copied, which
     /// allocates.
     pub fn state_blocks(&self, state: usize, slots: usize) -> Result<StateBlocks> {
         const WHAT: &str = "block table";
@@ -60,20 +60,13 @@ impl Memory {
             }
             at = copy.as_mut_ptr();
         }
-        Ok(StateBlocks { entries: Some(Entries { table, at: Address(at) }), _copy: copy })
+        Ok(StateBlocks { entries: Some(StateEntries { table, at: Address(at) }), _copy: copy })
     }
 }
 
 /// The blocks of one state.
 pub(super) struct StateBlocks {
-    entries: Option<Entries>,
+    /// The state's entries in the caller's table, if there is one. They are valid for as long as this value.
+    pub entries: Option<StateEntries>,
     _copy: Vec<i32>,
-}
-
-impl StateBlocks {
-    /// Returns the state's entries in the caller's table, if there is one. They are valid for as long as
-    /// this value.
-    pub fn entries(&self) -> Option<Entries> {
-        self.entries
-    }
 }

@@ -47,18 +47,18 @@ impl BlockTable {
 
 /// The entries of one state in a table, in process memory: the caller's, or a copy of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entries {
+pub(super) struct StateEntries {
     pub table: BlockTable,
     pub at: Address<i32>,
 }
 
-impl Entries {
+impl StateEntries {
     /// Returns the index of a slot below S; `None` if its block is not in the buffer.
     #[inline]
     pub fn index(&self, slot: usize) -> Option<usize> {
         let BlockTable { blocks, shift, .. } = self.table;
-        // SAFETY: the table has the entries of every slot of a state (`BlockTable::check`), and its
-        // memory is valid by the contract of `with_block_table`. A copy has as many.
+        // SAFETY: the table has the entries of every slot of a state (`BlockTable::check`), and they are
+        // valid for reads and not written while work reads them (`with_block_table`). A copy has as many.
         let block = unsafe { *self.at.0.add(slot >> shift) };
         let block = usize::try_from(block).ok().filter(|&block| block < blocks)?;
         Some((block << shift) + (slot & ((1 << shift) - 1)))
@@ -89,7 +89,7 @@ pub struct SlotView {
     /// The index of slot 0 in a buffer without a table.
     pub(super) first: usize,
     pub(super) steps: Steps,
-    pub(super) entries: Option<Entries>,
+    pub(super) entries: Option<StateEntries>,
 }
 
 impl SlotView {

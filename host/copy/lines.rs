@@ -77,16 +77,16 @@ mod x86_64 {
                     if STREAM {
                         at = (to.addr().wrapping_neg() % LINE).min(bytes);
                         prefetch(0);
-                        // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
-                        // contract.
+                        // SAFETY: `at <= bytes`, and both ends are valid for `bytes` bytes and disjoint
+                        // (`# Safety`).
                         unsafe { copy_nonoverlapping(from, to, at) };
                     }
                     while at + LINE <= bytes {
                         prefetch(at);
                         for part in (at..at + LINE).step_by(size_of::<$reg>()) {
                             // SAFETY: a line is a multiple of the register, so this one ends at or
-                            // before `at + LINE <= bytes`, up to which both ends are valid by the
-                            // function's contract. Streamed stores are aligned, because `to + at`
+                            // before `at + LINE <= bytes`, and both ends are valid for `bytes` bytes
+                            // (`# Safety`). Streamed stores are aligned, because `to + at`
                             // begins a line and `part - at` is a multiple of the register.
                             unsafe {
                                 let (to, register) =
@@ -99,23 +99,17 @@ mod x86_64 {
                     // The last line of `next` is prefetched separately, because `next` may be
                     // aligned otherwise than this row.
                     prefetch(bytes.saturating_sub(1));
-                    // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
-                    // contract.
+                    // SAFETY: `at <= bytes`, and both ends are valid for `bytes` bytes and disjoint
+                    // (`# Safety`).
                     unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
                 }
             }
         };
     }
 
-    loops!(
-        avx512,
-        "avx512f",
-        __m512i,
-        _mm512_loadu_si512,
-        _mm512_storeu_si512,
-        _mm512_stream_si512
-    );
-    loops!(avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256);
+    loops! { avx512, "avx512f", __m512i,
+    _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512 }
+    loops! { avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256 }
 
     #[cfg(test)]
     mod tests {

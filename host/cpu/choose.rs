@@ -50,13 +50,10 @@ impl Machine {
         if !found.is_empty() {
             return Ok(found);
         }
+        let names = all.iter().map(Machine::name).collect::<Vec<_>>().join(", ");
         Err(invalid!("machine" is format!("{choice:?}").to_lowercase(), but
-            "this CPU has {}", names(&all); "choose one of those, or auto"))
+            "this CPU has {names}"; "choose one of those, or auto"))
     }
-}
-
-fn names(all: &[Machine]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the fastest of `candidates`, which are indices in `all`.

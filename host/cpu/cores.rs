@@ -46,8 +46,8 @@ impl Cores {
     pub unsafe fn table(&self, params: &Params, table: usize) -> &mut [i32] {
         let n = table_words(params);
         let at = self.tables.ptr().cast::<i32>();
-        // SAFETY: the memory holds all tables, is zeroed and begins at a cache line; the caller keeps
-        // `table` in range and the access exclusive (`# Safety`).
+        // SAFETY: the memory holds all tables, is zeroed and begins at a cache line. `table` is in range,
+        // and nothing else accesses it while the result is in use (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
     }
 

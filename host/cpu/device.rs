@@ -69,7 +69,7 @@ impl Cpu {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        let reads = records_read::engine_bytes(pool.layout());
+        let reads = records_read::engine_bytes(pool.disk.as_ref());
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
@@ -80,8 +80,8 @@ impl Cpu {
         workers: &WorkerPool,
     ) -> Result<(DeviceBuffer, Box<Self>)> {
         let params = &config.params;
-        let rows = pool.grids(pool.starts().iter().map(|start| start.at.0.addr()));
-        let sizes = Self::sizes(config, pool.geometry(), rows, workers.threads())?;
+        let rows = pool.grids(pool.starts.iter().map(|start| start.at.0.addr()));
+        let sizes = Self::sizes(config, &pool.geometry, rows, workers.threads())?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
             let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work + sizes.reads);
@@ -108,7 +108,7 @@ impl Cpu {
 
     /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
     pub fn plan_bytes(pool: &Geometry, params: &Params, max_tokens: usize) -> usize {
-        records_read::plan_bytes(pool.layout(), max_tokens * params.k as usize)
+        records_read::plan_bytes(pool.disk.as_ref(), max_tokens * params.k as usize)
     }
 }
 
@@ -148,13 +148,10 @@ impl Device for Cpu {
             move |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker)
         });
         let two = Stage { pieces: transfer.pieces(), run: &|piece, _| transfer.run(piece) };
-        let stages = [
-            one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
-            copies.then_some(two),
-        ];
+        let one = one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run });
         let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
         let nanoseconds = step.batch.map_or(0, dispatch::match_nanoseconds) + copy;
-        let launched = self.workers.launch_with(stages, last, nanoseconds);
+        let launched = self.workers.launch_with([one, copies.then_some(two)], last, nanoseconds);
         self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;
         if step.batch.is_some() {

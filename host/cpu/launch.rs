@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::wait::Event;
+use super::wait::Notify;
 use crate::{Error, Result};
 
 /// Threads of the caller, for example a serving engine's own pool.
@@ -54,7 +54,7 @@ pub(super) struct InProgress<'a> {
     /// Nanoseconds from the start to the end of stage one; 0 before.
     one_done: AtomicU64,
     panicked: AtomicBool,
-    sync_all: Event,
+    sync_all: Notify,
     spin: Duration,
 }
 
@@ -66,7 +66,7 @@ impl<'a> InProgress<'a> {
     ) -> Self {
         let (next, done) = (Default::default(), AtomicUsize::new(0));
         let (panicked, one_done) = (AtomicBool::new(false), AtomicU64::new(0));
-        let (start, sync_all) = (Instant::now(), Event::default());
+        let (start, sync_all) = (Instant::now(), Notify::default());
         Self { one, two, last, next, done, start, one_done, panicked, sync_all, spin }
     }
 

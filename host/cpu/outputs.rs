@@ -44,8 +44,8 @@ impl<'a> Outputs<'a> {
     pub unsafe fn parts(&self, request: usize, first: usize, tokens: usize) -> Parts<'_> {
         let k = self.k;
         let slice = |at: Address<i32>, from: usize, n: usize| {
-            // SAFETY: the ranges are in the plan and access is exclusive by the contract of
-            // `parts`; the arrays are as long as the plan's rows and requests.
+            // SAFETY: the rows and the request are in the plan, whose arrays are as long, and nothing else
+            // accesses them (`# Safety` of `parts`).
             unsafe { core::slice::from_raw_parts_mut(at.0.add(from), n) }
         };
         (

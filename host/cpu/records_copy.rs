@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::batch::Layers;
 use crate::copy::Copier;
 use crate::disk::Store;
-use crate::plan::{Plan, Records};
+use crate::plan::{MissRecords, Plan};
 use crate::resources::Resources;
 
 /// The transfer of one plan to some layers. Threads share it; each copies records of its own.
@@ -21,7 +21,7 @@ pub(super) struct RecordsCopy<'a> {
     pub store: &'a Store,
     pub copier: Copier,
     pub plan: &'a Plan,
-    pub records: &'a Records,
+    pub records: &'a MissRecords,
     pub layers: Layers<'a>,
     pub record_bytes: usize,
     /// The memory for records of which `first` is the first.
@@ -38,7 +38,7 @@ impl<'a> RecordsCopy<'a> {
         resources: &'a Resources,
         store: &'a Store,
         copier: Copier,
-        (plan, records): (&'a Plan, &'a Records),
+        (plan, records): (&'a Plan, &'a MissRecords),
         layers: Layers<'a>,
     ) -> Result<Self> {
         let mut states = (0..plan.requests).filter(|&request| plan.missed(request));

@@ -18,7 +18,7 @@ use crate::array::ProcessMemory;
 use crate::batch::Layers;
 use crate::copy::Copier;
 use crate::disk::{ALIGNMENT, Layout, Reader};
-use crate::plan::{Plan, Records};
+use crate::plan::{MissRecords, Plan};
 use crate::pool::HostPool;
 use crate::resources::Resources;
 use crate::{Error, Result, available_memory};
@@ -52,7 +52,8 @@ fn kept_bytes(layout: &Layout, places: usize) -> usize {
 
 /// Returns the bytes that a plan over a pool with this layout takes whose miss lists have `places` places.
 pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> usize {
-    let bytes = |layout| Records::bytes_needed(places).saturating_add(kept_bytes(layout, places));
+    let bytes =
+        |layout| MissRecords::bytes_needed(places).saturating_add(kept_bytes(layout, places));
     layout.map_or(0, bytes)
 }
 
@@ -62,11 +63,8 @@ fn bounce_buffer(
     bytes: usize,
     allocator: Option<&Arc<dyn Allocator>>,
 ) -> Result<Option<Arc<ProcessMemory>>> {
-    if bytes == 0 {
-        return Ok(None);
-    }
-    let memory = ProcessMemory::zeroed("bounce buffer", bytes, ALIGNMENT, allocator)?;
-    Ok(Some(Arc::new(memory)))
+    let zeroed = || ProcessMemory::zeroed("bounce buffer", bytes, ALIGNMENT, allocator);
+    (bytes != 0).then(|| zeroed().map(Arc::new)).transpose()
 }
 
 /// What an engine has to read records.
@@ -93,7 +91,8 @@ impl RecordsReader {
             available_memory::check("plan's records", plan_bytes(Some(layout), places))?;
         }
         let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
-        plan.records = Some(Box::new(Records::new(places, plan.max_requests, bounce, allocator)?));
+        plan.records =
+            Some(Box::new(MissRecords::new(places, plan.max_requests, bounce, allocator)?));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::launch::InProgress;
-use super::wait::Event;
+use super::wait::Notify;
 use crate::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
 use crate::fork::Birth;
 use crate::{Error, Result, available_memory, ensure, invalid, reserve};
@@ -56,9 +56,9 @@ struct Shared {
     stop: AtomicBool,
     spin: Duration,
     /// Helpers wait for a launch here.
-    idle: Event,
+    idle: Notify,
     /// The launching thread waits here until no helper is inside.
-    left: Event,
+    left: Notify,
     started: AtomicUsize,
 }
 
@@ -86,8 +86,8 @@ impl Helpers {
             door: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             spin: config.spin,
-            idle: Event::default(),
-            left: Event::default(),
+            idle: Notify::default(),
+            left: Notify::default(),
             started: AtomicUsize::new(0),
         });
         available_memory::check_limits("stacks of worker threads", count * (STACK + BESIDE_STACK))?;

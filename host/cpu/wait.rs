@@ -12,13 +12,13 @@ const POLLS: u32 = 256;
 /// An event that threads wait for. A thread that changes what others wait for calls
 /// [`Self::notify`] afterwards. It allocates nothing and has no lock.
 #[derive(Default)]
-pub(super) struct Event {
+pub(super) struct Notify {
     /// Changes with every notification that finds a sleeper.
     changes: AtomicU32,
     sleepers: AtomicU32,
 }
 
-impl Event {
+impl Notify {
     /// Waits until `ready`: polls for as long as `spin`, yields, then sleeps. It yields once only,
     /// because on a busy CPU each yield lasts a time slice of another process.
     pub fn wait(&self, spin: Duration, ready: impl Fn() -> bool) {

@@ -16,7 +16,7 @@ use super::launch::InProgress;
 pub use super::launch::{Executor, Stage, in_piece};
 use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
-use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};
+use crate::cpus::MAX_CORES;
 use crate::fork::Birth;
 use crate::{Result, ensure};
 
@@ -47,11 +47,8 @@ impl WorkerPool {
     pub fn new(config: &WorkerConfig) -> Result<Self> {
         check_threads(config)?;
         let helpers = Helpers::start(config)?;
-        log::debug!(
-            "{} worker threads, {}",
-            config.threads,
-            if config.pin { "pinned" } else { "not pinned" }
-        );
+        let placed = if config.pin { "pinned" } else { "not pinned" };
+        log::debug!("{} worker threads, {placed}", config.threads);
         Ok(Self::with_kind(config, Kind::Own(helpers)))
     }
 
@@ -65,12 +62,6 @@ impl WorkerPool {
         ensure!(!config.pin && config.cpus.is_empty(), "cpus or pin" is "set", but
             "the threads of an executor are placed by their owner"; "leave cpus empty and pin off");
         Ok(Self::with_kind(config, Kind::Callers(executor)))
-    }
-
-    /// Starts the threads of an engine with `cores` cores: one for each, but not more than CPUs.
-    pub(crate) fn for_cores(cores: usize) -> Result<Self> {
-        check_cores(cores)?;
-        Self::new(&WorkerConfig::new(cores.min(allowed_cpu_count())))
     }
 
     fn with_kind(config: &WorkerConfig, kind: Kind) -> Self {

@@ -30,7 +30,8 @@ impl Queue for Blocking {
     }
 
     unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()> {
-        // SAFETY: the caller guarantees for the operation what `Disk::run` asks (`Queue::push`).
+        // SAFETY: each piece is valid, and no other code uses its bytes until the operation has completed,
+        // which it has when `run` returns (`# Safety`).
         let result = unsafe { self.disk.run(operation) };
         self.done.push_back((id, result));
         Ok(())

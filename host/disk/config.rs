@@ -3,11 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The default of [`PoolFile::queue_bytes`].
-pub const DEFAULT_QUEUE_BYTES: usize = 8 << 20;
-/// The default of [`PoolFile::timeout`].
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The file or the block device of a pool whose rows are on a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolFile {
@@ -31,15 +26,16 @@ pub struct PoolFile {
 }
 
 impl PoolFile {
-    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT and io_uring.
+    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT and io_uring, a
+    /// queue of writes of 8 MiB and a limit of 30 seconds.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             keep: false,
             buffered: false,
             io_uring: true,
-            queue_bytes: DEFAULT_QUEUE_BYTES,
-            timeout: DEFAULT_TIMEOUT,
+            queue_bytes: 8 << 20,
+            timeout: Duration::from_secs(30),
         }
     }
 }

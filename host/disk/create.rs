@@ -9,7 +9,7 @@ use super::aligned::{ALIGNMENT, Aligned};
 use super::bits::Bits;
 use super::config::PoolFile;
 use super::header::{self, Header};
-use super::info::{Counters, DiskInfo};
+use super::info::{DiskCounters, DiskInfo};
 use super::layout::{Layout, Shape};
 use super::open::{self, Opened};
 use super::records::{Records, check_len};
@@ -36,8 +36,7 @@ impl Store {
         let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
         let records = Self::records(file, layout, None, &opened, wrap)?;
         if opened.device {
-            let read = records.read(0, block.bytes_mut());
-            read.map_err(|failure| records.failed(&failure))?;
+            records.read(0, block.bytes_mut())?;
             ensure!(!header::is_header(block.bytes()), "pool file" is file.path.display(), but
                 "this device holds a pool that was kept, and nothing is overwritten";
                 "open it, or clear its first 16 KiB");
@@ -45,8 +44,7 @@ impl Store {
         if file.keep {
             let (shape, number) = (shape.clone(), records.number);
             Header { shape, block: opened.block, number }.encode(&mut block)?;
-            let written = records.write(0, block.bytes());
-            written.map_err(|failure| records.failed(&failure))?;
+            records.write(0, block.bytes())?;
             records.sync()?;
             if !opened.device {
                 opened.sync_folder(&file.path)?;
@@ -146,7 +144,7 @@ impl Store {
             number: stored_number.unwrap_or_else(open::random),
             present: Bits::new("bits of rows", layout.row_count(), stored_number.is_some())?,
             queued: Bits::new("bits of queued records", layout.indexers() * layout.rows(), false)?,
-            counters: Counters::default(),
+            counters: DiskCounters::default(),
             birth: Birth::now(),
             layout,
         }))

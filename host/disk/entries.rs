@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
-use super::flight::Failure;
-use super::info::Counters;
+use super::flight::Unmoved;
+use super::info::DiskCounters;
 use super::io::Piece;
 use super::records::Records;
 use crate::mapping::Mapping;
@@ -17,7 +17,7 @@ const NONE: usize = usize::MAX;
 
 /// What happens to the record of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum EntryState {
     Free,
     /// Its memory may change.
     Filling,
@@ -32,8 +32,8 @@ pub(super) enum State {
 
 /// A record in the queue.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub state: State,
+pub(super) struct QueueEntry {
+    pub state: EntryState,
     pub indexer: usize,
     pub row: usize,
     /// Rows that have arrived.
@@ -46,28 +46,37 @@ pub(super) struct Entry {
 
 /// The entries of a queue of writes, and their memory. The kernel reads the memory while records are
 /// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
-pub(super) struct Entries {
+pub(super) struct QueueEntries {
     records: Arc<Records>,
     pub memory: Mapping,
     /// Bytes from one record in memory to the next.
     stride: usize,
-    pub all: Vec<Entry>,
+    pub all: Vec<QueueEntry>,
     /// The number of the record of each entry.
     record: Vec<usize>,
-    /// A bit per layer for each entry.
+    /// A bit per layer for each entry, in so many words.
     arrived: Vec<u64>,
+    words: usize,
     /// The entries that are free.
     pub free: Vec<usize>,
     ages: u64,
     /// The first failure that no call has reported.
-    pub failure: Option<Failure>,
+    pub failure: Option<Unmoved>,
 }
 
-impl Entries {
+impl QueueEntries {
     pub fn new(records: &Arc<Records>, count: usize, spare: usize) -> Result<Self> {
         let layout = &records.layout;
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
-        let none = Entry { state: State::Free, indexer: 0, row: 0, rows: 0, range: 0..0, age: 0 };
+        let words = layout.layers().div_ceil(64);
+        let none = QueueEntry {
+            state: EntryState::Free,
+            indexer: 0,
+            row: 0,
+            rows: 0,
+            range: 0..0,
+            age: 0,
+        };
         let mut free = reserve::with_capacity(WHAT, count)?;
         free.extend((0..count).rev());
         Ok(Self {
@@ -76,7 +85,8 @@ impl Entries {
             stride,
             all: reserve::filled(WHAT, count, none)?,
             record: reserve::filled(WHAT, count, NONE)?,
-            arrived: reserve::filled(WHAT, count * layout.layers().div_ceil(64), 0)?,
+            arrived: reserve::filled(WHAT, count * words, 0)?,
+            words,
             free,
             ages: 0,
             failure: None,
@@ -91,19 +101,13 @@ impl Entries {
 
     /// Returns whether the file is read for an entry.
     pub fn is_reading(&self) -> bool {
-        self.all.iter().any(|entry| matches!(entry.state, State::Reading(_)))
-    }
-
-    /// Makes entries that were read into wait for their next turn.
-    pub fn forget_reads(&mut self) {
-        let read = self.all.iter_mut().filter(|entry| matches!(entry.state, State::Read(_)));
-        read.for_each(|entry| entry.state = State::Filling);
+        self.all.iter().any(|entry| matches!(entry.state, EntryState::Reading(_)))
     }
 
     /// Returns the entries that are wanted, the oldest first, at most `most`.
     pub fn oldest<const N: usize>(
         &self,
-        wanted: impl Fn(&Entry) -> bool,
+        wanted: impl Fn(&QueueEntry) -> bool,
     ) -> heapless::Vec<usize, N> {
         let mut found = heapless::Vec::<usize, N>::new();
         let mut after = 0;
@@ -122,31 +126,26 @@ impl Entries {
     pub fn take(&mut self, indexer: usize, row: usize) -> Option<usize> {
         let at = self.free.pop()?;
         self.ages += 1;
-        let (state, age) = (State::Filling, self.ages);
-        self.all[at] = Entry { state, indexer, row, rows: 0, range: 0..0, age };
+        let (state, age) = (EntryState::Filling, self.ages);
+        self.all[at] = QueueEntry { state, indexer, row, rows: 0, range: 0..0, age };
         self.record[at] = self.records.layout.record_number(indexer, row);
-        self.arrived_mut(at).fill(0);
+        let words = self.words;
+        self.arrived[at * words..][..words].fill(0);
         // What has not arrived, and the padding, is written as zeros.
         self.bytes_mut(at).fill(0);
         Some(at)
     }
 
-    fn arrived_mut(&mut self, at: usize) -> &mut [u64] {
-        let words = self.records.layout.layers().div_ceil(64);
-        &mut self.arrived[at * words..][..words]
-    }
-
     /// Returns whether the row of the layer at this place among those of the indexer is in the entry.
     pub fn has(&self, at: usize, place: usize) -> bool {
-        let words = self.records.layout.layers().div_ceil(64);
-        self.arrived[at * words + place / 64] >> (place % 64) & 1 == 1
+        self.arrived[at * self.words + place / 64] >> (place % 64) & 1 == 1
     }
 
     /// Notes that the row at this place has arrived.
     pub fn note(&mut self, at: usize, place: usize) {
         if !self.has(at, place) {
             self.all[at].rows += 1;
-            self.arrived_mut(at)[place / 64] |= 1 << (place % 64);
+            self.arrived[at * self.words + place / 64] |= 1 << (place % 64);
         }
     }
 
@@ -182,7 +181,7 @@ impl Entries {
     /// # Panics
     /// If the entry is being written.
     pub fn bytes_mut(&mut self, at: usize) -> &mut [u8] {
-        assert!(self.all[at].state != State::Writing, "the kernel reads the record");
+        assert!(self.all[at].state != EntryState::Writing, "the kernel reads the record");
         let Piece { at, len } = self.whole(at);
         // SAFETY: as for `bytes`, and `&mut self` makes the access exclusive.
         unsafe { slice::from_raw_parts_mut(at, len) }
@@ -198,7 +197,7 @@ impl Entries {
         at: usize,
         range: &'a Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> + 'a {
-        let Entry { indexer, row, .. } = self.all[at];
+        let QueueEntry { indexer, row, .. } = self.all[at];
         let (layout, stride) = (&self.records.layout, self.records.layout.row_stride());
         let places =
             range.start / stride..range.end.div_ceil(stride).min(layout.group_layers(indexer));
@@ -223,23 +222,23 @@ impl Entries {
     }
 
     /// Notes the end of an operation of an entry.
-    pub fn ended(&mut self, at: usize, result: std::result::Result<(), Failure>) {
+    pub fn ended(&mut self, at: usize, result: std::result::Result<(), Unmoved>) {
         let entry = &mut self.all[at];
         match (entry.state, result) {
-            (State::Reading(spare), Ok(())) => entry.state = State::Read(spare),
-            (State::Reading(_), Err(failure)) => {
-                entry.state = State::Filling;
+            (EntryState::Reading(spare), Ok(())) => entry.state = EntryState::Read(spare),
+            (EntryState::Reading(_), Err(failure)) => {
+                entry.state = EntryState::Filling;
                 self.failure.get_or_insert(failure);
             }
             (_, Ok(())) => {
-                Counters::add(&self.records.counters.writes, 1);
-                Counters::add(&self.records.counters.written_bytes, entry.range.len());
-                entry.state = State::Free;
+                DiskCounters::add(&self.records.counters.writes, 1);
+                DiskCounters::add(&self.records.counters.written_bytes, entry.range.len());
+                entry.state = EntryState::Free;
                 self.free.push(at);
                 self.records.queued.clear(std::mem::replace(&mut self.record[at], NONE));
             }
             (_, Err(failure)) => {
-                entry.state = State::Failed;
+                entry.state = EntryState::Failed;
                 self.failure.get_or_insert(failure);
             }
         }

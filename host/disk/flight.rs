@@ -14,7 +14,7 @@ const WHAT: &str = "reads and writes under way";
 
 /// Why an operation has not moved all its bytes.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct Unmoved {
     /// Whether it was a read or a write.
     pub direction: Direction,
     /// Offset in the file of the first byte that was not moved.
@@ -43,7 +43,7 @@ pub(super) fn moved(
 }
 
 /// The id of an operation that has ended, and whether it has moved all its bytes.
-pub(super) type Ended = (u32, std::result::Result<(), Failure>);
+pub(super) type Ended = (u32, std::result::Result<(), Unmoved>);
 
 /// What is left of an operation.
 #[derive(Clone)]
@@ -153,11 +153,12 @@ impl Flight {
         {
             let Rest { direction, offset, pieces: ref which, .. } = rest[id as usize];
             let operation = Operation { direction, offset, pieces: &pieces[which.clone()] };
-            // SAFETY: the caller of `start` guarantees this for the pieces, and the array of pieces is as long
-            // as it was made. The condition above keeps the depth.
+            // SAFETY: the pieces are valid until the operation has ended, and no other code uses their bytes
+            // (`start`). The array of pieces never grows, so that it stays where it is. The condition above
+            // keeps the depth.
             match unsafe { queue.push(id, &operation) } {
                 Ok(()) => *under_way += 1,
-                Err(error) => ended.push_back((id, Err(Failure { direction, offset, error }))),
+                Err(error) => ended.push_back((id, Err(Unmoved { direction, offset, error }))),
             }
         }
         let mut progress = false;
@@ -176,7 +177,7 @@ impl Flight {
                     waiting.push_back(id);
                 }
                 moved => {
-                    let failed = |error| Failure { direction, offset, error };
+                    let failed = |error| Unmoved { direction, offset, error };
                     ended.push_back((id, moved.map(drop).map_err(failed)));
                 }
             }

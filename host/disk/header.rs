@@ -96,13 +96,9 @@ impl Header {
         if !known {
             return Err(bad("that of an impossible pool".into()));
         }
-        let mut segments = heapless::Vec::<Segment, MAX_SEGMENTS>::new();
-        for at in 0..count {
-            let segment =
-                Segment { bytes: number(HEAD + 2 * at)?, stride: number(HEAD + 2 * at + 1)? };
-            // This cannot fail: there are at most as many segments.
-            let _ = segments.push(segment);
-        }
+        let segment = |at| Ok(Segment { bytes: number(at)?, stride: number(at + 1)? });
+        let segments = (HEAD..HEAD + 2 * count).step_by(2).map(segment);
+        let segments = segments.collect::<Result<heapless::Vec<_, MAX_SEGMENTS>>>()?;
         let of_layer = &bytes[WORDS * 8..].as_chunks::<4>().0[..layers];
         let mut indexers = reserve::with_capacity("indexers of layers", layers)?;
         indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));

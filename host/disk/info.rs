@@ -80,7 +80,7 @@ impl DiskStats {
 
 /// The counters behind [`DiskStats`].
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct DiskCounters {
     pub reads: AtomicU64,
     pub read_bytes: AtomicU64,
     pub records_read: AtomicU64,
@@ -89,7 +89,7 @@ pub(super) struct Counters {
     pub rows_appended: AtomicU64,
 }
 
-impl Counters {
+impl DiskCounters {
     pub fn stats(&self) -> DiskStats {
         DiskStats {
             reads: self.reads.load(Relaxed),

@@ -13,8 +13,8 @@ pub struct Piece {
     pub len: usize,
 }
 
-// SAFETY: a piece is an address and a length. Who dereferences the address keeps the contract of the
-// function that takes the piece.
+// SAFETY: a piece is an address and a length, and nothing here follows the address: `Disk::run` and
+// `Queue::push` ask that it is valid and that no other code uses its bytes.
 unsafe impl Send for Piece {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Piece {}

@@ -41,6 +41,7 @@ struct Group {
 #[derive(Debug, Clone)]
 pub struct Layout {
     rows: usize,
+    /// Bytes of a row of one layer: its segments back to back, without a checksum.
     row_bytes: usize,
     block: usize,
     groups: Vec<Group>,
@@ -99,11 +100,6 @@ impl Layout {
     /// Returns the number of indexers.
     pub fn indexers(&self) -> usize {
         self.groups.len()
-    }
-
-    /// Returns the bytes of a row of one layer: its segments back to back, without a checksum.
-    pub fn row_bytes(&self) -> usize {
-        self.row_bytes
     }
 
     /// Returns the bytes from one row of a record to the next: the row and its checksum.

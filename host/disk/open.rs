@@ -49,6 +49,12 @@ fn refused(call: &'static str, path: &Path) -> impl Fn(Errno) -> Error {
     }
 }
 
+/// Returns what a path names, which may be a link.
+fn kind_of(path: &Path) -> rustix::io::Result<FileType> {
+    let stat = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
 /// Returns the random number of a new file.
 pub(super) fn random() -> u64 {
     RandomState::new().hash_one(Instant::now())
@@ -58,9 +64,7 @@ impl Opened {
     /// Makes a file, or opens a block device, without its rows' space.
     pub fn create(file: &PoolFile) -> Result<Self> {
         let path = file.path.as_path();
-        let kind = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-        let kind = kind.map(|stat| FileType::from_raw_mode(stat.st_mode));
-        match kind {
+        match kind_of(path) {
             Ok(FileType::BlockDevice) => Self::of(open(path, OFlags::EXCL)?, file, Created(None)),
             Ok(FileType::Directory) => {
                 ensure!(!file.keep, "pool file" is path.display(), but "it is a folder";
@@ -86,9 +90,7 @@ impl Opened {
     /// Opens a file that was kept.
     pub fn existing(file: &PoolFile) -> Result<Self> {
         let path = file.path.as_path();
-        let stat = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-        let kind = FileType::from_raw_mode(stat.map_err(refused("stat", path))?.st_mode);
-        let flags = match kind {
+        let flags = match kind_of(path).map_err(refused("stat", path))? {
             FileType::RegularFile => OFlags::empty(),
             FileType::BlockDevice => OFlags::EXCL,
             FileType::Symlink => return Err(refused("open", path)(Errno::LOOP)),
@@ -113,13 +115,8 @@ impl Opened {
                 "the file system of {} has no O_DIRECT", path.display();
                 "set buffered, or name a path in a file system with O_DIRECT");
         }
-        Ok(Self {
-            file: Arc::new(File { fd: fd.into() }),
-            device,
-            block: block(offset),
-            memory_alignment: if direct { memory } else { 1 },
-            created,
-        })
+        let (file, memory_alignment) = (File { fd: fd.into() }, if direct { memory } else { 1 });
+        Ok(Self { file: Arc::new(file), device, block: block(offset), memory_alignment, created })
     }
 
     /// Takes the lock of the file's only writer.
@@ -234,9 +231,7 @@ fn private(folder: &Path) -> Result<OwnedFd> {
 /// Returns the block that a new file would have. It leaves nothing behind.
 pub(super) fn block_of(file: &PoolFile) -> Result<usize> {
     let path = file.path.as_path();
-    let kind = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-    let kind = kind.map(|stat| FileType::from_raw_mode(stat.st_mode));
-    let (fd, device) = match kind {
+    let (fd, device) = match kind_of(path) {
         Ok(FileType::BlockDevice) => (open(path, OFlags::empty())?, true),
         Ok(FileType::Directory) => (private(path)?, false),
         _ => (private(folder_of(path))?, false),

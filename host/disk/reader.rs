@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::file::MAX_PIECES;
-use super::flight::{Failure, Flight};
-use super::info::Counters;
+use super::flight::{Flight, Unmoved};
+use super::info::DiskCounters;
 use super::io::{Direction, Piece};
 use super::store::{DEPTH, Store};
 use crate::address::Address;
@@ -136,7 +136,7 @@ impl Reader {
         let mut left = 0;
         for at in 0..wanted.len() {
             let Wanted { indexer, row, to, number, .. } = wanted[at];
-            // SAFETY: the caller of `push` guarantees it.
+            // SAFETY: `to` is valid for writes of a record, and no other code uses it (`push`).
             if unsafe { store.queued_record(indexer as usize, row, to.0) }? {
                 done(number);
             } else {
@@ -154,7 +154,9 @@ impl Reader {
             let pieces = flight.pieces[start..end].iter_mut().zip(&wanted[start..end]);
             pieces
                 .for_each(|(piece, wanted)| *piece = Piece { at: wanted.to.0, len: wanted.bytes });
-            // SAFETY: the caller of `push` guarantees it for each record. Ids and pieces are counted.
+            // SAFETY: each piece is the memory of a record, which no other code uses until `done` was called
+            // for it or nothing is under way (`push`). The spans are numbered, and none has the pieces of
+            // another.
             unsafe {
                 let (id, offset) = (spans.len() as u32, wanted[start].offset);
                 flight.start(id, Direction::Read, offset, start..end);
@@ -162,18 +164,18 @@ impl Reader {
             spans.push(start..end);
             start = end;
         }
-        let Counters { reads, read_bytes, records_read, .. } = &records.counters;
-        let mut failure: Option<Failure> = None;
+        let DiskCounters { reads, read_bytes, records_read, .. } = &records.counters;
+        let mut failure: Option<Unmoved> = None;
         while let Some((id, result)) = flight.next(records.timeout).map_err(|error| {
             flight.abandon();
             records.stopped(error, flight.under_way())
         })? {
             let span = &wanted[spans[id as usize].clone()];
-            Counters::add(reads, 1);
+            DiskCounters::add(reads, 1);
             match result {
                 Ok(()) => {
-                    Counters::add(read_bytes, span.iter().map(|wanted| wanted.bytes).sum());
-                    Counters::add(records_read, span.len());
+                    DiskCounters::add(read_bytes, span.iter().map(|wanted| wanted.bytes).sum());
+                    DiskCounters::add(records_read, span.len());
                     span.iter().for_each(|wanted| done(wanted.number));
                 }
                 Err(new) => drop(failure.get_or_insert(new)),

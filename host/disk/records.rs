@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use super::bits::Bits;
 use super::checksum;
-use super::flight::{self, Failure};
-use super::info::Counters;
+use super::flight::{self, Unmoved};
+use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
 use crate::fork::Birth;
@@ -36,7 +36,7 @@ pub(super) struct Records {
     pub present: Bits,
     /// The records that are in the queue of writes, by their number.
     pub queued: Bits,
-    pub counters: Counters,
+    pub counters: DiskCounters,
     pub birth: Birth,
 }
 
@@ -54,17 +54,6 @@ impl Records {
         let sum =
             checksum::of_row(self.number, layout.number_of(layer, row), &record[range.clone()]);
         record[range.end..][..checksum::BYTES].copy_from_slice(&sum);
-    }
-
-    /// Returns the row of a layer in a record in memory, if it is whole.
-    pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
-        let layout = &self.layout;
-        layout.check_row(layer, row)?;
-        let indexer = layout.indexer_of(layer);
-        let needed = layout.record_bytes(indexer);
-        ensure!(record.len() >= needed, "record buffer" is format!("{} bytes", record.len()), but
-            "a record of indexer {indexer} has {needed}"; "pass memory for a whole record");
-        self.whole_row(record, layer, row).ok_or_else(|| self.not_whole(layer, row))
     }
 
     /// Returns the row of a layer in a record in memory if it is whole. Only this decides that a row, and not
@@ -102,30 +91,32 @@ impl Records {
         offset: u64,
         at: *mut u8,
         len: usize,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Result<()> {
         let mut moved = 0;
         while moved < len {
             let pieces = [Piece { at: at.wrapping_add(moved), len: len - moved }];
             let operation = Operation { direction, offset: offset + moved as u64, pieces: &pieces };
-            // SAFETY: the caller guarantees this for all bytes, of which the pieces are the rest.
+            // SAFETY: the piece is a part of the `len` bytes at `at`, which are valid and which no other code
+            // uses (`# Safety`).
             let result = unsafe { self.disk.run(&operation) };
             let more = flight::moved(result, direction, len - moved, self.unit);
-            moved +=
-                more.map_err(|error| Failure { direction, offset: operation.offset, error })?;
+            let failed =
+                |error| self.failed(&Unmoved { direction, offset: operation.offset, error });
+            moved += more.map_err(failed)?;
         }
         Ok(())
     }
 
     /// Reads adjacent bytes of the file in this thread.
-    pub fn read(&self, offset: u64, into: &mut [u8]) -> std::result::Result<(), Failure> {
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         // SAFETY: the reference is exclusive.
         unsafe { self.run(Direction::Read, offset, into.as_mut_ptr(), into.len()) }
     }
 
     /// Writes adjacent bytes of the file in this thread.
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> std::result::Result<(), Failure> {
-        Counters::add(&self.counters.writes, 1);
-        Counters::add(&self.counters.written_bytes, bytes.len());
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        DiskCounters::add(&self.counters.writes, 1);
+        DiskCounters::add(&self.counters.written_bytes, bytes.len());
         // SAFETY: a write reads the bytes only.
         unsafe { self.run(Direction::Write, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
     }
@@ -139,8 +130,7 @@ impl Records {
     }
 
     /// Returns the error of a read or write that failed.
-    pub fn failed(&self, failure: &Failure) -> Error {
-        let Failure { direction, offset, error } = failure;
+    pub fn failed(&self, Unmoved { direction, offset, error }: &Unmoved) -> Error {
         let source =
             error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
         let (call, remedy) = match (direction, error.kind()) {

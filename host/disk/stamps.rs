@@ -19,9 +19,8 @@ impl Stamps {
     pub const BYTES: usize = ENTRIES * size_of::<u64>();
 
     pub fn new() -> Result<Self> {
-        let mut entries = reserve::with_capacity("stamps of writes", ENTRIES)?;
-        entries.resize_with(ENTRIES, AtomicU64::default);
-        Ok(Self { writes: AtomicU64::new(0), entries: entries.into() })
+        let entries = reserve::defaults("stamps of writes", ENTRIES)?.into();
+        Ok(Self { writes: AtomicU64::new(0), entries })
     }
 
     fn entry(&self, record: usize) -> &AtomicU64 {

@@ -11,14 +11,14 @@ use spin::{Mutex, MutexGuard};
 
 use super::aligned::Aligned;
 use super::blocking::Blocking;
-use super::info::{Counters, DiskInfo, DiskStats};
+use super::info::{DiskCounters, DiskInfo, DiskStats};
 use super::io::{Direction, Disk, Queue};
 use super::layout::Layout;
 use super::records::Records;
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
-use crate::Result;
 use crate::rows::RowFormat;
+use crate::{Result, ensure};
 
 /// The most operations of a ring that are under way at once.
 pub(super) const DEPTH: u32 = 256;
@@ -120,8 +120,7 @@ impl Store {
         let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
         let offset = layout.record_offset(indexer, row) + range.start as u64;
         self.count_read(range.len());
-        let read = self.records.read(offset, &mut record.bytes_mut()[range]);
-        read.map_err(|failure| self.records.failed(&failure))?;
+        self.records.read(offset, &mut record.bytes_mut()[range])?;
         into.copy_from_slice(self.row_in(record.bytes(), layer, row)?);
         Ok(())
     }
@@ -139,15 +138,15 @@ impl Store {
         self.records.birth.check("pool")?;
         let layout = self.layout();
         layout.check_record_of(indexer, row)?;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
         if unsafe { self.queued_record(indexer, row, to) }? {
             return Ok(());
         }
         let (offset, len) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
-        // SAFETY: the caller guarantees it for the bytes of a record.
-        let read = unsafe { self.records.run(Direction::Read, offset, to, len) };
         self.count_read(len);
-        read.map_err(|failure| self.records.failed(&failure))
+        // SAFETY: `to` is valid for writes of a record, which is `len` bytes, and no other code uses it
+        // (`# Safety`).
+        unsafe { self.records.run(Direction::Read, offset, to, len) }
     }
 
     /// Returns the row of a layer in a record that was read, if it is whole. It allocates nothing unless it
@@ -156,7 +155,14 @@ impl Store {
     /// # Errors
     /// If the row is not whole; the error names layer, row and offset.
     pub fn row_in<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Result<&'a [u8]> {
-        self.records.row_in(record, layer, row)
+        let layout = self.layout();
+        layout.check_row(layer, row)?;
+        let indexer = layout.indexer_of(layer);
+        let needed = layout.record_bytes(indexer);
+        ensure!(record.len() >= needed, "record buffer" is format!("{} bytes", record.len()), but
+            "a record of indexer {indexer} has {needed}"; "pass memory for a whole record");
+        let whole = self.records.whole_row(record, layer, row);
+        whole.ok_or_else(|| self.records.not_whole(layer, row))
     }
 
     /// Returns whether the row of a layer in a record that was read is whole. Both exist, and `record` is as long
@@ -191,7 +197,8 @@ impl Store {
         }
         let mut queue = self.lock()?;
         let Some(record) = queue.record(indexer, row)? else { return Ok(false) };
-        // SAFETY: the caller guarantees that `to` is valid for a record, and it is not in the queue.
+        // SAFETY: `to` is valid for writes of a record (`# Safety`), and it is not in the queue, whose
+        // memory is its own.
         unsafe { to.copy_from_nonoverlapping(record.as_ptr(), record.len()) };
         Ok(true)
     }
@@ -218,10 +225,10 @@ impl Store {
     }
 
     fn count_read(&self, bytes: usize) {
-        let Counters { reads, read_bytes, records_read, .. } = &self.records.counters;
-        Counters::add(reads, 1);
-        Counters::add(read_bytes, bytes);
-        Counters::add(records_read, 1);
+        let DiskCounters { reads, read_bytes, records_read, .. } = &self.records.counters;
+        DiskCounters::add(reads, 1);
+        DiskCounters::add(read_bytes, bytes);
+        DiskCounters::add(records_read, 1);
     }
 
     /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait

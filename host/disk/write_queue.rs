@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::entries::{Entries, Entry, State};
+use super::entries::{EntryState, QueueEntries, QueueEntry};
 use super::flight::Flight;
-use super::info::Counters;
+use super::info::DiskCounters;
 use super::io::{Direction, Queue};
 use super::records::Records;
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ const PARTIAL: usize = 16;
 /// The queue of writes of a store. It has one lock, in [`Store`](super::Store).
 pub(super) struct WriteQueue {
     records: Arc<Records>,
-    pub entries: Entries,
+    pub entries: QueueEntries,
     flight: Flight,
     /// Whether `fdatasync` has failed.
     broken: bool,
@@ -42,7 +42,7 @@ impl WriteQueue {
         let (count, spare) = capacity(layout.max_record_bytes(), layout.layers(), queue_bytes);
         Ok(Self {
             records: Arc::clone(records),
-            entries: Entries::new(records, count, spare)?,
+            entries: QueueEntries::new(records, count, spare)?,
             flight: Flight::new(queue, records.unit, count)?,
             broken: false,
             reads_left: false,
@@ -57,7 +57,7 @@ impl WriteQueue {
         let (indexer, place) = (layout.indexer_of(layer), layout.place(layer));
         let record = layout.record_number(indexer, row);
         let mut at = self.entries.find(record);
-        if at.is_some_and(|at| self.entries.all[at].state != State::Filling) {
+        if at.is_some_and(|at| self.entries.all[at].state != EntryState::Filling) {
             // Its write must end before the record can change.
             self.wait_until(|entries| entries.find(record).is_none())?;
             at = None;
@@ -72,7 +72,7 @@ impl WriteQueue {
         self.entries.note(at, place);
         records.queued.set(record);
         records.present.set(layout.row_number(indexer, row, place));
-        Counters::add(&records.counters.rows_appended, 1);
+        DiskCounters::add(&records.counters.rows_appended, 1);
         if self.entries.is_whole(at) {
             self.send(&[at])?;
             self.poll()?;
@@ -99,7 +99,7 @@ impl WriteQueue {
         if self.entries.is_whole(at) {
             return Ok(Some(self.entries.bytes(at)));
         }
-        if self.entries.all[at].state == State::Filling {
+        if self.entries.all[at].state == EntryState::Filling {
             self.send(&[at])?;
         }
         self.wait_until(|entries| entries.find(record).is_none())?;
@@ -110,7 +110,8 @@ impl WriteQueue {
     pub fn flush(&mut self) -> Result<()> {
         self.collect()?;
         loop {
-            let filling = self.entries.oldest::<PARTIAL>(|entry| entry.state == State::Filling);
+            let filling =
+                self.entries.oldest::<PARTIAL>(|entry| entry.state == EntryState::Filling);
             if filling.is_empty() {
                 break;
             }
@@ -139,7 +140,7 @@ impl WriteQueue {
     /// Frees an entry: by waiting for a write, or by starting one.
     fn make_room(&mut self) -> Result<()> {
         if !self.flight.is_busy() {
-            let oldest = self.entries.oldest::<PARTIAL>(|entry| entry.state == State::Filling);
+            let oldest = self.entries.oldest::<PARTIAL>(|entry| entry.state == EntryState::Filling);
             self.send(&oldest)?;
         }
         self.wait_until(|entries| !entries.free.is_empty())
@@ -155,7 +156,7 @@ impl WriteQueue {
             let missing = self.entries.missing(at, &range).next().is_some();
             self.entries.all[at].range = range;
             if missing {
-                self.entries.all[at].state = State::Reading(spare);
+                self.entries.all[at].state = EntryState::Reading(spare);
                 self.start(at, Direction::Read, self.entries.all.len() + spare);
                 spare += 1;
             }
@@ -168,7 +169,7 @@ impl WriteQueue {
             }
         }
         for &at in which {
-            if let State::Read(spare) = self.entries.all[at].state {
+            if let EntryState::Read(spare) = self.entries.all[at].state {
                 self.entries.merge(at, spare);
             }
             self.write(at);
@@ -181,21 +182,24 @@ impl WriteQueue {
     fn end_reads(&mut self) -> Result<()> {
         if self.reads_left {
             self.wait_for(|entries| !entries.is_reading())?;
-            self.entries.forget_reads();
+            let all = self.entries.all.iter_mut();
+            let read = all.filter(|entry| matches!(entry.state, EntryState::Read(_)));
+            // They wait for their next turn.
+            read.for_each(|entry| entry.state = EntryState::Filling);
             self.reads_left = false;
         }
         Ok(())
     }
 
     fn write(&mut self, at: usize) {
-        self.entries.all[at].state = State::Writing;
+        self.entries.all[at].state = EntryState::Writing;
         self.start(at, Direction::Write, at);
     }
 
     /// Starts an operation on the range of an entry, whose bytes are in this place of the memory: that of
     /// an entry that is in the state of writing, or a spare one that has no other entry.
     fn start(&mut self, at: usize, direction: Direction, place: usize) {
-        let Entry { indexer, row, ref range, .. } = self.entries.all[at];
+        let QueueEntry { indexer, row, ref range, .. } = self.entries.all[at];
         let offset = self.records.layout.record_offset(indexer, row) + range.start as u64;
         self.flight.pieces[at] = self.entries.piece(place, range.clone());
         // SAFETY: nobody else uses these bytes until the operation has ended: they are a spare record of
@@ -212,13 +216,13 @@ impl WriteQueue {
     }
 
     /// Waits until `done`, or nothing is under way, or a write fails.
-    fn wait_until(&mut self, done: impl Fn(&Entries) -> bool) -> Result<()> {
+    fn wait_until(&mut self, done: impl Fn(&QueueEntries) -> bool) -> Result<()> {
         self.wait_for(|entries| done(entries) || entries.failure.is_some())?;
         self.report()
     }
 
     /// Waits until `done`, or nothing is under way.
-    fn wait_for(&mut self, done: impl Fn(&Entries) -> bool) -> Result<()> {
+    fn wait_for(&mut self, done: impl Fn(&QueueEntries) -> bool) -> Result<()> {
         while !done(&self.entries) {
             let next = self.flight.next(self.records.timeout);
             let Some((id, result)) = next.map_err(|error| self.stopped(error))? else { break };
@@ -243,7 +247,7 @@ impl WriteQueue {
     fn report(&mut self) -> Result<()> {
         let Some(failure) = self.entries.failure.take() else { return Ok(()) };
         for at in 0..self.entries.all.len() {
-            if self.entries.all[at].state == State::Failed {
+            if self.entries.all[at].state == EntryState::Failed {
                 self.write(at);
             }
         }

@@ -100,14 +100,11 @@ impl Engine {
         }
         for ((_, state), &generation) in named(to).zip(to_generation) {
             table[header::GENERATION as usize] = generation;
-            self.device.edit_table(
-                &self.resources,
-                config.table(indexer, state),
-                &mut |words| {
-                    words.copy_from_slice(table);
-                    true
-                },
-            )?;
+            let at = config.table(indexer, state);
+            self.device.edit_table(&self.resources, at, &mut |words| {
+                words.copy_from_slice(table);
+                true
+            })?;
         }
         Ok(())
     }

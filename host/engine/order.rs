@@ -39,7 +39,7 @@ struct Lost {
     row: u32,
 }
 
-pub(super) struct Order {
+pub(super) struct TransferOrder {
     /// Number of plans made so far.
     plans: u64,
     /// The device's epoch when `latest` was last valid; a failure raises it and leaves every table
@@ -52,7 +52,7 @@ pub(super) struct Order {
     states: usize,
 }
 
-impl Order {
+impl TransferOrder {
     pub fn new(states: usize, indexers: usize, layers: usize) -> Result<Self> {
         const WHAT: &str = "order of plans";
         let tables = indexers.saturating_mul(states);

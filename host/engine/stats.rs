@@ -48,7 +48,7 @@ pub struct Stats {
 pub(super) struct Counters {
     pub total: Stats,
     /// `[tables]`.
-    tables: Box<[Table]>,
+    tables: Box<[TableUse]>,
     /// `[tables, words]`, one bit for each slot that no id was given since the table was empty.
     unused: Box<[u64]>,
     slots: usize,
@@ -57,7 +57,7 @@ pub(super) struct Counters {
 
 /// What is known of the slots of one table.
 #[derive(Clone, Copy)]
-struct Table {
+struct TableUse {
     generation: i32,
     /// Number of slots that no id was given since the table was empty.
     unused: usize,
@@ -67,7 +67,7 @@ impl Counters {
     pub fn new(indexers: usize, states: usize, slots: usize) -> Result<Self> {
         const WHAT: &str = "counters";
         let (count, words) = (indexers.saturating_mul(states), slots.div_ceil(64));
-        let empty = Table { generation: 0, unused: slots };
+        let empty = TableUse { generation: 0, unused: slots };
         let tables = reserve::filled(WHAT, count, empty)?.into();
         let unused = reserve::filled(WHAT, count.saturating_mul(words), u64::MAX)?.into();
         Ok(Self { total: Stats::default(), tables, unused, slots, states })
@@ -81,8 +81,14 @@ impl Counters {
 
     /// Notes that the table of a state is empty.
     pub fn emptied_table(&mut self, indexer: usize, state: usize) {
-        let (table, words) = (indexer * self.states + state, self.slots.div_ceil(64));
-        self.tables[table].unused = self.slots;
+        let table = indexer * self.states + state;
+        self.begin(table, self.tables[table].generation);
+    }
+
+    /// Notes that a table is empty, and of a generation.
+    fn begin(&mut self, table: usize, generation: i32) {
+        let words = self.slots.div_ceil(64);
+        self.tables[table] = TableUse { generation, unused: self.slots };
         self.unused[table * words..][..words].fill(u64::MAX);
     }
 
@@ -92,14 +98,11 @@ impl Counters {
         let words = self.slots.div_ceil(64);
         for first in (0..self.tables.len()).step_by(self.states) {
             let (from, to) = (first + from, first + to);
-            let mut unused = self.slots;
+            self.begin(to, generation);
             if self.tables[from].generation == expected {
-                unused = self.tables[from].unused;
+                self.tables[to].unused = self.tables[from].unused;
                 self.unused.copy_within(from * words..(from + 1) * words, to * words);
-            } else {
-                self.unused[to * words..][..words].fill(u64::MAX);
             }
-            self.tables[to] = Table { generation, unused };
         }
     }
 
@@ -114,12 +117,10 @@ impl Counters {
         let words = self.slots.div_ceil(64);
         for (request, state) in named(batch.state) {
             let index = batch.indexer * self.states + state;
-            let (table, generation) = (&mut self.tables[index], batch.generation[request]);
-            let bits = &mut self.unused[index * words..][..words];
-            if table.generation != generation {
-                *table = Table { generation, unused: self.slots };
-                bits.fill(u64::MAX);
+            if self.tables[index].generation != batch.generation[request] {
+                self.begin(index, batch.generation[request]);
             }
+            let (table, bits) = (&mut self.tables[index], &mut self.unused[index * words..]);
             // Most tables are full, and then every miss takes a used slot.
             if table.unused == 0 {
                 continue;

@@ -19,7 +19,7 @@ impl Engine {
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         self.begin();
-        self.run_plan(batch, plan)
+        self.run_plan(batch, plan, Layers::default())
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
@@ -97,25 +97,21 @@ impl Engine {
         self.order.check_next(batch, layer)?;
         let layers = Layers { numbers, fresh };
         if !self.device.steps_in_one_launch() {
-            self.run_plan(batch, plan)?;
+            self.run_plan(batch, plan, Layers::default())?;
             return self.run_transfer(plan, layers);
         }
-        let step = Step { batch: Some(batch), layers };
-        let start = Instant::now();
-        let plan_time = self.device.run(&self.resources, &step, plan)?;
-        self.counters.stepped(start.elapsed(), plan_time);
-        self.counters.planned(batch, plan);
-        self.order.planned(batch, plan);
+        self.run_plan(batch, plan, layers)?;
         self.transferred(plan, numbers);
         Ok(())
     }
 
-    /// Runs Stage One of a checked batch.
-    fn run_plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
+    /// Runs Stage One of a checked batch and, in the same launch, Stage Two of `layers`.
+    fn run_plan(&mut self, batch: &Batch<'_>, plan: &mut Plan, layers: Layers<'_>) -> Result<()> {
         let start = Instant::now();
-        let step = Step { batch: Some(batch), layers: Layers::default() };
-        self.device.run(&self.resources, &step, plan)?;
-        self.counters.total.plan_time += start.elapsed();
+        let step = Step { batch: Some(batch), layers };
+        let plan_time = self.device.run(&self.resources, &step, plan)?;
+        let (time, only) = (start.elapsed(), layers.numbers.is_empty());
+        self.counters.stepped(time, if only { Some(time) } else { plan_time });
         self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
         Ok(())
@@ -135,10 +131,10 @@ impl Engine {
         let Some(Failure { layer, row, .. }) = plan.failures().next() else { return Ok(()) };
         for failure in plan.failures() {
             if self.order.lose(plan, failure) {
-                let (config, state) =
-                    (&self.resources.config, plan.state[failure.request] as usize);
+                let state = plan.state[failure.request] as usize;
                 self.counters.emptied_table(plan.indexer, state);
-                let table = config.table(plan.indexer, state);
+                let (config, indexer) = (&self.resources.config, plan.indexer);
+                let table = config.table(indexer, state);
                 self.device.edit_table(&self.resources, table, &mut |words| {
                     clear_state(&config.params, words);
                     true

@@ -25,14 +25,14 @@ pub(super) unsafe fn copy_in(from: &[u8], to: *mut u8) {
     let (head, body) = split(to, from.len());
     let byte = |at: usize| {
         // SAFETY: `at < from.len()`, and `to` is valid for as many bytes; concurrent accesses are
-        // atomic by this function's contract.
+        // atomic and of this size (`# Safety`).
         let to = unsafe { AtomicU8::from_ptr(to.add(at)) };
         to.store(from[at], Relaxed);
     };
     (0..head).for_each(byte);
     for (index, word) in from[head..head + body].as_chunks::<WORD>().0.iter().enumerate() {
-        // SAFETY: `split` returned aligned words inside the row; concurrent accesses are atomic by
-        // this function's contract.
+        // SAFETY: `split` returned aligned words inside the row; concurrent accesses are atomic and
+        // of this size (`# Safety`).
         let to = unsafe { AtomicU64::from_ptr(to.add(head + index * WORD).cast()) };
         to.store(u64::from_ne_bytes(*word), Relaxed);
     }
@@ -48,15 +48,15 @@ pub(super) unsafe fn copy_out(from: *mut u8, into: &mut [u8]) {
     let (head, body) = split(from, into.len());
     let byte = |at: usize| {
         // SAFETY: `at < into.len()`, and `from` is valid for as many bytes; concurrent accesses are
-        // atomic by this function's contract.
+        // atomic and of this size (`# Safety`).
         unsafe { AtomicU8::from_ptr(from.add(at)) }.load(Relaxed)
     };
     let (first, rest) = into.split_at_mut(head);
     let (middle, last) = rest.split_at_mut(body);
     first.iter_mut().enumerate().for_each(|(at, to)| *to = byte(at));
     for (index, word) in middle.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
-        // SAFETY: `split` returned aligned words inside the row; concurrent accesses are atomic by
-        // this function's contract.
+        // SAFETY: `split` returned aligned words inside the row; concurrent accesses are atomic and
+        // of this size (`# Safety`).
         let from = unsafe { AtomicU64::from_ptr(from.add(head + index * WORD).cast()) };
         *word = from.load(Relaxed).to_ne_bytes();
     }

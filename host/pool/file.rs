@@ -16,7 +16,7 @@ const WHAT: &str = "host pool";
 const GIB1: usize = 1 << 30;
 
 /// Populated memory in a memfd that is sealed against shrinking.
-pub(super) struct Allocation {
+pub(super) struct MappedFile {
     pub fd: OwnedFd,
     pub mapping: Mapping,
     pub pages: Pages,
@@ -41,7 +41,7 @@ pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
 
 /// Allocates `total` bytes by the best rung from `first` down. A rung that fails releases its
 /// memory before the next one is tried.
-pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
+pub(super) fn allocate(total: usize, first: Pages) -> Result<MappedFile> {
     mapped_len(total, first)?;
     let (size_1g, size_2m) = (MemfdFlags::HUGE_1GB, MemfdFlags::HUGE_2MB);
     let rungs = [(Pages::Huge1G, GIB1, size_1g), (Pages::Huge2M, MIB2, size_2m)];
@@ -53,7 +53,7 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
         if let Some(len) = len
             && let Ok((fd, mapping)) = create(len, MemfdFlags::HUGETLB | size, false)
         {
-            return Ok(Allocation { fd, mapping, pages, huge_bytes: len });
+            return Ok(MappedFile { fd, mapping, pages, huge_bytes: len });
         }
     }
     let thp = first != Pages::Plain && total >= MIB2;
@@ -62,7 +62,7 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     let (fd, mapping) = create(len, MemfdFlags::empty(), thp)?;
     let huge_bytes = mapping.huge_bytes();
     let pages = if huge_bytes >= len.div_ceil(2) { Pages::Thp } else { Pages::Plain };
-    Ok(Allocation { fd, mapping, pages, huge_bytes })
+    Ok(MappedFile { fd, mapping, pages, huge_bytes })
 }
 
 /// Makes a sealed memfd of `len` bytes, maps it and populates it.

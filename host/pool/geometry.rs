@@ -7,12 +7,9 @@ use crate::allocator::Allocator;
 use crate::disk::{Layout, PoolFile, Shape, Wrap};
 use crate::indexers::Indexers;
 use crate::mapping::MIB2;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
+use crate::rows::{self, MAX_SEGMENTS, RowFormat, Strides};
 use crate::{Result, ensure, invalid};
 
-/// The default of [`PoolConfig::chunk_bytes`]: 64 MiB, below the 128 MiB that one registration is
-/// known to take on Ascend hosts.
-pub const DEFAULT_CHUNK_BYTES: usize = 64 << 20;
 /// The page size in bytes that chunks are aligned to, because a device registers whole pages.
 pub(super) const PAGE: usize = 4096;
 
@@ -69,9 +66,10 @@ pub struct PoolConfig {
 }
 
 impl PoolConfig {
-    /// Returns a configuration with chunks of at most 64 MiB that tries 2 MiB hugepages first.
+    /// Returns a configuration with chunks of at most 64 MiB, below the 128 MiB that one registration is known
+    /// to take on Ascend hosts, that tries 2 MiB hugepages first.
     pub fn new(layers: usize, rows: usize, format: RowFormat) -> Self {
-        let (chunk_bytes, pages) = (DEFAULT_CHUNK_BYTES, Pages::Huge2M);
+        let (chunk_bytes, pages) = (64 << 20, Pages::Huge2M);
         let (allocator, file, indexers) = (None, None, Indexers::default());
         Self { layers, rows, format, chunk_bytes, pages, allocator, file, indexers }
     }
@@ -81,10 +79,7 @@ impl PoolConfig {
     /// # Errors
     /// If the geometry is invalid ([`HostPool::new`](super::HostPool::new)).
     pub fn chunk_count(&self) -> Result<usize> {
-        if self.file.is_some() {
-            return Ok(0);
-        }
-        Geometry::new(self).map(|geometry| geometry.chunk_count())
+        if self.file.is_some() { Ok(0) } else { Geometry::new(self).map(|g| g.chunk_count()) }
     }
 }
 
@@ -92,7 +87,6 @@ impl PoolConfig {
 pub(crate) struct SegmentLayout {
     /// A chunk holds `1 << shift` rows.
     pub shift: u32,
-    pub(super) bytes: usize,
     /// The distances of the rows of a chunk.
     pub strides: Strides,
     /// Index of the first chunk within the layer, then the number of chunks.
@@ -113,9 +107,9 @@ pub(crate) struct Geometry {
     pub(super) chunk_bytes: usize,
     pub segments: heapless::Vec<SegmentLayout, MAX_SEGMENTS>,
     layer_len: usize,
-    total: usize,
+    pub(super) total: usize,
     /// Where the rows are in a file, if they are in one. Then the segments have no memory.
-    pub(super) disk: Option<Layout>,
+    pub disk: Option<Layout>,
 }
 
 impl Geometry {
@@ -131,8 +125,9 @@ impl Geometry {
         for &segment in config.format.as_slice() {
             ensure!(segment.stride <= chunk_bytes, "chunk bytes" is chunk_bytes, but
                 "a row takes {}", segment.stride; "pass chunks that hold at least one row");
-            let (layout, len) = SegmentLayout::new(segment, rows, chunk_bytes, first, layer_len)
-                .ok_or_else(too_large)?;
+            let (layout, len) =
+                SegmentLayout::new(segment.stride, rows, chunk_bytes, first, layer_len)
+                    .ok_or_else(too_large)?;
             first += layout.chunks;
             layer_len = layer_len.checked_add(len).ok_or_else(too_large)?;
             // This cannot fail: the vector has room for the most segments that a format may have.
@@ -150,33 +145,22 @@ impl Geometry {
         let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("rows", rows)?;
+        let format = config.format.clone();
         let (mut segments, mut first) = (heapless::Vec::new(), 0usize);
-        for (segment, &(per_chunk, strides)) in config.format.as_slice().iter().zip(parts) {
+        for &(per_chunk, strides) in parts {
             rows::at_least_one("rows of a part", per_chunk)?;
             let shift = per_chunk.checked_next_power_of_two().map_or(63, usize::ilog2);
             let chunks = rows.div_ceil(1 << shift);
+            let layout = SegmentLayout { shift, strides, first, chunks, ..Default::default() };
             // This cannot fail: the vector has room for the most segments that a format may have.
-            let _ = segments.push(SegmentLayout {
-                shift,
-                bytes: segment.bytes,
-                strides,
-                first,
-                chunks,
-                ..SegmentLayout::default()
-            });
+            let _ = segments.push(layout);
             // Segments are few, so that a sum that saturates is refused below.
             first = first.saturating_add(chunks);
         }
         ensure!(first.checked_mul(layers).is_some_and(|chunks| chunks <= isize::MAX as usize / 64),
             "layers" is layers, but "the pool must fit the address space"; "ask for fewer layers");
-        let format = config.format.clone();
         let (layer_len, total, disk) = (0, 0, None);
         Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total, disk })
-    }
-
-    /// Returns where the rows are in a file; `None` if they are in memory.
-    pub fn layout(&self) -> Option<&Layout> {
-        self.disk.as_ref()
     }
 
     /// Checks that an engine has the indexers of a pool in a file, because one read brings the rows of all layers of an
@@ -206,10 +190,6 @@ impl Geometry {
         (layer, segment, (within - layout.first) << layout.shift)
     }
 
-    pub(super) fn total(&self) -> usize {
-        self.total
-    }
-
     pub fn chunks_per_layer(&self) -> usize {
         self.segments.iter().map(|layout| layout.chunks).sum()
     }
@@ -235,13 +215,12 @@ impl Geometry {
 impl SegmentLayout {
     /// Returns the layout and the bytes that it takes in a layer; `None` on overflow.
     fn new(
-        segment: Segment,
+        stride: usize,
         rows: usize,
         chunk_bytes: usize,
         first: usize,
         offset: usize,
     ) -> Option<(Self, usize)> {
-        let Segment { bytes, stride } = segment;
         // The caller has checked that a row fits, so the quotient is at least 1. A chunk is not
         // larger than all rows need.
         let fit = (chunk_bytes / stride).ilog2();
@@ -256,7 +235,7 @@ impl SegmentLayout {
         let last_len = last_rows.checked_mul(stride)?.checked_next_multiple_of(align)?;
         let len = (chunks - 1).checked_mul(chunk_len)?.checked_add(last_len)?;
         let strides = Strides::rows(stride);
-        let layout = Self { shift, bytes, strides, first, chunks, offset, chunk_len, last_len };
+        let layout = Self { shift, strides, first, chunks, offset, chunk_len, last_len };
         Some((layout, len))
     }
 }

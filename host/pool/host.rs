@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::atomic_copy;
 use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file::{self, WriteLock};
-use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig, SegmentLayout};
+use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig};
 use super::layout::HostLayout;
 
 use crate::address::Address;
@@ -46,13 +46,13 @@ pub(super) enum Backing {
 
 /// The host pool. The [module](super) describes its layout and when a row may be read or written.
 pub struct HostPool {
-    pub(super) geometry: Geometry,
+    pub(crate) geometry: Geometry,
     // The chunks stay mapped as long as the pool: `backing` owns them, or the caller of `from_layout`
     // guarantees it. The methods of `&HostPool` access them only through `atomic_copy`.
     /// The ranges that a device registers.
     pub(super) chunks: Box<[Chunk]>,
     /// The first row of each chunk of rows, layer by layer and segment by segment.
-    pub(super) starts: Box<[Start]>,
+    pub(crate) starts: Box<[Start]>,
     pub(super) bytes: usize,
     pub(super) backing: Backing,
     pub(super) role: Role,
@@ -71,11 +71,8 @@ impl HostPool {
         if let Some(file) = &config.file {
             return Store::plan_bytes(&geometry::shape(config)?, file);
         }
-        let total = Geometry::new(config)?.total();
-        if config.allocator.is_some() {
-            return Ok(total);
-        }
-        file::mapped_len(total, config.pages)
+        let total = Geometry::new(config)?.total;
+        if config.allocator.is_some() { Ok(total) } else { file::mapped_len(total, config.pages) }
     }
 
     /// Allocates a zeroed and populated pool and makes this process its writer. In a file, rows that were
@@ -93,7 +90,7 @@ impl HostPool {
         if let Some(allocator) = &config.allocator {
             return Self::from_allocator(geometry, allocator);
         }
-        let allocation = file::allocate(geometry.total(), config.pages)?;
+        let allocation = file::allocate(geometry.total, config.pages)?;
         let lock = Some(WriteLock::acquire(&allocation.fd)?);
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
         let pages = (allocation.pages, allocation.huge_bytes);
@@ -154,10 +151,9 @@ impl HostPool {
         let lens = layout.regions.iter().map(|region| region.memory.len());
         // Regions may overlap.
         let bytes = lens.fold(0, usize::saturating_add);
-        let (backing, role, pages) = (Backing::Caller, Role::Writer, Pages::Caller);
-        let (huge_bytes, birth) = (0, Birth::now());
-        let pool =
-            Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth };
+        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
+        let pool = Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)?;
+        let pool = Self { starts, bytes, ..pool };
         overlap::check(pool.grids(pool.starts.iter().map(|start| start.at.0.addr())))?;
         if layout.regions.iter().any(|region| region.device_address.is_some()) {
             overlap::check(pool.grids(pool.starts.iter().map(|start| match start.device {
@@ -178,7 +174,8 @@ impl HostPool {
             let (layer, segment, first) = geometry.of_chunk(at);
             let layout = &geometry.segments[segment];
             let rows = (geometry.rows - first).min(1 << layout.shift);
-            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, layout.bytes])
+            let bytes = geometry.format.as_slice()[segment].bytes;
+            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, bytes])
         })
     }
 
@@ -225,22 +222,19 @@ impl HostPool {
         self.chunks.iter().copied()
     }
 
-    /// Returns the layout of the rows.
-    pub(crate) fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// Returns the first row of each chunk of rows, layer by layer and segment by segment.
-    pub(crate) fn starts(&self) -> &[Start] {
-        &self.starts
-    }
-
     /// Returns a view of the rows of one layer and segment, for copies of many rows.
     ///
     /// # Errors
     /// If there is no such layer or segment, or the rows are in a file.
     pub fn view(&self, layer: usize, segment: usize) -> Result<RowView<'_>> {
-        let (layout, starts) = self.segment(layer, segment)?;
+        self.birth.check("pool")?;
+        ensure!(!matches!(self.backing, Backing::Disk(_)), "pool" is "in a file", but
+            "its rows have no address in memory"; "read and write whole rows");
+        rows::index("layer", layer, self.geometry.layers)?;
+        rows::index("segment", segment, self.geometry.segments.len())?;
+        let layout = &self.geometry.segments[segment];
+        let first = layer * self.geometry.chunks_per_layer() + layout.first;
+        let starts = &self.starts[first..first + layout.chunks];
         Ok(RowView::new(starts, self.geometry.rows, layout.shift, layout.strides.steps()))
     }
 
@@ -281,9 +275,9 @@ impl HostPool {
             return store.append(layer, row, parts);
         }
         for (segment, part) in parts.iter().enumerate() {
-            let (_, ptr) = self.locate(layer, segment, row)?;
-            // SAFETY: `locate` returned the address of a row, and the callers pass as many bytes as each
-            // segment has; a writer maps the pool for writing.
+            let ptr = self.locate(layer, segment, row)?;
+            // SAFETY: `locate` returned the address of a row, and a part has the bytes of its segment, as
+            // `write_row` and `Resources::write_rows` cut it. A writer maps the pool for writing.
             unsafe { atomic_copy::copy_in(part, ptr) };
         }
         Ok(())
@@ -299,37 +293,20 @@ impl HostPool {
             return store.read_row(layer, row, into);
         }
         let mut rest = into;
-        for index in 0..self.geometry.format.as_slice().len() {
-            let (layout, ptr) = self.locate(layer, index, row)?;
-            let (part, after) = rest.split_at_mut(layout.bytes);
+        for (index, segment) in self.geometry.format.as_slice().iter().enumerate() {
+            let ptr = self.locate(layer, index, row)?;
+            let (part, after) = rest.split_at_mut(segment.bytes);
             // SAFETY: `locate` returned the address of a row, so `ptr` is valid for the
-            // `layout.bytes` bytes of `part`.
+            // `segment.bytes` bytes of `part`.
             unsafe { atomic_copy::copy_out(ptr, part) };
             rest = after;
         }
         Ok(())
     }
 
-    fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Start])> {
-        self.birth.check("pool")?;
-        ensure!(!matches!(self.backing, Backing::Disk(_)), "pool" is "in a file", but
-            "its rows have no address in memory"; "read and write whole rows");
-        rows::index("layer", layer, self.geometry.layers)?;
-        rows::index("segment", segment, self.geometry.segments.len())?;
-        let layout = &self.geometry.segments[segment];
-        let first = layer * self.geometry.chunks_per_layer() + layout.first;
-        Ok((layout, &self.starts[first..first + layout.chunks]))
-    }
-
-    fn locate(
-        &self,
-        layer: usize,
-        segment: usize,
-        row: usize,
-    ) -> Result<(&SegmentLayout, *mut u8)> {
+    fn locate(&self, layer: usize, segment: usize, row: usize) -> Result<*mut u8> {
         rows::index("row", row, self.geometry.rows)?;
-        let ptr = self.view(layer, segment)?.ptr(row).cast_mut();
-        Ok((&self.geometry.segments[segment], ptr))
+        Ok(self.view(layer, segment)?.ptr(row).cast_mut())
     }
 }
 
@@ -349,6 +326,6 @@ pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[C
     chunks.extend(geometry.spans().map_while(chunk));
     ensure!(chunks.len() >= geometry.chunk_count(),
         "pool memory" is format!("{} bytes", mapping.len()), but
-        "this geometry needs {}", geometry.total(); "export the pool anew with its own descriptor");
+        "this geometry needs {}", geometry.total; "export the pool anew with its own descriptor");
     Ok(chunks.into())
 }

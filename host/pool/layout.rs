@@ -107,15 +107,13 @@ impl HostLayout<'_> {
         let geometry = Geometry::of_parts(config, &chunks)?;
         let registered = self.ranges()?;
         // One of the first chunks is missing if there are more than the parts hold.
-        let held =
-            self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.layers.len()));
+        let held = self.parts.iter().map(|part| part.layers.len()).fold(0, usize::saturating_add);
         let count = geometry.chunk_count().min(held.saturating_add(1));
         let mut starts = reserve::filled(WHAT, count, None)?;
         for part in self.parts {
             self.place(part, &geometry, &registered, &mut starts)?;
         }
-        let missing = starts.iter().position(Option::is_none);
-        if let Some(at) = missing {
+        if let Some(at) = starts.iter().position(Option::is_none) {
             let (layer, segment, row) = geometry.of_chunk(at);
             return Err(invalid!("layer" is format!("{layer}, segment {segment}, row {row}"), but
                 "no part holds it"; "cover every row of every layer"));
@@ -138,10 +136,8 @@ impl HostLayout<'_> {
                 "pass a range inside it");
         }
         let bytes = segments[part.segment].bytes;
-        let (layers, content) = (
-            part.layers.len() - 1,
-            Content::Rows { layer: part.layers.start, segment: part.segment },
-        );
+        let content = Content::Rows { layer: part.layers.start, segment: part.segment };
+        let layers = part.layers.len() - 1;
         // Otherwise the layers would need more chunks than there is memory.
         ensure!(layers == 0 || part.layer_stride >= bytes, "layer stride" is part.layer_stride, but
             "the segment holds {bytes} bytes"; "pass a stride that covers them");

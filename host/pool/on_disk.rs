@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
 use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
-use crate::fork::Birth;
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
@@ -67,17 +66,10 @@ impl HostPool {
 
     fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
         let bytes = store.info().queue_bytes;
-        Ok(Self {
-            geometry: geometry(config, store.layout().clone())?,
-            chunks: Box::default(),
-            starts: Box::default(),
-            bytes,
-            backing: Backing::Disk(Arc::new(store)),
-            role: Role::Writer,
-            pages: Pages::Plain,
-            huge_bytes: 0,
-            birth: Birth::now(),
-        })
+        let geometry = geometry(config, store.layout().clone())?;
+        let (backing, pages) = (Backing::Disk(Arc::new(store)), (Pages::Plain, 0));
+        let pool = Self::in_chunks(geometry, Box::default(), backing, Role::Writer, pages)?;
+        Ok(Self { bytes, ..pool })
     }
 
     /// Returns the store of a pool in a file; `None` if the rows are in memory.

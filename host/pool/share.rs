@@ -188,7 +188,7 @@ const FROM_EXPORT: &str = "pass the file of a pool's export";
 /// shrinking.
 fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
     let stat = fs::fstat(fd).map_err(|error| Error::os("fstat", WHAT, error, FROM_EXPORT))?;
-    let need = geometry.total();
+    let need = geometry.total;
     // A pool's file is longer than the geometry by less than the largest page, 1 GiB.
     let len = usize::try_from(stat.st_size).unwrap_or(0);
     ensure!(len >= need && len - need < 1 << 30, "pool file" is format!("{len} bytes"), but

@@ -110,7 +110,7 @@ impl Records {
     /// Checks the version of such a row.
     #[track_caller]
     fn check(&self, n: usize, layer: usize, row: usize, version: usize) {
-        let expected = bytes_of(layer, row, version, self.store.layout().row_bytes());
+        let expected = bytes_of(layer, row, version, self.store.layout().row_range(layer).len());
         assert!(self.row(n, layer, row).unwrap() == expected, "layer {layer}, row {row}");
     }
 }

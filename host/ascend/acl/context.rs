@@ -1,8 +1,8 @@
 //! A device's context, and the errors of drops that were not returned yet.
 
 use std::ffi::c_void;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, mem};
 
 use super::{Acl, call, sys};
 use crate::address::Address;
@@ -13,6 +13,7 @@ use crate::{Error, Result, ensure, invalid};
 ///
 /// The runtime has a current context per thread and refuses streams of other contexts, so every
 /// call that depends on it goes through [`Self::bind`].
+#[derive(Debug)]
 pub struct Context {
     acl: Arc<Acl>,
     /// Every thread may use it that makes it its current one, which [`Self::bind`] does.
@@ -175,12 +176,6 @@ fn current(acl: &Acl) -> Result<Option<sys::aclrtContext>> {
         Ok(()) => Ok(Some(context).filter(|context| !context.is_null())),
         Err(Error::Acl { code: sys::ACL_ERROR_RT_CONTEXT_NULL, .. }) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("acl", &self.acl).field("device", &self.device).finish()
     }
 }
 

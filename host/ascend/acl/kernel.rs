@@ -125,15 +125,8 @@ impl Args {
             call!(acl, aclrtKernelArgsFinalize(list))?;
         }
         let (function, list, buffer) = (Address(function), Address(list), Address(buffer.cast()));
-        Ok(Self {
-            binary,
-            function,
-            list,
-            params,
-            values: vec![0; addresses].into(),
-            buffer,
-            bytes,
-        })
+        let values = vec![0; addresses].into();
+        Ok(Self { binary, function, list, params, values, buffer, bytes })
     }
 
     /// Puts the kernel into a stream with these arguments, on `blocks` vector cores. With `batch`

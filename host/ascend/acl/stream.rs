@@ -119,8 +119,7 @@ impl Context {
             return Ok(None);
         }
         let (stream, kind, mut n) = (stream.handle(), sys::ACL_RT_DEV_RES_VECTOR_CORE, 0);
-        // SAFETY: the caller guarantees that the stream is alive (`# Safety`), and the function
-        // writes a number to `n`.
+        // SAFETY: the stream is alive (`# Safety`), and the function writes a number to `n`.
         match unsafe { call!(acl, aclrtGetStreamResLimit(stream, kind, &mut n)) } {
             // A limit of 0 is ignored, because no kernel could run.
             Ok(()) => Ok(Some(n as usize).filter(|&n| n > 0)),
@@ -141,8 +140,7 @@ impl Context {
         }
         let (mut status, mut graph) =
             (sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE, core::ptr::null_mut());
-        // SAFETY: the caller guarantees that the stream is alive (`# Safety`), and the function
-        // writes to `status` and `graph`.
+        // SAFETY: the stream is alive (`# Safety`), and the function writes to `status` and `graph`.
         unsafe { call!(acl, aclmdlRICaptureGetInfo(stream.handle(), &mut status, &mut graph))? };
         Ok(status != sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE)
     }

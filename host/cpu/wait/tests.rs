@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 #[test]
 fn no_notification_is_lost() {
-    let (event, turn) = (Event::default(), AtomicUsize::new(0));
+    let (event, turn) = (Notify::default(), AtomicUsize::new(0));
     let run = |own: usize| {
         for round in 0..2000 {
             let mine = 2 * round + own;

@@ -17,7 +17,7 @@ const WHAT: &str = "plan's records";
 
 /// What a plan keeps of the records of its misses. A place is an index in the miss lists.
 #[derive(Debug)]
-pub(crate) struct Records {
+pub(crate) struct MissRecords {
     /// The places of the misses with a row of the pool, by ascending row.
     order: Array<i32>,
     /// `[records + 1]`, the index in `order` of the first place of each record, then the end.
@@ -34,7 +34,7 @@ pub(crate) struct Records {
     pub held: Option<u64>,
 }
 
-impl Records {
+impl MissRecords {
     /// Returns the bytes of the arrays for `places` places.
     pub fn bytes_needed(places: usize) -> usize {
         (3 * places + 1) * size_of::<i32>()

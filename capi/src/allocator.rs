@@ -3,10 +3,9 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::contract::contract;
 use crate::sized;
-use crate::status::avsg_status::AVSG_NULL;
-use crate::status::{Failure, Result};
+use crate::sizes::avsg_memory_kind;
+use crate::status::{Failure, Result, avsg_status::AVSG_NULL};
 use avsg::allocator::{Allocator, MemoryKind};
 
 /// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
@@ -54,7 +53,7 @@ pub struct avsg_allocator {
 
 /// The caller's functions.
 #[derive(Debug)]
-struct Foreign {
+struct CallerAllocator {
     user: *mut c_void,
     allocate: unsafe extern "C" fn(*mut c_void, i32, usize, usize) -> *mut c_void,
     release: unsafe extern "C" fn(*mut c_void, i32, *mut c_void, usize),
@@ -62,28 +61,27 @@ struct Foreign {
 
 // SAFETY: the pointer is only passed to the caller's functions, which any thread may call
 // (`avsg_allocator`).
-unsafe impl Send for Foreign {}
+unsafe impl Send for CallerAllocator {}
 // SAFETY: as for Send.
-unsafe impl Sync for Foreign {}
+unsafe impl Sync for CallerAllocator {}
 
-fn number(kind: MemoryKind) -> i32 {
-    match kind {
-        MemoryKind::Host => 0,
-        MemoryKind::Pinned => 1,
-        MemoryKind::Device => 2,
-    }
-}
+// Kinds have the same numbers in C.
+const _: () = assert!(
+    MemoryKind::Pinned as i32 == avsg_memory_kind::AVSG_MEMORY_PINNED as i32
+        && MemoryKind::Device as i32 == avsg_memory_kind::AVSG_MEMORY_DEVICE as i32
+);
 
-// SAFETY: the caller's functions keep the contract of `avsg_allocate`, which is that of `Allocator`.
-unsafe impl Allocator for Foreign {
+// SAFETY: what `avsg_allocate` returns has so many bytes of the kind, which nothing else uses until the release
+// (`avsg_allocator`), and `Allocated::new` compares its alignment.
+unsafe impl Allocator for CallerAllocator {
     fn allocate(&self, kind: MemoryKind, bytes: usize, alignment: usize) -> *mut u8 {
         // SAFETY: the arguments are those that `avsg_allocate` describes.
-        unsafe { (self.allocate)(self.user, number(kind), bytes, alignment) }.cast()
+        unsafe { (self.allocate)(self.user, kind as i32, bytes, alignment) }.cast()
     }
 
     unsafe fn release(&self, kind: MemoryKind, address: *mut u8, bytes: usize) {
         // SAFETY: `allocate` returned the address for this kind and length (`Allocator::release`).
-        unsafe { (self.release)(self.user, number(kind), address.cast(), bytes) };
+        unsafe { (self.release)(self.user, kind as i32, address.cast(), bytes) };
     }
 }
 
@@ -106,5 +104,5 @@ pub(crate) unsafe fn allocator(
     };
     let allocate = allocate.ok_or_else(|| missing("allocate"))?;
     let release = release.ok_or_else(|| missing("release"))?;
-    Ok(Some(Arc::new(Foreign { user, allocate, release })))
+    Ok(Some(Arc::new(CallerAllocator { user, allocate, release })))
 }

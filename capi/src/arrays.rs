@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 
-use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
 use crate::status::{Result, ensure};
@@ -84,14 +83,6 @@ pub(crate) fn batch_of<A>(
         block_stride: batch.block_stride,
         indexer: batch.indexer,
     })
-}
-
-/// Borrows an array in host memory.
-///
-/// # Safety
-/// During 'a the array is NULL or valid for reads of its length, and not written.
-pub(crate) unsafe fn host_array<'a>(what: &str, array: avsg_i32s) -> Result<&'a [i32]> {
-    contract!(sized::array(what, array.data, array.len))
 }
 
 /// Returns the address and length of an array in device memory.

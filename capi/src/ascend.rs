@@ -3,9 +3,9 @@
 use std::ffi::c_char;
 use std::path::PathBuf;
 
-use crate::contract::contract;
 use crate::sized;
 use crate::status::Result;
+use avsg::ascend::acl::Source;
 
 /// An Ascend device (`avsg_engine_config.ascend`). It needs a pool of pages that its driver can register
 /// (AVSG_DEVICE otherwise; try smaller `pages`), and rows of one or two segments. Its engines on one
@@ -33,29 +33,30 @@ pub struct avsg_ascend {
 
 /// The Ascend device of an engine.
 pub(crate) struct AscendDevice {
-    pub simulated: bool,
+    /// The runtime.
+    pub source: Source,
     pub kernels: Option<PathBuf>,
-    pub runtime: Option<PathBuf>,
     pub id: i32,
     pub timeout_ms: u32,
     pub one_launch: Option<bool>,
 }
 
-/// Reads the options of an Ascend device; NULL selects the defaults.
+/// Reads the options of an Ascend device; NULL selects the defaults. A `simulator` takes the place of the
+/// runtime.
 ///
 /// # Safety
 /// `options` is NULL or valid for reads of the number of bytes in its `size`, and its strings are NULL
 /// or NUL-terminated.
 pub(crate) unsafe fn ascend_device(
     options: *const avsg_ascend,
-    simulated: bool,
+    simulator: Option<Source>,
     one_launch: Option<bool>,
 ) -> Result<AscendDevice> {
     let options = contract!(sized::read_or_defaults(options))?;
+    let runtime = contract!(sized::path(options.runtime)).map_or(Source::System, Source::Path);
     Ok(AscendDevice {
-        simulated,
+        source: simulator.unwrap_or(runtime),
         kernels: contract!(sized::path(options.kernels)),
-        runtime: contract!(sized::path(options.runtime)),
         id: options.device_id,
         timeout_ms: if options.timeout_ms == 0 { 10_000 } else { options.timeout_ms },
         one_launch,

@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 
-use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::sized::give_struct;

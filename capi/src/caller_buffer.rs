@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 
-use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
 use crate::status::Result;

@@ -5,12 +5,10 @@ use std::ffi::{CStr, c_char};
 use crate::allocator::{allocator, avsg_allocator};
 use crate::ascend::{AscendDevice, ascend_device, avsg_ascend};
 use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
-use crate::contract::contract;
 use crate::handle;
 use crate::indexers::indexers;
 use crate::sized;
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, check_reserved, choice};
+use crate::status::{Failure, Result, avsg_status::AVSG_INVALID, check_reserved, choice};
 use crate::tuning::avsg_tuning;
 use crate::workers::avsg_workers;
 use avsg::cpu::worker_pool::WorkerPool;
@@ -62,44 +60,6 @@ pub struct avsg_engine_config {
     pub allocator: *const avsg_allocator,
 }
 
-impl avsg_engine_config {
-    /// # Safety
-    /// As for [`indexers`], [`caller_buffer`] and [`allocator`].
-    unsafe fn config(
-        &self,
-        tuning: &avsg_tuning,
-        device: &Device,
-        layers: usize,
-        format: &RowFormat,
-    ) -> Result<Config> {
-        check_reserved(self.reserved)?;
-        let cores = match self.cores {
-            0 => match device {
-                Device::Cpu(Some(workers)) => workers.threads(),
-                Device::Cpu(None) => allowed_cpu_count(),
-                // The device limits the number to its own cores.
-                Device::Ascend(_) => MAX_CORES,
-            },
-            n => n as usize,
-        };
-        let slot_base = choice("global_slots", self.global_slots, &[None, Some(self.slot_base)])?;
-        let on_vector_core = matches!(device, Device::Ascend(_));
-        let params = tuning.params([self.k, self.tokens, self.slots], on_vector_core)?;
-        Ok(Config {
-            params: Params { page: self.page, ..params },
-            states: self.states,
-            cores,
-            machine: tuning.machine()?,
-            copier: tuning.copier()?,
-            strategy: Strategy::Balanced,
-            indexers: contract!(indexers(self.layer_indexer, self.layer_indexers, layers))?,
-            buffer: contract!(caller_buffer(self.buffer, layers, format))?,
-            slot_base,
-            allocator: contract!(allocator(self.allocator))?,
-        })
-    }
-}
-
 pub(crate) enum Device {
     Cpu(Option<WorkerPool>),
     Ascend(AscendDevice),
@@ -123,21 +83,23 @@ unsafe fn device(config: &avsg_engine_config, one_launch: Option<bool>) -> Resul
         let name: String = name.to_string_lossy().chars().take(32).collect();
         Err(Failure::new(status, format!("device is \"{name}\", but {reason}; {remedy}")))
     };
-    let simulated = match name.to_bytes() {
+    let simulator = match name.to_bytes() {
         b"cpu" => return cpu(),
-        b"ascend" => false,
-        b"ascend-sim" if cfg!(feature = "sim") => true,
+        b"ascend" => None,
+        #[cfg(feature = "sim")]
+        b"ascend-sim" => Some(avsg::ascend::simulated::source()),
+        #[cfg(not(feature = "sim"))]
         b"ascend-sim" => {
             let reason = "this libavsg was built without its simulator";
             let remedy = "build avsg-capi-so with --features sim, or pass \"cpu\" or \"ascend\"";
-            return refuse(AVSG_UNSUPPORTED, reason, remedy);
+            return refuse(crate::status::avsg_status::AVSG_UNSUPPORTED, reason, remedy);
         }
         _ => {
             let remedy = "pass NULL or a name of avsg_devices";
             return refuse(AVSG_INVALID, "libavsg has no such device", remedy);
         }
     };
-    Ok(Device::Ascend(contract!(ascend_device(config.ascend, simulated, one_launch))?))
+    Ok(Device::Ascend(contract!(ascend_device(config.ascend, simulator, one_launch))?))
 }
 
 /// Reads the configuration of an engine on a pool of `layers` layers of rows of this format, and its
@@ -155,5 +117,28 @@ pub(crate) unsafe fn engine_config(
     let config = contract!(sized::read(config))?;
     let tuning = contract!(sized::read_or_defaults(config.tuning))?;
     let device = contract!(device(&config, tuning.one_launch()?))?;
-    Ok((contract!(config.config(&tuning, &device, layers, format))?, device))
+    check_reserved(config.reserved)?;
+    let cores = match (config.cores, &device) {
+        (0, Device::Cpu(Some(workers))) => workers.threads(),
+        (0, Device::Cpu(None)) => allowed_cpu_count(),
+        // The device limits the number to its own cores.
+        (0, Device::Ascend(_)) => MAX_CORES,
+        (n, _) => n as usize,
+    };
+    let slot_base = choice("global_slots", config.global_slots, &[None, Some(config.slot_base)])?;
+    let on_vector_core = matches!(device, Device::Ascend(_));
+    let params = tuning.params([config.k, config.tokens, config.slots], on_vector_core)?;
+    let own = Config {
+        params: Params { page: config.page, ..params },
+        states: config.states,
+        cores,
+        machine: tuning.machine()?,
+        copier: tuning.copier()?,
+        strategy: Strategy::Balanced,
+        indexers: contract!(indexers(config.layer_indexer, config.layer_indexers, layers))?,
+        buffer: contract!(caller_buffer(config.buffer, layers, format))?,
+        slot_base,
+        allocator: contract!(allocator(config.allocator))?,
+    };
+    Ok((own, device))
 }

@@ -1,6 +1,5 @@
 //! The outputs of Stage One in numbers.
 
-use crate::contract::contract;
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
 use crate::sized::give_struct;

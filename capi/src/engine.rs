@@ -4,18 +4,15 @@ use std::sync::Arc;
 
 use crate::ascend::AscendDevice;
 use crate::config::{Device, avsg_engine_config, engine_config};
-use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::status::{Result, avsg_status};
 use avsg::ascend::AscendOptions;
-use avsg::ascend::acl::{Acl, Context, Source};
+use avsg::ascend::acl::{Acl, Context};
 use avsg::engine::{Config, Engine};
 
 /// The operator on one device: the slots and the tables of every state.
-pub struct avsg_engine {
-    _opaque: [u8; 0],
-}
+pub struct avsg_engine;
 
 /// Creates an engine on a pool, and starts its cores. The first engine of a process measures what `tuning`
 /// leaves open, for tens of milliseconds. AVSG_UNSUPPORTED: the machine or the library lacks the device.
@@ -33,38 +30,19 @@ pub unsafe extern "C" fn avsg_engine_create(
         match device {
             Device::Cpu(None) => Ok(Engine::new(config, host)?),
             Device::Cpu(Some(workers)) => Ok(Engine::with_workers(config, host, &workers)?),
-            Device::Ascend(device) => create_on_ascend(config, &pool, &device),
+            Device::Ascend(device) => create_on_ascend(config, &pool, device),
         }
     };
     contract!(handle::give(engine, make))
 }
 
-fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Result<Engine> {
-    let source = match &device.runtime {
-        _ if device.simulated => simulator(),
-        Some(path) => Source::Path(path.clone()),
-        None => Source::System,
-    };
+fn create_on_ascend(config: Config, pool: &Pool, device: AscendDevice) -> Result<Engine> {
+    let AscendDevice { source, kernels, id, timeout_ms, one_launch } = device;
     let acl = Arc::new(Acl::open(&source)?);
-    let same = |c: &Context| c.device() == device.id && c.acl().simulated() == device.simulated;
-    let pool = pool.registered(same, || Context::for_device(acl, device.id))?;
-    let context = pool.context();
-    let options = AscendOptions {
-        timeout_ms: device.timeout_ms,
-        one_launch: device.one_launch,
-        kernels: device.kernels.clone(),
-        ..AscendOptions::new(Arc::clone(context))
-    };
+    let simulated = acl.simulated();
+    let same = |c: &Context| c.device() == id && c.acl().simulated() == simulated;
+    let pool = pool.registered(same, || Context::for_device(acl, id))?;
+    let context = Arc::clone(pool.context());
+    let options = AscendOptions { context, kernels, timeout_ms, one_launch };
     Ok(Engine::on_ascend(config, pool, &options)?)
-}
-
-#[cfg(feature = "sim")]
-fn simulator() -> Source {
-    avsg::ascend::simulated::source()
-}
-
-/// Nothing calls it: `config::device` has refused a configuration that names the simulator.
-#[cfg(not(feature = "sim"))]
-fn simulator() -> Source {
-    Source::System
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use avsg::device::params::{Lifetime, Table};
 
 use crate::c_text::c_chars;
-use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle::{self, Object};
 use crate::sized::give_struct;

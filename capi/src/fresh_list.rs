@@ -1,16 +1,12 @@
 //! The fresh rows of a list of layers, as C passes them.
 
-use crate::arrays::{RawSegment, Segments, avsg_fresh, read_fresh};
-use crate::contract::contract;
-use crate::status::avsg_status::AVSG_SIZE;
-use crate::status::{Failure, Result};
+use crate::arrays::{RawSegment, Segments, avsg_fresh, device_segments, host_segments, read_fresh};
+use crate::status::{Failure, Result, avsg_status::AVSG_SIZE};
+use avsg::engine::{DeviceFresh, Fresh};
 
 /// The most segments of fresh rows in all layers of a call. They are on the stack, because a step allocates
 /// nothing.
-const MAX_LIST_SEGMENTS: usize = 256;
-
-/// The segments of the first layer of a list, then those of the second, and so on.
-pub(crate) type ListSegments<T> = heapless::Vec<T, MAX_LIST_SEGMENTS>;
+pub(crate) const MAX_LIST_SEGMENTS: usize = 256;
 
 /// Reads the fresh rows of `count` layers, of which `convert` makes those of one, and returns whether `list`
 /// has them: it may be NULL. The result is in `all`, because a thread may have a small stack.
@@ -18,7 +14,7 @@ pub(crate) type ListSegments<T> = heapless::Vec<T, MAX_LIST_SEGMENTS>;
 /// # Safety
 /// `list` is NULL or an array of `count` structs, each of which is valid for reads of the number of bytes in
 /// its `size`.
-pub(crate) unsafe fn read_list<T, const MOST: usize>(
+unsafe fn read_list<T, const MOST: usize>(
     list: *const avsg_fresh,
     count: usize,
     convert: impl Fn(&[RawSegment]) -> Result<Segments<T>>,
@@ -55,6 +51,38 @@ pub(crate) unsafe fn read_list<T, const MOST: usize>(
         all.extend(convert(&fresh)?);
     }
     Ok(true)
+}
+
+/// Runs `run` with the fresh rows of `count` layers in host memory: the segments of the first layer, then those
+/// of the second, and so on; None if `list` is NULL.
+///
+/// # Safety
+/// As for [`read_list`]; during the call each segment is NULL or valid for reads of its bytes, and not
+/// written.
+pub(crate) unsafe fn with_host_rows<const MOST: usize>(
+    list: *const avsg_fresh,
+    count: usize,
+    run: impl FnOnce(Option<&Fresh<'_>>) -> Result<()>,
+) -> Result<()> {
+    let mut all = heapless::Vec::<_, MOST>::new();
+    let given = contract!(read_list(list, count, |segments| host_segments(segments), &mut all))?;
+    run(given.then_some(Fresh { segments: &all }).as_ref())
+}
+
+/// Runs `run` as [`with_host_rows`] does, with fresh rows in device memory. It is not inlined, because the stack
+/// of its caller has a list of its own.
+///
+/// # Safety
+/// As for [`read_list`].
+#[inline(never)]
+pub(crate) unsafe fn with_device_rows<const MOST: usize>(
+    list: *const avsg_fresh,
+    count: usize,
+    run: impl FnOnce(Option<&DeviceFresh<'_>>) -> Result<()>,
+) -> Result<()> {
+    let mut all = heapless::Vec::<_, MOST>::new();
+    let given = contract!(read_list(list, count, device_segments, &mut all))?;
+    run(given.then_some(DeviceFresh { segments: &all }).as_ref())
 }
 
 #[cfg(test)]

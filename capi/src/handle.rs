@@ -16,10 +16,12 @@ use std::thread::panicking;
 use avsg::Error;
 use avsg::fork::Birth;
 
-use crate::contract::contract;
 use crate::sized::OutPtr;
-use crate::status::avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_NULL};
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{
+    Failure, Result, avsg_status,
+    avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_NULL},
+    enter,
+};
 
 const _: () = assert!(usize::BITS == 64, "a handle needs 47 bits");
 
@@ -67,7 +69,7 @@ struct Stored<T: Object> {
     fixed: T::Fixed,
 }
 
-struct Entry {
+struct HandleEntry {
     word: AtomicU64,
     /// A [`Stored`] object.
     object: AtomicPtr<()>,
@@ -78,7 +80,7 @@ struct Entry {
     used: AtomicU64,
 }
 
-impl Entry {
+impl HandleEntry {
     fn next_generation(&self) -> u64 {
         self.used.load(Ordering::Relaxed) + 1
     }
@@ -87,8 +89,8 @@ impl Entry {
 /// The word of an entry that is being filled. No tag has these bits.
 const TAKEN: u64 = EXCLUSIVE;
 
-static TABLE: [Entry; MAX_HANDLES] = [const {
-    Entry {
+static TABLE: [HandleEntry; MAX_HANDLES] = [const {
+    HandleEntry {
         word: AtomicU64::new(0),
         object: AtomicPtr::new(ptr::null_mut()),
         birth: AtomicU64::new(0),
@@ -114,11 +116,6 @@ fn take() -> Option<usize> {
     Some(index)
 }
 
-/// Returns the part of a handle that its entry stores: generation and kind. It is never 0.
-fn tag<T: Object>(generation: u64) -> u64 {
-    generation << KIND_BITS | T::KIND
-}
-
 /// Returns the index and tag of a handle, or None if no handle has these bits. The lowest bit of a
 /// handle is 1, unlike that of a pointer to an aligned object.
 fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
@@ -138,15 +135,14 @@ fn create<T: Object>(object: T) -> Result<*mut T::C> {
     }
     memory.push(Stored { object, fixed });
     let Some(index) = take() else {
-        let text = format!(
-            "{} is handle {}, but {MAX_HANDLES} may exist at a time; destroy some",
-            T::NAME,
-            MAX_HANDLES + 1
-        );
+        let (name, next) = (T::NAME, MAX_HANDLES + 1);
+        let text =
+            format!("{name} is handle {next}, but {MAX_HANDLES} may exist at a time; destroy some");
         return Failure::refuse(text);
     };
     let entry = &TABLE[index];
-    let tag = tag::<T>(entry.next_generation());
+    // The part of a handle that its entry stores. It is never 0.
+    let tag = entry.next_generation() << KIND_BITS | T::KIND;
     entry.object.store(Box::into_raw(memory.into_boxed_slice()).cast(), Ordering::Relaxed);
     entry.birth.store(Birth::now().number(), Ordering::Relaxed);
     entry.word.store(tag, Ordering::Release);
@@ -200,7 +196,7 @@ impl Use {
 /// The right to use an object, given back on drop. If a panic drops it, the object becomes
 /// unusable.
 struct Guard {
-    entry: &'static Entry,
+    entry: &'static HandleEntry,
     /// The amount that the entry's word was raised by.
     added: u64,
     /// Whether the thread was panicking when it acquired the object.
@@ -210,14 +206,14 @@ struct Guard {
 impl Guard {
     /// Acquires an object.
     fn new<T: Object>(handle: *const T::C, how: &Use) -> Result<Self> {
+        let name = T::NAME;
         if handle.is_null() {
-            let text = format!("{} is NULL, but a handle is needed; create one", T::NAME);
+            let text = format!("{name} is NULL, but a handle is needed; create one");
             return Err(Failure::new(AVSG_NULL, text));
         }
         let invalid = |reason| {
             let text = format!(
-                "{} is {handle:p}, but {reason}; pass a handle from its create function until it is destroyed",
-                T::NAME
+                "{name} is {handle:p}, but {reason}; pass a handle from its create function until it is destroyed"
             );
             Failure::new(AVSG_HANDLE, text)
         };
@@ -233,20 +229,18 @@ impl Guard {
             }
             // Before anything else, because calls of the parent's threads never end in a child.
             if entry.birth.load(Ordering::Relaxed) != Birth::now().number() {
-                return Err(Error::Forked { what: T::NAME }.into());
+                return Err(Error::Forked { what: name }.into());
             }
             if word & BROKEN != 0 && !how.broken {
                 let text = format!(
-                    "{} is {handle:p}, but an earlier call on it failed with AVSG_INTERNAL; destroy it",
-                    T::NAME
+                    "{name} is {handle:p}, but an earlier call on it failed with AVSG_INTERNAL; destroy it"
                 );
                 return Err(Failure::new(AVSG_INTERNAL, text));
             }
             if word & how.conflicts != 0 || word & how.counts == how.counts {
                 let text = format!(
-                    "{} is in use by another thread's call, but these calls must not overlap; call \
-                     again when that has returned",
-                    T::NAME
+                    "{name} is in use by another thread's call, but these calls must not overlap; call \
+                     again when that has returned"
                 );
                 return Err(Failure::new(AVSG_BUSY, text));
             }

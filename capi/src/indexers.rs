@@ -1,6 +1,5 @@
 //! Which layers share an indexer.
 
-use crate::contract::contract;
 use crate::sized;
 use crate::status::Result;
 use avsg::engine::Indexers;
@@ -14,13 +13,11 @@ pub(crate) unsafe fn indexers(
     count: usize,
     layers: usize,
 ) -> Result<Indexers> {
-    if count != 0 {
-        Indexers::check_count(count, layers)?;
-    }
-    let given = contract!(sized::array("layer_indexer", of_layer, count))?;
-    if given.is_empty() {
+    if count == 0 {
         return Ok(Indexers::default());
     }
+    Indexers::check_count(count, layers)?;
+    let given = contract!(sized::array("layer_indexer", of_layer, count))?;
     let of_layer = sized::converted("layer_indexer", given, |&of| Ok(of as usize))?;
     Ok(Indexers::of_layers(&of_layer)?)
 }

@@ -2,11 +2,9 @@
 
 use std::ffi::c_void;
 
-use crate::contract::contract;
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
-use crate::status::avsg_status::AVSG_NULL;
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, avsg_status::AVSG_NULL};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{MAX_SEGMENTS, Strides};
 

@@ -5,11 +5,12 @@
 //! declarations: the rules of every function, and the order of the modules.
 
 #![expect(non_camel_case_types, reason = "the types have the names of C")]
-#![expect(
-    clippy::missing_safety_doc,
-    reason = "the header's rules Pointers and Streams say it once"
-)]
+#![expect(clippy::missing_safety_doc, reason = "the header's rules Pointers and Streams say it")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "C's indices, such as valid[row], are no links")]
+
+// First, because the macro `contract` is in scope in the modules behind it.
+#[macro_use]
+mod contract;
 
 mod allocator;
 mod arrays;
@@ -18,7 +19,6 @@ mod buffer;
 mod c_text;
 mod caller_buffer;
 mod config;
-mod contract;
 mod counters;
 mod destroy;
 mod engine;

@@ -6,8 +6,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::c_text::write_c_text;
-use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, avsg_status, enter, unknown_constant};
+use crate::status::{Failure, avsg_status, avsg_status::AVSG_UNSUPPORTED, enter, unknown_constant};
 
 /// The importance of a message.
 #[repr(C)]
@@ -61,7 +60,8 @@ impl Log for Forward {
             Level::Info => avsg_log_level::AVSG_LOG_INFO,
             Level::Debug | Level::Trace => avsg_log_level::AVSG_LOG_DEBUG,
         };
-        // SAFETY: the caller of `avsg_set_log` keeps its contract, and the string lives long enough.
+        // SAFETY: the callback may be called on any thread with `user` (`avsg_log_callback`), and the string
+        // ends with NUL and lives until the call has returned.
         unsafe { callback(sink.user, level as i32, text.as_ptr().cast()) };
     }
 

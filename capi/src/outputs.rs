@@ -2,7 +2,6 @@
 
 use std::ptr;
 
-use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::plan::avsg_plan;
 use crate::sized::give_struct;
@@ -70,8 +69,6 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
     let at = |address: u64| ptr::without_provenance::<i32>(address as usize);
     let [miss_position, miss_id, miss_slot, miss_row] = device.miss.map(at);
     avsg_plan_arrays {
-        size: 0,
-        k: plan.arrays().k,
         slot: at(device.slot),
         valid: at(device.valid),
         cu_q: ptr::null(),
@@ -83,34 +80,24 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
         row_misses: ptr::null(),
         failed_layer: ptr::null(),
         failed_row: ptr::null(),
+        ..host_arrays(plan)
     }
-}
-
-/// The addresses of a plan's arrays in host memory, and in the memory of its device.
-pub(crate) struct Addresses {
-    host: avsg_plan_arrays,
-    device: avsg_plan_arrays,
 }
 
 // SAFETY: the addresses are given to the caller, and this library does not follow them.
-unsafe impl Send for Addresses {}
+unsafe impl Send for avsg_plan_arrays {}
 // SAFETY: as for Send.
-unsafe impl Sync for Addresses {}
-
-impl Addresses {
-    pub fn new(plan: &Plan) -> Self {
-        Self { host: host_arrays(plan), device: device_arrays(plan) }
-    }
-}
+unsafe impl Sync for avsg_plan_arrays {}
 
 impl Object for Plan {
     type C = avsg_plan;
     const KIND: u64 = 3;
     const NAME: &'static str = "plan";
-    type Fixed = Addresses;
+    /// The addresses in host memory, and in the memory of the device.
+    type Fixed = [avsg_plan_arrays; 2];
 
-    fn fixed(&self) -> Addresses {
-        Addresses::new(self)
+    fn fixed(&self) -> Self::Fixed {
+        [host_arrays(self), device_arrays(self)]
     }
 }
 
@@ -122,9 +109,9 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     memory: i32,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
-    let find = |addresses: &Addresses| match memory {
-        0 => Ok(addresses.host),
-        2 => Ok(addresses.device),
+    let find = |&[host, device]: &[avsg_plan_arrays; 2]| match memory {
+        0 => Ok(host),
+        2 => Ok(device),
         other => Failure::refuse(format!(
             "memory is {other}, but arrays are in AVSG_MEMORY_HOST (0) or AVSG_MEMORY_DEVICE (2); \
              pass one of them"

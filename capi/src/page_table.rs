@@ -1,12 +1,10 @@
 //! The page table of a paged attention kernel.
 
-use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::sized::{self, check_capacity};
 use crate::status::{Failure, avsg_status, enter};
 use avsg::engine::{Engine, MAX_REQUESTS};
-use avsg::rows;
 
 /// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
@@ -32,32 +30,25 @@ pub unsafe extern "C" fn avsg_engine_get_page_table(
         check_capacity(pages, stride, "pages in a request's row")?;
         let total = requests.checked_mul(stride).filter(|_| requests <= MAX_REQUESTS);
         let total = total.ok_or_else(|| {
-            let text = format!(
+            Failure::invalid(format!(
                 "requests is {requests}, but it must be 0..={MAX_REQUESTS}, and {stride} pages of each must \
                  fit memory; pass fewer"
-            );
-            Failure::invalid(text)
+            ))
         })?;
         let states = contract!(sized::array("states", states, requests)?);
         for &state in states.iter().filter(|&&state| state != -1) {
-            rows::index(
-                "state",
-                usize::try_from(state).unwrap_or(usize::MAX),
-                engine.config().states,
-            )?;
-            buffer.block_table(state as usize, page)?;
+            buffer.block_table(usize::try_from(state).unwrap_or(usize::MAX), page)?;
         }
         let table = contract!(sized::array_mut("table", table, total)?);
         let lengths = contract!(sized::array_mut("lengths", lengths, requests)?);
-        for (request, &state) in states.iter().enumerate() {
-            let row = &mut table[request * stride..][..pages];
-            lengths[request] = 0;
+        for ((&state, length), row) in states.iter().zip(lengths).zip(table.chunks_mut(stride)) {
+            let row = &mut row[..pages];
+            *length = 0;
             row.fill(-1);
             if state >= 0 {
-                lengths[request] = engine.config().params.slots as i32;
-                row.iter_mut()
-                    .zip(buffer.block_table(state as usize, page)?)
-                    .for_each(|(to, index)| *to = index);
+                *length = engine.config().params.slots as i32;
+                let indices = buffer.block_table(state as usize, page)?;
+                row.iter_mut().zip(indices).for_each(|(to, index)| *to = index);
             }
         }
         Ok(())

@@ -1,17 +1,13 @@
 //! Plans: creation and destruction.
 
-use crate::contract::contract;
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, Result, avsg_status};
+use crate::status::{Failure, Result, avsg_status, avsg_status::AVSG_UNSUPPORTED};
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 
 /// The outputs of Stage One for a batch, reused in every step. An engine may have several plans.
-pub struct avsg_plan {
-    _opaque: [u8; 0],
-}
+pub struct avsg_plan;
 
 /// Creates a plan for batches of at most these tokens and requests, each 1 to 1048576.
 #[unsafe(no_mangle)]

@@ -8,9 +8,7 @@ use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::pool::HostPool;
 
 /// A host pool: every row of every layer.
-pub struct avsg_pool {
-    _opaque: [u8; 0],
-}
+pub struct avsg_pool;
 
 /// The object of a pool's handle.
 pub(crate) struct Pool {

@@ -1,7 +1,6 @@
 //! The configuration of a host pool.
 
 use crate::allocator::{allocator, avsg_allocator};
-use crate::contract::contract;
 use crate::handle;
 use crate::layout::{avsg_pool_layout, pool_from_layout};
 use crate::pool::{Pool, avsg_pool};

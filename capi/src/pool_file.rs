@@ -3,7 +3,6 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use crate::contract::contract;
 use crate::handle;
 use crate::indexers::indexers;
 use crate::pool::{Pool, avsg_pool};
@@ -48,10 +47,8 @@ impl avsg_pool_file {
     pub(crate) unsafe fn file(&self) -> Result<PoolFile> {
         let path = contract!(sized::path(self.path)).ok_or_else(|| sized::null_error("path"))?;
         let defaults = PoolFile::new(path);
-        let timeout = match self.timeout_ms {
-            0 => defaults.timeout,
-            ms => Duration::from_millis(ms),
-        };
+        let given = (self.timeout_ms != 0).then(|| Duration::from_millis(self.timeout_ms));
+        let timeout = given.unwrap_or(defaults.timeout);
         let queue_bytes =
             if self.queue_bytes == 0 { defaults.queue_bytes } else { self.queue_bytes };
         let keep = choice("keep", self.keep, &[false, true])?;

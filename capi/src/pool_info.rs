@@ -3,13 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized::{self, OutPtr, check_capacity, give_struct};
-use crate::status::avsg_status::AVSG_BUSY;
-use crate::status::{Failure, Result, avsg_status, choice, enter};
+use crate::status::{Failure, avsg_status, avsg_status::AVSG_BUSY, enter};
 use avsg::pool::{HostPool, Pages, Role};
 use avsg::rows::{MAX_SEGMENTS, Segment};
 
@@ -37,11 +35,6 @@ pub enum avsg_role {
     AVSG_ROLE_READER = 0,
     /// The process reads and writes rows.
     AVSG_ROLE_WRITER = 1,
-}
-
-/// Accepts the numbers of `avsg_role`.
-pub(crate) fn role(role: i32) -> Result<Role> {
-    choice("role", role, &[Role::Reader, Role::Writer])
 }
 
 /// How the rows of a pool's file are read and written.
@@ -204,7 +197,6 @@ pub extern "C" fn avsg_pool_demote(pool: *mut avsg_pool) -> avsg_status {
                         the pool's engines first";
             return Err(Failure::new(AVSG_BUSY, text.into()));
         };
-        host_pool.demote()?;
-        Ok(())
+        Ok(host_pool.demote()?)
     })
 }

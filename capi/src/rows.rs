@@ -3,7 +3,6 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::sized::{self, OutPtr};

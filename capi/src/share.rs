@@ -2,14 +2,11 @@
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 
-use crate::contract::contract;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
-use crate::pool_info::role;
 use crate::sized::{self, OutPtr};
-use crate::status::avsg_status::AVSG_OS;
-use crate::status::{Failure, Result, avsg_status, ensure, enter};
-use avsg::pool::{DESC_BYTES, HostPool, PoolDesc};
+use crate::status::{Failure, Result, avsg_status, avsg_status::AVSG_OS, choice, ensure, enter};
+use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
 pub const AVSG_POOL_DESC_BYTES: usize = 112;
@@ -71,8 +68,8 @@ pub unsafe extern "C" fn avsg_pool_import(
     let make = || {
         check_desc_bytes(desc_bytes == DESC_BYTES, desc_bytes)?;
         let desc = PoolDesc::from_bytes(contract!(sized::array("desc", desc, desc_bytes)?))?;
-        let (role, fd) = (role(as_role)?, duplicate(fd)?);
-        Ok(Pool::new(HostPool::import(&desc, fd, role)?))
+        let role = choice("role", as_role, &[Role::Reader, Role::Writer])?;
+        Ok(Pool::new(HostPool::import(&desc, duplicate(fd)?, role)?))
     };
     contract!(handle::give(pool, make))
 }

@@ -5,9 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::{ptr, slice};
 
-use crate::contract::contract;
-use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE};
-use crate::status::{Failure, Result, avsg_status, ensure, enter};
+use crate::status::{
+    Failure, Result, avsg_status,
+    avsg_status::{AVSG_NULL, AVSG_SIZE},
+    ensure, enter,
+};
 use avsg::Error;
 
 /// The largest `size` that is taken as set by the caller, which is far above any struct of this
@@ -159,7 +161,7 @@ impl<T: Copy> OutPtr<T> {
     }
 
     pub fn write(self, value: T) {
-        // SAFETY: `new` has checked the pointer, which is valid for writes by its contract.
+        // SAFETY: the pointer is valid for writes, not NULL and aligned (`new`).
         unsafe { self.0.write(value) };
     }
 }

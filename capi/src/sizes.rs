@@ -1,7 +1,6 @@
 //! All memory of a pool, an engine and a plan, computed before anything is taken.
 
 use crate::config::{Device, avsg_engine_config, engine_config};
-use crate::contract::contract;
 use crate::layout::chunk_count;
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{give_struct, zeroed};

@@ -3,17 +3,17 @@
 
 use std::ffi::c_void;
 
-use crate::arrays::{
-    avsg_batch, avsg_fresh, batch_of, device_array, device_segments, host_array, host_segments,
-};
-use crate::contract::contract;
+use crate::arrays::{avsg_batch, avsg_fresh, batch_of, device_array};
 use crate::engine::avsg_engine;
-use crate::fresh_list::{ListSegments, read_list};
+use crate::fresh_list::{MAX_LIST_SEGMENTS, with_device_rows, with_host_rows};
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
 use crate::sized;
-use crate::status::avsg_status::{AVSG_NULL, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{
+    Failure, Result, avsg_status,
+    avsg_status::{AVSG_NULL, AVSG_UNSUPPORTED},
+    enter,
+};
 use avsg::engine::{Batch, DeviceFresh, Engine, Fresh, RawStream};
 use avsg::plan::Plan;
 
@@ -64,32 +64,15 @@ pub unsafe extern "C" fn avsg_engine_transfer(
         let stream = contract!(caller_stream(&engine, stream))?;
         let layers = contract!(sized::array("layers", layers, count))?;
         if let Some(stream) = stream {
-            return contract!(enqueue_transfer(&mut engine, &plan, layers, fresh, stream));
+            let run = |fresh: Option<&DeviceFresh<'_>>| {
+                Ok(contract!(engine.enqueue_transfer(&plan, layers, fresh, stream))?)
+            };
+            return contract!(with_device_rows::<MAX_LIST_SEGMENTS>(fresh, count, run));
         }
         check_readable(&plan)?;
-        let mut segments = ListSegments::new();
-        let given = contract!(host_list(fresh, count, &mut segments))?;
-        let fresh = given.then_some(Fresh { segments: &segments });
-        Ok(engine.transfer_layers(&mut plan, layers, fresh.as_ref())?)
+        let run = |fresh: Option<&Fresh<'_>>| Ok(engine.transfer_layers(&mut plan, layers, fresh)?);
+        contract!(with_host_rows::<MAX_LIST_SEGMENTS>(fresh, count, run))
     })
-}
-
-/// Puts a transfer into a stream. It is not inlined, because the stack of its caller has a list of its own.
-///
-/// # Safety
-/// As for [`Engine::enqueue_transfer`] and [`read_list`].
-#[inline(never)]
-unsafe fn enqueue_transfer(
-    engine: &mut Engine,
-    plan: &Plan,
-    layers: &[usize],
-    fresh: *const avsg_fresh,
-    stream: RawStream,
-) -> Result<()> {
-    let mut segments = ListSegments::new();
-    let given = contract!(read_list(fresh, layers.len(), device_segments, &mut segments))?;
-    let fresh = given.then_some(DeviceFresh { segments: &segments });
-    Ok(contract!(engine.enqueue_transfer(plan, layers, fresh.as_ref(), stream))?)
 }
 
 /// Writes the step's fresh rows to `count` layers of the pool, in ascending order: fresh row g of a request
@@ -112,37 +95,24 @@ pub unsafe extern "C" fn avsg_engine_append(
         let stream = contract!(caller_stream(&engine, stream))?;
         let batch = contract!(sized::read(batch))?;
         let layers = contract!(sized::array("layers", layers, count))?;
-        if fresh.is_null() && count != 0 {
+        let none = || {
             let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
-            return Err(Failure::new(AVSG_NULL, text.into()));
-        }
+            Failure::new(AVSG_NULL, text.into())
+        };
         if let Some(stream) = stream {
-            return contract!(enqueue_append(&mut engine, &batch, layers, fresh, stream));
+            let run = |fresh: Option<&DeviceFresh<'_>>| {
+                let (fresh, rows) = (fresh.ok_or_else(none)?, batch.append_rows);
+                let batch = batch_of(&batch, device_array)?;
+                Ok(contract!(engine.enqueue_append(&batch, rows, layers, fresh, stream))?)
+            };
+            return contract!(with_device_rows::<MAX_LIST_SEGMENTS>(fresh, count, run));
         }
-        let mut segments = ListSegments::new();
-        contract!(host_list(fresh, count, &mut segments))?;
-        let batch = contract!(host_batch(&batch))?;
-        Ok(engine.append_layers(&batch, layers, &Fresh { segments: &segments })?)
+        let run = |fresh: Option<&Fresh<'_>>| {
+            let (fresh, batch) = (fresh.ok_or_else(none)?, contract!(host_batch(&batch))?);
+            Ok(engine.append_layers(&batch, layers, fresh)?)
+        };
+        contract!(with_host_rows::<MAX_LIST_SEGMENTS>(fresh, count, run))
     })
-}
-
-/// Puts an append into a stream, as [`enqueue_transfer`] does a transfer.
-///
-/// # Safety
-/// As for [`Engine::enqueue_append`] and [`read_list`].
-#[inline(never)]
-unsafe fn enqueue_append(
-    engine: &mut Engine,
-    batch: &avsg_batch,
-    layers: &[usize],
-    fresh: *const avsg_fresh,
-    stream: RawStream,
-) -> Result<()> {
-    let mut segments = ListSegments::new();
-    contract!(read_list(fresh, layers.len(), device_segments, &mut segments))?;
-    let (rows, fresh) = (batch.append_rows, DeviceFresh { segments: &segments });
-    let batch = batch_of(batch, device_array)?;
-    Ok(contract!(engine.enqueue_append(&batch, rows, layers, &fresh, stream))?)
 }
 
 /// Returns the caller's stream, or None for NULL.
@@ -168,18 +138,5 @@ pub(crate) unsafe fn caller_stream(
 /// # Safety
 /// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
 pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
-    batch_of(batch, |what, array| contract!(host_array(what, array)))
-}
-
-/// Borrows the fresh rows of `count` layers in host memory as [`read_list`] does.
-///
-/// # Safety
-/// As for [`read_list`]; while `all` is in use each segment is NULL or valid for reads of its bytes, and not
-/// written.
-pub(crate) unsafe fn host_list<const MOST: usize>(
-    list: *const avsg_fresh,
-    count: usize,
-    all: &mut heapless::Vec<&[u8], MOST>,
-) -> Result<bool> {
-    contract!(read_list(list, count, |segments| host_segments(segments), all))
+    batch_of(batch, |what, array| contract!(sized::array(what, array.data, array.len)))
 }

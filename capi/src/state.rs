@@ -1,7 +1,6 @@
 //! Changes of a state between steps.
 
-use crate::arrays::{avsg_i32s, host_array};
-use crate::contract::contract;
+use crate::arrays::avsg_i32s;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;
@@ -24,8 +23,7 @@ pub extern "C" fn avsg_engine_invalidate(
 ) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
-        engine.invalidate(state, id("first", first)?..id("end", end)?)?;
-        Ok(())
+        Ok(engine.invalidate(state, id("first", first)?..id("end", end)?).map(drop)?)
     })
 }
 
@@ -69,16 +67,16 @@ pub unsafe extern "C" fn avsg_engine_load(
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let load = contract!(sized::read(load)?);
         check_reserved(load.reserved)?;
+        let blocks = load.block_table;
         let chosen = Load {
             indexer: load.indexer,
             state: load.state,
             generation: load.generation,
             seq_len: load.seq_len,
-            ids: contract!(host_array("ids", load.ids))?,
-            block_table: contract!(host_array("block_table", load.block_table))?,
+            ids: contract!(sized::array("ids", load.ids.data, load.ids.len))?,
+            block_table: contract!(sized::array("block_table", blocks.data, blocks.len))?,
         };
-        engine.load(&chosen, &mut plan)?;
-        Ok(())
+        Ok(engine.load(&chosen, &mut plan).map(drop)?)
     })
 }
 
@@ -125,8 +123,7 @@ pub unsafe extern "C" fn avsg_engine_get_held(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let bits = contract!(sized::array_mut("bits", bits, words))?;
         let ids = id("first", first)?..id("end", end)?;
-        engine.held(indexer, state, generation, ids, bits)?;
-        Ok(())
+        Ok(engine.held(indexer, state, generation, ids, bits).map(drop)?)
     })
 }
 

@@ -1,6 +1,5 @@
 //! What a call returns: a status.
 
-use std::any::Any;
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -143,21 +142,17 @@ pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
             failure.status
         }
         Err(payload) => {
-            set_panic_message(&*payload);
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            let reason = text.unwrap_or("a panic without a message");
+            set_last_error(&format_args!(
+                "a defect of libavsg: {reason}; destroy the handle, report this"
+            ));
             // The payload's destructor may panic, too.
             core::mem::forget(payload);
             AVSG_INTERNAL
         }
     }
-}
-
-fn set_panic_message(payload: &(dyn Any + Send)) {
-    let reason = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a message");
-    set_last_error(&format_args!("a defect of libavsg: {reason}; destroy the handle, report this"));
 }
 
 #[cfg(test)]

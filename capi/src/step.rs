@@ -2,17 +2,17 @@
 
 use std::ffi::c_void;
 
-use crate::arrays::{Segments, avsg_batch, avsg_fresh, batch_of, device_array, device_segments};
-use crate::contract::contract;
+use crate::arrays::{avsg_batch, avsg_fresh, batch_of, device_array};
 use crate::engine::avsg_engine;
-use crate::fresh_list::read_list;
+use crate::fresh_list::{with_device_rows, with_host_rows};
 use crate::handle;
 use crate::plan::avsg_plan;
 use crate::sized;
-use crate::stages::{caller_stream, host_batch, host_list};
+use crate::stages::{caller_stream, host_batch};
 use crate::status::{avsg_status, enter};
 use avsg::engine::{DeviceFresh, Engine, Fresh};
 use avsg::plan::Plan;
+use avsg::rows::MAX_SEGMENTS;
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
 /// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
@@ -32,16 +32,16 @@ pub unsafe extern "C" fn avsg_engine_step(
         let stream = contract!(caller_stream(&engine, stream))?;
         let batch = contract!(sized::read(batch))?;
         let Some(stream) = stream else {
-            let mut segments = Segments::new();
-            let given = contract!(host_list(fresh, 1, &mut segments))?;
-            let fresh = given.then_some(Fresh { segments: &segments });
-            let batch = contract!(host_batch(&batch))?;
-            return Ok(engine.step(&batch, &mut plan, layer, fresh.as_ref())?);
+            let run = |fresh: Option<&Fresh<'_>>| {
+                let batch = contract!(host_batch(&batch))?;
+                Ok(engine.step(&batch, &mut plan, layer, fresh)?)
+            };
+            return contract!(with_host_rows::<MAX_SEGMENTS>(fresh, 1, run));
         };
-        let mut segments = Segments::new();
-        let given = contract!(read_list(fresh, 1, device_segments, &mut segments))?;
-        let fresh = given.then_some(DeviceFresh { segments: &segments });
-        let batch = batch_of(&batch, device_array)?;
-        Ok(contract!(engine.enqueue_step(&batch, &mut plan, layer, fresh.as_ref(), stream))?)
+        let run = |fresh: Option<&DeviceFresh<'_>>| {
+            let batch = batch_of(&batch, device_array)?;
+            Ok(contract!(engine.enqueue_step(&batch, &mut plan, layer, fresh, stream))?)
+        };
+        contract!(with_device_rows::<MAX_SEGMENTS>(fresh, 1, run))
     })
 }

@@ -1,6 +1,6 @@
 //! The versions and the devices of this library.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 
 /// The version of this interface. It changes only if programs that were built with an older header
 /// would break; new functions, constants, and fields at the end of structs do not change it.
@@ -16,12 +16,7 @@ pub extern "C" fn avsg_abi_version() -> u32 {
 /// Returns the version of the library, such as "0.1.0". The string is valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_version() -> *const c_char {
-    const TEXT: &CStr =
-        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-            Ok(text) => text,
-            Err(_) => panic!("the version contains a NUL"),
-        };
-    TEXT.as_ptr()
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
 /// Returns the names for `avsg_engine_config.device`, separated by spaces. "ascend" needs a runtime

@@ -4,16 +4,13 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::contract;
 use crate::handle::{self, Object};
 use crate::sized;
 use crate::status::{Result, avsg_status, check_reserved, ensure, enter};
 use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
 
 /// The threads that run the launches of one or several engines on "cpu".
-pub struct avsg_workers {
-    _opaque: [u8; 0],
-}
+pub struct avsg_workers;
 
 impl Object for WorkerPool {
     type C = avsg_workers;
@@ -63,22 +60,22 @@ pub struct avsg_workers_config {
 }
 
 /// The caller's executor.
-struct Foreign {
+struct CallerExecutor {
     executor: unsafe extern "C" fn(*mut c_void, avsg_task, *mut c_void, usize),
     user: *mut c_void,
 }
 
 // SAFETY: the pointer is only passed to the executor, which the threads of engines' callers call
 // (`avsg_workers_config`).
-unsafe impl Send for Foreign {}
+unsafe impl Send for CallerExecutor {}
 // SAFETY: as for Send.
-unsafe impl Sync for Foreign {}
+unsafe impl Sync for CallerExecutor {}
 
-impl Executor for Foreign {
+impl Executor for CallerExecutor {
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         let data = (&raw const task).cast_mut().cast();
-        // SAFETY: the executor keeps the contract of `avsg_executor`: it calls `call_task` with
-        // `data`, which is the address of `task`, and only until it returns.
+        // SAFETY: `data` is the address of `task`, and the executor calls `call_task` with it only until it
+        // returns (`avsg_executor`).
         unsafe { (self.executor)(self.user, Some(call_task), data, count) };
     }
 }
@@ -106,7 +103,7 @@ pub unsafe extern "C" fn avsg_workers_create(
         let cpus = contract!(sized::array("cpus", config.cpus, config.cpu_count)?);
         let own = worker_config(&config, cpus)?;
         let Some(executor) = config.executor else { return Ok(WorkerPool::new(&own)?) };
-        let foreign = Arc::new(Foreign { executor, user: config.user });
+        let foreign = Arc::new(CallerExecutor { executor, user: config.user });
         Ok(WorkerPool::on_executor(&own, foreign)?)
     };
     contract!(handle::give(workers, make))

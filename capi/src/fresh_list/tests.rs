@@ -1,12 +1,11 @@
 use super::*;
-use crate::arrays::device_segments;
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_SIZE};
 
 /// Returns the addresses of the segments of a list, or the status of the error.
 fn addresses<const WORDS: usize>(
     list: &[[usize; WORDS]],
 ) -> core::result::Result<Vec<u64>, crate::status::avsg_status> {
-    let mut all = ListSegments::new();
+    let mut all = heapless::Vec::<_, MAX_LIST_SEGMENTS>::new();
     // SAFETY: each element of the list has as many bytes as the `size` at its beginning, or a `size` that is
     // refused.
     unsafe { read_list(list.as_ptr().cast(), list.len(), device_segments, &mut all) }
@@ -40,7 +39,7 @@ fn a_list_has_the_structs_of_the_callers_version() {
 #[test]
 fn a_list_may_be_null() {
     for (count, given) in [(0, true), (1, false)] {
-        let mut all = ListSegments::new();
+        let mut all = heapless::Vec::<_, MAX_LIST_SEGMENTS>::new();
         // SAFETY: the list is NULL.
         let read = unsafe { read_list(core::ptr::null(), count, device_segments, &mut all) };
         assert_eq!(read.unwrap(), given);

@@ -59,7 +59,7 @@ fn a_handle_is_valid_until_it_is_destroyed_and_never_again() {
 
 #[test]
 fn a_table_without_handles_is_zero() {
-    let Entry { word, object, birth, used } = &TABLE[MAX_HANDLES - 1];
+    let HandleEntry { word, object, birth, used } = &TABLE[MAX_HANDLES - 1];
     let object = object.load(Ordering::Relaxed).addr() as u64;
     let numbers = [word, birth, used].map(|number| number.load(Ordering::Relaxed));
     assert_eq!((numbers, object), ([0; 3], 0));

@@ -22,16 +22,8 @@ pub fn region(data: *mut u8, bytes: usize) -> avsg_region {
 
 /// Returns a part of region 0 with all rows of both layers of a segment.
 pub fn part(segment: usize, offset: usize, layer_stride: usize) -> avsg_pool_part {
-    avsg_pool_part {
-        region: 0,
-        offset,
-        segment,
-        first_layer: 0,
-        layers: 2,
-        layer_stride,
-        first_row: 0,
-        rows: ROWS,
-    }
+    let (region, first_layer, layers, first_row, rows) = (0, 0, 2, 0, ROWS);
+    avsg_pool_part { region, offset, segment, first_layer, layers, layer_stride, first_row, rows }
 }
 
 /// Returns a layout without blocks, whose arrays are copies that are never freed.

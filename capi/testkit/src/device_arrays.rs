@@ -5,7 +5,7 @@ use std::ptr::without_provenance;
 use std::sync::Arc;
 
 use avsg::ascend::acl::Context;
-use avsg::engine::DeviceArray;
+use avsg::engine::{DeviceArray, DeviceBatch};
 use avsg_capi::*;
 use avsg_testkit::device_arrays::DeviceArrays;
 
@@ -29,16 +29,10 @@ impl DeviceStep {
         let on_device = memory.batch();
         let array =
             |a: DeviceArray| avsg_i32s { data: without_provenance(a.address as usize), len: a.len };
-        let batch = avsg_batch {
-            ids: array(on_device.ids),
-            cu_q: array(on_device.cu_q),
-            state: array(on_device.state),
-            generation: array(on_device.generation),
-            stable_len: array(on_device.stable_len),
-            seq_len: array(on_device.seq_len),
-            block_table: array(on_device.block_table),
-            ..step.batch()
-        };
+        let DeviceBatch { ids, cu_q, state, generation, .. } = on_device;
+        let DeviceBatch { stable_len, seq_len, block_table, .. } = on_device;
+        let arrays = [ids, cu_q, state, generation, stable_len, seq_len, block_table];
+        let batch = c_batch_at(step, arrays.map(array));
         let mut fresh = step.fresh();
         for (data, rows) in fresh.data.iter_mut().zip(memory.fresh(0)) {
             *data = without_provenance::<c_void>(rows.address as usize);

@@ -229,19 +229,15 @@ impl Handles {
 
     /// Copies the row in a slot to `row`. No call on the engine may be in progress.
     pub fn read_slot(&self, state: usize, layer: usize, slot: usize, row: &mut [u8]) {
-        let mut rest = row;
-        for segment in 0..2 {
+        let part = |segment| {
             let mut buffer: avsg_buffer = sized();
             // SAFETY: the struct has its `size` set.
             unsafe { ok(avsg_engine_get_buffer(self.engine, layer, segment, &mut buffer)) };
             let offset = state * buffer.state_stride + slot * buffer.slot_stride;
-            let (part, after) = rest.split_at_mut(buffer.bytes);
             // SAFETY: the address is a slot of the engine's buffer, and no call is in progress.
-            part.copy_from_slice(&unsafe {
-                self.bytes(buffer.base.wrapping_byte_add(offset), buffer.bytes)
-            });
-            rest = after;
-        }
+            unsafe { self.bytes(buffer.base.wrapping_byte_add(offset), buffer.bytes) }
+        };
+        row.copy_from_slice(&[part(0), part(1)].concat());
     }
 
     /// Returns a copy of `n` bytes of the device's memory.
@@ -294,10 +290,13 @@ pub fn failures(plan: *const avsg_plan, requests: usize) -> Vec<(usize, usize, u
 /// Returns the C struct of a batch in host memory.
 pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
     let array = |v: &[i32]| avsg_i32s { data: v.as_ptr(), len: v.len() };
-    let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
-        owned.arrays().map(array);
+    c_batch_at(owned, owned.arrays().map(array))
+}
+
+/// Returns the C struct of a batch whose arrays are at these addresses, in the order of [`OwnedBatch::arrays`].
+pub fn c_batch_at(owned: &OwnedBatch, arrays: [avsg_i32s; 7]) -> avsg_batch {
+    let [ids, cu_q, state, generation, stable_len, seq_len, block_table] = arrays;
     avsg_batch {
-        size: size_of::<avsg_batch>(),
         ids,
         ids_stride: owned.stride,
         k: owned.k,
@@ -309,7 +308,7 @@ pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
         block_table,
         block_stride: owned.block_stride,
         indexer: owned.indexer,
-        append_rows: 0,
+        ..sized()
     }
 }
 

@@ -72,6 +72,8 @@ pub struct Range {
 impl Range {
     /// The range of all words.
     pub const ANY: Self = Self { lo: i32::MIN, hi: i32::MAX };
+    /// The range of lifetimes.
+    pub const LIFETIME: Self = Self { lo: -128, hi: 127 };
 
     /// Returns the range `lo..=hi`.
     pub fn new(lo: i32, hi: i32) -> Self {
@@ -133,6 +135,11 @@ pub struct Column {
 }
 
 impl Column {
+    /// Returns whether the column is in global memory.
+    pub fn is_global(&self) -> bool {
+        matches!(self.kind, Kind::Input | Kind::Output)
+    }
+
     /// Returns the name of an array in global memory without its prefix `gm_`, which tells it from a
     /// column in fast memory, and from a plane of the table.
     pub fn array(&self) -> &str {

@@ -10,7 +10,7 @@
 //! any word.
 
 use super::{Refused, Why};
-use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
+use crate::tape::{Block, ColumnId, Op, OpCode, Range, Tape, Value};
 use avsg_device::learned::LIFETIMES;
 
 /// An interval whose bounds can represent a result that overflows.
@@ -182,7 +182,7 @@ impl Pass<'_> {
             OpCode::Max => arg(0).corners(arg(1), i64::max),
             OpCode::Min => arg(0).corners(arg(1), i64::min),
             OpCode::ScalarNe | OpCode::ScalarGt => span(0, 1),
-            OpCode::Threshold | OpCode::GatherLife => LIFE.into(),
+            OpCode::Threshold | OpCode::GatherLife => Range::LIFETIME.into(),
             OpCode::Iota => first(self.lanes),
             OpCode::And => and(arg(0), arg(1)),
             OpCode::Or => or(arg(0), arg(1)),
@@ -300,7 +300,7 @@ impl Pass<'_> {
                 check_argument(self.declared(op.columns[2], 0), Range::new(0, u8::MAX.into()))
             }
             OpCode::AppendLife(_) => {
-                check_argument(arg(0), LIFE)?;
+                check_argument(arg(0), Range::LIFETIME)?;
                 self.check_length(op.columns[0], arg(1).hi)?;
                 let slots = i64::from(self.tape.column(op.columns[1]).len);
                 self.check_range(op.columns[0], 0, span(0, slots - 1))
@@ -342,8 +342,7 @@ impl Pass<'_> {
 
     fn check_length(&self, id: ColumnId, n: i64) -> Result<(), Why> {
         let column = self.tape.column(id);
-        let global = matches!(column.kind, Kind::Input | Kind::Output);
-        let fits = global || n <= i64::from(column.len);
+        let fits = column.is_global() || n <= i64::from(column.len);
         let why = || Why::TooLong(column.name.clone(), span(0, n - 1).range().hi, column.len);
         fits.then_some(()).ok_or_else(why)
     }
@@ -351,8 +350,6 @@ impl Pass<'_> {
 
 /// The range of a condition.
 const CONDITION: Range = Range { lo: 0, hi: 1 };
-/// The range of a lifetime.
-const LIFE: Range = Range { lo: -128, hi: 127 };
 
 fn check_argument(interval: Interval, range: Range) -> Result<(), Why> {
     let fits = interval.within(range.into());

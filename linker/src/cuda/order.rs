@@ -5,7 +5,7 @@
 //! if it has lanes, so what was touched before it counts as ordered for others that have work under the same
 //! condition: sweeps of the same length, and branches on it.
 
-use super::access::{By, accesses, repeats, waits};
+use super::access::{By, accesses, exchanged, repeats, waits};
 use super::place::Plan;
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -232,16 +232,13 @@ impl Walk<'_> {
         write: bool,
     ) -> Vec<Touch> {
         let column = self.tape.column(id);
-        let global = matches!(column.kind, Kind::Input | Kind::Output);
-        match (global, column.resident) {
+        match (column.is_global(), column.resident) {
             // The words of a line are in registers of all threads.
             (true, true) => return Vec::new(),
             (false, false) => {}
             _ => return vec![Touch { space: Space::Column(id), by, write }],
         }
-        let takes = self.tape.body.all().filter(|op| op.code == OpCode::MoveList);
-        let exchanged: BTreeSet<ColumnId> =
-            takes.filter(|op| op.columns.contains(&id)).flat_map(|op| op.columns.clone()).collect();
+        let exchanged = exchanged(self.tape, id);
         let places = self.plan.columns.iter().filter_map(|((other, n), at)| {
             let space = Space::Shared(at.start, at.end);
             if exchanged.contains(other) {

@@ -6,7 +6,7 @@ mod names;
 mod page;
 mod scalars;
 
-use super::Options;
+use super::access::exchanged;
 use super::place::Plan;
 use crate::names::camel;
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Value};
@@ -27,10 +27,9 @@ const KERNEL_NAMES: [&str; 14] = [
 pub fn repeated_name(tape: &Tape) -> Option<String> {
     let mut taken: BTreeSet<String> = KERNEL_NAMES.map(String::from).into();
     taken.extend(["idGlobal", "linkGlobal"].map(String::from));
-    let columns = tape.columns.iter().filter(|c| !matches!(c.kind, Kind::Input | Kind::Output));
-    let mut names = columns.flat_map(|column| {
+    let mut names = tape.columns.iter().filter(|column| !column.is_global()).flat_map(|column| {
         let length = matches!(column.kind, Kind::List { .. }).then(|| names::length(column));
-        names::of_column(column).chain(length)
+        names::of_column(column).into_iter().chain(length)
     });
     names.find(|name| !taken.insert(name.clone()))
 }
@@ -41,8 +40,7 @@ pub fn print(
     tape: &Tape,
     plan: &Plan,
     ranges: &[Range],
-    options: Options,
-    most: &dyn Fn(Value) -> u32,
+    rounds: &dyn Fn(Value) -> u32,
 ) -> (String, String) {
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&v| *uses.entry(v).or_default() += 1);
@@ -54,8 +52,7 @@ pub fn print(
         tape,
         plan,
         ranges,
-        options,
-        most,
+        rounds,
         uses,
         text,
         taken,
@@ -106,11 +103,8 @@ impl Print<'_> {
         let tape = self.tape;
         for (n, column) in tape.columns.iter().enumerate() {
             let id = ColumnId(n as u32);
-            let names: Vec<_> = names::of_column(column).collect();
-            let taken =
-                tape.body.all().any(|op| op.code == OpCode::MoveList && op.columns.contains(&id));
-            let constant = if taken { "" } else { "const " };
-            for (part, name) in names.iter().enumerate() {
+            let constant = if exchanged(tape, id).is_empty() { "const " } else { "" };
+            for (part, name) in names::of_column(column).iter().enumerate() {
                 if let Some(at) = self.plan.columns.get(&(id, part)) {
                     let ty = if column.kind == Kind::Life { "signed char" } else { "int" };
                     let at = at.start;
@@ -158,9 +152,7 @@ impl Print<'_> {
                     _ => format!("{} + 1 < {}", arg(self, 0), self.atom(op.args[1])),
                 };
                 self.line(&format!("if ({condition}) {{"));
-                self.depth += 1;
                 self.barrier();
-                self.depth -= 1;
                 self.line("}");
             }
             OpCode::Sweep => Sweep::print(self, op, false),
@@ -171,15 +163,15 @@ impl Print<'_> {
                 let bound = if fits { self.atom(op.args[0]) } else { format!("min({n}, {max})") };
                 self.line("#pragma unroll 1");
                 self.line(&format!("for (int {r} = 0; {r} < {bound}; {r}++) {{"));
-                self.nested(&op.blocks[0]);
+                self.block(&op.blocks[0]);
                 self.line("}");
             }
             OpCode::When => {
                 self.line(&format!("if ({} != 0) {{", self.atom(op.args[0])));
-                self.nested(&op.blocks[0]);
+                self.block(&op.blocks[0]);
                 if !op.blocks[1].ops.is_empty() {
                     self.line("} else {");
-                    self.nested(&op.blocks[1]);
+                    self.block(&op.blocks[1]);
                 }
                 self.line("}");
             }
@@ -197,16 +189,10 @@ impl Print<'_> {
         }
     }
 
-    fn nested(&mut self, block: &Block) {
-        self.depth += 1;
-        self.block(block);
-        self.depth -= 1;
-    }
-
     fn victims(&mut self, op: &Op, below: &str, equal: &str) {
         let list = self.tape.column(op.columns[0]);
         let (n, t, limit) = (names::length(list), self.value(op.args[0]), self.value(op.args[1]));
-        let to = names::of_column(list).next().unwrap_or_default();
+        let to = &names::of_column(list)[0];
         let life = camel(&self.tape.column(op.columns[1]).name);
         self.line(&format!(
             "{n} = AppendVictims<{below}, {equal}>({to}, {n}, {limit}, {life}, {t}, scratch);"

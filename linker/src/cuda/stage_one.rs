@@ -81,15 +81,15 @@ pub fn text(p: &Params, tape: &Tape, options: Options) -> Result<StageOneText, F
     let ranges = ranges::of_values(tape)?;
     // Sweeps that are joined compute some values twice.
     let tape = simplify(&fuse(&simplify(tape, &ranges), &ranges), &ranges);
-    let most = |n: Value| most(&tape, &ranges, n);
+    let rounds = |n: Value| most(&tape, &ranges, n).div_ceil(threads).max(1);
     let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep && op.all().any(waits));
-    let rounds = sweeps.map(|op| super::place::rounds(most(op.args[0]), threads)).max();
-    if let Some(rounds) = rounds.filter(|n| *n > MAX_ROUNDS) {
-        return Err(Failed::TooFewThreads { rounds, limit: MAX_ROUNDS, threads });
+    let largest = sweeps.map(|op| rounds(op.args[0])).max().unwrap_or(0);
+    if largest > MAX_ROUNDS {
+        return Err(Failed::TooFewThreads { rounds: largest, limit: MAX_ROUNDS, threads });
     }
-    let plan = place(p, &tape, options, &most)?;
+    let plan = place(p, &tape, options, &rounds)?;
     let ordered = order(&tape, &plan, &ranges);
-    let (rules, body) = print(p, &ordered, &plan, &ranges, options, &most);
+    let (rules, body) = print(p, &ordered, &plan, &ranges, &rounds);
     Ok(StageOneText { rules, body, plan })
 }
 

@@ -80,11 +80,6 @@ impl Range {
         Self { lo, hi }
     }
 
-    /// Returns `0..=n - 1`, the indices below n, or `0..=0` for n = 0.
-    pub fn below(n: u32) -> Self {
-        Self { lo: 0, hi: i32::try_from(n).map_or(i32::MAX, |n| (n - 1).max(0)) }
-    }
-
     /// Returns whether the range contains a word.
     pub fn holds(self, word: i32) -> bool {
         (self.lo..=self.hi).contains(&word)
@@ -256,15 +251,5 @@ impl Tape {
     /// Returns the type of a value.
     pub fn type_of(&self, value: Value) -> Type {
         self.types[value.0 as usize]
-    }
-
-    /// Returns the number of ops in all blocks.
-    pub fn len(&self) -> usize {
-        self.body.all().count()
-    }
-
-    /// Returns whether the kernel has no ops.
-    pub fn is_empty(&self) -> bool {
-        self.body.ops.is_empty()
     }
 }

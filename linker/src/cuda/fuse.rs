@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// Returns the tape with its work on lanes in sweeps, of which neighbours are joined. A sweep may then
 /// contain operations on whole columns, each for the lane of a thread. `ranges` are those of its values, by
-/// number.
-pub fn fuse(tape: &Tape, ranges: &[Range]) -> Tape {
+/// number, to which those of new values are added.
+pub fn fuse(tape: &Tape, ranges: &mut Vec<Range>) -> Tape {
     let mut tape = tape.clone();
     let body = std::mem::take(&mut tape.body);
     let mut fuse = Fuse { tape, ranges, same: BTreeMap::new() };
@@ -22,7 +22,7 @@ pub fn fuse(tape: &Tape, ranges: &[Range]) -> Tape {
 
 struct Fuse<'r> {
     tape: Tape,
-    ranges: &'r [Range],
+    ranges: &'r mut Vec<Range>,
     /// Lengths that equal an earlier one.
     same: BTreeMap<Value, Value>,
 }
@@ -53,9 +53,10 @@ impl Fuse<'_> {
             if let OpCode::CopyOutList(_) = op.code {
                 let list = op.columns[1];
                 let n = lengths.get(&list).copied().unwrap_or_else(|| {
-                    let len = Op { out: Some(self.scalar()), ..Op::new(OpCode::Len).column(list) };
-                    out.push(len.clone());
-                    len.out.unwrap_or(Value(0))
+                    let most = self.tape.column(list).len.cast_signed();
+                    let n = self.value(Type::Scalar, Range::new(0, most));
+                    out.push(Op { out: Some(n), ..Op::new(OpCode::Len).column(list) });
+                    n
                 });
                 lengths.insert(list, n);
                 out.push(self.sweep(op, n));
@@ -76,16 +77,15 @@ impl Fuse<'_> {
         op.blocks.iter_mut().flat_map(|b| &mut b.ops).for_each(|op| self.replace(op));
     }
 
-    fn scalar(&mut self) -> Value {
-        self.tape.types.push(Type::Scalar);
+    fn value(&mut self, ty: Type, range: Range) -> Value {
+        self.tape.types.push(ty);
+        self.ranges.push(range);
         Value(self.tape.types.len() as u32 - 1)
     }
 
     /// Returns a sweep over n lanes that contains one operation.
     fn sweep(&mut self, op: Op, n: Value) -> Op {
-        self.tape.types.push(Type::Tile);
-        let tile = Value(self.tape.types.len() as u32 - 1);
-        let body = Block { binds: Some(tile), ops: vec![op] };
+        let body = Block { binds: Some(self.value(Type::Tile, Range::ANY)), ops: vec![op] };
         Op::new(OpCode::Sweep).arg(n).block(body)
     }
 }
@@ -167,7 +167,7 @@ fn joins(a: &Op, b: &Op, ranges: &[Range]) -> bool {
         let ops = sweep.blocks.iter().flat_map(|block| &block.ops);
         ops.flat_map(|op| accesses(op, ranges)).collect()
     };
-    let lanes = ranges.get(a.args[0].0 as usize).map_or(i32::MAX, |range| range.hi);
+    let lanes = ranges[a.args[0].0 as usize].hi;
     let (first, second) = (of(a), of(b));
     first.iter().all(|x| {
         let shared = second.iter().filter(|y| y.column == x.column);

@@ -122,7 +122,7 @@ impl Walk<'_> {
         // A length of the next round is another number.
         end.values_mut().for_each(|unless| unless.retain(|n| !inside.contains(n)));
         let mut next = end.clone();
-        let another = self.ranges.get(op.args[0].0 as usize).is_none_or(|range| range.hi > 1);
+        let another = self.range(op.args[0]).hi > 1;
         if another && self.block(body, &mut next) != first {
             let args = body.binds.into_iter().chain(op.args.clone()).collect();
             first.ops.push(Op { args, ..Op::new(OpCode::Synchronise) });
@@ -134,7 +134,7 @@ impl Walk<'_> {
     /// Adds an operation with the barrier that it needs.
     fn op(&self, op: &Op, touched: &mut Touched, ops: &mut Vec<Op>) {
         let [before, after] = self.touches(op);
-        let condition = self.condition(op).filter(|n| !self.surely_above_zero(*n));
+        let condition = self.condition(op).filter(|n| self.range(*n).lo <= 0);
         let conflicts = |(old, unless): (&Touch, &BTreeSet<Value>)| {
             let ordered = condition.is_some_and(|n| unless.contains(&n));
             !ordered && before.iter().any(|new| conflict(old, new))
@@ -167,8 +167,8 @@ impl Walk<'_> {
         }
     }
 
-    fn surely_above_zero(&self, n: Value) -> bool {
-        self.ranges.get(n.0 as usize).is_some_and(|range| range.lo > 0)
+    fn range(&self, n: Value) -> Range {
+        self.ranges[n.0 as usize]
     }
 
     /// Returns the number of which a condition says that it is above 0.
@@ -192,7 +192,7 @@ impl Walk<'_> {
             OpCode::AppendLife(_) => [any(1, false), any(0, true)],
             OpCode::WriteOutput => [self.touch(op.columns[0], 0..1, By::First, true), Vec::new()],
             OpCode::Sweep => {
-                let n = self.ranges.get(op.args[0].0 as usize).map_or(i32::MAX, |range| range.hi);
+                let n = self.range(op.args[0]).hi;
                 let [mut before, mut after] = [Vec::new(), Vec::new()];
                 for op in &op.blocks[0].ops {
                     let late = |write: bool| write && waits(op);

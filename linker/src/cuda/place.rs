@@ -91,11 +91,6 @@ pub fn place(
     if needs <= limit { Ok(part) } else { Err(TooLarge { needs, limit }) }
 }
 
-/// Returns the bytes of a table's lifetimes with their padding.
-pub fn life_bytes(p: &Params) -> u32 {
-    4 * life_words(p) as u32
-}
-
 fn with_table(
     p: &Params,
     tape: &Tape,
@@ -104,7 +99,8 @@ fn with_table(
     whole: bool,
 ) -> Plan {
     let planes = 4 * (life_at(p) as u32 + p.links());
-    let table = 0..life_bytes(p) + if whole { planes } else { 0 };
+    // The lifetimes are there with their padding.
+    let table = 0..4 * life_words(p) as u32 + if whole { planes } else { 0 };
     let warps = options.threads / WARP;
     let words = |sweep: &Op| {
         let lists =

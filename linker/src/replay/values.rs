@@ -25,13 +25,16 @@ impl Replay<'_> {
         let Tile { at, live } = self.tile;
         let lanes = |n: usize| self.lanes(op.args[n]);
         let operator: &dyn Fn(i32, i32) -> Option<i32> = match op.code {
-            OpCode::Constant(_) => &|_, n| Some(n),
             OpCode::Iota => {
                 out.extend((at..at + live).map(Some));
                 return Ok(());
             }
             OpCode::Splat(n) => {
                 out.resize(live as usize, Some(n));
+                return Ok(());
+            }
+            OpCode::Constant(n) => {
+                out.push(Some(n));
                 return Ok(());
             }
             OpCode::Select => {
@@ -61,15 +64,10 @@ impl Replay<'_> {
             OpCode::Below(n) => &move |a, _| u32::try_from(a).is_ok_and(|a| a < n).then_some(a),
             _ => return Err("not an op on values".into()),
         };
-        let constant = [Some(match op.code {
-            OpCode::Constant(n) | OpCode::AddTo(n) | OpCode::ScalarAddTo(n) => n,
-            OpCode::MulTo(n) | OpCode::AndTo(n) | OpCode::OrTo(n) => n,
-            OpCode::Shr(n) | OpCode::Below(n) => n.cast_signed(),
-            _ => 0,
-        })];
-        let [a, b] = [0, 1].map(|n| op.args.get(n).map_or(&constant[..], |&v| self.lanes(v)));
+        let constant = [Some(op.code.constant().unwrap_or(0))];
+        let b = op.args.get(1).map_or(&constant[..], |&b| self.lanes(b));
         // A scalar operand is the same in all lanes.
-        for (a, b) in a.iter().zip(b.iter().cycle()) {
+        for (a, b) in lanes(0).iter().zip(b.iter().cycle()) {
             let why = |a, b| match op.code {
                 OpCode::Below(n) => format!("{a} is not below {n}, as the kernel says"),
                 _ => format!("a scalar or a live lane overflows on {a} and {b}"),

@@ -16,7 +16,7 @@ impl Display for Range {
 
 impl Display for Tape {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        writeln!(f, "tape {}: {} ops\n", self.name, self.len())?;
+        writeln!(f, "tape {}: {} ops\n", self.name, self.body.all().count())?;
         for c in &self.columns {
             let ranges: Vec<String> = c.ranges.iter().map(Range::to_string).collect();
             let (name, len, ranges) = (&c.name, c.len, ranges.join(", "));

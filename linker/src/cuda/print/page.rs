@@ -49,7 +49,7 @@ impl Print<'_> {
     }
 
     pub fn range(&self, v: Value) -> Range {
-        self.ranges.get(v.0 as usize).copied().unwrap_or(Range::ANY)
+        self.ranges[v.0 as usize]
     }
 
     /// Gives a value a name that no other has.

@@ -110,8 +110,7 @@ fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut B
                 let starts = match code {
                     // What these do not write of their first column is undefined afterwards.
                     OpCode::Store | OpCode::CopyIn | OpCode::Find(_) | OpCode::FindFree(_) => true,
-                    OpCode::Clear => true,
-                    _ => false,
+                    _ => code == OpCode::Clear,
                 };
                 let keeps = matches!(code, OpCode::Len | OpCode::Append | OpCode::AppendLife(_));
                 let read = op.columns.iter().skip(usize::from(starts || keeps));

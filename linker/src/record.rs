@@ -142,11 +142,6 @@ impl<'t> Recorder<'t> {
         id
     }
 
-    /// Records the name of a value.
-    fn name(self, value: Value, name: &'static str) {
-        self.builder().tape.names.push((value, name));
-    }
-
     fn builder(self) -> RefMut<'t, Builder> {
         self.0.0.borrow_mut()
     }

@@ -13,8 +13,6 @@ pub enum By {
     Lane(i32),
     /// The thread that has the lane with a quarter of the number of the byte.
     Quarter,
-    /// Thread 0.
-    First,
     /// Any thread.
     Any,
 }

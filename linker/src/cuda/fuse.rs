@@ -179,28 +179,19 @@ fn joins(a: &Op, b: &Op, ranges: &[Range]) -> bool {
 /// Returns whether the words of a column stay in the registers of threads: one sweep alone accesses it, and
 /// stores each word before it reads it.
 pub fn in_registers(tape: &Tape, id: ColumnId) -> bool {
-    fn users<'t>(block: &'t Block, id: ColumnId, found: &mut Vec<&'t Op>) {
-        for op in &block.ops {
-            match op.code {
-                OpCode::Repeat(_) | OpCode::When => {
-                    op.blocks.iter().for_each(|block| users(block, id, found));
-                }
-                _ if op.all().any(|op| op.columns.contains(&id)) => found.push(op),
-                _ => {}
-            }
-        }
-    }
-    let mut found = Vec::new();
-    users(&tape.body, id, &mut found);
     let column = tape.column(id);
-    let plain = column.kind == Kind::Words && !column.resident;
-    let [sweep] = found[..] else { return plain && found.is_empty() };
-    let ops = sweep.blocks.iter().flat_map(|block| &block.ops);
+    let users = |op: &Op| op.all().filter(|op| op.columns.contains(&id)).count();
+    let all: usize = tape.body.ops.iter().map(users).sum();
+    let sweep = tape.body.all().find(|op| op.code == OpCode::Sweep && users(op) > 0);
+    let alone = sweep.map_or(0, users) == all;
     // Only copies from and to global memory need ranges.
+    let ops = sweep.into_iter().flat_map(|sweep| &sweep.blocks[0].ops);
     let touched = ops.flat_map(|op| accesses(op, &[]));
     let mut own = touched.filter(|access| access.column == id);
+    let plain = column.kind == Kind::Words && !column.resident;
     // The first access of an operation is its write.
     plain
-        && own.next().is_some_and(|a| a.write && a.by == By::Lane(0))
+        && alone
+        && own.next().is_none_or(|a| a.write && a.by == By::Lane(0))
         && own.all(|a| a.by == By::Lane(0))
 }

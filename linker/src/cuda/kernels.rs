@@ -80,10 +80,8 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, options: Options) -> Kernel
     let copies_at = stage_one.plan.bytes.max(ends_at + 4 * options.threads).next_multiple_of(128);
     let shared_bytes = options.shared_bytes.min(copies_at + COPY_BYTES).max(copies_at + PLAN_BYTES);
     let mut headers: Vec<_> = HEADERS.map(|(name, text)| (name, text.to_owned())).into();
-    headers.push((
-        "avsg_geometry.cuh",
-        geometry(p, stage_one, options, [ends_at, copies_at, shared_bytes]),
-    ));
+    let geometry = geometry(p, stage_one, options, [ends_at, copies_at, shared_bytes]);
+    headers.push(("avsg_geometry.cuh", geometry));
     headers.push(("avsg_stage_one.cuh", stage_one_header(p, stage_one)));
     let kernels = KERNELS.map(|(name, text)| (name, text.to_owned())).into();
     Kernels { headers, kernels, shared_bytes, plan: stage_one.plan.to_string() }

@@ -67,8 +67,6 @@ impl Walk<'_> {
                     ops.push(Op { blocks: vec![body], ..op.clone() });
                 }
                 OpCode::When => {
-                    // A round of a loop ends with a barrier where it needs one.
-                    let last = block.binds.is_some() && at + 1 == block.ops.len();
                     let (mut open, mut closed) = (touched.clone(), touched.clone());
                     let without = self.when(op, &mut open, false);
                     let with = self.when(op, &mut closed, true);
@@ -77,7 +75,7 @@ impl Walk<'_> {
                         Walk { cautious: true, ..*self }.block(&rest, &mut touched)
                     };
                     let needless = || rest(open.clone()) == rest(closed.clone());
-                    let ends = !last && (self.cautious || !needless());
+                    let ends = self.cautious || !needless();
                     *touched = if ends { closed } else { open };
                     ops.push(if ends { with } else { without });
                 }
@@ -144,17 +142,14 @@ impl Walk<'_> {
             ops.push(Op { args, ..Op::new(OpCode::Synchronise) });
             barrier(touched, condition);
         }
-        let all = |touches: Vec<Touch>| -> Touched {
-            touches.into_iter().map(|touch| (touch, BTreeSet::new())).collect()
-        };
-        match op.code {
-            // A full list gets no slot, and then there is no barrier.
-            OpCode::AppendLife(_) => join(touched, &all(before)),
+        let now = |touches: Vec<Touch>| touches.into_iter().map(|touch| (touch, BTreeSet::new()));
+        if has_barrier(op) {
             // What is touched before this barrier is ordered by it.
-            _ if has_barrier(op) => barrier(touched, condition),
-            _ => join(touched, &all(before)),
+            barrier(touched, condition);
+        } else {
+            touched.extend(now(before));
         }
-        join(touched, &all(after));
+        touched.extend(now(after));
         ops.push(op.clone());
     }
 
@@ -190,7 +185,7 @@ impl Walk<'_> {
             }
             OpCode::Threshold => [quarters(0, false), Vec::new()],
             OpCode::AppendLife(_) => [any(1, false), any(0, true)],
-            OpCode::WriteOutput => [self.touch(op.columns[0], 0..1, By::First, true), Vec::new()],
+            OpCode::WriteOutput => [any(0, true), Vec::new()],
             OpCode::Sweep => {
                 let n = self.range(op.args[0]).hi;
                 let [mut before, mut after] = [Vec::new(), Vec::new()];
@@ -251,7 +246,8 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether an operation has a barrier of its own.
+/// Returns whether an operation has a barrier of its own. A search for victims has none that counts, because
+/// a full list gets no slot, and then there is no barrier.
 fn has_barrier(op: &Op) -> bool {
     op.code == OpCode::Threshold || op.all().any(waits)
 }
@@ -266,10 +262,9 @@ fn limits(block: &Block, last: &mut BTreeMap<ColumnId, Value>) -> BTreeMap<Value
             }
             (OpCode::Len, Some(out)) => all.extend(last.get(&op.columns[0]).map(|n| (out, *n))),
             _ => {
-                let other = |op: &Op| op.code.writes() && op.code != OpCode::AppendLife(false);
-                for op in op.all().filter(|op| other(op)) {
-                    last.retain(|id, _| !op.columns.contains(id));
-                }
+                let writes =
+                    |id: &ColumnId| op.all().any(|op| op.code.writes() && op.columns.contains(id));
+                last.retain(|id, _| !writes(id));
                 op.blocks.iter().for_each(|block| all.extend(limits(block, &mut BTreeMap::new())));
             }
         }

@@ -5,7 +5,7 @@
 //! that are not live at once share bytes; those whose words stay in registers have none.
 
 use super::Options;
-use super::access::{exchanged, waits};
+use super::access::exchanged;
 use super::fuse::in_registers;
 use crate::live::{self, Live};
 use crate::tape::{ColumnId, Kind, Op, OpCode, Tape, Value};
@@ -107,7 +107,7 @@ fn with_table(
             sweep.blocks[0].ops.iter().filter(|op| op.code == OpCode::Append).count() as u32;
         lists.div_ceil(2) * rounds(sweep.args[0]) * warps
     };
-    let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep && op.all().any(waits));
+    let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep);
     // A threshold counts two words, and a search for victims one.
     let totals = sweeps.map(words).fold(2 * warps, u32::max);
     let scratch = table.end..table.end + BINS_BYTES + 2 * 4 * totals;

@@ -23,15 +23,21 @@ const KERNEL_NAMES: [&str; 14] = [
     "rule", "copies",
 ];
 
-/// Returns a name that the text would give to two things; none of a tape that can be printed.
-pub fn repeated_name(tape: &Tape) -> Option<String> {
-    let mut taken: BTreeSet<String> = KERNEL_NAMES.map(String::from).into();
-    taken.extend(["idGlobal", "linkGlobal"].map(String::from));
-    let mut names = tape.columns.iter().filter(|column| !column.is_global()).flat_map(|column| {
+/// Returns the names that no value may have: those of every kernel, of columns, and of lengths.
+fn names_of_memory(tape: &Tape) -> impl Iterator<Item = String> {
+    let columns = tape.columns.iter().filter(|column| !column.is_global());
+    let names = columns.flat_map(|column| {
         let length = matches!(column.kind, Kind::List { .. }).then(|| names::length(column));
         names::of_column(column).into_iter().chain(length)
     });
-    names.find(|name| !taken.insert(name.clone()))
+    let kernel = KERNEL_NAMES.into_iter().chain(["idGlobal", "linkGlobal"]);
+    kernel.map(String::from).chain(names)
+}
+
+/// Returns a name that the text would give to two things; none of a tape that can be printed.
+pub fn repeated_name(tape: &Tape) -> Option<String> {
+    let mut taken = BTreeSet::new();
+    names_of_memory(tape).find(|name| !taken.insert(name.clone()))
 }
 
 /// Returns the rules of lifetimes, and the function `StageOne`.
@@ -45,9 +51,6 @@ pub fn print(
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&v| *uses.entry(v).or_default() += 1);
     let text = tape.params.iter().map(|p| (p.value, format!("q.{}", camel(&p.name)))).collect();
-    let mut taken: BTreeSet<String> = KERNEL_NAMES.map(String::from).into();
-    taken.extend(tape.columns.iter().flat_map(names::of_column));
-    taken.extend(tape.columns.iter().map(names::length));
     let mut print = Print {
         tape,
         plan,
@@ -55,7 +58,7 @@ pub fn print(
         rounds,
         uses,
         text,
-        taken,
+        taken: names_of_memory(tape).collect(),
         rules: Vec::new(),
         copies: 0,
         out: String::new(),
@@ -97,7 +100,6 @@ impl Print<'_> {
             }
             let name = if self.plan.whole_table { format!("{plane}Global") } else { plane.into() };
             self.line(&format!("int *const {name} = gm.table + {words};"));
-            self.taken.insert(name);
         }
         self.line("signed char *const life = Shared<signed char>(LIFE_AT);");
         let tape = self.tape;

@@ -29,8 +29,8 @@ struct Touch {
     write: bool,
 }
 
-/// What was touched since the last barrier, each with numbers: if one of them is above 0, there was a
-/// barrier since then.
+/// What was touched since the last barrier, each with numbers: there was a barrier since then if one of them is
+/// above 0.
 type Touched = BTreeMap<Touch, BTreeSet<Value>>;
 
 #[derive(Clone, Copy)]
@@ -282,7 +282,7 @@ fn barrier(touched: &mut Touched, condition: Option<Value>) {
     }
 }
 
-/// Adds what was touched on another way to here.
+/// Adds what was touched on another path to the same place, where only barriers on both paths count.
 fn join(touched: &mut Touched, other: &Touched) {
     for (touch, unless) in other {
         let known = touched.entry(touch.clone()).or_insert_with(|| unless.clone());

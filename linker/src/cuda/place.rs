@@ -122,7 +122,7 @@ fn with_table(
     Plan { table, whole_table: whole, scratch, totals, columns, names, bytes: end }
 }
 
-/// A column of a working column, and its bytes.
+/// The bytes of each working column, and of each column of a working list.
 type Places = BTreeMap<(ColumnId, usize), Range<u32>>;
 
 /// A placed column, with the first and the last operation between which it is live.

@@ -1,4 +1,4 @@
-//! Prints operations outside of sweeps that are not control: run-time scalars, and lists and lifetimes as a whole.
+//! Prints operations outside of sweeps that are not control: on lists, on lifetimes and on words of global memory.
 
 use super::names::{global, length, of_column};
 use super::page::Print;

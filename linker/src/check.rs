@@ -190,7 +190,12 @@ impl Scope<'_> {
 
     fn op(&self, op: &Op, in_sweep: bool) -> Result<(), Why> {
         let signature = op.code.signature();
-        if signature.columns().count() != op.columns.len() {
+        let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
+        if signature.columns().count() != op.columns.len()
+            || typed(op.out) != signature.out
+            || op.blocks.iter().any(|b| typed(b.binds) != signature.binds)
+            || op.blocks.len() != op.code.blocks()
+        {
             return Err(Why::Operands);
         }
         for (&id, (need, _)) in op.columns.iter().zip(signature.columns()) {
@@ -203,13 +208,6 @@ impl Scope<'_> {
         let types = signature.args().chain(std::iter::repeat(Type::Vector));
         for (&value, ty) in op.args.iter().zip(types) {
             self.used(value, ty)?;
-        }
-        let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
-        if typed(op.out) != signature.out
-            || op.blocks.iter().any(|b| typed(b.binds) != signature.binds)
-            || op.blocks.len() != op.code.blocks()
-        {
-            return Err(Why::Operands);
         }
         let whole = |(_, role)| matches!(role, Role::WholeRead | Role::WholeWrite);
         let one = op.code == OpCode::Synchronise || op.code.blocks() > 0;

@@ -162,43 +162,25 @@ impl From<i32> for Expr {
     }
 }
 
-impl<T: Into<Self>> Add<T> for Expr {
-    type Output = Self;
-    fn add(self, b: T) -> Self {
-        match b.into() {
-            Self::Number(0) => self,
-            b => Self::Sum(Box::new(self), Box::new(b)),
+/// Implements operators, which return the first operand alone if the second one is a number that changes nothing.
+macro_rules! operators {
+    ($($operator:ident $f:ident $variant:ident $($identity:literal)?;)*) => {$(
+        impl<T: Into<Self>> $operator<T> for Expr {
+            type Output = Self;
+            fn $f(self, b: T) -> Self {
+                match b.into() {
+                    $(Self::Number($identity) => self,)?
+                    b => Self::$variant(Box::new(self), Box::new(b)),
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl<T: Into<Self>> Sub<T> for Expr {
-    type Output = Self;
-    fn sub(self, b: T) -> Self {
-        Self::Difference(Box::new(self), Box::new(b.into()))
-    }
-}
-
-impl<T: Into<Self>> Mul<T> for Expr {
-    type Output = Self;
-    fn mul(self, b: T) -> Self {
-        match b.into() {
-            Self::Number(1) => self,
-            b => Self::Product(Box::new(self), Box::new(b)),
-        }
-    }
-}
-
-impl<T: Into<Self>> Div<T> for Expr {
-    type Output = Self;
-    fn div(self, b: T) -> Self {
-        Self::Quotient(Box::new(self), Box::new(b.into()))
-    }
-}
-
-impl<T: Into<Self>> Rem<T> for Expr {
-    type Output = Self;
-    fn rem(self, b: T) -> Self {
-        Self::Remainder(Box::new(self), Box::new(b.into()))
-    }
+operators! {
+    Add add Sum 0;
+    Sub sub Difference;
+    Mul mul Product 1;
+    Div div Quotient;
+    Rem rem Remainder;
 }

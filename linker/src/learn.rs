@@ -49,11 +49,8 @@ pub fn constants(p: &Params) -> String {
     let mut bits = |name: &str, value: u64, doc: &str| {
         define("uint64_t", name, format!("{value:#X}"), doc);
     };
-    bits(
-        "LEARN_LOG_STEPS",
-        packed(&learned::LOG_STEPS, 4) << 4,
-        "by age, oldest lowest: log2 of steps",
-    );
+    let log_steps = packed(&learned::LOG_STEPS, 4) << 4;
+    bits("LEARN_LOG_STEPS", log_steps, "by age, oldest lowest: log2 of steps");
     bits("LEARN_YOUNG_AGES", packed(young, 8), "mean ages of the classes 7..0");
     bits("LEARN_OLD_AGES", packed(old, 8), "mean ages of the classes 15..8");
     text

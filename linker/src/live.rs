@@ -15,7 +15,7 @@ fn flatten<'t>(block: &'t [Op], ops: &mut Vec<&'t Op>) {
     }
 }
 
-/// A column of a working column.
+/// A working column, or one column of a working list.
 #[derive(Clone, Copy, Debug)]
 pub struct Live {
     /// The kind of the working column.
@@ -26,7 +26,7 @@ pub struct Live {
     pub from_to: (usize, usize),
 }
 
-/// Returns each column of a working column. The body of the loop over tokens counts operation by
+/// Returns each working column, and each column of a working list, by its number. The body of the loop over tokens counts operation by
 /// operation.
 pub fn columns(
     tape: &Tape,
@@ -110,8 +110,7 @@ fn find_carried(block: &Block, written: &mut BTreeSet<ColumnId>, carried: &mut B
                 let starts = match code {
                     // What these do not write of their first column is undefined afterwards.
                     OpCode::Store | OpCode::CopyIn | OpCode::Find(_) | OpCode::FindFree(_) => true,
-                    OpCode::Clear => true,
-                    _ => false,
+                    _ => code == OpCode::Clear,
                 };
                 let keeps = matches!(code, OpCode::Len | OpCode::Append | OpCode::AppendLife(_));
                 let read = op.columns.iter().skip(usize::from(starts || keeps));

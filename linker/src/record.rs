@@ -116,11 +116,6 @@ impl<'t> Recorder<'t> {
         List(self.declare(name, Kind::List { width: W }, len, columns.to_vec()))
     }
 
-    /// Declares an input in global memory.
-    pub fn input(self, name: &'static str, range: Range) -> Input {
-        Input(self.declare(name, Kind::Input, 0, vec![(name, range)]))
-    }
-
     /// Declares an output in global memory. It is an array if its name begins with `gm_`, and a plane of
     /// the table otherwise.
     pub fn output(self, name: &'static str, range: Range) -> Output {
@@ -145,11 +140,6 @@ impl<'t> Recorder<'t> {
     fn resident(self, id: ColumnId) -> ColumnId {
         self.builder().tape.columns[id.0 as usize].resident = true;
         id
-    }
-
-    /// Records the name of a value.
-    fn name(self, value: Value, name: &'static str) {
-        self.builder().tape.names.push((value, name));
     }
 
     fn builder(self) -> RefMut<'t, Builder> {

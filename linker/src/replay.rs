@@ -11,15 +11,14 @@
 //! column, because a machine may leave anything there. A working column of lifetimes is undefined until
 //! an op maps lifetimes to it, and again when a round of a loop begins.
 
-mod bind;
+mod effects;
 mod fault;
-mod lanes;
 mod memory;
 mod search;
-mod whole;
+mod values;
 
 use crate::check::{self, Refused};
-use crate::tape::{Block, ColumnId, Op, OpCode, Param, Tape, Value};
+use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Param, Range, Tape, Value};
 use fault::{Lane, named};
 use memory::Memory;
 use std::collections::BTreeSet;
@@ -30,9 +29,9 @@ pub use fault::Fault;
 #[derive(Clone, Copy, Default)]
 struct Tile {
     /// First lane.
-    at: usize,
+    at: i32,
     /// Live lanes.
-    live: usize,
+    live: i32,
 }
 
 /// A tape with its memory, ready to run.
@@ -40,9 +39,9 @@ pub struct Replay<'t> {
     tape: &'t Tape,
     width: usize,
     memory: Memory<'t>,
-    /// The values by number; entries of other types stay empty. A mask is a vector of 0 and 1.
-    scalars: Vec<Option<i32>>,
-    vectors: Vec<Vec<Lane>>,
+    /// The values by number: the live lanes of a vector, or of a mask, whose lanes are 0 and 1, and one
+    /// lane of a scalar.
+    values: Vec<Vec<Lane>>,
     tile: Tile,
     /// The words that scatters of this sweep have written at distinct indices.
     scattered: BTreeSet<(ColumnId, usize)>,
@@ -55,13 +54,11 @@ impl<'t> Replay<'t> {
     /// If the tape is not well formed, or uses a column in two roles in one sweep.
     pub fn new(tape: &'t Tape, width: usize) -> Result<Self, Refused> {
         check::structure(tape)?;
-        let n = tape.types.len();
         Ok(Self {
             tape,
             width: width.max(1),
             memory: Memory::new(tape),
-            scalars: vec![None; n],
-            vectors: vec![Vec::new(); n],
+            values: vec![Vec::new(); tape.types.len()],
             tile: Tile::default(),
             scattered: BTreeSet::new(),
         })
@@ -77,8 +74,48 @@ impl<'t> Replay<'t> {
         if !param.range.holds(value) {
             return Err(named(name, format!("{value} is not in {}", param.range)));
         }
-        self.scalars[param.value.0 as usize] = Some(value);
+        self.values[param.value.0 as usize] = vec![Some(value)];
         Ok(())
+    }
+
+    /// Sets the words of a column, an input or an output, or the bytes of a lifetime column.
+    ///
+    /// # Errors
+    /// If no such memory exists, a word is out of its range, or the length of a column differs.
+    pub fn bind<W: Into<i32>>(&mut self, name: &str, words: Vec<W>) -> Result<(), Fault> {
+        let id = self.find(name)?;
+        let column = self.tape.column(id);
+        let range = match (column.kind, &column.ranges[..]) {
+            (Kind::Life, _) => Range::LIFETIME,
+            // A word of an output may be any until it is read.
+            (Kind::Output, _) => Range::ANY,
+            (Kind::Words | Kind::Input, [range]) => *range,
+            _ => return Err(named(name, "a list cannot be bound".into())),
+        };
+        let words: Vec<i32> = words.into_iter().map(Into::into).collect();
+        if let Some(bad) = words.iter().find(|&&w| !range.holds(w)) {
+            return Err(named(name, format!("the word {bad} is not in its range {range}")));
+        }
+        let (bound, len) = (words.len(), column.len as usize);
+        if !column.is_global() && bound != len {
+            return Err(named(name, format!("{bound} words were bound to a column of {len}")));
+        }
+        *self.memory.words(id) = words.into_iter().map(Some).collect();
+        Ok(())
+    }
+
+    /// Returns the words of a column, an input or an output, or the bytes of a lifetime column. Undefined
+    /// words are 0.
+    ///
+    /// # Errors
+    /// If no such memory exists.
+    pub fn take(&mut self, name: &str) -> Result<Vec<i32>, Fault> {
+        let id = self.find(name)?;
+        Ok(self.memory.words(id).iter().map(|word| word.unwrap_or_default()).collect())
+    }
+
+    fn find(&self, name: &str) -> Result<ColumnId, Fault> {
+        self.tape.find(name).ok_or_else(|| named(name, "no such column".into()))
     }
 
     /// Runs the kernel once. Lists start empty, and columns keep their words from the previous run.
@@ -86,7 +123,7 @@ impl<'t> Replay<'t> {
     /// # Errors
     /// Returns the first op that faults, or a parameter that was not set.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let unset = |p: &&Param| self.scalars[p.value.0 as usize].is_none();
+        let unset = |p: &&Param| self.values[p.value.0 as usize].is_empty();
         if let Some(p) = self.tape.params.iter().find(unset) {
             return Err(named(&p.name, "the parameter was not set".into()));
         }
@@ -105,8 +142,11 @@ impl<'t> Replay<'t> {
                 }
                 // There are no other cores here.
                 (_, OpCode::Phase(..) | OpCode::Synchronise) => {}
-                (_, code) => {
-                    let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
+                _ => {
+                    let done = match op.out {
+                        Some(out) => self.define(op, out),
+                        None => self.effect(op),
+                    };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
                 }
             }
@@ -115,13 +155,14 @@ impl<'t> Replay<'t> {
     }
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
-        let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
+        let n = self.scalar(op.args[0]).max(0);
         self.scattered.clear();
         for op in body.ops.iter().filter(|op| op.code == OpCode::Store) {
             self.memory.forget(op.columns[0], n);
         }
         for at in (0..n).step_by(self.width) {
-            self.tile = Tile { at, live: self.width.min(n - at) };
+            let live = i32::try_from(self.width).unwrap_or(i32::MAX).min(n - at);
+            self.tile = Tile { at, live };
             self.block(body)?;
         }
         Ok(())
@@ -130,21 +171,19 @@ impl<'t> Replay<'t> {
     fn repeat(&mut self, op: &'t Op, body: &'t Block, max: u32) -> Result<(), Fault> {
         let n = self.scalar(op.args[0]).min(i32::try_from(max).unwrap_or(i32::MAX));
         for r in 0..n {
-            self.define(body.binds, r);
+            body.binds.iter().for_each(|out| self.values[out.0 as usize] = vec![Some(r)]);
             self.memory.forget_lifetimes();
             self.block(body)?;
         }
         Ok(())
     }
 
-    /// Returns a scalar. The checker has verified that its definition comes before.
-    fn scalar(&self, value: Value) -> i32 {
-        self.scalars[value.0 as usize].unwrap_or_default()
+    fn lanes(&self, value: Value) -> &[Lane] {
+        &self.values[value.0 as usize]
     }
 
-    fn define(&mut self, out: Option<Value>, value: i32) {
-        if let Some(out) = out {
-            self.scalars[out.0 as usize] = Some(value);
-        }
+    /// Returns a scalar. The checker has verified that its definition comes before.
+    fn scalar(&self, value: Value) -> i32 {
+        self.lanes(value)[0].unwrap_or_default()
     }
 }

@@ -72,15 +72,12 @@ pub struct Range {
 impl Range {
     /// The range of all words.
     pub const ANY: Self = Self { lo: i32::MIN, hi: i32::MAX };
+    /// The range of lifetimes.
+    pub const LIFETIME: Self = Self { lo: -128, hi: 127 };
 
     /// Returns the range `lo..=hi`.
     pub fn new(lo: i32, hi: i32) -> Self {
         Self { lo, hi }
-    }
-
-    /// Returns `0..=n - 1`, the indices below n, or `0..=0` for n = 0.
-    pub fn below(n: u32) -> Self {
-        Self { lo: 0, hi: i32::try_from(n).map_or(i32::MAX, |n| (n - 1).max(0)) }
     }
 
     /// Returns whether the range contains a word.
@@ -133,6 +130,11 @@ pub struct Column {
 }
 
 impl Column {
+    /// Returns whether the column is in global memory.
+    pub fn is_global(&self) -> bool {
+        matches!(self.kind, Kind::Input | Kind::Output)
+    }
+
     /// Returns the name of an array in global memory without its prefix `gm_`, which tells it from a
     /// column in fast memory, and from a plane of the table.
     pub fn array(&self) -> &str {
@@ -249,15 +251,5 @@ impl Tape {
     /// Returns the type of a value.
     pub fn type_of(&self, value: Value) -> Type {
         self.types[value.0 as usize]
-    }
-
-    /// Returns the number of ops in all blocks.
-    pub fn len(&self) -> usize {
-        self.body.all().count()
-    }
-
-    /// Returns whether the kernel has no ops.
-    pub fn is_empty(&self) -> bool {
-        self.body.ops.is_empty()
     }
 }

@@ -10,8 +10,9 @@
 //! any word.
 
 use super::{Refused, Why};
-use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
+use crate::tape::{Block, ColumnId, Op, OpCode, Range, Tape, Value};
 use avsg_device::learned::LIFETIMES;
+use std::ops::{Add, Mul, Sub};
 
 /// An interval whose bounds can represent a result that overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,38 +168,38 @@ impl Pass<'_> {
             self.differences[out.0 as usize] = Some((op.args[0], op.args[1]));
         }
         let arg = |n: usize| self.at(op.args[n]);
+        let second = || op.code.constant().map_or_else(|| arg(1), Interval::point);
         let len = || i64::from(self.tape.column(op.columns[0]).len);
-        let plus = |a: Interval, b: Interval| a.corners(b, |a, b| a + b);
-        let minus = |a: Interval, b: Interval| a.corners(b, |a, b| a - b);
-        let times = |a: Interval, b: Interval| a.corners(b, |a, b| a * b);
         let point = Interval::point;
         let interval = match op.code {
             OpCode::Constant(n) | OpCode::Splat(n) => point(n),
-            OpCode::Add | OpCode::AddScalar | OpCode::ScalarAdd => plus(arg(0), arg(1)),
-            OpCode::Sub | OpCode::SubScalar | OpCode::ScalarSub => minus(arg(0), arg(1)),
-            OpCode::Mul | OpCode::MulScalar | OpCode::ScalarMul => times(arg(0), arg(1)),
-            OpCode::AddTo(n) | OpCode::ScalarAddTo(n) => plus(arg(0), point(n)),
-            OpCode::MulTo(n) => times(arg(0), point(n)),
+            OpCode::Add | OpCode::AddScalar | OpCode::AddTo(_) => {
+                arg(0).corners(second(), Add::add)
+            }
+            OpCode::ScalarAdd | OpCode::ScalarAddTo(_) => arg(0).corners(second(), Add::add),
+            OpCode::Sub | OpCode::SubScalar | OpCode::ScalarSub => arg(0).corners(arg(1), Sub::sub),
+            OpCode::Mul | OpCode::MulScalar | OpCode::MulTo(_) => {
+                arg(0).corners(second(), Mul::mul)
+            }
+            OpCode::ScalarMul => arg(0).corners(arg(1), Mul::mul),
             OpCode::Max => arg(0).corners(arg(1), i64::max),
             OpCode::Min => arg(0).corners(arg(1), i64::min),
             OpCode::ScalarNe | OpCode::ScalarGt => span(0, 1),
-            OpCode::Threshold | OpCode::GatherLife => LIFE.into(),
+            OpCode::Threshold | OpCode::GatherLife => Range::LIFETIME.into(),
             OpCode::Iota => first(self.lanes),
-            OpCode::And => and(arg(0), arg(1)),
-            OpCode::Or => or(arg(0), arg(1)),
+            OpCode::Or | OpCode::OrTo(_) => or(arg(0), second()),
             // These are low bits, which contain the whole number.
             OpCode::AndTo(n) if n & n.wrapping_add(1) == 0 && arg(0).within(span(0, n.into())) => {
                 arg(0)
             }
-            OpCode::AndTo(n) => and(arg(0), point(n)),
-            OpCode::OrTo(n) => or(arg(0), point(n)),
+            OpCode::And | OpCode::AndTo(_) => and(arg(0), second()),
             OpCode::Shr(0) => arg(0),
             OpCode::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),
             OpCode::Shr(n) => span(arg(0).lo >> n, arg(0).hi >> n),
             OpCode::Below(n) => arg(0).meet(first(n.into())),
             OpCode::Madd(p, q) => {
-                let low = times(span(-(1 << 15), (1 << 15) - 1), point(p));
-                plus(low, times(span(0, (1 << 8) - 1), point(q)))
+                let low = span(-(1 << 15), (1 << 15) - 1).corners(point(p), Mul::mul);
+                low.corners(span(0, (1 << 8) - 1).corners(point(q), Mul::mul), Add::add)
             }
             OpCode::Select => {
                 let facts = &self.facts[op.args[0].0 as usize];
@@ -274,24 +275,22 @@ impl Pass<'_> {
                 self.check_range(op.columns[0], n, self.in_lanes(v, set(1)))
             }),
             OpCode::Find(_) | OpCode::FindFree(_) => {
-                let inputs = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
-                let [columns, planes] = [&op.columns[..=inputs], &op.columns[inputs + 1..]];
-                columns.iter().try_for_each(|&id| self.check_length(id, arg(0).hi))?;
+                let n = op.columns.len() - 2;
+                op.columns[..n].iter().try_for_each(|&id| self.check_length(id, arg(0).hi))?;
                 // The positions of a probe sequence are masked before they are added.
                 check_argument(self.declared(op.columns[1], 0), Range::new(0, i32::MAX))?;
-                if inputs == 2 {
-                    let [held, searched] = [4, 2].map(|n| self.declared(op.columns[n], 0));
-                    let difference = held.corners(searched, |a, b| a - b);
+                // A search for ids returns a slot, and one for free links the position of a link.
+                let mut found = op.columns[n];
+                if let [_, _, id, _, held] = op.columns[..] {
+                    let [held_ids, ids] = [held, id].map(|id| self.declared(id, 0));
+                    let difference = held_ids.corners(ids, Sub::sub);
                     if !difference.within(ANY) {
                         return Err(Why::Overflow(difference.lo, difference.hi));
                     }
+                    found = held;
                 }
-                let plane = planes[usize::from(inputs == 2)];
-                self.check_range(
-                    op.columns[0],
-                    0,
-                    span(-1, i64::from(self.tape.column(plane).len) - 1),
-                )
+                let len = i64::from(self.tape.column(found).len);
+                self.check_range(op.columns[0], 0, span(-1, len - 1))
             }
             OpCode::When => check_argument(arg(0), CONDITION),
             OpCode::Age => check_argument(arg(0), Range::new(0, 128)),
@@ -300,7 +299,7 @@ impl Pass<'_> {
                 check_argument(self.declared(op.columns[2], 0), Range::new(0, u8::MAX.into()))
             }
             OpCode::AppendLife(_) => {
-                check_argument(arg(0), LIFE)?;
+                check_argument(arg(0), Range::LIFETIME)?;
                 self.check_length(op.columns[0], arg(1).hi)?;
                 let slots = i64::from(self.tape.column(op.columns[1]).len);
                 self.check_range(op.columns[0], 0, span(0, slots - 1))
@@ -342,8 +341,7 @@ impl Pass<'_> {
 
     fn check_length(&self, id: ColumnId, n: i64) -> Result<(), Why> {
         let column = self.tape.column(id);
-        let global = matches!(column.kind, Kind::Input | Kind::Output);
-        let fits = global || n <= i64::from(column.len);
+        let fits = column.is_global() || n <= i64::from(column.len);
         let why = || Why::TooLong(column.name.clone(), span(0, n - 1).range().hi, column.len);
         fits.then_some(()).ok_or_else(why)
     }
@@ -351,8 +349,6 @@ impl Pass<'_> {
 
 /// The range of a condition.
 const CONDITION: Range = Range { lo: 0, hi: 1 };
-/// The range of a lifetime.
-const LIFE: Range = Range { lo: -128, hi: 127 };
 
 fn check_argument(interval: Interval, range: Range) -> Result<(), Why> {
     let fits = interval.within(range.into());

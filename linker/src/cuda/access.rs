@@ -1,8 +1,9 @@
 //! The memory that an operation on lanes touches, and which thread touches a word.
 
 use crate::tape::code::Role;
-use crate::tape::{ColumnId, Op, OpCode, Range as Bounds, Value};
+use crate::tape::{ColumnId, Op, OpCode, Range as Bounds, Tape, Value};
 use avsg_device::machine::Indices;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Which thread touches a word.
@@ -12,8 +13,6 @@ pub enum By {
     Lane(i32),
     /// The thread that has the lane with a quarter of the number of the byte.
     Quarter,
-    /// Thread 0.
-    First,
     /// Any thread.
     Any,
 }
@@ -80,6 +79,12 @@ pub fn repeats(op: &Op) -> bool {
 /// Returns whether a sweep has threads wait for each other: where a list is made, or a winner found.
 pub fn waits(op: &Op) -> bool {
     op.code == OpCode::Append || repeats(op)
+}
+
+/// Returns the lists that exchange their memory with a list, and the list itself; none if it keeps its own.
+pub fn exchanged(tape: &Tape, id: ColumnId) -> BTreeSet<ColumnId> {
+    let moves = tape.body.all().filter(|op| op.code == OpCode::MoveList);
+    moves.filter(|op| op.columns.contains(&id)).flat_map(|op| op.columns.clone()).collect()
 }
 
 /// Returns whether two accesses to one column, each of at most `lanes` words, touch no word from two threads.

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// Returns the tape with its work on lanes in sweeps, of which neighbours are joined. A sweep may then
 /// contain operations on whole columns, each for the lane of a thread. `ranges` are those of its values, by
-/// number.
-pub fn fuse(tape: &Tape, ranges: &[Range]) -> Tape {
+/// number, to which those of new values are added.
+pub fn fuse(tape: &Tape, ranges: &mut Vec<Range>) -> Tape {
     let mut tape = tape.clone();
     let body = std::mem::take(&mut tape.body);
     let mut fuse = Fuse { tape, ranges, same: BTreeMap::new() };
@@ -22,7 +22,7 @@ pub fn fuse(tape: &Tape, ranges: &[Range]) -> Tape {
 
 struct Fuse<'r> {
     tape: Tape,
-    ranges: &'r [Range],
+    ranges: &'r mut Vec<Range>,
     /// Lengths that equal an earlier one.
     same: BTreeMap<Value, Value>,
 }
@@ -53,9 +53,10 @@ impl Fuse<'_> {
             if let OpCode::CopyOutList(_) = op.code {
                 let list = op.columns[1];
                 let n = lengths.get(&list).copied().unwrap_or_else(|| {
-                    let len = Op { out: Some(self.scalar()), ..Op::new(OpCode::Len).column(list) };
-                    out.push(len.clone());
-                    len.out.unwrap_or(Value(0))
+                    let most = self.tape.column(list).len.cast_signed();
+                    let n = self.value(Type::Scalar, Range::new(0, most));
+                    out.push(Op { out: Some(n), ..Op::new(OpCode::Len).column(list) });
+                    n
                 });
                 lengths.insert(list, n);
                 out.push(self.sweep(op, n));
@@ -76,16 +77,15 @@ impl Fuse<'_> {
         op.blocks.iter_mut().flat_map(|b| &mut b.ops).for_each(|op| self.replace(op));
     }
 
-    fn scalar(&mut self) -> Value {
-        self.tape.types.push(Type::Scalar);
+    fn value(&mut self, ty: Type, range: Range) -> Value {
+        self.tape.types.push(ty);
+        self.ranges.push(range);
         Value(self.tape.types.len() as u32 - 1)
     }
 
     /// Returns a sweep over n lanes that contains one operation.
     fn sweep(&mut self, op: Op, n: Value) -> Op {
-        self.tape.types.push(Type::Tile);
-        let tile = Value(self.tape.types.len() as u32 - 1);
-        let body = Block { binds: Some(tile), ops: vec![op] };
+        let body = Block { binds: Some(self.value(Type::Tile, Range::ANY)), ops: vec![op] };
         Op::new(OpCode::Sweep).arg(n).block(body)
     }
 }
@@ -167,7 +167,7 @@ fn joins(a: &Op, b: &Op, ranges: &[Range]) -> bool {
         let ops = sweep.blocks.iter().flat_map(|block| &block.ops);
         ops.flat_map(|op| accesses(op, ranges)).collect()
     };
-    let lanes = ranges.get(a.args[0].0 as usize).map_or(i32::MAX, |range| range.hi);
+    let lanes = ranges[a.args[0].0 as usize].hi;
     let (first, second) = (of(a), of(b));
     first.iter().all(|x| {
         let shared = second.iter().filter(|y| y.column == x.column);
@@ -179,28 +179,19 @@ fn joins(a: &Op, b: &Op, ranges: &[Range]) -> bool {
 /// Returns whether the words of a column stay in the registers of threads: one sweep alone accesses it, and
 /// stores each word before it reads it.
 pub fn in_registers(tape: &Tape, id: ColumnId) -> bool {
-    fn users<'t>(block: &'t Block, id: ColumnId, found: &mut Vec<&'t Op>) {
-        for op in &block.ops {
-            match op.code {
-                OpCode::Repeat(_) | OpCode::When => {
-                    op.blocks.iter().for_each(|block| users(block, id, found));
-                }
-                _ if op.all().any(|op| op.columns.contains(&id)) => found.push(op),
-                _ => {}
-            }
-        }
-    }
-    let mut found = Vec::new();
-    users(&tape.body, id, &mut found);
     let column = tape.column(id);
-    let plain = column.kind == Kind::Words && !column.resident;
-    let [sweep] = found[..] else { return plain && found.is_empty() };
-    let ops = sweep.blocks.iter().flat_map(|block| &block.ops);
+    let users = |op: &Op| op.all().filter(|op| op.columns.contains(&id)).count();
+    let all: usize = tape.body.ops.iter().map(users).sum();
+    let sweep = tape.body.all().find(|op| op.code == OpCode::Sweep && users(op) > 0);
+    let alone = sweep.map_or(0, users) == all;
     // Only copies from and to global memory need ranges.
+    let ops = sweep.into_iter().flat_map(|sweep| &sweep.blocks[0].ops);
     let touched = ops.flat_map(|op| accesses(op, &[]));
     let mut own = touched.filter(|access| access.column == id);
+    let plain = column.kind == Kind::Words && !column.resident;
     // The first access of an operation is its write.
     plain
-        && own.next().is_some_and(|a| a.write && a.by == By::Lane(0))
+        && alone
+        && own.next().is_none_or(|a| a.write && a.by == By::Lane(0))
         && own.all(|a| a.by == By::Lane(0))
 }

@@ -2,7 +2,7 @@
 //! generated headers with its numbers and its Stage One.
 
 use super::Options;
-use super::place::{PLAN_BYTES, life_bytes};
+use super::place::PLAN_BYTES;
 use super::print::rule_text;
 use super::stage_one::{Failed, StageOneText, record, text};
 use crate::launch::tiling;
@@ -10,7 +10,7 @@ use crate::learn;
 use crate::one_file::one_file;
 use crate::request;
 use avsg_device::learned::{AFTER_HIT, LEVELS, LIFETIMES};
-use avsg_device::memory::{life_at, links_end, table_words};
+use avsg_device::memory::{life_at, life_words, links_end, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record as line;
 use avsg_device::state::header;
@@ -80,10 +80,8 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, options: Options) -> Kernel
     let copies_at = stage_one.plan.bytes.max(ends_at + 4 * options.threads).next_multiple_of(128);
     let shared_bytes = options.shared_bytes.min(copies_at + COPY_BYTES).max(copies_at + PLAN_BYTES);
     let mut headers: Vec<_> = HEADERS.map(|(name, text)| (name, text.to_owned())).into();
-    headers.push((
-        "avsg_geometry.cuh",
-        geometry(p, stage_one, options, [ends_at, copies_at, shared_bytes]),
-    ));
+    let geometry = geometry(p, stage_one, options, [ends_at, copies_at, shared_bytes]);
+    headers.push(("avsg_geometry.cuh", geometry));
     headers.push(("avsg_stage_one.cuh", stage_one_header(p, stage_one)));
     let kernels = KERNELS.map(|(name, text)| (name, text.to_owned())).into();
     Kernels { headers, kernels, shared_bytes, plan: stage_one.plan.to_string() }
@@ -108,16 +106,13 @@ fn preamble(p: &Params) -> String {
 }
 
 /// Returns `avsg_geometry.cuh`.
-fn geometry(
-    p: &Params,
-    stage_one: &StageOneText,
-    options: Options,
-    [ends_at, copies_at, shared_bytes]: [u32; 3],
-) -> String {
+fn geometry(p: &Params, stage_one: &StageOneText, options: Options, addresses: [u32; 3]) -> String {
     let plan = &stage_one.plan;
     let planes = 4 * life_at(p) as u32;
     let life_at = plan.table.start + if plan.whole_table { planes } else { 0 };
     let totals_bytes = 4 * plan.totals;
+    let totals_at = plan.scratch.end - 2 * totals_bytes;
+    let [ends_at, copies_at, shared_bytes] = addresses.map(i64::from);
     let mut text = format!(
         "// avsg_geometry.cuh: the geometry, the addresses in shared memory and the launch scalars.\n{}\n\
          namespace avsg {{\n\n\
@@ -139,36 +134,21 @@ fn geometry(
         Lifetime::Constant(_) => header::THRESHOLD,
         Lifetime::Learned => header::LAST_SAMPLE,
     };
-    word(
-        "HEADER_USED",
-        i64::from(last) + 1,
-        "words of a table's header up to the last one that a step changes",
-    );
+    let used = i64::from(last) + 1;
+    word("HEADER_USED", used, "words of a table's header up to the last one that a step changes");
     word("TABLE_WORDS", table_words(p) as i64, "words from one table to the next");
     word("LINKS_END", links_end(p) as i64, "words of header, ids, lifetimes and links");
     word("LIFE_WORD", i64::from(planes / 4), "the first word of a table's lifetimes");
-    word(
-        "LIFE_WORDS",
-        i64::from(life_bytes(p) / 4),
-        "words of a table's lifetimes and their padding",
-    );
+    word("LIFE_WORDS", life_words(p) as i64, "words of a table's lifetimes and their padding");
     word("TABLE_AT", plan.table.start.into(), "the table in shared memory");
     word("LIFE_AT", life_at.into(), "the lifetimes in shared memory");
     word("SCRATCH_AT", plan.scratch.start.into(), "counts of lifetimes");
-    word(
-        "TOTALS_AT",
-        (plan.scratch.end - 2 * totals_bytes).into(),
-        "two buffers for totals of warps",
-    );
+    word("TOTALS_AT", totals_at.into(), "two buffers for totals of warps");
     word("TOTALS_BYTES", totals_bytes.into(), "bytes of one of them");
-    word("ENDS_AT", ends_at.into(), "in a transfer, the ends of requests among the misses");
+    word("ENDS_AT", ends_at, "in a transfer, the ends of requests among the misses");
     word("COPY_PLAN_BYTES", PLAN_BYTES.into(), "bytes of the plan of these copies");
-    word("COPIES_AT", copies_at.into(), "the memory of copies that begin while Stage One runs");
-    word(
-        "SHARED_BYTES",
-        shared_bytes.into(),
-        "bytes of shared memory that a launch gives to a block",
-    );
+    word("COPIES_AT", copies_at, "the memory of copies that begin while Stage One runs");
+    word("SHARED_BYTES", shared_bytes, "bytes of shared memory that a launch gives to a block");
     text += &learn::constants(p);
     text += &format!(
         "constexpr bool WHOLE_TABLE = {};  // whether ids and links are in shared memory\n\n{}\n\n}} // namespace avsg\n",

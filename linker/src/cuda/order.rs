@@ -5,7 +5,7 @@
 //! if it has lanes, so what was touched before it counts as ordered for others that have work under the same
 //! condition: sweeps of the same length, and branches on it.
 
-use super::access::{By, accesses, repeats, waits};
+use super::access::{By, accesses, exchanged, repeats, waits};
 use super::place::Plan;
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,8 @@ struct Touch {
     write: bool,
 }
 
-/// What was touched since the last barrier, each with numbers: if one of them is above 0, there was a
-/// barrier since then.
+/// What was touched since the last barrier, each with numbers: there was a barrier since then if one of them is
+/// above 0.
 type Touched = BTreeMap<Touch, BTreeSet<Value>>;
 
 #[derive(Clone, Copy)]
@@ -67,8 +67,6 @@ impl Walk<'_> {
                     ops.push(Op { blocks: vec![body], ..op.clone() });
                 }
                 OpCode::When => {
-                    // A round of a loop ends with a barrier where it needs one.
-                    let last = block.binds.is_some() && at + 1 == block.ops.len();
                     let (mut open, mut closed) = (touched.clone(), touched.clone());
                     let without = self.when(op, &mut open, false);
                     let with = self.when(op, &mut closed, true);
@@ -77,7 +75,7 @@ impl Walk<'_> {
                         Walk { cautious: true, ..*self }.block(&rest, &mut touched)
                     };
                     let needless = || rest(open.clone()) == rest(closed.clone());
-                    let ends = !last && (self.cautious || !needless());
+                    let ends = self.cautious || !needless();
                     *touched = if ends { closed } else { open };
                     ops.push(if ends { with } else { without });
                 }
@@ -122,7 +120,7 @@ impl Walk<'_> {
         // A length of the next round is another number.
         end.values_mut().for_each(|unless| unless.retain(|n| !inside.contains(n)));
         let mut next = end.clone();
-        let another = self.ranges.get(op.args[0].0 as usize).is_none_or(|range| range.hi > 1);
+        let another = self.range(op.args[0]).hi > 1;
         if another && self.block(body, &mut next) != first {
             let args = body.binds.into_iter().chain(op.args.clone()).collect();
             first.ops.push(Op { args, ..Op::new(OpCode::Synchronise) });
@@ -134,7 +132,7 @@ impl Walk<'_> {
     /// Adds an operation with the barrier that it needs.
     fn op(&self, op: &Op, touched: &mut Touched, ops: &mut Vec<Op>) {
         let [before, after] = self.touches(op);
-        let condition = self.condition(op).filter(|n| !self.surely_above_zero(*n));
+        let condition = self.condition(op).filter(|n| self.range(*n).lo <= 0);
         let conflicts = |(old, unless): (&Touch, &BTreeSet<Value>)| {
             let ordered = condition.is_some_and(|n| unless.contains(&n));
             !ordered && before.iter().any(|new| conflict(old, new))
@@ -144,17 +142,14 @@ impl Walk<'_> {
             ops.push(Op { args, ..Op::new(OpCode::Synchronise) });
             barrier(touched, condition);
         }
-        let all = |touches: Vec<Touch>| -> Touched {
-            touches.into_iter().map(|touch| (touch, BTreeSet::new())).collect()
-        };
-        match op.code {
-            // A full list gets no slot, and then there is no barrier.
-            OpCode::AppendLife(_) => join(touched, &all(before)),
+        let now = |touches: Vec<Touch>| touches.into_iter().map(|touch| (touch, BTreeSet::new()));
+        if has_barrier(op) {
             // What is touched before this barrier is ordered by it.
-            _ if has_barrier(op) => barrier(touched, condition),
-            _ => join(touched, &all(before)),
+            barrier(touched, condition);
+        } else {
+            touched.extend(now(before));
         }
-        join(touched, &all(after));
+        touched.extend(now(after));
         ops.push(op.clone());
     }
 
@@ -167,8 +162,8 @@ impl Walk<'_> {
         }
     }
 
-    fn surely_above_zero(&self, n: Value) -> bool {
-        self.ranges.get(n.0 as usize).is_some_and(|range| range.lo > 0)
+    fn range(&self, n: Value) -> Range {
+        self.ranges[n.0 as usize]
     }
 
     /// Returns the number of which a condition says that it is above 0.
@@ -190,9 +185,9 @@ impl Walk<'_> {
             }
             OpCode::Threshold => [quarters(0, false), Vec::new()],
             OpCode::AppendLife(_) => [any(1, false), any(0, true)],
-            OpCode::WriteOutput => [self.touch(op.columns[0], 0..1, By::First, true), Vec::new()],
+            OpCode::WriteOutput => [any(0, true), Vec::new()],
             OpCode::Sweep => {
-                let n = self.ranges.get(op.args[0].0 as usize).map_or(i32::MAX, |range| range.hi);
+                let n = self.range(op.args[0]).hi;
                 let [mut before, mut after] = [Vec::new(), Vec::new()];
                 for op in &op.blocks[0].ops {
                     let late = |write: bool| write && waits(op);
@@ -232,16 +227,13 @@ impl Walk<'_> {
         write: bool,
     ) -> Vec<Touch> {
         let column = self.tape.column(id);
-        let global = matches!(column.kind, Kind::Input | Kind::Output);
-        match (global, column.resident) {
+        match (column.is_global(), column.resident) {
             // The words of a line are in registers of all threads.
             (true, true) => return Vec::new(),
             (false, false) => {}
             _ => return vec![Touch { space: Space::Column(id), by, write }],
         }
-        let takes = self.tape.body.all().filter(|op| op.code == OpCode::MoveList);
-        let exchanged: BTreeSet<ColumnId> =
-            takes.filter(|op| op.columns.contains(&id)).flat_map(|op| op.columns.clone()).collect();
+        let exchanged = exchanged(self.tape, id);
         let places = self.plan.columns.iter().filter_map(|((other, n), at)| {
             let space = Space::Shared(at.start, at.end);
             if exchanged.contains(other) {
@@ -254,7 +246,8 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether an operation has a barrier of its own.
+/// Returns whether an operation has a barrier of its own. A search for victims has none that counts, because
+/// a full list gets no slot, and then there is no barrier.
 fn has_barrier(op: &Op) -> bool {
     op.code == OpCode::Threshold || op.all().any(waits)
 }
@@ -269,10 +262,9 @@ fn limits(block: &Block, last: &mut BTreeMap<ColumnId, Value>) -> BTreeMap<Value
             }
             (OpCode::Len, Some(out)) => all.extend(last.get(&op.columns[0]).map(|n| (out, *n))),
             _ => {
-                let other = |op: &Op| op.code.writes() && op.code != OpCode::AppendLife(false);
-                for op in op.all().filter(|op| other(op)) {
-                    last.retain(|id, _| !op.columns.contains(id));
-                }
+                let writes =
+                    |id: &ColumnId| op.all().any(|op| op.code.writes() && op.columns.contains(id));
+                last.retain(|id, _| !writes(id));
                 op.blocks.iter().for_each(|block| all.extend(limits(block, &mut BTreeMap::new())));
             }
         }
@@ -290,7 +282,7 @@ fn barrier(touched: &mut Touched, condition: Option<Value>) {
     }
 }
 
-/// Adds what was touched on another way to here.
+/// Adds what was touched on another path to the same place, where only barriers on both paths count.
 fn join(touched: &mut Touched, other: &Touched) {
     for (touch, unless) in other {
         let known = touched.entry(touch.clone()).or_insert_with(|| unless.clone());

@@ -5,7 +5,7 @@
 //! that are not live at once share bytes; those whose words stay in registers have none.
 
 use super::Options;
-use super::access::waits;
+use super::access::exchanged;
 use super::fuse::in_registers;
 use crate::live::{self, Live};
 use crate::tape::{ColumnId, Kind, Op, OpCode, Tape, Value};
@@ -71,7 +71,7 @@ impl Display for Plan {
     }
 }
 
-/// Places the memory of a fused tape. `most` is the largest number of lanes of a sweep by its length.
+/// Places the memory of a fused tape. `rounds` is the number of lanes of a thread in a sweep by its length.
 ///
 /// # Errors
 /// If it does not fit even with ids and links in global memory.
@@ -79,39 +79,35 @@ pub fn place(
     p: &Params,
     tape: &Tape,
     options: Options,
-    most: &dyn Fn(Value) -> u32,
+    rounds: &dyn Fn(Value) -> u32,
 ) -> Result<Plan, TooLarge> {
-    let whole = with_table(p, tape, options, most, true);
+    let whole = with_table(p, tape, options, rounds, true);
     let copies = |plan: &Plan| plan.bytes.next_multiple_of(128) + PLAN_BYTES;
     if copies(&whole) + MIN_ROWS_BYTES <= options.shared_bytes {
         return Ok(whole);
     }
-    let part = with_table(p, tape, options, most, false);
+    let part = with_table(p, tape, options, rounds, false);
     let (needs, limit) = (copies(&part), options.shared_bytes);
     if needs <= limit { Ok(part) } else { Err(TooLarge { needs, limit }) }
-}
-
-/// Returns the bytes of a table's lifetimes with their padding.
-pub fn life_bytes(p: &Params) -> u32 {
-    4 * life_words(p) as u32
 }
 
 fn with_table(
     p: &Params,
     tape: &Tape,
     options: Options,
-    most: &dyn Fn(Value) -> u32,
+    rounds: &dyn Fn(Value) -> u32,
     whole: bool,
 ) -> Plan {
     let planes = 4 * (life_at(p) as u32 + p.links());
-    let table = 0..life_bytes(p) + if whole { planes } else { 0 };
+    // The lifetimes are there with their padding.
+    let table = 0..4 * life_words(p) as u32 + if whole { planes } else { 0 };
     let warps = options.threads / WARP;
     let words = |sweep: &Op| {
         let lists =
             sweep.blocks[0].ops.iter().filter(|op| op.code == OpCode::Append).count() as u32;
-        lists.div_ceil(2) * rounds(most(sweep.args[0]), options.threads) * warps
+        lists.div_ceil(2) * rounds(sweep.args[0]) * warps
     };
-    let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep && op.all().any(waits));
+    let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep);
     // A threshold counts two words, and a search for victims one.
     let totals = sweeps.map(words).fold(2 * warps, u32::max);
     let scratch = table.end..table.end + BINS_BYTES + 2 * 4 * totals;
@@ -126,12 +122,7 @@ fn with_table(
     Plan { table, whole_table: whole, scratch, totals, columns, names, bytes: end }
 }
 
-/// Returns the number of lanes that a thread has, of at most `lanes`.
-pub fn rounds(lanes: u32, threads: u32) -> u32 {
-    lanes.div_ceil(threads).max(1)
-}
-
-/// A column of a working column, and its bytes.
+/// The bytes of each working column, and of each column of a working list.
 type Places = BTreeMap<(ColumnId, usize), Range<u32>>;
 
 /// A placed column, with the first and the last operation between which it is live.
@@ -144,14 +135,12 @@ struct Placed {
 /// Places the working columns from byte `start` on: each at the lowest address that is free while it is
 /// live, in the order of their first operations. Returns their end too.
 fn place_columns(tape: &Tape, start: u32) -> (Places, u32) {
-    let taken: Vec<_> = tape.body.all().filter(|op| op.code == OpCode::MoveList).collect();
-    // The two lists exchange their memory, so each keeps it.
-    let exchanged = |id: &ColumnId| taken.iter().any(|op| op.columns.contains(id));
     let mut order: Vec<_> = live::columns(tape, &BTreeMap::new())
         .into_iter()
         .filter(|((id, _), _)| !in_registers(tape, *id))
         .map(|(key, Live { kind, len, from_to, .. })| {
-            let live = if exchanged(&key.0) { (0, usize::MAX) } else { from_to };
+            // Lists that exchange their memory keep it.
+            let live = if exchanged(tape, key.0).is_empty() { from_to } else { (0, usize::MAX) };
             (live, key, if kind == Kind::Life { len } else { 4 * len })
         })
         .collect();

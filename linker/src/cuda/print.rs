@@ -6,7 +6,7 @@ mod names;
 mod page;
 mod scalars;
 
-use super::Options;
+use super::access::exchanged;
 use super::place::Plan;
 use crate::names::camel;
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Rule, Tape, Value};
@@ -23,16 +23,21 @@ const KERNEL_NAMES: [&str; 14] = [
     "rule", "copies",
 ];
 
+/// Returns the names that no value may have: those of every kernel, of columns, and of lengths.
+fn names_of_memory(tape: &Tape) -> impl Iterator<Item = String> {
+    let columns = tape.columns.iter().filter(|column| !column.is_global());
+    let names = columns.flat_map(|column| {
+        let length = matches!(column.kind, Kind::List { .. }).then(|| names::length(column));
+        names::of_column(column).into_iter().chain(length)
+    });
+    let kernel = KERNEL_NAMES.into_iter().chain(["idGlobal", "linkGlobal"]);
+    kernel.map(String::from).chain(names)
+}
+
 /// Returns a name that the text would give to two things; none of a tape that can be printed.
 pub fn repeated_name(tape: &Tape) -> Option<String> {
-    let mut taken: BTreeSet<String> = KERNEL_NAMES.map(String::from).into();
-    taken.extend(["idGlobal", "linkGlobal"].map(String::from));
-    let columns = tape.columns.iter().filter(|c| !matches!(c.kind, Kind::Input | Kind::Output));
-    let mut names = columns.flat_map(|column| {
-        let length = matches!(column.kind, Kind::List { .. }).then(|| names::length(column));
-        names::of_column(column).chain(length)
-    });
-    names.find(|name| !taken.insert(name.clone()))
+    let mut taken = BTreeSet::new();
+    names_of_memory(tape).find(|name| !taken.insert(name.clone()))
 }
 
 /// Returns the rules of lifetimes, and the function `StageOne`.
@@ -41,24 +46,19 @@ pub fn print(
     tape: &Tape,
     plan: &Plan,
     ranges: &[Range],
-    options: Options,
-    most: &dyn Fn(Value) -> u32,
+    rounds: &dyn Fn(Value) -> u32,
 ) -> (String, String) {
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&v| *uses.entry(v).or_default() += 1);
     let text = tape.params.iter().map(|p| (p.value, format!("q.{}", camel(&p.name)))).collect();
-    let mut taken: BTreeSet<String> = KERNEL_NAMES.map(String::from).into();
-    taken.extend(tape.columns.iter().flat_map(names::of_column));
-    taken.extend(tape.columns.iter().map(names::length));
     let mut print = Print {
         tape,
         plan,
         ranges,
-        options,
-        most,
+        rounds,
         uses,
         text,
-        taken,
+        taken: names_of_memory(tape).collect(),
         rules: Vec::new(),
         copies: 0,
         out: String::new(),
@@ -100,17 +100,13 @@ impl Print<'_> {
             }
             let name = if self.plan.whole_table { format!("{plane}Global") } else { plane.into() };
             self.line(&format!("int *const {name} = gm.table + {words};"));
-            self.taken.insert(name);
         }
         self.line("signed char *const life = Shared<signed char>(LIFE_AT);");
         let tape = self.tape;
         for (n, column) in tape.columns.iter().enumerate() {
             let id = ColumnId(n as u32);
-            let names: Vec<_> = names::of_column(column).collect();
-            let taken =
-                tape.body.all().any(|op| op.code == OpCode::MoveList && op.columns.contains(&id));
-            let constant = if taken { "" } else { "const " };
-            for (part, name) in names.iter().enumerate() {
+            let constant = if exchanged(tape, id).is_empty() { "const " } else { "" };
+            for (part, name) in names::of_column(column).iter().enumerate() {
                 if let Some(at) = self.plan.columns.get(&(id, part)) {
                     let ty = if column.kind == Kind::Life { "signed char" } else { "int" };
                     let at = at.start;
@@ -158,9 +154,7 @@ impl Print<'_> {
                     _ => format!("{} + 1 < {}", arg(self, 0), self.atom(op.args[1])),
                 };
                 self.line(&format!("if ({condition}) {{"));
-                self.depth += 1;
                 self.barrier();
-                self.depth -= 1;
                 self.line("}");
             }
             OpCode::Sweep => Sweep::print(self, op, false),
@@ -171,15 +165,15 @@ impl Print<'_> {
                 let bound = if fits { self.atom(op.args[0]) } else { format!("min({n}, {max})") };
                 self.line("#pragma unroll 1");
                 self.line(&format!("for (int {r} = 0; {r} < {bound}; {r}++) {{"));
-                self.nested(&op.blocks[0]);
+                self.block(&op.blocks[0]);
                 self.line("}");
             }
             OpCode::When => {
                 self.line(&format!("if ({} != 0) {{", self.atom(op.args[0])));
-                self.nested(&op.blocks[0]);
+                self.block(&op.blocks[0]);
                 if !op.blocks[1].ops.is_empty() {
                     self.line("} else {");
-                    self.nested(&op.blocks[1]);
+                    self.block(&op.blocks[1]);
                 }
                 self.line("}");
             }
@@ -197,16 +191,10 @@ impl Print<'_> {
         }
     }
 
-    fn nested(&mut self, block: &Block) {
-        self.depth += 1;
-        self.block(block);
-        self.depth -= 1;
-    }
-
     fn victims(&mut self, op: &Op, below: &str, equal: &str) {
         let list = self.tape.column(op.columns[0]);
         let (n, t, limit) = (names::length(list), self.value(op.args[0]), self.value(op.args[1]));
-        let to = names::of_column(list).next().unwrap_or_default();
+        let to = &names::of_column(list)[0];
         let life = camel(&self.tape.column(op.columns[1]).name);
         self.line(&format!(
             "{n} = AppendVictims<{below}, {equal}>({to}, {n}, {limit}, {life}, {t}, scratch);"

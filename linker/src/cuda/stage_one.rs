@@ -78,18 +78,20 @@ pub fn text(p: &Params, tape: &Tape, options: Options) -> Result<StageOneText, F
     if let Some(name) = repeated_name(tape) {
         return Err(Refused::declarations(tape, Why::TextName(name)).into());
     }
-    let ranges = ranges::of_values(tape)?;
+    let mut ranges = ranges::of_values(tape)?;
+    let fused = fuse(&simplify(tape, &ranges), &mut ranges);
     // Sweeps that are joined compute some values twice.
-    let tape = simplify(&fuse(&simplify(tape, &ranges), &ranges), &ranges);
-    let most = |n: Value| most(&tape, &ranges, n);
+    let tape = simplify(&fused, &ranges);
+    let most = |n: Value| ranges[n.0 as usize].hi.max(0).cast_unsigned();
+    let rounds = |n: Value| most(n).div_ceil(threads).max(1);
     let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep && op.all().any(waits));
-    let rounds = sweeps.map(|op| super::place::rounds(most(op.args[0]), threads)).max();
-    if let Some(rounds) = rounds.filter(|n| *n > MAX_ROUNDS) {
-        return Err(Failed::TooFewThreads { rounds, limit: MAX_ROUNDS, threads });
+    let largest = sweeps.map(|op| rounds(op.args[0])).max().unwrap_or(0);
+    if largest > MAX_ROUNDS {
+        return Err(Failed::TooFewThreads { rounds: largest, limit: MAX_ROUNDS, threads });
     }
-    let plan = place(p, &tape, options, &most)?;
+    let plan = place(p, &tape, options, &rounds)?;
     let ordered = order(&tape, &plan, &ranges);
-    let (rules, body) = print(p, &ordered, &plan, &ranges, options, &most);
+    let (rules, body) = print(p, &ordered, &plan, &ranges, &rounds);
     Ok(StageOneText { rules, body, plan })
 }
 
@@ -102,14 +104,4 @@ fn refused(tape: &Tape, op: &Op) -> bool {
         _ if repeats(op) => tape.column(op.columns[0]).ranges[0].hi >= TAG,
         _ => false,
     }
-}
-
-/// Returns the largest value of the length of a sweep.
-fn most(tape: &Tape, ranges: &[crate::tape::Range], n: Value) -> u32 {
-    let known = ranges.get(n.0 as usize).map(|range| range.hi.max(0).cast_unsigned());
-    let len = || {
-        let def = tape.body.all().find(|op| op.out == Some(n));
-        def.map_or(0, |op| tape.column(op.columns[0]).len)
-    };
-    known.unwrap_or_else(len)
 }

@@ -85,16 +85,13 @@ impl<'t> Machine for Recorder<'t> {
         Input(output.0)
     }
     fn name_scalar(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
-        self.name(value.value, name);
-        value
+        value.named(name)
     }
     fn name_vector(self, name: &'static str, v: Vector<'t>) -> Vector<'t> {
-        self.name(v.value, name);
-        v
+        v.named(name)
     }
     fn name_mask(self, name: &'static str, mask: Mask<'t>) -> Mask<'t> {
-        self.name(mask.value, name);
-        mask
+        mask.named(name)
     }
     fn find(
         self,

@@ -15,6 +15,14 @@ macro_rules! values {
             pub(super) value: Value,
         }
 
+        impl $name<'_> {
+            /// Records a name of the value.
+            pub(super) fn named(self, name: &'static str) -> Self {
+                self.m.builder().tape.names.push((self.value, name));
+                self
+            }
+        }
+
         impl<'t> Defined<'t> for $name<'t> {
             fn of(m: Recorder<'t>, value: Option<Value>) -> Self {
                 Self { m, value: value.expect("this op defines a value") }

@@ -2,7 +2,7 @@
 
 use super::{Input, Life, List, Output, Recorder, Recording, Scalar, Words};
 use crate::check::Refused;
-use crate::tape::{Range, Tape};
+use crate::tape::{Kind, Range, Tape};
 use avsg_device::machine::declare::{Arguments, Columns, Copied};
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::Request;
@@ -102,7 +102,7 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
         self.param(name, doc, range(words))
     }
     fn input(&mut self, name: &'static str) -> Input {
-        Recorder::input(*self, name, Range::ANY)
+        Input(self.declare(name, Kind::Input, 0, vec![(name, Range::ANY)]))
     }
     fn output(&mut self, name: &'static str, words: RangeInclusive<i32>) -> Output {
         Recorder::output(*self, name, range(words))

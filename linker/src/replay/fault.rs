@@ -3,6 +3,9 @@
 /// A lane; `None` is poison.
 pub(super) type Lane = Option<i32>;
 
+pub(super) const POISON: &str =
+    "a live lane uses poison: a word that nothing wrote, or past the end of a list or sweep";
+
 /// The error of a run that breaks a law: the op, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{op}`: {what}")]

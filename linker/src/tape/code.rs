@@ -161,6 +161,16 @@ impl OpCode {
         }
     }
 
+    /// Returns the constant that is its second operand, if it has one.
+    pub fn constant(self) -> Option<i32> {
+        match self {
+            Self::AddTo(n) | Self::ScalarAddTo(n) | Self::MulTo(n) => Some(n),
+            Self::AndTo(n) | Self::OrTo(n) => Some(n),
+            Self::Shr(bits) => Some(bits.cast_signed()),
+            _ => None,
+        }
+    }
+
     /// Returns whether the op works on lanes, and so belongs inside of a sweep.
     pub fn on_lanes(self) -> bool {
         let s = self.signature();

@@ -16,7 +16,7 @@ impl Display for Range {
 
 impl Display for Tape {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        writeln!(f, "tape {}: {} ops\n", self.name, self.len())?;
+        writeln!(f, "tape {}: {} ops\n", self.name, self.body.all().count())?;
         for c in &self.columns {
             let ranges: Vec<String> = c.ranges.iter().map(Range::to_string).collect();
             let (name, len, ranges) = (&c.name, c.len, ranges.join(", "));
@@ -60,15 +60,16 @@ macro_rules! texts {
             ($($arg:ident: $kind:tt),* $(; $($constant:ident: $ty:ty),+)?)
             $(-> $out:ident)? $(|$bound:ident: $binds:ident|)?, $($text:expr),+;
     )* })*) => {
+        /// Returns the text of an op without what it defines, with the text that `name` gives to each value.
         #[expect(unused_variables, reason = "few texts have a tile")]
-        fn expression(&self, op: &Op) -> String {
-            let mut values = op.args.iter().map(|&v| self.name(v));
+        pub(crate) fn expression(&self, op: &Op, name: &dyn Fn(Value) -> String) -> String {
+            let mut values = op.args.iter().map(|&v| name(v));
             let mut columns =
                 op.columns.iter().map(|id| self.columns.get(id.0 as usize).map_or("?", |c| &c.name));
             match op.code {
                 $($(OpCode::$code $(($($constant),+))? => {
                     $(let $arg = operand!(values, columns, $kind);)*
-                    $(let $bound = op.blocks.first().and_then(|b| b.binds).map(|b| self.name(b))
+                    $(let $bound = op.blocks.first().and_then(|b| b.binds).map(name)
                         .unwrap_or_default();)?
                     format!($($text),+)
                 })*)*
@@ -98,7 +99,7 @@ impl Tape {
 
     /// Returns the text of an op without its block.
     pub fn line(&self, op: &Op) -> String {
-        let text = self.expression(op);
+        let text = self.expression(op, &|v| self.name(v));
         op.out.map_or(text.clone(), |out| format!("{} = {text}", self.name(out)))
     }
 

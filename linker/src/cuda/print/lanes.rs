@@ -5,11 +5,11 @@
 //! registers because the loops over them are unrolled. Both are done behind all other work of the lanes: no
 //! other operation of the sweep has these columns.
 
-use super::names;
+use super::names::{global, length, of_column};
 use super::page::Print;
 use crate::cuda::access::{repeats, waits};
 use crate::cuda::fuse::in_registers;
-use crate::cuda::place::rounds;
+use crate::names::{camel, fresh};
 use crate::tape::{ColumnId, Op, OpCode, Rule, Type, Value};
 use avsg_device::learned::AFTER_HIT;
 use avsg_device::machine::declare::Copied;
@@ -42,7 +42,6 @@ impl<'a, 't> Sweep<'a, 't> {
         let around = staged || barrier;
         if around {
             sweep.line(&if any { format!("if ({text} > 0) {{") } else { "{".into() });
-            sweep.print.depth += 1;
         }
         if barrier {
             sweep.print.barrier();
@@ -51,11 +50,10 @@ impl<'a, 't> Sweep<'a, 't> {
             sweep.staged(n, body);
         } else {
             sweep.line(&format!("for (int i = thread; i < {text}; i += THREADS) {{"));
-            sweep.lanes(body);
+            body.iter().for_each(|op| sweep.op(op));
             sweep.line("}");
         }
         if around {
-            sweep.print.depth -= 1;
             sweep.line("}");
         }
         body.iter().for_each(|op| sweep.known(op, n));
@@ -64,10 +62,10 @@ impl<'a, 't> Sweep<'a, 't> {
     /// Tells the copies how many misses have a row, or a slot, behind the sweep that publishes them.
     fn known(&mut self, op: &Op, n: Value) {
         let OpCode::CopyOutList(_) = op.code else { return };
-        let Some(copied) = self.print.tape.column(op.columns[0]).copied else { return };
-        let (of, copies) = match copied {
-            Copied::Rows => ("rows", 1),
-            Copied::Slots => ("slots", 2),
+        let (of, copies) = match self.print.tape.column(op.columns[0]).copied {
+            Some(Copied::Rows) => ("rows", 1),
+            Some(Copied::Slots) => ("slots", 2),
+            None => return,
         };
         let (at, n) = (self.print.atom(op.args[0]), self.print.atom(n));
         self.line(&format!("copies.{of} = {at} + {n};"));
@@ -78,279 +76,217 @@ impl<'a, 't> Sweep<'a, 't> {
         self.print.line(text);
     }
 
-    /// Prints the operations of a lane.
-    fn lanes(&mut self, body: &[Op]) {
-        self.print.depth += 1;
-        body.iter().for_each(|op| self.op(op));
-        self.print.depth -= 1;
-    }
-
     /// Prints a sweep with barriers.
     fn staged(&mut self, n: Value, body: &[Op]) {
-        let rounds = rounds((self.print.most)(n), self.print.options.threads);
-        let n = self.print.atom(n);
-        self.declare(rounds);
-        let lane = "const int i = r * THREADS + thread;";
-        let each = format!("#pragma unroll\nfor (int r = 0; r < {rounds}; r++) {{");
-        self.line(&format!("{each}\n    {lane}\n    if (i < {n}) {{"));
-        self.print.depth += 1;
-        self.lanes(body);
-        for statement in std::mem::take(&mut self.kept) {
-            self.line(&format!("    {statement}"));
+        let (rounds, n, tape) = ((self.print.rounds)(n), self.print.atom(n), self.print.tape);
+        let (lists, scatters) = (self.lists.clone(), self.scatters.clone());
+        if !lists.is_empty() {
+            self.line(&format!("unsigned kept[{}][{rounds}];", lists.len()));
         }
+        for (at, list) in lists.iter().enumerate() {
+            self.line(&format!("bool keeps{at}[{rounds}] = {{}};"));
+            for n in 0..list.args.len() - 2 {
+                self.line(&format!("int entry{at}{n}[{rounds}] = {{}};"));
+            }
+        }
+        for at in 0..scatters.len() {
+            self.line(&format!(
+                "int to{at}[{rounds}], word{at}[{rounds}] = {{}};\nbool wins{at}[{rounds}];\n\
+                 #pragma unroll\nfor (int r = 0; r < {rounds}; r++) {{\nto{at}[r] = -1;\n}}"
+            ));
+        }
+        let each = format!("#pragma unroll\nfor (int r = 0; r < {rounds}; r++) {{");
+        self.line(&format!("{each}\nconst int i = r * THREADS + thread;\nif (i < {n}) {{"));
+        body.iter().for_each(|op| self.op(op));
+        std::mem::take(&mut self.kept).iter().for_each(|statement| self.line(statement));
         self.line("}");
-        for at in 0..self.lists.len() {
+        for at in 0..lists.len() {
             self.line(&format!("kept[{at}][r] = Ballot(keeps{at}[r]);"));
         }
-        self.print.depth -= 1;
         self.line("}");
-        if self.lists.is_empty() {
-            self.line("__syncthreads();");
-        } else {
-            self.line("const auto places = FindPlaces(kept, scratch);  // A barrier of the block.");
-        }
-        if !self.scatters.is_empty() || self.lists.iter().any(|list| list.args.len() > 2) {
+        self.line(match lists.is_empty() {
+            true => "__syncthreads();",
+            false => "const auto places = FindPlaces(kept, scratch);  // A barrier of the block.",
+        });
+        if !scatters.is_empty() || lists.iter().any(|list| list.args.len() > 2) {
             self.line(&each);
-            self.append();
-            for at in 0..self.scatters.len() {
-                let column = self.target(self.scatters[at])[0].clone();
+            for (at, list) in lists.iter().enumerate().filter(|(_, list)| list.args.len() > 2) {
+                let list = tape.column(list.columns[0]);
                 self.line(&format!(
-                    "    wins{at}[r] = to{at}[r] >= 0 && {column}[to{at}[r]] == TAG + r * THREADS + thread;"
+                    "if (keeps{at}[r]) {{\nconst int to = {} + places.at[{at}][r];",
+                    length(list)
+                ));
+                for (n, column) in of_column(list).iter().enumerate() {
+                    self.line(&format!("{column}[to] = entry{at}{n}[r];"));
+                }
+                self.line("}");
+            }
+            for (at, scatter) in scatters.iter().enumerate() {
+                let column = camel(&tape.column(scatter.columns[0]).name);
+                self.line(&format!(
+                    "wins{at}[r] = to{at}[r] >= 0 && {column}[to{at}[r]] == TAG + r * THREADS + thread;"
                 ));
             }
             self.line("}");
         }
-        for at in 0..self.lists.len() {
-            let length = names::length(self.print.tape.column(self.lists[at].columns[0]));
+        for (at, list) in lists.iter().enumerate() {
+            let length = length(tape.column(list.columns[0]));
             self.line(&format!("{length} += places.total[{at}];"));
         }
-        if !self.scatters.is_empty() {
+        if !scatters.is_empty() {
             self.line(&format!("__syncthreads();\n{each}"));
-            for at in 0..self.scatters.len() {
-                let targets = self.target(self.scatters[at]);
-                let stores =
-                    targets.iter().map(|to| format!("        {to}[to{at}[r]] = word{at}[r];\n"));
-                let stores: String = stores.collect();
-                self.line(&format!("    if (wins{at}[r]) {{\n{stores}    }}"));
+            for (at, scatter) in scatters.iter().enumerate() {
+                self.line(&format!("if (wins{at}[r]) {{"));
+                self.write(scatter, &format!("to{at}[r]"), &format!("word{at}[r]"));
+                self.line("}");
             }
             self.line("}");
         }
     }
 
-    /// Declares the arrays of the stages.
-    fn declare(&mut self, rounds: u32) {
-        if !self.lists.is_empty() {
-            let lists = self.lists.len();
-            self.line(&format!("unsigned kept[{lists}][{rounds}];"));
-        }
-        for at in 0..self.lists.len() {
-            let entries = (2..self.lists[at].args.len())
-                .map(|n| format!("int entry{at}{}[{rounds}] = {{}};\n", n - 2));
-            let entries: String = entries.collect();
-            self.line(&format!("bool keeps{at}[{rounds}] = {{}};\n{entries}"));
-        }
-        for at in 0..self.scatters.len() {
-            self.line(&format!(
-                "int to{at}[{rounds}], word{at}[{rounds}] = {{}};\nbool wins{at}[{rounds}];\n\
-                 #pragma unroll\nfor (int r = 0; r < {rounds}; r++) {{\n    to{at}[r] = -1;\n}}"
-            ));
-        }
-    }
-
-    /// Prints the entries that a lane adds to lists.
-    fn append(&mut self) {
-        for at in 0..self.lists.len() {
-            let list = self.print.tape.column(self.lists[at].columns[0]);
-            let length = names::length(list);
-            let columns: Vec<_> = names::of_column(list).collect();
-            if columns.is_empty() {
-                continue;
-            }
-            let entry =
-                |(n, name): (usize, &String)| format!("        {name}[to] = entry{at}{n}[r];\n");
-            let entries: String = columns.iter().enumerate().map(entry).collect();
-            self.line(&format!(
-                "    if (keeps{at}[r]) {{\n        const int to = {length} + places.at[{at}][r];\n{entries}    }}"
-            ));
-        }
-    }
-
-    /// Returns the memory of a scattered column: in shared memory, and a plane of a table also in global memory.
-    fn target(&self, op: &Op) -> Vec<String> {
+    /// Writes a word to the first column of an operation: in shared memory, and to a plane of a table also in
+    /// global memory.
+    fn write(&mut self, op: &Op, at: &str, word: &str) {
         let column = self.print.tape.column(op.columns[0]);
-        let name = names::of_column(column).next().unwrap_or_default();
-        let also = column.resident && self.print.plan.whole_table;
-        let global = also.then(|| format!("{name}Global"));
-        [name].into_iter().chain(global).collect()
-    }
-
-    fn value(&self, v: Value) -> String {
-        self.print.value(v)
-    }
-
-    /// Returns an index into a column: as it is if it is in range, as those of a column are whose length is no
-    /// power of two, else modulo the length.
-    fn index(&self, v: Value, id: ColumnId) -> String {
-        let (range, len) = (self.print.range(v), self.print.tape.column(id).len.cast_signed());
-        let power = len.cast_unsigned().is_power_of_two();
-        if !power || (range.lo >= 0 && range.hi < len) {
-            return self.value(v);
+        let name = camel(&column.name);
+        self.line(&format!("{name}[{at}] = {word};"));
+        if column.resident && self.print.plan.whole_table {
+            self.line(&format!("{name}Global[{at}] = {word};"));
         }
-        format!("{} & {}", self.print.atom(v), len - 1)
     }
 
+    /// Returns an index into the first column of an operation: as it is if it is in range, as those of a column are
+    /// whose length is no power of two, else modulo the length.
+    fn index(&self, op: &Op, n: usize) -> String {
+        let (v, len) = (op.args[n], self.print.tape.column(op.columns[0]).len);
+        let (range, last) = (self.print.range(v), len.cast_signed() - 1);
+        if !len.is_power_of_two() || (range.lo >= 0 && range.hi <= last) {
+            return self.print.value(v);
+        }
+        format!("{} & {last}", self.print.atom(v))
+    }
+
+    /// Prints an operation of a lane.
     fn op(&mut self, op: &Op) {
-        let name = |n: usize| {
-            let column = self.print.tape.column(op.columns[n]);
-            names::of_column(column).next().unwrap_or_default()
-        };
-        let item = |n: usize| {
-            let column = self.print.tape.column(op.columns[0]);
-            column.items.get(n).copied().unwrap_or("word")
-        };
-        let (value, index) =
-            (|n: usize| self.value(op.args[n]), |n, id| self.index(op.args[n], id));
-        match op.code {
-            OpCode::Load => {
-                let id = op.columns[0];
-                let text = self.stored.get(&id).cloned();
-                if let (Some(text), Some(out)) = (&text, op.out) {
+        let tape = self.print.tape;
+        let column = |n: usize| tape.column(op.columns[n]);
+        let value = |n: usize| self.print.value(op.args[n]);
+        let name = |n: usize| camel(&column(n).name);
+        let (text, called) = match op.code {
+            OpCode::Load => match (self.stored.get(&op.columns[0]), op.out) {
+                (Some(text), Some(out)) => {
                     self.print.text.insert(out, text.clone());
                     return;
                 }
-                let (text, called) = (format!("{}[i]", name(0)), item(0));
-                self.print.define(op, text, "int", called);
-            }
-            OpCode::Item(n) => {
-                let column = self.print.tape.column(op.columns[0]);
-                let list = names::of_column(column).nth(n).unwrap_or_default();
-                let called = item(n);
-                self.print.define(op, format!("{list}[i]"), "int", called);
-            }
-            OpCode::Gather => {
-                let (text, called) = (format!("{}[{}]", name(0), index(0, op.columns[0])), item(0));
-                self.print.define(op, text, "int", called);
-            }
-            OpCode::GatherLife => {
-                let text = format!("{}[{}]", name(0), index(0, op.columns[0]));
-                self.print.define(op, text, "int", "lived");
-            }
+                _ => (format!("{}[i]", name(0)), column(0).items[0]),
+            },
+            OpCode::Item(n) => (format!("{}[i]", of_column(column(0))[n]), column(0).items[n]),
+            OpCode::Gather => (format!("{}[{}]", name(0), self.index(op, 0)), column(0).items[0]),
+            OpCode::GatherLife => (format!("{}[{}]", name(0), self.index(op, 0)), "lived"),
             OpCode::Lookup => {
-                let array = global(self.print, op, 0);
-                let text = format!(
-                    "LookUp({array} + {}, {}, {}, {})",
-                    value(1),
-                    value(2),
-                    value(3),
-                    value(4)
-                );
-                self.print.define(op, text, "int", "entry");
+                let [base, n, index, mask] = [1, 2, 3, 4].map(value);
+                (format!("LookUp({} + {base}, {n}, {index}, {mask})", global(column(0))), "entry")
             }
             OpCode::Find(links) => {
-                let queries = [1, 2].map(|n| self.word(op.columns[n]));
-                let text = format!(
-                    "Find<{}>({}, {}, {}, {})",
-                    shape(&links),
-                    queries[0],
-                    queries[1],
-                    name(3),
-                    name(4)
-                );
-                self.result(op, &text, "found");
+                let [sequence, id] = [1, 2].map(|n| self.word(op.columns[n], 0));
+                let (shape, links, held) = (shape(&links), name(3), name(4));
+                let text = format!("Find<{shape}>({sequence}, {id}, {links}, {held})");
+                return self.result(op, &text, "found");
             }
             OpCode::FindFree(links) => {
-                let query = self.word(op.columns[1]);
-                let text =
-                    format!("FindFree<{}>({query}, {}, {})", shape(&links), name(2), name(3));
-                self.result(op, &text, "free");
+                let (shape, sequence) = (shape(&links), self.word(op.columns[1], 0));
+                let text = format!("FindFree<{shape}>({sequence}, {}, {})", name(2), name(3));
+                return self.result(op, &text, "free");
             }
             OpCode::CopyIn => {
-                let text =
-                    format!("{}[{} + i]", global(self.print, op, 1), self.print.atom(op.args[0]));
-                self.result(op, &text, "fetched");
-            }
-            OpCode::CopyOut | OpCode::CopyOutList(_) => {
-                let column = self.print.tape.column(op.columns[1]);
-                let part = if let OpCode::CopyOutList(n) = op.code { n } else { 0 };
-                let from = names::of_column(column).nth(part).unwrap_or_default();
-                let word = self.stored.get(&op.columns[1]).cloned().unwrap_or(format!("{from}[i]"));
-                let to = global(self.print, op, 0);
-                let at = self.print.atom(op.args[0]);
-                self.line(&format!("{to}[{at} + i] = {word};"));
+                let text = format!("{}[{} + i]", global(column(1)), self.print.atom(op.args[0]));
+                return self.result(op, &text, "fetched");
             }
             OpCode::Store => {
                 let text = value(1);
-                self.store(op, text);
+                return self.store(op, text);
             }
-            OpCode::Scatter(_) if repeats(op) => {
-                let at = self.scatters.iter().position(|scatter| *scatter == op).unwrap_or(0);
-                let (to, tag) = (index(1, op.columns[0]), "TAG + i");
-                let (mask, word, column) = (value(3), value(2), name(0));
-                self.line(&format!(
-                    "if ({mask}) {{\n    to{at}[r] = {to};\n    word{at}[r] = {word};\n    \
-                     atomicMax(&{column}[to{at}[r]], {tag});\n}}"
-                ));
+            _ if op.out.is_none() => return self.effect(op),
+            _ if op.code.signature().out == Some(Type::Scalar) => return self.print.whole(op),
+            _ => return self.print.arithmetic(op),
+        };
+        self.print.define(op, text, called);
+    }
+
+    /// Prints an operation of a lane that changes memory which other lanes may read.
+    fn effect(&mut self, op: &Op) {
+        let tape = self.print.tape;
+        let value = |n: usize| self.print.value(op.args[n]);
+        let column = camel(&tape.column(op.columns[0]).name);
+        let number = |all: &[&Op]| all.iter().position(|other| *other == op).unwrap_or(0);
+        match op.code {
+            OpCode::CopyOut | OpCode::CopyOutList(_) => {
+                let part = if let OpCode::CopyOutList(n) = op.code { n } else { 0 };
+                let (to, word) =
+                    (global(tape.column(op.columns[0])), self.word(op.columns[1], part));
+                let at = self.print.atom(op.args[0]);
+                self.line(&format!("{to}[{at} + i] = {word};"));
             }
             OpCode::Scatter(_) => {
-                let (to, word, mask) = (index(1, op.columns[0]), value(2), value(3));
-                let stores = self
-                    .target(op)
-                    .into_iter()
-                    .map(|column| format!("    {column}[{to}] = {word};\n"));
-                let stores: String = stores.collect();
-                self.line(&format!("if ({mask}) {{\n{stores}}}"));
+                let (to, word) = (self.index(op, 1), value(2));
+                self.line(&format!("if ({}) {{", value(3)));
+                if repeats(op) {
+                    let at = number(&self.scatters);
+                    self.line(&format!(
+                        "to{at}[r] = {to};\nword{at}[r] = {word};\n\
+                         atomicMax(&{column}[to{at}[r]], TAG + i);"
+                    ));
+                } else {
+                    self.write(op, &to, &word);
+                }
+                self.line("}");
             }
             OpCode::Append => {
-                let at = self.lists.iter().position(|list| *list == op).unwrap_or(0);
+                let at = number(&self.lists);
                 let entries =
                     (2..op.args.len()).map(|n| format!("entry{at}{}[r] = {};", n - 2, value(n)));
                 let kept: Vec<_> =
                     [format!("keeps{at}[r] = {};", value(1))].into_iter().chain(entries).collect();
                 self.kept.extend(kept);
             }
-            OpCode::SetLife(life) => {
-                let (slot, mask, column) = (index(1, op.columns[0]), value(2), name(0));
-                self.line(&format!("if ({mask}) {{\n    SetLife(&{column}[{slot}], {life});\n}}"));
-            }
+            OpCode::SetLife(life) => self.change_life(op, "SetLife", &life.to_string()),
             OpCode::StepLife(rule) => {
-                let (slot, mask, column) = (index(1, op.columns[0]), value(2), name(0));
                 let rule = self.rule(&rule);
-                self.line(&format!("if ({mask}) {{\n    StepLife(&{column}[{slot}], {rule});\n}}"));
+                self.change_life(op, "StepLife", &rule);
             }
-            _ if op.code.signature().out == Some(Type::Scalar) => self.print.whole(op),
-            _ => self.print.arithmetic(op),
+            _ => unreachable!("{}", tape.line(op)),
         }
     }
 
-    /// Returns the word that a lane has of a column.
-    fn word(&self, id: ColumnId) -> String {
-        let name = names::of_column(self.print.tape.column(id)).next().unwrap_or_default();
-        self.stored.get(&id).cloned().unwrap_or_else(|| format!("{name}[i]"))
+    fn change_life(&mut self, op: &Op, function: &str, by: &str) {
+        let (life, slot) = (&self.print.tape.column(op.columns[0]).name, self.index(op, 1));
+        let (mask, life) = (self.print.value(op.args[2]), camel(life));
+        self.line(&format!("if ({mask}) {{\n{function}(&{life}[{slot}], {by});\n}}"));
+    }
+
+    /// Returns the word that a lane has of a column, or of a part of a list.
+    fn word(&self, id: ColumnId, part: usize) -> String {
+        let column = || format!("{}[i]", of_column(self.print.tape.column(id))[part]);
+        self.stored.get(&id).cloned().unwrap_or_else(column)
     }
 
     /// Stores a result of this lane in a variable, and in the column of the operation.
     fn result(&mut self, op: &Op, text: &str, called: &str) {
-        let name = crate::names::fresh(&mut self.print.taken, called);
+        let name = fresh(&mut self.print.taken, called);
         self.line(&format!("const int {name} = {text};"));
         self.store(op, name);
     }
 
     /// Stores a word in the first column of an operation. Later operations of the lane take the text.
-    fn store(&mut self, op: &Op, text: String) {
+    fn store(&mut self, op: &Op, mut text: String) {
         let id = op.columns[0];
-        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let text = if plain {
-            text
-        } else {
-            let called = self.print.tape.column(id).items.first().copied().unwrap_or("word");
-            let name = crate::names::fresh(&mut self.print.taken, called);
+        if !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            let name = fresh(&mut self.print.taken, self.print.tape.column(id).items[0]);
             self.line(&format!("const int {name} = {text};"));
-            name
-        };
+            text = name;
+        }
         if !in_registers(self.print.tape, id) {
-            for column in self.target(op) {
-                self.line(&format!("{column}[i] = {text};"));
-            }
+            self.write(op, "i", &text);
         }
         self.stored.insert(id, text);
     }
@@ -367,11 +303,6 @@ impl<'a, 't> Sweep<'a, 't> {
         });
         format!("RULE{n}")
     }
-}
-
-/// Returns an array in global memory.
-fn global(print: &Print<'_>, op: &Op, n: usize) -> String {
-    format!("gm.{}", crate::names::camel(print.tape.column(op.columns[n]).array()))
 }
 
 /// Returns the arguments of a search for the links of a table.

@@ -1,9 +1,8 @@
 //! The text that is written, and the names in it.
 
-use crate::cuda::Options;
 use crate::cuda::place::Plan;
 use crate::names::fresh;
-use crate::tape::{Range, Rule, Tape, Value};
+use crate::tape::{Op, Range, Rule, Tape, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the text of an operation depends on.
@@ -11,8 +10,8 @@ pub struct Print<'t> {
     pub tape: &'t Tape,
     pub plan: &'t Plan,
     pub ranges: &'t [Range],
-    pub options: Options,
-    pub most: &'t dyn Fn(Value) -> u32,
+    /// The number of lanes that a thread has of a sweep of a length.
+    pub rounds: &'t dyn Fn(Value) -> u32,
     /// The number of operations that use a value.
     pub uses: BTreeMap<Value, usize>,
     /// The text of each value.
@@ -24,15 +23,17 @@ pub struct Print<'t> {
     /// The next barriers behind which copies of rows continue. Each place is as long as a copy in the text.
     pub copies: usize,
     pub out: String,
+    /// The number of braces that are open.
     pub depth: usize,
 }
 
 impl Print<'_> {
+    /// Adds lines, each as far to the right as braces are open.
     pub fn line(&mut self, text: &str) {
         for line in text.lines() {
-            self.out += &"    ".repeat(self.depth);
-            self.out += line;
-            self.out.push('\n');
+            self.depth -= usize::from(line.starts_with('}'));
+            self.out += &format!("{}{line}\n", "    ".repeat(self.depth));
+            self.depth += usize::from(line.ends_with('{'));
         }
     }
 
@@ -48,7 +49,7 @@ impl Print<'_> {
     }
 
     pub fn range(&self, v: Value) -> Range {
-        self.ranges.get(v.0 as usize).copied().unwrap_or(Range::ANY)
+        self.ranges[v.0 as usize]
     }
 
     /// Gives a value a name that no other has.
@@ -57,9 +58,18 @@ impl Print<'_> {
         self.text.insert(v, name.clone());
         name
     }
-}
 
-/// Returns a number as an operand: in brackets if it is negative.
-pub fn signed(n: i32) -> String {
-    if n < 0 { format!("({n})") } else { n.to_string() }
+    /// Defines a value: a variable, or the text itself if one operation on lanes uses it.
+    pub fn define(&mut self, op: &Op, text: String, name: &str) {
+        let Some(out) = op.out else { return };
+        let ty = self.tape.type_of(out);
+        let once = ty != Type::Scalar && self.uses.get(&out) == Some(&1);
+        if op.columns.is_empty() && once && self.tape.name_of(out).is_none() && text.len() < 60 {
+            self.text.insert(out, text);
+            return;
+        }
+        let name = self.name(out, name);
+        let ty = if ty == Type::Mask { "bool" } else { "int" };
+        self.line(&format!("const {ty} {name} = {text};"));
+    }
 }

@@ -265,7 +265,7 @@ impl StepState {
         for (name, words) in planes.chain(&outputs) {
             replay.bind(name, words.clone()).unwrap();
         }
-        replay.bind_life("life", self.life.clone()).unwrap();
+        replay.bind("life", self.life.clone()).unwrap();
         replay.bind("gm_ids", step.ids.clone()).unwrap();
         replay.bind("gm_block_table", step.blocks.clone()).unwrap();
         for &(name, value) in &step.params {
@@ -274,7 +274,8 @@ impl StepState {
         replay.run().unwrap_or_else(|e| panic!("{e}"));
         let names = PLANES.into_iter().chain(outputs.iter().map(|o| o.0));
         let words = names.map(|name| (name, replay.take(name).unwrap_or_default())).collect();
-        *self = Self { words, life: replay.take_life("life").unwrap() };
+        let life = replay.take("life").unwrap();
+        *self = Self { words, life: life.into_iter().map(|byte| byte as i8).collect() };
         self.clone()
     }
 

@@ -1,9 +1,9 @@
 //! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
 
-use super::functions::{mix, search, with_used};
+use super::functions::{mix, search};
 use super::print::address;
 use super::table;
-use crate::ascend::aiv::{Buffer, Call, Expr, Function, Node, Use, Width, word};
+use crate::ascend::aiv::{Buffer, Call, Function, Node, Use, Width, names_read, uses, word};
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::{self, Plan};
 use crate::names::camel;
@@ -14,12 +14,6 @@ use std::fmt::Write as _;
 
 fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
     nodes.iter().flat_map(Node::all).filter_map(Node::call)
-}
-
-/// Returns the functions that these statements call, and all functions that those use.
-pub fn functions(nodes: &[Node]) -> Vec<&'static Function> {
-    let called = calls(nodes).filter_map(Call::function).map(|call| call.function);
-    with_used(&called.collect::<Vec<_>>())
 }
 
 /// Returns the number of statements that call a function, of some nodes and of the bodies of functions.
@@ -58,14 +52,7 @@ pub fn tensors(kernel: &Lowered, plan: &Plan, nodes: &[Node]) -> String {
 
 /// Returns the names of the tensors and variables in some statements.
 fn names(nodes: &[Node]) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
-        e.each(&mut |e| {
-            if let Expr::Name(name) = e {
-                names.insert(&**name);
-            }
-        });
-    }
+    let mut names = names_read(nodes);
     for call in calls(nodes) {
         names.extend(call.sets());
         names.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
@@ -76,29 +63,8 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the buffers whose addresses the text refers to.
-fn addresses(nodes: &[Node], functions: &[&'static Function]) -> BTreeSet<String> {
-    let uses = functions.iter().flat_map(|function| function.uses());
-    let mut all: BTreeSet<String> = uses
-        .filter_map(|used| if let Use::Buffer(name) = used { Some(name.into()) } else { None })
-        .collect();
-    for call in calls(nodes) {
-        all.extend(call.words().into_iter().map(word));
-        all.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
-            Buffer::Placed { name, .. } => Some((*name).into()),
-            _ => None,
-        }));
-    }
-    all
-}
-
-/// Returns the constants that these statements and functions use.
-pub fn constants(
-    p: &Params,
-    plan: &Plan,
-    nodes: &[Node],
-    functions: &[&'static Function],
-) -> String {
+/// Returns the constants that these statements use, and the functions that they call.
+pub fn constants(p: &Params, plan: &Plan, nodes: &[Node]) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
     let wide = |node: &Node| matches!(node, Node::Loop(l) if matches!(l.width(), Some(Width::Wide { .. })));
     if nodes.iter().flat_map(Node::all).any(wide) {
@@ -108,11 +74,15 @@ pub fn constants(
             plan.wide
         );
     }
-    let mut named = named_constants(nodes);
-    let uses = functions.iter().flat_map(|function| function.uses());
-    named.extend(
-        uses.filter_map(|used| if let Use::Constant(name) = used { Some(name) } else { None }),
-    );
+    let (mut named, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+    for used in uses(nodes) {
+        match used {
+            Use::Constant(name) => drop(named.insert(name)),
+            Use::Buffer(name) => drop(addresses.insert(name.into())),
+            Use::Word(bits) => drop(addresses.insert(word(bits))),
+            Use::Function(_) => {}
+        }
+    }
     let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let tiles = [
         ("SLOT_TILE", number(plan.slot_tile), "slots per iteration of AppendSlots"),
@@ -124,26 +94,12 @@ pub fn constants(
             let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
         }
     }
-    let addresses = addresses(nodes, functions);
     out += "// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.\n";
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
     }
     out += &search_constants(p, plan, &named, &addresses);
     out
-}
-
-/// Returns the names of the constants in the expressions of some statements.
-fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
-    let mut names = BTreeSet::new();
-    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
-        e.each(&mut |e| {
-            if let Expr::Constant(name) = e {
-                names.insert(*name);
-            }
-        });
-    }
-    names
 }
 
 /// Returns those constants of searches over all links that are named. Their columns are in the scratch

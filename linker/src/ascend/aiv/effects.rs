@@ -20,10 +20,10 @@ impl Call {
 
     /// Returns the effects of the statement, in order, if functions consist of these statements.
     pub fn acts_with(&self, statements: Statements<'_>) -> Vec<Act> {
-        let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
+        let one = |pipe, reads, writes| vec![Act::of(pipe, reads, writes)];
         match &self.operation {
-            Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => Vec::new(),
-            Operation::Return(_) | Operation::Leave | Operation::Order => Vec::new(),
+            Operation::Set(..) | Operation::Return(_) => Vec::new(),
+            Operation::Leave | Operation::Order => Vec::new(),
             Operation::WaitForAll => vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
             Operation::Read { from, .. } => one(Pipe::S, vec![from.place()], Vec::new()),
             Operation::Write { to, .. } => one(Pipe::S, Vec::new(), vec![to.place()]),
@@ -64,8 +64,8 @@ impl Scope<'_> {
             Node::Note(_) => Vec::new(),
             Node::Call(call) => {
                 let before = call.sync.iter().map(|&sync| Act::Sync(sync));
-                let acts = call.acts_with(self.statements);
-                before.chain(acts.into_iter().map(|act| self.of_arguments(act))).collect()
+                let acts = call.acts_with(self.statements).into_iter();
+                before.chain(acts.map(|act| act.with_places(&|place| self.place(place)))).collect()
             }
             // A branch on an argument that is a number is known.
             Node::If(If { condition, body, otherwise }) => {
@@ -90,21 +90,9 @@ impl Scope<'_> {
         scalar.value.value(&|_| None)
     }
 
-    /// Returns an effect with arguments in place of parameters.
-    fn of_arguments(&self, act: Act) -> Act {
-        let all = |acts: Vec<Act>| acts.into_iter().map(|act| self.of_arguments(act)).collect();
-        let places = |places: Vec<Place>| places.into_iter().map(|p| self.place(p)).collect();
-        match act {
-            Act::Use { pipe, reads, writes } => {
-                Act::Use { pipe, reads: places(reads), writes: places(writes) }
-            }
-            Act::Either(a, b) => Act::Either(all(a), all(b)),
-            Act::Sync(_) => act,
-        }
-    }
-
-    fn place(&self, place: Place) -> Place {
-        let argument = match &place {
+    /// Returns a place with the argument in place of a parameter.
+    fn place(&self, place: &Place) -> Place {
+        let argument = match place {
             Place::Ub(name, _) | Place::Gm(name) => self.args.get(name.as_str()),
             Place::Temp(_) | Place::Count => None,
         };
@@ -112,7 +100,7 @@ impl Scope<'_> {
         let place = match argument {
             Some(Argument::Tensor(tensor)) => tensor.place(),
             Some(Argument::Global(global)) => global.place(),
-            _ => place,
+            _ => place.clone(),
         };
         match place {
             // Bytes of its own stand for the part that a round touches.

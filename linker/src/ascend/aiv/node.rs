@@ -2,20 +2,21 @@
 //! call.
 
 use super::act::Sync;
-use super::tensor::{Element, Global, Tensor};
-use super::vector::{Comparison, Length, Scalar, Type, Vector};
+use super::tensor::{Global, Tensor};
+use super::types::Type;
+use super::vector::{Comparison, Scalar, Vector};
 use crate::expr::Expr;
 use std::sync::OnceLock;
 
-/// A node of a kernel.
+/// A node of a kernel whose statements have operations of the type `O`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum Node<O = Operation> {
     /// A statement.
-    Call(Call),
+    Call(Call<O>),
     /// A loop.
-    Loop(Loop),
+    Loop(Loop<O>),
     /// A branch.
-    If(If),
+    If(If<O>),
     /// A comment: the heading of a phase.
     Note(String),
 }
@@ -47,8 +48,7 @@ pub enum Step {
 
 /// A loop over a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Loop {
+pub struct Loop<O = Operation> {
     pub variable: &'static str,
     pub from: Expr,
     pub bound: Expr,
@@ -58,22 +58,20 @@ pub struct Loop {
     /// Whether the loop runs at least once for all data.
     pub always: bool,
     pub sync: Vec<Sync>,
-    pub body: Vec<Node>,
+    pub body: Vec<Node<O>>,
 }
 
 /// A branch on a condition of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct If {
+pub struct If<O = Operation> {
     /// The condition, which reads no memory.
     pub condition: Expr,
-    pub body: Vec<Node>,
-    pub otherwise: Vec<Node>,
+    pub body: Vec<Node<O>>,
+    pub otherwise: Vec<Node<O>>,
 }
 
 /// A transfer between global memory and UB.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Copy {
     /// Whether the direction is from UB to global memory.
     pub out: bool,
@@ -84,14 +82,9 @@ pub struct Copy {
 
 /// The operation of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Operation {
-    /// Defines a variable.
-    Let(String, Expr),
-    /// Defines a variable that other statements change.
-    Variable(String, Expr),
-    /// Assigns a value to a variable.
-    Assign(String, Expr),
+    /// Sets a variable.
+    Set(Set, String, Expr),
     /// Defines a variable as an element of a tensor.
     Read { name: String, ty: Type, from: Tensor, at: Expr },
     /// Assigns a value to an element of a tensor.
@@ -117,33 +110,32 @@ pub enum Operation {
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Call {
-    pub operation: Operation,
+pub struct Call<O = Operation> {
+    pub operation: O,
     /// The synchronisation before the statement.
     pub sync: Vec<Sync>,
 }
 
-/// The use of the result of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The function has no result, or the result is not used.
-    None,
-    /// The result defines a variable.
-    Let(String),
-    /// The result is assigned to a variable.
-    Assign(String),
-    /// The result is added to a variable.
-    Increase(String),
+/// What a statement does with a value and a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// It defines the variable, which no other statement changes.
+    Let,
+    /// It defines the variable, which other statements change.
+    Variable,
+    /// It assigns the value.
+    Assign,
+    /// It adds the value.
+    Increase,
 }
 
 /// A call of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct FunctionCall {
     pub function: &'static Function,
     pub args: Vec<Argument>,
-    pub outcome: Outcome,
+    /// The variable that the result sets, if it is used.
+    pub outcome: Option<(Set, String)>,
     /// The words whose blocks it reads by the names of constants.
     pub words: Vec<u32>,
 }
@@ -157,14 +149,12 @@ pub enum Argument {
     Global(Global),
     /// A number.
     Scalar(Scalar),
-    /// A number of elements.
-    Length(Length),
     /// A comparison of lanes.
     Comparison(Comparison),
 }
 
-/// An entity that the text of a function refers to besides its arguments.
-#[derive(Clone, Copy, Debug)]
+/// An entity that a text refers to besides its variables and the buffers that it declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Another function.
     Function(&'static Function),
@@ -192,7 +182,6 @@ pub struct Function {
 
 /// The parameters and the statements of a function.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Definition {
     pub params: Vec<Param>,
     /// The statements, without synchronisation.
@@ -201,7 +190,6 @@ pub struct Definition {
 
 /// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Param {
     pub name: &'static str,
     pub ty: ParamType,
@@ -211,7 +199,7 @@ pub struct Param {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamType {
     /// A tensor in UB.
-    Ub(Element),
+    Ub(Type),
     /// An array in global memory.
     Gm,
     /// A number or a condition.

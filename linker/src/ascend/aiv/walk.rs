@@ -3,6 +3,7 @@
 use super::act::Sync;
 use super::node::{Call, If, Loop, Node, Step, Width};
 use crate::expr::Expr;
+use std::collections::BTreeSet;
 
 impl Width {
     /// Returns the name of the constant in the text.
@@ -14,7 +15,7 @@ impl Width {
     }
 }
 
-impl Loop {
+impl<O> Loop<O> {
     /// Returns a loop without a body that counts from 0 to `bound` by one. A constant bound is never 0.
     pub fn over(variable: &'static str, bound: impl Into<Expr>) -> Self {
         let (bound, body) = (bound.into(), Vec::new());
@@ -48,9 +49,9 @@ impl Loop {
     }
 }
 
-impl Node {
+impl<O> Node<O> {
     /// Returns the statement, if the node is one.
-    pub fn call(&self) -> Option<&Call> {
+    pub fn call(&self) -> Option<&Call<O>> {
         if let Self::Call(call) = self { Some(call) } else { None }
     }
 
@@ -69,8 +70,19 @@ impl Node {
         Box::new(std::iter::once(self).chain(self.bodies().flat_map(Self::all)))
     }
 
+    /// Returns the lists of the node's direct children, for changing them.
+    pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Self>> {
+        match self {
+            Self::Loop(Loop { body, .. }) => vec![body],
+            Self::If(If { body, otherwise, .. }) => vec![body, otherwise],
+            Self::Call(_) | Self::Note(_) => Vec::new(),
+        }
+    }
+}
+
+impl Node {
     /// Returns the scalar expressions of the node itself, without those of its children.
-    pub fn expressions(&self) -> Vec<&Expr> {
+    fn expressions(&self) -> Vec<&Expr> {
         match self {
             Self::Call(call) => call.expressions(),
             Self::Loop(Loop { from, bound, only, step, .. }) => {
@@ -83,15 +95,29 @@ impl Node {
     }
 }
 
+/// Returns all scalar expressions of some nodes, and the expressions in them.
+pub fn expressions(nodes: &[Node]) -> impl Iterator<Item = &Expr> {
+    nodes.iter().flat_map(Node::all).flat_map(Node::expressions).flat_map(Expr::all)
+}
+
+/// Returns the names of the variables that some nodes read.
+pub fn names_read(nodes: &[Node]) -> BTreeSet<&str> {
+    let names = expressions(nodes).filter_map(|e| match e {
+        Expr::Name(name) => Some(name.as_str()),
+        _ => None,
+    });
+    names.collect()
+}
+
 /// Returns all places for synchronisation, in text order.
-pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
+pub fn syncs<O>(nodes: &mut [Node<O>]) -> Vec<&mut Vec<Sync>> {
     let mut all = Vec::new();
     for node in nodes {
         match node {
             Node::Call(call) => all.push(&mut call.sync),
-            Node::Loop(l) => {
-                all.push(&mut l.sync);
-                all.extend(syncs(&mut l.body));
+            Node::Loop(Loop { sync, body, .. }) => {
+                all.push(sync);
+                all.extend(syncs(body));
             }
             Node::If(branch) => {
                 all.extend(syncs(&mut branch.body));

@@ -2,15 +2,15 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Length, Node, Operation, Rounding, Scalar, Temp, Tensor,
-    Type, Vector, VectorOp, View,
+    Argument, Call, Comparison, Expr, Node, Operation, Rounding, Scalar, Temp, Tensor, Type,
+    Vector, VectorOp, aligned_lanes, lanes,
 };
-use crate::ascend::functions::{append, lookup, mix};
+use crate::ascend::functions::{append, life, lookup, mix};
 use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
-fn number(n: impl Into<Expr>) -> Option<Scalar> {
+pub fn number(n: impl Into<Expr>) -> Option<Scalar> {
     Some(Scalar::new(n, Type::I32))
 }
 
@@ -20,34 +20,33 @@ pub fn vector(
     to: Tensor,
     from: Vec<Tensor>,
     scalar: Option<Scalar>,
-    over: Length,
+    n: Expr,
 ) -> Call {
-    Call::from(Operation::Vector(Vector { op, to, from, scalar, over }))
+    Call::from(Operation::Vector(Vector { op, to, from, scalar, n }))
 }
 
 /// Returns `to[i] = base + i` for the live lanes of a tile.
 pub fn iota(to: Tensor) -> Call {
-    let base = Scalar::new(Expr::name("base"), Type::I32);
-    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], Some(base), Length::Lanes)
+    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], number(Expr::name("base")), lanes())
 }
 
 /// Returns an instruction that has 16-bit lanes only, on the 16-bit halves of the operands.
-fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
-    let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
-    vector(op, to.viewed_as(View::U16), from, None, over)
+fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, n: Expr) -> Call {
+    let from = from.into_iter().map(|t| t.viewed_as(Type::U16)).collect();
+    vector(op, to.viewed_as(Type::U16), from, None, n)
 }
 
 /// Returns an operation of each lane with one word.
 fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
     from.push(Tensor::word(word.cast_unsigned()));
-    vector(op, to, from, None, Length::Lanes)
+    vector(op, to, from, None, lanes())
 }
 
 /// Returns a shift of unsigned numbers.
 fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
-    let [to, from] = [to, from].map(|t| t.viewed_as(View::U32));
+    let [to, from] = [to, from].map(|t| t.viewed_as(Type::U32));
     let by = Some(Scalar::new(by.cast_signed(), Type::U32));
-    vector(op, to, vec![from], by, Length::Lanes)
+    vector(op, to, vec![from], by, lanes())
 }
 
 impl Lower<'_> {
@@ -57,10 +56,12 @@ impl Lower<'_> {
         Tensor::temporary(Temp { number: self.temps, mask, name: name.into() })
     }
 
-    /// Returns a new temporary for a value.
+    /// Returns a new temporary, which holds a value from now on.
     pub(super) fn temp_of(&mut self, value: Option<Value>, mask: bool) -> Tensor {
         let name = value.and_then(|v| self.called.get(&v)).cloned();
-        self.temp(mask, &name.unwrap_or_else(|| "x".into()))
+        let temp = self.temp(mask, &name.unwrap_or_else(|| "x".into()));
+        self.at.extend(value.map(|value| (value, temp.clone())));
+        temp
     }
 
     pub(super) fn call(&mut self, call: Call) {
@@ -77,13 +78,12 @@ impl Lower<'_> {
         let to = self.temp_of(Some(value), all);
         if all {
             let ones = Some(Scalar::new(0xffff, Type::U16));
-            let mask = to.clone().viewed_as(View::U16);
-            self.call(vector(VectorOp::Duplicate, mask, vec![], ones, Length::MaskWords));
+            let mask = to.clone().viewed_as(Type::U16);
+            self.call(vector(VectorOp::Duplicate, mask, vec![], ones, aligned_lanes() / 16));
         } else if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
-            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, Length::Lanes));
+            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, lanes()));
         }
-        self.at.insert(value, to.clone());
         to
     }
 
@@ -97,15 +97,14 @@ impl Lower<'_> {
     ) {
         let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
         let to = self.temp_of(out, mask);
-        self.call(call(to.clone(), operands));
-        self.at.extend(out.map(|out| (out, to)));
+        self.call(call(to, operands));
     }
 
     /// Adds an instruction on all live lanes.
     fn plain(&mut self, op: &Op, instruction: VectorOp, scalar: Option<Scalar>) {
         let vectors = if scalar.is_some() { &op.args[..1] } else { &op.args[..] };
         self.make(op.out, false, vectors, |to, from| {
-            vector(instruction, to, from, scalar, Length::Lanes)
+            vector(instruction, to, from, scalar, lanes())
         });
     }
 
@@ -114,13 +113,12 @@ impl Lower<'_> {
         self.make(out, true, of, |to, from| match with {
             None => {
                 let equal = VectorOp::Compare(Comparison::Equal);
-                vector(equal, to, from, None, Length::Repeats)
+                vector(equal, to, from, None, aligned_lanes())
             }
             Some((how, scalar)) => {
-                let view = if scalar.ty == Type::F16 { View::F16 } else { View::Own };
-                let from = from.into_iter().map(|t| t.viewed_as(view)).collect();
-                let instruction = VectorOp::Compares(how);
-                vector(instruction, to, from, Some(scalar), Length::Repeats)
+                let view = (scalar.ty == Type::F16).then_some(Type::F16);
+                let from = from.into_iter().map(|t| Tensor { view, ..t }).collect();
+                vector(VectorOp::Compares(how), to, from, Some(scalar), aligned_lanes())
             }
         });
     }
@@ -158,7 +156,9 @@ impl Lower<'_> {
             OpCode::Mul => self.plain(op, VectorOp::Mul, None),
             OpCode::And | OpCode::Or => {
                 let name = if op.code == OpCode::And { VectorOp::And } else { VectorOp::Or };
-                self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
+                self.make(op.out, false, a, |to, from| {
+                    bits(name, to, from, Expr::from(2) * lanes())
+                });
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
@@ -184,8 +184,8 @@ impl Lower<'_> {
             OpCode::Madd(p, q) => self.madd(op, p, q),
             // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
-                from[1..].iter_mut().for_each(|value| value.view = View::F32);
-                vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
+                from[1..].iter_mut().for_each(|value| value.view = Some(Type::F32));
+                vector(VectorOp::Select, to.viewed_as(Type::F32), from, None, lanes())
             }),
             OpCode::Eq => match self.defs.get(&a[1]) {
                 Some(&Op { code: OpCode::Splat(n), .. }) => {
@@ -199,9 +199,9 @@ impl Lower<'_> {
                 self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
             }
             OpCode::IsNegative => match self.lifetime_difference(a[0]) {
-                Some((life, bound)) => {
+                Some((from, bound)) => {
                     let bound = Scalar::new(bound, Type::F16);
-                    self.compare(op.out, &[life], Some((Comparison::Less, bound)));
+                    self.compare(op.out, &[from], Some((Comparison::Less, bound)));
                 }
                 // A sign test that is only negated is lowered with its negation.
                 None => {
@@ -225,9 +225,9 @@ impl Lower<'_> {
             OpCode::MaskOr => self.mask(op, VectorOp::Or),
             OpCode::Load => self.view(op, 0),
             OpCode::Item(column) => self.view(op, column),
-            OpCode::Gather => self.gather(op, 2, View::Own),
+            OpCode::Gather => self.gather(op, 2, None),
             OpCode::GatherLife => {
-                self.gather(op, 1, View::F16);
+                self.gather(op, 1, Some(Type::F16));
                 if self.is_only_compared(op.out) {
                     self.halves.extend(op.out);
                 } else {
@@ -241,7 +241,7 @@ impl Lower<'_> {
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
         self.make(op.out, true, &op.args, |to, from| {
-            bits(instruction, to, from, Length::MaskWords)
+            bits(instruction, to, from, aligned_lanes() / 16)
         });
     }
 
@@ -250,20 +250,12 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, view)));
     }
 
-    fn gather(&mut self, op: &Op, by: u32, view: View) {
+    fn gather(&mut self, op: &Op, by: u32, view: Option<Type>) {
         let len = self.tape.column(op.columns[0]).len;
-        let offsets = self.offsets(op.args[0], len, by).viewed_as(View::U32);
+        let offsets = self.offsets(op.args[0], len, by).viewed_as(Type::U32);
         let column = Tensor::named(self.storage(op.columns[0], 0));
-        let to = self.temp_of(op.out, false);
-        let from = vec![column, offsets];
-        self.call(vector(
-            VectorOp::Gather,
-            to.clone().viewed_as(view),
-            from,
-            number(0),
-            Length::Lanes,
-        ));
-        self.at.extend(op.out.map(|out| (out, to)));
+        let to = Tensor { view, ..self.temp_of(op.out, false) };
+        self.call(vector(VectorOp::Gather, to, vec![column, offsets], number(0), lanes()));
     }
 
     /// Returns whether no operation but a comparison, or a subtraction before one, uses a value.
@@ -276,11 +268,10 @@ impl Lower<'_> {
     /// Converts gathered lifetimes, which are halfs, to words.
     fn lifetimes_as_words(&mut self, value: Option<Value>) {
         let Some(value) = value else { return };
-        let halves = self.operand(value).viewed_as(View::F16);
+        let halves = self.operand(value).viewed_as(Type::F16);
         let to = self.temp_of(Some(value), false);
         let cast = VectorOp::Cast(Rounding::Nearest);
-        self.call(vector(cast, to.clone(), vec![halves], None, Length::Lanes));
-        self.at.insert(value, to);
+        self.call(vector(cast, to, vec![halves], None, lanes()));
     }
 
     fn effect(&mut self, op: &Op) -> Result<(), Why> {
@@ -293,8 +284,7 @@ impl Lower<'_> {
                 let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));
                 let to = self.temp_of(op.out, false);
                 let (from, bounds) = (self.gm(op.columns[0]), [a[1], a[2]].map(|v| self.scalar(v)));
-                self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
-                self.at.extend(op.out.map(|out| (out, to)));
+                self.call(lookup::lookup(to, from, bounds, [index, mask]));
             }
             _ => return Err(Why::NoCall),
         }
@@ -307,7 +297,7 @@ impl Lower<'_> {
         let (value, view) = (op.args[1], Tensor::tile(column));
         if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
-            return self.call(vector(VectorOp::Duplicate, view, vec![], n, Length::Lanes));
+            return self.call(vector(VectorOp::Duplicate, view, vec![], n, lanes()));
         }
         let from = self.operand(value);
         if self.uses[&value] == 1
@@ -316,7 +306,7 @@ impl Lower<'_> {
                 self.out.last_mut()
             && last.to.buffer == from.buffer
         {
-            last.to = view.viewed_as(last.to.view);
+            last.to = Tensor { view: last.to.view, ..view };
             return;
         }
         // A hash writes its result last, and may write it to the column.
@@ -329,7 +319,7 @@ impl Lower<'_> {
             hash.args[0] = view.into();
             return;
         }
-        self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));
+        self.call(vector(VectorOp::Adds, view, vec![from], number(0), lanes()));
     }
 
     fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
@@ -354,16 +344,16 @@ impl Lower<'_> {
     }
 
     /// Writes one lifetime to the tile's slots under a mask.
-    pub(super) fn fill(&mut self, life: i8, column: &str, mask: Value) {
+    pub(super) fn fill(&mut self, n: i8, column: &str, mask: Value) {
         let tile = Tensor::tile(column);
-        let value = Some(crate::ascend::functions::life::lifetime(life));
+        let value = Some(life::lifetime(n));
         if self.all.contains(&mask) {
-            return self.call(vector(VectorOp::Duplicate, tile, vec![], value, Length::Lanes));
+            return self.call(vector(VectorOp::Duplicate, tile, vec![], value, lanes()));
         }
         let mask = self.operand(mask);
-        let fill = self.temp(false, "fill").viewed_as(View::F16);
-        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, Length::Lanes));
+        let fill = self.temp(false, "fill").viewed_as(Type::F16);
+        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, lanes()));
         let from = vec![mask, fill, tile.clone()];
-        self.call(vector(VectorOp::Select, tile, from, None, Length::Lanes));
+        self.call(vector(VectorOp::Select, tile, from, None, lanes()));
     }
 }

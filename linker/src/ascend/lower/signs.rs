@@ -2,8 +2,8 @@
 //! compare with 0 or -1.
 
 use super::Lower;
-use super::lanes::vector;
-use crate::ascend::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
+use super::lanes::{number, vector};
+use crate::ascend::aiv::{Comparison, Expr, VectorOp, aligned_lanes, lanes};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
@@ -32,19 +32,17 @@ impl Lower<'_> {
     /// Makes the mask of the lanes whose value shifted right by 31 is `sign`: -1 for negative
     /// lanes, 0 for the others.
     pub(super) fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
-        let number = |n: i32| Some(Scalar::new(n, Type::I32));
         let known = self.signs.get(&value).cloned();
         let spread = known.unwrap_or_else(|| {
             let from = self.operand(value);
             let to = self.temp(false, "sign");
             let op = VectorOp::ShiftRight;
-            self.call(vector(op, to.clone(), vec![from], number(31), Length::Lanes));
+            self.call(vector(op, to.clone(), vec![from], number(31), lanes()));
             self.signs.insert(value, to.clone());
             to
         });
         let mask = self.temp_of(out, true);
         let op = VectorOp::Compares(Comparison::Equal);
-        self.call(vector(op, mask.clone(), vec![spread], number(sign), Length::Repeats));
-        self.at.extend(out.map(|out| (out, mask)));
+        self.call(vector(op, mask, vec![spread], number(sign), aligned_lanes()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Call, Comparison, Copy, Expr, Global, If, Node, Operation, Relation, Tensor, Type,
+    Call, Comparison, Copy, Expr, Global, If, Node, Operation, Operator, Set, Tensor, Type,
 };
 use crate::ascend::functions::{life, search, victims};
 use crate::ascend::table;
@@ -31,7 +31,7 @@ impl Lower<'_> {
             self.scalars.insert(out, value);
         } else {
             let name = self.fresh_name(out, name);
-            self.call(Call::from(Operation::Let(name, value)));
+            self.set(Set::Let, name, value);
         }
     }
 
@@ -45,11 +45,11 @@ impl Lower<'_> {
             OpCode::ScalarSub => a(0) - a(1),
             OpCode::ScalarMul => a(0) * a(1),
             OpCode::ScalarAddTo(n) => a(0) + n,
-            OpCode::Max if self.conditions(op) => Expr::either(a(0), a(1)),
+            OpCode::Max if self.conditions(op) => Expr::binary(Operator::Or, a(0), a(1)),
             OpCode::Max => Expr::max(a(0), a(1)),
             OpCode::Min => Expr::min(a(0), a(1)),
-            OpCode::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
-            OpCode::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
+            OpCode::ScalarNe => Expr::binary(Operator::Differs, a(0), a(1)),
+            OpCode::ScalarGt => Expr::above(a(0), a(1)),
             OpCode::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
@@ -140,11 +140,11 @@ impl Lower<'_> {
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));
             }
-            OpCode::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
+            OpCode::Clear => self.set(Set::Assign, self.len_name(op.columns[0]), 0.into()),
             OpCode::MoveList => {
                 let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
-                self.assign(to, Expr::name(&from));
-                self.assign(from, 0.into());
+                self.set(Set::Assign, to, Expr::name(&from));
+                self.set(Set::Assign, from, 0.into());
             }
             OpCode::Find(links) => {
                 let columns = [0, 1, 2, 3, 4].map(|n| self.storage(op.columns[n], 0));
@@ -166,8 +166,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn assign(&mut self, name: String, value: Expr) {
-        self.call(Call::from(Operation::Assign(name, value)));
+    pub(super) fn set(&mut self, how: Set, name: String, value: Expr) {
+        self.call(Call::from(Operation::Set(how, name, value)));
     }
 
     fn life(&mut self, op: &Op, mut a: Vec<Expr>) -> Result<(), Why> {

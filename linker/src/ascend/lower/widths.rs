@@ -8,8 +8,8 @@ use super::lanes::iota;
 use super::registers::{Register, call_mut, each_sweep, needed};
 use super::{Lower, Lowered};
 use crate::ascend::aiv::{
-    Call, Expr, Function, FunctionCall, Loop, Node, Operation, Step, Tensor, Use, Vector, VectorOp,
-    Width,
+    Call, Expr, FunctionCall, Loop, Node, Operation, Operator, Set, Step, Tensor, Use, Vector,
+    VectorOp, Width, uses,
 };
 use crate::ascend::functions::{append, words};
 use crate::tape::code::Need;
@@ -28,7 +28,7 @@ impl Lower<'_> {
         let [vectors, masks] = needed(body);
         // An append uses memory and constants, but takes any number of lanes.
         let long = |call: &Call| {
-            call.function().is_none_or(|c| *c.function == append::APPEND || !by_tile(c.function))
+            call.function().is_none_or(|c| *c.function == append::APPEND || !by_tile(c))
         };
         let may_be_wide = vectors <= WIDE_VECTORS
             && masks <= WIDE_MASKS
@@ -73,7 +73,9 @@ impl Lowered {
 /// Changes a call to a width: the definition of `lanes`, and the numbers of the lanes.
 fn widen_call(call: &mut Call, width: Width) {
     match &mut call.operation {
-        Operation::Let(name, Expr::Min(_, limit)) if name == "lanes" => {
+        Operation::Set(Set::Let, name, Expr::Binary(Operator::Min, _, limit))
+            if name == "lanes" =>
+        {
             **limit = width.constant();
         }
         Operation::Vector(Vector { op: VectorOp::Adds, to, from, scalar: Some(base), .. })
@@ -92,12 +94,9 @@ fn widen_call(call: &mut Call, width: Width) {
 }
 
 /// Returns whether a function uses memory that has the length of a tile.
-fn by_tile(function: &Function) -> bool {
-    function.uses().iter().any(|used| match used {
-        Use::Function(other) => by_tile(other),
-        Use::Buffer(_) | Use::Constant(_) => true,
-        Use::Word(_) => false,
-    })
+fn by_tile(call: &FunctionCall) -> bool {
+    let uses = uses(&call.function.definition().nodes);
+    uses.iter().any(|used| matches!(used, Use::Buffer(_) | Use::Constant(_)))
 }
 
 /// Returns the lists that a sweep appends to.

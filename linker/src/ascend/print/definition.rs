@@ -1,6 +1,6 @@
 //! Prints emitted functions.
 
-use super::{address, expr, lines, scalar_type};
+use super::{address, expr, lines};
 use crate::ascend::aiv::{Buffer, Call, Function, Node, Operation, Param, ParamType};
 use crate::ascend::sync::ordered;
 
@@ -9,18 +9,15 @@ use crate::ascend::sync::ordered;
 pub fn definition(function: &'static Function, several: bool) -> String {
     let nodes = ordered(function);
     let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
-    let value = calls().find_map(|call| match &call.operation {
-        Operation::Return(value) => Some(value),
-        _ => None,
-    });
-    let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
+    let returns = |call: &Call| matches!(call.operation, Operation::Return(_));
+    let result = if calls().any(returns) { "int32_t" } else { "void" };
     let qualifiers = if several { "AVSG_NOINLINE" } else { "__aicore__ inline" };
     let mut head = format!("{qualifiers} {result} {}(", function.name);
     for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
         let param = match ty {
             ParamType::Ub(element) => format!("const LocalTensor<{element}> &{name}"),
             ParamType::Gm => format!("const GlobalTensor<int32_t> &{name}"),
-            ParamType::Scalar(ty) => format!("{} {name}", scalar_type(*ty)),
+            ParamType::Scalar(ty) => format!("{ty} {name}"),
             ParamType::Comparison => format!("CMPMODE {name}"),
         };
         let line = head.len() - head.rfind('\n').unwrap_or(0);

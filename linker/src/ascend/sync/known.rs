@@ -19,21 +19,6 @@ pub struct Known {
 /// All units. It is the state of an access that has not happened, for which no unit has to wait.
 const ALL: u8 = (1 << PIPES.len()) - 1;
 
-/// An effect of a call, with numbered places.
-#[derive(Clone, Debug)]
-pub enum NumberedAct {
-    /// One unit touches places. Each is a number, and whether the unit writes there.
-    Use {
-        pipe: Pipe,
-        /// The places that it touches.
-        touched: Vec<(usize, bool)>,
-    },
-    /// A synchronisation inside of the call.
-    Sync(Sync),
-    /// Effects that depend on the data: either the first ones happen or the second ones.
-    Either(Vec<NumberedAct>, Vec<NumberedAct>),
-}
-
 /// The numbers of a kernel's places, and the places that conflict with each.
 pub struct PlaceMap<'s> {
     places: BTreeMap<Place, usize>,
@@ -88,24 +73,9 @@ impl<'s> PlaceMap<'s> {
     }
 
     /// Returns the effects of a call with numbered places.
-    pub fn acts(&self, call: &Call) -> Vec<NumberedAct> {
-        self.all_numbered(&call.acts_with(self.statements))
-    }
-
-    fn all_numbered(&self, acts: &[Act]) -> Vec<NumberedAct> {
-        acts.iter().map(|act| self.numbered(act)).collect()
-    }
-
-    fn numbered(&self, act: &Act) -> NumberedAct {
-        match act {
-            Act::Sync(sync) => NumberedAct::Sync(*sync),
-            Act::Either(a, b) => NumberedAct::Either(self.all_numbered(a), self.all_numbered(b)),
-            Act::Use { pipe, .. } => {
-                let uses = act.uses().into_iter();
-                let touched = uses.map(|(place, write)| (self.places[place], write)).collect();
-                NumberedAct::Use { pipe: *pipe, touched }
-            }
-        }
+    pub fn acts(&self, call: &Call) -> Vec<Act<usize>> {
+        let acts = call.acts_with(self.statements).into_iter();
+        acts.map(|act| act.with_places(&|place| self.places[place])).collect()
     }
 
     /// Returns the state before any access.
@@ -115,17 +85,17 @@ impl<'s> PlaceMap<'s> {
 
     /// Applies one effect to the state. A synchronisation that it lacks is passed to `lack` and then
     /// applied.
-    pub fn apply(&self, known: &mut Known, act: &NumberedAct, lack: &mut dyn FnMut(Sync)) {
+    pub fn apply(&self, known: &mut Known, act: &Act<usize>, lack: &mut dyn FnMut(Sync)) {
         let (pipe, touched) = match act {
-            NumberedAct::Sync(sync) => return learn(known, *sync),
-            NumberedAct::Either(a, b) => {
+            Act::Sync(sync) => return learn(known, *sync),
+            Act::Either(a, b) => {
                 let mut other = known.clone();
                 a.iter().for_each(|act| self.apply(known, act, lack));
                 b.iter().for_each(|act| self.apply(&mut other, act, lack));
                 *known = meet(&other, known);
                 return;
             }
-            NumberedAct::Use { pipe, touched } => (*pipe, touched),
+            Act::Use(pipe, touched) => (*pipe, touched),
         };
         for &(place, write) in touched {
             for &other in &self.overlap[place] {

@@ -1,8 +1,8 @@
 use super::overlap::Apart;
 use super::synchronise;
 use crate::ascend::aiv::{
-    Call, Copy, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector,
-    VectorOp, Width, syncs,
+    Call, Copy, Expr, Global, If, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector,
+    VectorOp, Width, lanes, syncs,
 };
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
@@ -10,7 +10,7 @@ const IN: Sync = Sync::Flag(Pipe::Mte2, Pipe::V);
 
 fn add(to: &str, from: &str) -> Node {
     let (to, from) = (Tensor::named(to), vec![Tensor::named(from)]);
-    let vector = Vector { op: VectorOp::Adds, to, from, scalar: None, over: Length::Lanes };
+    let vector = Vector { op: VectorOp::Adds, to, from, scalar: None, n: lanes() };
     Node::Call(Call::from(Operation::Vector(vector)))
 }
 

@@ -2,11 +2,18 @@
 
 use super::node::{Argument, Call, Copy, Function, FunctionCall, Operation, Set};
 use super::tensor::{Buffer, Global, Tensor};
+use super::vector::Vector;
 use crate::expr::Expr;
 
 impl From<Operation> for Call {
     fn from(operation: Operation) -> Self {
         Self { operation, sync: Vec::new() }
+    }
+}
+
+impl From<Vector> for Call {
+    fn from(vector: Vector) -> Self {
+        Self::from(Operation::Vector(vector))
     }
 }
 

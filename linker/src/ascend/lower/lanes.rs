@@ -2,8 +2,8 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Node, Operation, Rounding, Scalar, Temp, Tensor, Type,
-    Vector, VectorOp, aligned_lanes, lanes,
+    Call, Comparison, Expr, Node, Operation, Rounding, Scalar, Temp, Tensor, Type, Vector,
+    VectorOp, aligned_lanes, lanes,
 };
 use crate::ascend::functions::{append, life, lookup, mix};
 use crate::check::Why;
@@ -14,39 +14,41 @@ pub fn number(n: impl Into<Expr>) -> Option<Scalar> {
     Some(Scalar::new(n, Type::I32))
 }
 
-/// Returns an instruction on tensors, with or without a scalar.
-pub fn vector(
-    op: VectorOp,
-    to: Tensor,
-    from: Vec<Tensor>,
-    scalar: Option<Scalar>,
-    n: Expr,
-) -> Call {
-    Call::from(Operation::Vector(Vector { op, to, from, scalar, n }))
+/// Returns an instruction on the live lanes of tensors, with or without a scalar.
+pub fn vector(op: VectorOp, to: Tensor, from: Vec<Tensor>, scalar: Option<Scalar>) -> Vector {
+    Vector { op, to, from, scalar, n: lanes() }
 }
 
 /// Returns `to[i] = base + i` for the live lanes of a tile.
-pub fn iota(to: Tensor) -> Call {
-    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], number(Expr::name("base")), lanes())
+pub fn iota(to: Tensor) -> Vector {
+    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], number(Expr::name("base")))
 }
 
 /// Returns an instruction that has 16-bit lanes only, on the 16-bit halves of the operands.
-fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, n: Expr) -> Call {
+fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, n: Expr) -> Vector {
     let from = from.into_iter().map(|t| t.viewed_as(Type::U16)).collect();
-    vector(op, to.viewed_as(Type::U16), from, None, n)
+    Vector { n, ..vector(op, to.viewed_as(Type::U16), from, None) }
 }
 
 /// Returns an operation of each lane with one word.
-fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
+fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Vector {
     from.push(Tensor::word(word.cast_unsigned()));
-    vector(op, to, from, None, lanes())
+    vector(op, to, from, None)
 }
 
 /// Returns a shift of unsigned numbers.
-fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
+fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Vector {
     let [to, from] = [to, from].map(|t| t.viewed_as(Type::U32));
-    let by = Some(Scalar::new(by.cast_signed(), Type::U32));
-    vector(op, to, vec![from], by, lanes())
+    vector(op, to, vec![from], Some(Scalar::new(by.cast_signed(), Type::U32)))
+}
+
+/// Returns the operand to which an instruction or a hash writes its result as the last thing.
+fn result_mut(call: &mut Call) -> Option<&mut Tensor> {
+    match &mut call.operation {
+        Operation::Vector(vector) => Some(&mut vector.to),
+        Operation::Function(hash) if *hash.function == mix::MIX => hash.args[0].tensor_mut(),
+        _ => None,
+    }
 }
 
 impl Lower<'_> {
@@ -64,8 +66,8 @@ impl Lower<'_> {
         temp
     }
 
-    pub(super) fn call(&mut self, call: Call) {
-        self.out.push(Node::Call(call));
+    pub(super) fn call(&mut self, call: impl Into<Call>) {
+        self.out.push(Node::Call(call.into()));
     }
 
     /// Returns the memory of a vector or mask. A constant is written to all lanes before its first
@@ -79,10 +81,11 @@ impl Lower<'_> {
         if all {
             let ones = Some(Scalar::new(0xffff, Type::U16));
             let mask = to.clone().viewed_as(Type::U16);
-            self.call(vector(VectorOp::Duplicate, mask, vec![], ones, aligned_lanes() / 16));
+            let n = aligned_lanes() / 16;
+            self.call(Vector { n, ..vector(VectorOp::Duplicate, mask, vec![], ones) });
         } else if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
-            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, lanes()));
+            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n));
         }
         to
     }
@@ -93,7 +96,7 @@ impl Lower<'_> {
         out: Option<Value>,
         mask: bool,
         operands: &[Value],
-        call: impl FnOnce(Tensor, Vec<Tensor>) -> Call,
+        call: impl FnOnce(Tensor, Vec<Tensor>) -> Vector,
     ) {
         let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
         let to = self.temp_of(out, mask);
@@ -103,23 +106,21 @@ impl Lower<'_> {
     /// Adds an instruction on all live lanes.
     fn plain(&mut self, op: &Op, instruction: VectorOp, scalar: Option<Scalar>) {
         let vectors = if scalar.is_some() { &op.args[..1] } else { &op.args[..] };
-        self.make(op.out, false, vectors, |to, from| {
-            vector(instruction, to, from, scalar, lanes())
-        });
+        self.make(op.out, false, vectors, |to, from| vector(instruction, to, from, scalar));
     }
 
     /// Adds a comparison of two vectors, or of a vector with a scalar.
     fn compare(&mut self, out: Option<Value>, of: &[Value], with: Option<(Comparison, Scalar)>) {
-        self.make(out, true, of, |to, from| match with {
-            None => {
-                let equal = VectorOp::Compare(Comparison::Equal);
-                vector(equal, to, from, None, aligned_lanes())
-            }
-            Some((how, scalar)) => {
-                let view = (scalar.ty == Type::F16).then_some(Type::F16);
-                let from = from.into_iter().map(|t| Tensor { view, ..t }).collect();
-                vector(VectorOp::Compares(how), to, from, Some(scalar), aligned_lanes())
-            }
+        self.make(out, true, of, |to, from| {
+            let (compare, from, scalar) = match with {
+                None => (VectorOp::Compare(Comparison::Equal), from, None),
+                Some((how, scalar)) => {
+                    let view = (scalar.ty == Type::F16).then_some(Type::F16);
+                    let from = from.into_iter().map(|t| Tensor { view, ..t }).collect();
+                    (VectorOp::Compares(how), from, Some(scalar))
+                }
+            };
+            Vector { n: aligned_lanes(), ..vector(compare, to, from, scalar) }
         });
     }
 
@@ -185,7 +186,7 @@ impl Lower<'_> {
             // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
                 from[1..].iter_mut().for_each(|value| value.view = Some(Type::F32));
-                vector(VectorOp::Select, to.viewed_as(Type::F32), from, None, lanes())
+                vector(VectorOp::Select, to.viewed_as(Type::F32), from, None)
             }),
             OpCode::Eq => match self.defs.get(&a[1]) {
                 Some(&Op { code: OpCode::Splat(n), .. }) => {
@@ -195,9 +196,6 @@ impl Lower<'_> {
                 }
                 _ => self.compare(op.out, a, None),
             },
-            OpCode::IsNegative if self.halves.contains(&a[0]) => {
-                self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
-            }
             OpCode::IsNegative => match self.lifetime_difference(a[0]) {
                 Some((from, bound)) => {
                     let bound = Scalar::new(bound, Type::F16);
@@ -214,7 +212,7 @@ impl Lower<'_> {
             OpCode::MaskNot if self.is_never_negative(a[0]) => self.all.extend(op.out),
             OpCode::MaskNot => match self.defs.get(&a[0]) {
                 Some(Op { code: OpCode::IsNegative, args, .. })
-                    if !self.halves.contains(&args[0]) =>
+                    if self.lifetime_difference(args[0]).is_none() =>
                 {
                     let value = args[0];
                     self.sign(op.out, value, 0);
@@ -255,7 +253,7 @@ impl Lower<'_> {
         let offsets = self.offsets(op.args[0], len, by).viewed_as(Type::U32);
         let column = Tensor::named(self.storage(op.columns[0], 0));
         let to = Tensor { view, ..self.temp_of(op.out, false) };
-        self.call(vector(VectorOp::Gather, to, vec![column, offsets], number(0), lanes()));
+        self.call(vector(VectorOp::Gather, to, vec![column, offsets], number(0)));
     }
 
     /// Returns whether no operation but a comparison, or a subtraction before one, uses a value.
@@ -271,7 +269,7 @@ impl Lower<'_> {
         let halves = self.operand(value).viewed_as(Type::F16);
         let to = self.temp_of(Some(value), false);
         let cast = VectorOp::Cast(Rounding::Nearest);
-        self.call(vector(cast, to, vec![halves], None, lanes()));
+        self.call(vector(cast, to, vec![halves], None));
     }
 
     fn effect(&mut self, op: &Op) -> Result<(), Why> {
@@ -297,29 +295,19 @@ impl Lower<'_> {
         let (value, view) = (op.args[1], Tensor::tile(column));
         if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
-            return self.call(vector(VectorOp::Duplicate, view, vec![], n, lanes()));
+            return self.call(vector(VectorOp::Duplicate, view, vec![], n));
         }
         let from = self.operand(value);
         if self.uses[&value] == 1
             && from.temp().is_some()
-            && let Some(Node::Call(Call { operation: Operation::Vector(last), .. })) =
-                self.out.last_mut()
-            && last.to.buffer == from.buffer
-        {
-            last.to = Tensor { view: last.to.view, ..view };
-            return;
-        }
-        // A hash writes its result last, and may write it to the column.
-        if self.uses[&value] == 1
             && let Some(Node::Call(call)) = self.out.last_mut()
-            && let Operation::Function(hash) = &mut call.operation
-            && *hash.function == mix::MIX
-            && hash.args[0] == Argument::from(from.clone())
+            && let Some(to) = result_mut(call)
+            && to.buffer == from.buffer
         {
-            hash.args[0] = view.into();
+            *to = Tensor { view: to.view, ..view };
             return;
         }
-        self.call(vector(VectorOp::Adds, view, vec![from], number(0), lanes()));
+        self.call(vector(VectorOp::Adds, view, vec![from], number(0)));
     }
 
     fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
@@ -348,12 +336,12 @@ impl Lower<'_> {
         let tile = Tensor::tile(column);
         let value = Some(life::lifetime(n));
         if self.all.contains(&mask) {
-            return self.call(vector(VectorOp::Duplicate, tile, vec![], value, lanes()));
+            return self.call(vector(VectorOp::Duplicate, tile, vec![], value));
         }
         let mask = self.operand(mask);
         let fill = self.temp(false, "fill").viewed_as(Type::F16);
-        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, lanes()));
+        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value));
         let from = vec![mask, fill, tile.clone()];
-        self.call(vector(VectorOp::Select, tile, from, None, lanes()));
+        self.call(vector(VectorOp::Select, tile, from, None));
     }
 }

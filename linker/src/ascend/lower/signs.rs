@@ -3,12 +3,15 @@
 
 use super::Lower;
 use super::lanes::{number, vector};
-use crate::ascend::aiv::{Comparison, Expr, VectorOp, aligned_lanes, lanes};
+use crate::ascend::aiv::{Comparison, Expr, Vector, VectorOp, aligned_lanes};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
-    /// Returns a and b if `difference` is a lifetime a minus a scalar b.
+    /// Returns a and b if `difference` is a lifetime a minus a scalar b, or the lifetime itself and 0.
     pub(super) fn lifetime_difference(&self, difference: Value) -> Option<(Value, Expr)> {
+        if self.halves.contains(&difference) {
+            return Some((difference, 0.into()));
+        }
         let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&difference)? else {
             return None;
         };
@@ -37,12 +40,13 @@ impl Lower<'_> {
             let from = self.operand(value);
             let to = self.temp(false, "sign");
             let op = VectorOp::ShiftRight;
-            self.call(vector(op, to.clone(), vec![from], number(31), lanes()));
+            self.call(vector(op, to.clone(), vec![from], number(31)));
             self.signs.insert(value, to.clone());
             to
         });
         let mask = self.temp_of(out, true);
         let op = VectorOp::Compares(Comparison::Equal);
-        self.call(vector(op, mask, vec![spread], number(sign), aligned_lanes()));
+        let compare = vector(op, mask, vec![spread], number(sign));
+        self.call(Vector { n: aligned_lanes(), ..compare });
     }
 }

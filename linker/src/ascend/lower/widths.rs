@@ -87,7 +87,7 @@ fn widen_call(call: &mut Call, width: Width) {
             if **function == words::INDICES && width == Width::Tile =>
         {
             let to = args[0].tensor().expect("the first argument of Indices is a tensor");
-            call.operation = iota(to.clone()).operation;
+            call.operation = Operation::Vector(iota(to.clone()));
         }
         _ => {}
     }

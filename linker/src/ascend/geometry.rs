@@ -99,11 +99,8 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("SLOT_BITS", p.slot_bits().into(), "log2 of the least power of two that is not below S");
     word("PAGE", p.page.into(), "rows of a host block, a power of two; 0: no block table");
     word("PAGE_SHIFT", p.page.max(1).ilog2().into(), "log2 PAGE; 0 without a block table");
-    word(
-        "LIFETIME",
-        lifetime,
-        "lifetime of a slot after a hit; -1: by the rule of its lifetime before",
-    );
+    let doc = "lifetime of a slot after a hit; -1: by the rule of its lifetime before";
+    word("LIFETIME", lifetime, doc);
     word("ID_LIMIT", ID_LIMIT.into(), "every id is below it");
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
     word("RECORD_WORDS", record::WORDS as i64, "words of a request's record, 64 bytes");
@@ -115,29 +112,17 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     };
     word("RECORD_MISSES", record::MISSES.into(), misses);
     word("RECORD_TOTAL", record::TOTAL.into(), "word of the misses of all tokens");
-    word(
-        "RECORD_STATUS",
-        record::STATUS.into(),
-        "word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks",
-    );
+    let doc = "word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks";
+    word("RECORD_STATUS", record::STATUS.into(), doc);
     word("TOO_MANY_SLOT_BLOCKS", status::TOO_MANY_SLOT_BLOCKS.into(), "the last of these bits");
     word("HEADER_WORDS", header::WORDS as i64, "words of a table's header, 64 bytes");
-    word(
-        "HEADER_GENERATION",
-        header::GENERATION.into(),
-        "word of the generation that the table was built for; 0: none",
-    );
+    let doc = "word of the generation that the table was built for; 0: none";
+    word("HEADER_GENERATION", header::GENERATION.into(), doc);
     word("HEADER_TOP", header::TOP.into(), "word of the bound that all ids in the table are below");
-    word(
-        "HEADER_THRESHOLD",
-        header::THRESHOLD.into(),
-        "word of the last eviction threshold, where the next bisection starts",
-    );
-    word(
-        "ID_WORDS",
-        p.slot_places().into(),
-        "words of a table's ids: S, rounded up to a power of two",
-    );
+    let doc = "word of the last eviction threshold, where the next bisection starts";
+    word("HEADER_THRESHOLD", header::THRESHOLD.into(), doc);
+    let doc = "words of a table's ids: S, rounded up to a power of two";
+    word("ID_WORDS", p.slot_places().into(), doc);
     word("LIFE_WORDS", life_words(p) as i64, "words of a table's lifetimes and their padding");
     word("TABLE_LINKS", p.links().into(), "links of a table");
     word("EMPTY_THRESHOLD", DEAD.into(), "eviction threshold of an empty table");

@@ -50,28 +50,9 @@ pub struct Lowered {
 }
 
 /// Variables and buffers of every kernel.
-const KERNEL_NAMES: [&str; 20] = [
-    "again",
-    "alignedLanes",
-    "base",
-    "bytes",
-    "cores",
-    "gm",
-    "iota",
-    "lanes",
-    "lifetimes",
-    "packed",
-    "probe",
-    "q",
-    "round",
-    "rule",
-    "scratch",
-    "search0",
-    "search1",
-    "search2",
-    "token",
-    "word",
-];
+const KERNEL_NAMES: &str = "\
+    again alignedLanes base bytes cores gm iota lanes lifetimes packed probe q round rule scratch \
+    search0 search1 search2 token word";
 
 struct Lower<'t> {
     tape: &'t Tape,
@@ -126,7 +107,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         called: BTreeMap::new(),
         temps: 0,
         empty: BTreeSet::new(),
-        taken: KERNEL_NAMES.map(String::from).into(),
+        taken: KERNEL_NAMES.split_whitespace().map(String::from).collect(),
         alias,
         overlays: Vec::new(),
         out: Vec::new(),

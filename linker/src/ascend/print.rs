@@ -52,13 +52,9 @@ fn head(Loop { variable, from, bound, only, step, .. }: &Loop) -> String {
     format!("for (int32_t {variable} = {from}; {variable} < {bound}{only}; {variable}{step})")
 }
 
-fn pipe(pipe: Pipe) -> &'static str {
-    match pipe {
-        Pipe::S => "S",
-        Pipe::V => "V",
-        Pipe::Mte2 => "MTE2",
-        Pipe::Mte3 => "MTE3",
-    }
+/// Returns the name of a unit, which is that of the variant in capitals.
+fn pipe(pipe: Pipe) -> String {
+    format!("{pipe:?}").to_uppercase()
 }
 
 /// Returns a synchronisation as a statement.
@@ -92,11 +88,10 @@ pub fn statement(call: &Call) -> String {
         Operation::Copy(Copy { out: true, ub, gm, n }) => {
             format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
         }
-        Operation::Copy(Copy { ub, gm, n, .. }) if is_half(ub) => {
-            format!("CopyElementsIn({}, {}, {});", tensor(ub), global(gm), expr(n))
-        }
-        Operation::Copy(Copy { out: false, ub, gm, n }) => {
-            format!("CopyIn({}, {}, {});", tensor(ub), global(gm), expr(n))
+        Operation::Copy(Copy { ub, gm, n, .. }) => {
+            let half = matches!(ub.buffer, Buffer::Placed { element: Type::F16, .. });
+            let copy = if half { "CopyElementsIn" } else { "CopyIn" };
+            format!("{copy}({}, {}, {});", tensor(ub), global(gm), expr(n))
         }
         Operation::Function(FunctionCall { function, args, outcome, .. }) => {
             let args: Vec<_> = args.iter().map(argument).collect();
@@ -104,11 +99,6 @@ pub fn statement(call: &Call) -> String {
             outcome.as_ref().map_or(format!("{call};"), |(how, name)| set(*how, name, &call))
         }
     }
-}
-
-/// Returns whether a buffer consists of halfs.
-fn is_half(tensor: &Tensor) -> bool {
-    matches!(tensor.buffer, Buffer::Placed { element: Type::F16, .. })
 }
 
 /// Returns the statement that sets a variable to a value.

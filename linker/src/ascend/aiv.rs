@@ -22,11 +22,10 @@ pub use crate::expr::{Expr, Operator};
 pub use act::{Act, Part, Pipe, Place, Sync, ub, word};
 pub(crate) use build::args;
 pub use build::{Builder, SLOTS, TILE, half};
-pub use effects::Statements;
 pub use function::uses;
 pub use node::{
-    Argument, Call, Copy, Function, FunctionCall, If, Loop, Node, Operation, Param, ParamType, Set,
-    Step, Use, Width,
+    Argument, Call, Definition, Function, FunctionCall, Loop, Node, Operation, Param, ParamType,
+    Set, Step, Use, Width,
 };
 pub use tensor::{Buffer, Global, Temp, Tensor};
 pub use types::Type;

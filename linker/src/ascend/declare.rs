@@ -119,7 +119,7 @@ fn search_constants(
         (unsigned, "SLOT_BITS", p.slot_bits(), "bits of a slot"),
         (unsigned, "FINGERPRINT_SHIFT", links.fingerprint_shift, "number of that bit"),
         (signed, "SEARCH_IDS", plan.search_ids(links.retries + 1), "ids per iteration of a search"),
-        (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
+        (signed, "SEARCH_WORDS", plan.search_words, "words of a column of a search"),
     ];
     let numbers = numbers
         .into_iter()

@@ -16,10 +16,10 @@ macro_rules! function {
         pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function::new(
             stringify!($name),
             concat!($("//", $about, "\n"),*),
-            || $crate::ascend::aiv::Builder::build(|$f| {
+            || $crate::ascend::sync::synchronised($crate::ascend::aiv::Builder::build(|$f| {
                 $(let $param = $f.$kind(stringify!($param));)*
                 $body
-            }),
+            })),
         );
     };
 }

@@ -18,7 +18,7 @@ mod whole;
 mod widths;
 
 use crate::ascend::aiv::{
-    self, Call, Expr, If, Loop, Node, Operation, Place, Set, Step, Tensor, Use, Width, lanes,
+    self, Call, Expr, Loop, Node, Operation, Place, Set, Step, Tensor, Use, Width, lanes,
     names_read,
 };
 use crate::check::{Refused, Why, ranges};
@@ -194,7 +194,7 @@ impl Lower<'_> {
         self.depth -= 1;
         if once {
             let condition = Expr::above(bound, 0);
-            self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+            self.out.push(Node::If { condition, body, otherwise: Vec::new() });
         } else {
             self.push_loop(op, variable, (bound, None), body);
         }
@@ -207,7 +207,7 @@ impl Lower<'_> {
         let body = self.branch(yes)?;
         self.empty = empty;
         let otherwise = self.branch(no)?;
-        self.out.push(Node::If(If { condition, body, otherwise }));
+        self.out.push(Node::If { condition, body, otherwise });
         Ok(())
     }
 

@@ -6,7 +6,7 @@ mod words;
 pub use definition::definition;
 
 use crate::ascend::aiv::{
-    Argument, Buffer, Call, Comparison, Copy, Expr, FunctionCall, Global, Loop, Node, Operation,
+    Argument, Buffer, Call, Comparison, Expr, FunctionCall, Global, Loop, Node, Operation,
     Operator, Pipe, Rounding, Scalar, Set, Step, Sync, Temp, Tensor, Type, Vector, VectorOp, word,
 };
 use std::fmt::{Display, Formatter};
@@ -26,13 +26,13 @@ pub fn lines(nodes: &[Node], depth: usize) -> String {
             let head = ordered(&l.sync, &format!("{} {{", head(l)));
             format!("{head}{}{indent}}}\n", lines(&l.body, depth + 1))
         }
-        Node::If(branch) => {
-            let head = format!("{indent}if ({}) {{\n", expr(&branch.condition));
-            let body = lines(&branch.body, depth + 1);
-            if branch.otherwise.is_empty() {
+        Node::If { condition, body, otherwise } => {
+            let head = format!("{indent}if ({}) {{\n", expr(condition));
+            let body = lines(body, depth + 1);
+            if otherwise.is_empty() {
                 return format!("{head}{body}{indent}}}\n");
             }
-            let otherwise = lines(&branch.otherwise, depth + 1);
+            let otherwise = lines(otherwise, depth + 1);
             format!("{head}{body}{indent}}} else {{\n{otherwise}{indent}}}\n")
         }
     };
@@ -85,10 +85,10 @@ pub fn statement(call: &Call) -> String {
         Operation::Order => String::new(),
         Operation::WaitForAll => "cores.WaitForAll();".into(),
         Operation::Vector(vector) => instruction(vector),
-        Operation::Copy(Copy { out: true, ub, gm, n }) => {
+        Operation::Copy { out: true, ub, gm, n } => {
             format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
         }
-        Operation::Copy(Copy { ub, gm, n, .. }) => {
+        Operation::Copy { ub, gm, n, .. } => {
             let half = matches!(ub.buffer, Buffer::Placed { element: Type::F16, .. });
             let copy = if half { "CopyElementsIn" } else { "CopyIn" };
             format!("{copy}({}, {}, {});", tensor(ub), global(gm), expr(n))

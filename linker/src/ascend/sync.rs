@@ -17,16 +17,17 @@ mod overlap;
 use overlap::Apart;
 pub use overlap::Overlap;
 
-use crate::ascend::aiv::{Act, Call, Function, If, Loop, Node, Sync, syncs};
+use crate::ascend::aiv::{Act, Call, Definition, Loop, Node, Sync, syncs};
 use known::{Known, PlaceMap, learn, meet};
 
 /// The effects of a statement, whose places are numbers.
 type Effects = Vec<Act<usize>>;
 
-/// Returns the statements of a function with the synchronisation inside of it. Its callers order what
-/// happens before the function with what happens in it.
-pub fn ordered(function: &'static Function) -> &'static [Node] {
-    function.ordered(|nodes| synchronise(nodes, &Apart))
+/// Inserts the synchronisation inside of a function into its definition. Its callers order what happens before
+/// the function with what happens in it.
+pub fn synchronised(mut function: Definition) -> Definition {
+    synchronise(&mut function.nodes, &Apart);
+    function
 }
 
 /// Inserts the synchronisation into a kernel. All units are idle when the kernel starts.
@@ -34,7 +35,7 @@ pub fn ordered(function: &'static Function) -> &'static [Node] {
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
-    let map = PlaceMap::new(nodes, map, &ordered);
+    let map = PlaceMap::new(nodes, map);
     let mut steps = steps(&map, nodes);
     while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
     remove_redundant(&map, &mut steps);
@@ -45,13 +46,13 @@ pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
 }
 
 /// Returns the steps of a kernel, without synchronisation before its loops.
-fn steps(map: &PlaceMap<'_>, nodes: &[Node]) -> Vec<Node<Effects>> {
+fn steps(map: &PlaceMap, nodes: &[Node]) -> Vec<Node<Effects>> {
     let step = |node: &Node| match node {
         Node::Note(note) => Node::Note(note.clone()),
         Node::Call(call) => Node::Call(Call { operation: map.acts(call), sync: call.sync.clone() }),
-        Node::If(If { condition, body, otherwise }) => {
+        Node::If { condition, body, otherwise } => {
             let [body, otherwise] = [body, otherwise].map(|nodes| steps(map, nodes));
-            Node::If(If { condition: condition.clone(), body, otherwise })
+            Node::If { condition: condition.clone(), body, otherwise }
         }
         Node::Loop(Loop { variable, step, always, body, .. }) => {
             let (step, always, body) = (step.clone(), *always, steps(map, body));
@@ -79,7 +80,7 @@ fn order_waits(sync: &mut [Sync]) {
 
 /// Removes synchronisation that the other one makes redundant, from the last to the first, because an early
 /// flag often makes a later one redundant.
-fn remove_redundant(map: &PlaceMap<'_>, steps: &mut [Node<Effects>]) {
+fn remove_redundant(map: &PlaceMap, steps: &mut [Node<Effects>]) {
     for n in (0..syncs(steps).len()).rev() {
         for i in (0..syncs(steps)[n].len()).rev() {
             let sync = syncs(steps)[n][i];
@@ -96,18 +97,13 @@ fn remove_redundant(map: &PlaceMap<'_>, steps: &mut [Node<Effects>]) {
 
 /// Walks over code, loops and branches. Returns the synchronisation that is missing, and inserts it
 /// if `add` is set.
-fn walk(
-    map: &PlaceMap<'_>,
-    steps: &mut [Node<Effects>],
-    known: &mut Known,
-    add: bool,
-) -> Vec<Sync> {
+fn walk(map: &PlaceMap, steps: &mut [Node<Effects>], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     for step in steps {
         match step {
             Node::Note(_) => {}
             Node::Call(step) => lacking.extend(call(map, step, known, add)),
-            Node::If(If { body, otherwise, .. }) => {
+            Node::If { body, otherwise, .. } => {
                 let mut other = known.clone();
                 lacking.extend(walk(map, body, known, add));
                 lacking.extend(walk(map, otherwise, &mut other, add));
@@ -143,7 +139,7 @@ fn is_outer(step: &Loop<Effects>) -> bool {
 }
 
 /// Walks over the rounds of a loop that runs at least one.
-fn run(map: &PlaceMap<'_>, body: &mut [Node<Effects>], known: &mut Known, add: bool) -> Vec<Sync> {
+fn run(map: &PlaceMap, body: &mut [Node<Effects>], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     loop {
         let head = known.clone();
@@ -162,7 +158,7 @@ fn run(map: &PlaceMap<'_>, body: &mut [Node<Effects>], known: &mut Known, add: b
 }
 
 fn call(
-    map: &PlaceMap<'_>,
+    map: &PlaceMap,
     Call { operation: acts, sync }: &mut Call<Effects>,
     known: &mut Known,
     add: bool,
@@ -188,7 +184,7 @@ fn call(
 }
 
 /// Inserts synchronisation before a loop that the loop needs for accesses before it, and returns it.
-fn hoist(map: &PlaceMap<'_>, of: &mut Loop<Effects>, known: &mut Known) -> Vec<Sync> {
+fn hoist(map: &PlaceMap, of: &mut Loop<Effects>, known: &mut Known) -> Vec<Sync> {
     let short = of.width().is_none() && !of.body.iter().flat_map(Node::all).any(is_loop);
     let mut more = Vec::new();
     for sync in walk(map, &mut of.body.clone(), &mut known.clone(), true) {

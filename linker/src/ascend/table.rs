@@ -67,9 +67,9 @@ pub fn with_table(mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
 /// Returns whether a node copies arrays in and does nothing else, to memory that no lifetimes come to.
 fn copies_arrays_in(node: &Node, map: &impl Overlap) -> bool {
     let calls = || node.all().filter_map(Node::call);
-    calls().any(|call| matches!(call.operation, Operation::Copy(_)))
+    calls().any(|call| matches!(call.operation, Operation::Copy { .. }))
         && calls().all(|call| match &call.operation {
-            Operation::Copy(copy) => !copy.out && !map.overlap(&copy.ub.place(), &ub("bytes")),
+            Operation::Copy { out, ub: to, .. } => !out && !map.overlap(&to.place(), &ub("bytes")),
             operation => matches!(operation, Operation::Set(Set::Let, ..)),
         })
 }

@@ -41,6 +41,8 @@ pub struct Plan {
     pub slot_tile: u32,
     /// Slots per iteration over lifetimes.
     pub life_tile: u32,
+    /// Words of each of a search's three columns, which are all in the scratch memory.
+    pub search_words: u32,
     /// The buffers. Several may have the same address.
     pub buffers: Vec<Buffer>,
     /// Address of the first byte behind all buffers.
@@ -123,11 +125,6 @@ fn unit(slots: u32) -> u32 {
     1 << slots.trailing_zeros()
 }
 
-/// Returns the words of each of a search's three columns in `scratch` bytes of scratch memory.
-fn search_words(scratch: u32) -> u32 {
-    scratch / (3 * 4) / 256 * 256
-}
-
 /// Places all buffers, with `words` words for the vector registers.
 fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     // Passes over whole columns run between sweeps, and their scratch memory is all that tiles use.
@@ -136,7 +133,9 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     let wide = (words / WIDE_VECTORS as u32 / 128 * 128).max(tile);
     let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(unit(slots));
     let life_tile = (2 * slot_tile).min(unit(slots));
-    let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
+    let search_words = scratch / (3 * 4) / 256 * 256;
+    let (buffers, bytes) = (Vec::new(), 0);
+    let mut plan = Plan { tile, wide, slot_tile, life_tile, search_words, buffers, bytes };
     for line in kernel.tape.columns.iter().filter(|c| c.resident && c.kind == Kind::Output) {
         plan.append(&camel(line.array()), Type::I32, 16);
     }
@@ -145,10 +144,10 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
         plan.append(&word(*bits), Type::I32, 8);
     }
     let masks = plan.bytes;
-    plan.append("mask_scratch", Type::U8, 32 + life_tile.max(search_words(scratch)) / 8);
+    plan.append("mask_scratch", Type::U8, 32 + life_tile.max(search_words) / 8);
     // The first block is the mask of a list's last block, whose unused bits stay 0.
     plan.insert("life_mask", Type::U8, life_tile / 8, masks + 32);
-    plan.insert("link_mask", Type::U8, search_words(scratch) / 8, masks + 32);
+    plan.insert("link_mask", Type::U8, search_words / 8, masks + 32);
     plan.registers(&kernel.registers, true, tile);
     plan.registers(&kernel.wide, true, wide);
     plan.append("iota", Type::I32, tile);
@@ -165,8 +164,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     let packed = plan.insert("slot_numbers", Type::I16, numbers, scratch_at);
     plan.insert("packed_slots", Type::I16, numbers, packed);
     for (n, column) in ["search0", "search1", "search2"].into_iter().enumerate() {
-        let words = search_words(scratch);
-        plan.insert(column, Type::I32, words, scratch_at + n as u32 * 4 * words);
+        plan.insert(column, Type::I32, search_words, scratch_at + n as u32 * 4 * search_words);
     }
     if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
         plan.append("rule", Type::F16, 256);
@@ -195,25 +193,15 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
 }
 
 impl Plan {
-    /// Returns the bytes of scratch memory.
-    fn scratch(&self) -> u32 {
-        self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
-    }
-
     /// Returns the slots per iteration of `MapLifetimes`, whose offsets lie in the scratch memory. A count of
     /// a Gather is below 2^14.
     pub fn map_tile(&self) -> u32 {
         self.slot_tile.min(1 << 13)
     }
 
-    /// Returns the words of one of a search's three columns, which are all in the scratch memory.
-    pub fn search_words(&self) -> u32 {
-        search_words(self.scratch())
-    }
-
     /// Returns the ids per iteration of a search, with `links` links for each id; a multiple of 8.
     pub fn search_ids(&self, links: u32) -> u32 {
-        self.search_words() / links / 8 * 8
+        self.search_words / links / 8 * 8
     }
 
     /// Adds a buffer at an address, and returns the address of its end.

@@ -2,7 +2,7 @@
 
 use super::act::Sync;
 use super::node::{
-    Argument, Call, Copy, Definition, Function, If, Loop, Node, Operation, Param, ParamType, Set,
+    Argument, Call, Definition, Function, Loop, Node, Operation, Param, ParamType, Set,
 };
 use super::tensor::{Buffer, Global, Tensor};
 use super::types::Type;
@@ -171,7 +171,7 @@ impl Builder {
 
     /// Copies `n` elements of global memory to UB, or back if `out` is set.
     pub fn copy(&mut self, out: bool, ub: Tensor, gm: Global, n: impl Into<Expr>) {
-        self.push(Operation::Copy(Copy { out, ub, gm, n: n.into() }));
+        self.push(Operation::Copy { out, ub, gm, n: n.into() });
     }
 
     /// Adds synchronisation that the analysis takes as it is.
@@ -198,7 +198,7 @@ impl Builder {
         otherwise: impl FnOnce(&mut Self),
     ) {
         let (body, otherwise) = (self.block(body), self.block(otherwise));
-        self.0.nodes.push(Node::If(If { condition, body, otherwise }));
+        self.0.nodes.push(Node::If { condition, body, otherwise });
     }
 
     /// Runs `body` once per round of a loop, with the loop variable.

@@ -1,6 +1,6 @@
 //! The operands of a statement.
 
-use super::node::{Argument, Call, Copy, Function, FunctionCall, Operation, Set};
+use super::node::{Argument, Call, Function, FunctionCall, Operation, Set};
 use super::tensor::{Buffer, Global, Tensor};
 use super::vector::Vector;
 use crate::expr::Expr;
@@ -59,7 +59,7 @@ impl Call {
     pub fn tensors(&self) -> Vec<&Tensor> {
         match &self.operation {
             Operation::Vector(vector) => [&vector.to].into_iter().chain(&vector.from).collect(),
-            Operation::Copy(Copy { ub: tensor, .. })
+            Operation::Copy { ub: tensor, .. }
             | Operation::Read { from: tensor, .. }
             | Operation::Write { to: tensor, .. } => vec![tensor],
             Operation::Function(call) => call.args.iter().filter_map(Argument::tensor).collect(),
@@ -73,7 +73,7 @@ impl Call {
             Operation::Vector(vector) => {
                 [&mut vector.to].into_iter().chain(&mut vector.from).collect()
             }
-            Operation::Copy(copy) => vec![&mut copy.ub],
+            Operation::Copy { ub, .. } => vec![ub],
             Operation::Function(call) => {
                 call.args.iter_mut().filter_map(Argument::tensor_mut).collect()
             }
@@ -92,7 +92,7 @@ impl Call {
             Operation::Vector(vector) => {
                 all.extend(vector.scalar.iter().map(|s| &s.value).chain([&vector.n]));
             }
-            Operation::Copy(Copy { gm: Global { at, .. }, n, .. }) => {
+            Operation::Copy { gm: Global { at, .. }, n, .. } => {
                 all.extend(at.as_ref().into_iter().chain([n]));
             }
             Operation::Function(call) => {

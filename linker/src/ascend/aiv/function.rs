@@ -11,21 +11,12 @@ use std::sync::OnceLock;
 impl Function {
     /// Returns a function.
     pub const fn new(name: &'static str, about: &'static str, build: fn() -> Definition) -> Self {
-        Self { name, about, build, made: OnceLock::new(), ordered: OnceLock::new() }
+        Self { name, about, build, made: OnceLock::new() }
     }
 
     /// Returns the parameters and statements.
     pub fn definition(&self) -> &Definition {
         self.made.get_or_init(self.build)
-    }
-
-    /// Returns the statements with the synchronisation that `order` inserts.
-    pub fn ordered(&self, order: impl FnOnce(&mut [Node])) -> &[Node] {
-        self.ordered.get_or_init(|| {
-            let mut nodes = self.definition().nodes.clone();
-            order(&mut nodes);
-            nodes
-        })
     }
 }
 

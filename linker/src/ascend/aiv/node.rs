@@ -15,8 +15,13 @@ pub enum Node<O = Operation> {
     Call(Call<O>),
     /// A loop.
     Loop(Loop<O>),
-    /// A branch.
-    If(If<O>),
+    /// A branch on a condition of the run.
+    If {
+        /// The condition, which reads no memory.
+        condition: Expr,
+        body: Vec<Self>,
+        otherwise: Vec<Self>,
+    },
     /// A comment: the heading of a phase.
     Note(String),
 }
@@ -61,25 +66,6 @@ pub struct Loop<O = Operation> {
     pub body: Vec<Node<O>>,
 }
 
-/// A branch on a condition of the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct If<O = Operation> {
-    /// The condition, which reads no memory.
-    pub condition: Expr,
-    pub body: Vec<Node<O>>,
-    pub otherwise: Vec<Node<O>>,
-}
-
-/// A transfer between global memory and UB.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// Whether the direction is from UB to global memory.
-    pub out: bool,
-    pub ub: Tensor,
-    pub gm: Global,
-    pub n: Expr,
-}
-
 /// The operation of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -102,8 +88,8 @@ pub enum Operation {
     WaitForAll,
     /// Issues an instruction of the vector unit.
     Vector(Vector),
-    /// Issues a transfer.
-    Copy(Copy),
+    /// Transfers `n` elements from global memory to UB, or back if `out` is set.
+    Copy { out: bool, ub: Tensor, gm: Global, n: Expr },
     /// Calls a function.
     Function(FunctionCall),
 }
@@ -177,14 +163,13 @@ pub struct Function {
     /// Returns the definition.
     pub build: fn() -> Definition,
     pub(super) made: OnceLock<Definition>,
-    pub(super) ordered: OnceLock<Vec<Node>>,
 }
 
 /// The parameters and the statements of a function.
 #[derive(Clone, Debug, Default)]
 pub struct Definition {
     pub params: Vec<Param>,
-    /// The statements, without synchronisation.
+    /// The statements, with the synchronisation inside of the function.
     pub nodes: Vec<Node>,
 }
 

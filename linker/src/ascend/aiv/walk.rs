@@ -1,7 +1,7 @@
 //! Walks over nodes, and loops.
 
 use super::act::Sync;
-use super::node::{Call, If, Loop, Node, Step, Width};
+use super::node::{Call, Loop, Node, Step, Width};
 use crate::expr::Expr;
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ impl<O> Node<O> {
     pub fn bodies(&self) -> impl Iterator<Item = &Self> {
         let [body, otherwise]: [&[Self]; 2] = match self {
             Self::Loop(Loop { body, .. }) => [body, &[]],
-            Self::If(If { body, otherwise, .. }) => [body, otherwise],
+            Self::If { body, otherwise, .. } => [body, otherwise],
             Self::Call(_) | Self::Note(_) => [&[]; 2],
         };
         body.iter().chain(otherwise)
@@ -74,7 +74,7 @@ impl<O> Node<O> {
     pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Self>> {
         match self {
             Self::Loop(Loop { body, .. }) => vec![body],
-            Self::If(If { body, otherwise, .. }) => vec![body, otherwise],
+            Self::If { body, otherwise, .. } => vec![body, otherwise],
             Self::Call(_) | Self::Note(_) => Vec::new(),
         }
     }
@@ -89,7 +89,7 @@ impl Node {
                 let by = if let Step::By(by) = step { Some(by) } else { None };
                 [from, bound].into_iter().chain(only).chain(by).collect()
             }
-            Self::If(branch) => vec![&branch.condition],
+            Self::If { condition, .. } => vec![condition],
             Self::Note(_) => Vec::new(),
         }
     }
@@ -119,9 +119,9 @@ pub fn syncs<O>(nodes: &mut [Node<O>]) -> Vec<&mut Vec<Sync>> {
                 all.push(sync);
                 all.extend(syncs(body));
             }
-            Node::If(branch) => {
-                all.extend(syncs(&mut branch.body));
-                all.extend(syncs(&mut branch.otherwise));
+            Node::If { body, otherwise, .. } => {
+                all.extend(syncs(body));
+                all.extend(syncs(otherwise));
             }
             Node::Note(_) => {}
         }

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Call, Comparison, Copy, Expr, Global, If, Node, Operation, Operator, Set, Tensor, Type,
+    Call, Comparison, Expr, Global, Node, Operation, Operator, Set, Tensor, Type,
 };
 use crate::ascend::functions::{life, search, victims};
 use crate::ascend::table;
@@ -106,7 +106,7 @@ impl Lower<'_> {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
         let copy = |out: bool, ub: String, gm: Global, n: Expr| {
-            Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
+            Call::from(Operation::Copy { out, ub: Tensor::named(ub), gm, n })
         };
         match op.code {
             OpCode::ReadOutput if line => {
@@ -159,7 +159,7 @@ impl Lower<'_> {
                 // Only the owner of the request continues.
                 let body = vec![Node::Call(Call::from(Operation::Leave))];
                 let condition = Expr::field("owner").opposite();
-                self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+                self.out.push(Node::If { condition, body, otherwise: Vec::new() });
             }
             _ => return self.life(op, a),
         }

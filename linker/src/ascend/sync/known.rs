@@ -1,7 +1,7 @@
 //! The state of the analysis: which units wait for which accesses.
 
 use super::overlap::Overlap;
-use crate::ascend::aiv::{Act, Call, Node, Part, Pipe, Place, Statements, Sync};
+use crate::ascend::aiv::{Act, Call, Node, Part, Pipe, Place, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -20,7 +20,7 @@ pub struct Known {
 const ALL: u8 = (1 << PIPES.len()) - 1;
 
 /// The numbers of a kernel's places, and the places that conflict with each.
-pub struct PlaceMap<'s> {
+pub struct PlaceMap {
     places: BTreeMap<Place, usize>,
     overlap: Vec<Vec<usize>>,
     /// For each column that is swept, the numbers of three places: the tile of this round, the
@@ -28,7 +28,6 @@ pub struct PlaceMap<'s> {
     tiles: BTreeSet<[usize; 3]>,
     /// The number of the register with the count of the last GatherMask.
     register: Option<usize>,
-    statements: Statements<'s>,
 }
 
 fn bit(p: Pipe) -> u8 {
@@ -46,16 +45,16 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
     (place * 2 + usize::from(write)) * PIPES.len() + pipe as usize
 }
 
-impl<'s> PlaceMap<'s> {
-    /// Numbers the places of a kernel, whose functions consist of `statements`.
-    pub fn new(nodes: &[Node], map: &impl Overlap, statements: Statements<'s>) -> Self {
+impl PlaceMap {
+    /// Numbers the places of a kernel.
+    pub fn new(nodes: &[Node], map: &impl Overlap) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
             let next = places.len();
             *places.entry(place).or_insert(next)
         };
         let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
-        let acts: Vec<Act> = calls.flat_map(|call| call.acts_with(statements)).collect();
+        let acts: Vec<Act> = calls.flat_map(Call::acts).collect();
         for (place, _) in acts.iter().flat_map(Act::uses) {
             number(place.clone());
             if let Place::Ub(column, Part::Tile) = place {
@@ -69,13 +68,12 @@ impl<'s> PlaceMap<'s> {
             overlap[n] = with.map(|(_, &m)| m).collect();
         }
         let register = places.get(&Place::Count).copied();
-        Self { places, overlap, tiles, register, statements }
+        Self { places, overlap, tiles, register }
     }
 
     /// Returns the effects of a call with numbered places.
     pub fn acts(&self, call: &Call) -> Vec<Act<usize>> {
-        let acts = call.acts_with(self.statements).into_iter();
-        acts.map(|act| act.with_places(&|place| self.places[place])).collect()
+        call.acts().iter().map(|act| act.with_places(&|place| self.places[place])).collect()
     }
 
     /// Returns the state before any access.

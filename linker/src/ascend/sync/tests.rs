@@ -1,8 +1,8 @@
 use super::overlap::Apart;
 use super::synchronise;
 use crate::ascend::aiv::{
-    Call, Copy, Expr, Global, If, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector,
-    VectorOp, Width, lanes, syncs,
+    Call, Expr, Global, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector, VectorOp, Width,
+    lanes, syncs,
 };
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
@@ -16,11 +16,11 @@ fn add(to: &str, from: &str) -> Node {
 
 fn fetch(to: &str) -> Node {
     let (ub, gm) = (Tensor::named(to), Global::array(to));
-    Node::Call(Call::from(Operation::Copy(Copy { out: false, ub, gm, n: Expr::Number(1) })))
+    Node::Call(Call::from(Operation::Copy { out: false, ub, gm, n: Expr::Number(1) }))
 }
 
 fn when(body: Vec<Node>) -> Node {
-    Node::If(If { condition: Expr::name("condition"), body, otherwise: Vec::new() })
+    Node::If { condition: Expr::name("condition"), body, otherwise: Vec::new() }
 }
 
 /// Returns the synchronisation before each call, in text order.

@@ -13,7 +13,7 @@ use super::stage_one::StageOneText;
 use crate::ascend::ub::TooLarge;
 use crate::one_file::one_file;
 
-pub use super::geometry::{Abi, defers};
+pub use super::geometry::Abi;
 
 /// Returns the name and the text of a hand-written file.
 macro_rules! file {

@@ -3,7 +3,7 @@
 use super::functions::{mix, search};
 use super::print::address;
 use super::table;
-use crate::ascend::aiv::{Buffer, Call, Function, Node, Use, Width, names_read, uses, word};
+use crate::ascend::aiv::{Buffer, Call, Function, Node, Use, names_read, uses, word};
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::{self, Plan};
 use crate::names::camel;
@@ -18,7 +18,7 @@ fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
 
 /// Returns the number of statements that call a function, of some nodes and of the bodies of functions.
 pub fn calls_of(function: &Function, nodes: &[Node], functions: &[&'static Function]) -> usize {
-    let bodies = functions.iter().map(|function| &*function.definition().nodes);
+    let bodies = functions.iter().map(|function| &*function.definition.nodes);
     let calls = bodies.chain([nodes]).flat_map(calls).filter_map(Call::function);
     calls.filter(|call| call.function == function).count()
 }
@@ -65,30 +65,24 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
 
 /// Returns the constants that these statements use, and the functions that they call.
 pub fn constants(p: &Params, plan: &Plan, nodes: &[Node]) -> String {
-    let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
-    let wide = |node: &Node| matches!(node, Node::Loop(l) if matches!(l.width(), Some(Width::Wide { .. })));
-    if nodes.iter().flat_map(Node::all).any(wide) {
-        let _ = writeln!(
-            out,
-            "constexpr int32_t WIDE = {};  // lanes of a tile in sweeps that need few registers",
-            plan.wide
-        );
-    }
     let (mut named, mut addresses) = (BTreeSet::new(), BTreeSet::new());
     for used in uses(nodes) {
         match used {
-            Use::Constant(name) => drop(named.insert(name)),
-            Use::Buffer(name) => drop(addresses.insert(name.into())),
-            Use::Word(bits) => drop(addresses.insert(word(bits))),
+            Use::Constant(name) => named.extend([name]),
+            Use::Buffer(name) => addresses.extend([name.into()]),
+            Use::Word(bits) => addresses.extend([word(bits)]),
             Use::Function(_) => {}
         }
     }
     let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let tiles = [
+        ("TILE", number(plan.tile), "lanes of a tile"),
+        ("WIDE", number(plan.wide), "lanes of a tile in sweeps that need few registers"),
         ("SLOT_TILE", number(plan.slot_tile), "slots per iteration of AppendSlots"),
         ("LIFE_TILE", number(plan.life_tile), "slots per iteration over lifetimes"),
         ("MAP_TILE", number(plan.map_tile()), "slots per iteration of MapLifetimes"),
     ];
+    let mut out = String::new();
     for (name, value, comment) in tiles.iter().chain(&table::constants(p)).chain(&mix::CONSTANTS) {
         if named.contains(name) {
             let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
@@ -115,7 +109,6 @@ fn search_constants(
     let numbers = [
         (signed, "LINKS", links.retries + 1, "links of a probe sequence"),
         (unsigned, "LINK_BITS", links.position_bits, "bits of the position of a link"),
-        (signed, "POSITIONS", 1 << links.position_bits, "positions of links"),
         (unsigned, "SLOT_BITS", p.slot_bits(), "bits of a slot"),
         (unsigned, "FINGERPRINT_SHIFT", links.fingerprint_shift, "number of that bit"),
         (signed, "SEARCH_IDS", plan.search_ids(links.retries + 1), "ids per iteration of a search"),

@@ -13,14 +13,16 @@ macro_rules! function {
     ) => {
         $(#[doc = $about])*
         #[allow(rustdoc::broken_intra_doc_links, reason = "the comment is one of C++, with its indices")]
-        pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function::new(
-            stringify!($name),
-            concat!($("//", $about, "\n"),*),
-            || $crate::ascend::sync::synchronised($crate::ascend::aiv::Builder::build(|$f| {
-                $(let $param = $f.$kind(stringify!($param));)*
-                $body
-            })),
-        );
+        pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function {
+            name: stringify!($name),
+            about: concat!($("//", $about, "\n"),*),
+            definition: std::sync::LazyLock::new(|| {
+                $crate::ascend::sync::synchronised($crate::ascend::aiv::Builder::build(|$f| {
+                    $(let $param = $f.$kind(stringify!($param));)*
+                    $body
+                }))
+            }),
+        };
     };
 }
 

@@ -18,7 +18,7 @@ mod whole;
 mod widths;
 
 use crate::ascend::aiv::{
-    self, Call, Expr, Loop, Node, Operation, Place, Set, Step, Tensor, Use, Width, lanes,
+    self, Call, Expr, Loop, Node, Operation, Place, Set, Step, TILE, Tensor, Use, Width, lanes,
     names_read,
 };
 use crate::check::{Refused, Why, ranges};
@@ -229,7 +229,7 @@ impl Lower<'_> {
         let outer = std::mem::take(&mut self.out);
         self.called = names::of(self.tape, body);
         self.signs.clear();
-        let count = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
+        let count = Expr::min(n.clone() - Expr::name("base"), TILE);
         self.set(Set::Let, "lanes".into(), count);
         for op in &body.ops {
             self.lane(op).map_err(|why| Refused::new(self.tape, op, why))?;
@@ -241,7 +241,7 @@ impl Lower<'_> {
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
-        let width = self.fit_width(op, &mut inner);
+        let width = self.fit_width(op, &inner);
         if names_read(&inner).contains("alignedLanes") {
             // Compares process whole 256-byte repeats. The mask bits at and above `lanes` are undefined, and
             // no later instruction reads them.

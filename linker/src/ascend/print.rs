@@ -44,7 +44,7 @@ fn head(Loop { variable, from, bound, only, step, .. }: &Loop) -> String {
         Step::By(Expr::Number(1)) => "++".into(),
         Step::By(n) => format!(" += {}", expr(n)),
         Step::Double => " *= 2".into(),
-        Step::Sweep(width) => format!(" += {}", expr(&width.constant())),
+        Step::Sweep(width) => format!(" += {}", expr(width.constant())),
     };
     let (from, bound) = (expr(from), within(bound, Level::Sum));
     let only =
@@ -59,13 +59,12 @@ fn pipe(pipe: Pipe) -> String {
 
 /// Returns a synchronisation as a statement.
 pub fn sync(sync: Sync) -> String {
+    let flag = |call, a, b, n| format!("{call}<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b));
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
-        Sync::Flag(a, b) => format!("SetWaitFlag<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
-        Sync::Set(a, b, n) => format!("SetFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b)),
-        Sync::Wait(a, b, n) => {
-            format!("WaitFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b))
-        }
+        Sync::Flag(a, b) => flag("SetWaitFlag", a, b, 0),
+        Sync::Set(a, b, n) => flag("SetFlag", a, b, n),
+        Sync::Wait(a, b, n) => flag("WaitFlag", a, b, n),
     }
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn placed(p: &Params, tape: &Tape, limit: u32) -> Result<(Lowered, Pl
     check(tape)?;
     let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
-    kernel.narrow(plan.wide);
+    kernel.set_widths(plan.wide);
     kernel.body = with_table(kernel.body, &plan);
     synchronise(&mut kernel.body, &plan);
     Ok((kernel, plan))

@@ -32,7 +32,7 @@ impl Call {
 
 impl FunctionCall {
     fn acts(&self) -> Vec<Act> {
-        let Definition { params, nodes } = self.function.definition();
+        let Definition { params, nodes } = &*self.function.definition;
         let names = params.iter().map(|param| param.name);
         Scope { args: names.zip(&self.args).collect(), round: 0 }.acts(nodes)
     }

@@ -1,24 +1,11 @@
 //! Functions that the emitted text defines, and the arguments of their calls.
 
-use super::node::{Argument, Definition, Function, FunctionCall, Node, Use};
+use super::node::{Argument, Function, FunctionCall, Node, Use};
 use super::tensor::{Buffer, Global, Tensor};
 use super::types::Type;
 use super::vector::{Comparison, Scalar};
 use super::walk::expressions;
 use crate::expr::Expr;
-use std::sync::OnceLock;
-
-impl Function {
-    /// Returns a function.
-    pub const fn new(name: &'static str, about: &'static str, build: fn() -> Definition) -> Self {
-        Self { name, about, build, made: OnceLock::new() }
-    }
-
-    /// Returns the parameters and statements.
-    pub fn definition(&self) -> &Definition {
-        self.made.get_or_init(self.build)
-    }
-}
 
 /// Returns the entities that some statements refer to, and those that the functions refer to which they call.
 pub fn uses(nodes: &[Node]) -> Vec<Use> {
@@ -28,7 +15,7 @@ pub fn uses(nodes: &[Node]) -> Vec<Use> {
         if let Some(FunctionCall { function, words, .. }) = call.function() {
             all.push(Use::Function(function));
             all.extend(words.iter().copied().map(Use::Word));
-            all.extend(uses(&function.definition().nodes));
+            all.extend(uses(&function.definition.nodes));
         }
         all.extend(call.tensors().into_iter().filter_map(|tensor| match tensor.buffer {
             Buffer::Placed { name, .. } => Some(Use::Buffer(name)),

@@ -6,7 +6,7 @@ use super::tensor::{Global, Tensor};
 use super::types::Type;
 use super::vector::{Comparison, Scalar, Vector};
 use crate::expr::Expr;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 /// A node of a kernel whose statements have operations of the type `O`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,9 +160,8 @@ pub struct Function {
     pub name: &'static str,
     /// The comment in the text.
     pub about: &'static str,
-    /// Returns the definition.
-    pub build: fn() -> Definition,
-    pub(super) made: OnceLock<Definition>,
+    /// The definition, which is made when it is first used.
+    pub definition: LazyLock<Definition>,
 }
 
 /// The parameters and the statements of a function.

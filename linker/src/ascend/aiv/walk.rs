@@ -6,12 +6,10 @@ use crate::expr::Expr;
 use std::collections::BTreeSet;
 
 impl Width {
-    /// Returns the name of the constant in the text.
-    pub fn constant(self) -> Expr {
-        Expr::Constant(match self {
-            Self::Tile => "TILE",
-            Self::Wide { .. } => "WIDE",
-        })
+    /// Returns the constant that holds it in the text.
+    pub fn constant(self) -> &'static Expr {
+        static LANES: [Expr; 2] = [Expr::Constant("TILE"), Expr::Constant("WIDE")];
+        &LANES[usize::from(self != Self::Tile)]
     }
 }
 
@@ -86,7 +84,11 @@ impl Node {
         match self {
             Self::Call(call) => call.expressions(),
             Self::Loop(Loop { from, bound, only, step, .. }) => {
-                let by = if let Step::By(by) = step { Some(by) } else { None };
+                let by = match step {
+                    Step::By(by) => Some(by),
+                    Step::Sweep(width) => Some(width.constant()),
+                    Step::Double => None,
+                };
                 [from, bound].into_iter().chain(only).chain(by).collect()
             }
             Self::If { condition, .. } => vec![condition],

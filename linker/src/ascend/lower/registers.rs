@@ -158,8 +158,10 @@ pub fn drop_unread(body: &mut Vec<Node>) {
 /// Removes variables that no expression reads.
 pub fn drop_unused(nodes: &mut Vec<Node>) {
     let used: BTreeSet<_> = names_read(nodes).into_iter().map(String::from).collect();
-    let unused = |call: &Call| matches!(&call.operation, Operation::Set(Set::Let, name, _) if !used.contains(name));
-    remove(nodes, &unused);
+    remove(nodes, &|call| match &call.operation {
+        Operation::Set(Set::Let, name, _) => !used.contains(name),
+        _ => false,
+    });
 }
 
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {

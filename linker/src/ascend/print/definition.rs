@@ -6,7 +6,7 @@ use crate::ascend::aiv::{Buffer, Call, Definition, Function, Node, Operation, Pa
 /// Returns the definition of a function with the synchronisation inside of it. A function that several
 /// statements of a kernel call is not copied to each of them.
 pub fn definition(function: &'static Function, several: bool) -> String {
-    let Definition { params, nodes } = function.definition();
+    let Definition { params, nodes } = &*function.definition;
     let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
     let returns = |call: &Call| matches!(call.operation, Operation::Return(_));
     let result = if calls().any(returns) { "int32_t" } else { "void" };

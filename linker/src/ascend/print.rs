@@ -58,7 +58,7 @@ fn pipe(pipe: Pipe) -> String {
 }
 
 /// Returns a synchronisation as a statement.
-pub fn sync(sync: Sync) -> String {
+fn sync(sync: Sync) -> String {
     let flag = |call, a, b, n| format!("{call}<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b));
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
@@ -69,7 +69,7 @@ pub fn sync(sync: Sync) -> String {
 }
 
 /// Returns a call as a statement, without the synchronisation before it.
-pub fn statement(call: &Call) -> String {
+fn statement(call: &Call) -> String {
     match &call.operation {
         Operation::Set(how, name, value) => set(*how, name, &expr(value)),
         Operation::Read { name, ty, from, at } => {

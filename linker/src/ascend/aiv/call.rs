@@ -47,14 +47,6 @@ impl Call {
         if let Operation::Function(call) = &self.operation { Some(call) } else { None }
     }
 
-    /// Returns whether the destination may be one of the sources.
-    pub fn in_place(&self) -> bool {
-        match &self.operation {
-            Operation::Vector(vector) => vector.op.in_place(),
-            _ => false,
-        }
-    }
-
     /// Returns the tensors among the operands.
     pub fn tensors(&self) -> Vec<&Tensor> {
         match &self.operation {

@@ -123,14 +123,6 @@ impl Tensor {
         }
     }
 
-    /// Returns the column of which the operand is the tile.
-    pub fn column(&self) -> Option<&str> {
-        match &self.buffer {
-            Buffer::Named(name) if self.tile => Some(name),
-            _ => None,
-        }
-    }
-
     /// Returns the temporary, if the operand is one.
     pub fn temp(&self) -> Option<&Temp> {
         if let Buffer::Temp(temp) = &self.buffer { Some(temp) } else { None }

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Node, Operation, Rounding, Scalar, Temp, Tensor, Type, Vector,
+    Buffer, Call, Comparison, Expr, Node, Operation, Rounding, Scalar, Temp, Tensor, Type, Vector,
     VectorOp, aligned_lanes, lanes,
 };
 use crate::ascend::functions::{append, life, lookup, mix};
@@ -324,7 +324,7 @@ impl Lower<'_> {
                 let pair = |[a, b]: &[String; 2]| *a == column && b == name;
                 name == column || self.overlays.iter().any(pair)
             };
-            let in_place = value.column().is_some_and(own);
+            let in_place = matches!(&value.buffer, Buffer::Named(name) if value.tile && own(name));
             let function = if in_place { &append::APPEND_IN_PLACE } else { &append::APPEND };
             let to = (column, len.clone());
             self.call(append::append(function, to, [value, mask.clone()], n == 0, n == last));

@@ -48,7 +48,8 @@ fn lives(body: &[Node]) -> Vec<Life> {
     for (n, call) in body.iter().enumerate().filter_map(|(n, node)| Some((n, node.call()?))) {
         for &Temp { number: temp, mask, .. } in call.tensors().into_iter().filter_map(Tensor::temp)
         {
-            let new = || Life { temp, mask, calls: Vec::new(), in_place: call.in_place() };
+            let in_place = matches!(&call.operation, Operation::Vector(v) if v.op.in_place());
+            let new = || Life { temp, mask, calls: Vec::new(), in_place };
             lives.entry(temp).or_insert_with(new).calls.push(n);
         }
     }

@@ -160,7 +160,8 @@ impl Known {
         self.units.iter().enumerate().map(|(n, units)| own(n) || units & bit(unit) != 0).collect()
     }
 
-    /// Makes a unit wait for all that another unit completes.
+    /// Makes a unit wait for all that another unit completes: [`Self::wait`] for what is [`Self::complete`], in
+    /// one pass, because the analysis does nothing else as often.
     fn wait_for(&mut self, unit: Pipe, other: Pipe) {
         let waiting = waiting(unit);
         // The accesses of a place by all units follow each other.

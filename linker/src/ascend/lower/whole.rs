@@ -105,9 +105,7 @@ impl Lower<'_> {
     fn memory(&mut self, op: &Op) -> Result<(), Why> {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
-        let copy = |out: bool, ub: String, gm: Global, n: Expr| {
-            Call::from(Operation::Copy { out, ub: Tensor::named(ub), gm, n })
-        };
+        let copy = |out, ub: String, gm, n| Operation::Copy { out, ub: Tensor::named(ub), gm, n };
         match op.code {
             OpCode::ReadOutput if line => {
                 let line = self.gm(op.columns[0]);
@@ -115,17 +113,17 @@ impl Lower<'_> {
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 let (from, ty) = (Tensor::named(line), Type::I32);
-                self.call(Call::from(Operation::Read { name: out, ty, from, at: word }));
+                self.call(Operation::Read { name: out, ty, from, at: word });
             }
             OpCode::WriteOutput if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(op.columns[0], op.args[0]), a[1].clone());
                 let to = Tensor::named(line);
-                self.call(Call::from(Operation::Write { to, at, value }));
+                self.call(Operation::Write { to, at, value });
             }
             OpCode::WriteOutput => {
                 let (to, value) = (Tensor::named("word"), a[1].clone());
-                self.call(Call::from(Operation::Write { to, at: 0.into(), value }));
+                self.call(Operation::Write { to, at: 0.into(), value });
                 let to = self.global(op.columns[0], a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
@@ -155,7 +153,7 @@ impl Lower<'_> {
                 self.call(search::find_free(columns, a[0].clone(), &links));
             }
             OpCode::Synchronise => {
-                self.call(Call::from(Operation::WaitForAll));
+                self.call(Operation::WaitForAll);
                 // Only the owner of the request continues.
                 let body = vec![Node::Call(Call::from(Operation::Leave))];
                 let condition = Expr::field("owner").opposite();
@@ -167,7 +165,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn set(&mut self, how: Set, name: String, value: Expr) {
-        self.call(Call::from(Operation::Set(how, name, value)));
+        self.call(Operation::Set(how, name, value));
     }
 
     fn life(&mut self, op: &Op, mut a: Vec<Expr>) -> Result<(), Why> {

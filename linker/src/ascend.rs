@@ -1,10 +1,10 @@
 //! One vector core of a 910B: lowers a checked tape to its calls, places its buffers, orders its units,
 //! and writes AscendC. All C++ text and all that knows CANN is in this module.
 
-pub mod aiv;
+mod aiv;
 pub mod cann;
 mod declare;
-pub mod functions;
+mod functions;
 mod geometry;
 pub mod kernels;
 pub mod limits;

@@ -1,20 +1,26 @@
 //! Scalar expressions as trees.
 
-use std::ops::{Add, Div, Mul, Rem, Sub};
-
-/// A comparison of two numbers.
+/// An operator on two numbers or conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Relation {
+pub enum Operator {
+    Sum,
+    Difference,
+    Product,
+    /// `a / b`, rounded to zero.
+    Quotient,
+    /// The remainder of that division.
+    Remainder,
+    Max,
+    Min,
     Differs,
     Equals,
     Above,
     NotAbove,
+    Or,
 }
 
 /// A scalar expression of 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the others are named by their operators")]
 pub enum Expr {
     Number(i32),
     /// A variable of the kernel.
@@ -23,16 +29,6 @@ pub enum Expr {
     Field(String),
     /// A constant of the geometry, by its name in the text.
     Constant(&'static str),
-    Negative(Box<Self>),
-    Sum(Box<Self>, Box<Self>),
-    Difference(Box<Self>, Box<Self>),
-    Product(Box<Self>, Box<Self>),
-    /// `a / b`, rounded to zero.
-    Quotient(Box<Self>, Box<Self>),
-    /// The remainder of that division.
-    Remainder(Box<Self>, Box<Self>),
-    /// Two to the power of a number.
-    PowerOfTwo(Box<Self>),
     /// One of the two numbers that a variable of 64 bits consists of.
     Lane {
         /// The variable.
@@ -40,12 +36,11 @@ pub enum Expr {
         /// The index of the number, from the lowest bits on.
         n: u32,
     },
-    Max(Box<Self>, Box<Self>),
-    Min(Box<Self>, Box<Self>),
-    /// The condition that two numbers have a relation.
-    Test(Relation, Box<Self>, Box<Self>),
+    Negative(Box<Self>),
     Not(Box<Self>),
-    Either(Box<Self>, Box<Self>),
+    /// Two to the power of a number.
+    PowerOfTwo(Box<Self>),
+    Binary(Operator, Box<Self>, Box<Self>),
 }
 
 impl Expr {
@@ -59,19 +54,27 @@ impl Expr {
         Self::Field(name.into())
     }
 
+    /// Returns an operation on two operands; the first one alone if the second one does not change it.
+    pub fn binary(operator: Operator, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        match (operator, a.into(), b.into()) {
+            (Operator::Sum, a, Self::Number(0)) | (Operator::Product, a, Self::Number(1)) => a,
+            (_, a, b) => Self::Binary(operator, Box::new(a), Box::new(b)),
+        }
+    }
+
     /// Returns the larger number.
     pub fn max(a: impl Into<Self>, b: impl Into<Self>) -> Self {
-        Self::Max(Box::new(a.into()), Box::new(b.into()))
+        Self::binary(Operator::Max, a, b)
     }
 
     /// Returns the smaller number.
     pub fn min(a: impl Into<Self>, b: impl Into<Self>) -> Self {
-        Self::Min(Box::new(a.into()), Box::new(b.into()))
+        Self::binary(Operator::Min, a, b)
     }
 
-    /// Returns the condition that two numbers have a relation.
-    pub fn test(relation: Relation, a: impl Into<Self>, b: impl Into<Self>) -> Self {
-        Self::Test(relation, Box::new(a.into()), Box::new(b.into()))
+    /// Returns the condition that the first number is above the second one.
+    pub fn above(a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        Self::binary(Operator::Above, a, b)
     }
 
     /// Returns the value of a number or condition in which each variable has the value that `of` returns
@@ -81,13 +84,14 @@ impl Expr {
             Self::Number(n) => Some(*n),
             Self::Name(name) => of(name),
             Self::Not(a) => Some(i32::from(a.value(of)? == 0)),
-            Self::Test(relation, a, b) => {
+            Self::Binary(relation, a, b) => {
                 let (a, b) = (a.value(of)?, b.value(of)?);
                 Some(i32::from(match relation {
-                    Relation::Differs => a != b,
-                    Relation::Equals => a == b,
-                    Relation::Above => a > b,
-                    Relation::NotAbove => a <= b,
+                    Operator::Differs => a != b,
+                    Operator::Equals => a == b,
+                    Operator::Above => a > b,
+                    Operator::NotAbove => a <= b,
+                    _ => return None,
                 }))
             }
             _ => None,
@@ -105,27 +109,22 @@ impl Expr {
         Self::Negative(Box::new(self))
     }
 
-    /// Returns the opposite of a condition; for a test, the test of the opposite relation.
+    /// Returns the opposite of a condition; for a relation of numbers, the opposite relation.
     #[must_use]
     pub fn opposite(self) -> Self {
-        let relation = match self {
-            Self::Test(Relation::Differs, ..) => Relation::Equals,
-            Self::Test(Relation::Equals, ..) => Relation::Differs,
-            Self::Test(Relation::Above, ..) => Relation::NotAbove,
-            Self::Test(Relation::NotAbove, ..) => Relation::Above,
-            other => return Self::Not(Box::new(other)),
-        };
-        if let Self::Test(_, a, b) = self { Self::Test(relation, a, b) } else { self }
-    }
-
-    /// Returns the disjunction of two conditions.
-    pub fn either(a: Self, b: Self) -> Self {
-        Self::Either(Box::new(a), Box::new(b))
+        match self {
+            Self::Binary(Operator::Differs, a, b) => Self::Binary(Operator::Equals, a, b),
+            Self::Binary(Operator::Equals, a, b) => Self::Binary(Operator::Differs, a, b),
+            Self::Binary(Operator::Above, a, b) => Self::Binary(Operator::NotAbove, a, b),
+            Self::Binary(Operator::NotAbove, a, b) => Self::Binary(Operator::Above, a, b),
+            other => Self::Not(Box::new(other)),
+        }
     }
 
     /// Returns whether the expression is a condition and not a number.
     pub fn is_condition(&self) -> bool {
-        matches!(self, Self::Test(..) | Self::Not(_) | Self::Either(..))
+        use Operator::{Above, Differs, Equals, NotAbove, Or};
+        matches!(self, Self::Not(_) | Self::Binary(Or | Differs | Equals | Above | NotAbove, ..))
     }
 
     /// Returns whether the expression is a literal or a name.
@@ -133,26 +132,14 @@ impl Expr {
         matches!(self, Self::Number(_) | Self::Name(_) | Self::Field(_) | Self::Constant(_))
     }
 
-    /// Visits the expression and all expressions in it.
-    pub fn each<'e>(&'e self, f: &mut dyn FnMut(&'e Self)) {
-        f(self);
-        match self {
-            Self::Number(_) | Self::Name(_) | Self::Field(_) | Self::Constant(_) => {}
-            Self::Lane { .. } => {}
-            Self::Negative(a) | Self::Not(a) | Self::PowerOfTwo(a) => a.each(f),
-            Self::Sum(a, b)
-            | Self::Difference(a, b)
-            | Self::Product(a, b)
-            | Self::Quotient(a, b)
-            | Self::Remainder(a, b)
-            | Self::Max(a, b)
-            | Self::Min(a, b)
-            | Self::Either(a, b)
-            | Self::Test(_, a, b) => {
-                a.each(f);
-                b.each(f);
-            }
-        }
+    /// Returns the expression and all expressions in it.
+    pub fn all(&self) -> Vec<&Self> {
+        let inside = match self {
+            Self::Negative(a) | Self::Not(a) | Self::PowerOfTwo(a) => a.all(),
+            Self::Binary(_, a, b) => [a.all(), b.all()].concat(),
+            _ => Vec::new(),
+        };
+        [vec![self], inside].concat()
     }
 }
 
@@ -162,25 +149,21 @@ impl From<i32> for Expr {
     }
 }
 
-/// Implements operators, which return the first operand alone if the second one is a number that changes nothing.
-macro_rules! operators {
-    ($($operator:ident $f:ident $variant:ident $($identity:literal)?;)*) => {$(
-        impl<T: Into<Self>> $operator<T> for Expr {
-            type Output = Self;
-            fn $f(self, b: T) -> Self {
-                match b.into() {
-                    $(Self::Number($identity) => self,)?
-                    b => Self::$variant(Box::new(self), Box::new(b)),
-                }
+/// Implements the arithmetic of a type with all types that become expressions.
+macro_rules! arithmetic {
+    ($of:ty) => {
+        $crate::expr::arithmetic! {
+            $of: Add add Sum, Sub sub Difference, Mul mul Product, Div div Quotient, Rem rem Remainder
+        }
+    };
+    ($of:ty: $($trait:ident $method:ident $operator:ident),*) => {$(
+        impl<T: Into<Expr>> std::ops::$trait<T> for $of {
+            type Output = Expr;
+            fn $method(self, b: T) -> Expr {
+                Expr::binary($crate::expr::Operator::$operator, self, b)
             }
         }
     )*};
 }
-
-operators! {
-    Add add Sum 0;
-    Sub sub Difference;
-    Mul mul Product 1;
-    Div div Quotient;
-    Rem rem Remainder;
-}
+pub(crate) use arithmetic;
+arithmetic!(Expr);

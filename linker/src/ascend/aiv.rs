@@ -14,18 +14,20 @@ mod function;
 mod instructions;
 mod node;
 mod tensor;
+mod types;
 mod vector;
 mod walk;
 
-pub use crate::expr::{Expr, Relation};
-pub use act::{Act, Part, Pipe, Place, SELECT_SCRATCH, Sync, ub, word};
+pub use crate::expr::{Expr, Operator};
+pub use act::{Act, Part, Pipe, Place, Sync, ub, word};
 pub(crate) use build::args;
 pub use build::{Builder, SLOTS, TILE, half};
-pub use effects::Statements;
+pub use function::uses;
 pub use node::{
-    Argument, Call, Copy, Definition, Function, FunctionCall, If, Loop, Node, Operation, Outcome,
-    Param, ParamType, Step, Use, Width,
+    Argument, Call, Definition, Function, FunctionCall, Loop, Node, Operation, Param, ParamType,
+    Set, Step, Use, Width,
 };
-pub use tensor::{Buffer, Element, Global, Temp, Tensor, View};
-pub use vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};
-pub use walk::syncs;
+pub use tensor::{Buffer, Global, Temp, Tensor};
+pub use types::Type;
+pub use vector::{Comparison, Rounding, Scalar, Vector, VectorOp, aligned_lanes, lanes};
+pub use walk::{names_read, syncs};

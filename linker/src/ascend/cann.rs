@@ -30,15 +30,6 @@ impl fmt::Display for Version {
     }
 }
 
-/// The part of CANN whose version decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The runtime library, on the machine that runs the engine.
-    Runtime,
-    /// The toolkit, on the machine that builds kernels.
-    Toolkit,
-}
-
 /// Something that AVSG does, and the first version of CANN whose public documentation or headers
 /// have all calls of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,42 +38,36 @@ pub struct Requirement {
     pub what: &'static str,
     /// The calls that decide.
     pub calls: &'static str,
-    /// The part that has the calls.
-    pub part: Part,
     /// The first two numbers of the version.
     pub since: (u32, u32),
 }
 
-/// What needs which version, in the order of the versions.
+/// What needs which version, in the order of the versions: of the runtime library on the machine that runs
+/// the engine, or of the toolkit on the machine that builds.
 pub const REQUIREMENTS: [Requirement; 5] = [
     Requirement {
         what: "run an engine",
         calls: "aclrtHostRegister, aclrtKernelArgsAppend, aclrtLaunchKernelWithConfig",
-        part: Part::Runtime,
         since: (8, 1),
     },
     Requirement {
         what: "build kernels",
         calls: "LocalTensor from position, address and length, InitSocState, ascendc_fatbin_library",
-        part: Part::Toolkit,
         since: (8, 5),
     },
     Requirement {
         what: "build the operator project",
         calls: "npu_op_package and npu_op_kernel_library of find_package(ASC)",
-        part: Part::Toolkit,
         since: (8, 5),
     },
     Requirement {
         what: "load embedded kernels without a temporary file",
         calls: "aclrtBinaryLoadFromData",
-        part: Part::Runtime,
         since: (8, 5),
     },
     Requirement {
         what: "respect a stream's limit of vector cores",
         calls: "aclrtGetStreamResLimit",
-        part: Part::Runtime,
         since: (8, 5),
     },
 ];

@@ -1,9 +1,9 @@
 //! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
 
-use super::functions::{mix, search, with_used};
+use super::functions::{mix, search};
 use super::print::address;
 use super::table;
-use crate::ascend::aiv::{Buffer, Call, Expr, Function, Node, Use, Width, word};
+use crate::ascend::aiv::{Buffer, Call, Function, Node, Use, names_read, uses, word};
 use crate::ascend::lower::Lowered;
 use crate::ascend::ub::{self, Plan};
 use crate::names::camel;
@@ -16,15 +16,9 @@ fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
     nodes.iter().flat_map(Node::all).filter_map(Node::call)
 }
 
-/// Returns the functions that these statements call, and all functions that those use.
-pub fn functions(nodes: &[Node]) -> Vec<&'static Function> {
-    let called = calls(nodes).filter_map(Call::function).map(|call| call.function);
-    with_used(&called.collect::<Vec<_>>())
-}
-
 /// Returns the number of statements that call a function, of some nodes and of the bodies of functions.
 pub fn calls_of(function: &Function, nodes: &[Node], functions: &[&'static Function]) -> usize {
-    let bodies = functions.iter().map(|function| &*function.definition().nodes);
+    let bodies = functions.iter().map(|function| &*function.definition.nodes);
     let calls = bodies.chain([nodes]).flat_map(calls).filter_map(Call::function);
     calls.filter(|call| call.function == function).count()
 }
@@ -58,14 +52,7 @@ pub fn tensors(kernel: &Lowered, plan: &Plan, nodes: &[Node]) -> String {
 
 /// Returns the names of the tensors and variables in some statements.
 fn names(nodes: &[Node]) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
-        e.each(&mut |e| {
-            if let Expr::Name(name) = e {
-                names.insert(&**name);
-            }
-        });
-    }
+    let mut names = names_read(nodes);
     for call in calls(nodes) {
         names.extend(call.sets());
         names.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
@@ -76,74 +63,37 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the buffers whose addresses the text refers to.
-fn addresses(nodes: &[Node], functions: &[&'static Function]) -> BTreeSet<String> {
-    let uses = functions.iter().flat_map(|function| function.uses());
-    let mut all: BTreeSet<String> = uses
-        .filter_map(|used| if let Use::Buffer(name) = used { Some(name.into()) } else { None })
-        .collect();
-    for call in calls(nodes) {
-        all.extend(call.words().into_iter().map(word));
-        all.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
-            Buffer::Placed { name, .. } => Some((*name).into()),
-            _ => None,
-        }));
+/// Returns the constants that these statements use, and the functions that they call.
+pub fn constants(p: &Params, plan: &Plan, nodes: &[Node]) -> String {
+    let (mut named, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+    for used in uses(nodes) {
+        match used {
+            Use::Constant(name) => named.extend([name]),
+            Use::Buffer(name) => addresses.extend([name.into()]),
+            Use::Word(bits) => addresses.extend([word(bits)]),
+            Use::Function(_) => {}
+        }
     }
-    all
-}
-
-/// Returns the constants that these statements and functions use.
-pub fn constants(
-    p: &Params,
-    plan: &Plan,
-    nodes: &[Node],
-    functions: &[&'static Function],
-) -> String {
-    let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
-    let wide = |node: &Node| matches!(node, Node::Loop(l) if matches!(l.width(), Some(Width::Wide { .. })));
-    if nodes.iter().flat_map(Node::all).any(wide) {
-        let _ = writeln!(
-            out,
-            "constexpr int32_t WIDE = {};  // lanes of a tile in sweeps that need few registers",
-            plan.wide
-        );
-    }
-    let mut named = named_constants(nodes);
-    let uses = functions.iter().flat_map(|function| function.uses());
-    named.extend(
-        uses.filter_map(|used| if let Use::Constant(name) = used { Some(name) } else { None }),
-    );
     let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let tiles = [
+        ("TILE", number(plan.tile), "lanes of a tile"),
+        ("WIDE", number(plan.wide), "lanes of a tile in sweeps that need few registers"),
         ("SLOT_TILE", number(plan.slot_tile), "slots per iteration of AppendSlots"),
         ("LIFE_TILE", number(plan.life_tile), "slots per iteration over lifetimes"),
         ("MAP_TILE", number(plan.map_tile()), "slots per iteration of MapLifetimes"),
     ];
+    let mut out = String::new();
     for (name, value, comment) in tiles.iter().chain(&table::constants(p)).chain(&mix::CONSTANTS) {
         if named.contains(name) {
             let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
         }
     }
-    let addresses = addresses(nodes, functions);
     out += "// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.\n";
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
     }
     out += &search_constants(p, plan, &named, &addresses);
     out
-}
-
-/// Returns the names of the constants in the expressions of some statements.
-fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
-    let mut names = BTreeSet::new();
-    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
-        e.each(&mut |e| {
-            if let Expr::Constant(name) = e {
-                names.insert(*name);
-            }
-        });
-    }
-    names
 }
 
 /// Returns those constants of searches over all links that are named. Their columns are in the scratch
@@ -159,11 +109,10 @@ fn search_constants(
     let numbers = [
         (signed, "LINKS", links.retries + 1, "links of a probe sequence"),
         (unsigned, "LINK_BITS", links.position_bits, "bits of the position of a link"),
-        (signed, "POSITIONS", 1 << links.position_bits, "positions of links"),
         (unsigned, "SLOT_BITS", p.slot_bits(), "bits of a slot"),
         (unsigned, "FINGERPRINT_SHIFT", links.fingerprint_shift, "number of that bit"),
         (signed, "SEARCH_IDS", plan.search_ids(links.retries + 1), "ids per iteration of a search"),
-        (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
+        (signed, "SEARCH_WORDS", plan.search_words, "words of a column of a search"),
     ];
     let numbers = numbers
         .into_iter()

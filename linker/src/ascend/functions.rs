@@ -4,16 +4,25 @@
 //! Each file here contains a group of them: for each one its definition, from which its text and its
 //! effects follow, and a constructor of the calls that the lowering makes. A parameter that is a tensor is taken to be memory of its own.
 
-/// Defines an emitted function: its comment, its name, and its body.
+/// Defines an emitted function: its comment, its name, its parameters with the methods of the builder that
+/// add them, and its body.
 macro_rules! function {
-    ($(#[doc = $about:literal])* pub static $static:ident = $name:literal, |$f:ident| $body:block) => {
+    (
+        $(#[doc = $about:literal])*
+        $static:ident = $name:ident($($param:ident: $kind:ident),*), |$f:ident| $body:block
+    ) => {
         $(#[doc = $about])*
         #[allow(rustdoc::broken_intra_doc_links, reason = "the comment is one of C++, with its indices")]
-        pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function::new(
-            $name,
-            concat!($("//", $about, "\n"),*),
-            || $crate::ascend::aiv::Builder::build(|$f| $body),
-        );
+        pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function {
+            name: stringify!($name),
+            about: concat!($("//", $about, "\n"),*),
+            definition: std::sync::LazyLock::new(|| {
+                $crate::ascend::sync::synchronised($crate::ascend::aiv::Builder::build(|$f| {
+                    $(let $param = $f.$kind(stringify!($param));)*
+                    $body
+                }))
+            }),
+        };
     };
 }
 
@@ -26,7 +35,7 @@ pub mod search;
 pub mod victims;
 pub mod words;
 
-use crate::ascend::aiv::{Function, Use};
+use crate::ascend::aiv::{Argument, Call, Function, Node, Tensor, Use, lanes, uses};
 
 /// The functions that search links. No other function uses them.
 pub static SEARCH: [&Function; 4] =
@@ -61,16 +70,20 @@ pub static ALL: [&Function; 25] = [
     &search::FIND_FREE,
 ];
 
-/// Returns these functions and all that they use, in the order of [`ALL`].
-pub fn with_used(called: &[&'static Function]) -> Vec<&'static Function> {
-    let mut used = called.to_vec();
-    let mut at = 0;
-    while let Some(function) = used.get(at) {
-        used.extend(function.uses().into_iter().filter_map(|one| match one {
-            Use::Function(function) => Some(function),
-            _ => None,
-        }));
-        at += 1;
-    }
-    ALL.into_iter().filter(|function| used.contains(function)).collect()
+/// Returns the functions that some statements call, and all that those call, in the order of [`ALL`].
+pub fn called(nodes: &[Node]) -> Vec<&'static Function> {
+    let used = uses(nodes);
+    ALL.into_iter().filter(|function| used.contains(&Use::Function(function))).collect()
+}
+
+/// Calls the first function for all live lanes, or the second one for those under a mask.
+fn on_lanes(
+    [all, masked]: [&'static Function; 2],
+    mut args: Vec<Argument>,
+    mask: Option<Tensor>,
+) -> Call {
+    let function = if mask.is_some() { masked } else { all };
+    args.extend(mask.map(Argument::from));
+    args.push(lanes().into());
+    Call::of(function, args)
 }

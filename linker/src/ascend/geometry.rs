@@ -44,7 +44,7 @@ pub(super) const RESET_BYTES: u32 = 128 + 64 + 4 * 2048 * 4;
 
 /// Returns whether a step defers its last refreshes behind its miss list, and cores may share a
 /// token.
-pub fn defers(p: &Params) -> bool {
+fn defers(p: &Params) -> bool {
     // The slots of a longer row do not fit behind the memory of Stage Two.
     VectorCore::serves(p) && p.k <= 2048
 }
@@ -72,8 +72,18 @@ pub(super) fn learn_bytes(p: &Params) -> u32 {
     (2 * 16 * 4 + 32) + 32 + 2 * LIFETIMES as u32 + 4 * (part::RESULT as u32 + learn_slots(p))
 }
 
-fn preamble(p: &Params) -> String {
-    format!("// {p}\n// Written by AVSG's linker; do not edit. Apache-2.0.\n#pragma once\n")
+/// Returns the text of a header: what it is about, the headers that it includes, and a text in a namespace.
+fn header(p: &Params, about: &str, includes: &[&str], namespace: &str, text: &str) -> String {
+    let mut included: String =
+        includes.iter().map(|name| format!("#include \"{name}\"\n")).collect();
+    if !includes.is_empty() {
+        included.push('\n');
+    }
+    format!(
+        "// {about}\n// {p}\n// Written by AVSG's linker; do not edit. Apache-2.0.\n#pragma once\n\n\
+         {included}namespace {namespace} {{\n\n{}\n\n}} // namespace {namespace}\n",
+        text.trim_end()
+    )
 }
 
 /// Returns `avsg_geometry.h`. Stage One uses the unified buffer up to byte `frame`.
@@ -84,11 +94,7 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
         Lifetime::Learned => -1,
     };
     let (lanes, shift) = late_shape(p);
-    let mut text = format!(
-        "// avsg_geometry.h: the geometry, the limits and the launch scalars.\n{}\n\
-         #include \"kernel_operator.h\"\n\nnamespace avsg {{\n\n",
-        preamble(p)
-    );
+    let mut text = String::new();
     let mut define = |ty: &str, name: &str, value: i64, doc: &str| {
         text += &format!("constexpr {ty} {name} = {value};  // {doc}\n");
     };
@@ -99,11 +105,8 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("SLOT_BITS", p.slot_bits().into(), "log2 of the least power of two that is not below S");
     word("PAGE", p.page.into(), "rows of a host block, a power of two; 0: no block table");
     word("PAGE_SHIFT", p.page.max(1).ilog2().into(), "log2 PAGE; 0 without a block table");
-    word(
-        "LIFETIME",
-        lifetime,
-        "lifetime of a slot after a hit; -1: by the rule of its lifetime before",
-    );
+    let doc = "lifetime of a slot after a hit; -1: by the rule of its lifetime before";
+    word("LIFETIME", lifetime, doc);
     word("ID_LIMIT", ID_LIMIT.into(), "every id is below it");
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
     word("RECORD_WORDS", record::WORDS as i64, "words of a request's record, 64 bytes");
@@ -115,29 +118,17 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     };
     word("RECORD_MISSES", record::MISSES.into(), misses);
     word("RECORD_TOTAL", record::TOTAL.into(), "word of the misses of all tokens");
-    word(
-        "RECORD_STATUS",
-        record::STATUS.into(),
-        "word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks",
-    );
+    let doc = "word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks";
+    word("RECORD_STATUS", record::STATUS.into(), doc);
     word("TOO_MANY_SLOT_BLOCKS", status::TOO_MANY_SLOT_BLOCKS.into(), "the last of these bits");
     word("HEADER_WORDS", header::WORDS as i64, "words of a table's header, 64 bytes");
-    word(
-        "HEADER_GENERATION",
-        header::GENERATION.into(),
-        "word of the generation that the table was built for; 0: none",
-    );
+    let doc = "word of the generation that the table was built for; 0: none";
+    word("HEADER_GENERATION", header::GENERATION.into(), doc);
     word("HEADER_TOP", header::TOP.into(), "word of the bound that all ids in the table are below");
-    word(
-        "HEADER_THRESHOLD",
-        header::THRESHOLD.into(),
-        "word of the last eviction threshold, where the next bisection starts",
-    );
-    word(
-        "ID_WORDS",
-        p.slot_places().into(),
-        "words of a table's ids: S, rounded up to a power of two",
-    );
+    let doc = "word of the last eviction threshold, where the next bisection starts";
+    word("HEADER_THRESHOLD", header::THRESHOLD.into(), doc);
+    let doc = "words of a table's ids: S, rounded up to a power of two";
+    word("ID_WORDS", p.slot_places().into(), doc);
     word("LIFE_WORDS", life_words(p) as i64, "words of a table's lifetimes and their padding");
     word("TABLE_LINKS", p.links().into(), "links of a table");
     word("EMPTY_THRESHOLD", DEAD.into(), "eviction threshold of an empty table");
@@ -167,55 +158,45 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     text += "static_assert(K >= 1 && TOKENS >= 1 && TOKENS * K <= SLOTS && SLOTS <= ID_WORDS && ID_WORDS == 1 << SLOT_BITS, \"ids and slots\");\n\
              static_assert(PAGE == 0 || PAGE == 1 << PAGE_SHIFT, \"pages\");\n\
              static_assert(TABLE_WORDS == HEADER_WORDS + ID_WORDS + LIFE_WORDS + TABLE_LINKS + LEARNED_WORDS, \"tables\");\n\n";
-    text + &tiling() + "\n\n" + &read_tiling(abi) + "\n} // namespace avsg\n"
+    text += &format!("{}\n\n{}", tiling(), read_tiling(abi));
+    let about = "avsg_geometry.h: the geometry, the limits and the launch scalars.";
+    header(p, about, &["kernel_operator.h"], "avsg", &text)
 }
 
 /// Returns `avsg_ops.h`.
 pub(super) fn ops(p: &Params, stage_one: &StageOneText) -> String {
-    format!(
-        "// avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.\n\
-         // avsg_plan.h includes it behind avsg_instructions.h.\n{}\nnamespace avsg::stage_one {{\n\n{}\n\n}} // namespace avsg::stage_one\n",
-        preamble(p),
-        stage_one.ops.trim_end()
-    )
+    let about = "avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.\n\
+                 // avsg_plan.h includes it behind avsg_instructions.h.";
+    header(p, about, &[], "avsg::stage_one", &stage_one.ops)
 }
 
 /// Returns `avsg_search.h`.
 pub(super) fn search(p: &Params, stage_one: &StageOneText) -> String {
-    format!(
-        "// avsg_search.h: searches for the links of ids, and for links that can be reused.\n{}\n\
-         #include \"avsg_ops.h\"\n\nnamespace avsg::stage_one {{\n\n{}\n\n}} // namespace avsg::stage_one\n",
-        preamble(p),
-        stage_one.search.trim_end()
-    )
+    let about = "avsg_search.h: searches for the links of ids, and for links that can be reused.";
+    header(p, about, &["avsg_ops.h"], "avsg::stage_one", &stage_one.search)
 }
 
 /// Returns `avsg_request.h`.
 pub(super) fn request(p: &Params) -> String {
-    format!(
-        "// avsg_request.h: the arguments of Stage One.\n{}\n\
-         #include \"avsg_kernel.h\"\n\nnamespace avsg {{\n\n\
-         // The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.\n\
+    let text = format!(
+        "// The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.\n\
          struct Request {{\n{}    bool owner;                 // Whether this core continues after all parts are probed.\n\
          \x20   uint64_t tableAt;           // First word of the table.\n}};\n\n\
          // Arrays in global memory.\nstruct Gm {{\n    GlobalTensor<int32_t> {}, tables;\n\
-         \x20   GlobalTensor<half> rules;\n}};\n\n}} // namespace avsg\n",
-        preamble(p),
+         \x20   GlobalTensor<half> rules;\n}};",
         request::fields(p),
         request::members(p)
-    )
+    );
+    let about = "avsg_request.h: the arguments of Stage One.";
+    header(p, about, &["avsg_kernel.h"], "avsg", &text)
 }
 
 /// Returns `avsg_stage_one.h`.
 pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
-    format!(
-        "// avsg_stage_one.h: Stage One of one request, generated from its tape.\n{}\n\
-         #include \"avsg_request.h\"\n#include \"avsg_search.h\"\n\nnamespace avsg::stage_one {{\n\n{}\n\n{}\n\n\
-         }} // namespace avsg::stage_one\n",
-        preamble(p),
-        text.setup.trim_end(),
-        text.body.trim_end()
-    )
+    let includes = ["avsg_request.h", "avsg_search.h"];
+    let about = "avsg_stage_one.h: Stage One of one request, generated from its tape.";
+    let text = format!("{}\n\n{}", text.setup.trim_end(), text.body);
+    header(p, about, &includes, "avsg::stage_one", &text)
 }
 
 /// Returns the function that copies a launch's scalars to the members of the struct, and the macros of

@@ -13,12 +13,12 @@ use super::stage_one::StageOneText;
 use crate::ascend::ub::TooLarge;
 use crate::one_file::one_file;
 
-pub use super::geometry::{Abi, defers};
+pub use super::geometry::Abi;
 
 /// Returns the name and the text of a hand-written file.
 macro_rules! file {
     ($name:literal) => {
-        ($name, include_str!(concat!("kernels/", $name)))
+        ($name, include_str!(concat!("kernels/", $name)).to_string())
     };
 }
 
@@ -82,54 +82,33 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     }
     let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES).max(geometry::learn_bytes(p));
     let step = plan.max(geometry::step_bytes(p));
-    let [kernel_h, instructions_h, plan_h, rows_h, transfer_h, globalize_h, late_h, learn_h] =
-        HEADERS.map(|(name, text)| (name, text.to_owned()));
-    let kernel = |name: KernelName, ub_bytes| {
-        let (_, text) = KERNELS[name as usize];
-        let name = name.entry().to_str().unwrap_or_default();
-        Kernel { name, text: text.into(), ub_bytes }
+    let kernel = |name: KernelName, (_, text), ub_bytes| Kernel {
+        name: name.entry().to_str().unwrap_or_default(),
+        text,
+        ub_bytes,
     };
     Ok(Kernels {
         headers: vec![
             ("avsg_geometry.h", geometry::geometry(p, frame, abi)),
-            kernel_h,
-            instructions_h,
+            file!("avsg_kernel.h"),
+            file!("avsg_instructions.h"),
             ("avsg_ops.h", geometry::ops(p, stage_one)),
             ("avsg_search.h", geometry::search(p, stage_one)),
             ("avsg_request.h", geometry::request(p)),
             ("avsg_stage_one.h", geometry::stage_one(p, stage_one)),
-            plan_h,
-            rows_h,
-            transfer_h,
-            globalize_h,
-            late_h,
-            learn_h,
+            file!("avsg_plan.h"),
+            file!("avsg_rows.h"),
+            file!("avsg_transfer.h"),
+            file!("avsg_globalize.h"),
+            file!("avsg_late.h"),
+            file!("avsg_learn.h"),
         ],
         kernels: vec![
-            kernel(KernelName::Plan, plan),
-            kernel(KernelName::Transfer, COPY_BYTES),
-            kernel(KernelName::Step, step),
-            kernel(KernelName::Append, COPY_BYTES),
-            kernel(KernelName::Reset, RESET_BYTES),
+            kernel(KernelName::Plan, file!("avsg_plan.cpp"), plan),
+            kernel(KernelName::Transfer, file!("avsg_transfer.cpp"), COPY_BYTES),
+            kernel(KernelName::Step, file!("avsg_step.cpp"), step),
+            kernel(KernelName::Append, file!("avsg_append.cpp"), COPY_BYTES),
+            kernel(KernelName::Reset, file!("avsg_reset.cpp"), RESET_BYTES),
         ],
     })
 }
-
-const HEADERS: [(&str, &str); 8] = [
-    file!("avsg_kernel.h"),
-    file!("avsg_instructions.h"),
-    file!("avsg_plan.h"),
-    file!("avsg_rows.h"),
-    file!("avsg_transfer.h"),
-    file!("avsg_globalize.h"),
-    file!("avsg_late.h"),
-    file!("avsg_learn.h"),
-];
-/// The kernels' files in the order of [`KernelName::ALL`].
-const KERNELS: [(&str, &str); KernelName::ALL.len()] = [
-    file!("avsg_plan.cpp"),
-    file!("avsg_transfer.cpp"),
-    file!("avsg_step.cpp"),
-    file!("avsg_append.cpp"),
-    file!("avsg_reset.cpp"),
-];

@@ -18,7 +18,8 @@ mod whole;
 mod widths;
 
 use crate::ascend::aiv::{
-    Call, Expr, If, Length, Loop, Node, Operation, Place, Relation, Step, Tensor, Width,
+    self, Call, Expr, Loop, Node, Operation, Place, Set, Step, TILE, Tensor, Use, Width, lanes,
+    names_read,
 };
 use crate::check::{Refused, Why, ranges};
 use crate::names::{camel, fresh};
@@ -49,28 +50,9 @@ pub struct Lowered {
 }
 
 /// Variables and buffers of every kernel.
-const KERNEL_NAMES: [&str; 20] = [
-    "again",
-    "alignedLanes",
-    "base",
-    "bytes",
-    "cores",
-    "gm",
-    "iota",
-    "lanes",
-    "lifetimes",
-    "packed",
-    "probe",
-    "q",
-    "round",
-    "rule",
-    "scratch",
-    "search0",
-    "search1",
-    "search2",
-    "token",
-    "word",
-];
+const KERNEL_NAMES: &str = "\
+    again alignedLanes base bytes cores gm iota lanes lifetimes packed probe q round rule scratch \
+    search0 search1 search2 token word";
 
 struct Lower<'t> {
     tape: &'t Tape,
@@ -125,7 +107,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         called: BTreeMap::new(),
         temps: 0,
         empty: BTreeSet::new(),
-        taken: KERNEL_NAMES.map(String::from).into(),
+        taken: KERNEL_NAMES.split_whitespace().map(String::from).collect(),
         alias,
         overlays: Vec::new(),
         out: Vec::new(),
@@ -141,8 +123,8 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
     l.block(&tape.body)?;
     registers::drop_unused(&mut l.out);
-    let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
-    let words = calls.flat_map(Call::words).collect();
+    let word = |used| if let Use::Word(bits) = used { Some(bits) } else { None };
+    let words = aiv::uses(&l.out).into_iter().filter_map(word).collect();
     let Lower { mut taken, alias, overlays, out: mut body, .. } = l;
     let [registers, wide] = registers::assign(&mut body, &mut taken);
     Ok(Lowered { body, registers, wide, words, alias, overlays, tape })
@@ -211,8 +193,8 @@ impl Lower<'_> {
         let body = self.branch(body)?;
         self.depth -= 1;
         if once {
-            let condition = Expr::test(Relation::Above, bound, 0);
-            self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+            let condition = Expr::above(bound, 0);
+            self.out.push(Node::If { condition, body, otherwise: Vec::new() });
         } else {
             self.push_loop(op, variable, (bound, None), body);
         }
@@ -225,7 +207,7 @@ impl Lower<'_> {
         let body = self.branch(yes)?;
         self.empty = empty;
         let otherwise = self.branch(no)?;
-        self.out.push(Node::If(If { condition, body, otherwise }));
+        self.out.push(Node::If { condition, body, otherwise });
         Ok(())
     }
 
@@ -241,14 +223,14 @@ impl Lower<'_> {
             let column = body.ops.iter().find_map(|op| op.columns.first());
             let column = column.map_or("", |&c| &self.tape.column(c).name);
             let name = self.fresh_name(op.args[0], &format!("{column}Lanes"));
-            self.call(Call::from(Operation::Let(name.clone(), n)));
+            self.set(Set::Let, name.clone(), n);
             n = Expr::Name(name);
         }
         let outer = std::mem::take(&mut self.out);
         self.called = names::of(self.tape, body);
         self.signs.clear();
-        let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
-        self.call(Call::from(Operation::Let("lanes".into(), lanes)));
+        let count = Expr::min(n.clone() - Expr::name("base"), TILE);
+        self.set(Set::Let, "lanes".into(), count);
         for op in &body.ops {
             self.lane(op).map_err(|why| Refused::new(self.tape, op, why))?;
         }
@@ -259,13 +241,12 @@ impl Lower<'_> {
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
-        let width = self.fit_width(op, &mut inner);
-        let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
-        if lengths.any(Length::whole_repeats) {
+        let width = self.fit_width(op, &inner);
+        if names_read(&inner).contains("alignedLanes") {
             // Compares process whole 256-byte repeats. The mask bits at and above `lanes` are undefined, and
             // no later instruction reads them.
-            let aligned = (Expr::name("lanes") + 127) / 128 * 128;
-            let aligned = Operation::Let("alignedLanes".into(), aligned);
+            let aligned = (lanes() + 127) / 128 * 128;
+            let aligned = Operation::Set(Set::Let, "alignedLanes".into(), aligned);
             inner.insert(1, Node::Call(Call::from(aligned)));
         }
         self.push_loop(op, "base", (n, Some(width)), inner);

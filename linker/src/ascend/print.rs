@@ -6,9 +6,8 @@ mod words;
 pub use definition::definition;
 
 use crate::ascend::aiv::{
-    Argument, Buffer, Call, Comparison, Copy, Element, Expr, FunctionCall, Global, Length, Loop,
-    Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Step, Sync, Temp, Tensor, Type,
-    Vector, VectorOp, View, word,
+    Argument, Buffer, Call, Comparison, Expr, FunctionCall, Global, Loop, Node, Operation,
+    Operator, Pipe, Rounding, Scalar, Set, Step, Sync, Temp, Tensor, Type, Vector, VectorOp, word,
 };
 use std::fmt::{Display, Formatter};
 
@@ -27,13 +26,13 @@ pub fn lines(nodes: &[Node], depth: usize) -> String {
             let head = ordered(&l.sync, &format!("{} {{", head(l)));
             format!("{head}{}{indent}}}\n", lines(&l.body, depth + 1))
         }
-        Node::If(branch) => {
-            let head = format!("{indent}if ({}) {{\n", expr(&branch.condition));
-            let body = lines(&branch.body, depth + 1);
-            if branch.otherwise.is_empty() {
+        Node::If { condition, body, otherwise } => {
+            let head = format!("{indent}if ({}) {{\n", expr(condition));
+            let body = lines(body, depth + 1);
+            if otherwise.is_empty() {
                 return format!("{head}{body}{indent}}}\n");
             }
-            let otherwise = lines(&branch.otherwise, depth + 1);
+            let otherwise = lines(otherwise, depth + 1);
             format!("{head}{body}{indent}}} else {{\n{otherwise}{indent}}}\n")
         }
     };
@@ -45,7 +44,7 @@ fn head(Loop { variable, from, bound, only, step, .. }: &Loop) -> String {
         Step::By(Expr::Number(1)) => "++".into(),
         Step::By(n) => format!(" += {}", expr(n)),
         Step::Double => " *= 2".into(),
-        Step::Sweep(width) => format!(" += {}", expr(&width.constant())),
+        Step::Sweep(width) => format!(" += {}", expr(width.constant())),
     };
     let (from, bound) = (expr(from), within(bound, Level::Sum));
     let only =
@@ -53,36 +52,28 @@ fn head(Loop { variable, from, bound, only, step, .. }: &Loop) -> String {
     format!("for (int32_t {variable} = {from}; {variable} < {bound}{only}; {variable}{step})")
 }
 
-fn pipe(pipe: Pipe) -> &'static str {
-    match pipe {
-        Pipe::S => "S",
-        Pipe::V => "V",
-        Pipe::Mte2 => "MTE2",
-        Pipe::Mte3 => "MTE3",
-    }
+/// Returns the name of a unit, which is that of the variant in capitals.
+fn pipe(pipe: Pipe) -> String {
+    format!("{pipe:?}").to_uppercase()
 }
 
 /// Returns a synchronisation as a statement.
-pub fn sync(sync: Sync) -> String {
+fn sync(sync: Sync) -> String {
+    let flag = |call, a, b, n| format!("{call}<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b));
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
-        Sync::Flag(a, b) => format!("SetWaitFlag<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
-        Sync::Set(a, b, n) => format!("SetFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b)),
-        Sync::Wait(a, b, n) => {
-            format!("WaitFlag<HardEvent::{}_{}>(EVENT_ID{n});", pipe(a), pipe(b))
-        }
+        Sync::Flag(a, b) => flag("SetWaitFlag", a, b, 0),
+        Sync::Set(a, b, n) => flag("SetFlag", a, b, n),
+        Sync::Wait(a, b, n) => flag("WaitFlag", a, b, n),
     }
 }
 
 /// Returns a call as a statement, without the synchronisation before it.
-pub fn statement(call: &Call) -> String {
+fn statement(call: &Call) -> String {
     match &call.operation {
-        Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
-        Operation::Variable(name, value) => format!("int32_t {name} = {};", expr(value)),
-        Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
+        Operation::Set(how, name, value) => set(*how, name, &expr(value)),
         Operation::Read { name, ty, from, at } => {
-            let at = expr(at);
-            format!("const {} {name} = {}.GetValue({at});", scalar_type(*ty), tensor(from))
+            format!("const {ty} {name} = {}.GetValue({});", tensor(from), expr(at))
         }
         Operation::Write { to, at, value } => {
             format!("{}.SetValue({}, {});", tensor(to), expr(at), expr(value))
@@ -93,32 +84,29 @@ pub fn statement(call: &Call) -> String {
         Operation::Order => String::new(),
         Operation::WaitForAll => "cores.WaitForAll();".into(),
         Operation::Vector(vector) => instruction(vector),
-        Operation::Copy(Copy { out: true, ub, gm, n }) => {
+        Operation::Copy { out: true, ub, gm, n } => {
             format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
         }
-        Operation::Copy(Copy { ub, gm, n, .. }) if is_half(ub) => {
-            format!("CopyElementsIn({}, {}, {});", tensor(ub), global(gm), expr(n))
+        Operation::Copy { ub, gm, n, .. } => {
+            let half = matches!(ub.buffer, Buffer::Placed { element: Type::F16, .. });
+            let copy = if half { "CopyElementsIn" } else { "CopyIn" };
+            format!("{copy}({}, {}, {});", tensor(ub), global(gm), expr(n))
         }
-        Operation::Copy(Copy { out: false, ub, gm, n }) => {
-            format!("CopyIn({}, {}, {});", tensor(ub), global(gm), expr(n))
+        Operation::Function(FunctionCall { function, args, outcome, .. }) => {
+            let args: Vec<_> = args.iter().map(argument).collect();
+            let call = format!("{}({})", function.name, args.join(", "));
+            outcome.as_ref().map_or(format!("{call};"), |(how, name)| set(*how, name, &call))
         }
-        Operation::Function(call) => call_text(call),
     }
 }
 
-/// Returns whether a buffer consists of halfs.
-fn is_half(tensor: &Tensor) -> bool {
-    matches!(tensor.buffer, Buffer::Placed { element: Element::Half, .. })
-}
-
-fn call_text(FunctionCall { function, args, outcome, .. }: &FunctionCall) -> String {
-    let args: Vec<_> = args.iter().map(argument).collect();
-    let call = format!("{}({})", function.name, args.join(", "));
-    match outcome {
-        Outcome::None => format!("{call};"),
-        Outcome::Let(name) => format!("const int32_t {name} = {call};"),
-        Outcome::Assign(name) => format!("{name} = {call};"),
-        Outcome::Increase(name) => format!("{name} += {call};"),
+/// Returns the statement that sets a variable to a value.
+fn set(how: Set, name: &str, value: &str) -> String {
+    match how {
+        Set::Let => format!("const int32_t {name} = {value};"),
+        Set::Variable => format!("int32_t {name} = {value};"),
+        Set::Assign => format!("{name} = {value};"),
+        Set::Increase => format!("{name} += {value};"),
     }
 }
 
@@ -127,7 +115,6 @@ fn argument(argument: &Argument) -> String {
         Argument::Tensor(t) => tensor(t),
         Argument::Global(gm) => global(gm),
         Argument::Scalar(s) => scalar(s),
-        Argument::Length(l) => length(l),
         Argument::Comparison(how) => comparison(*how).into(),
     }
 }
@@ -138,7 +125,7 @@ fn instruction(vector: &Vector) -> String {
     if let Some(call) = words::call(vector) {
         return call;
     }
-    let Vector { op, to, from, scalar: s, over } = vector;
+    let Vector { op, to, from, scalar: s, n } = vector;
     let scalar = s.as_ref().map(scalar);
     let more = match op {
         VectorOp::Select if scalar.is_some() => Some("SELMODE::VSEL_TENSOR_SCALAR_MODE"),
@@ -157,8 +144,11 @@ fn instruction(vector: &Vector) -> String {
     let mut args: Vec<_> = [to].into_iter().chain(from).map(operand).collect();
     args.extend(scalar);
     args.extend(more.map(String::from));
-    args.push(length(over));
-    format!("{}({});", op.name(), args.join(", "))
+    args.push(expr(n));
+    // The name of a variant is that of the call.
+    let name = format!("{op:?}");
+    let name = name.split('(').next().unwrap_or(&name);
+    format!("{name}({});", args.join(", "))
 }
 
 fn comparison(how: Comparison) -> &'static str {
@@ -171,30 +161,19 @@ fn comparison(how: Comparison) -> &'static str {
     }
 }
 
-fn length(length: &Length) -> String {
-    match length {
-        Length::Lanes => "lanes".into(),
-        Length::HalfLanes => "2 * lanes".into(),
-        Length::Repeats => "alignedLanes".into(),
-        Length::MaskWords => "alignedLanes / 16".into(),
-        Length::Of(n) => expr(n),
-    }
-}
-
 fn scalar(Scalar { value, ty }: &Scalar) -> String {
     match (ty, value) {
         (Type::Bool, Expr::Number(n)) => (*n != 0).to_string(),
         // The template of a call takes the type from its operands.
         (Type::I32, _) if value.is_condition() => format!("static_cast<int32_t>({})", expr(value)),
-        (Type::I32 | Type::Bool | Type::U64, _) => expr(value),
+        (Type::I32 | Type::Bool, _) => expr(value),
         (Type::F32, _) => format!("{}.0f", expr(value)),
         (Type::U32, Expr::Constant(_)) => expr(value),
         (Type::U32, _) => format!("{}u", expr(value)),
         (Type::U16, Expr::Number(n)) if *n > 9 => format!("static_cast<uint16_t>({n:#x})"),
-        (Type::U16, _) => format!("static_cast<uint16_t>({})", expr(value)),
-        (Type::I16, _) => format!("static_cast<int16_t>({})", expr(value)),
         (Type::F16, Expr::Number(n)) => format!("static_cast<half>({n}.0f)"),
         (Type::F16, _) => format!("static_cast<half>(static_cast<float>({}))", expr(value)),
+        _ => format!("static_cast<{ty}>({})", expr(value)),
     }
 }
 
@@ -206,14 +185,14 @@ fn global(Global { array, at, .. }: &Global) -> String {
 }
 
 fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
-    let local = |element: Element, name: &str, len: &Expr| {
+    let local = |element: Type, name: &str, len: &Expr| {
         format!("Local<{element}>({}, {})", address(name), expr(len))
     };
     let text = match buffer {
         Buffer::Named(name) | Buffer::Temp(Temp { name, .. }) => name.clone(),
         Buffer::Placed { called: Some(name), .. } => (*name).into(),
         Buffer::Placed { name, element, len, called: None } => local(*element, name, len),
-        Buffer::Word(bits) => local(Element::Word, &word(*bits), &8.into()),
+        Buffer::Word(bits) => local(Type::I32, &word(*bits), &8.into()),
     };
     let text = match at {
         Some(at) => format!("{text}[{}]", expr(at)),
@@ -221,28 +200,10 @@ fn tensor(Tensor { buffer, tile, at, view }: &Tensor) -> String {
         None => text,
     };
     match view {
-        View::Own => text,
-        View::I32 => format!("{text}.ReinterpretCast<int32_t>()"),
-        View::I16 => format!("{text}.ReinterpretCast<int16_t>()"),
-        View::U32 => format!("U32({text})"),
-        View::U16 => format!("U16({text})"),
-        View::F32 => format!("F32({text})"),
-        View::F16 => format!("F16({text})"),
-        View::U64 => format!("U64({text})"),
-        View::U8 => format!("{text}.ReinterpretCast<uint8_t>()"),
-    }
-}
-
-fn scalar_type(ty: Type) -> &'static str {
-    match ty {
-        Type::I32 => "int32_t",
-        Type::U32 => "uint32_t",
-        Type::U16 => "uint16_t",
-        Type::F16 => "half",
-        Type::F32 => "float",
-        Type::I16 => "int16_t",
-        Type::U64 => "uint64_t",
-        Type::Bool => "bool",
+        None => text,
+        Some(ty @ (Type::I32 | Type::I16 | Type::U8)) => format!("{text}.ReinterpretCast<{ty}>()"),
+        // `avsg_instructions.h` has a function for each of the others.
+        Some(ty) => format!("{ty:?}({text})"),
     }
 }
 
@@ -251,15 +212,19 @@ pub fn address(name: &str) -> String {
     format!("{}_AT", name.to_uppercase())
 }
 
-impl Display for Element {
+impl Display for Type {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Word => "int32_t",
-            Self::Half => "half",
-            Self::Short => "int16_t",
-            Self::Bits => "uint16_t",
-            Self::Mask => "uint8_t",
-            Self::Byte => "int8_t",
+            Self::I32 => "int32_t",
+            Self::U32 => "uint32_t",
+            Self::I16 => "int16_t",
+            Self::U16 => "uint16_t",
+            Self::I8 => "int8_t",
+            Self::U8 => "uint8_t",
+            Self::F16 => "half",
+            Self::F32 => "float",
+            Self::U64 => "uint64_t",
+            Self::Bool => "bool",
         })
     }
 }
@@ -277,12 +242,27 @@ enum Level {
 
 fn level(e: &Expr) -> Level {
     match e {
-        Expr::Either(..) => Level::Either,
-        Expr::Test(..) => Level::Compare,
+        Expr::Binary(operator, ..) => sign(*operator).1,
         Expr::PowerOfTwo(..) => Level::Shift,
-        Expr::Sum(..) | Expr::Difference(..) => Level::Sum,
-        Expr::Product(..) | Expr::Quotient(..) | Expr::Remainder(..) => Level::Product,
         _ => Level::Atom,
+    }
+}
+
+/// Returns the sign of an operator, or the function that computes it, and its precedence.
+fn sign(operator: Operator) -> (&'static str, Level) {
+    match operator {
+        Operator::Or => ("||", Level::Either),
+        Operator::Differs => ("!=", Level::Compare),
+        Operator::Equals => ("==", Level::Compare),
+        Operator::Above => (">", Level::Compare),
+        Operator::NotAbove => ("<=", Level::Compare),
+        Operator::Sum => ("+", Level::Sum),
+        Operator::Difference => ("-", Level::Sum),
+        Operator::Product => ("*", Level::Product),
+        Operator::Quotient => ("/", Level::Product),
+        Operator::Remainder => ("%", Level::Product),
+        Operator::Max => ("ScalarMax", Level::Atom),
+        Operator::Min => ("ScalarMin", Level::Atom),
     }
 }
 
@@ -293,44 +273,24 @@ fn expr(e: &Expr) -> String {
         Expr::Name(name) => name.clone(),
         Expr::Field(name) => format!("q.{name}"),
         Expr::Constant(name) => (*name).into(),
-        Expr::Negative(a) => format!("-{}", within(a, Level::Atom)),
-        Expr::Sum(a, b) => {
-            format!("{} + {}", within(a, Level::Sum), within(b, Level::Product))
-        }
-        Expr::Difference(a, b) => {
-            format!("{} - {}", within(a, Level::Sum), within(b, Level::Product))
-        }
-        // A product on the right needs no parentheses, because integer multiplication is
-        // associative.
-        Expr::Product(a, b) if matches!(**b, Expr::Product(..)) => {
-            format!("{} * {}", within(a, Level::Product), expr(b))
-        }
-        Expr::Product(a, b) => {
-            format!("{} * {}", within(a, Level::Product), within(b, Level::Atom))
-        }
-        Expr::Quotient(a, b) => {
-            format!("{} / {}", within(a, Level::Product), within(b, Level::Atom))
-        }
-        Expr::Remainder(a, b) => {
-            format!("{} % {}", within(a, Level::Product), within(b, Level::Atom))
-        }
-        Expr::PowerOfTwo(a) => format!("1 << {}", within(a, Level::Sum)),
         Expr::Lane { of, n: 0 } => format!("static_cast<int32_t>({of})"),
         Expr::Lane { of, n } => format!("static_cast<int32_t>({of} >> {})", 32 * n),
-        Expr::Max(a, b) => format!("ScalarMax({}, {})", expr(a), expr(b)),
-        Expr::Min(a, b) => format!("ScalarMin({}, {})", expr(a), expr(b)),
-        Expr::Test(relation, a, b) => {
-            let sign = match relation {
-                Relation::Differs => "!=",
-                Relation::Equals => "==",
-                Relation::Above => ">",
-                Relation::NotAbove => "<=",
-            };
-            format!("{} {sign} {}", within(a, Level::Sum), within(b, Level::Sum))
-        }
+        Expr::Negative(a) => format!("-{}", within(a, Level::Atom)),
         Expr::Not(a) => format!("!{}", within(a, Level::Atom)),
-        Expr::Either(a, b) => {
-            format!("{} || {}", within(a, Level::Either), within(b, Level::Either))
+        Expr::PowerOfTwo(a) => format!("1 << {}", within(a, Level::Sum)),
+        Expr::Binary(operator, a, b) => {
+            let (sign, own) = sign(*operator);
+            let product = |e: &Expr| matches!(e, Expr::Binary(Operator::Product, ..));
+            let [left, right] = match own {
+                Level::Atom => return format!("{sign}({}, {})", expr(a), expr(b)),
+                // Integer multiplication is associative.
+                Level::Product if product(e) && product(b) => [Level::Product; 2],
+                Level::Product => [Level::Product, Level::Atom],
+                Level::Sum => [Level::Sum, Level::Product],
+                Level::Compare | Level::Shift => [Level::Sum; 2],
+                Level::Either => [Level::Either; 2],
+            };
+            format!("{} {sign} {}", within(a, left), within(b, right))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
 //! prints them.
 
-use super::declare::{calls_of, constants, functions, tensors};
-use super::functions::SEARCH;
+use super::declare::{calls_of, constants, tensors};
+use super::functions::{SEARCH, called};
 use super::limits::STAGE_ONE_BYTES;
 use super::print::{definition, lines};
 use super::table::{setup, with_table};
@@ -85,8 +85,8 @@ pub fn text(p: &Params, tape: &Tape, limit: u32) -> Result<StageOneText, Failed>
         lines(&setup, 1)
     );
     let all = [setup, kernel.body].concat();
-    let functions = functions(&all);
-    let constants = constants(p, &plan, &all, &functions);
+    let functions = called(&all);
+    let constants = constants(p, &plan, &all);
     let definition = |function: &&'static Function| {
         let several = calls_of(function, &all, &functions) > 1;
         format!("{}\n", definition(function, several))
@@ -114,7 +114,7 @@ pub(crate) fn placed(p: &Params, tape: &Tape, limit: u32) -> Result<(Lowered, Pl
     check(tape)?;
     let mut kernel = lower(tape)?;
     let plan = plan(&kernel, limit)?;
-    kernel.narrow(plan.wide);
+    kernel.set_widths(plan.wide);
     kernel.body = with_table(kernel.body, &plan);
     synchronise(&mut kernel.body, &plan);
     Ok((kernel, plan))

@@ -13,19 +13,21 @@
 
 mod known;
 mod overlap;
-mod step;
 
 use overlap::Apart;
 pub use overlap::Overlap;
 
-use crate::ascend::aiv::{Function, Node, Sync, syncs};
-use known::{Known, NumberedAct, PlaceMap, learn, meet};
-use step::{Step, steps};
+use crate::ascend::aiv::{Act, Call, Definition, Loop, Node, Sync, syncs};
+use known::{Known, PlaceMap, learn, meet};
 
-/// Returns the statements of a function with the synchronisation inside of it. Its callers order what
-/// happens before the function with what happens in it.
-pub fn ordered(function: &'static Function) -> &'static [Node] {
-    function.ordered(|nodes| synchronise(nodes, &Apart))
+/// The effects of a statement, whose places are numbers.
+type Effects = Vec<Act<usize>>;
+
+/// Inserts the synchronisation inside of a function into its definition. Its callers order what happens before
+/// the function with what happens in it.
+pub fn synchronised(mut function: Definition) -> Definition {
+    synchronise(&mut function.nodes, &Apart);
+    function
 }
 
 /// Inserts the synchronisation into a kernel. All units are idle when the kernel starts.
@@ -33,14 +35,31 @@ pub fn ordered(function: &'static Function) -> &'static [Node] {
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
-    let map = PlaceMap::new(nodes, map, &ordered);
+    let map = PlaceMap::new(nodes, map);
     let mut steps = steps(&map, nodes);
     while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
     remove_redundant(&map, &mut steps);
-    for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
+    for (to, from) in syncs(nodes).into_iter().zip(syncs(&mut steps)) {
         *to = std::mem::take(from);
         order_waits(to);
     }
+}
+
+/// Returns the steps of a kernel, without synchronisation before its loops.
+fn steps(map: &PlaceMap, nodes: &[Node]) -> Vec<Node<Effects>> {
+    let step = |node: &Node| match node {
+        Node::Note(note) => Node::Note(note.clone()),
+        Node::Call(call) => Node::Call(Call { operation: map.acts(call), sync: call.sync.clone() }),
+        Node::If { condition, body, otherwise } => {
+            let [body, otherwise] = [body, otherwise].map(|nodes| steps(map, nodes));
+            Node::If { condition: condition.clone(), body, otherwise }
+        }
+        Node::Loop(Loop { variable, step, always, body, .. }) => {
+            let (step, always, body) = (step.clone(), *always, steps(map, body));
+            Node::Loop(Loop { step, always, body, ..Loop::over(variable, 0) })
+        }
+    };
+    nodes.iter().map(step).collect()
 }
 
 /// Orders neighbouring waits of one unit by the unit that they wait for, because the analysis finds them in
@@ -61,16 +80,16 @@ fn order_waits(sync: &mut [Sync]) {
 
 /// Removes synchronisation that the other one makes redundant, from the last to the first, because an early
 /// flag often makes a later one redundant.
-fn remove_redundant(map: &PlaceMap<'_>, steps: &mut [Step]) {
-    for n in (0..step::syncs(steps).len()).rev() {
-        for i in (0..step::syncs(steps)[n].len()).rev() {
-            let sync = step::syncs(steps)[n][i];
+fn remove_redundant(map: &PlaceMap, steps: &mut [Node<Effects>]) {
+    for n in (0..syncs(steps).len()).rev() {
+        for i in (0..syncs(steps)[n].len()).rev() {
+            let sync = syncs(steps)[n][i];
             if matches!(sync, Sync::Set(..) | Sync::Wait(..)) {
                 continue;
             }
-            step::syncs(steps)[n].remove(i);
+            syncs(steps)[n].remove(i);
             if !walk(map, steps, &mut map.initial(), false).is_empty() {
-                step::syncs(steps)[n].insert(i, sync);
+                syncs(steps)[n].insert(i, sync);
             }
         }
     }
@@ -78,27 +97,28 @@ fn remove_redundant(map: &PlaceMap<'_>, steps: &mut [Step]) {
 
 /// Walks over code, loops and branches. Returns the synchronisation that is missing, and inserts it
 /// if `add` is set.
-fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
+fn walk(map: &PlaceMap, steps: &mut [Node<Effects>], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     for step in steps {
         match step {
-            Step::Call { acts, sync } => lacking.extend(call(map, acts, sync, known, add)),
-            Step::If { body, otherwise } => {
+            Node::Note(_) => {}
+            Node::Call(step) => lacking.extend(call(map, step, known, add)),
+            Node::If { body, otherwise, .. } => {
                 let mut other = known.clone();
                 lacking.extend(walk(map, body, known, add));
                 lacking.extend(walk(map, otherwise, &mut other, add));
                 *known = meet(known, &other);
             }
-            Step::Loop { rounds, sync, body } => {
-                sync.iter().for_each(|&s| learn(known, s));
+            Node::Loop(step) => {
+                step.sync.iter().for_each(|&s| learn(known, s));
                 // A flag before an outer loop would make its units wait before they do other work.
-                if add && !rounds.outer {
+                if add && !is_outer(step) {
                     // An outer loop may need it before its first round only.
-                    lacking.extend(hoist(map, body, rounds.short, known, sync));
+                    lacking.extend(hoist(map, step, known));
                 }
                 let skipped = known.clone();
-                lacking.extend(run(map, body, known, add));
-                if !rounds.always {
+                lacking.extend(run(map, &mut step.body, known, add));
+                if !step.always {
                     *known = meet(known, &skipped);
                 }
             }
@@ -107,8 +127,19 @@ fn walk(map: &PlaceMap<'_>, steps: &mut [Step], known: &mut Known, add: bool) ->
     lacking
 }
 
+/// Returns whether a node is a loop.
+fn is_loop(node: &Node<Effects>) -> bool {
+    matches!(node, Node::Loop(_))
+}
+
+/// Returns whether a loop contains loops that contain loops.
+fn is_outer(step: &Loop<Effects>) -> bool {
+    let nested = |node: &Node<Effects>| node.bodies().flat_map(Node::all).any(is_loop);
+    step.body.iter().flat_map(Node::all).any(|node| is_loop(node) && nested(node))
+}
+
 /// Walks over the rounds of a loop that runs at least one.
-fn run(map: &PlaceMap<'_>, body: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
+fn run(map: &PlaceMap, body: &mut [Node<Effects>], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     loop {
         let head = known.clone();
@@ -127,9 +158,8 @@ fn run(map: &PlaceMap<'_>, body: &mut [Step], known: &mut Known, add: bool) -> V
 }
 
 fn call(
-    map: &PlaceMap<'_>,
-    acts: &[NumberedAct],
-    sync: &mut Vec<Sync>,
+    map: &PlaceMap,
+    Call { operation: acts, sync }: &mut Call<Effects>,
     known: &mut Known,
     add: bool,
 ) -> Vec<Sync> {
@@ -154,26 +184,21 @@ fn call(
 }
 
 /// Inserts synchronisation before a loop that the loop needs for accesses before it, and returns it.
-fn hoist(
-    map: &PlaceMap<'_>,
-    body: &[Step],
-    short: bool,
-    known: &mut Known,
-    before: &mut Vec<Sync>,
-) -> Vec<Sync> {
+fn hoist(map: &PlaceMap, of: &mut Loop<Effects>, known: &mut Known) -> Vec<Sync> {
+    let short = of.width().is_none() && !of.body.iter().flat_map(Node::all).any(is_loop);
     let mut more = Vec::new();
-    for sync in walk(map, &mut body.to_vec(), &mut known.clone(), true) {
+    for sync in walk(map, &mut of.body.clone(), &mut known.clone(), true) {
         if matches!(sync, Sync::Barrier(_)) && !short {
             continue;
         }
         let mut after = known.clone();
         learn(&mut after, sync);
         let count = |known: &Known| {
-            let all = walk(map, &mut body.to_vec(), &mut known.clone(), false);
+            let all = walk(map, &mut of.body.clone(), &mut known.clone(), false);
             all.iter().filter(|&&s| s == sync).count()
         };
-        if !before.contains(&sync) && count(&after) < count(known) {
-            before.push(sync);
+        if !of.sync.contains(&sync) && count(&after) < count(known) {
+            of.sync.push(sync);
             more.push(sync);
             *known = after;
         }

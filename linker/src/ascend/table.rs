@@ -2,8 +2,7 @@
 
 use super::functions::words::WRITE_IOTA;
 use crate::ascend::aiv::{
-    Builder, Element, Expr, Global, Node, Operation, Pipe, Rounding, SLOTS, Scalar, Sync, Tensor,
-    Type, View, ub,
+    Builder, Expr, Global, Node, Operation, Pipe, SLOTS, Scalar, Set, Sync, Tensor, Type, args, ub,
 };
 use crate::ascend::lower::Lowered;
 use crate::ascend::sync::Overlap;
@@ -32,19 +31,16 @@ pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 6] {
     ]
 }
 
-/// The name of the plane with what lifetimes learn.
-const LEARNED: &str = "learned";
-
 /// Returns the plane of a table with what lifetimes learn, from a word on. It stays in global memory.
 pub fn learned(at: Expr) -> Global {
     let first = Expr::field("tableAt") + Expr::Constant("LEARNED_PLANE");
-    Global { plane: Some(LEARNED), ..Global::at("tables", first + at) }
+    Global { plane: Some("learned"), ..Global::at("tables", first + at) }
 }
 
 /// Returns the planes of a table: their buffers, their first words in global memory, and their
 /// lengths in words.
 fn planes() -> [(Tensor, Global, Expr); 4] {
-    let bytes = Tensor::named("bytes").viewed_as(View::I32);
+    let bytes = Tensor::named("bytes").viewed_as(Type::I32);
     [
         ("header", Tensor::named("header"), None, "HEADER_WORDS"),
         ("id", Tensor::named("id"), Some("ID_PLANE"), "SLOTS"),
@@ -71,11 +67,10 @@ pub fn with_table(mut body: Vec<Node>, map: &impl Overlap) -> Vec<Node> {
 /// Returns whether a node copies arrays in and does nothing else, to memory that no lifetimes come to.
 fn copies_arrays_in(node: &Node, map: &impl Overlap) -> bool {
     let calls = || node.all().filter_map(Node::call);
-    calls().any(|call| matches!(call.operation, Operation::Copy(_)))
+    calls().any(|call| matches!(call.operation, Operation::Copy { .. }))
         && calls().all(|call| match &call.operation {
-            Operation::Copy(copy) => !copy.out && !map.overlap(&copy.ub.place(), &ub("bytes")),
-            Operation::Let(..) => call.acts().is_empty(),
-            _ => false,
+            Operation::Copy { out, ub: to, .. } => !out && !map.overlap(&to.place(), &ub("bytes")),
+            operation => matches!(operation, Operation::Set(Set::Let, ..)),
         })
 }
 
@@ -93,7 +88,7 @@ fn load() -> Vec<Node> {
             [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, HEADER_EVENT));
         f.order(first);
         f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
-        f.cast(Tensor::named("life"), Tensor::named("bytes"), Rounding::Exact, SLOTS);
+        f.cast_exactly(Tensor::named("life"), Tensor::named("bytes"), SLOTS);
         for (ub, gm, n) in [link, id] {
             f.copy(false, ub, gm, n);
         }
@@ -106,7 +101,7 @@ fn load() -> Vec<Node> {
 fn save() -> Vec<Node> {
     let save = |f: &mut Builder| {
         f.note("Copies the record and the table out.");
-        f.cast(Tensor::named("bytes"), Tensor::named("life"), Rounding::Nearest, SLOTS);
+        f.cast_to_nearest(Tensor::named("bytes"), Tensor::named("life"), SLOTS);
         let [header, id, bytes, link] = planes();
         for (ub, gm, n) in [link, header, id, bytes] {
             f.copy(true, ub, gm, n);
@@ -121,14 +116,14 @@ fn save() -> Vec<Node> {
 /// changes.
 pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
     let setup = |f: &mut Builder| {
-        f.call(&WRITE_IOTA, []);
-        let mask = Tensor::placed("mask_scratch", Element::Bits, 16);
+        f.call(&WRITE_IOTA, args![]);
+        let mask = Tensor::placed("mask_scratch", Type::U16, 16);
         f.duplicate(mask, Scalar::new(0, Type::U16), 16);
         for &bits in &kernel.words {
             f.duplicate(Tensor::word(bits), bits.cast_signed().into(), 8);
         }
         if plan.buffers.iter().any(|b| b.name == "rule") {
-            let rule = Tensor::placed("rule", Element::Half, 256);
+            let rule = Tensor::placed("rule", Type::F16, 256);
             f.copy(false, rule, Global::array("rules"), 256);
         }
     };

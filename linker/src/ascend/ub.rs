@@ -4,7 +4,7 @@
 //! the first to the last operation of a token that accesses it, or during all tokens if it carries
 //! words from one to the next; columns that are not live at the same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
 
-use crate::ascend::aiv::{Element, Part, Place, word};
+use crate::ascend::aiv::{Part, Place, Type, word};
 use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::ascend::sync::Overlap;
 use crate::live::{Live, columns};
@@ -19,7 +19,7 @@ pub struct Buffer {
     /// Its name in the emitted text.
     pub name: String,
     /// The type of its elements.
-    pub element: Element,
+    pub element: Type,
     /// Number of elements.
     pub len: u32,
     /// Address of its first byte; a multiple of 32.
@@ -41,6 +41,8 @@ pub struct Plan {
     pub slot_tile: u32,
     /// Slots per iteration over lifetimes.
     pub life_tile: u32,
+    /// Words of each of a search's three columns, which are all in the scratch memory.
+    pub search_words: u32,
     /// The buffers. Several may have the same address.
     pub buffers: Vec<Buffer>,
     /// Address of the first byte behind all buffers.
@@ -101,7 +103,7 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
         [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= unit(slots).max(128));
     // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
     let live = columns(&kernel.tape, &kernel.alias).into_values();
-    let words = live.filter(|live| element(live) == Element::Word).map(|live| live.len);
+    let words = live.filter(|live| element(live) == Type::I32).map(|live| live.len);
     let whole = WIDE_VECTORS as u32 * words.max().unwrap_or(0);
     let words = |tile| count(&kernel.registers, false) * tile;
     let plans = tiles.flat_map(|tile| {
@@ -123,11 +125,6 @@ fn unit(slots: u32) -> u32 {
     1 << slots.trailing_zeros()
 }
 
-/// Returns the words of each of a search's three columns in `scratch` bytes of scratch memory.
-fn search_words(scratch: u32) -> u32 {
-    scratch / (3 * 4) / 256 * 256
-}
-
 /// Places all buffers, with `words` words for the vector registers.
 fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     // Passes over whole columns run between sweeps, and their scratch memory is all that tiles use.
@@ -136,53 +133,54 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     let wide = (words / WIDE_VECTORS as u32 / 128 * 128).max(tile);
     let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(unit(slots));
     let life_tile = (2 * slot_tile).min(unit(slots));
-    let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
+    let search_words = scratch / (3 * 4) / 256 * 256;
+    let (buffers, bytes) = (Vec::new(), 0);
+    let mut plan = Plan { tile, wide, slot_tile, life_tile, search_words, buffers, bytes };
     for line in kernel.tape.columns.iter().filter(|c| c.resident && c.kind == Kind::Output) {
-        plan.append(&camel(line.array()), Element::Word, 16);
+        plan.append(&camel(line.array()), Type::I32, 16);
     }
-    plan.append("word", Element::Word, 8);
+    plan.append("word", Type::I32, 8);
     for bits in &kernel.words {
-        plan.append(&word(*bits), Element::Word, 8);
+        plan.append(&word(*bits), Type::I32, 8);
     }
     let masks = plan.bytes;
-    plan.append("mask_scratch", Element::Mask, 32 + life_tile.max(search_words(scratch)) / 8);
+    plan.append("mask_scratch", Type::U8, 32 + life_tile.max(search_words) / 8);
     // The first block is the mask of a list's last block, whose unused bits stay 0.
-    plan.insert("life_mask", Element::Mask, life_tile / 8, masks + 32);
-    plan.insert("link_mask", Element::Mask, search_words(scratch) / 8, masks + 32);
+    plan.insert("life_mask", Type::U8, life_tile / 8, masks + 32);
+    plan.insert("link_mask", Type::U8, search_words / 8, masks + 32);
     plan.registers(&kernel.registers, true, tile);
     plan.registers(&kernel.wide, true, wide);
-    plan.append("iota", Element::Word, tile);
+    plan.append("iota", Type::I32, tile);
     let scratch_at = plan.bytes;
-    plan.append("lane_scratch", Element::Word, 256 + tile);
-    plan.append("packed", Element::Word, 256 + tile);
+    plan.append("lane_scratch", Type::I32, 256 + tile);
+    plan.append("packed", Type::I32, 256 + tile);
     let vectors = plan.bytes;
     plan.registers(&kernel.registers, false, tile);
     let end = std::mem::replace(&mut plan.bytes, vectors);
     plan.registers(&kernel.wide, false, wide);
-    let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
+    let scratch_end = plan.insert("scratch", Type::I16, scratch / 2, scratch_at);
     plan.bytes = plan.bytes.max(end).max(scratch_end);
     let numbers = 256 + slot_tile;
-    let packed = plan.insert("slot_numbers", Element::Short, numbers, scratch_at);
-    plan.insert("packed_slots", Element::Short, numbers, packed);
+    let packed = plan.insert("slot_numbers", Type::I16, numbers, scratch_at);
+    plan.insert("packed_slots", Type::I16, numbers, packed);
     for (n, column) in ["search0", "search1", "search2"].into_iter().enumerate() {
-        let words = search_words(scratch);
-        plan.insert(column, Element::Word, words, scratch_at + n as u32 * 4 * words);
+        plan.insert(column, Type::I32, search_words, scratch_at + n as u32 * 4 * search_words);
     }
     if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
-        plan.append("rule", Element::Half, 256);
-        plan.append("lifetimes", Element::Half, tile);
+        plan.append("rule", Type::F16, 256);
+        plan.append("lifetimes", Type::F16, tile);
     }
     if kernel.tape.body.all().any(|op| op.code == OpCode::MapLife) {
-        let entries_at = plan.insert("map_offsets", Element::Word, plan.map_tile(), scratch_at);
-        plan.insert("map_entries", Element::Half, 512, entries_at);
+        let entries_at = plan.insert("map_offsets", Type::I32, plan.map_tile(), scratch_at);
+        plan.insert("map_entries", Type::F16, 512, entries_at);
     }
     if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
-        plan.append("entry_blocks", Element::Word, 64 * 8);
+        plan.append("entry_blocks", Type::I32, 64 * 8);
     }
     for plane in kernel.tape.columns.iter().filter(|c| c.resident) {
         match plane.kind {
-            Kind::Words => plan.append(&plane.name, Element::Word, plane.len),
-            Kind::Life => plan.append(&plane.name, Element::Half, plane.len),
+            Kind::Words => plan.append(&plane.name, Type::I32, plane.len),
+            Kind::Life => plan.append(&plane.name, Type::F16, plane.len),
             Kind::List { .. } | Kind::Input | Kind::Output => {}
         }
     }
@@ -190,48 +188,38 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     plan.bytes += slots;
     place_columns(&mut plan, work, kernel);
     // The bytes are used before and after the kernel, and so they lie over its columns.
-    plan.insert("bytes", Element::Byte, slots, (plan.bytes - slots) / 32 * 32);
+    plan.insert("bytes", Type::I8, slots, (plan.bytes - slots) / 32 * 32);
     plan
 }
 
 impl Plan {
-    /// Returns the bytes of scratch memory.
-    fn scratch(&self) -> u32 {
-        self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
-    }
-
     /// Returns the slots per iteration of `MapLifetimes`, whose offsets lie in the scratch memory. A count of
     /// a Gather is below 2^14.
     pub fn map_tile(&self) -> u32 {
         self.slot_tile.min(1 << 13)
     }
 
-    /// Returns the words of one of a search's three columns, which are all in the scratch memory.
-    pub fn search_words(&self) -> u32 {
-        search_words(self.scratch())
-    }
-
     /// Returns the ids per iteration of a search, with `links` links for each id; a multiple of 8.
     pub fn search_ids(&self, links: u32) -> u32 {
-        self.search_words() / links / 8 * 8
+        self.search_words / links / 8 * 8
     }
 
     /// Adds a buffer at an address, and returns the address of its end.
-    fn insert(&mut self, name: &str, element: Element, len: u32, at: u32) -> u32 {
+    fn insert(&mut self, name: &str, element: Type, len: u32, at: u32) -> u32 {
         let bytes = (len * element.size()).next_multiple_of(32);
         self.buffers.push(Buffer { name: name.into(), element, len, at, bytes, live: None });
         at + bytes
     }
 
     /// Adds a buffer behind all others.
-    fn append(&mut self, name: &str, element: Element, len: u32) {
+    fn append(&mut self, name: &str, element: Type, len: u32) {
         self.bytes = self.insert(name, element, len, self.bytes);
     }
 
     /// Adds the mask or the vector registers, each of `lanes` lanes. Names of one register have one
     /// address.
     fn registers(&mut self, registers: &[Register], mask: bool, lanes: u32) {
-        let (element, len) = if mask { (Element::Mask, lanes / 8) } else { (Element::Word, lanes) };
+        let (element, len) = if mask { (Type::U8, lanes / 8) } else { (Type::I32, lanes) };
         let (start, size) = (self.bytes, (len * element.size()).next_multiple_of(32));
         for r in registers.iter().filter(|r| r.mask == mask) {
             self.insert(&r.name, element, len, start + r.number as u32 * size);
@@ -241,8 +229,8 @@ impl Plan {
 }
 
 /// Returns the type of a column's elements.
-fn element(live: &Live) -> Element {
-    if live.kind == Kind::Life { Element::Half } else { Element::Word }
+fn element(live: &Live) -> Type {
+    if live.kind == Kind::Life { Type::F16 } else { Type::I32 }
 }
 
 /// Places columns from the address `start` on, in the order of their first operations, and of two with

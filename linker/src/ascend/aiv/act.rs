@@ -40,16 +40,15 @@ pub enum Place {
     Count,
 }
 
-/// One effect of a call; a call has a list of them, in order.
+/// One effect of a call; a call has a list of them, in order. `P` is how it names places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Act {
-    /// One unit reads and writes memory.
-    Use { pipe: Pipe, reads: Vec<Place>, writes: Vec<Place> },
+pub enum Act<P = Place> {
+    /// One unit touches places: first those that it reads, then those that it writes, which are marked.
+    Use(Pipe, Vec<(P, bool)>),
     /// A synchronisation inside of the function.
     Sync(Sync),
     /// Effects that depend on the data: either the first ones happen or the second ones.
-    Either(Vec<Act>, Vec<Act>),
+    Either(Vec<Self>, Vec<Self>),
 }
 
 /// One synchronisation.
@@ -81,15 +80,32 @@ pub fn word(bits: u32) -> String {
 }
 
 impl Act {
+    /// Returns the effect that a unit reads and writes memory.
+    pub fn of(pipe: Pipe, reads: Vec<Place>, writes: Vec<Place>) -> Self {
+        let reads = reads.into_iter().map(|place| (place, false));
+        Self::Use(pipe, reads.chain(writes.into_iter().map(|place| (place, true))).collect())
+    }
+}
+
+impl<P> Act<P> {
     /// Returns the places that the effect touches, and whether it writes each.
-    pub fn uses(&self) -> Vec<(&Place, bool)> {
+    pub fn uses(&self) -> Vec<&(P, bool)> {
         match self {
-            Self::Use { reads, writes, .. } => {
-                let reads = reads.iter().map(|place| (place, false));
-                reads.chain(writes.iter().map(|place| (place, true))).collect()
-            }
+            Self::Use(_, touched) => touched.iter().collect(),
             Self::Either(a, b) => a.iter().chain(b).flat_map(Self::uses).collect(),
             Self::Sync(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the effect on the places that `place` returns for its places.
+    pub fn with_places<Q>(&self, place: &impl Fn(&P) -> Q) -> Act<Q> {
+        let all = |acts: &[Self]| acts.iter().map(|act| act.with_places(place)).collect();
+        match self {
+            Self::Use(pipe, touched) => {
+                Act::Use(*pipe, touched.iter().map(|(p, write)| (place(p), *write)).collect())
+            }
+            Self::Sync(sync) => Act::Sync(*sync),
+            Self::Either(a, b) => Act::Either(all(a), all(b)),
         }
     }
 }

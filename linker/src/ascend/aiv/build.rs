@@ -2,13 +2,12 @@
 
 use super::act::Sync;
 use super::node::{
-    Argument, Call, Copy, Definition, Function, If, Loop, Node, Operation, Outcome, Param,
-    ParamType,
+    Argument, Call, Definition, Function, Loop, Node, Operation, Param, ParamType, Set,
 };
-use super::tensor::{Buffer, Element, Global, Tensor, View};
-use super::vector::{Comparison, Scalar, Type};
-use crate::expr::{Expr, Relation};
-use std::ops::{Add, Div, Mul, Rem, Sub};
+use super::tensor::{Buffer, Global, Tensor};
+use super::types::Type;
+use super::vector::{Comparison, Scalar};
+use crate::expr::{Expr, Operator, arithmetic};
 
 /// A scalar variable of a function.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +23,9 @@ pub const TILE: Expr = Expr::Constant("TILE");
 /// The constant with the slots of a table.
 pub const SLOTS: Expr = Expr::Constant("SLOTS");
 
-/// Arguments of a call from tensors and variables.
+/// Returns the arguments of a call. The name of a buffer stands for the buffer.
 macro_rules! args {
-    ($($arg:expr),*) => { [$($crate::ascend::aiv::Argument::from($arg.clone())),*] };
+    ($($arg:expr),* $(,)?) => { vec![$($crate::ascend::aiv::Argument::from($arg.clone())),*] };
 }
 pub(crate) use args;
 
@@ -52,28 +51,24 @@ impl Builder {
         self.0.nodes.push(Node::Note(note.into()));
     }
 
-    /// Adds parameters in UB.
-    pub fn tensors<const N: usize>(
-        &mut self,
-        element: Element,
-        names: [&'static str; N],
-    ) -> [Tensor; N] {
-        names.map(|name| {
-            self.param(name, ParamType::Ub(element));
-            Tensor::named(name)
-        })
+    fn tensor(&mut self, name: &'static str, element: Type) -> Tensor {
+        self.param(name, ParamType::Ub(element));
+        Tensor::named(name)
     }
 
     /// Adds a parameter of 32-bit words in UB.
     pub fn words(&mut self, name: &'static str) -> Tensor {
-        let [tensor] = self.tensors(Element::Word, [name]);
-        tensor
+        self.tensor(name, Type::I32)
+    }
+
+    /// Adds a parameter of 16-bit floats in UB.
+    pub fn halves(&mut self, name: &'static str) -> Tensor {
+        self.tensor(name, Type::F16)
     }
 
     /// Adds a parameter that is the mask of an instruction.
     pub fn mask(&mut self, name: &'static str) -> Tensor {
-        let [tensor] = self.tensors(Element::Mask, [name]);
-        tensor
+        self.tensor(name, Type::U8)
     }
 
     /// Adds a parameter in global memory.
@@ -88,20 +83,24 @@ impl Builder {
         Comparison::Param(name)
     }
 
-    /// Adds a scalar parameter.
-    pub fn scalar(&mut self, name: &'static str, ty: Type) -> Var {
+    fn scalar(&mut self, name: &'static str, ty: Type) -> Var {
         self.param(name, ParamType::Scalar(ty));
         Var(name)
-    }
-
-    /// Adds parameters that are 32-bit numbers.
-    pub fn numbers<const N: usize>(&mut self, names: [&'static str; N]) -> [Var; N] {
-        names.map(|name| self.scalar(name, Type::I32))
     }
 
     /// Adds a parameter that is a 32-bit number.
     pub fn number(&mut self, name: &'static str) -> Var {
         self.scalar(name, Type::I32)
+    }
+
+    /// Adds a parameter that is a 16-bit float.
+    pub fn half(&mut self, name: &'static str) -> Var {
+        self.scalar(name, Type::F16)
+    }
+
+    /// Adds a parameter that is a condition.
+    pub fn condition(&mut self, name: &'static str) -> Var {
+        self.scalar(name, Type::Bool)
     }
 
     pub(super) fn push(&mut self, operation: Operation) {
@@ -110,19 +109,19 @@ impl Builder {
 
     /// Defines a variable.
     pub fn set(&mut self, name: &'static str, value: impl Into<Expr>) -> Var {
-        self.push(Operation::Let(name.into(), value.into()));
+        self.push(Operation::Set(Set::Let, name.into(), value.into()));
         Var(name)
     }
 
     /// Defines a variable that [`Self::assign`] changes.
     pub fn variable(&mut self, name: &'static str, value: impl Into<Expr>) -> Var {
-        self.push(Operation::Variable(name.into(), value.into()));
+        self.push(Operation::Set(Set::Variable, name.into(), value.into()));
         Var(name)
     }
 
     /// Assigns a value to a variable.
     pub fn assign(&mut self, to: Var, value: impl Into<Expr>) {
-        self.push(Operation::Assign(to.0.into(), value.into()));
+        self.push(Operation::Set(Set::Assign, to.0.into(), value.into()));
     }
 
     /// Defines a variable as an element of a tensor.
@@ -132,7 +131,7 @@ impl Builder {
         from: &Tensor,
         at: impl Into<Expr>,
     ) -> Var {
-        let from = if ty == Type::U64 { from.clone().viewed_as(View::U64) } else { from.clone() };
+        let from = if ty == Type::U64 { from.clone().viewed_as(ty) } else { from.clone() };
         self.push(Operation::Read { name: name.into(), ty, from, at: at.into() });
         Var(name)
     }
@@ -154,30 +153,25 @@ impl Builder {
     }
 
     /// Calls another function.
-    pub fn call<const N: usize>(&mut self, function: &'static Function, args: [Argument; N]) {
-        self.0.nodes.push(Node::Call(Call::of(function, args.into(), Outcome::None)));
+    pub fn call(&mut self, function: &'static Function, args: Vec<Argument>) {
+        self.0.nodes.push(Node::Call(Call::of(function, args)));
     }
 
     /// Calls another function, and defines a variable as its result.
-    pub fn result<const N: usize>(
+    pub fn result(
         &mut self,
         name: &'static str,
         function: &'static Function,
-        args: [Argument; N],
+        args: Vec<Argument>,
     ) -> Var {
-        let outcome = Outcome::Let(name.into());
-        self.0.nodes.push(Node::Call(Call::of(function, args.into(), outcome)));
+        let call = Call::of(function, args).sets_to(Set::Let, name.into());
+        self.0.nodes.push(Node::Call(call));
         Var(name)
-    }
-
-    /// Copies `n` elements of global memory to UB.
-    pub fn copy_in(&mut self, ub: Tensor, gm: &Global, at: impl Into<Expr>, n: impl Into<Expr>) {
-        self.copy(false, ub, Global { at: Some(at.into()), ..gm.clone() }, n);
     }
 
     /// Copies `n` elements of global memory to UB, or back if `out` is set.
     pub fn copy(&mut self, out: bool, ub: Tensor, gm: Global, n: impl Into<Expr>) {
-        self.push(Operation::Copy(Copy { out, ub, gm, n: n.into() }));
+        self.push(Operation::Copy { out, ub, gm, n: n.into() });
     }
 
     /// Adds synchronisation that the analysis takes as it is.
@@ -204,7 +198,7 @@ impl Builder {
         otherwise: impl FnOnce(&mut Self),
     ) {
         let (body, otherwise) = (self.block(body), self.block(otherwise));
-        self.0.nodes.push(Node::If(If { condition, body, otherwise }));
+        self.0.nodes.push(Node::If { condition, body, otherwise });
     }
 
     /// Runs `body` once per round of a loop, with the loop variable.
@@ -220,7 +214,7 @@ impl Tensor {
     pub fn local(
         called: &'static str,
         name: &'static str,
-        element: Element,
+        element: Type,
         len: impl Into<Expr>,
     ) -> Self {
         let buffer = Buffer::Placed { name, element, len: len.into(), called: Some(called) };
@@ -241,12 +235,12 @@ impl Var {
 
     /// Returns the condition that the number is above another one.
     pub fn above(self, other: impl Into<Expr>) -> Expr {
-        Expr::test(Relation::Above, self, other)
+        Expr::above(self, other)
     }
 
     /// Returns the condition that the number is a multiple of `n`.
     pub fn is_multiple_of(self, n: i32) -> Expr {
-        Expr::test(Relation::Equals, self % n, 0)
+        Expr::binary(Operator::Equals, self % n, 0)
     }
 }
 
@@ -262,15 +256,4 @@ impl From<Var> for Argument {
     }
 }
 
-macro_rules! operators {
-    ($($trait:ident $method:ident;)*) => {$(
-        impl<T: Into<Expr>> $trait<T> for Var {
-            type Output = Expr;
-            fn $method(self, b: T) -> Expr {
-                self.expr().$method(b)
-            }
-        }
-    )*};
-}
-
-operators! { Add add; Sub sub; Mul mul; Div div; Rem rem; }
+arithmetic!(Var);

@@ -1,8 +1,8 @@
 //! The operands of a statement.
 
-use super::node::{Argument, Call, Copy, Function, FunctionCall, Operation, Outcome};
+use super::node::{Argument, Call, Function, FunctionCall, Operation, Set};
 use super::tensor::{Buffer, Global, Tensor};
-use super::vector::Length;
+use super::vector::Vector;
 use crate::expr::Expr;
 
 impl From<Operation> for Call {
@@ -11,11 +11,26 @@ impl From<Operation> for Call {
     }
 }
 
+impl From<Vector> for Call {
+    fn from(vector: Vector) -> Self {
+        Self::from(Operation::Vector(vector))
+    }
+}
+
 impl Call {
-    /// Returns a call of a function.
-    pub fn of(function: &'static Function, args: Vec<Argument>, outcome: Outcome) -> Self {
-        let words = Vec::new();
+    /// Returns a call of a function whose result is not used.
+    pub fn of(function: &'static Function, args: Vec<Argument>) -> Self {
+        let (outcome, words) = (None, Vec::new());
         Self::from(Operation::Function(FunctionCall { function, args, outcome, words }))
+    }
+
+    /// Sets a variable to the result of the function.
+    #[must_use]
+    pub fn sets_to(mut self, how: Set, variable: String) -> Self {
+        if let Operation::Function(call) = &mut self.operation {
+            call.outcome = Some((how, variable));
+        }
+        self
     }
 
     /// Adds words whose blocks the function reads by the names of constants.
@@ -32,19 +47,11 @@ impl Call {
         if let Operation::Function(call) = &self.operation { Some(call) } else { None }
     }
 
-    /// Returns whether the destination may be one of the sources.
-    pub fn in_place(&self) -> bool {
-        match &self.operation {
-            Operation::Vector(vector) => vector.op.in_place(),
-            _ => false,
-        }
-    }
-
     /// Returns the tensors among the operands.
     pub fn tensors(&self) -> Vec<&Tensor> {
         match &self.operation {
             Operation::Vector(vector) => [&vector.to].into_iter().chain(&vector.from).collect(),
-            Operation::Copy(Copy { ub: tensor, .. })
+            Operation::Copy { ub: tensor, .. }
             | Operation::Read { from: tensor, .. }
             | Operation::Write { to: tensor, .. } => vec![tensor],
             Operation::Function(call) => call.args.iter().filter_map(Argument::tensor).collect(),
@@ -58,7 +65,7 @@ impl Call {
             Operation::Vector(vector) => {
                 [&mut vector.to].into_iter().chain(&mut vector.from).collect()
             }
-            Operation::Copy(copy) => vec![&mut copy.ub],
+            Operation::Copy { ub, .. } => vec![ub],
             Operation::Function(call) => {
                 call.args.iter_mut().filter_map(Argument::tensor_mut).collect()
             }
@@ -66,39 +73,18 @@ impl Call {
         }
     }
 
-    /// Returns the lengths among the operands.
-    pub fn lengths(&self) -> Vec<&Length> {
-        match &self.operation {
-            Operation::Vector(vector) => vec![&vector.over],
-            Operation::Function(call) => call.args.iter().filter_map(Argument::length).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Returns the words whose blocks the statement reads.
-    pub fn words(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = Vec::new();
-        for tensor in self.tensors() {
-            all.extend(if let Buffer::Word(bits) = tensor.buffer { Some(bits) } else { None });
-        }
-        if let Some(call) = self.function() {
-            all.extend(call.function.words().into_iter().chain(call.words.iter().copied()));
-        }
-        all
-    }
-
     /// Returns the scalar expressions of the statement.
     pub fn expressions(&self) -> Vec<&Expr> {
         let mut all = Vec::new();
         match &self.operation {
-            Operation::Let(_, value) | Operation::Assign(_, value) => all.push(value),
-            Operation::Variable(_, value) => all.push(value),
-            Operation::Return(value) | Operation::Read { at: value, .. } => all.push(value),
+            Operation::Set(.., value) | Operation::Return(value) => all.push(value),
+            Operation::Read { at, .. } => all.push(at),
             Operation::Write { at, value, .. } => all.extend([at, value]),
-            Operation::Count(_) | Operation::Leave | Operation::Order => {}
-            Operation::WaitForAll => {}
-            Operation::Vector(vector) => all.extend(vector.scalar.as_ref().map(|s| &s.value)),
-            Operation::Copy(Copy { gm: Global { at, .. }, n, .. }) => {
+            Operation::Count(_) | Operation::Leave | Operation::Order | Operation::WaitForAll => {}
+            Operation::Vector(vector) => {
+                all.extend(vector.scalar.iter().map(|s| &s.value).chain([&vector.n]));
+            }
+            Operation::Copy { gm: Global { at, .. }, n, .. } => {
                 all.extend(at.as_ref().into_iter().chain([n]));
             }
             Operation::Function(call) => {
@@ -111,24 +97,15 @@ impl Call {
                 all.push(len);
             }
         }
-        for length in self.lengths() {
-            if let Length::Of(n) = length {
-                all.push(n);
-            }
-        }
         all
     }
 
     /// Returns the variable that the statement sets.
     pub fn sets(&self) -> Option<&str> {
         match &self.operation {
-            Operation::Let(name, _) | Operation::Assign(name, _) => Some(name),
-            Operation::Variable(name, _) | Operation::Count(name) => Some(name),
+            Operation::Set(_, name, _) | Operation::Count(name) => Some(name),
             Operation::Read { name, .. } => Some(name),
-            Operation::Function(FunctionCall { outcome, .. }) => match outcome {
-                Outcome::Let(name) | Outcome::Assign(name) | Outcome::Increase(name) => Some(name),
-                Outcome::None => None,
-            },
+            Operation::Function(call) => Some(&call.outcome.as_ref()?.1),
             _ => None,
         }
     }

@@ -6,50 +6,41 @@
 //! refuses arguments that share memory which the function does not order.
 
 use super::act::{Act, Part, Pipe, Place, Sync};
-use super::node::{Argument, Call, Copy, Function, FunctionCall, If, Loop, Node, Operation};
+use super::node::{Argument, Call, Definition, FunctionCall, Loop, Node, Operation};
 use std::collections::BTreeMap;
 
-/// Returns the statements of a function, with or without synchronisation.
-pub type Statements<'s> = &'s dyn Fn(&'static Function) -> &'static [Node];
-
 impl Call {
-    /// Returns the effects of the statement, in order, without the synchronisation inside of functions.
+    /// Returns the effects of the statement, in order, with the synchronisation inside of functions.
     pub fn acts(&self) -> Vec<Act> {
-        self.acts_with(&|function| &function.definition().nodes)
-    }
-
-    /// Returns the effects of the statement, in order, if functions consist of these statements.
-    pub fn acts_with(&self, statements: Statements<'_>) -> Vec<Act> {
-        let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
+        let one = |pipe, reads, writes| vec![Act::of(pipe, reads, writes)];
         match &self.operation {
-            Operation::Let(..) | Operation::Variable(..) | Operation::Assign(..) => Vec::new(),
-            Operation::Return(_) | Operation::Leave | Operation::Order => Vec::new(),
+            Operation::Set(..) | Operation::Return(_) => Vec::new(),
+            Operation::Leave | Operation::Order => Vec::new(),
             Operation::WaitForAll => vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
             Operation::Read { from, .. } => one(Pipe::S, vec![from.place()], Vec::new()),
             Operation::Write { to, .. } => one(Pipe::S, Vec::new(), vec![to.place()]),
             Operation::Count(_) => one(Pipe::S, vec![Place::Count], Vec::new()),
             Operation::Vector(vector) => vec![vector.act()],
-            Operation::Copy(Copy { out, ub, gm, .. }) => {
+            Operation::Copy { out, ub, gm, .. } => {
                 let (ub, gm) = (vec![ub.place()], vec![gm.place()]);
                 if *out { one(Pipe::Mte3, ub, gm) } else { one(Pipe::Mte2, gm, ub) }
             }
-            Operation::Function(call) => call.acts(statements),
+            Operation::Function(call) => call.acts(),
         }
     }
 }
 
 impl FunctionCall {
-    fn acts(&self, statements: Statements<'_>) -> Vec<Act> {
-        let params = self.function.definition().params.iter().map(|param| param.name);
-        let scope = Scope { args: params.zip(&self.args).collect(), statements, round: 0 };
-        scope.acts(statements(self.function))
+    fn acts(&self) -> Vec<Act> {
+        let Definition { params, nodes } = &*self.function.definition;
+        let names = params.iter().map(|param| param.name);
+        Scope { args: names.zip(&self.args).collect(), round: 0 }.acts(nodes)
     }
 }
 
 /// A function under one call.
 struct Scope<'a> {
     args: BTreeMap<&'static str, &'a Argument>,
-    statements: Statements<'a>,
     /// The round of the innermost loop.
     round: u32,
 }
@@ -64,11 +55,11 @@ impl Scope<'_> {
             Node::Note(_) => Vec::new(),
             Node::Call(call) => {
                 let before = call.sync.iter().map(|&sync| Act::Sync(sync));
-                let acts = call.acts_with(self.statements);
-                before.chain(acts.into_iter().map(|act| self.of_arguments(act))).collect()
+                let acts = call.acts().into_iter();
+                before.chain(acts.map(|act| act.with_places(&|place| self.place(place)))).collect()
             }
             // A branch on an argument that is a number is known.
-            Node::If(If { condition, body, otherwise }) => {
+            Node::If { condition, body, otherwise } => {
                 match condition.value(&|name| self.number(name)) {
                     Some(0) => self.acts(otherwise),
                     Some(_) => self.acts(body),
@@ -77,7 +68,7 @@ impl Scope<'_> {
             }
             // Two rounds show how a round is ordered with the next one.
             Node::Loop(Loop { always, sync, body, .. }) => {
-                let of_round = |round| Scope { args: self.args.clone(), round, ..*self }.acts(body);
+                let of_round = |round| Scope { args: self.args.clone(), round }.acts(body);
                 let twice = [of_round(0), of_round(1)].concat();
                 let rounds = if *always { twice } else { vec![Act::Either(twice, Vec::new())] };
                 sync.iter().map(|&sync| Act::Sync(sync)).chain(rounds).collect()
@@ -90,21 +81,9 @@ impl Scope<'_> {
         scalar.value.value(&|_| None)
     }
 
-    /// Returns an effect with arguments in place of parameters.
-    fn of_arguments(&self, act: Act) -> Act {
-        let all = |acts: Vec<Act>| acts.into_iter().map(|act| self.of_arguments(act)).collect();
-        let places = |places: Vec<Place>| places.into_iter().map(|p| self.place(p)).collect();
-        match act {
-            Act::Use { pipe, reads, writes } => {
-                Act::Use { pipe, reads: places(reads), writes: places(writes) }
-            }
-            Act::Either(a, b) => Act::Either(all(a), all(b)),
-            Act::Sync(_) => act,
-        }
-    }
-
-    fn place(&self, place: Place) -> Place {
-        let argument = match &place {
+    /// Returns a place with the argument in place of a parameter.
+    fn place(&self, place: &Place) -> Place {
+        let argument = match place {
             Place::Ub(name, _) | Place::Gm(name) => self.args.get(name.as_str()),
             Place::Temp(_) | Place::Count => None,
         };
@@ -112,7 +91,7 @@ impl Scope<'_> {
         let place = match argument {
             Some(Argument::Tensor(tensor)) => tensor.place(),
             Some(Argument::Global(global)) => global.place(),
-            _ => place,
+            _ => place.clone(),
         };
         match place {
             // Bytes of its own stand for the part that a round touches.

@@ -1,62 +1,29 @@
 //! Functions that the emitted text defines, and the arguments of their calls.
 
-use super::node::{Argument, Definition, Function, Node, Use};
+use super::node::{Argument, Function, FunctionCall, Node, Use};
 use super::tensor::{Buffer, Global, Tensor};
-use super::vector::{Length, Scalar, Type};
+use super::types::Type;
+use super::vector::{Comparison, Scalar};
+use super::walk::expressions;
 use crate::expr::Expr;
-use std::sync::OnceLock;
 
-impl Function {
-    /// Returns a function.
-    pub const fn new(name: &'static str, about: &'static str, build: fn() -> Definition) -> Self {
-        Self { name, about, build, made: OnceLock::new(), ordered: OnceLock::new() }
-    }
-
-    /// Returns the parameters and statements.
-    pub fn definition(&self) -> &Definition {
-        self.made.get_or_init(self.build)
-    }
-
-    /// Returns the statements with the synchronisation that `order` inserts.
-    pub fn ordered(&self, order: impl FnOnce(&mut [Node])) -> &[Node] {
-        self.ordered.get_or_init(|| {
-            let mut nodes = self.definition().nodes.clone();
-            order(&mut nodes);
-            nodes
-        })
-    }
-
-    /// Returns the entities that the definition refers to.
-    pub fn uses(&self) -> Vec<Use> {
-        let mut all = Vec::new();
-        for node in self.definition().nodes.iter().flat_map(Node::all) {
-            for expression in node.expressions() {
-                expression.each(&mut |e| {
-                    if let Expr::Constant(name) = e {
-                        all.push(Use::Constant(name));
-                    }
-                });
-            }
-            let Node::Call(call) = node else { continue };
-            all.extend(call.function().map(|call| Use::Function(call.function)));
-            all.extend(call.tensors().into_iter().filter_map(|tensor| match tensor.buffer {
-                Buffer::Placed { name, .. } => Some(Use::Buffer(name)),
-                Buffer::Word(bits) => Some(Use::Word(bits)),
-                _ => None,
-            }));
+/// Returns the entities that some statements refer to, and those that the functions refer to which they call.
+pub fn uses(nodes: &[Node]) -> Vec<Use> {
+    let constant = |e: &Expr| if let Expr::Constant(name) = e { Some(*name) } else { None };
+    let mut all: Vec<_> = expressions(nodes).filter_map(constant).map(Use::Constant).collect();
+    for call in nodes.iter().flat_map(Node::all).filter_map(Node::call) {
+        if let Some(FunctionCall { function, words, .. }) = call.function() {
+            all.push(Use::Function(function));
+            all.extend(words.iter().copied().map(Use::Word));
+            all.extend(uses(&function.definition.nodes));
         }
-        all
+        all.extend(call.tensors().into_iter().filter_map(|tensor| match tensor.buffer {
+            Buffer::Placed { name, .. } => Some(Use::Buffer(name)),
+            Buffer::Word(bits) => Some(Use::Word(bits)),
+            _ => None,
+        }));
     }
-
-    /// Returns the words whose blocks the function reads.
-    pub fn words(&self) -> Vec<u32> {
-        let words = |used| match used {
-            Use::Word(bits) => vec![bits],
-            Use::Function(function) => function.words(),
-            Use::Buffer(_) | Use::Constant(_) => Vec::new(),
-        };
-        self.uses().into_iter().flat_map(words).collect()
-    }
+    all
 }
 
 impl PartialEq for Function {
@@ -76,11 +43,6 @@ impl Argument {
     /// Returns the tensor for changing it, if the argument is one.
     pub fn tensor_mut(&mut self) -> Option<&mut Tensor> {
         if let Self::Tensor(tensor) = self { Some(tensor) } else { None }
-    }
-
-    /// Returns the length, if the argument is one.
-    pub fn length(&self) -> Option<&Length> {
-        if let Self::Length(length) = self { Some(length) } else { None }
     }
 
     /// Returns the scalar expression of the argument, if it has one.
@@ -108,6 +70,8 @@ arguments! {
     &Tensor => |tensor| Self::Tensor(tensor.clone());
     Global => |global| Self::Global(global);
     Scalar => |scalar| Self::Scalar(scalar);
+    Comparison => |how| Self::Comparison(how);
+    String => |buffer| Self::Tensor(Tensor::named(buffer));
     Expr => |value| Self::Scalar(value.into());
     bool => |value| Self::Scalar(Scalar::new(i32::from(value), Type::Bool));
 }

@@ -2,22 +2,18 @@
 
 use super::build::Builder;
 use super::node::Operation;
-use super::tensor::{Tensor, View};
-use super::vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp, instructions};
+use super::tensor::Tensor;
+use super::types::Type;
+use super::vector::VectorOp::{self, *};
+use super::vector::{Comparison, Rounding, Scalar, Vector};
 use crate::expr::Expr;
 
-/// Defines a method for each instruction of the first list.
+/// Defines a method for each of these instructions, with its sources, its scalar and the type as which that
+/// is passed, and the type as which the bits of all its tensors are interpreted.
 macro_rules! methods {
-    (
-        {$(
-            $(#[doc = $doc:literal])*
-            $place:ident $op:ident: $method:ident($($from:ident),+ $(; $scalar:ident $(: $ty:ident)?)?)
-                $(as $view:ident)?;
-        )*}
-        $others:tt
-    ) => {
+    ($($method:ident($($from:ident),+ $(; $scalar:ident $(: $ty:ident)?)?) $(as $view:ident)? = $op:expr;)*) => {
         impl Builder {
-            $($(#[doc = $doc])*
+            $(/// Issues the instruction on `n` elements.
             pub fn $method(
                 &mut self,
                 to: impl Into<Tensor>,
@@ -25,15 +21,34 @@ macro_rules! methods {
                 $($scalar: impl Into<Scalar>,)?
                 n: impl Into<Expr>,
             ) {
-                let view = |tensor: Tensor| tensor$(.viewed_as(View::$view))?;
+                let view = |tensor: Tensor| tensor$(.viewed_as(Type::$view))?;
                 let from = [$(view($from.into())),+];
                 let mut scalars = [$(Scalar { $(ty: Type::$ty,)? ..$scalar.into() })?].into_iter();
-                self.vector(VectorOp::$op, view(to.into()), from, scalars.next(), n);
+                self.vector($op, view(to.into()), from, scalars.next(), n);
             })*
         }
     };
 }
-instructions!(methods);
+
+methods! {
+    add(a, b) = Add;
+    sub(a, b) = Sub;
+    mul(a, b) = Mul;
+    max(a, b) = Max;
+    adds(from; scalar) = Adds;
+    muls(from; scalar) = Muls;
+    maxs(from; scalar) = Maxs;
+    or(a, b) as U16 = Or;
+    not(from) as U16 = Not;
+    and_word(from, word) = AndWord;
+    shift_left(from; by: U32) as U32 = ShiftLeft;
+    shift_right(from; by: U32) as U32 = ShiftRight;
+    select(mask, yes, no) = Select;
+    compact(from, mask) = Compact;
+    compare_equal(a, b) = Compare(Comparison::Equal);
+    cast_exactly(from) = Cast(Rounding::Exact);
+    cast_to_nearest(from) = Cast(Rounding::Nearest);
+}
 
 impl Builder {
     fn vector<const N: usize>(
@@ -44,29 +59,18 @@ impl Builder {
         scalar: Option<Scalar>,
         n: impl Into<Expr>,
     ) {
-        let (to, from, over) = (to.into(), from.into(), Length::Of(n.into()));
-        self.push(Operation::Vector(Vector { op, to, from, scalar, over }));
+        let (to, from, n) = (to.into(), from.into(), n.into());
+        self.push(Operation::Vector(Vector { op, to, from, scalar, n }));
     }
 
     /// `to = scalar`.
     pub fn duplicate(&mut self, to: impl Into<Tensor>, scalar: Scalar, n: impl Into<Expr>) {
-        self.vector(VectorOp::Duplicate, to, [], Some(scalar), n);
+        self.vector(Duplicate, to, [], Some(scalar), n);
     }
 
     /// The sign of each 32-bit lane: -1 or 0.
     pub fn sign(&mut self, to: &Tensor, from: &Tensor, n: impl Into<Expr>) {
-        self.vector(VectorOp::ShiftRight, to, [from.clone()], Some(31.into()), n);
-    }
-
-    /// `to = from` in the element type of `to`.
-    pub fn cast(
-        &mut self,
-        to: impl Into<Tensor>,
-        from: impl Into<Tensor>,
-        how: Rounding,
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Cast(how), to, [from.into()], None, n);
+        self.vector(ShiftRight, to, [from.clone()], Some(31.into()), n);
     }
 
     /// `to[i] = from[offset[i]]` with offsets in bytes.
@@ -77,8 +81,8 @@ impl Builder {
         offset: &Tensor,
         n: impl Into<Expr>,
     ) {
-        let offset = offset.clone().viewed_as(View::U32);
-        self.vector(VectorOp::Gather, to, [from.clone(), offset], Some(0.into()), n);
+        let offset = offset.clone().viewed_as(Type::U32);
+        self.vector(Gather, to, [from.clone(), offset], Some(0.into()), n);
     }
 
     /// Sets the bits of the mask `to` for the lanes of `from` that compare with a scalar.
@@ -89,30 +93,13 @@ impl Builder {
         (how, scalar): (Comparison, Scalar),
         n: impl Into<Expr>,
     ) {
-        self.vector(VectorOp::Compares(how), to, [from.into()], Some(scalar), n);
-    }
-
-    /// Sets the bits of the mask `to` for the lanes of `a` and `b` that are equal.
-    pub fn compare_equal(&mut self, to: &Tensor, a: &Tensor, b: &Tensor, n: impl Into<Expr>) {
-        let equal = VectorOp::Compare(Comparison::Equal);
-        self.vector(equal, to, [a.clone(), b.clone()], None, n);
+        self.vector(Compares(how), to, [from.into()], Some(scalar), n);
     }
 
     /// `to = mask ? yes : 0` for 32-bit lanes.
     pub fn select_or_zero(&mut self, to: &Tensor, mask: &Tensor, yes: &Tensor, n: impl Into<Expr>) {
-        let [to, yes] = [to, yes].map(|t| t.clone().viewed_as(View::F32));
+        let [to, yes] = [to, yes].map(|t| t.clone().viewed_as(Type::F32));
         let zero = Some(Scalar::new(0, Type::F32));
-        self.vector(VectorOp::Select, to, [mask.clone(), yes], zero, n);
-    }
-
-    /// `to = mask ? yes : no`.
-    pub fn select(
-        &mut self,
-        to: impl Into<Tensor>,
-        mask: &Tensor,
-        [yes, no]: [Tensor; 2],
-        n: impl Into<Expr>,
-    ) {
-        self.vector(VectorOp::Select, to, [mask.clone(), yes, no], None, n);
+        self.vector(Select, to, [mask.clone(), yes], zero, n);
     }
 }

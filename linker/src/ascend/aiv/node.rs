@@ -2,20 +2,26 @@
 //! call.
 
 use super::act::Sync;
-use super::tensor::{Element, Global, Tensor};
-use super::vector::{Comparison, Length, Scalar, Type, Vector};
+use super::tensor::{Global, Tensor};
+use super::types::Type;
+use super::vector::{Comparison, Scalar, Vector};
 use crate::expr::Expr;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-/// A node of a kernel.
+/// A node of a kernel whose statements have operations of the type `O`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum Node<O = Operation> {
     /// A statement.
-    Call(Call),
+    Call(Call<O>),
     /// A loop.
-    Loop(Loop),
-    /// A branch.
-    If(If),
+    Loop(Loop<O>),
+    /// A branch on a condition of the run.
+    If {
+        /// The condition, which reads no memory.
+        condition: Expr,
+        body: Vec<Self>,
+        otherwise: Vec<Self>,
+    },
     /// A comment: the heading of a phase.
     Note(String),
 }
@@ -47,8 +53,7 @@ pub enum Step {
 
 /// A loop over a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Loop {
+pub struct Loop<O = Operation> {
     pub variable: &'static str,
     pub from: Expr,
     pub bound: Expr,
@@ -58,40 +63,14 @@ pub struct Loop {
     /// Whether the loop runs at least once for all data.
     pub always: bool,
     pub sync: Vec<Sync>,
-    pub body: Vec<Node>,
-}
-
-/// A branch on a condition of the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct If {
-    /// The condition, which reads no memory.
-    pub condition: Expr,
-    pub body: Vec<Node>,
-    pub otherwise: Vec<Node>,
-}
-
-/// A transfer between global memory and UB.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Copy {
-    /// Whether the direction is from UB to global memory.
-    pub out: bool,
-    pub ub: Tensor,
-    pub gm: Global,
-    pub n: Expr,
+    pub body: Vec<Node<O>>,
 }
 
 /// The operation of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Operation {
-    /// Defines a variable.
-    Let(String, Expr),
-    /// Defines a variable that other statements change.
-    Variable(String, Expr),
-    /// Assigns a value to a variable.
-    Assign(String, Expr),
+    /// Sets a variable.
+    Set(Set, String, Expr),
     /// Defines a variable as an element of a tensor.
     Read { name: String, ty: Type, from: Tensor, at: Expr },
     /// Assigns a value to an element of a tensor.
@@ -109,41 +88,40 @@ pub enum Operation {
     WaitForAll,
     /// Issues an instruction of the vector unit.
     Vector(Vector),
-    /// Issues a transfer.
-    Copy(Copy),
+    /// Transfers `n` elements from global memory to UB, or back if `out` is set.
+    Copy { out: bool, ub: Tensor, gm: Global, n: Expr },
     /// Calls a function.
     Function(FunctionCall),
 }
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Call {
-    pub operation: Operation,
+pub struct Call<O = Operation> {
+    pub operation: O,
     /// The synchronisation before the statement.
     pub sync: Vec<Sync>,
 }
 
-/// The use of the result of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The function has no result, or the result is not used.
-    None,
-    /// The result defines a variable.
-    Let(String),
-    /// The result is assigned to a variable.
-    Assign(String),
-    /// The result is added to a variable.
-    Increase(String),
+/// What a statement does with a value and a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// It defines the variable, which no other statement changes.
+    Let,
+    /// It defines the variable, which other statements change.
+    Variable,
+    /// It assigns the value.
+    Assign,
+    /// It adds the value.
+    Increase,
 }
 
 /// A call of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct FunctionCall {
     pub function: &'static Function,
     pub args: Vec<Argument>,
-    pub outcome: Outcome,
+    /// The variable that the result sets, if it is used.
+    pub outcome: Option<(Set, String)>,
     /// The words whose blocks it reads by the names of constants.
     pub words: Vec<u32>,
 }
@@ -157,14 +135,12 @@ pub enum Argument {
     Global(Global),
     /// A number.
     Scalar(Scalar),
-    /// A number of elements.
-    Length(Length),
     /// A comparison of lanes.
     Comparison(Comparison),
 }
 
-/// An entity that the text of a function refers to besides its arguments.
-#[derive(Clone, Copy, Debug)]
+/// An entity that a text refers to besides its variables and the buffers that it declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Another function.
     Function(&'static Function),
@@ -184,24 +160,20 @@ pub struct Function {
     pub name: &'static str,
     /// The comment in the text.
     pub about: &'static str,
-    /// Returns the definition.
-    pub build: fn() -> Definition,
-    pub(super) made: OnceLock<Definition>,
-    pub(super) ordered: OnceLock<Vec<Node>>,
+    /// The definition, which is made when it is first used.
+    pub definition: LazyLock<Definition>,
 }
 
 /// The parameters and the statements of a function.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Definition {
     pub params: Vec<Param>,
-    /// The statements, without synchronisation.
+    /// The statements, with the synchronisation inside of the function.
     pub nodes: Vec<Node>,
 }
 
 /// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Param {
     pub name: &'static str,
     pub ty: ParamType,
@@ -211,7 +183,7 @@ pub struct Param {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamType {
     /// A tensor in UB.
-    Ub(Element),
+    Ub(Type),
     /// An array in global memory.
     Gm,
     /// A number or a condition.

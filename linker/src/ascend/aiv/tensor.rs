@@ -1,35 +1,8 @@
 //! The operands in memory: buffers in UB, and arrays in global memory.
 
 use super::act::{Part, Place, ub, word};
+use super::types::Type;
 use crate::expr::Expr;
-
-/// The type of the elements of a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Element {
-    /// Signed 32-bit numbers.
-    Word,
-    /// 16-bit floats.
-    Half,
-    /// Signed 16-bit numbers.
-    Short,
-    /// Unsigned 16-bit numbers.
-    Bits,
-    /// Bytes of a mask, eight lanes each.
-    Mask,
-    /// 8-bit numbers.
-    Byte,
-}
-
-impl Element {
-    /// Returns the bytes of one element.
-    pub fn size(self) -> u32 {
-        match self {
-            Self::Word => 4,
-            Self::Half | Self::Short | Self::Bits => 2,
-            Self::Mask | Self::Byte => 1,
-        }
-    }
-}
 
 /// The memory of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +16,7 @@ pub enum Buffer {
         /// The name of the buffer.
         name: &'static str,
         /// The type of the elements.
-        element: Element,
+        element: Type,
         /// The number of elements.
         len: Expr,
         /// The name under which a function declares it.
@@ -64,29 +37,6 @@ pub struct Temp {
     pub name: String,
 }
 
-/// The type as which the bits of a tensor are interpreted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// The type of its elements.
-    Own,
-    /// Signed 32-bit numbers.
-    I32,
-    /// Signed 16-bit numbers.
-    I16,
-    /// Unsigned 32-bit numbers.
-    U32,
-    /// Unsigned 16-bit numbers.
-    U16,
-    /// 32-bit floats.
-    F32,
-    /// 16-bit floats.
-    F16,
-    /// Unsigned 64-bit numbers.
-    U64,
-    /// Unsigned 8-bit numbers.
-    U8,
-}
-
 /// An operand in UB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
@@ -96,13 +46,13 @@ pub struct Tensor {
     pub tile: bool,
     /// The first element, if it is neither that of the buffer nor that of a sweep's tile.
     pub at: Option<Expr>,
-    /// The type as which the bits are interpreted.
-    pub view: View,
+    /// The type as which the bits are interpreted, if it is not that of the elements.
+    pub view: Option<Type>,
 }
 
 impl Tensor {
     fn whole(buffer: Buffer) -> Self {
-        Self { buffer, tile: false, at: None, view: View::Own }
+        Self { buffer, tile: false, at: None, view: None }
     }
 
     /// Returns a whole buffer.
@@ -121,7 +71,7 @@ impl Tensor {
     }
 
     /// Returns a buffer that the text does not declare.
-    pub fn placed(name: &'static str, element: Element, len: impl Into<Expr>) -> Self {
+    pub fn placed(name: &'static str, element: Type, len: impl Into<Expr>) -> Self {
         Self::whole(Buffer::Placed { name, element, len: len.into(), called: None })
     }
 
@@ -145,8 +95,8 @@ impl Tensor {
 
     /// Returns the tensor with its bits interpreted as another type.
     #[must_use]
-    pub fn viewed_as(self, view: View) -> Self {
-        Self { view, ..self }
+    pub fn viewed_as(self, view: Type) -> Self {
+        Self { view: Some(view), ..self }
     }
 
     /// Returns the place that the operand touches.
@@ -163,21 +113,13 @@ impl Tensor {
             Buffer::Placed { name, element, .. } => {
                 let number = |e: &Expr| e.value(&|_| None).and_then(|n| u32::try_from(n).ok());
                 let first = self.at.as_ref().map_or(Some(0), number);
-                let n = n.filter(|_| self.view == View::Own).and_then(number);
+                let n = n.filter(|_| self.view.is_none()).and_then(number);
                 let from = first.unwrap_or(0) * element.size();
                 let to = first.zip(n).map_or(u32::MAX, |(first, n)| (first + n) * element.size());
                 Place::Ub((*name).into(), Part::Bytes(from, to))
             }
             Buffer::Word(bits) => ub(&word(*bits)),
             Buffer::Temp(temp) => Place::Temp(temp.number),
-        }
-    }
-
-    /// Returns the column of which the operand is the tile.
-    pub fn column(&self) -> Option<&str> {
-        match &self.buffer {
-            Buffer::Named(name) if self.tile => Some(name),
-            _ => None,
         }
     }
 

@@ -1,17 +1,13 @@
 //! Appends to lists: the lanes of a vector under a mask.
 
-use crate::ascend::aiv::Element::{Bits, Word};
-use crate::ascend::aiv::{
-    Argument, Call, Expr, Function, Length, Outcome, Scalar, TILE, Tensor, Type, args,
-};
+use crate::ascend::aiv::Type::{I32, U16};
+use crate::ascend::aiv::{Call, Expr, Function, Scalar, Set, TILE, Tensor, args, lanes};
 
 function! {
     /// Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
-    pub static COUNT = "Count", |f| {
-        let mask = f.mask("mask");
-        let lanes = f.number("lanes");
-        let iota = Tensor::placed("iota", Word, TILE);
-        f.compact(Tensor::placed("packed", Word, TILE), &iota, &mask, lanes);
+    COUNT = Count(mask: mask, lanes: number), |f| {
+        let iota = Tensor::placed("iota", I32, TILE);
+        f.compact(Tensor::placed("packed", I32, TILE), &iota, &mask, lanes);
         let kept = f.kept();
         f.give(kept);
     }
@@ -22,16 +18,14 @@ function! {
     /// The words and their own bits lie one repeat before the lanes; lanes <= TILE. The columns of a list
     /// are appended in order under one mask: the first one extends the mask by those bits, and the next
     /// columns reuse it.
-    pub static COMPACT_AFTER_TAIL = "CompactAfterTail", |f| {
-        let [packed, list] = f.tensors(Word, ["packed", "list"]);
-        let len = f.number("len");
-        let (value, mask) = (f.words("value"), f.mask("mask"));
-        let (lanes, first) = (f.number("lanes"), f.scalar("first", Type::Bool));
-        let joined = Tensor::local("joined", "lane_scratch", Word, TILE + 256);
-        let bits = Tensor::local("joinedMask", "mask_scratch", Bits, TILE / 16 + 16);
+    COMPACT_AFTER_TAIL = CompactAfterTail(
+        packed: words, list: words, len: number, value: words, mask: mask, lanes: number, first: condition
+    ), |f| {
+        let joined = Tensor::local("joined", "lane_scratch", I32, TILE + 256);
+        let bits = Tensor::local("joinedMask", "mask_scratch", U16, TILE / 16 + 16);
         f.when(first.expr(), |f| {
             let ones = Expr::power_of_two(len % 8) - 1;
-            f.duplicate(&bits, Scalar::new(ones, Type::U16), 1);
+            f.duplicate(&bits, Scalar::new(ones, U16), 1);
             f.or(bits.at(16), &mask, &mask, TILE / 16);
         });
         f.adds(&joined, list.at(len / 8 * 8), 0, 8);
@@ -44,12 +38,10 @@ function! {
     /// Appends the lanes of value under a mask to one column of a list of len words, and returns their
     /// number for the last column. GatherMask writes from the start of a block, so the words of a partly
     /// filled last block are compacted again with the lanes. lanes <= TILE unless len is a multiple of 8.
-    pub static APPEND = "Append", |f| {
-        let (list, len) = (f.words("list"), f.number("len"));
-        let (value, mask) = (f.words("value"), f.mask("mask"));
-        let lanes = f.number("lanes");
-        let [first, last] = ["first", "last"].map(|name| f.scalar(name, Type::Bool));
-        let packed = Tensor::local("packed", "packed", Word, TILE + 256);
+    APPEND = Append(
+        list: words, len: number, value: words, mask: mask, lanes: number, first: condition, last: condition
+    ), |f| {
+        let packed = Tensor::local("packed", "packed", I32, TILE + 256);
         f.choose(
             len.is_multiple_of(8),
             |f| f.compact(list.at(len), &value, &mask, lanes),
@@ -70,12 +62,11 @@ function! {
 function! {
     /// Appends as Append does, where value lies in the same memory as the list and not before its end;
     /// lanes <= TILE.
-    pub static APPEND_IN_PLACE = "AppendInPlace", |f| {
-        let (list, len) = (f.words("list"), f.number("len"));
-        let (value, mask) = (f.words("value"), f.mask("mask"));
-        let lanes = f.number("lanes");
-        let [first, _] = ["first", "last"].map(|name| f.scalar(name, Type::Bool));
-        let packed = Tensor::local("packed", "packed", Word, TILE + 256);
+    APPEND_IN_PLACE = AppendInPlace(
+        list: words, len: number, value: words, mask: mask, lanes: number, first: condition, last: condition
+    ), |f| {
+        let _ = last;
+        let packed = Tensor::local("packed", "packed", I32, TILE + 256);
         f.choose(
             len.is_multiple_of(8),
             |f| f.compact(&packed, &value, &mask, lanes),
@@ -89,8 +80,7 @@ function! {
 
 /// Adds the number of lanes under a mask to the length of a list that has no columns.
 pub fn count(len: String, mask: Tensor) -> Call {
-    let args = vec![mask.into(), Argument::Length(Length::Lanes)];
-    Call::of(&COUNT, args, Outcome::Increase(len))
+    Call::of(&COUNT, args![mask, lanes()]).sets_to(Set::Increase, len)
 }
 
 /// Appends the lanes of `value` under `mask` to a column of a list whose length is the variable
@@ -103,14 +93,7 @@ pub fn append(
     first: bool,
     last: bool,
 ) -> Call {
-    let args = vec![
-        Tensor::named(column).into(),
-        Expr::name(&len).into(),
-        value.into(),
-        mask.into(),
-        Argument::Length(Length::Lanes),
-        first.into(),
-        last.into(),
-    ];
-    Call::of(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
+    let args = args![column, Expr::name(&len), value, mask, lanes(), first, last];
+    let call = Call::of(function, args);
+    if last { call.sets_to(Set::Increase, len) } else { call }
 }

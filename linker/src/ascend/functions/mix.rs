@@ -1,7 +1,6 @@
 //! Hashes: sums of two products.
 
-use crate::ascend::aiv::Element::Word;
-use crate::ascend::aiv::{Argument, Call, Expr, Length, Outcome, Tensor, args};
+use crate::ascend::aiv::{Call, Expr, Tensor, args, lanes};
 use avsg_device::hash::MULTIPLIERS;
 
 /// The masks of the factors of the two products: the low 16 bits of a word, and the next 8 bits.
@@ -10,9 +9,9 @@ pub const WORDS: [u32; 2] = [0xFFFF, 0xFF];
 function! {
     /// dst = (dst - 2^15) * p + (high mod 2^8) * q for `lanes` lanes. dst is in 0..2^16-1; high is
     /// overwritten, and is below 2^8 if bits <= 24.
-    pub static SUM_OF_PRODUCTS = "SumOfProducts", |f| {
-        let [dst, high] = f.tensors(Word, ["dst", "high"]);
-        let [bits, p, q, lanes] = f.numbers(["bits", "p", "q", "lanes"]);
+    SUM_OF_PRODUCTS = SumOfProducts(
+        dst: words, high: words, bits: number, p: number, q: number, lanes: number
+    ), |f| {
         f.adds(&dst, &dst, -32768, lanes);
         f.when(bits.above(24), |f| {
             f.and_word(&high, &high, Tensor::word(WORDS[1]), lanes);
@@ -27,10 +26,9 @@ function! {
     /// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q for `lanes` lanes: the hash of an id, or
     /// of an earlier hash. x has no bits above `bits`, which is 24 or 32; `high` is scratch memory of as
     /// many lanes. p and q are below 2^15, so no product overflows.
-    pub static MIX = "Mix", |f| {
-        let [dst, x] = f.tensors(Word, ["dst", "x"]);
-        let [bits, p, q] = f.numbers(["bits", "p", "q"]);
-        let (high, lanes) = (f.words("high"), f.number("lanes"));
+    MIX = Mix(
+        dst: words, x: words, bits: number, p: number, q: number, high: words, lanes: number
+    ), |f| {
         f.and_word(&dst, &x, Tensor::word(WORDS[0]), lanes);
         f.shift_right(&high, &x, 16, lanes);
         f.call(&SUM_OF_PRODUCTS, args![dst, high, bits, p, q, lanes]);
@@ -39,11 +37,9 @@ function! {
 
 /// Calls `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^8) * q`. `x` has at most `bits` bits, 24
 /// or 32, and `high` is scratch memory.
-pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> Call {
-    let [p, q] = multipliers([p, q]).map(Argument::from);
-    let lanes = Argument::Length(Length::Lanes);
-    let args = vec![to.into(), x.into(), Expr::from(bits).into(), p, q, high.into(), lanes];
-    Call::of(&MIX, args, Outcome::None)
+pub fn mix(to: Tensor, x: Tensor, bits: i32, pq: [i32; 2], high: Tensor) -> Call {
+    let [p, q] = multipliers(pq);
+    Call::of(&MIX, args![to, x, Expr::from(bits), p, q, high, lanes()])
 }
 
 /// The names, values and comments of the constants that hold the multipliers of the two hashes.

@@ -4,10 +4,8 @@
 //! shim with what the replay of these definitions finds.
 
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
-use crate::ascend::aiv::Element::{Mask, Word};
-use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Loop, Outcome, Relation, Scalar, Step, Tensor, args,
-};
+use crate::ascend::aiv::Type::{I32, U8};
+use crate::ascend::aiv::{Call, Comparison, Expr, Loop, Scalar, Step, Tensor, args};
 use avsg_device::machine::links::{Links, bits_below};
 
 /// Bits of the result of a search. The priority of the link is stored above them.
@@ -20,17 +18,17 @@ const SEARCH_WORDS: Expr = Expr::Constant("SEARCH_WORDS");
 
 /// Returns a column of a search: words of scratch memory.
 fn column(called: &'static str, name: &'static str) -> Tensor {
-    Tensor::local(called, name, Word, SEARCH_WORDS)
+    Tensor::local(called, name, I32, SEARCH_WORDS)
 }
 
 /// Returns the mask of a search: one bit for each of its links.
 fn link_mask() -> Tensor {
-    Tensor::local("found", "link_mask", Mask, SEARCH_WORDS / 8)
+    Tensor::local("found", "link_mask", U8, SEARCH_WORDS / 8)
 }
 
 /// Returns the block that repeats a word of the geometry.
 fn word(name: &'static str) -> Tensor {
-    Tensor::placed(name, Word, 8)
+    Tensor::placed(name, I32, 8)
 }
 
 /// Returns what is added to the result of a search at link n of a probe sequence, so that the largest
@@ -48,9 +46,7 @@ function! {
     /// Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
     /// sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
     /// read link 0. Columns 0 and 2 are overwritten.
-    pub static GATHER_LINKS = "GatherLinks", |f| {
-        let [sequence, link] = f.tensors(Word, ["sequence", "link"]);
-        let [count, lanes] = f.numbers(["count", "lanes"]);
+    GATHER_LINKS = GatherLinks(sequence: words, link: words, count: number, lanes: number), |f| {
         let (at, stride) = (column("at", "search0"), column("stride", "search2"));
         let position = word("position_word");
         f.duplicate(&at, 0.into(), lanes);
@@ -71,13 +67,10 @@ function! {
     /// dst[i] = the result of sequence i at its first link under the mask of the search, or -1 if there is
     /// none, for `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links,
     /// each with its priority; it is overwritten.
-    pub static SELECT_FIRST_LINK = "SelectFirstLink", |f| {
-        let [dst, result] = f.tensors(Word, ["dst", "result"]);
-        let [count, lanes] = f.numbers(["count", "lanes"]);
+    SELECT_FIRST_LINK = SelectFirstLink(dst: words, result: words, count: number, lanes: number), |f| {
         f.select_or_zero(&result, &link_mask(), &result, LINKS * lanes);
         let n = f.variable("n", LINKS);
-        let several = Expr::test(Relation::Above, n, 1);
-        f.repeat(Loop::over("half", LINKS).only(several), |f, _| {
+        f.repeat(Loop::over("half", LINKS).only(n.above(1)), |f, _| {
             f.max(&result, &result, result.at((n - n / 2) * lanes), n / 2 * lanes);
             f.assign(n, n - n / 2);
         });
@@ -90,10 +83,7 @@ function! {
     /// slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a
     /// slot, for n ids. `sequence` holds each id's first link and stride; `link` and `id` are the
     /// table's planes.
-    pub static FIND = "Find", |f| {
-        let [slot, sequence, sought] = f.tensors(Word, ["slot", "sequence", "sought"]);
-        let n = f.number("n");
-        let [link, id] = f.tensors(Word, ["link", "id"]);
+    FIND = Find(slot: words, sequence: words, sought: words, n: number, link: words, id: words), |f| {
         let (offset, held) = (column("offset", "search0"), column("held", "search2"));
         let link_slot = column("linkSlot", "search1");
         f.repeat(Loop::over("base", n).step(Step::By(SEARCH_IDS)), |f, base| {
@@ -121,11 +111,9 @@ function! {
     /// fingerprint of the id in its slot, or -1 if there is none, for n sequences. Such a link may be
     /// overwritten; a link that was never written has the fingerprint of no id. `link` and `id` are the
     /// table's planes, and p and q the multipliers that hash an id.
-    pub static FIND_FREE = "FindFree", |f| {
-        let [at, sequence] = f.tensors(Word, ["at", "sequence"]);
-        let n = f.number("n");
-        let [link, id] = f.tensors(Word, ["link", "id"]);
-        let [p, q] = f.numbers(["p", "q"]);
+    FIND_FREE = FindFree(
+        at: words, sequence: words, n: number, link: words, id: words, p: number, q: number
+    ), |f| {
         let (mixed, held) = (column("mixed", "search0"), column("held", "search2"));
         let print = column("fingerprint", "search1");
         let position = word("position_word");
@@ -144,7 +132,7 @@ function! {
             f.call(&SUM_OF_PRODUCTS, args![mixed, held, Expr::from(32), p, q, all]);
             f.shift_right(&mixed, &mixed, Expr::Constant("FINGERPRINT_SHIFT"), all);
             f.and_word(&mixed, &mixed, word("fingerprint_word"), all);
-            f.compare_equal(&link_mask(), &print, &mixed, repeats);
+            f.compare_equal(link_mask(), &print, &mixed, repeats);
             f.not(link_mask(), link_mask(), repeats / 16);
             f.note("The number of the first such link in its sequence.");
             f.repeat(Loop::over("nth", LINKS), |f, nth| {
@@ -160,7 +148,7 @@ function! {
             f.add(&held, &held, &mixed, count);
             f.sign(&print, &print, count);
             f.and_word(&held, &held, &position, count);
-            f.or(at.at(base), &held, &print, count * 2);
+            f.or(at.at(base), &held, &print, Expr::from(2) * count);
         });
     }
 }
@@ -178,18 +166,14 @@ pub fn words(links: &Links) -> [(&'static str, u32); 4] {
 
 /// Calls [`FIND`] for `n` ids with the columns slot, sequence, id sought, link and id.
 pub fn find(columns: [String; 5], n: Expr, links: &Links) -> Call {
-    let [slot, sequence, sought, link, id] = columns.map(Tensor::named);
-    let args = vec![slot.into(), sequence.into(), sought.into(), n.into(), link.into(), id.into()];
-    let words = words(links).map(|(_, word)| word);
-    Call::of(&FIND, args, Outcome::None).reading(words)
+    let [slot, sequence, sought, link, id] = columns;
+    let call = Call::of(&FIND, args![slot, sequence, sought, n, link, id]);
+    call.reading(words(links).map(|(_, word)| word))
 }
 
 /// Calls [`FIND_FREE`] for `n` probe sequences with the columns position, sequence, link and id.
-pub fn find_free(columns: [String; 4], n: Expr, links: &Links) -> Call {
-    let [at, sequence, link, id] = columns.map(Tensor::named);
-    let (p, q) = links.multipliers;
-    let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
-    args.extend(multipliers([p, q]).map(Argument::from));
-    let words = words(links).into_iter().map(|(_, word)| word).chain(WORDS);
-    Call::of(&FIND_FREE, args, Outcome::None).reading(words)
+pub fn find_free([at, sequence, link, id]: [String; 4], n: Expr, links: &Links) -> Call {
+    let [p, q] = multipliers(links.multipliers.into());
+    let call = Call::of(&FIND_FREE, args![at, sequence, n, link, id, p, q]);
+    call.reading(words(links).map(|(_, word)| word))
 }

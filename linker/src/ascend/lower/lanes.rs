@@ -2,52 +2,53 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Argument, Call, Comparison, Expr, Length, Node, Operation, Rounding, Scalar, Temp, Tensor,
-    Type, Vector, VectorOp, View,
+    Buffer, Call, Comparison, Expr, Node, Operation, Rounding, Scalar, Temp, Tensor, Type, Vector,
+    VectorOp, aligned_lanes, lanes,
 };
-use crate::ascend::functions::{append, lookup, mix};
+use crate::ascend::functions::{append, life, lookup, mix};
 use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
-fn number(n: impl Into<Expr>) -> Option<Scalar> {
+pub fn number(n: impl Into<Expr>) -> Option<Scalar> {
     Some(Scalar::new(n, Type::I32))
 }
 
-/// Returns an instruction on tensors, with or without a scalar.
-pub fn vector(
-    op: VectorOp,
-    to: Tensor,
-    from: Vec<Tensor>,
-    scalar: Option<Scalar>,
-    over: Length,
-) -> Call {
-    Call::from(Operation::Vector(Vector { op, to, from, scalar, over }))
+/// Returns an instruction on the live lanes of tensors, with or without a scalar.
+pub fn vector(op: VectorOp, to: Tensor, from: Vec<Tensor>, scalar: Option<Scalar>) -> Vector {
+    Vector { op, to, from, scalar, n: lanes() }
 }
 
 /// Returns `to[i] = base + i` for the live lanes of a tile.
-pub fn iota(to: Tensor) -> Call {
-    let base = Scalar::new(Expr::name("base"), Type::I32);
-    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], Some(base), Length::Lanes)
+pub fn iota(to: Tensor) -> Vector {
+    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], number(Expr::name("base")))
 }
 
 /// Returns an instruction that has 16-bit lanes only, on the 16-bit halves of the operands.
-fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
-    let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
-    vector(op, to.viewed_as(View::U16), from, None, over)
+fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, n: Expr) -> Vector {
+    let from = from.into_iter().map(|t| t.viewed_as(Type::U16)).collect();
+    Vector { n, ..vector(op, to.viewed_as(Type::U16), from, None) }
 }
 
 /// Returns an operation of each lane with one word.
-fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
+fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Vector {
     from.push(Tensor::word(word.cast_unsigned()));
-    vector(op, to, from, None, Length::Lanes)
+    vector(op, to, from, None)
 }
 
 /// Returns a shift of unsigned numbers.
-fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
-    let [to, from] = [to, from].map(|t| t.viewed_as(View::U32));
-    let by = Some(Scalar::new(by.cast_signed(), Type::U32));
-    vector(op, to, vec![from], by, Length::Lanes)
+fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Vector {
+    let [to, from] = [to, from].map(|t| t.viewed_as(Type::U32));
+    vector(op, to, vec![from], Some(Scalar::new(by.cast_signed(), Type::U32)))
+}
+
+/// Returns the operand to which an instruction or a hash writes its result as the last thing.
+fn result_mut(call: &mut Call) -> Option<&mut Tensor> {
+    match &mut call.operation {
+        Operation::Vector(vector) => Some(&mut vector.to),
+        Operation::Function(hash) if *hash.function == mix::MIX => hash.args[0].tensor_mut(),
+        _ => None,
+    }
 }
 
 impl Lower<'_> {
@@ -57,14 +58,16 @@ impl Lower<'_> {
         Tensor::temporary(Temp { number: self.temps, mask, name: name.into() })
     }
 
-    /// Returns a new temporary for a value.
+    /// Returns a new temporary, which holds a value from now on.
     pub(super) fn temp_of(&mut self, value: Option<Value>, mask: bool) -> Tensor {
         let name = value.and_then(|v| self.called.get(&v)).cloned();
-        self.temp(mask, &name.unwrap_or_else(|| "x".into()))
+        let temp = self.temp(mask, &name.unwrap_or_else(|| "x".into()));
+        self.at.extend(value.map(|value| (value, temp.clone())));
+        temp
     }
 
-    pub(super) fn call(&mut self, call: Call) {
-        self.out.push(Node::Call(call));
+    pub(super) fn call(&mut self, call: impl Into<Call>) {
+        self.out.push(Node::Call(call.into()));
     }
 
     /// Returns the memory of a vector or mask. A constant is written to all lanes before its first
@@ -77,13 +80,13 @@ impl Lower<'_> {
         let to = self.temp_of(Some(value), all);
         if all {
             let ones = Some(Scalar::new(0xffff, Type::U16));
-            let mask = to.clone().viewed_as(View::U16);
-            self.call(vector(VectorOp::Duplicate, mask, vec![], ones, Length::MaskWords));
+            let mask = to.clone().viewed_as(Type::U16);
+            let n = aligned_lanes() / 16;
+            self.call(Vector { n, ..vector(VectorOp::Duplicate, mask, vec![], ones) });
         } else if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
-            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, Length::Lanes));
+            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n));
         }
-        self.at.insert(value, to.clone());
         to
     }
 
@@ -93,35 +96,31 @@ impl Lower<'_> {
         out: Option<Value>,
         mask: bool,
         operands: &[Value],
-        call: impl FnOnce(Tensor, Vec<Tensor>) -> Call,
+        call: impl FnOnce(Tensor, Vec<Tensor>) -> Vector,
     ) {
         let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
         let to = self.temp_of(out, mask);
-        self.call(call(to.clone(), operands));
-        self.at.extend(out.map(|out| (out, to)));
+        self.call(call(to, operands));
     }
 
     /// Adds an instruction on all live lanes.
     fn plain(&mut self, op: &Op, instruction: VectorOp, scalar: Option<Scalar>) {
         let vectors = if scalar.is_some() { &op.args[..1] } else { &op.args[..] };
-        self.make(op.out, false, vectors, |to, from| {
-            vector(instruction, to, from, scalar, Length::Lanes)
-        });
+        self.make(op.out, false, vectors, |to, from| vector(instruction, to, from, scalar));
     }
 
     /// Adds a comparison of two vectors, or of a vector with a scalar.
     fn compare(&mut self, out: Option<Value>, of: &[Value], with: Option<(Comparison, Scalar)>) {
-        self.make(out, true, of, |to, from| match with {
-            None => {
-                let equal = VectorOp::Compare(Comparison::Equal);
-                vector(equal, to, from, None, Length::Repeats)
-            }
-            Some((how, scalar)) => {
-                let view = if scalar.ty == Type::F16 { View::F16 } else { View::Own };
-                let from = from.into_iter().map(|t| t.viewed_as(view)).collect();
-                let instruction = VectorOp::Compares(how);
-                vector(instruction, to, from, Some(scalar), Length::Repeats)
-            }
+        self.make(out, true, of, |to, from| {
+            let (compare, from, scalar) = match with {
+                None => (VectorOp::Compare(Comparison::Equal), from, None),
+                Some((how, scalar)) => {
+                    let view = (scalar.ty == Type::F16).then_some(Type::F16);
+                    let from = from.into_iter().map(|t| Tensor { view, ..t }).collect();
+                    (VectorOp::Compares(how), from, Some(scalar))
+                }
+            };
+            Vector { n: aligned_lanes(), ..vector(compare, to, from, scalar) }
         });
     }
 
@@ -158,7 +157,9 @@ impl Lower<'_> {
             OpCode::Mul => self.plain(op, VectorOp::Mul, None),
             OpCode::And | OpCode::Or => {
                 let name = if op.code == OpCode::And { VectorOp::And } else { VectorOp::Or };
-                self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
+                self.make(op.out, false, a, |to, from| {
+                    bits(name, to, from, Expr::from(2) * lanes())
+                });
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
@@ -184,8 +185,8 @@ impl Lower<'_> {
             OpCode::Madd(p, q) => self.madd(op, p, q),
             // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
-                from[1..].iter_mut().for_each(|value| value.view = View::F32);
-                vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
+                from[1..].iter_mut().for_each(|value| value.view = Some(Type::F32));
+                vector(VectorOp::Select, to.viewed_as(Type::F32), from, None)
             }),
             OpCode::Eq => match self.defs.get(&a[1]) {
                 Some(&Op { code: OpCode::Splat(n), .. }) => {
@@ -195,13 +196,10 @@ impl Lower<'_> {
                 }
                 _ => self.compare(op.out, a, None),
             },
-            OpCode::IsNegative if self.halves.contains(&a[0]) => {
-                self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
-            }
             OpCode::IsNegative => match self.lifetime_difference(a[0]) {
-                Some((life, bound)) => {
+                Some((from, bound)) => {
                     let bound = Scalar::new(bound, Type::F16);
-                    self.compare(op.out, &[life], Some((Comparison::Less, bound)));
+                    self.compare(op.out, &[from], Some((Comparison::Less, bound)));
                 }
                 // A sign test that is only negated is lowered with its negation.
                 None => {
@@ -214,7 +212,7 @@ impl Lower<'_> {
             OpCode::MaskNot if self.is_never_negative(a[0]) => self.all.extend(op.out),
             OpCode::MaskNot => match self.defs.get(&a[0]) {
                 Some(Op { code: OpCode::IsNegative, args, .. })
-                    if !self.halves.contains(&args[0]) =>
+                    if self.lifetime_difference(args[0]).is_none() =>
                 {
                     let value = args[0];
                     self.sign(op.out, value, 0);
@@ -225,9 +223,9 @@ impl Lower<'_> {
             OpCode::MaskOr => self.mask(op, VectorOp::Or),
             OpCode::Load => self.view(op, 0),
             OpCode::Item(column) => self.view(op, column),
-            OpCode::Gather => self.gather(op, 2, View::Own),
+            OpCode::Gather => self.gather(op, 2, None),
             OpCode::GatherLife => {
-                self.gather(op, 1, View::F16);
+                self.gather(op, 1, Some(Type::F16));
                 if self.is_only_compared(op.out) {
                     self.halves.extend(op.out);
                 } else {
@@ -241,7 +239,7 @@ impl Lower<'_> {
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
         self.make(op.out, true, &op.args, |to, from| {
-            bits(instruction, to, from, Length::MaskWords)
+            bits(instruction, to, from, aligned_lanes() / 16)
         });
     }
 
@@ -250,20 +248,12 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, view)));
     }
 
-    fn gather(&mut self, op: &Op, by: u32, view: View) {
+    fn gather(&mut self, op: &Op, by: u32, view: Option<Type>) {
         let len = self.tape.column(op.columns[0]).len;
-        let offsets = self.offsets(op.args[0], len, by).viewed_as(View::U32);
+        let offsets = self.offsets(op.args[0], len, by).viewed_as(Type::U32);
         let column = Tensor::named(self.storage(op.columns[0], 0));
-        let to = self.temp_of(op.out, false);
-        let from = vec![column, offsets];
-        self.call(vector(
-            VectorOp::Gather,
-            to.clone().viewed_as(view),
-            from,
-            number(0),
-            Length::Lanes,
-        ));
-        self.at.extend(op.out.map(|out| (out, to)));
+        let to = Tensor { view, ..self.temp_of(op.out, false) };
+        self.call(vector(VectorOp::Gather, to, vec![column, offsets], number(0)));
     }
 
     /// Returns whether no operation but a comparison, or a subtraction before one, uses a value.
@@ -276,11 +266,10 @@ impl Lower<'_> {
     /// Converts gathered lifetimes, which are halfs, to words.
     fn lifetimes_as_words(&mut self, value: Option<Value>) {
         let Some(value) = value else { return };
-        let halves = self.operand(value).viewed_as(View::F16);
+        let halves = self.operand(value).viewed_as(Type::F16);
         let to = self.temp_of(Some(value), false);
         let cast = VectorOp::Cast(Rounding::Nearest);
-        self.call(vector(cast, to.clone(), vec![halves], None, Length::Lanes));
-        self.at.insert(value, to);
+        self.call(vector(cast, to, vec![halves], None));
     }
 
     fn effect(&mut self, op: &Op) -> Result<(), Why> {
@@ -293,8 +282,7 @@ impl Lower<'_> {
                 let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));
                 let to = self.temp_of(op.out, false);
                 let (from, bounds) = (self.gm(op.columns[0]), [a[1], a[2]].map(|v| self.scalar(v)));
-                self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
-                self.at.extend(op.out.map(|out| (out, to)));
+                self.call(lookup::lookup(to, from, bounds, [index, mask]));
             }
             _ => return Err(Why::NoCall),
         }
@@ -307,29 +295,19 @@ impl Lower<'_> {
         let (value, view) = (op.args[1], Tensor::tile(column));
         if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
-            return self.call(vector(VectorOp::Duplicate, view, vec![], n, Length::Lanes));
+            return self.call(vector(VectorOp::Duplicate, view, vec![], n));
         }
         let from = self.operand(value);
         if self.uses[&value] == 1
             && from.temp().is_some()
-            && let Some(Node::Call(Call { operation: Operation::Vector(last), .. })) =
-                self.out.last_mut()
-            && last.to.buffer == from.buffer
-        {
-            last.to = view.viewed_as(last.to.view);
-            return;
-        }
-        // A hash writes its result last, and may write it to the column.
-        if self.uses[&value] == 1
             && let Some(Node::Call(call)) = self.out.last_mut()
-            && let Operation::Function(hash) = &mut call.operation
-            && *hash.function == mix::MIX
-            && hash.args[0] == Argument::from(from.clone())
+            && let Some(to) = result_mut(call)
+            && to.buffer == from.buffer
         {
-            hash.args[0] = view.into();
+            *to = Tensor { view: to.view, ..view };
             return;
         }
-        self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));
+        self.call(vector(VectorOp::Adds, view, vec![from], number(0)));
     }
 
     fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
@@ -346,7 +324,7 @@ impl Lower<'_> {
                 let pair = |[a, b]: &[String; 2]| *a == column && b == name;
                 name == column || self.overlays.iter().any(pair)
             };
-            let in_place = value.column().is_some_and(own);
+            let in_place = matches!(&value.buffer, Buffer::Named(name) if value.tile && own(name));
             let function = if in_place { &append::APPEND_IN_PLACE } else { &append::APPEND };
             let to = (column, len.clone());
             self.call(append::append(function, to, [value, mask.clone()], n == 0, n == last));
@@ -354,16 +332,16 @@ impl Lower<'_> {
     }
 
     /// Writes one lifetime to the tile's slots under a mask.
-    pub(super) fn fill(&mut self, life: i8, column: &str, mask: Value) {
+    pub(super) fn fill(&mut self, n: i8, column: &str, mask: Value) {
         let tile = Tensor::tile(column);
-        let value = Some(crate::ascend::functions::life::lifetime(life));
+        let value = Some(life::lifetime(n));
         if self.all.contains(&mask) {
-            return self.call(vector(VectorOp::Duplicate, tile, vec![], value, Length::Lanes));
+            return self.call(vector(VectorOp::Duplicate, tile, vec![], value));
         }
         let mask = self.operand(mask);
-        let fill = self.temp(false, "fill").viewed_as(View::F16);
-        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, Length::Lanes));
+        let fill = self.temp(false, "fill").viewed_as(Type::F16);
+        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value));
         let from = vec![mask, fill, tile.clone()];
-        self.call(vector(VectorOp::Select, tile, from, None, Length::Lanes));
+        self.call(vector(VectorOp::Select, tile, from, None));
     }
 }

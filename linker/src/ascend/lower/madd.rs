@@ -13,7 +13,6 @@ impl Lower<'_> {
         let x = self.operand(op.args[0]);
         let sum = self.temp_of(op.out, false);
         let high = self.temp(false, "high");
-        self.call(mix::mix(sum.clone(), x, bits, [p, q], high));
-        self.at.extend(op.out.map(|out| (out, sum)));
+        self.call(mix::mix(sum, x, bits, [p, q], high));
     }
 }

@@ -4,7 +4,7 @@
 //! registers.
 
 use crate::ascend::aiv::{
-    Act, Buffer, Call, Expr, If, Length, Loop, Node, Operation, Place, Temp, Tensor, Width,
+    Act, Buffer, Call, Loop, Node, Operation, Place, Set, Temp, Tensor, Width, names_read,
 };
 use crate::names::fresh;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,8 @@ fn lives(body: &[Node]) -> Vec<Life> {
     for (n, call) in body.iter().enumerate().filter_map(|(n, node)| Some((n, node.call()?))) {
         for &Temp { number: temp, mask, .. } in call.tensors().into_iter().filter_map(Tensor::temp)
         {
-            let new = || Life { temp, mask, calls: Vec::new(), in_place: call.in_place() };
+            let in_place = matches!(&call.operation, Operation::Vector(v) if v.op.in_place());
+            let new = || Life { temp, mask, calls: Vec::new(), in_place };
             lives.entry(temp).or_insert_with(new).calls.push(n);
         }
     }
@@ -129,12 +130,7 @@ pub fn each_sweep(nodes: &mut [Node], f: &mut impl FnMut(&mut Loop)) {
     for node in nodes {
         match node {
             Node::Loop(sweep) if sweep.width().is_some() => f(sweep),
-            Node::Loop(Loop { body, .. }) => each_sweep(body, f),
-            Node::If(If { body, otherwise, .. }) => {
-                each_sweep(body, f);
-                each_sweep(otherwise, f);
-            }
-            Node::Call(_) | Node::Note(_) => {}
+            node => node.bodies_mut().into_iter().for_each(|body| each_sweep(body, f)),
         }
     }
 }
@@ -162,34 +158,16 @@ pub fn drop_unread(body: &mut Vec<Node>) {
 
 /// Removes variables that no expression reads.
 pub fn drop_unused(nodes: &mut Vec<Node>) {
-    let mut used = BTreeSet::new();
-    for expr in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
-        expr.each(&mut |e| {
-            if let Expr::Name(name) = e {
-                used.insert(name.clone());
-            }
-        });
-    }
-    let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
-    used.extend(calls.flat_map(Call::lengths).filter_map(Length::variable).map(String::from));
-    remove(
-        nodes,
-        &|call| matches!(&call.operation, Operation::Let(name, _) if !used.contains(name)),
-    );
+    let used: BTreeSet<_> = names_read(nodes).into_iter().map(String::from).collect();
+    remove(nodes, &|call| match &call.operation {
+        Operation::Set(Set::Let, name, _) => !used.contains(name),
+        _ => false,
+    });
 }
 
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {
-    nodes.retain_mut(|node| match node {
-        Node::Call(call) => !which(call),
-        Node::Loop(Loop { body, .. }) => {
-            remove(body, which);
-            true
-        }
-        Node::If(If { body, otherwise, .. }) => {
-            remove(body, which);
-            remove(otherwise, which);
-            true
-        }
-        Node::Note(_) => true,
+    nodes.retain_mut(|node| {
+        node.bodies_mut().into_iter().for_each(|body| remove(body, which));
+        !node.call().is_some_and(which)
     });
 }

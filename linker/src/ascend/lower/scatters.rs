@@ -25,15 +25,12 @@ impl Lower<'_> {
             OpCode::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == OpCode::Iota) => {
                 return self.fill(n, &column, a[2]);
             }
-            OpCode::SetLife(n) => {
-                let slot = self.operand(a[1]);
-                let mask = self.mask_of(a[2]);
-                life::set(column, slot, n, mask)
-            }
-            _ => {
-                let slot = self.operand(a[1]);
-                let mask = self.mask_of(a[2]);
-                life::refresh(column, slot, mask)
+            code => {
+                let (slot, mask) = (self.operand(a[1]), self.mask_of(a[2]));
+                match code {
+                    OpCode::SetLife(n) => life::set(column, slot, n, mask),
+                    _ => life::refresh(column, slot, mask),
+                }
             }
         };
         self.call(call);

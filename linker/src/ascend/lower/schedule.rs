@@ -13,7 +13,7 @@ pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<
         body.iter().map(|node| node.call().map(Call::acts).unwrap_or_default()).collect();
     let all: Vec<Vec<_>> =
         acts.iter().map(|acts| acts.iter().flat_map(Act::uses).collect()).collect();
-    let conflict = |a: &[(&Place, bool)], b: &[(&Place, bool)]| {
+    let conflict = |a: &[&(Place, bool)], b: &[&(Place, bool)]| {
         a.iter().any(|(p, w)| b.iter().any(|(q, x)| (*w || *x) && same(p, q)))
     };
     // Calls that access no memory have level 0, because they depend on no other call of the tile.

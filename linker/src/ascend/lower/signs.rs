@@ -2,13 +2,16 @@
 //! compare with 0 or -1.
 
 use super::Lower;
-use super::lanes::vector;
-use crate::ascend::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
+use super::lanes::{number, vector};
+use crate::ascend::aiv::{Comparison, Expr, Vector, VectorOp, aligned_lanes};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
-    /// Returns a and b if `difference` is a lifetime a minus a scalar b.
+    /// Returns a and b if `difference` is a lifetime a minus a scalar b, or the lifetime itself and 0.
     pub(super) fn lifetime_difference(&self, difference: Value) -> Option<(Value, Expr)> {
+        if self.halves.contains(&difference) {
+            return Some((difference, 0.into()));
+        }
         let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&difference)? else {
             return None;
         };
@@ -32,19 +35,18 @@ impl Lower<'_> {
     /// Makes the mask of the lanes whose value shifted right by 31 is `sign`: -1 for negative
     /// lanes, 0 for the others.
     pub(super) fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
-        let number = |n: i32| Some(Scalar::new(n, Type::I32));
         let known = self.signs.get(&value).cloned();
         let spread = known.unwrap_or_else(|| {
             let from = self.operand(value);
             let to = self.temp(false, "sign");
             let op = VectorOp::ShiftRight;
-            self.call(vector(op, to.clone(), vec![from], number(31), Length::Lanes));
+            self.call(vector(op, to.clone(), vec![from], number(31)));
             self.signs.insert(value, to.clone());
             to
         });
         let mask = self.temp_of(out, true);
         let op = VectorOp::Compares(Comparison::Equal);
-        self.call(vector(op, mask.clone(), vec![spread], number(sign), Length::Repeats));
-        self.at.extend(out.map(|out| (out, mask)));
+        let compare = vector(op, mask, vec![spread], number(sign));
+        self.call(Vector { n: aligned_lanes(), ..compare });
     }
 }

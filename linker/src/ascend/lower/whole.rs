@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ascend::aiv::{
-    Call, Comparison, Copy, Expr, Global, If, Node, Operation, Relation, Tensor, Type,
+    Call, Comparison, Expr, Global, Node, Operation, Operator, Set, Tensor, Type,
 };
 use crate::ascend::functions::{life, search, victims};
 use crate::ascend::table;
@@ -31,7 +31,7 @@ impl Lower<'_> {
             self.scalars.insert(out, value);
         } else {
             let name = self.fresh_name(out, name);
-            self.call(Call::from(Operation::Let(name, value)));
+            self.set(Set::Let, name, value);
         }
     }
 
@@ -45,11 +45,11 @@ impl Lower<'_> {
             OpCode::ScalarSub => a(0) - a(1),
             OpCode::ScalarMul => a(0) * a(1),
             OpCode::ScalarAddTo(n) => a(0) + n,
-            OpCode::Max if self.conditions(op) => Expr::either(a(0), a(1)),
+            OpCode::Max if self.conditions(op) => Expr::binary(Operator::Or, a(0), a(1)),
             OpCode::Max => Expr::max(a(0), a(1)),
             OpCode::Min => Expr::min(a(0), a(1)),
-            OpCode::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
-            OpCode::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
+            OpCode::ScalarNe => Expr::binary(Operator::Differs, a(0), a(1)),
+            OpCode::ScalarGt => Expr::above(a(0), a(1)),
             OpCode::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
@@ -105,9 +105,7 @@ impl Lower<'_> {
     fn memory(&mut self, op: &Op) -> Result<(), Why> {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
-        let copy = |out: bool, ub: String, gm: Global, n: Expr| {
-            Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
-        };
+        let copy = |out, ub: String, gm, n| Operation::Copy { out, ub: Tensor::named(ub), gm, n };
         match op.code {
             OpCode::ReadOutput if line => {
                 let line = self.gm(op.columns[0]);
@@ -115,17 +113,17 @@ impl Lower<'_> {
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 let (from, ty) = (Tensor::named(line), Type::I32);
-                self.call(Call::from(Operation::Read { name: out, ty, from, at: word }));
+                self.call(Operation::Read { name: out, ty, from, at: word });
             }
             OpCode::WriteOutput if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(op.columns[0], op.args[0]), a[1].clone());
                 let to = Tensor::named(line);
-                self.call(Call::from(Operation::Write { to, at, value }));
+                self.call(Operation::Write { to, at, value });
             }
             OpCode::WriteOutput => {
                 let (to, value) = (Tensor::named("word"), a[1].clone());
-                self.call(Call::from(Operation::Write { to, at: 0.into(), value }));
+                self.call(Operation::Write { to, at: 0.into(), value });
                 let to = self.global(op.columns[0], a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
@@ -140,11 +138,11 @@ impl Lower<'_> {
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));
             }
-            OpCode::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
+            OpCode::Clear => self.set(Set::Assign, self.len_name(op.columns[0]), 0.into()),
             OpCode::MoveList => {
                 let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
-                self.assign(to, Expr::name(&from));
-                self.assign(from, 0.into());
+                self.set(Set::Assign, to, Expr::name(&from));
+                self.set(Set::Assign, from, 0.into());
             }
             OpCode::Find(links) => {
                 let columns = [0, 1, 2, 3, 4].map(|n| self.storage(op.columns[n], 0));
@@ -155,19 +153,19 @@ impl Lower<'_> {
                 self.call(search::find_free(columns, a[0].clone(), &links));
             }
             OpCode::Synchronise => {
-                self.call(Call::from(Operation::WaitForAll));
+                self.call(Operation::WaitForAll);
                 // Only the owner of the request continues.
                 let body = vec![Node::Call(Call::from(Operation::Leave))];
                 let condition = Expr::field("owner").opposite();
-                self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+                self.out.push(Node::If { condition, body, otherwise: Vec::new() });
             }
             _ => return self.life(op, a),
         }
         Ok(())
     }
 
-    fn assign(&mut self, name: String, value: Expr) {
-        self.call(Call::from(Operation::Assign(name, value)));
+    pub(super) fn set(&mut self, how: Set, name: String, value: Expr) {
+        self.call(Operation::Set(how, name, value));
     }
 
     fn life(&mut self, op: &Op, mut a: Vec<Expr>) -> Result<(), Why> {

@@ -4,12 +4,11 @@
 //! two vectors and three masks uses the same bytes for longer vectors, and takes `WIDE` lanes per
 //! iteration instead of `TILE`.
 
-use super::lanes::iota;
 use super::registers::{Register, call_mut, each_sweep, needed};
 use super::{Lower, Lowered};
 use crate::ascend::aiv::{
-    Call, Expr, Function, FunctionCall, Loop, Node, Operation, Step, Tensor, Use, Vector, VectorOp,
-    Width,
+    Call, Expr, FunctionCall, Loop, Node, Operation, Operator, Set, Step, Tensor, Use, Vector,
+    VectorOp, Width, uses,
 };
 use crate::ascend::functions::{append, words};
 use crate::tape::code::Need;
@@ -22,82 +21,70 @@ pub const WIDE_VECTORS: usize = 2;
 const WIDE_MASKS: usize = 3;
 
 impl Lower<'_> {
-    /// Returns the width of a sweep, and changes its body to that width: wide if the body's
-    /// registers allow it, else a tile.
-    pub(super) fn fit_width(&self, op: &Op, body: &mut [Node]) -> Width {
+    /// Returns the width of a sweep: wide if the registers of its body allow it, else a tile.
+    pub(super) fn fit_width(&self, op: &Op, body: &[Node]) -> Width {
         let [vectors, masks] = needed(body);
         // An append uses memory and constants, but takes any number of lanes.
         let long = |call: &Call| {
-            call.function().is_none_or(|c| *c.function == append::APPEND || !by_tile(c.function))
+            call.function().is_none_or(|c| *c.function == append::APPEND || !by_tile(c))
         };
         let may_be_wide = vectors <= WIDE_VECTORS
             && masks <= WIDE_MASKS
             && appended(op).all(|list| self.empty.contains(&list))
             && body.iter().filter_map(Node::call).all(long);
-        let Some(limit) =
-            self.ranges[op.args[0].0 as usize].hi.try_into().ok().filter(|_| may_be_wide)
-        else {
-            return Width::Tile;
-        };
-        let in_one_round = appended(op).next().map(|_| limit);
-        let width = Width::Wide { in_one_round };
-        body.iter_mut().filter_map(call_mut).for_each(|call| widen_call(call, width));
-        width
+        let limit = u32::try_from(self.ranges[op.args[0].0 as usize].hi).ok();
+        let wide = |limit| Width::Wide { in_one_round: appended(op).next().map(|_| limit) };
+        limit.filter(|_| may_be_wide).map_or(Width::Tile, wide)
     }
 
     /// Updates the set of empty lists after `op`.
     pub(super) fn track_empty(&mut self, op: &Op) {
+        let written: Vec<_> = written(op).collect();
+        self.empty.retain(|list| !written.contains(list));
         if op.code == OpCode::Clear {
             self.empty.insert(op.columns[0]);
-            return;
         }
-        written(op).for_each(|list| {
-            self.empty.remove(&list);
-        });
     }
 }
 
 impl Lowered {
     /// Turns wide sweeps that must finish in one iteration, but would take several of `wide` lanes,
-    /// into sweeps over tiles. They keep their registers, which are long enough for a tile.
-    pub fn narrow(&mut self, wide: u32) {
-        each_sweep(&mut self.body, &mut |Loop { step, body, .. }| {
-            if matches!(*step, Step::Sweep(Width::Wide { in_one_round: Some(n) }) if n > wide) {
+    /// into sweeps over tiles, whose registers are long enough for a tile, and widens the bodies of the others.
+    pub fn set_widths(&mut self, wide: u32) {
+        each_sweep(&mut self.body, &mut |Loop { step, body, .. }| match *step {
+            Step::Sweep(Width::Wide { in_one_round: Some(n) }) if n > wide => {
                 *step = Step::Sweep(Width::Tile);
-                body.iter_mut().filter_map(call_mut).for_each(|call| widen_call(call, Width::Tile));
             }
+            Step::Sweep(width @ Width::Wide { .. }) => {
+                body.iter_mut().filter_map(call_mut).for_each(|call| widen(call, width));
+            }
+            _ => {}
         });
     }
 }
 
-/// Changes a call to a width: the definition of `lanes`, and the numbers of the lanes.
-fn widen_call(call: &mut Call, width: Width) {
+/// Changes a call in the sweep over a tile to one in a wide sweep: the definition of `lanes`, and the numbers
+/// of the lanes.
+fn widen(call: &mut Call, width: Width) {
     match &mut call.operation {
-        Operation::Let(name, Expr::Min(_, limit)) if name == "lanes" => {
-            **limit = width.constant();
+        Operation::Set(Set::Let, name, Expr::Binary(Operator::Min, _, limit))
+            if name == "lanes" =>
+        {
+            (**limit).clone_from(width.constant());
         }
         Operation::Vector(Vector { op: VectorOp::Adds, to, from, scalar: Some(base), .. })
             if from[0] == Tensor::named("iota") =>
         {
-            call.operation = words::indices(to.clone(), base.value.clone()).operation;
-        }
-        Operation::Function(FunctionCall { function, args, .. })
-            if **function == words::INDICES && width == Width::Tile =>
-        {
-            let to = args[0].tensor().expect("the first argument of Indices is a tensor");
-            call.operation = iota(to.clone()).operation;
+            *call = words::indices(to.clone(), base.value.clone());
         }
         _ => {}
     }
 }
 
 /// Returns whether a function uses memory that has the length of a tile.
-fn by_tile(function: &Function) -> bool {
-    function.uses().iter().any(|used| match used {
-        Use::Function(other) => by_tile(other),
-        Use::Buffer(_) | Use::Constant(_) => true,
-        Use::Word(_) => false,
-    })
+fn by_tile(call: &FunctionCall) -> bool {
+    let uses = uses(&call.function.definition.nodes);
+    uses.iter().any(|used| matches!(used, Use::Buffer(_) | Use::Constant(_)))
 }
 
 /// Returns the lists that a sweep appends to.

@@ -1,26 +1,22 @@
 //! Prints emitted functions.
 
-use super::{address, expr, lines, scalar_type};
-use crate::ascend::aiv::{Buffer, Call, Function, Node, Operation, Param, ParamType};
-use crate::ascend::sync::ordered;
+use super::{address, expr, lines};
+use crate::ascend::aiv::{Buffer, Call, Definition, Function, Node, Operation, Param, ParamType};
 
 /// Returns the definition of a function with the synchronisation inside of it. A function that several
 /// statements of a kernel call is not copied to each of them.
 pub fn definition(function: &'static Function, several: bool) -> String {
-    let nodes = ordered(function);
+    let Definition { params, nodes } = &*function.definition;
     let calls = || nodes.iter().flat_map(Node::all).filter_map(Node::call);
-    let value = calls().find_map(|call| match &call.operation {
-        Operation::Return(value) => Some(value),
-        _ => None,
-    });
-    let result = value.map_or("void", |e| if e.is_condition() { "bool" } else { "int32_t" });
+    let returns = |call: &Call| matches!(call.operation, Operation::Return(_));
+    let result = if calls().any(returns) { "int32_t" } else { "void" };
     let qualifiers = if several { "AVSG_NOINLINE" } else { "__aicore__ inline" };
     let mut head = format!("{qualifiers} {result} {}(", function.name);
-    for (n, Param { name, ty }) in function.definition().params.iter().enumerate() {
+    for (n, Param { name, ty }) in params.iter().enumerate() {
         let param = match ty {
             ParamType::Ub(element) => format!("const LocalTensor<{element}> &{name}"),
             ParamType::Gm => format!("const GlobalTensor<int32_t> &{name}"),
-            ParamType::Scalar(ty) => format!("{} {name}", scalar_type(*ty)),
+            ParamType::Scalar(ty) => format!("{ty} {name}"),
             ParamType::Comparison => format!("CMPMODE {name}"),
         };
         let line = head.len() - head.rfind('\n').unwrap_or(0);

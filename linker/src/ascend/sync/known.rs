@@ -1,7 +1,7 @@
 //! The state of the analysis: which units wait for which accesses.
 
 use super::overlap::Overlap;
-use crate::ascend::aiv::{Act, Call, Node, Part, Pipe, Place, Statements, Sync};
+use crate::ascend::aiv::{Act, Call, Node, Part, Pipe, Place, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -19,23 +19,8 @@ pub struct Known {
 /// All units. It is the state of an access that has not happened, for which no unit has to wait.
 const ALL: u8 = (1 << PIPES.len()) - 1;
 
-/// An effect of a call, with numbered places.
-#[derive(Clone, Debug)]
-pub enum NumberedAct {
-    /// One unit touches places. Each is a number, and whether the unit writes there.
-    Use {
-        pipe: Pipe,
-        /// The places that it touches.
-        touched: Vec<(usize, bool)>,
-    },
-    /// A synchronisation inside of the call.
-    Sync(Sync),
-    /// Effects that depend on the data: either the first ones happen or the second ones.
-    Either(Vec<NumberedAct>, Vec<NumberedAct>),
-}
-
 /// The numbers of a kernel's places, and the places that conflict with each.
-pub struct PlaceMap<'s> {
+pub struct PlaceMap {
     places: BTreeMap<Place, usize>,
     overlap: Vec<Vec<usize>>,
     /// For each column that is swept, the numbers of three places: the tile of this round, the
@@ -43,7 +28,6 @@ pub struct PlaceMap<'s> {
     tiles: BTreeSet<[usize; 3]>,
     /// The number of the register with the count of the last GatherMask.
     register: Option<usize>,
-    statements: Statements<'s>,
 }
 
 fn bit(p: Pipe) -> u8 {
@@ -61,16 +45,16 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
     (place * 2 + usize::from(write)) * PIPES.len() + pipe as usize
 }
 
-impl<'s> PlaceMap<'s> {
-    /// Numbers the places of a kernel, whose functions consist of `statements`.
-    pub fn new(nodes: &[Node], map: &impl Overlap, statements: Statements<'s>) -> Self {
+impl PlaceMap {
+    /// Numbers the places of a kernel.
+    pub fn new(nodes: &[Node], map: &impl Overlap) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
             let next = places.len();
             *places.entry(place).or_insert(next)
         };
         let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
-        let acts: Vec<Act> = calls.flat_map(|call| call.acts_with(statements)).collect();
+        let acts: Vec<Act> = calls.flat_map(Call::acts).collect();
         for (place, _) in acts.iter().flat_map(Act::uses) {
             number(place.clone());
             if let Place::Ub(column, Part::Tile) = place {
@@ -84,28 +68,12 @@ impl<'s> PlaceMap<'s> {
             overlap[n] = with.map(|(_, &m)| m).collect();
         }
         let register = places.get(&Place::Count).copied();
-        Self { places, overlap, tiles, register, statements }
+        Self { places, overlap, tiles, register }
     }
 
     /// Returns the effects of a call with numbered places.
-    pub fn acts(&self, call: &Call) -> Vec<NumberedAct> {
-        self.all_numbered(&call.acts_with(self.statements))
-    }
-
-    fn all_numbered(&self, acts: &[Act]) -> Vec<NumberedAct> {
-        acts.iter().map(|act| self.numbered(act)).collect()
-    }
-
-    fn numbered(&self, act: &Act) -> NumberedAct {
-        match act {
-            Act::Sync(sync) => NumberedAct::Sync(*sync),
-            Act::Either(a, b) => NumberedAct::Either(self.all_numbered(a), self.all_numbered(b)),
-            Act::Use { pipe, .. } => {
-                let uses = act.uses().into_iter();
-                let touched = uses.map(|(place, write)| (self.places[place], write)).collect();
-                NumberedAct::Use { pipe: *pipe, touched }
-            }
-        }
+    pub fn acts(&self, call: &Call) -> Vec<Act<usize>> {
+        call.acts().iter().map(|act| act.with_places(&|place| self.places[place])).collect()
     }
 
     /// Returns the state before any access.
@@ -115,17 +83,17 @@ impl<'s> PlaceMap<'s> {
 
     /// Applies one effect to the state. A synchronisation that it lacks is passed to `lack` and then
     /// applied.
-    pub fn apply(&self, known: &mut Known, act: &NumberedAct, lack: &mut dyn FnMut(Sync)) {
+    pub fn apply(&self, known: &mut Known, act: &Act<usize>, lack: &mut dyn FnMut(Sync)) {
         let (pipe, touched) = match act {
-            NumberedAct::Sync(sync) => return learn(known, *sync),
-            NumberedAct::Either(a, b) => {
+            Act::Sync(sync) => return learn(known, *sync),
+            Act::Either(a, b) => {
                 let mut other = known.clone();
                 a.iter().for_each(|act| self.apply(known, act, lack));
                 b.iter().for_each(|act| self.apply(&mut other, act, lack));
                 *known = meet(&other, known);
                 return;
             }
-            NumberedAct::Use { pipe, touched } => (*pipe, touched),
+            Act::Use(pipe, touched) => (*pipe, touched),
         };
         for &(place, write) in touched {
             for &other in &self.overlap[place] {
@@ -192,7 +160,8 @@ impl Known {
         self.units.iter().enumerate().map(|(n, units)| own(n) || units & bit(unit) != 0).collect()
     }
 
-    /// Makes a unit wait for all that another unit completes.
+    /// Makes a unit wait for all that another unit completes: [`Self::wait`] for what is [`Self::complete`], in
+    /// one pass, because the analysis does nothing else as often.
     fn wait_for(&mut self, unit: Pipe, other: Pipe) {
         let waiting = waiting(unit);
         // The accesses of a place by all units follow each other.

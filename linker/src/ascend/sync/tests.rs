@@ -1,8 +1,8 @@
 use super::overlap::Apart;
 use super::synchronise;
 use crate::ascend::aiv::{
-    Call, Copy, Expr, Global, If, Length, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector,
-    VectorOp, Width, syncs,
+    Call, Expr, Global, Loop, Node, Operation, Pipe, Step, Sync, Tensor, Vector, VectorOp, Width,
+    lanes, syncs,
 };
 
 const BARRIER: Sync = Sync::Barrier(Pipe::V);
@@ -10,17 +10,17 @@ const IN: Sync = Sync::Flag(Pipe::Mte2, Pipe::V);
 
 fn add(to: &str, from: &str) -> Node {
     let (to, from) = (Tensor::named(to), vec![Tensor::named(from)]);
-    let vector = Vector { op: VectorOp::Adds, to, from, scalar: None, over: Length::Lanes };
+    let vector = Vector { op: VectorOp::Adds, to, from, scalar: None, n: lanes() };
     Node::Call(Call::from(Operation::Vector(vector)))
 }
 
 fn fetch(to: &str) -> Node {
     let (ub, gm) = (Tensor::named(to), Global::array(to));
-    Node::Call(Call::from(Operation::Copy(Copy { out: false, ub, gm, n: Expr::Number(1) })))
+    Node::Call(Call::from(Operation::Copy { out: false, ub, gm, n: Expr::Number(1) }))
 }
 
 fn when(body: Vec<Node>) -> Node {
-    Node::If(If { condition: Expr::name("condition"), body, otherwise: Vec::new() })
+    Node::If { condition: Expr::name("condition"), body, otherwise: Vec::new() }
 }
 
 /// Returns the synchronisation before each call, in text order.

@@ -108,13 +108,14 @@ fn operands_just_outside_of_a_mask<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, '
     });
 }
 
-/// Selections that are a maximum, and others that only look like one.
+/// Selections that are a maximum, and others that only look like one; one is by a lifetime.
 fn selections_by_a_sign<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     m.sweep(d.k, |t| {
         let lane = m.iota(t);
         let small = m.select(m.eq_to(lane & 7, 3), m.splat(-1), m.low_bits(lane, 3) + 2);
         m.store(t, &mut d.small, small);
         m.store(t, &mut d.over, m.low_bits(lane * 5, 4));
+        m.set_life(t, &mut d.state.life, lane, 1, m.eq_to(lane & 4, 4));
     });
     m.sweep(d.k, |t| {
         let (x, y) = (m.load(t, &d.small), m.load(t, &d.over));
@@ -124,7 +125,9 @@ fn selections_by_a_sign<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
         let positive = m.select(m.is_negative(x), m.splat(0), x) * 4096;
         let other = m.select(m.is_negative(y + -5), m.splat(0), x) * (1 << 20);
         let flag = m.select(!m.is_negative(x), m.splat(1 << 16), m.splat(0));
-        m.store(t, &mut d.result, larger + by_another + positive + flag + other);
+        let lived = m.gather_life(&d.state.life, m.low_bits(m.iota(t), 8));
+        let young = m.select(!m.is_negative(lived - d.token), m.splat(1 << 25), m.splat(0));
+        m.store(t, &mut d.result, larger + by_another + positive + flag + other + young);
     });
 }
 

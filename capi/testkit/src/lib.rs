@@ -36,6 +36,13 @@ pub fn sized<T>() -> T {
     value
 }
 
+/// Returns the struct that a call fills, which must succeed.
+pub fn filled<T>(call: impl FnOnce(&mut T) -> avsg_status) -> T {
+    let mut value = sized();
+    ok(call(&mut value));
+    value
+}
+
 /// Returns the message of this thread's last failure.
 pub fn last_error() -> String {
     // SAFETY: the string is NUL-terminated and valid until this thread's next failure.
@@ -202,13 +209,12 @@ impl Handles {
     /// Asserts that every selected id of the requests that did not fail has a slot that holds its row.
     /// Returns the number of rows compared.
     pub fn expect_exact(&self, owned: &OwnedBatch, layer: usize) -> usize {
-        let (mut arrays, mut checked) = (sized::<avsg_plan_arrays>(), 0);
+        // SAFETY: the struct has its `size` set.
+        let (arrays, mut checked) =
+            (filled(|to| unsafe { avsg_plan_get_arrays(self.plan, HOST, to) }), 0);
         let failed = failures(self.plan, owned.state.len());
-        // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch's rows.
-        let slots = unsafe {
-            ok(avsg_plan_get_arrays(self.plan, HOST, &mut arrays));
-            memory::read_words(None, arrays.slot, owned.rows() * K)
-        };
+        // SAFETY: the plan's arrays hold the batch's rows.
+        let slots = unsafe { memory::read_words(None, arrays.slot, owned.rows() * K) };
         for_each_id(
             &owned.batch(),
             ROW,
@@ -230,9 +236,9 @@ impl Handles {
     /// Copies the row in a slot to `row`. No call on the engine may be in progress.
     pub fn read_slot(&self, state: usize, layer: usize, slot: usize, row: &mut [u8]) {
         let part = |segment| {
-            let mut buffer: avsg_buffer = sized();
             // SAFETY: the struct has its `size` set.
-            unsafe { ok(avsg_engine_get_buffer(self.engine, layer, segment, &mut buffer)) };
+            let buffer =
+                filled(|to| unsafe { avsg_engine_get_buffer(self.engine, layer, segment, to) });
             let offset = state * buffer.state_stride + slot * buffer.slot_stride;
             // SAFETY: the address is a slot of the engine's buffer, and no call is in progress.
             unsafe { self.bytes(buffer.base.wrapping_byte_add(offset), buffer.bytes) }
@@ -260,10 +266,10 @@ impl Handles {
 /// Returns the rows of the misses of a request in a plan's last batch, or their ids.
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
 pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
-    let mut arrays: avsg_plan_arrays = sized();
-    // SAFETY: the struct has its `size` set, and the plan holds the request.
+    // SAFETY: the struct has its `size` set.
+    let arrays = filled(|to| unsafe { avsg_plan_get_arrays(plan, HOST, to) });
+    // SAFETY: the plan holds the request.
     unsafe {
-        ok(avsg_plan_get_arrays(plan, HOST, &mut arrays));
         let summary = arrays.summary.add(request * AVSG_SUMMARY_WORDS);
         let misses = summary.add(AVSG_SUMMARY_MISSES).read() as usize;
         let list = if ids { arrays.miss_id } else { arrays.miss_row };
@@ -276,10 +282,10 @@ pub fn missed(plan: *const avsg_plan, request: usize, ids: bool) -> Vec<i32> {
 /// that are not whole.
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
 pub fn failures(plan: *const avsg_plan, requests: usize) -> Vec<(usize, usize, usize)> {
-    let mut arrays: avsg_plan_arrays = sized();
-    // SAFETY: the struct has its `size` set, and the plan holds so many requests.
+    // SAFETY: the struct has its `size` set.
+    let arrays = filled(|to| unsafe { avsg_plan_get_arrays(plan, HOST, to) });
+    // SAFETY: the plan holds so many requests.
     let [layers, rows] = unsafe {
-        ok(avsg_plan_get_arrays(plan, HOST, &mut arrays));
         [arrays.failed_layer, arrays.failed_row]
             .map(|array| std::slice::from_raw_parts(array, requests))
     };

@@ -58,9 +58,8 @@ fn taken(device: &'static CStr) -> usize {
         ok(avsg_plan_create(engine, 4 * STATES, STATES, &mut plan));
     }
     let taken = allocations::live_bytes() - before;
-    let mut info: avsg_pool_info = sized();
     // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_pool_get_info(pool, &mut info) });
+    let info = filled(|to| unsafe { avsg_pool_get_info(pool, to) });
     assert_eq!(info.chunks, CHUNKS);
     let given: usize = counting.live().iter().sum();
     println!("{device:?}: {given} bytes from the allocator, {taken} from malloc of {}", allowed());

@@ -132,10 +132,9 @@ fn handles_that_are_in_use_are_refused_in_a_child_too() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let pool = std::ptr::without_provenance_mut(shared);
-            let mut info: avsg_pool_info = sized();
             while !stop.load(Ordering::Relaxed) {
                 // SAFETY: the struct has its `size` set.
-                ok(unsafe { avsg_pool_get_info(pool, &mut info) });
+                let _: avsg_pool_info = filled(|to| unsafe { avsg_pool_get_info(pool, to) });
             }
         });
         for _ in 0..20 {

@@ -17,7 +17,6 @@ fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
     let writer = Handles::on_cpu();
     let (mut fd, mut desc) = (-1, [0; AVSG_POOL_DESC_BYTES]);
     let (mut reader, mut successor, mut at) = (null_mut(), null_mut(), null_mut());
-    let mut info = sized::<avsg_pool_info>();
     let bytes = row(0, 5);
     let write = |pool| {
         // SAFETY: the array has the length beside it.
@@ -31,7 +30,7 @@ fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
             avsg_pool_import(desc.as_ptr(), desc.len(), fd, role, pool)
         };
         ok(import(READER, &mut reader));
-        ok(avsg_pool_get_info(reader, &mut info));
+        let info = filled(|to| avsg_pool_get_info(reader, to));
         assert_eq!((info.role, info.row_bytes), (READER, ROW));
         // A reader may not write, and a pool has only one writer.
         expect_error(write(reader), AVSG_INVALID, &["only the writer"]);

@@ -20,11 +20,9 @@ struct Case {
     own_slots: bool,
 }
 
-const CASES: [Case; 4] = [
-    Case { indexers: 1, page: 16, learned: false, own_slots: false },
+const CASES: [Case; 2] = [
     Case { indexers: 2, page: 0, learned: false, own_slots: false },
-    Case { indexers: 1, page: 16, learned: true, own_slots: false },
-    Case { indexers: 2, page: 16, learned: true, own_slots: true },
+    Case { indexers: 1, page: 16, learned: true, own_slots: true },
 ];
 
 /// The indexer of each layer, if there are two.
@@ -159,9 +157,8 @@ fn the_allocator_is_asked_for_exactly_what_was_announced() {
             }
         }
         assert!(expected[0] > 0 && (device == c"cpu") == (expected[1] == 0 && expected[2] == 0));
-        let mut info: avsg_pool_info = sized();
         // SAFETY: the struct has its `size` set.
-        ok(unsafe { avsg_pool_get_info(setting.handles.pool, &mut info) });
+        let info = filled(|to| unsafe { avsg_pool_get_info(setting.handles.pool, to) });
         assert_eq!(info.bytes, setting.announced(Call::Pool)[0]);
         assert_eq!(info.pages, avsg_pages::AVSG_PAGES_CALLER as i32);
         let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], 0);
@@ -225,7 +222,7 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
 
 #[test]
 fn a_step_whose_memory_is_refused_changes_nothing() {
-    in_cases(&CASES[..1], |device, case| {
+    in_cases(&CASES[1..], |device, case| {
         // A step on "cpu" takes no memory.
         if device == c"cpu" {
             return;
@@ -254,28 +251,8 @@ fn a_step_whose_memory_is_refused_changes_nothing() {
 }
 
 #[test]
-fn objects_may_be_destroyed_in_any_order() {
-    in_cases(&CASES[3..], |device, case| {
-        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1]] {
-            let counting = Counting::on(device);
-            let mut setting = Setting::new(device, case, &counting);
-            CALLS.into_iter().for_each(|call| ok(setting.call(call, 1)));
-            let Handles { pool, engine, plan, .. } = setting.handles;
-            for object in order {
-                match object {
-                    0 => ok(avsg_pool_destroy(pool)),
-                    1 => ok(avsg_engine_destroy(engine)),
-                    _ => ok(avsg_plan_destroy(plan)),
-                }
-            }
-            assert_eq!(counting.live(), [0; 3], "{device:?} {case:?} {order:?}");
-        }
-    });
-}
-
-#[test]
 fn a_misaligned_answer_is_refused_and_released() {
-    in_cases(&CASES[2..3], |device, case| {
+    in_cases(&CASES[1..], |device, case| {
         for kind in KINDS {
             let counting = Counting::on(device);
             let mut setting = Setting::new(device, case, &counting);

@@ -76,9 +76,8 @@ unsafe fn run_step(
 
 /// Returns the outputs of a plan from its arrays in this memory, which is the host's for "cpu".
 fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
-    let mut arrays: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set.
-    unsafe { ok(avsg_plan_get_arrays(handles.plan, memory, &mut arrays)) };
+    let arrays = filled(|to| unsafe { avsg_plan_get_arrays(handles.plan, memory, to) });
     let address = |array: *const i32| array.addr() as u64;
     let miss = [arrays.miss_position, arrays.miss_id, arrays.miss_slot, arrays.miss_row];
     let miss = miss.map(address);
@@ -93,9 +92,8 @@ fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
 /// Asserts that the counters of a plan that was made with a NULL stream are those of its
 /// arrays.
 fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number: u64) {
-    let mut counters: avsg_plan_counters = sized();
     // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_plan_get_counters(handles.plan, &mut counters) });
+    let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
     let selected = outputs.valid.iter().sum::<i32>() as usize;
     assert_eq!((counters.requests, counters.tokens), (cu_q.len() - 1, outputs.valid.len()));
     assert_eq!((counters.misses, counters.selected), (outputs.miss_count(), selected));
@@ -106,12 +104,11 @@ fn check_counters(handles: &Handles, outputs: &StepResult, cu_q: &[i32], number:
 fn device_buffer(handles: &Handles) -> Vec<u8> {
     let mut all = Vec::new();
     for (layer, segment) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        let mut buffer: avsg_buffer = sized();
-        // SAFETY: the struct has its `size` set; the buffer has two states, and no call is in progress.
-        unsafe {
-            ok(avsg_engine_get_buffer(handles.engine, layer, segment, &mut buffer));
-            all.extend(handles.bytes(buffer.base, 2 * buffer.state_stride));
-        }
+        // SAFETY: the struct has its `size` set.
+        let buffer =
+            filled(|to| unsafe { avsg_engine_get_buffer(handles.engine, layer, segment, to) });
+        // SAFETY: the buffer has two states, and no call is in progress.
+        all.extend(unsafe { handles.bytes(buffer.base, 2 * buffer.state_stride) });
     }
     all
 }
@@ -155,13 +152,11 @@ fn steps_have_the_same_results_on_every_device_and_in_a_stream() {
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
     let cpu = run(c"cpu", false);
-    for device in [c"ascend-sim", c"ascend"] {
-        for queued in [false, true] {
-            let log = run(device, queued);
-            for (step, (cpu, other)) in cpu.iter().zip(&log).enumerate() {
-                assert_eq!(cpu.0, other.0, "step {step} on {device:?}, queued {queued}");
-                assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
-            }
+    for (device, queued) in [(c"ascend-sim", false), (c"ascend", true)] {
+        let log = run(device, queued);
+        for (step, (cpu, other)) in cpu.iter().zip(&log).enumerate() {
+            assert_eq!(cpu.0, other.0, "step {step} on {device:?}, queued {queued}");
+            assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
         }
     }
     assert_eq!(session.leaks(), Vec::<String>::new());
@@ -175,20 +170,24 @@ fn a_plan_in_a_stream_is_not_one_of_the_host() {
         return;
     }
     let session = Session::new(Options { seed: 2, ..Options::default() });
-    let handles = handles_on(c"ascend-sim", 0);
+    let handles = Handles::on(c"ascend-sim");
     let Handles { engine, plan, .. } = handles;
+    // SAFETY: the struct has its `size` set.
+    let info = filled(|to| unsafe { avsg_engine_get_info(engine, to) });
     let (context, owned) = (handles.context.clone().unwrap(), Arrays::new(3));
     let (stream, on_device) = (Stream::new(&context).unwrap(), DeviceStep::new(&context, &owned));
     let (batch, fresh, raw) = (owned.batch(), owned.fresh(), stream.raw().handle());
-    let mut counters = sized::<avsg_plan_counters>();
-    let (mut stats, parts) =
-        (sized::<avsg_engine_stats>(), ["device memory", "AVSG_MEMORY_DEVICE"]);
+    let (mut counters, parts) = (sized(), ["device memory", "AVSG_MEMORY_DEVICE"]);
     // SAFETY: the structs have their `size` set, and the arrays are valid until the stream has been
     // synchronized.
     unsafe {
+        assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend-sim");
+        assert_eq!(CStr::from_ptr(info.machine.as_ptr()), c"none");
+        // The default of a device whose fast memory has no room for four links per slot.
+        assert_eq!((info.table, info.spread, info.retries), (0, 2, 7));
         run_step(&handles, &on_device.batch, &on_device.fresh, raw, true);
         stream.synchronize(10_000).unwrap();
-        ok(avsg_engine_get_stats(engine, &mut stats));
+        let stats = filled(|to| avsg_engine_get_stats(engine, to));
         assert_eq!((stats.queued, stats.plans), (4, 0));
         expect_error(avsg_plan_get_counters(plan, &mut counters), AVSG_UNSUPPORTED, &parts);
         let status = avsg_engine_transfer(engine, plan, &0, 1, null(), null_mut());
@@ -199,32 +198,6 @@ fn a_plan_in_a_stream_is_not_one_of_the_host() {
         ok(avsg_engine_transfer(engine, plan, &0, 1, &fresh, null_mut()));
     }
     drop((stream, on_device, context));
-    handles.destroy();
-    assert_eq!(session.leaks(), Vec::<String>::new());
-}
-
-#[test]
-fn a_pool_stays_registered_until_its_last_engine_is_destroyed() {
-    if !have_compiler() {
-        return;
-    }
-    let session = Session::new(Options::default());
-    let mut handles = handles_on(c"ascend-sim", 0);
-    let (mut second, mut info) = (null_mut(), sized::<avsg_engine_info>());
-    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_engine_create(&config_on(c"ascend-sim"), handles.pool, &mut second));
-        ok(avsg_engine_get_info(second, &mut info));
-        assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend-sim");
-        assert_eq!(CStr::from_ptr(info.machine.as_ptr()), c"none");
-    }
-    expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
-    ok(avsg_plan_destroy(handles.plan));
-    ok(avsg_engine_destroy(handles.engine));
-    handles.engine = second;
-    // SAFETY: the out-pointer is a field of `handles`.
-    ok(unsafe { avsg_plan_create(second, 4, 2, &mut handles.plan) });
-    ok(handles.step(&Arrays::new(1), 0));
     handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
@@ -253,50 +226,20 @@ fn a_step_launches_the_configured_number_of_kernels() {
     }
 }
 
-/// The fast memory of a vector core has room for the default table of K = 2048 and S = 8192, but not for one
-/// with as many links per slot as on "cpu".
-#[test]
-fn the_default_table_fits_a_vector_core() {
-    if !have_compiler() {
-        return;
-    }
-    let _session = Session::new(Options::default());
-    let (mut pool, mut engine) = (null_mut(), null_mut());
-    let mut info: avsg_engine_info = sized();
-    let mut config = config_on(c"ascend-sim");
-    (config.k, config.slots, config.tokens) = (2048, 8192, 4);
-    let mut tuning: avsg_tuning = sized();
-    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_pool_create(&pool_config(), &mut pool));
-        for of_default in [null(), &raw const tuning] {
-            config.tuning = of_default;
-            ok(avsg_engine_create(&config, pool, &mut engine));
-            ok(avsg_engine_get_info(engine, &mut info));
-            ok(avsg_engine_destroy(engine));
-            assert_eq!((info.table, info.spread, info.retries), (0, 2, 7));
-        }
-        tuning.spread = 4;
-        config.tuning = &tuning;
-        let status = avsg_engine_create(&config, pool, &mut engine);
-        expect_error(status, AVSG_INVALID, &["bytes", "a smaller spread"]);
-    }
-    ok(avsg_pool_destroy(pool));
-}
-
 #[test]
 fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
     if !have_compiler() {
         return;
     }
     let handles = handles_on(c"ascend", 0);
-    let (mut info, mut engine) = (sized::<avsg_engine_info>(), null_mut());
+    // SAFETY: the struct has its `size` set.
+    let (info, mut engine) =
+        (filled(|to| unsafe { avsg_engine_get_info(handles.engine, to) }), null_mut());
     let (mut config, runtime) = (config_on(c"ascend"), c_path(&simulator_library()));
     let mut ascend = avsg_ascend { runtime: runtime.as_ptr(), ..sized() };
     config.ascend = &ascend;
     // SAFETY: the structs have their `size` set, and the strings are valid until the calls return.
     unsafe {
-        ok(avsg_engine_get_info(handles.engine, &mut info));
         assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend");
         let status = avsg_engine_create(&config, handles.pool, &mut engine);
         expect_error(
@@ -351,6 +294,12 @@ fn a_missing_device_is_refused_with_what_was_tried() {
     on_sim(|a| a.device_id = 77, AVSG_INVALID, &["device is 77"]);
     let parts = ["a kernel", "/nowhere/avsg_plan.o"];
     on_sim(|a| a.kernels = c"/nowhere".as_ptr(), AVSG_UNSUPPORTED, &parts);
+    let wide = avsg_tuning { spread: 4, ..sized() };
+    let large = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
+        sim(c);
+        (c.k, c.slots, c.tokens, c.tuning) = (2048, 8192, 4, &wide);
+    };
+    refuse(&large, AVSG_INVALID, &["bytes", "a smaller spread"]);
     on_sim(|a| a.size = 0, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
     handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());

@@ -84,12 +84,11 @@ fn set_indexers(config: &mut avsg_engine_config, indexers: &'static [u32]) {
 
 #[test]
 fn each_layer_has_the_indexer_that_the_configuration_names() {
-    let (mut config, mut info) = (engine_config(), sized::<avsg_engine_info>());
+    let mut config = engine_config();
     set_indexers(&mut config, &EACH);
     let handles = Handles::create(&pool_config(), &config);
     // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_engine_get_info(handles.engine, &mut info) });
-    assert_eq!(info.indexers, 2);
+    assert_eq!(filled(|to| unsafe { avsg_engine_get_info(handles.engine, to) }).indexers, 2);
     let mut owned = Arrays::new(1);
     for layer in 0..2 {
         owned.indexer = layer;
@@ -104,13 +103,12 @@ fn each_layer_has_the_indexer_that_the_configuration_names() {
 #[test]
 fn an_engines_info_has_the_defaults_filled_in() {
     let info_of = |set: Change<'_>| {
-        let (mut config, mut info) = (engine_config(), sized::<avsg_engine_info>());
-        let mut tuning = sized::<avsg_tuning>();
+        let (mut config, mut tuning) = (engine_config(), sized::<avsg_tuning>());
         set(&mut config, &mut tuning);
         config.tuning = &tuning;
         let handles = Handles::create(&pool_config(), &config);
         // SAFETY: the struct has its `size` set.
-        ok(unsafe { avsg_engine_get_info(handles.engine, &mut info) });
+        let info = filled(|to| unsafe { avsg_engine_get_info(handles.engine, to) });
         handles.destroy();
         info
     };

@@ -32,9 +32,8 @@ impl Caller<'_> {
 fn each_caller(test: impl Fn(&Caller<'_>)) {
     let run = |caller: &Caller<'_>| {
         let stats = || {
-            let mut stats: avsg_engine_stats = sized();
             // SAFETY: the struct has its `size` set.
-            ok(unsafe { avsg_engine_get_stats(caller.handles.engine, &mut stats) });
+            let stats = filled(|to| unsafe { avsg_engine_get_stats(caller.handles.engine, to) });
             format!("{stats:?}")
         };
         let before = stats();
@@ -191,11 +190,12 @@ fn an_id_out_of_range_is_padding_and_sets_a_bit_of_its_request() {
     let (handles, mut owned) = (Handles::on_cpu(), Arrays::new(7));
     owned.ids[2] = 128;
     ok(handles.step(&owned, 0));
-    let (mut out, mut counters) = (sized::<avsg_plan_arrays>(), sized::<avsg_plan_counters>());
-    // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch.
+    // SAFETY: the struct has its `size` set.
+    let out = filled(|to| unsafe { avsg_plan_get_arrays(handles.plan, HOST, to) });
+    // SAFETY: the struct has its `size` set.
+    let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
+    // SAFETY: the plan's arrays hold the batch.
     unsafe {
-        ok(avsg_plan_get_arrays(handles.plan, HOST, &mut out));
-        ok(avsg_plan_get_counters(handles.plan, &mut counters));
         assert_eq!((*out.valid, *out.slot.add(2)), (7, -1));
         assert_eq!(*out.summary.add(AVSG_SUMMARY_STATUS), counters.status);
     }

@@ -45,9 +45,8 @@ fn an_engine_outlives_the_handle_of_its_pool_and_a_plan_its_engine() {
         ok(avsg_pool_destroy(handles.pool));
         expect_step_works(&handles, 2);
         ok(avsg_engine_destroy(handles.engine));
-        let mut counters: avsg_plan_counters = sized();
         // SAFETY: the struct has its `size` set.
-        ok(unsafe { avsg_plan_get_counters(handles.plan, &mut counters) });
+        let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
         assert_eq!((counters.requests, counters.tokens, counters.selected), (2, 4, 32));
         assert_eq!(counters.hits + counters.misses, 32);
         ok(avsg_plan_destroy(handles.plan));

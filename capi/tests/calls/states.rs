@@ -54,16 +54,13 @@ fn a_discarded_plan_is_missed_again_and_counted() {
         let Handles { engine, plan, .. } = handles;
         let (first, next) = (Arrays::new(0), Arrays::new(9));
         let counted = || {
-            let mut counters: avsg_plan_counters = sized();
             // SAFETY: the struct has its `size` set.
-            ok(unsafe { avsg_plan_get_counters(plan, &mut counters) });
+            let counters = filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
             [counters.misses as u64, counters.hits as u64]
         };
         let stats = || {
-            let mut stats: avsg_engine_stats = sized();
             // SAFETY: the struct has its `size` set.
-            ok(unsafe { avsg_engine_get_stats(engine, &mut stats) });
-            stats
+            filled(|to| unsafe { avsg_engine_get_stats(engine, to) })
         };
         ok(handles.step(&first, 0));
         // SAFETY: the list has one element, and `first` owns the fresh rows.

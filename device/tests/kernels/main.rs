@@ -4,6 +4,7 @@
 mod checker;
 mod codegen;
 mod conformance;
+mod entry;
 mod invariants;
 mod one_request;
 mod paper_oracle;

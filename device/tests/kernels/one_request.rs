@@ -136,7 +136,8 @@ impl OneRequest {
         }
     }
 
-    /// Runs one step.
+    /// Runs one step. Only [`Sequential`] runs on CPUs; the other orders are recorded, and run on one machine
+    /// here.
     pub fn step(&mut self, m: impl Runner, step: &Step) -> Outcome {
         let (k, n) = (self.k(step), step.tokens.len());
         let stride = self.p.k as usize + 3;
@@ -145,11 +146,11 @@ impl OneRequest {
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
         match self.order {
             Order::VectorCore if VectorCore::serves(&self.p) => {
-                m.run(OneStep(self, step, k, stride, PhantomData::<VectorCore>));
+                Emu::<16>.run(OneStep(self, step, k, stride, PhantomData::<VectorCore>));
                 self.refresh_last(step, k, stride);
             }
             Order::Simt if Simt::serves(&self.p) => {
-                m.run(OneStep(self, step, k, stride, PhantomData::<Simt>));
+                Emu::<16>.run(OneStep(self, step, k, stride, PhantomData::<Simt>));
             }
             _ => m.run(OneStep(self, step, k, stride, PhantomData::<Sequential>)),
         }

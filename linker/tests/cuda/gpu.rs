@@ -36,21 +36,48 @@ pub struct Compiled {
     shared_bytes: u32,
 }
 
+/// The entry point of each text of [`compile_all`].
+const ENTRY: &str = "one_request";
+
+/// Returns the name of the entry point of a text of [`compile_all`].
+pub fn entry(number: usize) -> String {
+    format!("g{number}_{ENTRY}")
+}
+
+/// Compiles texts with their headers as one file, each for launches with as many threads and as much shared memory.
+pub fn compile_all(texts: &[(String, Options)], gpu: Gpu) -> Option<Vec<Compiled>> {
+    let numbered = |(n, (text, _)): (usize, &(String, Options))| {
+        let text = text.replace("namespace avsg", &format!("namespace avsg{n}"));
+        let text = text.replace("avsg::", &format!("avsg{n}::")).replace(ENTRY, &entry(n));
+        format!("namespace avsg{n} {{ using namespace avsg; }}\n{text}")
+    };
+    let all: String = texts.iter().enumerate().map(numbered).collect();
+    let names: Vec<String> = (0..texts.len()).map(entry).collect();
+    let threads = texts.iter().map(|(_, launch)| launch.threads);
+    let kernels: Vec<_> = names.iter().map(String::as_str).zip(threads).collect();
+    let library = library(&format!("#include \"avsg_instructions.cuh\"\n{all}"), &kernels, gpu)?;
+    let of = |(_, launch): &(String, Options)| Compiled {
+        library: library.clone(),
+        shared_bytes: launch.shared_bytes,
+    };
+    Some(texts.iter().map(of).collect())
+}
+
 /// Compiles the text of kernels with their headers, whose entry points are `names`, for launches with as many threads and as
 /// much shared memory. Without a C++ compiler it returns `None`, and prints that the test is skipped.
 pub fn compile(text: &str, names: &[&str], launch: Options, gpu: Gpu) -> Option<Compiled> {
-    let library = library(text, names, launch.threads, gpu)?;
-    Some(Compiled { library, shared_bytes: launch.shared_bytes })
+    let kernels: Vec<_> = names.iter().map(|&name| (name, launch.threads)).collect();
+    Some(Compiled { library: library(text, &kernels, gpu)?, shared_bytes: launch.shared_bytes })
 }
 
-/// As [`compile`], and returns the library.
-pub fn library(text: &str, names: &[&str], threads: u32, gpu: Gpu) -> Option<Library> {
+/// As [`compile`], with the threads of each kernel.
+fn library(text: &str, kernels: &[(&str, u32)], gpu: Gpu) -> Option<Library> {
     if compiler::cpp().is_none() {
         println!("skipped: no C++ compiler");
         return None;
     }
     let mut text = text.to_owned();
-    for name in names {
+    for (name, threads) in kernels {
         text += &format!("AVSG_SHIM_KERNEL({name}, {threads})\n");
     }
     let arch = if gpu == Gpu::Bulk { "-D__CUDA_ARCH__=900" } else { "-D__CUDA_ARCH__=800" };

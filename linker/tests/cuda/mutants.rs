@@ -8,7 +8,7 @@ use super::tier;
 use avsg_device::learned::START;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::state::header;
-use avsg_linker::cuda::{Options, record};
+use avsg_linker::cuda::Options;
 use avsg_sim::shim::Mode;
 
 /// As [`switches::with_switches`] for the statements in these files.
@@ -39,7 +39,7 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
         statements = all;
         switched
     };
-    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Loads, change) else { return };
+    let Some(emitted) = emit(p, options, Gpu::Loads, change) else { return };
     let mut state = StepState::clear(p);
     let mut steps = steps(p, 3, 16);
     let last = steps[15].clone();

@@ -1,16 +1,16 @@
-//! Stage One as it is emitted for GPUs and run on the shim gives the same bits as the tape and as a CPU, over random
-//! sequences of steps with invalid ids, rollbacks and changes of generation.
+//! Stage One as it is emitted for GPUs and run on the shim gives the same bits as the tape, over random sequences of steps
+//! with invalid ids, rollbacks and changes of generation.
 
 use std::collections::BTreeSet;
 
-use super::gpu::{Compiled, Gpu, compile, run};
+use super::gpu::{Compiled, Gpu, compile_all, entry, run};
 use super::outputs::{compare_outputs, small_geometries};
 use super::steps::{self, Request, SplitMix64, StepState};
 use super::tier;
-use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
+use avsg_linker::ascend::camel;
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
-use avsg_linker::tape::Tape;
+use avsg_linker::tape::{Param, Tape};
 use avsg_sim::shim::{Launch, Mode};
 
 /// A kernel that reads the fields of a request from memory, so that a test can set each of them.
@@ -24,27 +24,38 @@ pub struct Emitted {
     pub p: Params,
     pub tape: Tape,
     pub compiled: Compiled,
+    entry: String,
 }
 
-/// Emits and compiles a tape on the memory of Stage One.
+/// Emits tapes on the memory of Stage One and compiles them as one file.
+pub fn emit_all(
+    all: Vec<(Params, Tape, Options)>,
+    gpu: Gpu,
+    mut change: impl FnMut(String) -> String,
+) -> Option<Vec<Emitted>> {
+    let mut file = |(p, tape, options): &(Params, Tape, Options)| {
+        let stage_one = text(p, tape, *options).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+        let kernels = kernels(p, &stage_one, *options);
+        let field =
+            |(n, param): (usize, &Param)| format!("    q.{} = fields[{n}];\n", camel(&param.name));
+        let fields: String = tape.params.iter().enumerate().map(field).collect();
+        let text = kernels.whole(&ENTRY.replace("FIELDS\n", &fields), false);
+        (change(text), Options { shared_bytes: kernels.shared_bytes, ..*options })
+    };
+    let texts: Vec<_> = all.iter().map(&mut file).collect();
+    let compiled = compile_all(&texts, gpu)?.into_iter().enumerate();
+    let emitted = |((p, tape, _), (n, compiled))| Emitted { p, tape, compiled, entry: entry(n) };
+    Some(all.into_iter().zip(compiled).map(emitted).collect())
+}
+
+/// Emits and compiles Stage One of a geometry.
 pub fn emit(
     p: &Params,
-    tape: Tape,
     options: Options,
     gpu: Gpu,
-    change: impl FnOnce(String) -> String,
+    change: impl FnMut(String) -> String,
 ) -> Option<Emitted> {
-    let stage_one = text(p, &tape, options).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-    let kernels = kernels(p, &stage_one, options);
-    let fields = tape.params.iter().enumerate();
-    let field = |(n, param): (usize, &avsg_linker::tape::Param)| {
-        format!("    q.{} = fields[{n}];\n", avsg_linker::ascend::camel(&param.name))
-    };
-    let fields: String = fields.map(field).collect();
-    let file = change(kernels.whole(&ENTRY.replace("FIELDS\n", &fields), false));
-    let launch = Options { shared_bytes: kernels.shared_bytes, ..options };
-    let compiled = compile(&file, &["one_request"], launch, gpu)?;
-    Some(Emitted { p: *p, tape, compiled })
+    emit_all(vec![(*p, record(p).unwrap(), options)], gpu, change)?.pop()
 }
 
 /// Returns random steps as one block runs them: alone, and with values of lifetimes that no request would learn in
@@ -76,7 +87,7 @@ impl Emitted {
         let mut out: Vec<Vec<i32>> = results.iter().map(|(_, w)| vec![-77; w.len()]).collect();
         let fields: Vec<i32> = self.tape.params.iter().map(|p| step.param(&p.name)).collect();
         let [ids, blocks] = [&step.ids, &step.blocks].map(|words| [&words[..], &[0]].concat());
-        let launch = Launch::new("one_request").mode(mode, seed).input(&ids).input(&blocks);
+        let launch = Launch::new(&self.entry).mode(mode, seed).input(&ids).input(&blocks);
         let launch = out.iter_mut().fold(launch, |launch, words| launch.device(words));
         let launch = launch.device(&mut tables).input(&fields);
         let barriers = run(launch, &self.compiled).map_err(|f| format!("{f:?}"))?;
@@ -84,60 +95,64 @@ impl Emitted {
         want.learn(&self.p);
         compare_outputs(&self.p, &want, &out, &tables).map(|()| barriers)
     }
-}
 
-/// Runs and compares a number of random steps in a geometry.
-fn compare(p: &Params, options: Options, seed: u64, steps: usize) {
-    p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
-    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Bulk, |text| text) else {
-        return;
-    };
-    let mut state = StepState::clear(p);
-    for (n, step) in self::steps(p, seed, steps).iter().enumerate() {
-        state.prepare(p, step);
-        let (before, mut native) = (state.clone(), state.clone());
-        let want = state.replay(&emitted.tape, 16, step);
-        native.native(Emu::<16>, p, step).expect_same(&want, &format!("step {n} of {p:?}"));
-        state.learn(p);
-        for mode in [Mode::InOrder, Mode::Adversarial] {
-            emitted
-                .run_and_compare(&before, &want, step, (mode, n as u64))
-                .unwrap_or_else(|e| panic!("step {n} of {p:?}, {options:?}, {mode:?}: {e}"));
+    /// Runs steps and compares them with the tape.
+    pub fn compare(&self, steps: &[Request], modes: &[Mode], what: &str) {
+        let mut state = StepState::clear(&self.p);
+        for (n, step) in steps.iter().enumerate() {
+            state.prepare(&self.p, step);
+            let before = state.clone();
+            let want = state.replay(&self.tape, 16, step);
+            state.learn(&self.p);
+            for &mode in modes {
+                self.run_and_compare(&before, &want, step, (mode, n as u64))
+                    .unwrap_or_else(|e| panic!("step {n} of {what}, {mode:?}: {e}"));
+            }
         }
     }
 }
 
-#[test]
-fn small_and_full_size_geometries_match_the_tape() {
-    let all: Vec<_> = match tier::thorough() {
-        true => (1..=MAX_TOKENS).flat_map(|tokens| small_geometries(Some(tokens))).collect(),
-        false => small_geometries(None).to_vec(),
-    };
-    for (n, p) in all.iter().enumerate() {
-        let threads = [256, 512, 1024][n % 3];
-        compare(p, Options { threads, ..ALL }, n as u64, if tier::thorough() { 20 } else { 10 });
+/// Returns geometries with as many threads, and steps to run: in the thorough tier those of all numbers of tokens, and the
+/// largest ones, of 4096 and 8192 slots with both spreads.
+fn geometries() -> Vec<(Params, Options, usize)> {
+    // Where a block has little memory, ids and links stay in global memory.
+    let global = Params { page: 16, ..Params::wide(256, 4, 1024) };
+    let options = Options { threads: 256, shared_bytes: 24 * 1024 };
+    let stage_one = text(&global, &record(&global).unwrap(), options).unwrap();
+    assert!(!stage_one.plan.whole_table, "{}", stage_one.plan);
+    let threads = |n: usize| Options { threads: [256, 512, 1024][n % 3], ..ALL };
+    if !tier::thorough() {
+        let small = small_geometries(None).into_iter().enumerate().step_by(2);
+        let small = small.map(|(n, p)| (p, threads(n), 10));
+        return small.chain([(global, options, 10)]).collect();
     }
-    for (n, p) in full_size_geometries().iter().enumerate() {
-        compare(p, Options { threads: [1024, 512, 256, 1024][n], ..ALL }, 2, 3);
-    }
-}
-
-/// Returns the largest geometries, and those of 4096 and 8192 slots with both spreads.
-fn full_size_geometries() -> [Params; 4] {
+    let small = (1..=MAX_TOKENS).flat_map(|tokens| small_geometries(Some(tokens)));
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..wide };
-    [wide, learned, Params::paper(2048, 4, 8192), spread]
+    let full = [wide, learned, Params::paper(2048, 4, 8192), spread].into_iter().enumerate();
+    let small = small.enumerate().map(|(n, p)| (p, threads(n), 20));
+    small
+        .chain(full.map(|(n, p)| (p, threads(2 - n % 3), 3)))
+        .chain([(global, options, 10)])
+        .collect()
 }
 
-/// Where a block has little memory, ids and links stay in global memory.
 #[test]
-fn a_table_in_global_memory_matches_the_tape() {
-    let p = Params { page: 16, ..Params::wide(256, 4, 1024) };
-    let options = Options { threads: 256, shared_bytes: 24 * 1024 };
-    let stage_one = text(&p, &record(&p).unwrap(), options).unwrap();
-    assert!(!stage_one.plan.whole_table, "{}", stage_one.plan);
-    compare(&p, options, 5, 10);
+fn every_kind_of_geometry_matches_the_tape() {
+    for (seed, all) in geometries().chunks(8).enumerate() {
+        let with_tape = |(p, options, _): &(Params, Options, usize)| {
+            p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
+            (*p, record(p).unwrap(), *options)
+        };
+        let emitted = emit_all(all.iter().map(with_tape).collect(), Gpu::Bulk, |text| text);
+        let Some(emitted) = emitted else { return };
+        for (n, (emitted, &(p, options, count))) in emitted.iter().zip(all).enumerate() {
+            let steps = steps(&p, (8 * seed + n) as u64, count);
+            let modes = [Mode::InOrder, Mode::Adversarial];
+            emitted.compare(&steps, &modes, &format!("{p:?}, {options:?}"));
+        }
+    }
 }
 
 /// Returns a step of one token that selects `k` neighbouring ids, of which the last `invalid` ones are not valid.
@@ -170,9 +185,7 @@ fn a_step_has_few_barriers() {
 
 fn few_barriers(p: &Params) {
     let options = Options { threads: 1024, ..ALL };
-    let Some(emitted) = emit(p, record(p).unwrap(), options, Gpu::Bulk, |text| text) else {
-        return;
-    };
+    let Some(emitted) = emit(p, options, Gpu::Bulk, |text| text) else { return };
     let like = steps(p, 1, 1).remove(0);
     let mut state = StepState::clear(p);
     let mut barriers = |step: Request| {

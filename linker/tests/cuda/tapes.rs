@@ -4,8 +4,7 @@ use super::gpu::Gpu;
 use super::kernels::{
     KERNELS, a_column_around_the_tokens, a_column_of_an_earlier_token, geometry, record,
 };
-use super::stage_one::{ALL, emit, steps};
-use super::steps::StepState;
+use super::stage_one::{ALL, emit_all, steps};
 use avsg_linker::check::Why;
 use avsg_linker::cuda::{Options, text};
 use avsg_sim::shim::Mode;
@@ -15,18 +14,11 @@ fn small_kernels_match_their_tapes() {
     let p = geometry();
     let mut tapes = KERNELS.map(record).to_vec();
     tapes.extend([a_column_around_the_tokens(), a_column_of_an_earlier_token()]);
-    for (n, tape) in tapes.into_iter().enumerate() {
-        let options = Options { threads: 256, ..ALL };
-        let Some(emitted) = emit(&p, tape, options, Gpu::Loads, |text| text) else { return };
-        let mut state = StepState::clear(&p);
-        for (at, step) in steps(&p, n as u64, 6).iter().enumerate() {
-            let before = state.clone();
-            let want = state.replay(&emitted.tape, 16, step);
-            state.learn(&p);
-            emitted
-                .run_and_compare(&before, &want, step, (Mode::Adversarial, at as u64))
-                .unwrap_or_else(|e| panic!("kernel {n}, step {at}: {e}\n{}", emitted.tape));
-        }
+    let options = Options { threads: 256, ..ALL };
+    let all = tapes.into_iter().map(|tape| (p, tape, options)).collect();
+    let Some(all) = emit_all(all, Gpu::Loads, |text| text) else { return };
+    for (n, emitted) in all.iter().enumerate() {
+        emitted.compare(&steps(&p, n as u64, 6), &[Mode::Adversarial], &format!("kernel {n}"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
-use super::compiled::{AllTexts, Compiled};
+use super::compiled::{Compiled, compile_all};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
 };
@@ -12,31 +12,6 @@ use avsg_device::memory::clear_state;
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::Launch;
-
-/// Geometries whose tables are reset.
-fn reset_geometries() -> [Params; 4] {
-    let large = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    [Params::wide(16, 1, 64), small_geometry(0), large, Params::paper(64, 1, 256)]
-}
-
-fn append_mutants() -> Mutants {
-    Mutants::new(&kernel(&small_geometry(16), "avsg_append").text, "// ---- copies", &SYNC_CALLS)
-}
-
-fn reset_mutants() -> Mutants {
-    let text = kernel(&small_geometry(0), "avsg_reset").text;
-    Mutants::new(&text, "constexpr int32_t PARTS", &SYNC_CALLS)
-}
-
-/// Returns the compiled kernels of a text of this file.
-fn compiled(text: &str) -> Option<&'static Compiled> {
-    static ALL: AllTexts = AllTexts::new();
-    ALL.compiled(text, || {
-        let append = [0, 16].map(|page| kernel(&small_geometry(page), "avsg_append").text);
-        let reset = reset_geometries().map(|p| kernel(&p, "avsg_reset").text);
-        [&append[..], &reset, &[append_mutants().text, reset_mutants().text]].concat()
-    })
-}
 
 /// Returns a random batch with lengths and block table entries at and beyond their limits.
 fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usize) -> Batch {
@@ -136,26 +111,6 @@ fn check_append(
     if same { Ok(()) } else { Err(differs("the host pool")) }
 }
 
-#[test]
-fn append_writes_exactly_the_rows_that_have_a_pool_row() {
-    for page in [0, 16] {
-        let p = small_geometry(page);
-        let Some(kernels) = compiled(&kernel(&p, "avsg_append").text) else { return };
-        for (seed, requests) in [(1, 1), (2, 5), (3, 40), (4, 200), (5, 300), (6, 0)] {
-            for cores in [1, 2, 20, 40] {
-                for mode in EVERY_ORDER {
-                    let options = RunOptions { cores, mode, seed };
-                    let result = check_append(&p, kernels, seed, requests, options);
-                    assert!(
-                        result.is_ok(),
-                        "page {page}, {requests} requests, {cores} cores: {result:?}"
-                    );
-                }
-            }
-        }
-    }
-}
-
 /// Runs reset and compares every word of the tables.
 fn check_reset(
     p: &Params,
@@ -176,35 +131,35 @@ fn check_reset(
     if tables == expected { Ok(()) } else { Err(differs("a table")) }
 }
 
+/// Appends write the rows that have a pool row and nothing else, and resets write empty tables. Without any single barrier
+/// or flag, some run breaks a rule or gives other bytes.
 #[test]
-fn reset_writes_the_same_empty_tables_as_the_cpu() {
-    for p in &reset_geometries() {
-        let Some(kernels) = compiled(&kernel(p, "avsg_reset").text) else { return };
-        for (states, cores) in [(1, 1), (1, 40), (3, 2), (7, 20), (50, 40)] {
-            for mode in EVERY_ORDER {
-                let result = check_reset(p, kernels, states, RunOptions { cores, mode, seed: 3 });
-                assert!(result.is_ok(), "{states} states on {cores} cores: {result:?}");
+fn appends_and_resets_are_exact_and_every_barrier_and_flag_is_needed() {
+    let (p, paged, mode) = (small_geometry(0), small_geometry(16), Mode::Adversarial);
+    let appends = [&p, &paged].map(|p| kernel(p, "avsg_append").text);
+    let append = Mutants::new(&appends[1], "// ---- copies", &SYNC_CALLS);
+    let text = kernel(&p, "avsg_reset").text;
+    let reset = Mutants::new(&text, "constexpr int32_t PARTS", &SYNC_CALLS);
+    let texts = [&appends[..], &[append.text.clone(), reset.text.clone()]].concat();
+    let Some(compiled) = compile_all(&texts) else { return };
+    for (p, kernels) in [&p, &paged].into_iter().zip(&compiled) {
+        for (seed, requests) in [(1, 1), (2, 5), (3, 40), (4, 200), (5, 300), (6, 0)] {
+            for cores in [1, 2, 20, 40] {
+                for mode in EVERY_ORDER {
+                    let options = RunOptions { cores, mode, seed };
+                    let result = check_append(p, kernels, seed, requests, options);
+                    assert!(result.is_ok(), "{p}, {requests} requests, {options:?}: {result:?}");
+                }
             }
         }
     }
-}
-
-/// Without any single barrier or flag, some run breaks a rule or gives other bytes.
-#[test]
-fn every_barrier_and_flag_is_needed() {
-    let (p, paged) = (small_geometry(0), small_geometry(16));
-    let mode = Mode::Adversarial;
-    let mutants = append_mutants();
-    let Some(kernels) = compiled(&mutants.text) else { return };
-    mutants.assert_each_fails(kernels, |kernels| {
+    append.assert_each_fails(&compiled[2], |kernels| {
         (0..12).any(|seed| {
             let options = RunOptions { cores: 1 + seed as u32 % 2, mode, seed };
             check_append(&paged, kernels, seed, 300, options).is_err()
         })
     });
-    let mutants = reset_mutants();
-    let Some(kernels) = compiled(&mutants.text) else { return };
-    mutants.assert_each_fails(kernels, |kernels| {
+    reset.assert_each_fails(&compiled[3], |kernels| {
         (0..4).any(|seed| check_reset(&p, kernels, 3, RunOptions { cores: 1, mode, seed }).is_err())
     });
 }

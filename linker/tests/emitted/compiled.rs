@@ -4,8 +4,6 @@
 //! them in one file take the time of two single files. The thorough tier compiles each text as a
 //! file of its own.
 
-use std::sync::OnceLock;
-
 use super::shim::{Kernels, compile};
 use super::tier;
 
@@ -27,26 +25,6 @@ impl Compiled {
     /// Returns the name of a kernel in the compiled file.
     pub fn name(&self, kernel: &str) -> String {
         self.number.map_or(kernel.to_string(), |n| format!("g{n}_{kernel}"))
-    }
-}
-
-/// The kernels of the texts of one file of tests, which are compiled when a test needs the first.
-pub struct AllTexts(OnceLock<Option<Vec<(String, Compiled)>>>);
-
-impl AllTexts {
-    pub const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    /// Returns the kernels of one of `texts`, which are the same in every call.
-    pub fn compiled(&self, text: &str, texts: impl FnOnce() -> Vec<String>) -> Option<&Compiled> {
-        let all = self.0.get_or_init(|| {
-            let texts = texts();
-            let compiled = compile_all(&texts)?;
-            Some(texts.into_iter().zip(compiled).collect())
-        });
-        let of_text = all.as_ref()?.iter().find(|(other, _)| other == text);
-        Some(&of_text.expect("one of the texts").1)
     }
 }
 

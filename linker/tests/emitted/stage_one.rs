@@ -93,7 +93,7 @@ fn full_size_geometries() -> [Params; 4] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, ..Params::wide(2048, 2, 4096) };
-    [wide, learned, Params::paper(2048, 4, 8192), spread]
+    [learned, wide, Params::paper(2048, 4, 8192), spread]
 }
 
 /// Returns geometries with the least number of slots, a single id, the most tokens, no retry and the maximum, pages
@@ -113,7 +113,11 @@ fn extreme_geometries() -> [Params; 7] {
 
 #[test]
 fn every_kind_of_geometry_matches_the_tape() {
-    let (small, full) = (small_geometries(None), full_size_geometries());
+    let (mut small, mut full) = (small_geometries(None).to_vec(), full_size_geometries().to_vec());
+    if !tier::thorough() {
+        small = small.into_iter().step_by(3).collect();
+        full.truncate(1);
+    }
     let geometries = [&small[..], &full, &extreme_geometries()].concat();
     let text = |p| stage_one(p).unwrap_or_else(|e| panic!("{p:?}: {e}"));
     let texts: Vec<_> = geometries.iter().map(text).collect();

@@ -8,7 +8,7 @@ use avsg_device::machine::cpu::Scalar;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::table_words;
 use avsg_device::memory::{clear_state, learn, split_state, state_words};
-use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::rules::rules;
 use avsg_device::sequential::Sequential;
@@ -111,6 +111,7 @@ pub struct TestEngine {
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
 /// The output arrays of a plan.
+#[derive(PartialEq, Eq)]
 pub struct Outputs {
     pub slot: Vec<i32>,
     pub valid: Vec<i32>,
@@ -174,7 +175,8 @@ impl TestEngine {
         assert!(got.1 == after.1, "{what}: rows");
     }
 
-    /// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks.
+    /// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks, and with states and lengths
+    /// that are out of range.
     pub fn random_batch(&self, random: &mut SplitMix64, requests: usize) -> Batch {
         let p = &self.p;
         let page = p.page as usize;
@@ -193,13 +195,19 @@ impl TestEngine {
             let tokens = random.below(p.tokens as usize + 1);
             b.cu_q.push(b.cu_q[request] + tokens as i32);
             let padded = free.is_empty() || random.below(6) == 0;
-            b.state.push(if padded { -1 } else { free.swap_remove(random.below(free.len())) });
+            let none = [-1, self.states as i32, i32::MIN][request % 3];
+            b.state.push(if padded { none } else { free.swap_remove(random.below(free.len())) });
             b.generation.push(i32::from(random.below(5) == 0));
             let context = self.pool_units * page.max(1);
             let seq = tokens
                 + random.below(context.min(40 * page.max(usize::from(page == 0) * context)) - 8);
-            b.stable.push(if random.below(4) == 0 { -1 } else { (seq - tokens) as i32 });
-            b.seq.push(seq as i32);
+            let stable = (random.below(4) > 0).then(|| (seq - tokens) as i32);
+            b.stable.push(stable.unwrap_or([-1, i32::MAX][request % 2]));
+            b.seq.push(match random.below(16) {
+                0 => -9,
+                1 if page > 0 && stable.is_none() => i32::MAX,
+                _ => seq as i32,
+            });
             let from = random.below(seq.max(1));
             for _ in 0..tokens {
                 let stretch = [1, 1, 3, 16][random.below(4)];
@@ -225,39 +233,53 @@ impl TestEngine {
     }
 
     /// Returns the outputs with miss lists that are cut to their lengths.
-    pub fn cut_lists(&self, b: &Batch, out: Outputs) -> Plan {
-        let Outputs { slot, valid, miss: lists, record } = out;
+    pub fn cut_lists(&self, b: &Batch, out: &Outputs) -> Plan {
         let miss = (0..b.state.len()).map(|r| {
             let at = b.cu_q[r] as usize * self.p.k as usize;
-            let n = record[r * record::WORDS + record::TOTAL as usize] as usize;
-            lists.each_ref().map(|list| list[at..at + n].to_vec())
+            let n = out.record[r * record::WORDS + record::TOTAL as usize] as usize;
+            out.miss.each_ref().map(|list| list[at..at + n].to_vec())
         });
+        let (slot, valid, record) = (out.slot.clone(), out.valid.clone(), out.record.clone());
         Plan { miss: miss.collect(), slot, valid, record }
+    }
+
+    /// Returns the index of a state, if there is one.
+    fn state(&self, state: i32) -> Option<usize> {
+        usize::try_from(state).ok().filter(|&state| state < self.states)
     }
 
     /// Runs one step on the CPU machine, as `Engine::step` does.
     pub fn step_on_cpu(&mut self, b: &Batch) -> Plan {
+        let out = self.plan_on_cpu(b);
+        let plan = self.cut_lists(b, &out);
+        self.copy_on_cpu(b, &plan);
+        plan
+    }
+
+    /// Plans a batch on the CPU machine.
+    pub fn plan_on_cpu(&mut self, b: &Batch) -> Outputs {
         let (p, k) = (self.p, self.p.k as usize);
         let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
         let (mut slot, mut valid) = (vec![-1; rows * k], vec![0; rows]);
         let mut record = vec![0; b.state.len() * record::WORDS];
-        let mut lists = [(); 4].map(|()| vec![0; rows * k]);
+        let mut lists = [(); 4].map(|()| vec![UNTOUCHED; rows * k]);
         let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(&p)];
         for r in 0..b.state.len() {
             let (first, end) = (b.cu_q[r] as usize, b.cu_q[r + 1] as usize);
-            let Ok(state) = usize::try_from(b.state[r]) else { continue };
+            let Some(state) = self.state(b.state[r]) else { continue };
             let words = &mut self.tables[state * table_words(&p)..][..state_words(&p)];
             let mut state = split_state::<Machine>(&p, words);
             let mut work = split_work::<Machine, Sequential>(&p, &mut work);
             let word = |n: usize| Scalar::new(n as i32);
-            let stable = if b.stable[r] < 0 { NO_STABLE_LEN } else { b.stable[r] };
+            let stable =
+                if b.stable[r] < 0 { NO_STABLE_LEN } else { b.stable[r].min(NO_STABLE_LEN) };
             let [position, id, miss_slot, row] = &mut lists;
             let mut request = Request::<Machine> {
                 tokens: word(end - first),
                 k: word(b.k),
                 generation: Scalar::new(b.generation[r]),
                 stable: Scalar::new(stable),
-                limit: Scalar::new(b.seq[r]),
+                limit: Scalar::new(b.seq[r].clamp(0, ID_LIMIT)),
                 rows: word(self.pool_units),
                 ids: Rows {
                     words: &b.ids,
@@ -281,19 +303,23 @@ impl TestEngine {
                 learn(&p, words);
             }
         }
-        for (r, &state) in b.state.iter().enumerate().filter(|(_, state)| **state >= 0) {
+        for (r, &state) in b.state.iter().enumerate() {
+            let Some(state) = self.state(state) else { continue };
             let slots = &mut slot[b.cu_q[r] as usize * k..b.cu_q[r + 1] as usize * k];
-            self.places.globalize(&p, state as usize, slots);
+            self.places.globalize(&p, state, slots);
         }
-        let plan = self.cut_lists(b, Outputs { slot, valid, miss: lists, record });
+        Outputs { slot, valid, miss: lists, record }
+    }
+
+    /// Copies the misses of a plan.
+    pub fn copy_on_cpu(&mut self, b: &Batch, plan: &Plan) {
         for (r, [_, _, slots, rows]) in plan.miss.iter().enumerate() {
             for (&slot, &row) in slots.iter().zip(rows) {
-                let to = self.places.index(&p, b.state[r] as usize, slot as usize);
+                let to = self.places.index(&self.p, b.state[r] as usize, slot as usize);
                 let Some(to) = to else { continue };
                 self.copy_row(to, row, b.cu_q[r] as usize);
             }
         }
-        plan
     }
 
     /// Copies a host row, or a fresh row if `row` is negative, to a slot.
@@ -342,11 +368,8 @@ impl TestEngine {
         let mut out = Outputs::untouched(b.state.len(), rows, k);
         let scalars = self.scalars(b, options.cores);
         let tables = self.tables.as_mut_ptr().cast();
-        let mut kv = [null_mut(); 2];
-        for (at, segment) in kv.iter_mut().zip(&mut self.layer.segments) {
-            *at = segment.kv.as_mut_ptr().cast();
-        }
-        let step_updates = [tables, kv[0], kv[1]];
+        let [kv0, kv1] = self.kv();
+        let step_updates = [tables, kv0, kv1];
         let rule = rules(&p.lifetime).map(Vec::from).unwrap_or_default();
         let mut peaks = vec![];
         let step = kernels.len() == 1;
@@ -364,13 +387,33 @@ impl TestEngine {
         peaks.push(launch.run(&kernels[0].kernels)?);
 
         if !step {
-            let name = kernels[1].name("avsg_transfer");
-            let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
-            let launch = launch.input(&out.miss[2]).input(&out.miss[3]).input(&out.record);
-            let launch = self.layer.pass(launch, &self.places);
-            let launch = self.caller.finish(launch, &kv, &scalars);
-            peaks.push(launch.run(&kernels[1].kernels)?);
+            peaks.push(self.transfer(b, &out, kernels[1], &scalars, options)?);
         }
-        Ok((self.cut_lists(b, out), peaks))
+        Ok((self.cut_lists(b, &out), peaks))
+    }
+
+    /// Runs the emitted transfer of a plan with these outputs. Returns the bytes of unified buffer that it used.
+    pub fn transfer(
+        &mut self,
+        b: &Batch,
+        out: &Outputs,
+        kernels: &Compiled,
+        scalars: &[i32],
+        options: RunOptions,
+    ) -> Result<u32, Failure> {
+        let (kv, name) = (self.kv(), kernels.name("avsg_transfer"));
+        let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
+        let launch = launch.input(&out.miss[2]).input(&out.miss[3]).input(&out.record);
+        let launch = self.layer.pass(launch, &self.places);
+        self.caller.finish(launch, &kv, scalars).run(&kernels.kernels)
+    }
+
+    /// Returns the addresses of the segments of the device buffer.
+    fn kv(&mut self) -> [*mut c_void; 2] {
+        let mut kv = [null_mut(); 2];
+        for (at, segment) in kv.iter_mut().zip(&mut self.layer.segments) {
+            *at = segment.kv.as_mut_ptr().cast();
+        }
+        kv
     }
 }

@@ -111,12 +111,10 @@ fn the_number_of_tokens_changes_one_constant_only() {
         };
         let constant = |n: u32| format!("constexpr int32_t TOKENS = {n};");
         let most = text(&largest);
-        for tokens in 2..largest.tokens {
-            let fewer = text(&Params { tokens, ..largest });
-            for ((name, more), (_, fewer)) in most.iter().zip(fewer) {
-                let more = more.replace(&constant(largest.tokens), &constant(tokens));
-                assert!(more == fewer, "{name} of {largest} differs with N_q {tokens}");
-            }
+        let fewer = text(&Params { tokens: 2, ..largest });
+        for ((name, more), (_, fewer)) in most.iter().zip(fewer) {
+            let more = more.replace(&constant(largest.tokens), &constant(2));
+            assert!(more == fewer, "{name} of {largest} differs with N_q 2");
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Stage One gives the same bits on every machine and in the interpreter at every width, over
-//! random sequences of steps with invalid ids, rollbacks and changes of generation.
+//! Stage One gives the same bits on a CPU machine and in the interpreter at every width, over random sequences of
+//! steps with invalid ids, rollbacks and changes of generation. The tests of the device crate compare the machines.
 
 pub mod step;
 
 use avsg_device::learned::{LIFETIMES, part};
-use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, MAX_SLOTS, Params};
 use avsg_device::request::{record, status};
@@ -13,17 +12,17 @@ use avsg_device::vector_core::VectorCore;
 use avsg_linker::check::check;
 use avsg_linker::record::{record_scheduled, record_stage_one};
 use avsg_linker::tape::Tape;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::outputs::small_geometries;
 use step::{Request, SplitMix64, StepState};
 
 /// Runs steps on a native machine.
-fn native<C: Cpu>(m: C, p: &Params, steps: &[Request]) -> Vec<StepState> {
+fn native(p: &Params, steps: &[Request]) -> Vec<StepState> {
     let mut state = StepState::clear(p);
     let run_step = |step| {
         state.prepare(p, step);
-        state.native(m, p, step);
+        state.native(Emu::<16>, p, step);
         state.learn(p);
         state.clone()
     };
@@ -52,21 +51,6 @@ fn replayed(
     steps.iter().map(run_step).collect()
 }
 
-/// Checks that the step returned no slot for two ids, so that no slot that it used was a victim later.
-fn assert_one_id_per_slot(step: &Request, state: &StepState) {
-    let [tokens, k, ids_at, ids_stride, slot_at, slot_stride] =
-        ["tokens", "k", "ids_at", "ids_stride", "slot_at", "slot_stride"]
-            .map(|name| step.param(name) as usize);
-    let mut held = BTreeMap::new();
-    for (token, lane) in (0..tokens).flat_map(|token| (0..k).map(move |lane| (token, lane))) {
-        let id = step.ids[ids_at + token * ids_stride + lane];
-        let slot = state.output("gm_slot")[slot_at + token * slot_stride + lane];
-        if slot >= 0 {
-            assert_eq!(*held.entry(slot).or_insert(id), id, "slot {slot}");
-        }
-    }
-}
-
 /// Totals over the steps of a test, which show that the steps were not empty.
 #[derive(Default)]
 struct Totals {
@@ -89,9 +73,6 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
     let tape = record_scheduled::<Sequential>(p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
     let want = replayed(&tape, 16, p, steps, false);
-    for (step, state) in steps.iter().zip(&want) {
-        assert_one_id_per_slot(step, state);
-    }
     let expect_same = |name: &str, got: Vec<StepState>| {
         for (n, (got, want)) in got.iter().zip(&want).enumerate() {
             got.expect_same(want, &format!("{name}, step {n} of {p:?}"));
@@ -104,21 +85,8 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
     check(&deferring).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(deferring == tape, !VectorCore::serves(p), "only the wide table defers refreshes");
     expect_same("scheduled replay without deferral", replayed(&deferring, 16, p, steps, false));
-    expect_same("deferred replay at 16", replayed(&deferring, 16, p, steps, true));
-    expect_same("deferred replay at 3", replayed(&deferring, 3, p, steps, true));
-    expect_same("Emu<1>", native(Emu::<1>, p, steps));
-    expect_same("Emu<3>", native(Emu::<3>, p, steps));
-    expect_same("Emu<16>", native(Emu::<16>, p, steps));
-    #[cfg(target_arch = "x86_64")]
-    {
-        use avsg_device::machine::avx512::Avx512;
-        if let (Some(extracted), Some(gathered)) =
-            (Avx512::<false>::detect(), Avx512::<true>::detect())
-        {
-            expect_same("AVX-512, extracted lanes", native(extracted, p, steps));
-            expect_same("AVX-512, vpgatherdd", native(gathered, p, steps));
-        }
-    }
+    expect_same("deferred replay", replayed(&deferring, 3, p, steps, true));
+    expect_same("Emu<16>", native(p, steps));
     let mut totals = Totals::default();
     for state in &want {
         let request = &state.output("gm_record")[record::WORDS..];
@@ -151,15 +119,12 @@ fn learned_values_match() {
     assert_eq!(p.lifetime, Lifetime::Learned);
     let steps = step::sequence(&p, &mut SplitMix64(5), 400);
     compare_steps(&p, &steps);
-    let (mut state, mut taught) = (StepState::clear(&p), BTreeSet::new());
-    for step in &steps {
-        state.native(Emu::<16>, &p, step);
-        state.learn(&p);
-        let values = &state.output("learned")[part::VALUES..LIFETIMES];
-        if !values.is_sorted() {
-            taught.insert(step.param("generation"));
-        }
-    }
+    let learned = |(_, state): &(&Request, StepState)| {
+        !state.output("learned")[part::VALUES..LIFETIMES].is_sorted()
+    };
+    let taught: BTreeSet<i32> = (steps.iter().zip(native(&p, &steps)).filter(learned))
+        .map(|(step, _)| step.param("generation"))
+        .collect();
     assert!(taught.len() >= 2, "{taught:?}");
 }
 
@@ -167,10 +132,9 @@ fn learned_values_match() {
 #[test]
 fn nine_to_sixteen_tokens_match() {
     let random = &mut SplitMix64(6);
-    for tokens in 9..=16 {
-        let constant = Lifetime::Constant(random.below(2) as i8);
+    for tokens in [9, 16] {
         let wide = Params::wide(7, tokens, 128);
-        for p in [wide, Params { lifetime: constant, ..wide }, Params::paper(7, tokens, 128)] {
+        for p in [wide, Params::paper(7, tokens, 128)] {
             let compared = compare(&p, random, 4);
             assert!(compared.missed > 8, "{p}: {} misses", compared.missed);
         }

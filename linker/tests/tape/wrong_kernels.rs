@@ -51,6 +51,17 @@ fn refused(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Why {
     refused.why
 }
 
+/// Asserts that the recorder or the checker refuses a kernel for this reason.
+fn expect_refused(why: Why, kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) {
+    assert_eq!(refused(kernel), why);
+}
+
+/// Asserts that a kernel that records has a fault with this part of its message in the interpreter.
+fn expect_fault(part: &str, kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) {
+    let fault = faults(kernel);
+    assert!(fault.what.contains(part), "{fault}");
+}
+
 /// Returns the fault of a kernel that records, when it runs in the interpreter.
 fn faults(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Fault {
     let tape = record(kernel).unwrap();
@@ -81,8 +92,7 @@ fn a_column_has_one_role_per_sweep() {
             m.scatter(t, &mut d.x, m.iota(t), v, m.is_negative(v), Indices::Distinct);
         });
     };
-    let why = refused(gather_and_scatter);
-    assert_eq!(why, Why::TwoRoles("x".into(), Role::Gathered, Role::Scattered));
+    expect_refused(Why::TwoRoles("x".into(), Role::Gathered, Role::Scattered), gather_and_scatter);
     // The interpreter refuses the tape as well.
     assert!(Replay::new(&record(gather_and_scatter).unwrap(), 16).is_err());
 
@@ -101,22 +111,20 @@ fn a_column_has_one_role_per_sweep() {
     });
     assert!(two_roles(&read_and_grow, "list"));
     // The results of two writers in one sweep would interleave by tiles.
-    let twice = refused(|m, mut d| {
+    expect_refused(Why::TwoWriters("list".into(), Role::Appended), |m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.x);
             m.append(t, &mut d.list, m.is_negative(v), [v]);
             m.append(t, &mut d.list, !m.is_negative(v), [v]);
         });
     });
-    assert_eq!(twice, Why::TwoWriters("list".into(), Role::Appended));
-    let lives = refused(|m, mut d| {
+    expect_refused(Why::TwoWriters("life".into(), Role::Scattered), |m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.x);
             m.set_life(t, &mut d.life, v, 1, m.is_negative(v));
             m.set_life(t, &mut d.life, m.iota(t), 2, m.is_negative(v));
         });
     });
-    assert_eq!(lives, Why::TwoWriters("life".into(), Role::Scattered));
 }
 
 #[test]
@@ -133,15 +141,14 @@ fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
             m.scatter(t, &mut d.y, index, index, all, Indices::Distinct);
         });
     };
-    assert_eq!(refused(twice), Why::NotDistinct);
+    expect_refused(Why::NotDistinct, twice);
     assert_eq!(faults(twice).what, "index 7 is written twice");
-    let word = refused(|m, mut d| {
+    expect_refused(Why::NotDistinct, |m, mut d| {
         m.sweep(d.n, |t| {
             let index = m.load(t, &d.x);
             m.scatter(t, &mut d.y, index, index, m.eq_to(index, 3), Indices::Distinct);
         });
     });
-    assert_eq!(word, Why::NotDistinct);
     // Slots below a threshold, then those at it; but not after lifetimes have changed.
     let chosen = |changes: bool| {
         move |m: Recorder<'_>, mut d: Memory<'_>| {
@@ -159,7 +166,7 @@ fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
         }
     };
     check(&record(chosen(false)).unwrap()).unwrap();
-    assert_eq!(refused(chosen(true)), Why::NotDistinct);
+    expect_refused(Why::NotDistinct, chosen(true));
 }
 
 #[test]
@@ -186,15 +193,14 @@ fn a_value_is_not_used_outside_its_block() {
 
 #[test]
 fn rust_variables_do_not_carry_values_between_rounds() {
-    let scalar = refused(|m, mut d| {
+    expect_refused(Why::Carried, |m, mut d| {
         let mut sum = m.scalar(0);
         m.repeat(3, d.n, |r| {
             sum = sum + r;
             m.write_output(&mut d.out, r, sum);
         });
     });
-    assert_eq!(scalar, Why::Carried);
-    let first_round = refused(|m, mut d| {
+    expect_refused(Why::Carried, |m, mut d| {
         m.repeat(2, d.n, |_| {
             let mut first = None;
             m.repeat(3, d.n, |r| {
@@ -203,50 +209,49 @@ fn rust_variables_do_not_carry_values_between_rounds() {
             });
         });
     });
-    assert_eq!(first_round, Why::Carried);
-    let lists = refused(|m, mut d| {
+    expect_refused(Why::Carried, |m, mut d| {
         m.repeat(3, d.n, |_| {
             m.clear(&mut d.list);
             std::mem::swap(&mut d.list, &mut d.more);
         });
     });
-    assert_eq!(lists, Why::Carried);
 }
 
 #[test]
 fn operations_are_refused_where_the_width_would_matter() {
-    let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.write_output(&mut d.out, d.n, d.n)));
-    assert_eq!(per_tile, Why::InsideSweep);
-    let length = refused(|m, mut d| {
+    expect_refused(Why::InsideSweep, |m, mut d| {
+        m.sweep(d.n, |_| m.write_output(&mut d.out, d.n, d.n))
+    });
+    expect_refused(Why::InsideSweep, |m, mut d| {
         m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(0) + m.len(&d.list)));
     });
-    assert_eq!(length, Why::InsideSweep);
-    assert_eq!(refused(|m, d| m.sweep(d.n, |_| m.sweep(d.n, |_| ()))), Why::InsideSweep);
-    assert_eq!(refused(|m, _| drop(vec![m.splat(1)])), Why::OutsideSweep);
+    expect_refused(Why::InsideSweep, |m, d| m.sweep(d.n, |_| m.sweep(d.n, |_| ())));
+    expect_refused(Why::OutsideSweep, |m, _| drop(vec![m.splat(1)]));
 }
 
 #[test]
 fn constants_out_of_range_are_refused() {
-    let shift = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
-    assert_eq!(shift, Why::Bits);
+    expect_refused(Why::Bits, |m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
     let no_bits = 0;
-    let nothing = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.iota(t) & no_bits])));
-    assert_eq!(nothing, Why::Bits);
+    expect_refused(Why::Bits, |m, d| m.sweep(d.n, |t| drop(vec![m.iota(t) & no_bits])));
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
         let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));
         assert_eq!(madd, Why::Multipliers(p, q));
     }
-    let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
-    assert_eq!(column, Why::ListColumn(1, 1));
-    let wraps = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))])));
-    assert_eq!(wraps, Why::Index("odd".into(), 63, Range::new(0, 63)));
+    expect_refused(Why::ListColumn(1, 1), |m, d| {
+        m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)]))
+    });
+    expect_refused(Why::Index("odd".into(), 63, Range::new(0, 63)), |m, d| {
+        m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))]))
+    });
     let rule = core::array::from_fn(|at| (at as u8).wrapping_add(129) as i8);
     let steps = refused(|m, mut d| {
         m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.is_negative(m.iota(t))));
     });
     assert!(matches!(steps, Why::Rule(-128, -127, -126)), "{steps}");
-    let too_old = refused(|m, mut d| m.age(&mut d.life, d.n * m.scalar(3), d.n));
-    assert_eq!(too_old, Why::Argument(Range::new(0, 128), Range::new(0, 192)));
+    expect_refused(Why::Argument(Range::new(0, 128), Range::new(0, 192)), |m, mut d| {
+        m.age(&mut d.life, d.n * m.scalar(3), d.n)
+    });
 }
 
 #[test]
@@ -277,18 +282,19 @@ fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
     scatter(0).unwrap();
     let wraps = scatter(-1).expect_err("a wrong kernel passes").why;
     assert_eq!(wraps, Why::Index("odd".into(), 63, Range::new(-1, 62)));
-    let above = faults(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.y, m.below(m.iota(t), 19))));
-    assert!(above.what.contains("not below 19"), "{above}");
-    let past = faults(|m, mut d| {
+    expect_fault("not below 19", |m, mut d| {
+        m.sweep(d.n, |t| m.store(t, &mut d.y, m.below(m.iota(t), 19)))
+    });
+    expect_fault("index 200 is outside of a column of 63", |m, mut d| {
         m.sweep(d.n, |t| m.store(t, &mut d.y, m.gather(&d.odd, m.load(t, &d.x))));
     });
-    assert!(past.what.contains("index 200 is outside of a column of 63"), "{past}");
 }
 
 #[test]
 fn values_out_of_the_range_of_a_column_are_refused() {
-    let store = refused(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
-    assert_eq!(store, Why::Range("x".into(), BYTE, Range::ANY));
+    expect_refused(Why::Range("x".into(), BYTE, Range::ANY), |m, mut d| {
+        m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y)))
+    });
     // A mask that implies the range makes the store valid.
     let append = record(|m, mut d| {
         m.sweep(d.n, |t| {
@@ -298,23 +304,22 @@ fn values_out_of_the_range_of_a_column_are_refused() {
         });
     });
     check(&append.unwrap()).unwrap();
-    let long = refused(|m, mut d| m.sweep(d.n + 1, |t| m.store(t, &mut d.x, m.splat(0))));
-    assert_eq!(long, Why::TooLong("x".into(), 64, 64));
-    let name = refused(|m, _| drop(vec![m.param("x", "Twice.", BYTE)]));
-    assert_eq!(name, Why::Name("x".into()));
+    expect_refused(Why::TooLong("x".into(), 64, 64), |m, mut d| {
+        m.sweep(d.n + 1, |t| m.store(t, &mut d.x, m.splat(0)))
+    });
+    expect_refused(Why::Name("x".into()), |m, _| drop(vec![m.param("x", "Twice.", BYTE)]));
 }
 
 #[test]
 fn a_branch_takes_a_flag_and_its_values_stay_inside() {
     let number = refused(|m, mut d| m.when(d.n, || m.clear(&mut d.list)));
     assert!(matches!(number, Why::Argument(..)), "{number}");
-    let inside = refused(|m, mut d| {
+    expect_refused(Why::InsideSweep, |m, mut d| {
         m.sweep(d.n, |t| {
             let one = m.scalar(1);
             m.when(one, || m.store(t, &mut d.x, m.splat(0)));
         });
     });
-    assert_eq!(inside, Why::InsideSweep);
     let leaks = refused(|m, mut d| {
         let mut known = d.n;
         m.when(m.gt(d.n, m.scalar(3)), || known = m.len(&d.list));

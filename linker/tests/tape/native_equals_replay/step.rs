@@ -2,10 +2,9 @@
 
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::declare::Arguments;
 use avsg_device::memory;
 use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params};
-use avsg_device::request::{self as stage, record};
+use avsg_device::request::{self as stage, Blocks, MissList, Rows, Share, Span, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, State};
@@ -50,43 +49,6 @@ pub struct Request {
 impl Request {
     pub fn param(&self, name: &str) -> i32 {
         self.params.iter().find(|p| p.0 == name).expect("a known parameter").1
-    }
-}
-
-struct NamedArguments<'a> {
-    step: &'a Request,
-    outputs: Vec<&'a mut (&'static str, Vec<i32>)>,
-}
-
-impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
-    fn scalar(
-        &mut self,
-        name: &'static str,
-        _: &'static str,
-        range: core::ops::RangeInclusive<i32>,
-    ) -> Scalar {
-        let value = self.step.param(name);
-        assert!(range.contains(&value), "{name} is {value}");
-        Scalar::new(value)
-    }
-    fn input(&mut self, name: &'static str) -> &'a [i32] {
-        match name {
-            "gm_ids" => &self.step.ids,
-            "gm_block_table" => &self.step.blocks,
-            _ => panic!("no input {name}"),
-        }
-    }
-    fn output(&mut self, name: &'static str, _: core::ops::RangeInclusive<i32>) -> &'a mut [i32] {
-        let at = self.outputs.iter().position(|o| o.0 == name).expect("a known output");
-        &mut self.outputs.swap_remove(at).1
-    }
-    fn line(
-        &mut self,
-        name: &'static str,
-        _at: Scalar,
-        _words: &'static [(i32, &'static str)],
-    ) -> &'a mut [i32] {
-        Arguments::<C>::output(self, name, 0..=0)
     }
 }
 
@@ -226,9 +188,9 @@ impl StepState {
     }
 
     /// Returns the outputs before a step, filled with a value that reveals stray writes.
-    fn outputs(step: &Request) -> Vec<(&'static str, Vec<i32>)> {
+    fn outputs(step: &Request) -> [(&'static str, Vec<i32>); 7] {
         let fill = |n: usize| vec![-77; n];
-        vec![
+        [
             ("gm_slot", fill(step.slots)),
             ("gm_valid", fill(MAX_TOKENS as usize + 8)),
             ("gm_miss_pos", fill(step.misses)),
@@ -245,14 +207,34 @@ impl StepState {
         // The pattern reveals a kernel that reads work memory that it did not write.
         let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(p)];
         let mut outputs = Self::outputs(step);
-        {
-            let mut arguments = NamedArguments { step, outputs: outputs.iter_mut().collect() };
-            let mut request = stage::Request::<'_, C>::declare(p, &mut arguments);
-            let mut state = memory::split_state(p, &mut words);
-            let mut work = split_work::<C, Sequential>(p, &mut work);
-            stage_one(m, p, &mut state, &mut work, &mut request);
-        }
-        *self = Self::from_words(p, &mut words, outputs);
+        let [slot, valid, position, id, miss_slot, row, record] = &mut outputs;
+        let word = |name| Scalar::new(step.param(name));
+        let mut request = stage::Request::<'_, C> {
+            tokens: word("tokens"),
+            k: word("k"),
+            generation: word("generation"),
+            stable: word("stable"),
+            limit: word("limit"),
+            rows: word("rows"),
+            ids: Rows { words: &step.ids, at: word("ids_at"), stride: word("ids_stride") },
+            blocks: Blocks { words: &step.blocks, at: word("blocks_at"), len: word("blocks_len") },
+            slot: Rows { words: &mut slot.1, at: word("slot_at"), stride: word("slot_stride") },
+            valid: Span { words: &mut valid.1, at: word("valid_at") },
+            misses: MissList {
+                position: &mut position.1,
+                id: &mut id.1,
+                slot: &mut miss_slot.1,
+                row: &mut row.1,
+                at: word("miss_at"),
+            },
+            record: Span { words: &mut record.1, at: word("record_at") },
+            share: Share { shared: word("shared"), at: word("share_at"), len: word("share_len") },
+            deferred: word("deferred"),
+        };
+        let mut state = memory::split_state(p, &mut words);
+        let mut work = split_work::<C, Sequential>(p, &mut work);
+        stage_one(m, p, &mut state, &mut work, &mut request);
+        *self = Self::from_words(p, &mut words, outputs.into());
         self.clone()
     }
 

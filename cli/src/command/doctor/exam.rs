@@ -50,7 +50,7 @@ fn toolkit() -> Toolkit {
         Err(reason) => Toolkit { version: None, remarks: vec![reason] },
         Ok(version) => {
             let remark = |requirement: &cann::Requirement| {
-                let cann::Requirement { what, calls, since: (major, minor), .. } = requirement;
+                let cann::Requirement { what, calls, since: (major, minor) } = requirement;
                 format!(
                     "{version} is too old to {what}: {calls} are documented since {major}.{minor}"
                 )

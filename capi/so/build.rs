@@ -9,8 +9,9 @@ fn main() {
     println!("cargo::rerun-if-changed={}", source.display());
     let text = fs::read_to_string(&source).expect("capi/src/version.rs");
     let version = text
-        .lines()
-        .find_map(|line| line.strip_prefix("pub const AVSG_ABI_VERSION: u32 = ")?.strip_suffix(';'))
+        .split_once("AVSG_ABI_VERSION: u32 = ")
+        .and_then(|(_, rest)| rest.split_once(';'))
+        .map(|(number, _)| number)
         .expect("AVSG_ABI_VERSION in capi/src/version.rs");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libavsg.so.{version}");
 }

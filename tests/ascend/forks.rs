@@ -1,10 +1,13 @@
-//! Copies of states, on the CPU and on the simulated device, that are refused, fail, or come before the first plan.
-//! That a copy holds what its original does is checked by random calls. Questions for the ids that a state holds,
+//! Copies of states, on the CPU and on the simulated device, that are refused, fail, or come before the first plan, and
+//! other calls that change tables and fail. That a copy holds what its original does, and that exactly the ids of an
+//! invalidation are missed and copied anew, is checked by random calls. Questions for the ids that a state holds,
 //! whose answers are checked before every step of a random workload and of random calls.
 
+use avsg::Result;
 use avsg::ascend::acl::Stream;
 use avsg::device::state::header;
 use avsg::engine::Engine;
+use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
@@ -106,7 +109,7 @@ fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
 }
 
 #[test]
-fn a_question_that_has_no_answer_is_refused() {
+fn a_question_and_an_invalidation_of_no_ids_are_refused() {
     on_both_devices(&config(), empty_pool, |engine| {
         let mut bits = [7; 2];
         for (indexer, state, range, part) in [
@@ -119,6 +122,10 @@ fn a_question_that_has_no_answer_is_refused() {
         ] {
             expect_refusal(engine.held(indexer, state, 1, range, &mut bits), &[part]);
             assert_eq!(bits, [7; 2]);
+        }
+        #[expect(clippy::reversed_empty_ranges, reason = "these ranges must be refused")]
+        for (ids, part) in [(-1..1, "-1..1"), (3..3, "3..3"), (5..3, "5..3")] {
+            expect_refusal(engine.invalidate(0, ids), &[part]);
         }
     });
 }
@@ -148,5 +155,38 @@ fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
         }
         // For each table two reads and a write, and a copy for each layer and segment.
         assert_eq!(failed, 2 * 3 + 3 * 2);
+    });
+}
+
+type Call = fn(&mut Engine, &mut Plan) -> Result<()>;
+
+/// Calls that change tables, and the call of the runtime in each that fails. A wait reports work of a stream that
+/// failed. The first copy of an invalidation reads the table, and the second one writes it.
+const FAILING: [(Call, &str, usize); 3] = [
+    (|engine, _| engine.invalidate(0, 18..19).map(drop), "aclrtSynchronizeDeviceWithTimeout", 1),
+    (|engine, _| engine.invalidate(0, 18..19).map(drop), "aclrtMemcpy", 2),
+    (|engine, plan| engine.discard(plan), "aclrtMemcpy", 2),
+];
+
+#[test]
+fn a_call_that_fails_on_the_way_starts_every_table_cold() {
+    on_ascend(&config(), empty_pool, |engine, session, context| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        let step = |engine: &mut Engine, plan: &mut Plan| {
+            [0, 1].map(|indexer| select(engine, plan, indexer, [0, 1], &ids(0)).len())
+        };
+        step(engine, &mut plan);
+        // A wait that is refused in a capture reports no failure.
+        let stream = Stream::new(context).unwrap();
+        let refused = stream.capture(|| engine.invalidate(0, 18..19).map(drop));
+        expect_refusal(refused, &["aclrtSynchronizeDevice"]);
+        assert_eq!(step(engine, &mut plan), [0, 0]);
+        for (call, fails, nth) in FAILING {
+            fail_next(session, fails, nth);
+            expect_refusal(call(engine, &mut plan), &[fails]);
+            assert_eq!(engine.invalidate(0, 18..19).unwrap(), 0, "no table lists an id");
+            assert_eq!(step(engine, &mut plan), [K, K]);
+        }
     });
 }

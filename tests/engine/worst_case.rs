@@ -42,22 +42,6 @@ fn a_cold_start_fills_every_slot() {
     }
 }
 
-/// Of the 2048 ids of each row, the row before it has 1048.
-#[test]
-fn an_id_that_several_rows_select_is_copied_once_and_counted_for_the_first() {
-    let pool = fixture::pool(1, 1 << 14, row_format(24));
-    let mut engine = fixture::engine(Params::wide(2048, 14, 32_768), 1, 2, pool);
-    let mut plan = engine.new_plan(14, 1).unwrap();
-    let mut owned = OwnedBatch::new(2048, 0);
-    let row = |r: i32| (1000 * r..1000 * r + 2048).rev().collect();
-    owned.push([0, 1, -1, 1 << 14], &(0..14).map(row).collect::<Vec<_>>());
-    for misses in [[&[2048][..], &[1000; 13]].concat(), vec![0; 14]] {
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        assert_eq!(plan.row_misses(), misses);
-        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, unversioned), 14 * 2048);
-    }
-}
-
 #[test]
 fn the_longest_context_through_a_sparse_block_table() {
     const PAGE: i32 = 16;

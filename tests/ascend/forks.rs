@@ -1,20 +1,16 @@
-//! Copies of states, on the CPU and on the simulated device, that are refused, fail, or come before the first plan, and
+//! Copies of states, on the CPU and on the simulated device, that are refused or fail, and
 //! other calls that change tables and fail. That a copy holds what its original does, and that exactly the ids of an
 //! invalidation are missed and copied anew, is checked by random calls. Questions for the ids that a state holds,
 //! whose answers are checked before every step of a random workload and of random calls.
 
 use avsg::Result;
 use avsg::ascend::acl::Stream;
-use avsg::device::state::header;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
-use avsg_testkit::batch::OwnedBatch;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
-use crate::restore::{
-    append, config, empty_pool, ids, prefill, select, select_of, selection, tokens,
-};
-use crate::small::{K, SLOTS};
+use crate::restore::{config, empty_pool, ids, prefill, select, select_of, selection};
+use crate::small::K;
 
 #[test]
 fn forks_that_cannot_be_exact_are_refused() {
@@ -44,39 +40,6 @@ fn forks_that_cannot_be_exact_are_refused() {
         engine.fork(0, 1, 2, 1).unwrap();
         engine.fork_to(0, 1, &[], &[]).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
-    });
-}
-
-/// Another request takes state 0 in generation 2 and writes its rows, which are those of request 1.
-fn append_before_the_first_plan(engine: &mut Engine) {
-    let owned = OwnedBatch { state: vec![-1, 0], generation: vec![1, 2], ..tokens(0, [0, 100]) };
-    (0..3).for_each(|layer| append(engine, &owned, layer).unwrap());
-}
-
-#[test]
-fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
-    on_both_devices(&config(), empty_pool, |engine| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for indexer in 0..2 {
-            assert_eq!(select(engine, &mut plan, indexer, [0, 1], &ids(0)).len(), K);
-        }
-        // The earlier request leaves a plan that one of its layers lacks.
-        engine.plan(&selection(0, 1, [0, 1], &ids(50)).batch(), &mut plan).unwrap();
-        append_before_the_first_plan(engine);
-        engine.fork(0, 2, 2, 5).unwrap();
-        for indexer in 0..2 {
-            let table = engine.read_table(indexer, 2).unwrap();
-            assert_eq!(table[header::GENERATION as usize], 5);
-            assert!(table[header::WORDS..][..SLOTS].iter().all(|&id| id < 0));
-            let missed = select_of(engine, &mut plan, 1, indexer, [2, 5], &ids(0));
-            assert_eq!(missed, ids(0));
-        }
-        // The state is copied for the indexer that has planned the request, and no other.
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [0, 2], &ids(0)).len(), K);
-        engine.fork(0, 2, 2, 6).unwrap();
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 6], &ids(0)), Vec::<i32>::new());
-        assert_eq!(select_of(engine, &mut plan, 1, 0, [2, 6], &ids(0)), ids(0));
     });
 }
 

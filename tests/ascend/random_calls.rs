@@ -79,7 +79,8 @@ fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
 }
 
 /// Checks that a copy has the slots of the original in the generation that was copied, and none of another
-/// one, and that rows that were rewritten have no slots, and all others those that they had.
+/// one, that ids that were loaded have slots, and that rows that were rewritten have none, and all others those that
+/// they had.
 fn check_tables(
     (call, number): (&Call, usize),
     slots: u32,
@@ -97,6 +98,11 @@ fn check_tables(
             let same = generation(original) == *old && slots(copy) == slots(original);
             assert!(same || generation(original) != *old && none(), "{call:?}");
         }
+    }
+    if let Call::Load(_, indexer, [state, _], ids) = call {
+        let loaded = slots(&after[indexer * STATES + *state as usize]);
+        let mut valid = ids.iter().filter(|id| (0..600).contains(*id));
+        assert!(valid.all(|id| loaded.contains(id)), "{call:?}");
     }
     if let Call::Rewrite(ids) = call {
         let slots =
@@ -140,7 +146,10 @@ fn draw(rng: &mut SplitMix64) -> Call {
             Call::Fork(states[0], generations[0], others.collect(), new)
         }
         38 | 41 => {
-            let ids = (first..first + rng.below(60) as i32).collect();
+            // Padding, an id twice and one that is no token among them.
+            let mut ids: Vec<i32> = (first..first + rng.below(60) as i32).collect();
+            ids.extend([&ids[..ids.len().min(1)], &[-1, 600]].concat());
+            ids.rotate_right(rng.below(4));
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
         }
         _ => Call::Rewrite(first..first + 1 + rng.below(40) as i32),

@@ -17,11 +17,9 @@ fn shape() -> impl Strategy<Value = Shape> {
     any::<[u8; 10]>().prop_map(Shape::from)
 }
 
-/// Returns the machines that this CPU supports for an engine.
-fn choices() -> Vec<MachineChoice> {
-    let all = [MachineChoice::Emu, MachineChoice::Avx2, MachineChoice::Avx512, MachineChoice::Neon];
-    all.into_iter().filter(|&c| Machine::find(c).is_ok()).collect()
-}
+/// The machines of engines, of which a CPU supports some.
+const MACHINES: [MachineChoice; 4] =
+    [MachineChoice::Emu, MachineChoice::Avx2, MachineChoice::Avx512, MachineChoice::Neon];
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -38,8 +36,7 @@ proptest! {
         other in any::<[u8; 3]>(),
     ) {
         let first = run(&workload, workload.shape.engine(MachineChoice::Emu));
-        for (i, choice) in choices().into_iter().enumerate() {
-            let i = i as u8;
+        for (i, choice) in (0..).zip(MACHINES).filter(|(_, choice)| Machine::find(*choice).is_ok()) {
             let [cores, strategy, format] = other.map(|x| x.wrapping_add(i));
             let shape = Shape { cores, strategy, format, ..workload.shape };
             let again = run(&Workload { shape, ..workload.clone() }, shape.engine(choice));

@@ -20,14 +20,6 @@ const ENOSPC: i32 = 28;
 /// The time limit of a pool whose disk hangs.
 const SOON: Duration = Duration::from_millis(60);
 
-/// Returns a server that has made a step.
-fn after_a_step(setting: &Setting, layer: usize) -> Server {
-    let mut server = Server::new(setting, layer, &[]);
-    server.step(&batch(0, layer)).unwrap();
-    server.finish(&batch(0, layer));
-    server
-}
-
 /// The faults of a read, and what their errors name.
 const READ_FAULTS: [(Fault, &[&str]); 2] = [
     (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
@@ -37,7 +29,9 @@ const READ_FAULTS: [(Fault, &[&str]); 2] = [
 #[test]
 fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
     everywhere(|setting, layer| {
-        let mut server = after_a_step(setting, layer);
+        let mut server = Server::new(setting, layer, &[]);
+        server.step(&batch(0, layer)).unwrap();
+        server.finish(&batch(0, layer));
         for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
             for skip in [0, 5] {
                 let owned = batch(step * 2 + skip, layer);

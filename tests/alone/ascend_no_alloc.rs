@@ -38,19 +38,17 @@ fn queueing_a_step_allocates_no_host_memory() {
     let stream = Stream::new(&context).unwrap();
 
     allocations::check();
-    let blocks = vec![0; 512 / page];
-    let like = OwnedBatch { block_stride: blocks.len(), blocks, ..OwnedBatch::uniform(k, 1, 1, 0) };
-    let arrays = DeviceArrays::new(&context, &like, &[]).unwrap();
+    let step = |round: i32| {
+        let (blocks, block_stride) = ((0..512 / page as i32).collect(), 512 / page);
+        let mut step = OwnedBatch { blocks, block_stride, ..OwnedBatch::new(k, 0) };
+        step.push([0, 0, -1, 512], &[(0..k as i32).map(|i| i * 3 + round * 50).collect()]);
+        step
+    };
+    let arrays = DeviceArrays::new(&context, &step(0), &[]).unwrap();
     let batch = arrays.batch();
     let mut plan = engine.new_plan(1, 1).unwrap();
     for round in 0..4 {
-        let mut step = OwnedBatch {
-            blocks: (0..512 / page as i32).collect(),
-            block_stride: 512 / page,
-            ..OwnedBatch::new(k, 0)
-        };
-        step.push([0, 0, -1, 512], &[(0..k as i32).map(|i| i * 3 + round * 50).collect()]);
-        arrays.write(&step, &[]).unwrap();
+        arrays.write(&step(round), &[]).unwrap();
         let calls = allocations::calls(|| {
             // SAFETY: the arrays hold one request of K ids and are dropped after the stream was
             // waited for.

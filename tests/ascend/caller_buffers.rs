@@ -17,20 +17,17 @@ use avsg_testkit::{exact, fixture, tier};
 
 use crate::harness::{engine_over, expect_refusal, in_session, seeded};
 use crate::prerequisites::has_cpp_compiler;
-use crate::random_workload::Submission::{CapturedGraph, HostArrays, QueuedInStream};
 use crate::slot_shapes::{
     BEFORE, K, LAYERS, ROOM, ROWS, Run, Shape, batch, config, on_cpu, on_device, pool, shapes,
     shuffled,
 };
 use crate::wrong_words::corrupt_next;
 
-const HOST: Run = Run { submission: HostArrays, one_launch: true, emitted: false };
+const HOST: Run = Run { queued: false, one_launch: true, emitted: false };
 
 /// Runs with the emitted kernels: those in Rust have every way to launch them.
-const EMITTED: [Run; 2] = [
-    Run { submission: HostArrays, one_launch: true, emitted: true },
-    Run { submission: CapturedGraph, one_launch: false, emitted: true },
-];
+const EMITTED: [Run; 2] =
+    [Run { emitted: true, ..HOST }, Run { queued: true, one_launch: false, emitted: true }];
 
 /// Returns the global index of each slot that a run without a base has returned.
 fn global(shape: &Shape, base: i32, own: &[i32]) -> Vec<i32> {
@@ -53,11 +50,9 @@ fn every_row_is_where_the_callers_strides_and_table_say() {
         assert!(on_device(&shape, None, HOST) == own, "{}", shape.name);
         let global = global(&shape, base, &own);
         assert!(on_cpu(&shape, Some(base)) == global, "{}", shape.name);
-        for submission in [HostArrays, QueuedInStream, CapturedGraph] {
-            for one_launch in [false, true] {
-                let run = Run { submission, one_launch, emitted: false };
-                runs.push((shape.clone(), base, run, global.clone()));
-            }
+        for (queued, one_launch) in [(false, false), (false, true), (true, false)] {
+            let run = Run { queued, one_launch, emitted: false };
+            runs.push((shape.clone(), base, run, global.clone()));
         }
     }
     let axes = |(shape, base, run, _): &(Shape, i32, Run, Vec<i32>)| {

@@ -156,7 +156,14 @@ fn the_engine_recovers_from_each_failed_call() {
         let what = format!("failing calls, {submission:?}, one launch {one_launch}");
         println!("{what}: {} points", points.len());
         assert!(points.len() >= 100, "{} points", points.len());
-        for at in points_of_failure(&what, &calls, points, least) {
+        // The default tier fails the first and the last call of each name, and calls with every code.
+        let axes = |&at: &usize| {
+            let same = |other: &&usize| calls[**other] == calls[at];
+            let ends =
+                (points.iter().find(same) == Some(&at), points.iter().rfind(same) == Some(&at));
+            vec![format!("{} {ends:?}", calls[at]), error_code(at).to_string()]
+        };
+        for at in tier::cases(&what, points.clone(), least, axes) {
             let (name, code) = (calls[at], error_code(at));
             let fail = |session: &Session| session.fail_any(at + 1, code);
             run(one_launch, submission, 6, fail, |outcome, after| {
@@ -178,18 +185,6 @@ fn the_engine_recovers_from_each_failed_call() {
 /// Returns the error code that the call at an index fails with.
 fn error_code(at: usize) -> i32 {
     [107_000, 207_001, 507_899, 507_014][at % 4]
-}
-
-/// Returns the calls among `at` that this run fails: in the default tier a sample of at least
-/// `least`, with the first and the last call of each name and with every code.
-fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -> Vec<usize> {
-    let all = at.clone();
-    tier::cases(what, at, least, |&at| {
-        let same = |other: &&usize| calls[**other] == calls[at];
-        let first = all.iter().find(same) == Some(&at);
-        let last = all.iter().rfind(same) == Some(&at);
-        vec![format!("{} {first} {last}", calls[at]), error_code(at).to_string()]
-    })
 }
 
 /// If a kernel never ends or raises an exception, the wait fails, the engine reports the loss, and all
@@ -223,7 +218,7 @@ fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
 #[test]
 fn the_loss_of_the_device_is_reported_at_any_call() {
     let points = run(true, HostArrays, 0, |_| (), |outcome, _| outcome.spans);
-    for at in points.into_iter().flatten().skip(1).step_by(7) {
+    for at in points.into_iter().flatten().skip(1).step_by(19) {
         let lose = |session: &Session| session.lose_device(at + 1);
         run(true, HostArrays, 2, lose, |outcome, _| {
             let errors = outcome.errors.join("\n");

@@ -1,17 +1,16 @@
-//! Copies of states, on the CPU and on the simulated device, that are refused, fail, or come before the first plan.
-//! That a copy holds what its original does is checked by random calls. Questions for the ids that a state holds,
+//! Copies of states, on the CPU and on the simulated device, that are refused or fail, and
+//! other calls that change tables and fail. That a copy holds what its original does, and that exactly the ids of an
+//! invalidation are missed and copied anew, is checked by random calls. Questions for the ids that a state holds,
 //! whose answers are checked before every step of a random workload and of random calls.
 
+use avsg::Result;
 use avsg::ascend::acl::Stream;
-use avsg::device::state::header;
 use avsg::engine::Engine;
-use avsg_testkit::batch::OwnedBatch;
+use avsg::plan::Plan;
 
 use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
-use crate::restore::{
-    append, config, empty_pool, ids, prefill, select, select_of, selection, tokens,
-};
-use crate::small::{K, SLOTS};
+use crate::restore::{config, empty_pool, ids, prefill, select, select_of, selection};
+use crate::small::K;
 
 #[test]
 fn forks_that_cannot_be_exact_are_refused() {
@@ -44,39 +43,6 @@ fn forks_that_cannot_be_exact_are_refused() {
     });
 }
 
-/// Another request takes state 0 in generation 2 and writes its rows, which are those of request 1.
-fn append_before_the_first_plan(engine: &mut Engine) {
-    let owned = OwnedBatch { state: vec![-1, 0], generation: vec![1, 2], ..tokens(0, [0, 100]) };
-    (0..3).for_each(|layer| append(engine, &owned, layer).unwrap());
-}
-
-#[test]
-fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
-    on_both_devices(&config(), empty_pool, |engine| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for indexer in 0..2 {
-            assert_eq!(select(engine, &mut plan, indexer, [0, 1], &ids(0)).len(), K);
-        }
-        // The earlier request leaves a plan that one of its layers lacks.
-        engine.plan(&selection(0, 1, [0, 1], &ids(50)).batch(), &mut plan).unwrap();
-        append_before_the_first_plan(engine);
-        engine.fork(0, 2, 2, 5).unwrap();
-        for indexer in 0..2 {
-            let table = engine.read_table(indexer, 2).unwrap();
-            assert_eq!(table[header::GENERATION as usize], 5);
-            assert!(table[header::WORDS..][..SLOTS].iter().all(|&id| id < 0));
-            let missed = select_of(engine, &mut plan, 1, indexer, [2, 5], &ids(0));
-            assert_eq!(missed, ids(0));
-        }
-        // The state is copied for the indexer that has planned the request, and no other.
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [0, 2], &ids(0)).len(), K);
-        engine.fork(0, 2, 2, 6).unwrap();
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 6], &ids(0)), Vec::<i32>::new());
-        assert_eq!(select_of(engine, &mut plan, 1, 0, [2, 6], &ids(0)), ids(0));
-    });
-}
-
 /// The host does not see what a stream plans, but the tables have their generations. Both calls wait for the work.
 #[test]
 fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
@@ -106,7 +72,7 @@ fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
 }
 
 #[test]
-fn a_question_that_has_no_answer_is_refused() {
+fn a_question_and_an_invalidation_of_no_ids_are_refused() {
     on_both_devices(&config(), empty_pool, |engine| {
         let mut bits = [7; 2];
         for (indexer, state, range, part) in [
@@ -119,6 +85,10 @@ fn a_question_that_has_no_answer_is_refused() {
         ] {
             expect_refusal(engine.held(indexer, state, 1, range, &mut bits), &[part]);
             assert_eq!(bits, [7; 2]);
+        }
+        #[expect(clippy::reversed_empty_ranges, reason = "these ranges must be refused")]
+        for (ids, part) in [(-1..1, "-1..1"), (3..3, "3..3"), (5..3, "5..3")] {
+            expect_refusal(engine.invalidate(0, ids), &[part]);
         }
     });
 }
@@ -148,5 +118,38 @@ fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
         }
         // For each table two reads and a write, and a copy for each layer and segment.
         assert_eq!(failed, 2 * 3 + 3 * 2);
+    });
+}
+
+type Call = fn(&mut Engine, &mut Plan) -> Result<()>;
+
+/// Calls that change tables, and the call of the runtime in each that fails. A wait reports work of a stream that
+/// failed. The first copy of an invalidation reads the table, and the second one writes it.
+const FAILING: [(Call, &str, usize); 3] = [
+    (|engine, _| engine.invalidate(0, 18..19).map(drop), "aclrtSynchronizeDeviceWithTimeout", 1),
+    (|engine, _| engine.invalidate(0, 18..19).map(drop), "aclrtMemcpy", 2),
+    (|engine, plan| engine.discard(plan), "aclrtMemcpy", 2),
+];
+
+#[test]
+fn a_call_that_fails_on_the_way_starts_every_table_cold() {
+    on_ascend(&config(), empty_pool, |engine, session, context| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        let step = |engine: &mut Engine, plan: &mut Plan| {
+            [0, 1].map(|indexer| select(engine, plan, indexer, [0, 1], &ids(0)).len())
+        };
+        step(engine, &mut plan);
+        // A wait that is refused in a capture reports no failure.
+        let stream = Stream::new(context).unwrap();
+        let refused = stream.capture(|| engine.invalidate(0, 18..19).map(drop));
+        expect_refusal(refused, &["aclrtSynchronizeDevice"]);
+        assert_eq!(step(engine, &mut plan), [0, 0]);
+        for (call, fails, nth) in FAILING {
+            fail_next(session, fails, nth);
+            expect_refusal(call(engine, &mut plan), &[fails]);
+            assert_eq!(engine.invalidate(0, 18..19).unwrap(), 0, "no table lists an id");
+            assert_eq!(step(engine, &mut plan), [K, K]);
+        }
     });
 }

@@ -10,8 +10,6 @@ mod embedded_kernels;
 mod faults;
 mod forks;
 mod harness;
-mod indexers;
-mod invalidate;
 mod large_batches;
 mod layouts;
 mod plan_order;

@@ -4,17 +4,12 @@
 //! missed again, by `capi/tests/calls/states.rs`.
 
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, Load, Stats};
+use avsg::engine::{Config, Engine, Fresh, Load, Stats};
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
 use crate::harness::{expect_refusal, on_ascend, on_both_devices, plan_in_a_stream};
 use crate::small::{self, K, ROW, both_states, check, ids, one_request, pool};
-
-/// Returns a configuration of two layers with one indexer.
-fn config() -> Config {
-    small::config(2)
-}
 
 fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
     let mut plan = engine.new_plan(2, 2).unwrap();
@@ -30,7 +25,7 @@ fn transfer_exactly(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, la
 
 #[test]
 fn independent_plans_may_be_transferred_in_any_order() {
-    on_both_devices(&config(), pool, |engine| {
+    on_both_devices(&small::config(2), pool, |engine| {
         // Plans of different states are independent.
         let (a, b) = (one_request(0, 1, ids(0)), one_request(1, 1, ids(50)));
         let (mut first, mut second) = (planned(engine, &a), planned(engine, &b));
@@ -40,19 +35,16 @@ fn independent_plans_may_be_transferred_in_any_order() {
             check(engine, &second, &b, layer);
         }
         // Layer 1 is transferred two steps after layer 0.
-        let mut plans: Vec<Plan> = (0..3).map(|_| engine.new_plan(2, 2).unwrap()).collect();
-        let steps: Vec<OwnedBatch> =
-            (0..12).map(|step| one_request(0, 1, ids(step * 29))).collect();
+        let steps: Vec<_> = (0..12).map(|step| one_request(0, 1, ids(step * 29))).collect();
+        let mut plans: Vec<Plan> = Vec::new();
         for (step, owned) in steps.iter().enumerate() {
-            engine.plan(&owned.batch(), &mut plans[step % 3]).unwrap();
-            transfer_exactly(engine, owned, &mut plans[step % 3], 0);
+            plans.push(planned(engine, owned));
+            transfer_exactly(engine, owned, &mut plans[step], 0);
             if let Some(before) = step.checked_sub(2) {
-                transfer_exactly(engine, &steps[before], &mut plans[before % 3], 1);
+                transfer_exactly(engine, &steps[before], &mut plans[before], 1);
             }
         }
-        for step in [10, 11] {
-            transfer_exactly(engine, &steps[step], &mut plans[step % 3], 1);
-        }
+        [10, 11].iter().for_each(|&at| transfer_exactly(engine, &steps[at], &mut plans[at], 1));
         // A plan without misses need not be transferred.
         let again = planned(engine, &steps[11]);
         assert_eq!(again.total_misses(), 0);
@@ -62,8 +54,7 @@ fn independent_plans_may_be_transferred_in_any_order() {
         transfer_exactly(engine, &padding, &mut empty_plan, 1);
         transfer_exactly(engine, &next, &mut last, 0);
         // A cold start with padding alone has no misses either.
-        let mut empty = OwnedBatch::new(K, 0);
-        empty.push([0, 5, -1, 600], &[vec![-1; K]]);
+        let empty = one_request(0, 5, vec![-1; K]);
         let mut cold_plan = planned(engine, &empty);
         transfer_exactly(engine, &empty, &mut cold_plan, 0);
         let warm = one_request(0, 5, ids(90));
@@ -74,7 +65,7 @@ fn independent_plans_may_be_transferred_in_any_order() {
 
 #[test]
 fn plans_are_discarded_from_the_newest_on() {
-    on_both_devices(&config(), pool, |engine| {
+    on_both_devices(&small::config(2), pool, |engine| {
         let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
         let firsts = [[0, 0], [90, 0], [90, 0], [200, 0]];
         for (plan, first) in plans.iter_mut().zip(firsts) {
@@ -102,27 +93,21 @@ fn plans_are_discarded_from_the_newest_on() {
         expect_refusal(engine.discard(plan), &["newest plan first"]);
         engine.discard(later).unwrap();
         engine.discard(plan).unwrap();
-        let other = Engine::new(config(), pool()).unwrap();
+        let other = Engine::new(small::config(2), pool()).unwrap();
         let mut foreign = other.new_plan(2, 2).unwrap();
         expect_refusal(engine.discard(&mut foreign), &["plan is foreign"]);
-    });
-}
-
-/// The table of the newest plan was cold, so it relies on none of the plans before.
-#[test]
-fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
-    on_both_devices(&config(), pool, |engine| {
-        let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
-        for (plan, (first, generation)) in plans.iter_mut().zip([(0, 1), (90, 1), (200, 2)]) {
-            let mut owned = both_states(0, [first, first]);
-            owned.generation = vec![generation; 2];
-            engine.plan(&owned.batch(), plan).unwrap();
+        // Nothing is due after the plans around a new generation were discarded: the table of the newest plan was
+        // cold, so it relies on none of the plans before.
+        let of = |first, generation| OwnedBatch {
+            generation: vec![generation; 2],
+            ..both_states(0, [0, first])
+        };
+        for (plan, (first, generation)) in plans.iter_mut().zip([(0, 2), (90, 2), (200, 3)]) {
+            engine.plan(&of(first, generation).batch(), plan).unwrap();
         }
         engine.discard(&mut plans[2]).unwrap();
         engine.discard(&mut plans[1]).unwrap();
-        let mut owned = both_states(0, [0, 90]);
-        owned.generation = vec![2, 2];
-        let plan = &mut plans[3];
+        let (owned, plan) = (of(90, 3), &mut plans[3]);
         engine.step(&owned.batch(), plan, 0, None).unwrap();
         engine.transfer(plan, 1, None).unwrap();
         assert_eq!(plan.total_misses(), 2 * K);
@@ -131,9 +116,9 @@ fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
 }
 
 #[test]
-fn counters_follow_forks_loads_and_invalidations() {
-    let params = Params { slots: 128, ..config().params };
-    let mut engine = Engine::new(Config { params, ..config() }, pool()).unwrap();
+fn counters_follow_forks_loads_invalidations_and_appends() {
+    let params = Params { slots: 128, ..small::config(2).params };
+    let mut engine = Engine::new(Config { params, ..small::config(2) }, pool()).unwrap();
     assert_eq!(engine.stats(), Stats::default());
     let mut plan = engine.new_plan(2, 2).unwrap();
     let step = |engine: &mut Engine, plan: &mut Plan, state: i32, generation: i32, first: i32| {
@@ -167,11 +152,17 @@ fn counters_follow_forks_loads_and_invalidations() {
     let counts = [after.plans - before.plans, after.transfers - before.transfers];
     assert_eq!((counts, after.misses - before.misses), ([2, 4], 30));
     assert_eq!(after.transferred_bytes - before.transferred_bytes, 2 * 30 * ROW as u64);
+    let mut token = one_request(1, 14, vec![-1; K]);
+    token.stable[0] = 599;
+    let fresh = Fresh { segments: &[&[0; ROW], &[0; ROW]] };
+    engine.append_layers(&token.batch(), &[0, 1], &fresh).unwrap();
+    let last = engine.stats();
+    assert_eq!((last.appends, last.appended_bytes), (2, 2 * ROW as u64));
 }
 
 #[test]
 fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
-    on_ascend(&config(), pool, |engine, _, context| {
+    on_ascend(&small::config(2), pool, |engine, _, context| {
         let [mut host, mut queued] = [(); 2].map(|()| engine.new_plan(2, 2).unwrap());
         let owned = both_states(0, [0, 0]);
         engine.plan(&owned.batch(), &mut host).unwrap();

@@ -1,9 +1,10 @@
-//! Random calls of an engine on the CPU and of one on the simulated device: both give the same results
-//! and refuse the same calls, and every permitted transfer is exact.
+//! Random calls of an engine on the CPU and of one on the simulated device, with every kind of table: both give the
+//! same results and refuse the same calls, and every permitted transfer is exact.
 
 use std::collections::BTreeMap;
 
 use avsg::Result;
+use avsg::device::params::{Lifetime, Params};
 use avsg::device::state::header;
 use avsg::engine::{Config, Engine, Indexers};
 use avsg::pool::HostPool;
@@ -13,8 +14,8 @@ use avsg_testkit::held::Held;
 use avsg_testkit::splitmix::SplitMix64;
 
 use crate::caller::{Call, Caller};
-use crate::harness::{on_ascend, without_scratch};
-use crate::small::{self, K, SLOTS, ids};
+use crate::harness::on_ascend;
+use crate::small::{self, K, ids};
 
 const STATES: usize = 3;
 /// The indexer of each layer.
@@ -43,8 +44,8 @@ const LEAST_PERMITTED: [(&str, i32); 8] = [
 ];
 
 /// Makes a call and returns its number, if it has one, and that of the rows that it copied. Checks that
-/// layers hold the rows of the plans that they get, that what a state held before is hit, and that a refused call
-/// leaves the tables as they are.
+/// layers hold the rows of the plans that they get, that what a state held before is hit, that a plan changes the
+/// tables of its indexer only, and that a refused call leaves all tables as they are.
 fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
     let held = match call {
         Call::Plan(_, owned) | Call::Step(_, owned, _) => Some(Held::before(caller.engine, owned)),
@@ -61,10 +62,13 @@ fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
         Call::Step(at, _, layer) | Call::Transfer(at, layer) => (*at, vec![*layer]),
         Call::TransferLayers(at) => (*at, caller.layers_of(*at)),
         _ => {
-            check_tables(call, number, &before, &tables(caller));
+            let slots = caller.engine.config().params.slots;
+            check_tables((call, number), slots, &before, &tables(caller));
             return Ok(number);
         }
     };
+    let other = (1 - caller.plans[at].indexer()) * STATES;
+    assert!(tables(caller)[other..][..STATES] == before[other..][..STATES], "{call:?}");
     let (plan, owned) = (&caller.plans[at], &caller.batches[at]);
     number += held.map_or(0, |held| held.check(plan, owned));
     for layer in layers {
@@ -75,10 +79,16 @@ fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
 }
 
 /// Checks that a copy has the slots of the original in the generation that was copied, and none of another
-/// one, and that rows that were rewritten have no slots, and all others those that they had.
-fn check_tables(call: &Call, number: usize, before: &[Vec<i32>], after: &[Vec<i32>]) {
+/// one, that ids that were loaded have slots, and that rows that were rewritten have none, and all others those that
+/// they had.
+fn check_tables(
+    (call, number): (&Call, usize),
+    slots: u32,
+    before: &[Vec<i32>],
+    after: &[Vec<i32>],
+) {
     let generation = |table: &[i32]| table[header::GENERATION as usize];
-    let slots = |table: &'_ [i32]| table[header::WORDS..][..SLOTS].to_vec();
+    let slots = |table: &'_ [i32]| table[header::WORDS..][..slots as usize].to_vec();
     if let Call::Fork(from, old, to, new) = call {
         let copies = |first| to.iter().zip(new).map(move |(&state, &new)| (first, state, new));
         for (first, state, new) in [0, STATES].into_iter().flat_map(copies) {
@@ -88,6 +98,11 @@ fn check_tables(call: &Call, number: usize, before: &[Vec<i32>], after: &[Vec<i3
             let same = generation(original) == *old && slots(copy) == slots(original);
             assert!(same || generation(original) != *old && none(), "{call:?}");
         }
+    }
+    if let Call::Load(_, indexer, [state, _], ids) = call {
+        let loaded = slots(&after[indexer * STATES + *state as usize]);
+        let mut valid = ids.iter().filter(|id| (0..600).contains(*id));
+        assert!(valid.all(|id| loaded.contains(id)), "{call:?}");
     }
     if let Call::Rewrite(ids) = call {
         let slots =
@@ -101,8 +116,7 @@ fn check_tables(call: &Call, number: usize, before: &[Vec<i32>], after: &[Vec<i3
 
 fn tables(caller: &mut Caller<'_>) -> Vec<Vec<i32>> {
     let all = (0..2).flat_map(|indexer| (0..STATES).map(move |state| (indexer, state)));
-    all.map(|(n, state)| without_scratch(caller.engine.read_table(n, state).unwrap(), SLOTS))
-        .collect()
+    all.map(|(n, state)| caller.engine.read_table(n, state).unwrap().to_vec()).collect()
 }
 
 fn draw(rng: &mut SplitMix64) -> Call {
@@ -132,7 +146,10 @@ fn draw(rng: &mut SplitMix64) -> Call {
             Call::Fork(states[0], generations[0], others.collect(), new)
         }
         38 | 41 => {
-            let ids = (first..first + rng.below(60) as i32).collect();
+            // Padding, an id twice and one that is no token among them.
+            let mut ids: Vec<i32> = (first..first + rng.below(60) as i32).collect();
+            ids.extend([&ids[..ids.len().min(1)], &[-1, 600]].concat());
+            ids.rotate_right(rng.below(4));
             Call::Load(at, indexer, [states[0] as i32, generations[0]], ids)
         }
         _ => Call::Rewrite(first..first + 1 + rng.below(40) as i32),
@@ -145,46 +162,51 @@ fn pool() -> HostPool {
 
 #[test]
 fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
-    let indexers = Indexers::of_layers(&OF_LAYER).unwrap();
-    let config = Config { indexers, ..small::config(STATES) };
-    let mut cpu = Engine::new(config.clone(), pool()).unwrap();
-    on_ascend(&config, pool, |engine, _, _| {
-        let mut rng = SplitMix64::new(77);
-        let mut callers = [Caller::new(&mut cpu, PLANS), Caller::new(engine, PLANS)];
-        let (mut permitted, mut refused) = (BTreeMap::new(), BTreeMap::new());
-        for n in 0..4000 {
-            let call = draw(&mut rng);
-            let [cpu, ascend] = callers
-                .each_mut()
-                .map(|caller| run(caller, &call).map_err(|error| error.to_string()));
-            assert_eq!(cpu, ascend, "call {n}: {call:?}");
-            match cpu {
-                Ok(_) => {
-                    let text = format!("{call:?}");
-                    let kind = text.split('(').next().expect("a name").to_owned();
-                    *permitted.entry(kind).or_insert(0) += 1;
+    let (indexers, config) = (Indexers::of_layers(&OF_LAYER).unwrap(), small::config(STATES));
+    let mut rng = SplitMix64::new(77);
+    let (mut permitted, mut refused) = (BTreeMap::new(), BTreeMap::new());
+    let [constant, learned] = [Lifetime::Constant(127), Lifetime::Learned]
+        .map(|lifetime| Params { lifetime, ..config.params });
+    for params in [constant, learned, Params::paper(K as u32, 2, 256)] {
+        let config = Config { params, indexers: indexers.clone(), ..config.clone() };
+        let mut cpu = Engine::new(config.clone(), pool()).unwrap();
+        on_ascend(&config, pool, |engine, _, _| {
+            let mut callers = [Caller::new(&mut cpu, PLANS), Caller::new(engine, PLANS)];
+            for n in 0..1400 {
+                let call = draw(&mut rng);
+                let [cpu, ascend] = callers
+                    .each_mut()
+                    .map(|caller| run(caller, &call).map_err(|error| error.to_string()));
+                assert_eq!(cpu, ascend, "call {n}: {call:?}");
+                match cpu {
+                    Ok(_) => {
+                        let text = format!("{call:?}");
+                        let kind = text.split('(').next().expect("a name").to_owned();
+                        *permitted.entry(kind).or_insert(0) += 1;
+                    }
+                    Err(text) => {
+                        let reason = REFUSALS.iter().find(|reason| text.contains(**reason));
+                        let reason = *reason.unwrap_or_else(|| panic!("{text}"));
+                        *refused.entry(reason).or_insert(0) += 1;
+                    }
                 }
-                Err(text) => {
-                    let reason = REFUSALS.iter().find(|reason| text.contains(**reason));
-                    *refused.entry(*reason.unwrap_or_else(|| panic!("{text}"))).or_insert(0) += 1;
+                for at in 0..PLANS {
+                    let [cpu, ascend] = callers.each_ref().map(|caller| caller.result(at));
+                    assert!(cpu == ascend, "plan {at} after call {n}: {call:?}");
                 }
+                let [cpu, ascend] = callers.each_mut().map(tables);
+                assert!(cpu == ascend, "tables after call {n}: {call:?}");
             }
-            for at in 0..PLANS {
-                let [cpu, ascend] = callers.each_ref().map(|caller| caller.result(at));
-                assert!(cpu == ascend, "plan {at} after call {n}: {call:?}");
-            }
-            let [cpu, ascend] = callers.each_mut().map(tables);
-            assert!(cpu == ascend, "tables after call {n}: {call:?}");
-        }
-        let [cpu, ascend] = callers.each_ref().map(|caller| {
-            let stats = caller.engine.stats();
-            let [calls, ids] = [[stats.plans, stats.transfers], [stats.hits, stats.misses]];
-            (calls, ids, stats.evictions, stats.transferred_bytes)
+            let [cpu, ascend] = callers.each_ref().map(|caller| {
+                let stats = caller.engine.stats();
+                let [calls, ids] = [[stats.plans, stats.transfers], [stats.hits, stats.misses]];
+                (calls, ids, stats.evictions, stats.transferred_bytes)
+            });
+            assert_eq!(cpu, ascend);
         });
-        assert_eq!(cpu, ascend);
-        for (kind, least) in LEAST_PERMITTED {
-            assert!(permitted[kind] >= least, "{kind}: {permitted:?}");
-        }
-        assert!(REFUSALS.iter().all(|reason| refused[reason] > 20), "{refused:?}");
-    });
+    }
+    for (kind, least) in LEAST_PERMITTED {
+        assert!(permitted[kind] >= least, "{kind}: {permitted:?}");
+    }
+    assert!(REFUSALS.iter().all(|reason| refused[reason] > 20), "{refused:?}");
 }

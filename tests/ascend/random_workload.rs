@@ -16,12 +16,12 @@ use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::memory;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{
     DEVICE_SHAPES, EngineSetting, Shape, StepInput, WorkloadDriver, append, random_step, transfer,
 };
-use avsg_testkit::{fixture, memory};
 
 use super::harness::{in_session, install_kernels, without_scratch};
 
@@ -73,11 +73,6 @@ impl PairConfig {
         let chunk_bytes = (rows * format.as_slice()[0].bytes / 5).next_multiple_of(4096);
         let config = PoolConfig::new(self.setting.layers, rows, format);
         PoolConfig { pages: Pages::Plain, chunk_bytes, ..config }
-    }
-
-    /// Writes rows with the layer as their version.
-    fn fill(&self, pool: &HostPool) {
-        fixture::fill(pool, self.setting.pool_rows(), |layer, row| (row as i32, layer as u32));
     }
 }
 
@@ -158,7 +153,6 @@ impl RandomWorkload {
         seed: u64,
     ) -> Result<Self> {
         let pool = RegisteredPool::create(context, &config.pool_config())?;
-        config.fill(pool.pool());
         let options = AscendOptions {
             one_launch: Some(config.one_launch),
             kernels: kernels.into(),
@@ -166,7 +160,6 @@ impl RandomWorkload {
         };
         let ascend = Engine::on_ascend(config.engine_config(), pool, &options)?;
         let pool = HostPool::new(&config.pool_config()).unwrap();
-        config.fill(&pool);
         let cpu = Engine::new(config.engine_config(), pool).unwrap();
         let setting = config.setting.clone();
         let (rows, requests) = (setting.max_rows(), setting.max_requests);

@@ -3,22 +3,19 @@
 
 use std::sync::Arc;
 
-use avsg::ascend::acl::{Context, DeviceMemory, Stream};
+use avsg::ascend::acl::{Context, DeviceMemory};
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::buffer::CallerBuffer;
 use avsg::engine::{Config, Engine, MachineChoice};
-use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::{RowFormat, Strides};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape as Geometry};
 use avsg_testkit::{exact, fixture, memory};
 
-use crate::harness::{self, expect_refusal, in_session, seeded};
-use crate::random_workload::Submission;
+use crate::harness::{self, expect_refusal, in_session, plan_in_a_stream, seeded};
 
 pub const K: usize = 8;
 pub const SLOTS: usize = 128;
@@ -91,11 +88,6 @@ impl Shape {
         (block < self.blocks).then_some(block * size + slot % size)
     }
 
-    /// Returns whether every slot has a block.
-    fn is_complete(&self) -> bool {
-        (0..STATES * SLOTS).all(|n| self.index(n / SLOTS, n % SLOTS).is_some())
-    }
-
     /// Returns the offset of a slot behind its base.
     fn offset(&self, segment: usize, state: usize, slot: usize) -> Option<usize> {
         let (n, strides) = (self.index(state, slot)?, self.strides[segment]);
@@ -155,10 +147,6 @@ struct Log {
 }
 
 impl Log {
-    fn new() -> Self {
-        Self { slots: Vec::new(), expected: vec![BEFORE; LAYERS * 2 * ROOM] }
-    }
-
     /// Notes a step, whose misses were copied to every layer.
     fn note(&mut self, shape: &Shape, result: &StepResult) {
         self.slots.extend(&result.slots);
@@ -188,28 +176,34 @@ impl Log {
     }
 }
 
-/// Runs steps with host arrays, and checks each row if its slots can be read.
-fn with_host_arrays(engine: &mut Engine, shape: &Shape, log: &mut Log) {
-    let mut plan = engine.new_plan(4, 3).unwrap();
-    for step in 0..STEPS {
-        let owned = batch(step);
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
-        for layer in 0..LAYERS {
-            if engine.config().slot_base.is_none() && shape.is_complete() {
-                let content = |_, id| (id, layer as u32);
-                assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 3 * K);
+/// Runs steps with host arrays or, with a context, in streams.
+fn run_steps(engine: &mut Engine, shape: &Shape, queued: Option<&Arc<Context>>) -> Log {
+    let expected = vec![BEFORE; LAYERS * 2 * ROOM];
+    let (mut log, mut plan) = (Log { slots: Vec::new(), expected }, engine.new_plan(4, 3).unwrap());
+    for owned in (0..STEPS).map(batch) {
+        let result = match queued {
+            None => {
+                engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+                engine.transfer(&mut plan, 1, None).unwrap();
+                StepResult::from_plan(&plan, &owned.cu_q)
             }
-        }
-        log.note(shape, &StepResult::from_plan(&plan, &owned.cu_q));
+            Some(context) => {
+                plan_in_a_stream(engine, &mut plan, &owned, &[0, 1], context, |_| ());
+                let at = plan.device_arrays().unwrap();
+                // SAFETY: the arrays are those of this plan, whose stream was waited for.
+                unsafe { StepResult::from_arrays(Some(context), &at, K, &owned.cu_q) }
+            }
+        };
+        log.note(shape, &result);
     }
+    log
 }
 
 /// Copies state 1 to state 0 after the last step. The copy hits what the original does, and every row is
 /// exact; or the copy is refused because a block is not in the buffer.
 fn check_fork(engine: &mut Engine, shape: &Shape) {
     let forked = engine.fork(1, 1, 0, 99);
-    if !shape.is_complete() {
+    if (0..STATES * SLOTS).any(|n| shape.index(n / SLOTS, n % SLOTS).is_none()) {
         return expect_refusal(forked, &["entry 4 of state 1"]);
     }
     forked.unwrap();
@@ -220,46 +214,9 @@ fn check_fork(engine: &mut Engine, shape: &Shape) {
     let mut plan = engine.new_plan(2, 1).unwrap();
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 0, "{}", shape.name);
-    for layer in 0..LAYERS {
-        if engine.config().slot_base.is_none() {
-            let content = |_, id| (id, layer as u32);
-            assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 2 * K);
-        }
-    }
-}
-
-/// Runs the same steps in a stream, or as replays of the first one.
-fn in_a_stream(
-    engine: &mut Engine,
-    shape: &Shape,
-    log: &mut Log,
-    run: Run,
-    context: &Arc<Context>,
-) {
-    let stream = Stream::new(context).unwrap();
-    let arrays = DeviceArrays::new(context, &batch(0), &[]).unwrap();
-    let mut plan = engine.new_plan(4, 3).unwrap();
-    let enqueue = |engine: &mut Engine, plan: &mut Plan| {
-        // SAFETY: the arrays are dropped after the stream was waited for.
-        unsafe {
-            engine.enqueue_step(&arrays.batch(), plan, 0, None, stream.raw())?;
-            engine.enqueue_transfer(plan, &[1], None, stream.raw())
-        }
-    };
-    let captured = run.submission == Submission::CapturedGraph;
-    let graph = captured.then(|| stream.capture(|| enqueue(engine, &mut plan)).unwrap());
-    for step in 0..STEPS {
-        let owned = batch(step);
-        arrays.write(&owned, &[]).unwrap();
-        match &graph {
-            Some(graph) => stream.replay(graph).unwrap(),
-            None => enqueue(engine, &mut plan).unwrap(),
-        }
-        stream.synchronize(60_000).unwrap();
-        let at = plan.device_arrays().unwrap();
-        // SAFETY: the arrays are those of this plan, whose stream was waited for.
-        let result = unsafe { StepResult::from_arrays(Some(context), &at, K, &owned.cu_q) };
-        log.note(shape, &result);
+    for layer in (0..LAYERS).filter(|_| engine.config().slot_base.is_none()) {
+        let content = |_, id| (id, layer as u32);
+        assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 2 * K);
     }
 }
 
@@ -271,17 +228,15 @@ pub fn on_cpu(shape: &Shape, slot_base: Option<i32>) -> Vec<i32> {
     assert_eq!((engine.buffer().bytes(), engine.buffer().huge_bytes()), (0, 0));
     let of_pool = PoolConfig::new(LAYERS, ROWS, engine.pool().format().clone());
     assert_eq!(Engine::bytes_needed(engine.config(), &of_pool).unwrap().0, 0);
-    let mut log = Log::new();
-    with_host_arrays(&mut engine, shape, &mut log);
-    let slots = log.check(shape, None, base);
+    let slots = run_steps(&mut engine, shape, None).check(shape, None, base);
     check_fork(&mut engine, shape);
     slots
 }
 
-/// How the simulated device runs the steps.
+/// How the simulated device runs the steps. Captured launches have the arguments of queued ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    pub submission: Submission,
+    pub queued: bool,
     pub one_launch: bool,
     /// Whether it runs the emitted kernels instead of those in Rust.
     pub emitted: bool,
@@ -303,13 +258,9 @@ pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
         };
         let pool = RegisteredPool::new(context, pool()).unwrap();
         let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
-        let mut log = Log::new();
-        match run.submission {
-            Submission::HostArrays => with_host_arrays(&mut engine, shape, &mut log),
-            _ => in_a_stream(&mut engine, shape, &mut log, run, context),
-        }
+        let log = run_steps(&mut engine, shape, run.queued.then_some(context));
         let slots = log.check(shape, Some(context), base);
-        if run.submission == Submission::HostArrays {
+        if !run.queued {
             check_fork(&mut engine, shape);
         }
         engine.close().unwrap();

@@ -4,6 +4,7 @@ use avsg::Error;
 use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
+use avsg::plan::Plan;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
@@ -15,13 +16,24 @@ const K: usize = 8;
 const SLOTS: i32 = 64;
 const POOL_ROWS: usize = 128;
 
-fn engine(session: &Session, tokens: u32, slots: i32, slot_base: Option<i32>) -> Engine {
-    let params = Params::wide(K as u32, tokens, slots as u32);
-    let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
-    let kernels = harness::install_kernels(session, &config);
-    let format = RowFormat::single(32).unwrap();
-    let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, POOL_ROWS, format) };
-    harness::engine(config, &pool, kernels, true).unwrap()
+/// Runs a test on an engine and two plans of it.
+fn with_engine(
+    (tokens, slots): (u32, i32),
+    slot_base: Option<i32>,
+    test: impl FnOnce(&Session, &mut Engine, [&mut Plan; 2]),
+) {
+    in_session(seeded(9), |session, _| {
+        let params = Params::wide(K as u32, tokens, slots as u32);
+        let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
+        let kernels = harness::install_kernels(session, &config);
+        let format = RowFormat::single(32).unwrap();
+        let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, POOL_ROWS, format) };
+        let mut engine = harness::engine(config, &pool, kernels, true).unwrap();
+        let mut plans = [(); 2].map(|()| engine.new_plan(16, 2).unwrap());
+        test(session, &mut engine, plans.each_mut());
+        drop(plans);
+        engine.close().unwrap();
+    });
 }
 
 /// Returns a batch of a request of two tokens and one of one token. Every id misses an empty table.
@@ -70,10 +82,7 @@ const WRONG: [Wrong; 19] = [
 fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
     for (arg, word, value, expected) in WRONG {
         for kernel in [KernelName::Plan, KernelName::Step] {
-            in_session(seeded(9), |session, _| {
-                let mut engine = engine(session, 2, SLOTS, None);
-                let mut plans = [engine.new_plan(3, 2).unwrap(), engine.new_plan(3, 2).unwrap()];
-                let [good, bad] = &mut plans;
+            with_engine((2, SLOTS), None, |session, engine, [good, bad]| {
                 engine.plan(&batch(1).batch(), good).unwrap();
                 corrupt_next(session, kernel, arg, word, value);
                 // A new generation, so that the earlier plan need not be transferred.
@@ -82,16 +91,14 @@ fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
                     KernelName::Plan => engine.plan(&next.batch(), bad),
                     _ => engine.step(&next.batch(), bad, 0, None),
                 };
-                let error = run(&mut engine).unwrap_err();
+                let error = run(engine).unwrap_err();
                 assert!(matches!(error, Error::Device { .. }), "{error}");
                 let text = error.to_string();
                 assert!(text.contains(expected) && text.contains("avsg doctor"), "{arg:?}: {text}");
                 // The tables may be wrong, too: the earlier plan is refused, and the next plan starts cold.
                 expect_refusal(engine.transfer(good, 0, None), &["plan is stale"]);
-                run(&mut engine).unwrap();
+                run(engine).unwrap();
                 assert_eq!(bad.total_misses(), 3 * K, "the tables were emptied");
-                drop(plans);
-                engine.close().unwrap();
             });
         }
     }
@@ -113,17 +120,13 @@ fn the_host_refuses_wrong_halves_of_the_words_of_sixteen_tokens() {
         (4 << 16 | 3, of_request.into()),
         (3 << 16 | 4, of_request.into()),
     ] {
-        in_session(seeded(9), |session, _| {
-            let mut engine = engine(session, 16, 128, None);
-            let mut plan = engine.new_plan(16, 1).unwrap();
+        with_engine((16, 128), None, |session, engine, [plan, _]| {
             corrupt_next(session, KernelName::Plan, Arg::Record, 1, value);
-            expect_refusal(engine.plan(&owned.batch(), &mut plan), &[&part]);
-            engine.plan(&owned.batch(), &mut plan).unwrap();
+            expect_refusal(engine.plan(&owned.batch(), plan), &[&part]);
+            engine.plan(&owned.batch(), plan).unwrap();
             let missed = plan.row_misses();
             assert_eq!(missed.iter().sum::<i32>() as usize, plan.total_misses());
             assert!(missed.iter().all(|&n| n >= 4), "{missed:?}");
-            drop(plan);
-            engine.close().unwrap();
         });
     }
 }
@@ -132,16 +135,12 @@ fn the_host_refuses_wrong_halves_of_the_words_of_sixteen_tokens() {
 fn the_host_refuses_a_slot_outside_of_the_indices_of_all_states() {
     let last = 99 + 2 * SLOTS;
     for (value, refused) in [(0, true), (99, true), (100, false), (last, false), (last + 1, true)] {
-        in_session(seeded(9), |session, _| {
-            let mut engine = engine(session, 2, SLOTS, Some(100));
-            let mut plan = engine.new_plan(3, 2).unwrap();
+        with_engine((2, SLOTS), Some(100), |session, engine, [plan, _]| {
             corrupt_next(session, KernelName::Plan, Arg::Slot, 3, value);
-            let result = engine.plan(&batch(1).batch(), &mut plan);
+            let result = engine.plan(&batch(1).batch(), plan);
             let text = result.err().map(|error| error.to_string());
             let expected = format!("{value} as a slot, but it must be -1 or 100..={last}");
             assert_eq!(text.is_some_and(|text| text.contains(&expected)), refused, "{value}");
-            drop(plan);
-            engine.close().unwrap();
         });
     }
 }

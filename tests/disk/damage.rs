@@ -7,6 +7,7 @@ use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::tier;
 
 use super::{check_by_reader, check_row, config, expect_error, write};
 
@@ -85,7 +86,7 @@ fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     let kept = Kept::new(&folder, "rows", 0);
     let pool = kept.open();
     let mut random = SplitMix64::new(42);
-    for _ in 0..500 {
+    for _ in 0..if tier::thorough() { 500 } else { 80 } {
         let (byte, bit) = (random.below(ROWS * RECORD as usize) as u64, random.below(8) as u32);
         kept.flip(START + byte, bit);
         check(&pool, &[((byte % RECORD / STRIDE) as usize, (byte / RECORD) as usize)]);

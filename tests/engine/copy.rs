@@ -13,17 +13,14 @@ const COPIERS: [Copier; 6] = [
 ];
 const GUARD: u8 = 0xA5;
 
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i.wrapping_mul(167) >> 3) as u8 ^ 0x5A).collect()
-}
-
 /// Copies row i of `from` to slot `order[i]` of a guarded buffer and checks every byte of it.
 fn check(copier: Copier, bytes: usize, from_skew: usize, to_skew: usize) {
     const ROWS: usize = 4;
     let order = [2usize, 0, 3, 1];
     // The guard bytes after each slot reveal a tail that is too long.
     let stride = bytes + 7;
-    let from = pattern(from_skew + ROWS * bytes);
+    let byte = |i: usize| (i.wrapping_mul(167) >> 3) as u8 ^ 0x5A;
+    let from: Vec<u8> = (0..from_skew + ROWS * bytes).map(byte).collect();
     let mut to = vec![GUARD; to_skew + ROWS * stride + 64];
     let mut expected = to.clone();
     for (i, &slot) in order.iter().enumerate() {

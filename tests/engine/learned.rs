@@ -77,7 +77,7 @@ fn a_table_learns_once_from_each_plan() {
 
 /// Whichever worker learns, and whether before or after the copies, the tables are the same.
 #[test]
-fn tables_do_not_depend_on_the_threads_and_calls() {
+fn tables_do_not_depend_on_the_threads_and_calls_and_a_fork_has_what_they_learned() {
     let mut engines = [engine(1), engine(1), engine(4)];
     let mut plans = [0, 1, 2].map(|at: usize| engines[at].new_plan(4, 5).unwrap());
     for step in 0..150 {
@@ -85,7 +85,7 @@ fn tables_do_not_depend_on_the_threads_and_calls() {
         for (at, (engine, plan)) in engines.iter_mut().zip(&mut plans).enumerate() {
             if at == 0 {
                 engine.plan(&owned.batch(), plan).unwrap();
-                engine.transfer(plan, 0, None).unwrap();
+                (0..2).for_each(|layer| engine.transfer(plan, layer, None).unwrap());
             } else {
                 engine.step(&owned.batch(), plan, 0, None).unwrap();
             }
@@ -98,26 +98,16 @@ fn tables_do_not_depend_on_the_threads_and_calls() {
             assert!(other.read_table(0, state).unwrap() == expected, "state {state}");
         }
     }
-    // After 64 steps the values are those that were learned.
-    let values = &one.read_table(0, 0).unwrap()[links_end(&params())..][..256];
+    // After 64 steps the values are those that were learned, and a fork knows them.
+    let mut expected = one.read_table(0, 0).unwrap().to_vec();
+    let values = &expected[links_end(&params())..][..256];
     assert!(values.windows(2).any(|pair| pair[0] > pair[1]), "{values:?}");
-}
-
-#[test]
-fn a_fork_knows_what_was_learned() {
-    let mut engine = engine(2);
-    let mut plan = engine.new_plan(4, 5).unwrap();
-    for step in 0..70 {
-        engine.step(&batch(step, 9, 1).batch(), &mut plan, 0, None).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
-    }
-    engine.fork(0, 1, 5, 8).unwrap();
-    let mut expected = engine.read_table(0, 0).unwrap().to_vec();
+    one.fork(0, 1, 5, 8).unwrap();
     expected[header::GENERATION as usize] = 8;
-    assert!(engine.read_table(0, 5).unwrap() == expected);
+    assert!(one.read_table(0, 5).unwrap() == expected);
     // The copy of a request that was never planned has learned nothing.
-    engine.fork(1, 7, 5, 9).unwrap();
-    let words = engine.read_table(0, 5).unwrap();
+    one.fork(1, 7, 5, 9).unwrap();
+    let words = one.read_table(0, 5).unwrap();
     assert_eq!(words[header::STEP as usize], 0);
     assert!(words[links_end(&params())..].iter().all(|&word| word == 0));
 }

@@ -17,26 +17,16 @@ fn small(rows: usize) -> PoolConfig {
     PoolConfig { chunk_bytes: 64 << 10, ..PoolConfig::new(2, rows, format) }
 }
 
-/// Writes every row with its number as id and its layer as version.
-fn fill(pool: &HostPool) {
-    fixture::fill(pool, pool.rows(), |layer, row| (row as i32, layer as u32));
-}
-
-fn check_filled(pool: &HostPool) {
-    let rows = memory::read_rows(pool);
-    for (at, row) in rows.chunks(pool.format().bytes()).enumerate() {
-        let (layer, id) = (at / pool.rows(), at % pool.rows());
-        assert!(check_row(id as i32, layer as u32, row), "layer {layer}, row {id}");
-    }
-}
-
 #[test]
 fn rows_are_read_back_across_chunk_boundaries() {
     // A chunk holds 64 rows of 1024 bytes or 512 rows of 128, and the last chunk is partly used.
     let pool = HostPool::new(&small(1000)).unwrap();
     assert_eq!(pool.chunks().len(), 2 * (16 + 2));
-    fill(&pool);
-    check_filled(&pool);
+    fixture::fill(&pool, 1000, |layer, row| (row as i32, layer as u32));
+    for (at, row) in memory::read_rows(&pool).chunks(1152).enumerate() {
+        let (layer, id) = (at / 1000, at % 1000);
+        assert!(check_row(id as i32, layer as u32, row), "layer {layer}, row {id}");
+    }
     for segment in 0..2 {
         let view = pool.view(1, segment).unwrap();
         for at in 0..1000 {
@@ -102,29 +92,23 @@ fn indices_and_sizes_out_of_range_are_refused() {
     ] {
         expect_error(refused, &[part]);
     }
-    for (layers, rows, chunk_bytes, part) in [
-        (0, 1, 4096, "layers is 0"),
-        (1, 0, 4096, "rows is 0"),
-        (1, 1, 1023, "chunk bytes is 1023"),
-        (1, 1, 0, "chunk bytes is 0"),
-    ] {
-        let config = PoolConfig { layers, chunk_bytes, ..small(rows) };
-        expect_error(HostPool::new(&config), &[part]);
-    }
-}
-
-#[test]
-fn more_memory_than_the_machine_has_is_refused() {
+    // More memory than the machine has is refused, too.
+    let terabytes = ["1125899906842624 bytes", "available"];
     let format = RowFormat::single(1024).unwrap();
-    expect_error(
-        HostPool::new(&PoolConfig::new(1, 1 << 40, format.clone())),
-        &["1125899906842624 bytes", "available"],
-    );
-    for rows in [usize::MAX, usize::MAX / 1024] {
-        expect_error(HostPool::new(&PoolConfig::new(8, rows, format.clone())), &["address space"]);
+    for (layers, rows, chunk_bytes, parts) in [
+        (0, 1, 4096, &["layers is 0"][..]),
+        (1, 0, 4096, &["rows is 0"]),
+        (1, 1, 1023, &["chunk bytes is 1023"]),
+        (1, 1, 0, &["chunk bytes is 0"]),
+        (1, 1 << 40, 1 << 30, &terabytes),
+        (8, usize::MAX, 1 << 30, &["address space"]),
+        (8, usize::MAX / 1024, 1 << 30, &["address space"]),
+    ] {
+        let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format.clone()) };
+        expect_error(HostPool::new(&config), parts);
     }
     let config = BufferConfig { states: 1 << 20, layers: 1, slots: 1 << 20, format };
-    expect_error(DeviceBuffer::new(&config), &["1125899906842624 bytes", "available"]);
+    expect_error(DeviceBuffer::new(&config), &terabytes);
     let config = BufferConfig { states: usize::MAX, ..config };
     expect_error(DeviceBuffer::bytes_needed(&config), &["address space"]);
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{file, json, refused, text};
+use crate::support::{file, json, text};
 
 fn positive(row: &Value, fields: &[&str]) {
     for field in fields {
@@ -74,50 +74,6 @@ fn info_computes_the_sizes_by_their_formulas() {
     assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
     let shown = text("info");
     assert!(shown.starts_with("It takes 752.") && shown.contains("736"), "{shown}");
-}
-
-#[test]
-fn bad_input_is_one_line_and_status_2() {
-    let other = if cfg!(target_arch = "aarch64") { "avx512" } else { "neon" };
-    let small = "bench match --steps 1 --k 64 --slots 256";
-    for (line, part) in [
-        ("synth --steps 2 --k 16 --out /nonexistent/x.npz", "/nonexistent"),
-        ("bench match /nonexistent.npz", "/nonexistent.npz"),
-        ("bench match --steps 0", "--steps is 0"),
-        ("bench match --steps 1 --slots 3000", "multiple of 64"),
-        ("bench match --steps 1 --slots 3008 --table paper", "power of two"),
-        ("bench match SAMPLE --k 300", "K is 300"),
-        (&format!("{small} --spread 3"), "spread is 3"),
-        (&format!("{small} --lifetime constant:x"), "constant:x"),
-        (&format!("{small} --machine {other}"), other),
-        ("bench match --steps 1 --k 4096", "4096"),
-        ("bench step --layers 0", "--layers is 0"),
-        ("bench step --layers 4 --indexers 9", "--indexers is 9"),
-        ("bench step --requests 0", "--requests is 0"),
-        ("bench step --tokens 17", "--tokens is 17"),
-        ("bench step --threads 65", "--threads is 65"),
-        ("bench step --row-bytes 0", "--row-bytes is 0"),
-        ("bench step --steps 0", "--steps is 0"),
-        ("bench step --requests 64 --steps 100000", "choose fewer --steps"),
-        ("bench step SAMPLE --steps 1 --k 257", "K is 257"),
-        ("bench step SAMPLE --steps 1 --slots 100", "multiple of 64"),
-        ("bench step SAMPLE --steps 1 --slots 512 --tokens 3", "512"),
-        ("bench transfer --row-bytes 0", "--row-bytes is 0"),
-        ("bench transfer --rows-in-pool 4000000", "at most 2000000000 bytes"),
-        ("bench transfer --k 64 --rows-in-pool 4096 --cores 0", "cores is 0"),
-        ("info --k 9000", "K is 9000"),
-        ("info --requests 0", "--requests is 0"),
-        ("info --layers 0", "layers is 0"),
-        ("info --row-bytes 0", "segment bytes is 0"),
-        ("info --context 18446744073709551615", "address space"),
-    ] {
-        refused(line, &[part]);
-    }
-    // The least K is named, and not a larger S.
-    for line in ["info --k 0", "synth --k 0 --out /nonexistent/x.npz"] {
-        let message = refused(line, &["1..="]).to_lowercase();
-        assert!(message.contains("k is 0") && !message.contains("raise s"), "{message}");
-    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Once;
 
 use serde_json::Value;
 
-use crate::support::{command, errors, folder, has_cpp_compiler, refused};
+use crate::support::{command, errors, folder, has_cpp_compiler, stand_in_for_cann};
 
 /// The options of a machine without a runtime.
 const NOWHERE: &str = "--library /nowhere/libascendcl.so";
@@ -75,16 +75,6 @@ fn a_missing_library_is_reported_as_no_device() {
     let only: Value = serde_json::from_slice(&output.stdout).expect("nothing but the report");
     assert_eq!(only["no_device"], report["no_device"]);
     assert!(errors(&output).starts_with("skipped: no device"), "{output:?}");
-}
-
-/// A file that was named as the runtime and is none is a mistake, and no machine without a device.
-#[test]
-fn a_named_file_that_is_no_runtime_is_refused() {
-    let program = std::env::current_exe().unwrap().display().to_string();
-    for file in ["/etc/passwd", &program] {
-        let parts = [&format!("--library is {file}"), "is no Ascend runtime", "libascendcl.so"];
-        refused(&format!("doctor --library {file}"), &parts);
-    }
 }
 
 /// The report says what an old CANN is too old for, also without a device.
@@ -249,25 +239,20 @@ fn a_device_runs_the_objects_that_cann_builds() {
         return;
     }
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let library = deps.join("libavsg_ascendcl_sim.so");
-    let home = folder("device_cann");
-    let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
-    fs::create_dir_all(&modules).unwrap();
-    fs::write(modules.join("ascendc.cmake"), "").unwrap();
+    let library = deps.join("libavsg_ascendcl_sim.so").display().to_string();
+    let (home, stand_in) = stand_in_for_cann("device_cann");
     fs::write(home.join("compiler/version.info"), "Version=8.5.0\n").unwrap();
-    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
-    let options = format!(
-        "--library {} --k 64 --slots 256 --only avsg_step,avsg_append,sync,gather_mask_count --limit 600",
-        library.display()
-    );
-    let search = format!("{stand_in}:{}", std::env::var("PATH").unwrap());
-    let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &search)];
-    let (report, output) = self::report("device", &options, &variables);
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        (&report["device"], &report["cann"]["version"]),
-        (&"ascend".into(), &"8.5.0".into())
-    );
+    let run = |name: &str, only: &str, path: &str| {
+        let options = format!("--library {library} --k 64 --slots 256 --only {only} --limit 600");
+        let path = format!("{path}:{}", std::env::var("PATH").unwrap());
+        let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &path)];
+        let (report, output) = report(name, &options, &variables);
+        assert!(output.status.success(), "{output:?}");
+        report
+    };
+    let report = run("device", "avsg_step,avsg_append,sync,gather_mask_count", stand_in);
+    let versions = (&report["device"], &report["cann"]["version"]);
+    assert_eq!(versions, (&"ascend".into(), &"8.5.0".into()));
     assert_eq!(line(&report, "build")["value"], true, "{report}");
     assert_eq!(line(&report, "sync_all")["value"]["us"], 0.0, "{report}");
     // CANN may refuse a file of probes, and the others run.
@@ -277,18 +262,12 @@ fn a_device_runs_the_objects_that_cann_builds() {
     );
     fs::write(refusing.join("cmake"), script).unwrap();
     fs::set_permissions(refusing.join("cmake"), fs::Permissions::from_mode(0o755)).unwrap();
-    let search = format!("{}:{search}", refusing.display());
-    let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &search)];
-    let only =
-        options.replace("avsg_step,avsg_append,sync,gather_mask_count", "cast_int8_to_half,sync");
-    let (report, output) = self::report("refused", &only, &variables);
-    assert!(output.status.success(), "{output:?}");
+    let path = format!("{}:{stand_in}", refusing.display());
+    let report = run("refused", "cast_int8_to_half,sync", &path);
     assert!(line(&report, "sync_all")["reason"].is_null(), "{report}");
     let reason = line(&report, "cast_int8_to_half")["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("CANN refuses avsg_probes_behaviour") && reason.contains("no calls"),
-        "{reason}"
-    );
+    let parts = ["CANN refuses avsg_probes_behaviour", "no calls"];
+    assert!(parts.iter().all(|part| reason.contains(part)), "{reason}");
     // The simulator, whose texts are in the same folder, does not care.
     let only = "--device ascend-sim --only cast_int8_to_half";
     let (report, _) = self::report("not_refused", only, &[]);

@@ -10,6 +10,7 @@ mod emit;
 mod manner;
 mod outputs;
 mod policy;
+mod refusals;
 mod replay;
 mod resident_lru;
 mod size;

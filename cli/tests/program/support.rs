@@ -78,6 +78,15 @@ pub fn folder(name: &str) -> PathBuf {
     path
 }
 
+/// Creates the home of a CANN whose CMake functions are empty. Returns it, and the folder of the stand-in for `cmake`.
+pub fn stand_in_for_cann(name: &str) -> (PathBuf, &'static str) {
+    let home = folder(name);
+    let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
+    fs::create_dir_all(&modules).expect("a folder");
+    fs::write(modules.join("ascendc.cmake"), "").expect("a module");
+    (home, concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in"))
+}
+
 /// Returns the path of a file in the folder for tests, which no other test names.
 pub fn file(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program-files");

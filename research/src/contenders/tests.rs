@@ -137,28 +137,3 @@ fn set_fifo_replaces_in_the_order_of_arrival() {
     assert_eq!(misses(&[0, 15, 16]), [16]);
     assert_eq!(misses(&[0, 1]), [0]);
 }
-
-#[test]
-fn no_contender_surpasses_the_optimum() {
-    let mut random = SplitMix64::new(33);
-    for case in 0..20 {
-        let (tokens, k) = (1 + case % 3, 8 + random.below(13));
-        let mut trace = random_trace(&mut random, [30, tokens, k], 200);
-        if case % 2 == 0 {
-            trace.stable = Some((0..30).map(|_| 150 + random.below(50) as i32).collect());
-            let end = |step: usize| trace.stable.as_ref().unwrap()[step] + tokens as i32;
-            for at in 0..trace.ids.len() {
-                trace.ids[at] %= end(at / (tokens * k));
-            }
-        }
-        let mut all = policies(&trace, 64).unwrap();
-        let best = all.pop().map(|(_, mut optimum)| count_hits(&trace, optimum.as_mut()).hits);
-        for (name, mut policy) in all {
-            assert!(Some(count_hits(&trace, policy.as_mut()).hits) <= best, "case {case}: {name}");
-        }
-        let wide = Params::wide(k as u32, tokens as u32, 64);
-        let machine = Machine::find(MachineChoice::Emu).unwrap();
-        let own = count_operator_hits(&trace, &wide, machine).unwrap().hits;
-        assert!(Some(own) <= best, "case {case}");
-    }
-}

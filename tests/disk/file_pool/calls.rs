@@ -127,7 +127,7 @@ fn random_calls_give_the_slots_of_a_pool_in_memory() {
         let bits = (0..3).map(|bit| (options >> bit & 1).to_string());
         std::iter::once(segments.to_string()).chain(bits).collect()
     };
-    let calls = if tier::thorough() { 500 } else { 150 };
+    let calls = if tier::thorough() { 500 } else { 100 };
     let cases = tier::cases("pools in files", all, 8, axes);
     let (count, mut sums) = (cases.len(), [0; 2]);
     for (at, (segments, options)) in cases.into_iter().enumerate() {

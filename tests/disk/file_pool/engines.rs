@@ -35,7 +35,7 @@ fn engine_in_file(
     Engine::new(Config { cores, machine, indexers, ..Config::new(params, states) }, pool).unwrap()
 }
 
-/// Rows of which three layers share a record and one has a record of its own, so long that neither a plan
+/// Rows of which two layers share a record and one has a record of its own, so long that neither a plan
 /// nor the engine has room for the records of all misses.
 #[test]
 fn more_misses_than_a_bounce_buffer_holds_are_exact() {
@@ -43,9 +43,9 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
     for io_uring in [true, false] {
         let file = PoolFile { io_uring, ..adapted(PoolFile::new(folder.path())) };
         let params = Params::wide(60, 1, 64);
-        let mut engine = engine_in_file(file, &[0, 0, 0, 1], [60, 300_000], (params, 1));
+        let mut engine = engine_in_file(file, &[0, 0, 1], [60, 300_000], (params, 1));
         let mut plan = engine.new_plan(1, 1).unwrap();
-        for (layers, indexer) in [(0..3, 0), (3..4, 1)] {
+        for (layers, indexer) in [(0..2, 0), (2..3, 1)] {
             let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(60, 0) };
             owned.push([0, 1, -1, 60], &[(0..60).map(|lane| lane * 7 % 60).collect()]);
             engine.plan(&owned.batch(), &mut plan).unwrap();
@@ -64,24 +64,23 @@ fn more_misses_than_a_bounce_buffer_holds_are_exact() {
 #[test]
 fn more_misses_than_a_list_holds_are_exact() {
     const IDS: usize = 2048;
-    const TOKENS: usize = 8192;
+    const TOKENS: usize = 3 * IDS;
     let folder = Scratch::new();
     let (file, params) = (adapted(PoolFile::new(folder.path())), Params::wide(IDS as u32, 1, 8192));
-    let mut engine = engine_in_file(file, &[0; 3], [TOKENS, 16], (params, 3));
+    let mut engine = engine_in_file(file, &[0; 2], [TOKENS, 16], (params, 3));
     let mut plan = engine.new_plan(3, 3).unwrap();
     let mut owned = OwnedBatch::new(IDS, 0);
     for state in 0..3 {
-        let ids = (0..IDS as i32).map(|lane| lane * 4 + state).collect();
+        let ids = (0..IDS as i32).map(|lane| lane * 3 + state).collect();
         owned.push([state, 1, -1, TOKENS as i32], &[ids]);
     }
     engine.plan(&owned.batch(), &mut plan).unwrap();
-    for layer in 0..3 {
+    for layer in 0..2 {
         engine.transfer(&mut plan, layer, None).unwrap();
         let version = layer as u32 * 11;
         let compared = exact::check_step(&engine, &plan, &owned, layer, |_, id| (id, version));
         assert_eq!(compared, 3 * IDS);
-        let next = layer as u32 + 1;
-        fixture::fill(engine.pool(), TOKENS, |layer, row| (row as i32, next * 10 + layer as u32));
+        fixture::fill(engine.pool(), TOKENS, |layer, row| (row as i32, 10 + layer as u32));
     }
 }
 

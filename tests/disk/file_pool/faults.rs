@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use avsg::device::state::header;
 use avsg::disk::Direction;
-use avsg::engine::{Fresh, Load};
+use avsg::engine::Fresh;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::faulty_disk::Fault;
@@ -13,28 +13,12 @@ use avsg_testkit::fresh::FreshRows;
 
 use super::pair::{self, FORMATS, K, ROWS, Setting, everywhere};
 use super::server::{REQUESTS, Server, batch, patiently};
+use crate::expect_error as expect;
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 /// The time limit of a pool whose disk hangs.
 const SOON: Duration = Duration::from_millis(60);
-
-/// Returns a server that has made a step.
-fn after_a_step(setting: &Setting, layer: usize) -> Server {
-    let mut server = Server::new(setting, layer, &[]);
-    server.step(&batch(0, layer)).unwrap();
-    server.finish(&batch(0, layer));
-    server
-}
-
-/// Asserts that a call failed with an error that contains each of `parts`.
-#[track_caller]
-fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
-    let text = result.err().expect("an error").to_string();
-    for part in parts {
-        assert!(text.contains(part), "{part:?} in {text:?}");
-    }
-}
 
 /// The faults of a read, and what their errors name.
 const READ_FAULTS: [(Fault, &[&str]); 2] = [
@@ -45,7 +29,9 @@ const READ_FAULTS: [(Fault, &[&str]); 2] = [
 #[test]
 fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
     everywhere(|setting, layer| {
-        let mut server = after_a_step(setting, layer);
+        let mut server = Server::new(setting, layer, &[]);
+        server.step(&batch(0, layer)).unwrap();
+        server.finish(&batch(0, layer));
         for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
             for skip in [0, 5] {
                 let owned = batch(step * 2 + skip, layer);
@@ -107,26 +93,6 @@ fn a_disk_that_hangs_is_named_and_waited_for() {
         server.faults.set_all(Fault::Slow, Direction::Read);
         expect(server.step(&batch(2, layer)), &["timed out"]);
     }
-}
-
-#[test]
-fn a_load_that_failed_is_forgotten_and_repeated() {
-    everywhere(|setting, layer| {
-        let mut server = after_a_step(setting, layer);
-        let ids: Vec<i32> = (100..190).collect();
-        let indexer = pair::OF_LAYER[layer];
-        let (seq_len, block_table) = (ROWS as i32, &[][..]);
-        let load = Load { indexer, state: 1, generation: 1, seq_len, ids: &ids, block_table };
-        server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
-        let failed = server.engine.load(&load, &mut server.plan);
-        expect(failed, &["row ", "Input/output error"]);
-        server.faults.clear();
-        server.engine.load(&load, &mut server.plan).unwrap();
-        let again = server.engine.load(&load, &mut server.plan);
-        assert_eq!(again.unwrap(), 0, "all ids hit");
-        server.step(&batch(3, layer)).unwrap();
-        server.finish(&batch(3, layer));
-    });
 }
 
 /// A row of an append or a write that failed is not what it was before.

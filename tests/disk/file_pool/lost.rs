@@ -198,7 +198,7 @@ fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none
 }
 
 #[test]
-fn a_load_of_a_row_that_is_not_whole_empties_the_state() {
+fn a_load_that_failed_is_repeated_and_one_of_a_row_that_is_not_whole_empties_the_state() {
     everywhere(|setting, layer| {
         let mut server = Server::new(setting, layer, &[]);
         let owned = batch(0, layer);
@@ -208,8 +208,15 @@ fn a_load_of_a_row_that_is_not_whole_empties_the_state() {
         let indexer = OF_LAYER[layer];
         let load = Load { indexer, state: 3, generation: 1, seq_len, ids: &ids, block_table };
         server.transfer_others();
-        server.damage(layer, 260);
         let mut plan = server.engine.new_plan(1, 1).unwrap();
+        server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
+        let failed = server.engine.load(&load, &mut plan).unwrap_err().to_string();
+        assert!(failed.contains("row ") && failed.contains("Input/output error"), "{failed}");
+        server.faults.clear();
+        let [_, again] = [(); 2].map(|()| server.engine.load(&load, &mut plan).unwrap());
+        assert_eq!(again, 0, "all ids hit");
+        assert_eq!(server.engine.invalidate(3, 200..270).unwrap(), ids.len());
+        server.damage(layer, 260);
         let loaded = server.engine.load(&load, &mut plan).map(drop);
         expect(loaded, &plan, (&[0], layer, 260));
         let mut bits = [0; 8];

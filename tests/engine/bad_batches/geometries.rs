@@ -1,7 +1,7 @@
 //! Geometries and configurations out of range are refused when an engine is made.
 
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, Indexers};
 use avsg::pool::{Chunk, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::fixture;
@@ -64,6 +64,20 @@ fn engine_configurations_out_of_range_are_refused() {
         let config = Config { cores, ..Config::new(params(), states) };
         expect_error(Engine::new(config, fixture::pool(1, 128, format())), parts);
     }
+}
+
+#[test]
+fn indexers_that_do_not_cover_the_layers_are_refused() {
+    expect_error(Indexers::of_layers(&[]), &["layers with an indexer is 0"]);
+    expect_error(Indexers::of_layers(&[0, 2, 0]), &["indexer of a layer is 1", "without a gap"]);
+    expect_error(Indexers::of_layers(&[0, 9]), &["indexer of a layer is 9", "there are 2"]);
+    let config = Config { indexers: Indexers::per_layer(2).unwrap(), ..Config::new(params(), 1) };
+    let engine = Engine::new(config, fixture::pool(4, 128, format()));
+    expect_error(engine, &["is 2", "the pool has 4 layers"]);
+    let each = Indexers::per_layer(4).unwrap();
+    assert_eq!((each.count(), each.of(3)), (4, 3));
+    assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), each);
+    assert_eq!((Indexers::default().count(), Indexers::default().of(3)), (1, 0));
 }
 
 /// Kernels address host rows with 32-bit words.

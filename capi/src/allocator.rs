@@ -4,7 +4,6 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::sized;
-use crate::sizes::avsg_memory_kind;
 use crate::status::{Failure, Result, avsg_status::AVSG_NULL};
 use avsg::allocator::{Allocator, MemoryKind};
 
@@ -64,12 +63,6 @@ struct CallerAllocator {
 unsafe impl Send for CallerAllocator {}
 // SAFETY: as for Send.
 unsafe impl Sync for CallerAllocator {}
-
-// Kinds have the same numbers in C.
-const _: () = assert!(
-    MemoryKind::Pinned as i32 == avsg_memory_kind::AVSG_MEMORY_PINNED as i32
-        && MemoryKind::Device as i32 == avsg_memory_kind::AVSG_MEMORY_DEVICE as i32
-);
 
 // SAFETY: what `avsg_allocate` returns has so many bytes of the kind, which nothing else uses until the release
 // (`avsg_allocator`), and `Allocated::new` compares its alignment.

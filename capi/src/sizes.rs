@@ -5,6 +5,7 @@ use crate::layout::chunk_count;
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{give_struct, zeroed};
 use crate::status::{Result, avsg_status};
+use avsg::allocator::MemoryKind;
 use avsg::ascend::sizes;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
@@ -19,6 +20,12 @@ pub enum avsg_memory_kind {
     /// Memory of an Ascend device, as of aclrtMalloc.
     AVSG_MEMORY_DEVICE = 2,
 }
+
+// An allocator gets the numbers of the library's kinds.
+const _: () = assert!(
+    MemoryKind::Pinned as i32 == avsg_memory_kind::AVSG_MEMORY_PINNED as i32
+        && MemoryKind::Device as i32 == avsg_memory_kind::AVSG_MEMORY_DEVICE as i32
+);
 
 /// The memory of a pool, an engine and a plan by `avsg_memory_kind`, in bytes. What is 0 on "cpu" has
 /// a value on an Ascend device only.

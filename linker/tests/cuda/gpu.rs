@@ -71,7 +71,7 @@ pub fn compile(text: &str, names: &[&str], launch: Options, gpu: Gpu) -> Option<
 }
 
 /// As [`compile`], with the threads of each kernel.
-fn library(text: &str, kernels: &[(&str, u32)], gpu: Gpu) -> Option<Library> {
+pub fn library(text: &str, kernels: &[(&str, u32)], gpu: Gpu) -> Option<Library> {
     if compiler::cpp().is_none() {
         println!("skipped: no C++ compiler");
         return None;

@@ -133,7 +133,8 @@ pub fn images(sizes: &Sizes) -> Option<impl Fn(u32) -> Result<Vec<Image>> + use<
             if text.name == PROBES && architecture.bulk {
                 names.extend(["avsg_probe_bulk", "avsg_probe_table_bulk"]);
             }
-            let kernels = library(&text.text, &names, sizes.threads, gpu).unwrap();
+            let kernels: Vec<_> = names.into_iter().map(|name| (name, sizes.threads)).collect();
+            let kernels = library(&text.text, &kernels, gpu).unwrap();
             let mut code = b"avsgshim".to_vec();
             code.extend(launcher(kernels).to_ne_bytes());
             Image { name: text.name, shared_bytes: text.shared_bytes, code }

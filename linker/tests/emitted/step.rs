@@ -5,6 +5,7 @@ use super::compiled::{Compiled, compile_all};
 use super::harness::{EVERY_ORDER, RunOptions};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::test_engine::{Batch, TestEngine};
+use super::tier;
 use avsg_device::learned::{LIFETIMES, START, part};
 use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
@@ -12,31 +13,44 @@ use avsg_device::request::status;
 use avsg_device::share::sharers;
 use avsg_device::state::header;
 use avsg_linker::ascend::ascendc;
-use avsg_linker::ascend::kernels::{Abi, Kernel, Kernels};
+use avsg_linker::ascend::kernels::{Abi, Kernel};
 
-/// The kernels of a geometry, compiled as one file.
-struct EmittedKernels {
-    kernels: Vec<Kernel>,
-    compiled: Compiled,
-}
+/// The compiled kernels of a geometry.
+struct EmittedKernels(Vec<(Kernel, Compiled)>);
 
 impl EmittedKernels {
+    /// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
+    /// otherwise all kernels of all geometries are one file.
     fn all(geometries: &[Params]) -> Option<Vec<Self>> {
-        let emit = |p| ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-        let all: Vec<_> = geometries.iter().map(emit).collect();
-        let text = |all: &Kernels| {
+        let (mut texts, mut kernels) = (vec![], vec![]);
+        for p in geometries {
+            let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
             let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
-            let three = all.kernels.iter().filter(|kernel| names.contains(&kernel.name));
-            all.whole(&three.map(|kernel| kernel.text.as_str()).collect::<String>())
+            let three: Vec<_> =
+                all.kernels.iter().filter(|k| names.contains(&k.name)).cloned().collect();
+            if tier::thorough() {
+                texts.extend(three.iter().map(|k| all.whole(&k.text)));
+            } else {
+                let text: String = three.iter().map(|k| k.text.as_str()).collect();
+                texts.push(all.whole(&text));
+            }
+            kernels.push(three);
+        }
+        let files = if tier::thorough() { 3 } else { 1 };
+        let built = compile_all(&texts)?;
+        let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| {
+            Self(three.into_iter().zip(built.iter().cycle().cloned()).collect())
         };
-        let compiled = compile_all(&all.iter().map(text).collect::<Vec<_>>())?;
-        let of = |(all, compiled): (Kernels, _)| Self { kernels: all.kernels, compiled };
-        Some(all.into_iter().zip(compiled).map(of).collect())
+        Some(kernels.into_iter().zip(built.chunks(files)).map(pair_up).collect())
+    }
+
+    fn named(&self, name: &str) -> &(Kernel, Compiled) {
+        self.0.iter().find(|(kernel, _)| kernel.name == name).expect("a kernel")
     }
 
     /// Returns the bytes of unified buffer that are planned for a kernel.
     fn planned(&self, name: &str) -> u32 {
-        self.kernels.iter().find(|kernel| kernel.name == name).expect("a kernel").ub_bytes
+        self.named(name).0.ub_bytes
     }
 }
 
@@ -87,7 +101,8 @@ fn compare(
     for names in [&["avsg_plan", "avsg_transfer"][..], &["avsg_step"]] {
         let what = format!("{names:?} on {} cores, {:?}", options.cores, options.mode);
         engine.restore(&before);
-        let result = engine.step_emitted(b, &vec![&emitted.compiled; names.len()], options);
+        let kernels: Vec<_> = names.iter().map(|name| &emitted.named(name).1).collect();
+        let result = engine.step_emitted(b, &kernels, options);
         let (got, peaks) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
         for (name, &peak) in names.iter().zip(&peaks) {
             let plan = emitted.planned(name);

@@ -54,7 +54,7 @@ fn every_size_and_every_target_alignment_are_copied() {
 #[test]
 fn the_default_follows_from_the_length_of_a_row_and_has_a_rate() {
     assert_eq!(Copier::for_rows(656), Copier::Prefetch { ahead: 4 });
-    assert_eq!(Copier::for_rows(4095), Copier::Prefetch { ahead: 4 });
+    assert_eq!(Copier::for_rows(1023), Copier::Prefetch { ahead: 4 });
     assert_eq!(Copier::for_rows(4096), Copier::Stream { ahead: 4 });
     for bytes in [1, 288, 656, 1152, 1 << 20] {
         assert!(measure_copy(64, bytes, Copier::for_rows(bytes)).unwrap() > 0.0);

@@ -143,7 +143,7 @@ impl TimeOptions {
             Some(given) => given,
             None => {
                 let rows = COPIED_BYTES.div_ceil(deployment.row_bytes);
-                measure_copy(rows, deployment.row_bytes, Copier::Prefetch { ahead: 4 })?
+                measure_copy(rows, deployment.row_bytes, Copier::for_rows(deployment.row_bytes))?
             }
         };
         Ok(Some(Model {

@@ -3,7 +3,7 @@
 //! Rows are a few hundred bytes to a few KiB, scattered and cold at both ends: the host pool and
 //! the device buffer of all layers are far larger than any cache. A plain copy loop waits twice,
 //! for the source lines and for the destination lines, which it then overwrites whole. There are
-//! two remedies; the length of the rows decides ([`Copier::for_rows`]):
+//! two remedies; the length of the rows and the CPU decide ([`Copier::for_rows`]):
 //! - [`Copier::Prefetch`] prefetches a later row at both ends while it copies one;
 //! - [`Copier::Stream`] prefetches the source and writes whole lines past the caches, so that the
 //!   destination is never read. If the buffer would have stayed in the cache, this is slower: its

@@ -45,7 +45,8 @@ pub enum avsg_machine {
 /// How the device "cpu" copies rows.
 #[repr(C)]
 pub enum avsg_copier {
-    /// AVSG_COPIER_PREFETCH for rows of fewer than 4096 bytes, else AVSG_COPIER_STREAM, both 4 rows ahead.
+    /// AVSG_COPIER_PREFETCH for rows of fewer than 1024 bytes, or 4096 on CPUs with AVX-512 or NEON, else
+    /// AVSG_COPIER_STREAM, both 4 rows ahead.
     AVSG_COPIER_AUTO = 0,
     /// One memcpy for each row.
     AVSG_COPIER_PLAIN = 1,

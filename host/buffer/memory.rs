@@ -43,7 +43,7 @@ impl Memory {
         self.caller().and_then(CallerBuffer::table)
     }
 
-    /// Returns the blocks of an existing state. StateEntries of a table in device memory are copied, which
+    /// Returns the blocks of an existing state. Entries of a table in device memory are copied, which
     /// allocates.
     pub fn state_blocks(&self, state: usize, slots: usize) -> Result<StateBlocks> {
         const WHAT: &str = "block table";

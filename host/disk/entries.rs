@@ -54,8 +54,9 @@ pub(super) struct QueueEntries {
     pub all: Vec<QueueEntry>,
     /// The number of the record of each entry.
     record: Vec<usize>,
-    /// A bit per layer for each entry, in so many words.
+    /// A bit per layer for each entry.
     arrived: Vec<u64>,
+    /// The words of `arrived` that each entry has.
     words: usize,
     /// The entries that are free.
     pub free: Vec<usize>,

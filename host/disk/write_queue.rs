@@ -184,7 +184,7 @@ impl WriteQueue {
             self.wait_for(|entries| !entries.is_reading())?;
             let all = self.entries.all.iter_mut();
             let read = all.filter(|entry| matches!(entry.state, EntryState::Read(_)));
-            // They wait for their next turn.
+            // An entry that was read waits for its next turn, which reads it again.
             read.for_each(|entry| entry.state = EntryState::Filling);
             self.reads_left = false;
         }

@@ -85,7 +85,7 @@ impl Counters {
         self.begin(table, self.tables[table].generation);
     }
 
-    /// Notes that a table is empty, and of a generation.
+    /// Notes that a table has a new generation and no used slot.
     fn begin(&mut self, table: usize, generation: i32) {
         let words = self.slots.div_ceil(64);
         self.tables[table] = TableUse { generation, unused: self.slots };

@@ -56,6 +56,11 @@ fn the_default_follows_from_the_length_of_a_row_and_has_a_rate() {
     assert_eq!(Copier::for_rows(656), Copier::Prefetch { ahead: 4 });
     assert_eq!(Copier::for_rows(1023), Copier::Prefetch { ahead: 4 });
     assert_eq!(Copier::for_rows(4096), Copier::Stream { ahead: 4 });
+    #[cfg(target_arch = "x86_64")]
+    let streamed = !is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    let streamed = false;
+    assert_eq!(Copier::for_rows(1152) == Copier::Stream { ahead: 4 }, streamed);
     for bytes in [1, 288, 656, 1152, 1 << 20] {
         assert!(measure_copy(64, bytes, Copier::for_rows(bytes)).unwrap() > 0.0);
     }

@@ -1,10 +1,11 @@
 //! The kernels of a batch give the same tables, slots, miss lists, records and rows as the CPU, with plan and transfer as
 //! two launches and as one, by bulk copies and by loads.
 
+use super::arrays::{Batch, Outputs, Plan};
 use super::gpu::{Compiled, Gpu, compile, run};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::mutants::with_switches;
-use super::test_engine::{Batch, Outputs, Plan, TestEngine};
+use super::test_engine::TestEngine;
 use super::tier;
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::cuda::{Options, cuda};

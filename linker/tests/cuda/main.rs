@@ -1,5 +1,7 @@
 //! The kernels that are emitted for GPUs, compiled against the shim and run.
 
+#[path = "../emitted/arrays.rs"]
+mod arrays;
 mod batch;
 #[path = "../emitted/compiled.rs"]
 #[expect(dead_code, reason = "the kernels here are no AscendC")]

@@ -1,5 +1,6 @@
 //! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
+use super::arrays::Batch;
 use super::compiled::{Compiled, compile_all};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
@@ -7,7 +8,6 @@ use super::harness::{
 use super::layer_memory::{LayerMemory, SplitMix64, host_offset, tiling, with_chunks};
 use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode};
-use super::test_engine::Batch;
 use avsg_device::memory::clear_state;
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;

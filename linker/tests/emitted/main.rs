@@ -1,6 +1,7 @@
 //! The kernels that are emitted for the 910B, compiled against the shim and run.
 
 mod append;
+mod arrays;
 mod compiled;
 mod harness;
 mod layer_memory;

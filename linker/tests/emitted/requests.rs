@@ -1,11 +1,11 @@
 //! The request loop and SyncAll around a Stage One with simple results: every id misses.
 
+use super::arrays::{Batch, Outputs};
 use super::compiled::{Compiled, compile_all};
 use super::harness::{RunOptions, kernel_around, launch, shim_launch, small_geometry};
 use super::layer_memory::{LayerMemory, Places, SplitMix64, tiling};
 use super::mutants::{Mutants, SYNC_CALLS};
 use super::shim::{Failure, Mode};
-use super::test_engine::{Batch, Outputs};
 use avsg_device::memory::table_words;
 use avsg_device::params::{MAX_TOKENS, Params};
 use avsg_device::rules::rules;

@@ -1,10 +1,11 @@
 //! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
 //! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
+use super::arrays::Batch;
 use super::compiled::{Compiled, compile_all};
 use super::harness::{EVERY_ORDER, RunOptions};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
-use super::test_engine::{Batch, TestEngine};
+use super::test_engine::TestEngine;
 use super::tier;
 use avsg_device::learned::{LIFETIMES, START, part};
 use avsg_device::memory::{links_end, table_words};

@@ -9,8 +9,10 @@ from avsg_mlx_lm.harness.decoding import steps_of
 from avsg_mlx_lm.harness.model import random_model, random_text
 
 #: Layers, K, S, N_q, prompt, steps, type. The context is at least 4 S from the first step on.
-CASES = [(3, 32, 64, 1, 256, 512, "bfloat16"), (2, 32, 64, 2, 256, 256, "bfloat16")]
+CASES = [(3, 32, 64, 1, 256, 256, "bfloat16"), (2, 32, 64, 2, 256, 128, "bfloat16")]
 LONG = [
+    (3, 32, 64, 1, 256, 512, "bfloat16"),
+    (2, 32, 64, 2, 256, 256, "bfloat16"),
     (4, 64, 128, 1, 1024, 2048, "bfloat16"),
     (3, 128, 256, 1, 1024, 512, "float32"),
     (3, 64, 128, 2, 512, 512, "bfloat16"),

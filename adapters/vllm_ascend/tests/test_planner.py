@@ -1,5 +1,7 @@
 """AVSG's planner beside the reference, over random lives."""
 
+import os
+
 import numpy as np
 import pytest
 from lives import Buffers, Life
@@ -7,6 +9,7 @@ from reference import GARBAGE, Arrays
 
 from avsg_vllm_ascend import ResidentPlanner
 
+THOROUGH = os.environ.get("AVSG_THOROUGH") == "1"
 TOPK, MAX_TOKEN, REQUESTS, STEPS = 16, 600, 4, 150
 
 
@@ -34,13 +37,13 @@ def planner_of(tokens, layers=1):
 
 
 @pytest.mark.parametrize("capacity", [64, 128, 100, 200])
-@pytest.mark.parametrize("tokens", range(1, 7))
+@pytest.mark.parametrize("tokens", range(1, 7) if THOROUGH else [1, 3, 6])
 def test_outputs_mean_what_the_reference_means(tokens, capacity):
     reference = run(tokens, tokens, capacity, Arrays.reference)
     planned = run(tokens, tokens, capacity, planner_of(tokens)[1])
     assert planned.selected == reference.selected > 1000
     # AVSG uses 64 of 100 slots, and 192 of 200; the reference uses all of them.
-    least = run(tokens, tokens, capacity // 64 * 64, Arrays.reference)
+    least = run(tokens, tokens, capacity // 64 * 64, Arrays.reference) if capacity % 64 else reference
     assert planned.misses <= 1.03 * least.misses, (planned.misses, least.misses)
     assert reference.misses <= planned.misses * 1.03
 

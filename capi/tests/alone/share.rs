@@ -1,4 +1,4 @@
-//! Pools through the C ABI: readers and one writer by a descriptor; chunks and configurations.
+//! Pools through the C ABI: readers and one writer by a descriptor, and chunks.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
@@ -129,23 +129,4 @@ fn the_chunks_of_a_pool_are_listed_in_the_order_of_layers_and_segments() {
         }
     }
     ok(avsg_pool_destroy(pool));
-}
-
-#[test]
-fn invalid_pool_configurations_are_refused() {
-    let _turn = alone::turn();
-    let refuse = |change: &dyn Fn(&mut avsg_pool_config), expected, parts: &[&str]| {
-        let (mut config, mut pool) = (pool_config(), null_mut());
-        change(&mut config);
-        // SAFETY: `config` is a struct of this version, and the out-pointer is a local variable.
-        expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, expected, parts);
-        assert!(pool.is_null());
-    };
-    refuse(&|c| c.rows = 1 << 50, AVSG_NO_MEMORY, &["host pool is", "available"]);
-    refuse(&|c| c.segments = 5, AVSG_INVALID, &["segments is 5", "1 to 4"]);
-    refuse(&|c| c.pages = 5, AVSG_INVALID, &["pages is 5"]);
-    refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1"]);
-    refuse(&|c| c.size = 8, AVSG_SIZE, &["avsg_pool_config.size is 8"]);
-    let layout = avsg_pool_layout { size: 8, ..sized() };
-    refuse(&|c| c.layout = &layout, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
 }

@@ -276,23 +276,3 @@ fn a_misaligned_answer_is_refused_and_released() {
         }
     });
 }
-
-#[test]
-fn an_incomplete_allocator_is_refused() {
-    let counting = Counting::on(c"cpu");
-    let whole = counting.c();
-    let refuse = |allocator: avsg_allocator, status, parts: &[&str]| {
-        let config = avsg_pool_config { allocator: &allocator, ..pool_config() };
-        let mut pool = null_mut();
-        // SAFETY: the structs have their `size` set or are refused.
-        expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, status, parts);
-        let config = avsg_engine_config { allocator: &allocator, ..engine_config() };
-        // SAFETY: as above.
-        let found = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
-        expect_error(found, status, parts);
-    };
-    refuse(avsg_allocator { allocate: None, ..whole }, AVSG_NULL, &["allocate of avsg_allocator"]);
-    refuse(avsg_allocator { release: None, ..whole }, AVSG_NULL, &["release of avsg_allocator"]);
-    refuse(avsg_allocator { size: 8, ..whole }, AVSG_SIZE, &["avsg_allocator.size is 8"]);
-    assert_eq!(counting.state().calls, 0);
-}

@@ -179,13 +179,6 @@ fn wrong_workers_are_refused() {
     refuse(&|c| (c.cpus, c.cpu_count) = ([-1].as_ptr(), 1), &["cpus has -1"]);
     let executor: avsg_executor = Some(execute);
     refuse(&|c| (c.pin, c.executor) = (1, executor), &["placed by their owner"]);
-    let mut engine = engine_config();
-    let mut made = null_mut();
-    engine.workers = std::ptr::without_provenance(64);
-    let handles = Handles::on_cpu();
-    // SAFETY: handles are looked up, and the struct has its `size` set.
-    let status = unsafe { avsg_engine_create(&engine, handles.pool, &mut made) };
-    expect_error(status, AVSG_HANDLE, &["workers is", "no handle"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Misuse through C, on "cpu" and "ascend-sim": each call returns a status with a message and
 //! changes nothing, so that the next step is exact.
 
+mod configurations;
 mod misuse;
 
 use std::ffi::{CStr, c_char};

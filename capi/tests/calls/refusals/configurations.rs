@@ -1,0 +1,359 @@
+//! Configurations that cannot be: creation refuses each of them with a message, and the queries of sizes
+//! refuse with the same one what depends neither on the machine nor on where a layout has its rows. Counts
+//! that do not fit are refused before their array is read.
+
+use std::ffi::CStr;
+use std::ptr::{null, null_mut, without_provenance, without_provenance_mut};
+
+use avsg::ascend::acl::{Acl, Source};
+use avsg::disk::PoolFile;
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::allocator::Counting;
+use avsg_capi_testkit::caller_memory::*;
+use avsg_capi_testkit::device::c_path;
+use avsg_capi_testkit::*;
+use avsg_sim::{Options, Session};
+use avsg_testkit::scratch::{Scratch, adapted};
+
+use crate::bounds::{FALSE_COUNT, before_a_hole};
+use crate::caller_memory::{block_major, in_blocks, parts, whole_region};
+
+/// The structs that a pool and an engine are made of, of which a case changes some.
+struct Structs {
+    pool: avsg_pool_config,
+    config: avsg_engine_config,
+    tuning: avsg_tuning,
+    ascend: Option<avsg_ascend>,
+    file: Option<avsg_pool_file>,
+    layout: Option<avsg_pool_layout>,
+    buffer: Option<avsg_caller_buffer>,
+    /// The allocators of the pool and of the engine.
+    allocators: [Option<avsg_allocator>; 2],
+}
+
+type Change<'a> = &'a dyn Fn(&mut Structs);
+/// The status of a call, and its message if it failed.
+type Outcome = (avsg_status, String);
+
+fn outcome(status: avsg_status) -> Outcome {
+    (status, if status == AVSG_OK { String::new() } else { last_error() })
+}
+
+fn pointer<T>(value: &Option<T>) -> *const T {
+    value.as_ref().map_or(null(), |value| value)
+}
+
+/// Returns the outcomes of the creation of a pool and an engine, and of the queries of the sizes of both
+/// with a plan and without one.
+fn outcomes(device: &'static CStr, change: Change<'_>) -> [Outcome; 3] {
+    let (pool, config, tuning, allocators) = (pool_config(), config_on(device), sized(), [None; 2]);
+    let (ascend, file, layout, buffer) = (None, None, None, None);
+    let mut all = Structs { pool, config, tuning, ascend, file, layout, buffer, allocators };
+    change(&mut all);
+    let [of_pool, of_engine] = all.allocators.each_ref().map(pointer);
+    let (file, layout, buffer) = (pointer(&all.file), pointer(&all.layout), pointer(&all.buffer));
+    let pool = avsg_pool_config { file, layout, allocator: of_pool, ..all.pool };
+    let (tuning, ascend, allocator) = (&raw const all.tuning, pointer(&all.ascend), of_engine);
+    let config = avsg_engine_config { tuning, ascend, buffer, allocator, ..all.config };
+    let (mut made, mut engine) = (null_mut(), null_mut());
+    // SAFETY: the structs have their `size` set or are refused, their arrays and strings live as long as the
+    // calls or are refused before they are read, and the out-pointers are local variables.
+    unsafe {
+        let query = |rows, requests, stride| {
+            outcome(avsg_get_memory(&config, &pool, rows, requests, stride, &mut sized()))
+        };
+        let (of_all, of_both) = (query(4, 2, 8), query(0, 0, 0));
+        let mut created = outcome(avsg_pool_create(&pool, &mut made));
+        if created.0 == AVSG_OK {
+            created = outcome(avsg_engine_create(&config, made, &mut engine));
+        }
+        assert_eq!(engine.is_null(), created.0 != AVSG_OK, "NULL after a failure");
+        ok(avsg_engine_destroy(engine));
+        ok(avsg_pool_destroy(made));
+        [created, of_all, of_both]
+    }
+}
+
+/// A device, with assertions on the outcomes of a change there.
+struct On(&'static CStr);
+
+impl On {
+    /// Returns the status of creation, which must have the outcome of the queries.
+    fn agree(&self, change: Change<'_>) -> avsg_status {
+        let [created, of_all, of_both] = outcomes(self.0, change);
+        assert_eq!([&of_all, &of_both], [&created; 2], "on {:?}", self.0);
+        created.0
+    }
+
+    /// Asserts that a change is refused; the status and the parts of the message are those of "cpu".
+    fn refuse(&self, change: Change<'_>, expected: avsg_status, parts: &[&str]) {
+        let status = self.agree(change);
+        if self.0 == c"cpu" {
+            expect_error(status, expected, parts);
+        }
+    }
+
+    /// Asserts that creation refuses what the queries do not look at.
+    fn refuse_creation(&self, change: Change<'_>, expected: avsg_status, parts: &[&str]) {
+        let [(status, _), ..] = outcomes(self.0, change);
+        expect_error(status, expected, parts);
+    }
+
+    fn invalid(&self, change: Change<'_>, parts: &[&str]) {
+        self.refuse(change, AVSG_INVALID, parts);
+    }
+}
+
+fn set_indexers(config: &mut avsg_engine_config, indexers: &'static [u32]) {
+    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), indexers.len());
+}
+
+#[test]
+fn wrong_engines_are_refused() {
+    each_device(|device| {
+        let on = On(device);
+        assert_eq!(on.agree(&|_| ()), AVSG_OK);
+        on.agree(&|s| (s.pool.rows, s.config.page) = (768, 4096));
+        // A CPU has AVX-512 or NEON, but not both.
+        for machine in 0..=3 {
+            on.agree(&|s| s.tuning.machine = machine);
+        }
+        let parts = ["\"gpu\"", "no such device", "avsg_devices"];
+        on.invalid(&|s| s.config.device = c"gpu".as_ptr(), &parts);
+        on.invalid(&|s| s.config.device = c"".as_ptr(), &["device is \"\""]);
+        on.invalid(&|s| s.tuning.table = 2, &["table is 2", "0..=1"]);
+        on.invalid(&|s| s.tuning.lifetime = -1, &["lifetime is -1"]);
+        on.invalid(&|s| s.tuning.lifetime = 3, &["lifetime is 3", "0..=2"]);
+        let lives = |lifetime, life, parts: &[&str]| {
+            on.invalid(&|s| (s.tuning.lifetime, s.tuning.life) = (lifetime, life), parts);
+        };
+        lives(1, 128, &["life is 128", "127"]);
+        lives(0, 5, &["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"]);
+        lives(2, 5, &["life is 5", "lifetime is 2"]);
+        on.invalid(&|s| s.tuning.machine = 4, &["machine is 4", "0..=3"]);
+        on.invalid(&|s| s.tuning.copier = 4, &["copier is 4", "0..=3"]);
+        on.invalid(&|s| s.tuning.copier_ahead = 65, &["copier_ahead is 65"]);
+        on.invalid(&|s| s.tuning.launches = 3, &["launches is 3", "0..=2"]);
+        on.invalid(&|s| s.tuning.launches = u32::MAX, &["launches is", "0..=2"]);
+        on.refuse(&|s| s.tuning.size = 8, AVSG_SIZE, &["avsg_tuning.size is 8", "has 40 bytes"]);
+        on.invalid(&|s| s.config.reserved = 1, &["reserved is 1", "zero the struct"]);
+        on.invalid(&|s| s.config.states = 0, &["states is 0"]);
+        on.invalid(&|s| s.config.states = 1 << 31, &["states is 2147483648"]);
+        on.invalid(&|s| s.config.cores = 1025, &["1025"]);
+        on.invalid(&|s| s.config.k = 65_000, &["K is 65000"]);
+        for base in [-1, i32::MAX] {
+            let parts = [&*format!("slot_base is {base}")];
+            on.invalid(&|s| (s.config.global_slots, s.config.slot_base) = (1, base), &parts);
+        }
+        on.invalid(&|s| s.config.global_slots = 2, &["global_slots is 2"]);
+        on.invalid(&|s| set_indexers(&mut s.config, &[0, 2]), &["indexer of a layer is 2", "2"]);
+        on.invalid(&|s| set_indexers(&mut s.config, &[0, 0, 0]), &["indexer is 3", "has 2 layers"]);
+        let many = before_a_hole(&[0, 0]);
+        let parts = ["layers with an indexer is 268435456", "has 2 layers"];
+        on.invalid(
+            &|s| (s.config.layer_indexer, s.config.layer_indexers) = (many, FALSE_COUNT),
+            &parts,
+        );
+        let parts = ["workers is", "no handle"];
+        on.refuse(&|s| s.config.workers = without_provenance(64), AVSG_HANDLE, &parts);
+        let whole = Counting::on(c"cpu");
+        let no_allocate = avsg_allocator { allocate: None, ..whole.c() };
+        let no_release = avsg_allocator { release: None, ..whole.c() };
+        let no_size = avsg_allocator { size: 8, ..whole.c() };
+        for owner in 0..2 {
+            let refuse = |allocator: avsg_allocator, status, part| {
+                on.refuse(&|s| s.allocators[owner] = Some(allocator), status, &[part]);
+            };
+            refuse(no_allocate, AVSG_NULL, "allocate of avsg_allocator");
+            refuse(no_release, AVSG_NULL, "release of avsg_allocator");
+            refuse(no_size, AVSG_SIZE, "avsg_allocator.size is 8");
+        }
+        assert_eq!(whole.state().calls, 0);
+    });
+}
+
+/// Bytes of a layer and segment of a buffer.
+const ROOM: usize = 64 * 2 * 40;
+
+#[test]
+fn wrong_buffers_are_refused() {
+    let base = memory(4 * ROOM);
+    let at = |n: usize| base.wrapping_add(n * ROOM);
+    let good = buffer([0, 1, 2, 3].map(at), [40, 24]);
+    // SAFETY: the array has 4 elements.
+    let many = before_a_hole(unsafe { std::slice::from_raw_parts(good.bases, 4) });
+    each_device(|device| {
+        let refuse = |change: &dyn Fn(&mut avsg_caller_buffer), expected, parts: &[&str]| {
+            let mut buffer = good;
+            change(&mut buffer);
+            On(device).refuse(&|s| s.buffer = Some(buffer), expected, parts);
+        };
+        refuse(&|b| b.size = 8, AVSG_SIZE, &["avsg_caller_buffer.size is 8"]);
+        refuse(&|b| b.bases = null(), AVSG_NULL, &["bases is NULL"]);
+        refuse(&|b| b.base_count = 3, AVSG_INVALID, &["bases is 3", "need 4"]);
+        let parts = ["buffer bases is 268435456", "need 4"];
+        refuse(&|b| (b.bases, b.base_count) = (many, FALSE_COUNT), AVSG_INVALID, &parts);
+        refuse(&|b| b.slot_stride[0] = 23, AVSG_INVALID, &["23"]);
+        refuse(&|b| b.slot_stride[1] = 0, AVSG_INVALID, &["strides is 1"]);
+        refuse(&|b| b.block_slots = 48, AVSG_INVALID, &["48"]);
+        refuse(&|b| *b = buffer([at(0); 4], [24, 16]), AVSG_INVALID, &["slots of layer"]);
+        let with_table = |table, parts: &[&str]| {
+            let change = |b: &mut avsg_caller_buffer| {
+                in_blocks(b);
+                b.state_blocks = table;
+            };
+            refuse(&change, AVSG_INVALID, parts);
+        };
+        with_table(at(2).cast(), &["slots of layer 1, segment 0 from"]);
+        with_table(without_provenance(isize::MAX as usize - 27), &["address space"]);
+        with_table(base.wrapping_byte_add(1).cast(), &["multiple of 4"]);
+    });
+}
+
+#[test]
+fn wrong_pools_are_refused() {
+    let folder = Scratch::new();
+    let path = c_path(folder.path());
+    let file = adapted(PoolFile::new(folder.path()));
+    let file = avsg_pool_file { path: path.as_ptr(), buffered: file.buffered.into(), ..sized() };
+    let region = region(memory(2 * ROW * ROWS), 2 * ROW * ROWS);
+    let (regions, apart) = ([region], [part(0, 0, ROW), part(1, 24, ROW)]);
+    let whole = layout([2 * ROW; 2], &regions, &apart);
+    each_device(|device| {
+        let on = On(device);
+        on.invalid(&|s| s.pool.layers = 0, &["layers is 0"]);
+        on.invalid(&|s| s.pool.layers = usize::MAX, &["geometry is 18446744073709551615 layers"]);
+        on.invalid(&|s| s.pool.rows = usize::MAX, &["of 18446744073709551615 rows"]);
+        on.invalid(&|s| s.pool.segment_stride[0] = 23, &["23"]);
+        on.invalid(&|s| s.pool.chunk_bytes = 23, &["chunk", "23"]);
+        on.invalid(&|s| s.pool.segments = 5, &["segments is 5", "1 to 4"]);
+        on.invalid(&|s| s.pool.pages = 5, &["pages is 5"]);
+        on.invalid(&|s| s.pool.reserved = 1, &["reserved is 1"]);
+        on.refuse(&|s| s.pool.size = 8, AVSG_SIZE, &["avsg_pool_config.size is 8"]);
+
+        let in_file = |change: &dyn Fn(&mut avsg_pool_file), expected, parts: &[&str]| {
+            let mut file = file;
+            change(&mut file);
+            on.refuse(&|s| s.file = Some(file), expected, parts);
+        };
+        on.agree(&|s| s.file = Some(file));
+        in_file(&|file| file.path = null(), AVSG_NULL, &["path is NULL"]);
+        in_file(&|file| file.keep = 2, AVSG_INVALID, &["keep is 2", "0..=1"]);
+        in_file(&|file| file.buffered = -1, AVSG_INVALID, &["buffered is -1", "0..=1"]);
+        for (indexers, part) in
+            [(&[0, 1][..], "indexer"), (&[0, 2], "layer"), (&[0], "layers with an indexer is 1")]
+        {
+            let set = |file: &mut avsg_pool_file| {
+                (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), indexers.len());
+            };
+            in_file(&set, AVSG_INVALID, &[part]);
+        }
+        let counting = Counting::on(c"cpu");
+        let both = |s: &mut Structs| (s.file, s.allocators[0]) = (Some(file), Some(counting.c()));
+        on.invalid(&both, &["allocator", "file"]);
+        let both = |s: &mut Structs| (s.file, s.layout) = (Some(file), Some(whole));
+        on.refuse_creation(&both, AVSG_INVALID, &["pool file is set", "memory of the caller"]);
+        let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
+        on.invalid(&|s| (s.file, s.pool.pages) = (Some(file), huge), &["pages", "file"]);
+        assert_eq!(folder.count(), 0);
+    });
+}
+
+#[test]
+fn layouts_that_cannot_hold_the_rows_are_refused() {
+    let ([first, second], whole) = (parts(), whole_region());
+    let region = region(memory(2 * ROWS * ROW), 2 * ROWS * ROW);
+    let (regions, apart) = ([region], [part(0, 0, ROW), part(1, 24, ROW)]);
+    let (regions, apart) = (before_a_hole(&regions), before_a_hole(&apart));
+    let in_order = avsg_pool_layout {
+        regions,
+        region_count: 1,
+        parts: apart,
+        part_count: 2,
+        ..layout([2 * ROW; 2], &[], &[])
+    };
+    each_device(|device| {
+        let refuse = |change: &dyn Fn(&mut avsg_pool_layout), expected, parts: &[&str]| {
+            let mut layout = in_order;
+            change(&mut layout);
+            let set = |s: &mut Structs| s.layout = Some(layout);
+            On(device).refuse_creation(&set, expected, parts);
+        };
+        refuse(&|l| l.size = 8, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
+        let parts = ["regions is 268435456, but there are 2 parts"];
+        refuse(&|l| l.region_count = FALSE_COUNT, AVSG_INVALID, &parts);
+        let parts = ["parts is 268435456, but there are 512 rows"];
+        refuse(&|l| l.part_count = FALSE_COUNT, AVSG_INVALID, &parts);
+        let null = avsg_region { data: null_mut(), ..whole };
+        refuse(&|l| *l = block_major(null), AVSG_NULL, &["regions[].data is NULL"]);
+        let data = without_provenance_mut(usize::MAX - 4095);
+        let parts = ["bytes of region 0 from 0xfffffffffffff000", "address space"];
+        let far = avsg_region { data, ..whole };
+        refuse(&|l| *l = block_major(far), AVSG_INVALID, &parts);
+        for huge in [usize::MAX, usize::MAX / 2] {
+            for (part, text) in [
+                (avsg_pool_part { rows: huge, ..second }, "rows of a part"),
+                (avsg_pool_part { offset: huge, ..second }, "end of a part"),
+                (avsg_pool_part { first_layer: huge, ..second }, "layers of a part"),
+            ] {
+                let parts = [first, part];
+                let change = |l: &mut avsg_pool_layout| {
+                    *l = block_major(whole);
+                    l.parts = parts.as_ptr();
+                };
+                refuse(&change, AVSG_INVALID, &[text]);
+            }
+        }
+        // The host finds the rows of two layers apart, but the device does not.
+        let addresses = [1 << 24, (1 << 24) + (ROWS * ROW) as u64];
+        let on_device = addresses.map(|device_address| {
+            let data = memory(2 * ROWS * ROW).cast();
+            avsg_region { data, device_address, ..region }
+        });
+        let parts =
+            [(0, 0, 0), (0, 1, 24), (1, 0, 0), (1, 1, 24)].map(|(layer, segment, offset)| {
+                let whole = part(segment, offset, ROW);
+                avsg_pool_part { region: layer, first_layer: layer, layers: 1, ..whole }
+            });
+        let text = ["0x1001400 for rows of layer 1, segment 0", "layer 0, segment 0 from"];
+        let change = |l: &mut avsg_pool_layout| *l = layout([2 * ROW; 2], &on_device, &parts);
+        refuse(&change, AVSG_INVALID, &text);
+    });
+}
+
+#[test]
+fn what_a_machine_lacks_is_refused_with_what_was_tried() {
+    let session = Session::new(Options::default());
+    let refuse = |device, change: Change<'_>, expected, parts: &[&str]| {
+        On(device).refuse_creation(change, expected, parts);
+    };
+    let parts = ["device memory is", "available"];
+    refuse(c"cpu", &|s| s.config.states = 1 << 30, AVSG_NO_MEMORY, &parts);
+    let parts = ["host pool is", "available"];
+    refuse(c"cpu", &|s| s.pool.rows = 1 << 50, AVSG_NO_MEMORY, &parts);
+    let of = |change: fn(&mut avsg_ascend)| {
+        let mut ascend = sized();
+        change(&mut ascend);
+        move |s: &mut Structs| s.ascend = Some(ascend)
+    };
+    let nowhere = of(|ascend| ascend.runtime = c"/nowhere/libascendcl.so".as_ptr());
+    let parts = ["Ascend runtime", "tried /nowhere/libascendcl.so"];
+    refuse(c"ascend", &nowhere, AVSG_UNSUPPORTED, &parts);
+    // On an Ascend machine this configuration would find the real runtime.
+    if Acl::open(&Source::System).is_err() {
+        let parts = ["libacl_rt.so", "libascendcl.so", "set_env.sh"];
+        refuse(c"ascend", &|_| (), AVSG_UNSUPPORTED, &parts);
+    }
+    let sim = c"ascend-sim";
+    refuse(sim, &of(|ascend| ascend.device_id = 77), AVSG_INVALID, &["device is 77"]);
+    let parts = ["a kernel", "/nowhere/avsg_plan.o"];
+    refuse(sim, &of(|a| a.kernels = c"/nowhere".as_ptr()), AVSG_UNSUPPORTED, &parts);
+    let parts = ["avsg_ascend.size is 0", "sizeof(avsg_ascend)"];
+    refuse(sim, &of(|ascend| ascend.size = 0), AVSG_SIZE, &parts);
+    let large = |s: &mut Structs| {
+        (s.config.k, s.config.slots, s.config.tokens, s.tuning.spread) = (2048, 8192, 4, 4);
+    };
+    refuse(sim, &large, AVSG_INVALID, &["bytes", "a smaller spread"]);
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}

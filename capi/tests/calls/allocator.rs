@@ -1,29 +1,15 @@
 //! Memory from the caller's allocator: it is asked for exactly what was announced, its memory need
 //! not be zeroed, each of its answers may be NULL or misaligned, and everything is released once.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
 use avsg::ascend::acl::DeviceMemory;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::{Counting, KINDS};
+use avsg_capi_testkit::caller_memory::{buffer, memory};
 use avsg_capi_testkit::*;
-
-/// What differs between engines of these tests.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    indexers: usize,
-    page: u32,
-    learned: bool,
-    /// Whether the slots are in memory of the caller.
-    own_slots: bool,
-}
-
-const CASES: [Case; 2] = [
-    Case { indexers: 2, page: 0, learned: false, own_slots: false },
-    Case { indexers: 1, page: 16, learned: true, own_slots: true },
-];
 
 /// The indexer of each layer, if there are two.
 const EACH: [u32; 2] = [0, 1];
@@ -43,49 +29,42 @@ enum Call {
 }
 const CALLS: [Call; 5] = [Call::Pool, Call::Engine, Call::Plan, Call::Step, Call::Append];
 
-/// A pool, an engine and a plan whose memory comes from an allocator.
+/// A pool, an engine and a plan whose memory comes from an allocator. The engine has two indexers, or pages,
+/// learned lifetimes and slots in memory of the caller.
 struct Setting<'a> {
     device: &'static CStr,
-    case: Case,
+    own_slots: bool,
     counting: &'a Counting,
-    /// The caller's slots, on "cpu" and on a device.
-    host_slots: Vec<u8>,
-    device_slots: Option<DeviceMemory>,
+    slots: *mut u8,
+    _device_slots: Option<DeviceMemory>,
     handles: Handles,
 }
 
 impl<'a> Setting<'a> {
-    fn new(device: &'static CStr, case: Case, counting: &'a Counting) -> Self {
+    fn new(device: &'static CStr, own_slots: bool, counting: &'a Counting) -> Self {
         let context = counting.context.clone();
-        let device_slots = context.as_ref().map(|c| DeviceMemory::zeroed(c, 4 * ROOM).unwrap());
+        let on_device = context.as_ref().map(|c| DeviceMemory::zeroed(c, 4 * ROOM).unwrap());
+        let slots = on_device.as_ref().map(|memory| memory.address() as *mut u8);
+        let slots = slots.unwrap_or_else(|| memory(4 * ROOM));
         let none = Handles::from_raw(null_mut(), null_mut(), null_mut());
-        let (host_slots, handles) = (vec![0; 4 * ROOM], Handles { context, ..none });
-        Self { device, case, counting, host_slots, device_slots, handles }
+        let handles = Handles { context, ..none };
+        Self { device, own_slots, counting, slots, _device_slots: on_device, handles }
     }
 
     /// Calls `run` with the configurations of the pool and of the engine.
     fn with_configs<T>(&self, run: impl FnOnce(&avsg_pool_config, &avsg_engine_config) -> T) -> T {
-        let (case, allocator) = (self.case, self.counting.c());
+        let allocator = self.counting.c();
         // Four chunks of each layer and segment.
-        let chunk_bytes = 1024;
-        let pool = avsg_pool_config { chunk_bytes, allocator: &allocator, ..pool_config() };
+        let pool = avsg_pool_config { chunk_bytes: 1024, allocator: &allocator, ..pool_config() };
+        let tuning = avsg_tuning { lifetime: if self.own_slots { 2 } else { 1 }, ..sized() };
+        let slots = buffer([0, 1, 2, 3].map(|at| self.slots.wrapping_add(at * ROOM)), [24, 16]);
         let mut config = config_on(self.device);
-        (config.page, config.cores, config.allocator) = (case.page, 3, &allocator);
-        let tuning = avsg_tuning { lifetime: if case.learned { 2 } else { 1 }, ..sized() };
-        config.tuning = &tuning;
-        if case.indexers == 2 {
+        (config.cores, config.allocator, config.tuning) = (3, &allocator, &tuning);
+        if self.own_slots {
+            (config.page, config.buffer) = (16, &slots);
+        } else {
+            config.page = 0;
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
-        }
-        let base = match &self.device_slots {
-            Some(memory) => memory.address() as *mut u8,
-            None => self.host_slots.as_ptr().cast_mut(),
-        };
-        let bases = [0, 1, 2, 3].map(|at| base.wrapping_add(at * ROOM).cast::<c_void>());
-        let mut slots: avsg_caller_buffer = sized();
-        (slots.bases, slots.base_count) = (bases.as_ptr(), bases.len());
-        slots.slot_stride = [24, 16, 0, 0];
-        if case.own_slots {
-            config.buffer = &slots;
         }
         run(&pool, &config)
     }
@@ -107,7 +86,7 @@ impl<'a> Setting<'a> {
         });
         (self.handles.pool, self.handles.engine, self.handles.plan) = (pool, engine, plan);
         if call == Call::Pool && status == AVSG_OK {
-            for (layer, index) in (0..2).flat_map(|layer| (0..ROWS).map(move |i| (layer, i))) {
+            for (layer, index) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
                 self.handles.write_row(layer, index, &row(layer, index));
             }
         }
@@ -132,11 +111,11 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Runs a test in each of these cases on each device, in a thread that has no current context.
-fn in_cases(cases: &[Case], test: impl Fn(&'static CStr, Case) + Sync) {
+/// Runs a test without and with slots of the caller on each device, in a thread that has no current context.
+fn in_cases(test: impl Fn(&'static CStr, bool) + Sync) {
     each_device(|device| {
-        for &case in cases {
-            let run = || test(device, case);
+        for own_slots in [false, true] {
+            let run = || test(device, own_slots);
             std::thread::scope(|scope| scope.spawn(run).join()).unwrap();
         }
     });
@@ -144,16 +123,16 @@ fn in_cases(cases: &[Case], test: impl Fn(&'static CStr, Case) + Sync) {
 
 #[test]
 fn the_allocator_is_asked_for_exactly_what_was_announced() {
-    in_cases(&CASES, |device, case| {
+    in_cases(|device, own_slots| {
         let counting = Counting::on(device);
-        let mut setting = Setting::new(device, case, &counting);
+        let mut setting = Setting::new(device, own_slots, &counting);
         let mut expected = [0; 3];
         for call in CALLS {
             ok(setting.call(call, 1));
             let more = setting.announced(call);
             expected = [0, 1, 2].map(|kind| expected[kind] + more[kind]);
             if call != Call::Step {
-                assert_eq!(counting.live(), expected, "{device:?} {case:?} {call:?}");
+                assert_eq!(counting.live(), expected, "{device:?} {own_slots} {call:?}");
             }
         }
         assert!(expected[0] > 0 && (device == c"cpu") == (expected[1] == 0 && expected[2] == 0));
@@ -173,7 +152,7 @@ fn the_allocator_is_asked_for_exactly_what_was_announced() {
             setting.handles.expect_exact(&Arrays::new(step), 0);
             ok(setting.call(Call::Append, step));
         }
-        assert_eq!(counting.state().calls, calls, "{device:?} {case:?}");
+        assert_eq!(counting.state().calls, calls, "{device:?} {own_slots}");
         setting.handles.destroy();
         assert_eq!(counting.live(), [0; 3]);
     });
@@ -181,9 +160,9 @@ fn the_allocator_is_asked_for_exactly_what_was_announced() {
 
 #[test]
 fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
-    in_cases(&CASES, |device, case| {
+    in_cases(|device, own_slots| {
         let counting = Counting::on(device);
-        let mut setting = Setting::new(device, case, &counting);
+        let mut setting = Setting::new(device, own_slots, &counting);
         let mut refused = 0;
         for call in CALLS {
             let (mut live, mut n) = (counting.live(), 1);
@@ -198,7 +177,7 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
                 let now = counting.live();
                 // Only a step keeps what it got: the memory for block tables, before that for fresh
                 // rows. Then the next attempt begins there.
-                assert!(now == live || call == Call::Step, "{device:?} {case:?} {call:?} {n}");
+                assert!(now == live || call == Call::Step, "{device:?} {own_slots} {call:?} {n}");
                 n = if now == live { n + 1 } else { 1 };
                 live = now;
             }
@@ -209,26 +188,26 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
             setting.handles.expect_exact(&Arrays::new(step), 0);
         }
         setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3], "{device:?} {case:?}");
+        assert_eq!(counting.live(), [0; 3], "{device:?} {own_slots}");
         // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
         // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
-        let (on_cpu, slots) = (device == c"cpu", usize::from(!case.own_slots));
-        let engine = slots + if on_cpu { 2 } else { 3 + usize::from(case.learned) };
-        let staging = if case.page == 0 { 2 } else { 2 + 1 + 2 } + 2;
+        let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));
+        let engine = 1 - own + if on_cpu { 2 } else { 3 + own };
+        let staging = if own_slots { 2 + 1 + 2 } else { 2 } + 2;
         let all = 12 + engine + 15 + if on_cpu { 0 } else { 2 + staging };
-        assert_eq!(refused, all, "{device:?} {case:?}");
+        assert_eq!(refused, all, "{device:?} {own_slots}");
     });
 }
 
 #[test]
 fn a_step_whose_memory_is_refused_changes_nothing() {
-    in_cases(&CASES[1..], |device, case| {
-        // A step on "cpu" takes no memory.
-        if device == c"cpu" {
+    in_cases(|device, own_slots| {
+        // A step on "cpu" takes no memory, and one without pages none for block tables.
+        if device == c"cpu" || !own_slots {
             return;
         }
         let counting = Counting::on(device);
-        let mut setting = Setting::new(device, case, &counting);
+        let mut setting = Setting::new(device, own_slots, &counting);
         CALLS[..3].iter().for_each(|&call| ok(setting.call(call, 1)));
         let Handles { engine, plan, .. } = setting.handles;
         // A step without fresh rows takes no memory for them.
@@ -252,10 +231,10 @@ fn a_step_whose_memory_is_refused_changes_nothing() {
 
 #[test]
 fn a_misaligned_answer_is_refused_and_released() {
-    in_cases(&CASES[1..], |device, case| {
+    in_cases(|device, own_slots| {
         for kind in KINDS {
             let counting = Counting::on(device);
-            let mut setting = Setting::new(device, case, &counting);
+            let mut setting = Setting::new(device, own_slots, &counting);
             counting.state().misaligned = Some(kind);
             for call in CALLS {
                 let live = counting.live();
@@ -263,7 +242,7 @@ fn a_misaligned_answer_is_refused_and_released() {
                 if status != AVSG_OK {
                     let parts = ["allocated address is 0x", "must begin at a multiple of"];
                     expect_error(status, AVSG_INVALID, &parts);
-                    assert_eq!(counting.live(), live, "{device:?} {case:?} {call:?}");
+                    assert_eq!(counting.live(), live, "{device:?} {own_slots} {call:?}");
                     counting.state().misaligned = None;
                     ok(setting.call(call, 1));
                 }

@@ -28,29 +28,12 @@ fn the_memory_of_a_pool_and_an_engine_is_counted() {
         let status = avsg_get_memory(odd, &pool, 0, 0, 0, &mut memory);
         expect_error(status, AVSG_INVALID, &["multiple of 8"]);
     }
-    // The tables of many states are more than the page that they are rounded to.
-    let mut tables = |indexers: &'static [u32]| {
-        let mut config = avsg_engine_config { states: 100_000, ..engine };
-        set_indexers(&mut config, indexers);
-        // SAFETY: the structs have their `size` set.
-        ok(unsafe { avsg_get_memory(&config, &pool, 0, 0, 0, &mut memory) });
-        memory.tables as f64
-    };
-    let ratio = tables(&EACH) / tables(&[0, 0]);
-    assert!((1.9..2.0).contains(&ratio), "{ratio}");
-}
-
-/// The indexer of each of the pool's two layers.
-static EACH: [u32; 2] = [0, 1];
-
-fn set_indexers(config: &mut avsg_engine_config, indexers: &'static [u32]) {
-    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), indexers.len());
 }
 
 #[test]
 fn each_layer_has_the_indexer_that_the_configuration_names() {
-    let mut config = engine_config();
-    set_indexers(&mut config, &EACH);
+    let (mut config, indexers) = (engine_config(), [0, 1]);
+    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
     let handles = Handles::create(&pool_config(), &config);
     // SAFETY: the struct has its `size` set.
     assert_eq!(filled(|to| unsafe { avsg_engine_get_info(handles.engine, to) }).indexers, 2);
@@ -92,6 +75,9 @@ fn an_engines_info_has_the_defaults_filled_in() {
     assert_eq!((constant.lifetime, constant.life), (1, 5));
     let learned = info_of(&|_, t| (t.lifetime, t.spread) = (2, 2));
     assert_eq!((learned.spread, learned.retries, learned.lifetime), (2, 7, 2));
+    let copier = avsg_copier::AVSG_COPIER_STREAM as i32;
+    let chosen = info_of(&|_, t| (t.copier, t.copier_ahead) = (copier, 5));
+    assert_eq!(text(&chosen.copier), "stream+5");
     // K is more than half of S.
     let small = info_of(&|c, _| (c.tokens, c.k) = (1, 33));
     assert_eq!((small.lifetime, small.life), (1, 127));

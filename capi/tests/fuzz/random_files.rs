@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null, null_mut};
 
 use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
@@ -98,14 +98,13 @@ impl RandomCaller<'_> {
         failed: &mut Failed,
     ) {
         let text = last_error();
-        let mut counters: avsg_plan_counters = sized();
         // SAFETY: the struct has its `size` set.
-        self.expect(unsafe { avsg_plan_get_counters(plan, &mut counters) });
+        let counters = self.filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
         for request in 0..counters.requests {
             let rows = missed(plan, request, false);
             let rows = || rows.iter().filter_map(|&row| usize::try_from(row).ok());
             let lacks = |layer: usize| {
-                rows().filter(|&row| !model.pool.0.is_written(layer, row)).min().map(|r| (layer, r))
+                rows().filter(|&row| !model.pool.is_written(layer, row)).min().map(|r| (layer, r))
             };
             if let Some(lost) = layers.iter().find_map(|&layer| lacks(layer)) {
                 failed.entry(request).or_insert(lost);
@@ -130,25 +129,14 @@ impl RandomCaller<'_> {
             return;
         }
         for (&request, &lost) in failed {
-            let (state, generation) = (owned.state[request] as usize, owned.generation[request]);
-            let (mut bits, indexer) = ([u64::MAX; ROWS / 64], owned.indexer);
-            let (at, words) = (bits.as_mut_ptr(), bits.len());
-            // SAFETY: the array has that many words.
-            self.expect(unsafe {
-                avsg_engine_get_held(engine, indexer, state, generation, 0, ROWS, at, words)
-            });
+            let bits = self.held(engine, owned, request);
             assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
         }
-        let known = self.shared.known().pools.contains_key(&model.pool.1);
+        let known = self.shared.known().pools.contains_key(&model.pool.handle);
         let way = if known { self.below(3) } else { 1 + self.below(2) };
         self.recovered[way] += 1;
         match way {
-            0 => {
-                let pool = without_provenance_mut(model.pool.1);
-                for &(layer, row) in failed.values() {
-                    model.pool.0.write(pool, layer, row, &model.pool.0.row(layer, row));
-                }
-            }
+            0 => failed.values().for_each(|&(layer, row)| model.pool.restore(layer, row)),
             1 => self.expect(avsg_engine_discard(engine, plan)),
             _ => {}
         }

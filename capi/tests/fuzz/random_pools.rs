@@ -67,21 +67,19 @@ impl RandomCaller<'_> {
             file.inspect(RandomFile::remove);
             return;
         }
-        let model = match &file {
-            Some(file) => PoolModel::in_file(file.indexers()),
-            None => PoolModel::new(memory),
-        };
+        let mut model =
+            PoolModel::new(created.addr(), file.as_ref().map(RandomFile::indexers), memory);
         let gaps = file.is_some() && self.rarely(2);
         for (layer, i) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
             if !(gaps && self.rarely(4)) {
-                model.write(created, layer, i, &model.row(layer, i));
+                model.restore(layer, i);
             }
         }
         if let Some(file) = &file {
             created = self.open_again(created, file);
+            model.handle = created.addr();
         }
-        let model = Arc::new(model);
-        self.shared.known().pools.insert(created.addr(), model);
+        self.shared.known().pools.insert(created.addr(), Arc::new(model));
         self.keep(Kind::Pool, created.addr());
     }
 

@@ -86,19 +86,18 @@ impl RandomCaller<'_> {
                     let len = self.mostly(ROW).min(64);
                     let status =
                         avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), len);
-                    let model = self.shared.known().pools.get(&pool.addr()).cloned();
-                    let exact = self.verify && status == avsg_status::AVSG_OK;
-                    if let Some(model) = model.as_ref().filter(|_| exact) {
+                    let (model, done) = (self.pool_model(pool), status == avsg_status::AVSG_OK);
+                    if let Some(model) = model.as_ref().filter(|_| self.verify && done) {
                         assert_eq!(bytes[..ROW], model.row(layer, index));
                         self.checked += 1;
                     }
-                    if let Some(model) = model.filter(|_| self.verify && self.mistakes == 0) {
-                        assert_eq!(exact, model.is_written(layer, index), "{}", last_error());
+                    if let Some(model) = model.filter(|_| self.exact()) {
+                        assert_eq!(done, model.is_written(layer, index), "{}", last_error());
                     }
                     status
                 }
                 10 => {
-                    let model = self.shared.known().pools.get(&pool.addr()).cloned();
+                    let model = self.pool_model(pool);
                     let (l, i) = (layer % 2, index % ROWS);
                     let bytes = model.as_ref().map_or([0; ROW], |model| model.row(l, i));
                     let len = self.mostly(ROW).min(ROW);

@@ -17,7 +17,7 @@ impl RandomCaller<'_> {
         let engine = self.handle(Kind::Engine);
         let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
         let loaded = self.load_into(engine, model.as_deref(), plan);
-        if model.is_some() && self.mistakes == 0 && self.verify {
+        if model.is_some() && self.exact() {
             assert!(loaded, "a load without a mistake: {}", last_error());
         } else {
             // The state may have other rows.
@@ -63,12 +63,12 @@ impl RandomCaller<'_> {
         if status != AVSG_LOST_ROWS {
             return done;
         }
-        if let Some(model) = model.filter(|_| self.mistakes == 0 && self.verify) {
+        if let Some(model) = model.filter(|_| self.exact()) {
             let layers = (0..2).filter(|&layer| model.indexer(layer) == indexer);
             let mut rows = layers.flat_map(|layer| ids.iter().map(move |&id| (layer, id)));
             let lacks = |(layer, id): (usize, i32)| {
                 (0..load.seq_len).contains(&id)
-                    && !model.pool.0.is_written(layer, model.host_row(id as usize))
+                    && !model.pool.is_written(layer, model.host_row(id as usize))
             };
             assert!(rows.any(lacks), "a load of rows that were written: {}", last_error());
         }
@@ -104,7 +104,7 @@ impl RandomCaller<'_> {
             plan = self.handle(Kind::Plan);
         }
         let dropped = self.record(avsg_engine_discard(engine, plan));
-        if model.is_some() && self.mistakes == 0 && self.verify && !loaded {
+        if model.is_some() && self.exact() && !loaded {
             assert!(planned && dropped, "a discard without a mistake: {}", last_error());
         } else {
             // The states may have a plan that no layer has.
@@ -126,7 +126,7 @@ impl RandomCaller<'_> {
         let status =
             unsafe { avsg_engine_fork(engine, from, expected, targets, generations, count) };
         let done = self.record(status);
-        if known && self.mistakes == 0 && from != to && self.verify {
+        if known && self.exact() && from != to {
             assert!(done, "a fork without a mistake: {}", last_error());
         } else if done {
             // A state may be a copy in another generation than its own.
@@ -136,12 +136,11 @@ impl RandomCaller<'_> {
 
     /// Gives a row of a pool other bytes and invalidates its id in every engine on the pool.
     pub(super) fn rewrite(&mut self) {
-        let pool: *mut avsg_pool = self.handle(Kind::Pool);
-        let model = self.shared.known().pools.get(&pool.addr()).cloned();
-        let Some(model) = model.filter(|_| self.verify) else { return };
+        let pool = self.handle(Kind::Pool);
+        let Some(model) = self.pool_model(pool).filter(|_| self.verify) else { return };
         let host = self.below(ROWS);
         model.rewrite(host);
-        (0..2).for_each(|layer| model.write(pool, layer, host, &model.row(layer, host)));
+        (0..2).for_each(|layer| model.restore(layer, host));
         for (bits, model) in self.engines_on(&model) {
             let (engine, id) = (std::ptr::without_provenance_mut(bits), model.host_row(host));
             for state in 0..2 {
@@ -154,7 +153,7 @@ impl RandomCaller<'_> {
 
     fn engines_on(&self, pool: &Arc<PoolModel>) -> Vec<(usize, Arc<EngineModel>)> {
         let known = self.shared.known();
-        let engines = known.engines.iter().filter(|(_, model)| Arc::ptr_eq(&model.pool.0, pool));
+        let engines = known.engines.iter().filter(|(_, model)| Arc::ptr_eq(&model.pool, pool));
         engines.map(|(&bits, model)| (bits, model.clone())).collect()
     }
 

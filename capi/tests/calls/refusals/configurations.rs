@@ -11,7 +11,7 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::Counting;
 use avsg_capi_testkit::caller_memory::*;
-use avsg_capi_testkit::device::c_path;
+use avsg_capi_testkit::device::{c_path, simulator_library};
 use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
 use avsg_testkit::scratch::{Scratch, adapted};
@@ -19,17 +19,10 @@ use avsg_testkit::scratch::{Scratch, adapted};
 use crate::bounds::{FALSE_COUNT, before_a_hole};
 use crate::caller_memory::{block_major, in_blocks, parts, whole_region};
 
-/// The structs that a pool and an engine are made of, of which a case changes some.
+/// The configurations of a pool and of an engine, of which a case changes some fields.
 struct Structs {
     pool: avsg_pool_config,
     config: avsg_engine_config,
-    tuning: avsg_tuning,
-    ascend: Option<avsg_ascend>,
-    file: Option<avsg_pool_file>,
-    layout: Option<avsg_pool_layout>,
-    buffer: Option<avsg_caller_buffer>,
-    /// The allocators of the pool and of the engine.
-    allocators: [Option<avsg_allocator>; 2],
 }
 
 type Change<'a> = &'a dyn Fn(&mut Structs);
@@ -40,22 +33,12 @@ fn outcome(status: avsg_status) -> Outcome {
     (status, if status == AVSG_OK { String::new() } else { last_error() })
 }
 
-fn pointer<T>(value: &Option<T>) -> *const T {
-    value.as_ref().map_or(null(), |value| value)
-}
-
 /// Returns the outcomes of the creation of a pool and an engine, and of the queries of the sizes of both
 /// with a plan and without one.
 fn outcomes(device: &'static CStr, change: Change<'_>) -> [Outcome; 3] {
-    let (pool, config, tuning, allocators) = (pool_config(), config_on(device), sized(), [None; 2]);
-    let (ascend, file, layout, buffer) = (None, None, None, None);
-    let mut all = Structs { pool, config, tuning, ascend, file, layout, buffer, allocators };
-    change(&mut all);
-    let [of_pool, of_engine] = all.allocators.each_ref().map(pointer);
-    let (file, layout, buffer) = (pointer(&all.file), pointer(&all.layout), pointer(&all.buffer));
-    let pool = avsg_pool_config { file, layout, allocator: of_pool, ..all.pool };
-    let (tuning, ascend, allocator) = (&raw const all.tuning, pointer(&all.ascend), of_engine);
-    let config = avsg_engine_config { tuning, ascend, buffer, allocator, ..all.config };
+    let mut structs = Structs { pool: pool_config(), config: config_on(device) };
+    change(&mut structs);
+    let Structs { pool, config } = structs;
     let (mut made, mut engine) = (null_mut(), null_mut());
     // SAFETY: the structs have their `size` set or are refused, their arrays and strings live as long as the
     // calls or are refused before they are read, and the out-pointers are local variables.
@@ -105,10 +88,6 @@ impl On {
     }
 }
 
-fn set_indexers(config: &mut avsg_engine_config, indexers: &'static [u32]) {
-    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), indexers.len());
-}
-
 #[test]
 fn wrong_engines_are_refused() {
     each_device(|device| {
@@ -117,26 +96,31 @@ fn wrong_engines_are_refused() {
         on.agree(&|s| (s.pool.rows, s.config.page) = (768, 4096));
         // A CPU has AVX-512 or NEON, but not both.
         for machine in 0..=3 {
-            on.agree(&|s| s.tuning.machine = machine);
+            let tuning = avsg_tuning { machine, ..sized() };
+            on.agree(&|s| s.config.tuning = &tuning);
         }
         let parts = ["\"gpu\"", "no such device", "avsg_devices"];
         on.invalid(&|s| s.config.device = c"gpu".as_ptr(), &parts);
         on.invalid(&|s| s.config.device = c"".as_ptr(), &["device is \"\""]);
-        on.invalid(&|s| s.tuning.table = 2, &["table is 2", "0..=1"]);
-        on.invalid(&|s| s.tuning.lifetime = -1, &["lifetime is -1"]);
-        on.invalid(&|s| s.tuning.lifetime = 3, &["lifetime is 3", "0..=2"]);
-        let lives = |lifetime, life, parts: &[&str]| {
-            on.invalid(&|s| (s.tuning.lifetime, s.tuning.life) = (lifetime, life), parts);
+        let tuned = |change: fn(&mut avsg_tuning), expected, parts: &[&str]| {
+            let mut tuning = sized();
+            change(&mut tuning);
+            on.refuse(&|s| s.config.tuning = &tuning, expected, parts);
         };
-        lives(1, 128, &["life is 128", "127"]);
-        lives(0, 5, &["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"]);
-        lives(2, 5, &["life is 5", "lifetime is 2"]);
-        on.invalid(&|s| s.tuning.machine = 4, &["machine is 4", "0..=3"]);
-        on.invalid(&|s| s.tuning.copier = 4, &["copier is 4", "0..=3"]);
-        on.invalid(&|s| s.tuning.copier_ahead = 65, &["copier_ahead is 65"]);
-        on.invalid(&|s| s.tuning.launches = 3, &["launches is 3", "0..=2"]);
-        on.invalid(&|s| s.tuning.launches = u32::MAX, &["launches is", "0..=2"]);
-        on.refuse(&|s| s.tuning.size = 8, AVSG_SIZE, &["avsg_tuning.size is 8", "has 40 bytes"]);
+        tuned(|t| t.size = 8, AVSG_SIZE, &["avsg_tuning.size is 8", "has 40 bytes"]);
+        tuned(|t| t.table = 2, AVSG_INVALID, &["table is 2", "0..=1"]);
+        tuned(|t| t.lifetime = -1, AVSG_INVALID, &["lifetime is -1"]);
+        tuned(|t| t.lifetime = 3, AVSG_INVALID, &["lifetime is 3", "0..=2"]);
+        tuned(|t| (t.lifetime, t.life) = (1, 128), AVSG_INVALID, &["life is 128", "127"]);
+        let parts = ["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"];
+        tuned(|t| t.life = 5, AVSG_INVALID, &parts);
+        let parts = ["life is 5", "lifetime is 2"];
+        tuned(|t| (t.lifetime, t.life) = (2, 5), AVSG_INVALID, &parts);
+        tuned(|t| t.machine = 4, AVSG_INVALID, &["machine is 4", "0..=3"]);
+        tuned(|t| t.copier = 4, AVSG_INVALID, &["copier is 4", "0..=3"]);
+        tuned(|t| t.copier_ahead = 65, AVSG_INVALID, &["copier_ahead is 65"]);
+        tuned(|t| t.launches = 3, AVSG_INVALID, &["launches is 3", "0..=2"]);
+        tuned(|t| t.launches = u32::MAX, AVSG_INVALID, &["launches is", "0..=2"]);
         on.invalid(&|s| s.config.reserved = 1, &["reserved is 1", "zero the struct"]);
         on.invalid(&|s| s.config.states = 0, &["states is 0"]);
         on.invalid(&|s| s.config.states = 1 << 31, &["states is 2147483648"]);
@@ -147,29 +131,28 @@ fn wrong_engines_are_refused() {
             on.invalid(&|s| (s.config.global_slots, s.config.slot_base) = (1, base), &parts);
         }
         on.invalid(&|s| s.config.global_slots = 2, &["global_slots is 2"]);
-        on.invalid(&|s| set_indexers(&mut s.config, &[0, 2]), &["indexer of a layer is 2", "2"]);
-        on.invalid(&|s| set_indexers(&mut s.config, &[0, 0, 0]), &["indexer is 3", "has 2 layers"]);
-        let many = before_a_hole(&[0, 0]);
-        let parts = ["layers with an indexer is 268435456", "has 2 layers"];
-        on.invalid(
-            &|s| (s.config.layer_indexer, s.config.layer_indexers) = (many, FALSE_COUNT),
-            &parts,
-        );
+        let false_count = (before_a_hole(&[0, 0]), FALSE_COUNT);
+        let (gap, three) = ([0, 2], [0, 0, 0]);
+        for (list, parts) in [
+            ((gap.as_ptr(), 2), ["indexer of a layer is 2", "2"]),
+            ((three.as_ptr(), 3), ["layers with an indexer is 3", "has 2 layers"]),
+            (false_count, ["layers with an indexer is 268435456", "has 2 layers"]),
+        ] {
+            on.invalid(&|s| (s.config.layer_indexer, s.config.layer_indexers) = list, &parts);
+        }
         let parts = ["workers is", "no handle"];
         on.refuse(&|s| s.config.workers = without_provenance(64), AVSG_HANDLE, &parts);
-        let whole = Counting::on(c"cpu");
-        let no_allocate = avsg_allocator { allocate: None, ..whole.c() };
-        let no_release = avsg_allocator { release: None, ..whole.c() };
-        let no_size = avsg_allocator { size: 8, ..whole.c() };
-        for owner in 0..2 {
-            let refuse = |allocator: avsg_allocator, status, part| {
-                on.refuse(&|s| s.allocators[owner] = Some(allocator), status, &[part]);
-            };
-            refuse(no_allocate, AVSG_NULL, "allocate of avsg_allocator");
-            refuse(no_release, AVSG_NULL, "release of avsg_allocator");
-            refuse(no_size, AVSG_SIZE, "avsg_allocator.size is 8");
+        let counting = Counting::on(c"cpu");
+        let whole = counting.c();
+        for (allocator, status, part) in [
+            (avsg_allocator { allocate: None, ..whole }, AVSG_NULL, "allocate of avsg_allocator"),
+            (avsg_allocator { release: None, ..whole }, AVSG_NULL, "release of avsg_allocator"),
+            (avsg_allocator { size: 8, ..whole }, AVSG_SIZE, "avsg_allocator.size is 8"),
+        ] {
+            on.refuse(&|s| s.pool.allocator = &allocator, status, &[part]);
+            on.refuse(&|s| s.config.allocator = &allocator, status, &[part]);
         }
-        assert_eq!(whole.state().calls, 0);
+        assert_eq!(counting.state().calls, 0);
     });
 }
 
@@ -187,7 +170,7 @@ fn wrong_buffers_are_refused() {
         let refuse = |change: &dyn Fn(&mut avsg_caller_buffer), expected, parts: &[&str]| {
             let mut buffer = good;
             change(&mut buffer);
-            On(device).refuse(&|s| s.buffer = Some(buffer), expected, parts);
+            On(device).refuse(&|s| s.config.buffer = &buffer, expected, parts);
         };
         refuse(&|b| b.size = 8, AVSG_SIZE, &["avsg_caller_buffer.size is 8"]);
         refuse(&|b| b.bases = null(), AVSG_NULL, &["bases is NULL"]);
@@ -235,9 +218,9 @@ fn wrong_pools_are_refused() {
         let in_file = |change: &dyn Fn(&mut avsg_pool_file), expected, parts: &[&str]| {
             let mut file = file;
             change(&mut file);
-            on.refuse(&|s| s.file = Some(file), expected, parts);
+            on.refuse(&|s| s.pool.file = &file, expected, parts);
         };
-        on.agree(&|s| s.file = Some(file));
+        on.agree(&|s| s.pool.file = &file);
         in_file(&|file| file.path = null(), AVSG_NULL, &["path is NULL"]);
         in_file(&|file| file.keep = 2, AVSG_INVALID, &["keep is 2", "0..=1"]);
         in_file(&|file| file.buffered = -1, AVSG_INVALID, &["buffered is -1", "0..=1"]);
@@ -249,13 +232,13 @@ fn wrong_pools_are_refused() {
             };
             in_file(&set, AVSG_INVALID, &[part]);
         }
-        let counting = Counting::on(c"cpu");
-        let both = |s: &mut Structs| (s.file, s.allocators[0]) = (Some(file), Some(counting.c()));
+        let allocator = Counting::on(c"cpu").c();
+        let both = |s: &mut Structs| (s.pool.file, s.pool.allocator) = (&file, &allocator);
         on.invalid(&both, &["allocator", "file"]);
-        let both = |s: &mut Structs| (s.file, s.layout) = (Some(file), Some(whole));
-        on.refuse_creation(&both, AVSG_INVALID, &["pool file is set", "memory of the caller"]);
         let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
-        on.invalid(&|s| (s.file, s.pool.pages) = (Some(file), huge), &["pages", "file"]);
+        on.invalid(&|s| (s.pool.file, s.pool.pages) = (&file, huge), &["pages", "file"]);
+        let both = |s: &mut Structs| (s.pool.file, s.pool.layout) = (&file, &whole);
+        on.refuse_creation(&both, AVSG_INVALID, &["pool file is set", "memory of the caller"]);
         assert_eq!(folder.count(), 0);
     });
 }
@@ -277,8 +260,7 @@ fn layouts_that_cannot_hold_the_rows_are_refused() {
         let refuse = |change: &dyn Fn(&mut avsg_pool_layout), expected, parts: &[&str]| {
             let mut layout = in_order;
             change(&mut layout);
-            let set = |s: &mut Structs| s.layout = Some(layout);
-            On(device).refuse_creation(&set, expected, parts);
+            On(device).refuse_creation(&|s| s.pool.layout = &layout, expected, parts);
         };
         refuse(&|l| l.size = 8, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
         let parts = ["regions is 268435456, but there are 2 parts"];
@@ -325,35 +307,39 @@ fn layouts_that_cannot_hold_the_rows_are_refused() {
 #[test]
 fn what_a_machine_lacks_is_refused_with_what_was_tried() {
     let session = Session::new(Options::default());
-    let refuse = |device, change: Change<'_>, expected, parts: &[&str]| {
-        On(device).refuse_creation(change, expected, parts);
-    };
     let parts = ["device memory is", "available"];
-    refuse(c"cpu", &|s| s.config.states = 1 << 30, AVSG_NO_MEMORY, &parts);
+    On(c"cpu").refuse_creation(&|s| s.config.states = 1 << 30, AVSG_NO_MEMORY, &parts);
     let parts = ["host pool is", "available"];
-    refuse(c"cpu", &|s| s.pool.rows = 1 << 50, AVSG_NO_MEMORY, &parts);
-    let of = |change: fn(&mut avsg_ascend)| {
+    On(c"cpu").refuse_creation(&|s| s.pool.rows = 1 << 50, AVSG_NO_MEMORY, &parts);
+    let refuse = |device, change: &dyn Fn(&mut avsg_ascend), expected, parts: &[&str]| {
         let mut ascend = sized();
         change(&mut ascend);
-        move |s: &mut Structs| s.ascend = Some(ascend)
+        On(device).refuse_creation(&|s| s.config.ascend = &ascend, expected, parts);
     };
-    let nowhere = of(|ascend| ascend.runtime = c"/nowhere/libascendcl.so".as_ptr());
+    let nowhere = c"/nowhere/libascendcl.so";
     let parts = ["Ascend runtime", "tried /nowhere/libascendcl.so"];
-    refuse(c"ascend", &nowhere, AVSG_UNSUPPORTED, &parts);
+    refuse(c"ascend", &|a| a.runtime = nowhere.as_ptr(), AVSG_UNSUPPORTED, &parts);
     // On an Ascend machine this configuration would find the real runtime.
     if Acl::open(&Source::System).is_err() {
         let parts = ["libacl_rt.so", "libascendcl.so", "set_env.sh"];
         refuse(c"ascend", &|_| (), AVSG_UNSUPPORTED, &parts);
     }
+    if have_compiler() {
+        let runtime = c_path(&simulator_library());
+        let parts = ["geometry is Wide table, K 8", "this library", "avsg emit"];
+        refuse(c"ascend", &|a| a.runtime = runtime.as_ptr(), AVSG_INVALID, &parts);
+        let far = |a: &mut avsg_ascend| (a.runtime, a.device_id) = (runtime.as_ptr(), 9);
+        refuse(c"ascend", &far, AVSG_INVALID, &["device is 9", "libavsg_ascendcl_sim.so has 1"]);
+    }
     let sim = c"ascend-sim";
-    refuse(sim, &of(|ascend| ascend.device_id = 77), AVSG_INVALID, &["device is 77"]);
+    refuse(sim, &|a| a.device_id = 77, AVSG_INVALID, &["device is 77"]);
     let parts = ["a kernel", "/nowhere/avsg_plan.o"];
-    refuse(sim, &of(|a| a.kernels = c"/nowhere".as_ptr()), AVSG_UNSUPPORTED, &parts);
-    let parts = ["avsg_ascend.size is 0", "sizeof(avsg_ascend)"];
-    refuse(sim, &of(|ascend| ascend.size = 0), AVSG_SIZE, &parts);
+    refuse(sim, &|a| a.kernels = c"/nowhere".as_ptr(), AVSG_UNSUPPORTED, &parts);
+    refuse(sim, &|a| a.size = 0, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
+    let wide = avsg_tuning { spread: 4, ..sized() };
     let large = |s: &mut Structs| {
-        (s.config.k, s.config.slots, s.config.tokens, s.tuning.spread) = (2048, 8192, 4, 4);
+        (s.config.k, s.config.slots, s.config.tokens, s.config.tuning) = (2048, 8192, 4, &wide);
     };
-    refuse(sim, &large, AVSG_INVALID, &["bytes", "a smaller spread"]);
+    On(sim).refuse_creation(&large, AVSG_INVALID, &["bytes", "a smaller spread"]);
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

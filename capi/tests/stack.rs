@@ -47,14 +47,14 @@ unsafe extern "C" {
 type Call<'a> = dyn FnMut() -> avsg_status + 'a;
 
 extern "C" fn start(call: *mut c_void) -> *mut c_void {
-    // SAFETY: `used` passes the address of a call that it keeps until the thread has ended.
+    // SAFETY: `check` passes the address of a call that it keeps until the thread has ended.
     let call = unsafe { &mut *call.cast::<&mut Call<'_>>() };
     assert_eq!(call(), AVSG_OK, "{}", last_error());
     null_mut()
 }
 
-/// Runs a call on a thread of its own and returns the bytes that it used of the thread's stack.
-fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
+/// Runs a call on a thread of its own. It must succeed and may use at most `most` bytes of the thread's stack.
+fn check(stack: &mut [u8], name: &str, most: usize, mut call: &mut Call<'_>) {
     stack.fill(UNUSED);
     let (at, len, mut thread) = (stack.as_mut_ptr(), stack.len(), 0);
     // SAFETY: the stack is page-aligned and used by this thread alone until it is joined, and the call
@@ -68,36 +68,21 @@ fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
         assert_eq!(pthread_join(thread, null_mut()), 0);
         assert_eq!(pthread_attr_destroy(&mut attributes), 0);
     }
-    len - stack.iter().position(|&byte| byte != UNUSED).unwrap_or(len)
+    let used = len - stack.iter().position(|&byte| byte != UNUSED).unwrap_or(len);
+    println!("{used:6} of {most} bytes: {name}");
+    assert!(used <= most, "{name} used {used} bytes of the stack, which may be {most}");
 }
 
-/// Calls on a stack that is measured.
-struct Measured {
-    stack: &'static mut [u8],
-    over: Vec<String>,
-}
-
-impl Measured {
-    fn new() -> Self {
-        // SAFETY: the memory has that many bytes, and only the stack's threads use it.
-        let stack = unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) };
-        Self { stack, over: Vec::new() }
-    }
-
-    /// Runs a call, which must succeed and may use at most `most` bytes of the stack.
-    fn check(&mut self, name: &str, most: usize, call: &mut Call<'_>) {
-        let used = used(self.stack, call);
-        println!("{used:6} of {most} bytes: {name}");
-        if used > most {
-            self.over.push(format!("{name} used {used} bytes of the stack, which may be {most}"));
-        }
-    }
+/// Returns memory for a stack, which is never freed.
+fn new_stack() -> &'static mut [u8] {
+    // SAFETY: the memory has that many bytes, and nothing else uses it.
+    unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) }
 }
 
 /// Checks a call under the name of its function.
 macro_rules! check {
-    ($measured:ident, $most:expr, $function:ident($($argument:expr),*)) => {
-        $measured.check(stringify!($function), $most, &mut || $function($($argument),*))
+    ($stack:ident, $most:expr, $function:ident($($argument:expr),*)) => {
+        check($stack, stringify!($function), $most, &mut || $function($($argument),*))
     };
 }
 
@@ -123,48 +108,43 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let owned = Arrays::new(1);
     let (batch, fresh) = (owned.batch(), owned.fresh());
     let (mut desc, mut fd) = ([0; AVSG_POOL_DESC_BYTES], -1);
-    let mut measured = Measured::new();
+    let stack = new_stack();
     // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the memory is
     // never freed, and each out-pointer is a local variable that only one call uses at a time.
     unsafe {
-        measured.check("no call", MOST, &mut || AVSG_OK);
-        check!(measured, MOST, avsg_get_memory(&config, &of_pool, 4, 2, 8, &mut sized()));
-        check!(measured, MOST, avsg_pool_create(&of_pool, &mut pool));
-        check!(measured, MOST, avsg_workers_create(&of_workers, &mut workers));
-        check!(measured, MOST, avsg_engine_create(&config, pool, &mut engine));
-        check!(measured, MOST, avsg_plan_create(engine, 4, 2, &mut plan));
+        check(stack, "no call", MOST, &mut || AVSG_OK);
+        check!(stack, MOST, avsg_get_memory(&config, &of_pool, 4, 2, 8, &mut sized()));
+        check!(stack, MOST, avsg_pool_create(&of_pool, &mut pool));
+        check!(stack, MOST, avsg_workers_create(&of_workers, &mut workers));
+        check!(stack, MOST, avsg_engine_create(&config, pool, &mut engine));
+        check!(stack, MOST, avsg_plan_create(engine, 4, 2, &mut plan));
         let (layers, of_layers) = ([0, 1], [fresh; 2]);
         let (layers, of_layers) = (layers.as_ptr(), of_layers.as_ptr());
         if !chosen {
-            check!(measured, MOST, avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()));
+            check!(stack, MOST, avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()));
             check!(
-                measured,
+                stack,
                 MOST,
                 avsg_engine_transfer(engine, plan, layers, 2, of_layers, null_mut())
             );
         }
-        check!(
-            measured,
-            MOST,
-            avsg_engine_append(engine, &batch, layers, 2, of_layers, null_mut())
-        );
-        check!(measured, MOST, avsg_engine_fork(engine, 0, 1, &1, &7, 1));
-        check!(measured, MOST, avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
-        check!(measured, MOST, avsg_engine_invalidate(engine, 0, 1, 2));
-        check!(measured, MOST, avsg_engine_get_info(engine, &mut sized()));
-        check!(measured, MOST, avsg_plan_destroy(plan));
-        check!(measured, MOST, avsg_engine_destroy(engine));
-        check!(measured, MOST, avsg_engine_create(&own, pool, &mut engine));
-        check!(measured, MOST, avsg_engine_destroy(engine));
-        check!(measured, MOST, avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd));
-        check!(measured, MOST, avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut imported));
-        check!(measured, MOST, avsg_pool_create(&in_layout, &mut laid_out));
+        check!(stack, MOST, avsg_engine_append(engine, &batch, layers, 2, of_layers, null_mut()));
+        check!(stack, MOST, avsg_engine_fork(engine, 0, 1, &1, &7, 1));
+        check!(stack, MOST, avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
+        check!(stack, MOST, avsg_engine_invalidate(engine, 0, 1, 2));
+        check!(stack, MOST, avsg_engine_get_info(engine, &mut sized()));
+        check!(stack, MOST, avsg_plan_destroy(plan));
+        check!(stack, MOST, avsg_engine_destroy(engine));
+        check!(stack, MOST, avsg_engine_create(&own, pool, &mut engine));
+        check!(stack, MOST, avsg_engine_destroy(engine));
+        check!(stack, MOST, avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd));
+        check!(stack, MOST, avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut imported));
+        check!(stack, MOST, avsg_pool_create(&in_layout, &mut laid_out));
         for handle in [pool, imported, laid_out] {
-            check!(measured, MOST, avsg_pool_destroy(handle));
+            check!(stack, MOST, avsg_pool_destroy(handle));
         }
-        check!(measured, MOST, avsg_workers_destroy(workers));
+        check!(stack, MOST, avsg_workers_destroy(workers));
     }
-    assert_eq!(measured.over, Vec::<String>::new());
 }
 
 /// K and the rows of the pool in a file.
@@ -186,7 +166,7 @@ fn batch_of_misses(generation: i32, misses: usize) -> OwnedBatch {
 
 #[test]
 fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
-    let (folder, mut measured) = (Scratch::new(), Measured::new());
+    let (folder, stack) = (Scratch::new(), new_stack());
     let buffered = adapted(PoolFile::new(folder.path())).buffered.into();
     // Layers that share records, and layers with records of their own.
     for (indexers, last, name) in [([0, 0], 0, "shared"), ([0, 1], 1, "own")] {
@@ -202,17 +182,17 @@ fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
         // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the string is
         // alive, and each out-pointer is a local variable that only one call uses at a time.
         unsafe {
-            check!(measured, MOST_OF_FILE, avsg_pool_create(&of_pool, &mut pool));
+            check!(stack, MOST_OF_FILE, avsg_pool_create(&of_pool, &mut pool));
             ok(avsg_pool_destroy(pool));
-            check!(measured, MOST_OF_FILE, avsg_pool_open(&file, &mut pool));
-            check!(measured, MOST, avsg_get_memory(&config, &of_pool, 4, 4, 0, &mut sized()));
+            check!(stack, MOST_OF_FILE, avsg_pool_open(&file, &mut pool));
+            check!(stack, MOST, avsg_get_memory(&config, &of_pool, 4, 4, 0, &mut sized()));
             let write =
                 |layer, at| avsg_pool_write_row(pool, layer, at, bytes.as_ptr().cast(), ROW);
-            check!(measured, MOST, write(0, 0));
+            check!(stack, MOST, write(0, 0));
             (0..2 * FILE_ROWS).for_each(|n| ok(write(n % 2, n / 2)));
-            check!(measured, MOST, avsg_pool_flush(pool));
-            check!(measured, MOST, avsg_engine_create(&config, pool, &mut engine));
-            check!(measured, MOST, avsg_plan_create(engine, 4, 4, &mut plan));
+            check!(stack, MOST, avsg_pool_flush(pool));
+            check!(stack, MOST, avsg_engine_create(&config, pool, &mut engine));
+            check!(stack, MOST, avsg_plan_create(engine, 4, 4, &mut plan));
             let sizes = (0..64).chain((64..WIDE).step_by(173)).chain([WIDE]);
             for (generation, misses) in (1..).zip(sizes) {
                 let owned = batch_of_misses(generation, misses);
@@ -222,14 +202,13 @@ fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
                 if let Some(&first) = owned.ids.iter().filter(|id| **id >= 0).min() {
                     (0..2).for_each(|layer| ok(write(layer, first as usize)));
                 }
-                measured.check(&format!("engine_transfer of 4 x {misses}"), MOST, &mut || {
+                check(stack, &format!("engine_transfer of 4 x {misses}"), MOST, &mut || {
                     avsg_engine_transfer(engine, plan, &1, 1, null(), null_mut())
                 });
             }
-            check!(measured, MOST, avsg_plan_destroy(plan));
-            check!(measured, MOST, avsg_engine_destroy(engine));
-            check!(measured, MOST, avsg_pool_destroy(pool));
+            check!(stack, MOST, avsg_plan_destroy(plan));
+            check!(stack, MOST, avsg_engine_destroy(engine));
+            check!(stack, MOST, avsg_pool_destroy(pool));
         }
     }
-    assert_eq!(measured.over, Vec::<String>::new());
 }

@@ -51,40 +51,40 @@ impl<'a> Setting<'a> {
         Self { device, own_slots, counting, slots, _device_slots: on_device, handles }
     }
 
-    /// Calls `run` with the configurations of the pool and of the engine.
-    fn with_configs<T>(&self, run: impl FnOnce(&avsg_pool_config, &avsg_engine_config) -> T) -> T {
-        let allocator = self.counting.c();
-        // Four chunks of each layer and segment.
-        let pool = avsg_pool_config { chunk_bytes: 1024, allocator: &allocator, ..pool_config() };
-        let tuning = avsg_tuning { lifetime: if self.own_slots { 2 } else { 1 }, ..sized() };
-        let slots = buffer([0, 1, 2, 3].map(|at| self.slots.wrapping_add(at * ROOM)), [24, 16]);
+    /// Returns the configurations of the pool and of the engine. What they point to is never freed.
+    fn configs(&self) -> (avsg_pool_config, avsg_engine_config) {
+        let allocator = &raw const *Box::leak(Box::new(self.counting.c()));
+        let lifetime = if self.own_slots { 2 } else { 1 };
+        let tuning = Box::leak(Box::new(avsg_tuning { lifetime, ..sized() }));
+        let slots = [0, 1, 2, 3].map(|at| self.slots.wrapping_add(at * ROOM));
+        let slots = Box::leak(Box::new(buffer(slots, [24, 16])));
         let mut config = config_on(self.device);
-        (config.cores, config.allocator, config.tuning) = (3, &allocator, &tuning);
+        (config.cores, config.allocator, config.tuning) = (3, allocator, tuning);
         if self.own_slots {
-            (config.page, config.buffer) = (16, &slots);
+            (config.page, config.buffer) = (16, slots);
         } else {
             config.page = 0;
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
         }
-        run(&pool, &config)
+        // Four chunks of each layer and segment.
+        (avsg_pool_config { chunk_bytes: 1024, allocator, ..pool_config() }, config)
     }
 
     fn call(&mut self, call: Call, step: i32) -> avsg_status {
-        let owned = Arrays::new(step);
-        let Handles { mut pool, mut engine, mut plan, .. } = self.handles;
+        let (owned, (pool_config, config)) = (Arrays::new(step), self.configs());
         let (batch, fresh, (rows, requests)) = (owned.batch(), owned.fresh(), LARGEST);
-        // SAFETY: the structs have their `size` set, the out-pointers are local variables, and
-        // `owned` owns the arrays of the batch and the fresh rows.
-        let status = self.with_configs(|pool_config, config| unsafe {
+        let Handles { pool, engine, plan, .. } = &mut self.handles;
+        // SAFETY: the structs have their `size` set, the out-pointers are fields, and `owned` owns the arrays
+        // of the batch and the fresh rows.
+        let status = unsafe {
             match call {
-                Call::Pool => avsg_pool_create(pool_config, &mut pool),
-                Call::Engine => avsg_engine_create(config, pool, &mut engine),
-                Call::Plan => avsg_plan_create(engine, rows, requests, &mut plan),
-                Call::Step => avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
-                Call::Append => avsg_engine_append(engine, &batch, &0, 1, &fresh, null_mut()),
+                Call::Pool => avsg_pool_create(&pool_config, pool),
+                Call::Engine => avsg_engine_create(&config, *pool, engine),
+                Call::Plan => avsg_plan_create(*engine, rows, requests, plan),
+                Call::Step => avsg_engine_step(*engine, &batch, *plan, 0, &fresh, null_mut()),
+                Call::Append => avsg_engine_append(*engine, &batch, &0, 1, &fresh, null_mut()),
             }
-        });
-        (self.handles.pool, self.handles.engine, self.handles.plan) = (pool, engine, plan);
+        };
         if call == Call::Pool && status == AVSG_OK {
             for (layer, index) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
                 self.handles.write_row(layer, index, &row(layer, index));
@@ -95,11 +95,9 @@ impl<'a> Setting<'a> {
 
     /// Returns what is announced for a call, in each kind of memory.
     fn announced(&self, call: Call) -> [usize; 3] {
-        let ((rows, requests), mut of) = (LARGEST, sized::<avsg_memory>());
+        let ((rows, requests), (pool, config)) = (LARGEST, self.configs());
         // SAFETY: the structs have their `size` set.
-        self.with_configs(|pool, config| unsafe {
-            ok(avsg_get_memory(config, pool, rows, requests, 8, &mut of));
-        });
+        let of = filled(|to| unsafe { avsg_get_memory(&config, &pool, rows, requests, 8, to) });
         match call {
             Call::Pool => [of.pool, 0, 0],
             Call::Engine => [of.engine_host, 0, of.engine_device],

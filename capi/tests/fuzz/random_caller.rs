@@ -224,12 +224,9 @@ impl<'a> RandomCaller<'a> {
         };
         if self.record(status) {
             let mut known = self.shared.known();
-            match kind {
-                Kind::Pool => drop(known.pools.remove(&bits)),
-                Kind::Engine => drop(known.engines.remove(&bits)),
-                Kind::Plan => drop(known.plans.remove(&bits)),
-                Kind::Workers => {}
-            }
+            // A handle has its kind in its bits.
+            drop((known.pools.remove(&bits), known.engines.remove(&bits)));
+            known.plans.remove(&bits);
         }
         status
     }

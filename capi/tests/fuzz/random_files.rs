@@ -15,8 +15,15 @@ use avsg_testkit::batch::OwnedBatch;
 use super::models::EngineModel;
 use super::random_caller::RandomCaller;
 
-/// The requests that transfers of a plan left out, with the layer and the row.
-pub(super) type Failed = BTreeMap<usize, (usize, usize)>;
+/// A step without a mistake.
+pub(super) struct Step<'a> {
+    pub engine: *mut avsg_engine,
+    pub model: &'a EngineModel,
+    pub plan: *mut avsg_plan,
+    pub owned: &'a OwnedBatch,
+    /// The requests that transfers left out, with the layer and the row.
+    pub failed: BTreeMap<usize, (usize, usize)>,
+}
 
 /// The file of a pool.
 pub(super) struct RandomFile {
@@ -87,26 +94,25 @@ impl RandomCaller<'_> {
         opened
     }
 
-    /// Checks that a transfer of a plan to some layers without a mistake left out exactly the requests that
-    /// missed a row that was never written, in this transfer or in an earlier one: those in `failed`.
+    /// Checks that a transfer of a step to some layers left out exactly the requests that missed a row that was
+    /// never written, in this transfer or in an earlier one: those in `failed`.
     pub(super) fn check_transfer(
         &mut self,
-        model: &EngineModel,
-        plan: *mut avsg_plan,
+        Step { model, plan, failed, .. }: &mut Step<'_>,
         layers: &[usize],
         status: avsg_status,
-        failed: &mut Failed,
     ) {
-        let text = last_error();
+        let (text, plan) = (last_error(), *plan);
         // SAFETY: the struct has its `size` set.
         let counters = self.filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
         for request in 0..counters.requests {
             let rows = missed(plan, request, false);
-            let rows = || rows.iter().filter_map(|&row| usize::try_from(row).ok());
-            let lacks = |layer: usize| {
-                rows().filter(|&row| !model.pool.is_written(layer, row)).min().map(|r| (layer, r))
+            let lacks = |&layer: &usize| {
+                let rows = rows.iter().filter_map(|&row| usize::try_from(row).ok());
+                let lost = rows.filter(|&row| !model.pool.is_written(layer, row)).min();
+                lost.map(|row| (layer, row))
             };
-            if let Some(lost) = layers.iter().find_map(|&layer| lacks(layer)) {
+            if let Some(lost) = layers.iter().find_map(lacks) {
                 failed.entry(request).or_insert(lost);
             }
         }
@@ -118,17 +124,11 @@ impl RandomCaller<'_> {
 
     /// Checks that the states of requests that were left out are empty, and goes on: writes the rows, discards
     /// the plan, or neither.
-    pub(super) fn recover(
-        &mut self,
-        (engine, model): (*mut avsg_engine, &EngineModel),
-        plan: *mut avsg_plan,
-        owned: &OwnedBatch,
-        failed: &Failed,
-    ) {
+    pub(super) fn recover(&mut self, Step { engine, model, plan, owned, failed }: Step<'_>) {
         if failed.is_empty() {
             return;
         }
-        for (&request, &lost) in failed {
+        for (&request, lost) in &failed {
             let bits = self.held(engine, owned, request);
             assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
         }

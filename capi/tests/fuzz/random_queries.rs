@@ -56,7 +56,7 @@ impl RandomCaller<'_> {
             (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
         let plan = self.handle::<avsg_plan>(Kind::Plan);
         let (layer, segment, index) = (self.index(2), self.index(2), self.index(ROWS));
-        let (mut count, mut bytes) = (0, [0u8; 64]);
+        let mut bytes = [0u8; 64];
         macro_rules! info {
             ($call:ident, $($arg:expr),*) => {{
                 let mut value = sized();
@@ -71,16 +71,15 @@ impl RandomCaller<'_> {
             match self.below(23) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
-                2 => info!(avsg_plan_get_arrays, plan, HOST),
+                2 | 4 | 6 => {
+                    let memory = [HOST, DEVICE, self.mostly(2) as i32][self.below(3)];
+                    info!(avsg_plan_get_arrays, plan, memory)
+                }
                 3 => info!(avsg_plan_get_counters, plan),
-                4 => info!(avsg_plan_get_arrays, plan, DEVICE),
                 5 => info!(avsg_engine_get_buffer, engine, layer, segment),
-                6 => info!(avsg_plan_get_arrays, plan, self.mostly(2) as i32),
                 16 => info!(avsg_engine_get_stats, engine),
                 7 | 8 => {
-                    let mut write = null_mut();
-                    let to = self.pointer(&mut write);
-                    avsg_pool_get_row(pool, layer, segment, index, to)
+                    avsg_pool_get_row(pool, layer, segment, index, self.pointer(&mut null_mut()))
                 }
                 9 => {
                     let len = self.mostly(ROW).min(64);
@@ -118,7 +117,7 @@ impl RandomCaller<'_> {
                 }
                 12 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
-                    avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
+                    avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut 0)
                 }
                 13 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
                 14 => {
@@ -144,16 +143,12 @@ impl RandomCaller<'_> {
                     avsg_engine_get_held(engine, layer, state, 1, first, end, at.cast(), words)
                 }
                 19 => avsg_pool_flush(pool),
-                20 => {
-                    // A folder, or a file that does not exist.
-                    let (file, mut created) = (self.file(), null_mut());
-                    avsg_pool_open(&file.c(), self.pointer(&mut created))
-                }
+                // A folder, or a file that does not exist.
+                20 => avsg_pool_open(&self.file().c(), self.pointer(&mut null_mut())),
                 _ => {
                     // A descriptor that was never exported.
-                    let (mut desc, mut created) = ([0u8; AVSG_POOL_DESC_BYTES], null_mut());
-                    desc.iter_mut().for_each(|byte| *byte = self.word() as u8);
-                    avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut created)
+                    let desc = [(); AVSG_POOL_DESC_BYTES].map(|()| self.word() as u8);
+                    avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut null_mut())
                 }
             }
         };

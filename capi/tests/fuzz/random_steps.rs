@@ -1,6 +1,7 @@
 //! Random steps. A single thread demands that each one without a mistake succeeds and is
 //! exact.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
@@ -15,7 +16,7 @@ use avsg_testkit::memory::read_words;
 
 use super::models::EngineModel;
 use super::random_caller::RandomCaller;
-use super::random_files::Failed;
+use super::random_files::Step;
 use super::shared_handles::Kind;
 
 impl RandomCaller<'_> {
@@ -99,20 +100,13 @@ impl RandomCaller<'_> {
     /// Makes a mistake in the struct of a batch.
     fn spoil_struct(&mut self, batch: &mut avsg_batch) {
         self.mistakes += 1;
-        batch.k = self.mostly(batch.k);
-        batch.ids_stride = self.mostly(batch.ids_stride);
-        batch.block_stride = self.mostly(batch.block_stride);
-        batch.indexer = self.mostly(batch.indexer);
-        batch.append_rows = self.mostly(0);
-        for array in [
-            &mut batch.ids,
-            &mut batch.cu_q,
-            &mut batch.state,
-            &mut batch.generation,
-            &mut batch.stable_len,
-            &mut batch.seq_len,
-            &mut batch.block_table,
-        ] {
+        let avsg_batch { k, ids_stride, block_stride, indexer, append_rows, .. } = batch;
+        for number in [k, ids_stride, block_stride, indexer, append_rows] {
+            *number = self.mostly(*number);
+        }
+        let avsg_batch { ids, cu_q, state, generation, stable_len, seq_len, block_table, .. } =
+            batch;
+        for array in [ids, cu_q, state, generation, stable_len, seq_len, block_table] {
             let right = array.len;
             array.len = self.mostly(right);
             if self.rarely(40) {
@@ -197,13 +191,14 @@ impl RandomCaller<'_> {
             }
         };
         let exact = model.filter(|_| self.exact());
+        let (owned, failed) = (&owned, BTreeMap::new());
+        let mut exact = exact.map(|model| Step { engine, model, plan, owned, failed });
         // A transfer that leaves requests out serves the others, also those of an older plan after a plan that failed.
         let some = self.record(moved) || planned || moved == AVSG_LOST_ROWS;
         let mut layers = if listed { vec![0, 1] } else { vec![first] };
-        let mut failed = Failed::new();
-        if let Some(model) = exact {
+        if let Some(step) = &mut exact {
             assert!(planned, "a plan without a mistake: {}", last_error());
-            self.check_transfer(model, plan, &layers, moved, &mut failed);
+            self.check_transfer(step, &layers, moved);
         }
         if some && !listed && alone {
             let layer = 1 - first % 2;
@@ -212,14 +207,14 @@ impl RandomCaller<'_> {
                 unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh[layer], null_mut()) };
             self.record(moved);
             layers.push(layer);
-            if let Some(model) = exact {
-                self.check_transfer(model, plan, &[layer], moved, &mut failed);
+            if let Some(step) = &mut exact {
+                self.check_transfer(step, &[layer], moved);
             }
         }
-        if let Some(model) = exact {
-            self.check_plan(plan, &owned, &held);
-            self.check_slots(model, plan, &owned, &layers, &failed);
-            self.recover((engine, model), plan, &owned, &failed);
+        if let Some(step) = exact {
+            self.check_plan(&step, &held);
+            self.check_slots(&step, &layers);
+            self.recover(step);
         } else if some {
             // The slots may have other rows, or a layer lacks a plan.
             self.epoch += 1;
@@ -252,7 +247,8 @@ impl RandomCaller<'_> {
 
     /// Checks the misses of each row, and that the first token of each request hit what its state held
     /// and nothing else.
-    fn check_plan(&mut self, plan: *mut avsg_plan, owned: &OwnedBatch, held: &[[u64; 2]]) {
+    fn check_plan(&mut self, step: &Step<'_>, held: &[[u64; 2]]) {
+        let (plan, owned) = (step.plan, step.owned);
         // SAFETY: the struct has its `size` set.
         let arrays = self.filled(|to| unsafe { avsg_plan_get_arrays(plan, HOST, to) });
         for (request, (bits, ends)) in held.iter().zip(owned.cu_q.windows(2)).enumerate() {
@@ -283,21 +279,18 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Checks the slots of the requests that did not fail, and the number of ids that were selected.
-    fn check_slots(
-        &mut self,
-        model: &EngineModel,
-        plan: *mut avsg_plan,
-        owned: &OwnedBatch,
-        layers: &[usize],
-        failed: &Failed,
-    ) {
+    /// Checks the slots of the requests that did not fail, and the counters of the plan.
+    fn check_slots(&mut self, step: &Step<'_>, layers: &[usize]) {
+        let Step { model, plan, owned, .. } = *step;
         // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch's rows.
-        let (counters, slots) = unsafe {
+        let (counters, misses, slots) = unsafe {
             let arrays = self.filled(|to| avsg_plan_get_arrays(plan, HOST, to));
+            let misses = read_words(None, arrays.row_misses, owned.rows()).iter().sum::<i32>();
             let slots = read_words(None, arrays.slot, owned.rows() * K);
-            (self.filled(|to| avsg_plan_get_counters(plan, to)), slots)
+            (self.filled(|to| avsg_plan_get_counters(plan, to)), misses as usize, slots)
         };
+        assert_eq!((counters.requests, counters.tokens), (owned.state.len(), owned.rows()));
+        assert_eq!((counters.misses, counters.hits), (misses, counters.selected - misses));
         let mut selected = 0;
         for &layer in layers {
             for_each_id(
@@ -311,7 +304,7 @@ impl RandomCaller<'_> {
                 },
                 |seen| {
                     selected += usize::from(!seen.bytes.is_empty());
-                    if !failed.contains_key(&seen.request) {
+                    if !step.failed.contains_key(&seen.request) {
                         self.checked += assert_exact(seen, layer);
                     }
                 },

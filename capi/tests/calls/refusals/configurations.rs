@@ -16,8 +16,8 @@ use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
 use avsg_testkit::scratch::{Scratch, adapted};
 
-use crate::bounds::{FALSE_COUNT, before_a_hole};
 use crate::caller_memory::{block_major, in_blocks, parts, whole_region};
+use crate::inputs::{FALSE_COUNT, before_a_hole};
 
 /// The configurations of a pool and of an engine, of which a case changes some fields.
 struct Structs {
@@ -232,7 +232,8 @@ fn wrong_pools_are_refused() {
             };
             in_file(&set, AVSG_INVALID, &[part]);
         }
-        let allocator = Counting::on(c"cpu").c();
+        let counting = Counting::on(c"cpu");
+        let allocator = counting.c();
         let both = |s: &mut Structs| (s.pool.file, s.pool.allocator) = (&file, &allocator);
         on.invalid(&both, &["allocator", "file"]);
         let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;

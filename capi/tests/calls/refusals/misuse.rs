@@ -191,7 +191,8 @@ fn refuse_arguments(device: &'static CStr) {
                     expect_error(with(stale[n]), AVSG_HANDLE, &[kind, "it was destroyed"]);
                     let other = addresses(&handles)[(n + 1) % 3];
                     expect_error(with(other), AVSG_HANDLE, &[kind, "another kind"]);
-                    for bits in [64, 1, usize::MAX, (&raw const owned).addr()] {
+                    let address = (&raw const owned).addr();
+                    for bits in [1, 2, 5, 8, 64, (1 << 47) - 1, usize::MAX, address] {
                         assert_eq!(with(bits), AVSG_HANDLE, "{bits:#x}: {}", last_error());
                     }
                 }

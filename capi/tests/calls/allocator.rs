@@ -110,10 +110,17 @@ impl<'a> Setting<'a> {
 }
 
 /// Runs a test without and with slots of the caller on each device, in a thread that has no current context.
-fn in_cases(test: impl Fn(&'static CStr, bool) + Sync) {
+/// Everything is released in the end.
+fn in_cases(test: impl Fn(&mut Setting<'_>, &Counting) + Sync) {
     each_device(|device| {
         for own_slots in [false, true] {
-            let run = || test(device, own_slots);
+            let run = || {
+                let counting = Counting::on(device);
+                let mut setting = Setting::new(device, own_slots, &counting);
+                test(&mut setting, &counting);
+                setting.handles.destroy();
+                assert_eq!(counting.live(), [0; 3], "{device:?} {own_slots}");
+            };
             std::thread::scope(|scope| scope.spawn(run).join()).unwrap();
         }
     });
@@ -121,9 +128,8 @@ fn in_cases(test: impl Fn(&'static CStr, bool) + Sync) {
 
 #[test]
 fn the_allocator_is_asked_for_exactly_what_was_announced() {
-    in_cases(|device, own_slots| {
-        let counting = Counting::on(device);
-        let mut setting = Setting::new(device, own_slots, &counting);
+    in_cases(|setting, counting| {
+        let Setting { device, own_slots, .. } = *setting;
         let mut expected = [0; 3];
         for call in CALLS {
             ok(setting.call(call, 1));
@@ -151,16 +157,13 @@ fn the_allocator_is_asked_for_exactly_what_was_announced() {
             ok(setting.call(Call::Append, step));
         }
         assert_eq!(counting.state().calls, calls, "{device:?} {own_slots}");
-        setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3]);
     });
 }
 
 #[test]
 fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
-    in_cases(|device, own_slots| {
-        let counting = Counting::on(device);
-        let mut setting = Setting::new(device, own_slots, &counting);
+    in_cases(|setting, counting| {
+        let Setting { device, own_slots, .. } = *setting;
         let mut refused = 0;
         for call in CALLS {
             let (mut live, mut n) = (counting.live(), 1);
@@ -185,8 +188,6 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
             ok(setting.call(Call::Step, step));
             setting.handles.expect_exact(&Arrays::new(step), 0);
         }
-        setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3], "{device:?} {own_slots}");
         // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
         // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
         let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));
@@ -199,13 +200,12 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
 
 #[test]
 fn a_step_whose_memory_is_refused_changes_nothing() {
-    in_cases(|device, own_slots| {
+    in_cases(|setting, counting| {
+        let Setting { device, own_slots, .. } = *setting;
         // A step on "cpu" takes no memory, and one without pages none for block tables.
         if device == c"cpu" || !own_slots {
             return;
         }
-        let counting = Counting::on(device);
-        let mut setting = Setting::new(device, own_slots, &counting);
         CALLS[..3].iter().for_each(|&call| ok(setting.call(call, 1)));
         let Handles { engine, plan, .. } = setting.handles;
         // A step without fresh rows takes no memory for them.
@@ -222,17 +222,14 @@ fn a_step_whose_memory_is_refused_changes_nothing() {
         (0..2).for_each(|layer| assert!(setting.handles.expect_exact(&first, layer) > 0));
         ok(setting.call(Call::Step, 2));
         setting.handles.expect_exact(&Arrays::new(2), 0);
-        setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3]);
     });
 }
 
 #[test]
 fn a_misaligned_answer_is_refused_and_released() {
-    in_cases(|device, own_slots| {
-        for kind in KINDS {
-            let counting = Counting::on(device);
-            let mut setting = Setting::new(device, own_slots, &counting);
+    for kind in KINDS {
+        in_cases(|setting, counting| {
+            let Setting { device, own_slots, .. } = *setting;
             counting.state().misaligned = Some(kind);
             for call in CALLS {
                 let live = counting.live();
@@ -248,8 +245,6 @@ fn a_misaligned_answer_is_refused_and_released() {
             // "cpu" asks for memory of the process only.
             let never_asked = device == c"cpu" && kind != 0;
             assert_eq!(counting.state().misaligned.is_some(), never_asked);
-            setting.handles.destroy();
-            assert_eq!(counting.live(), [0; 3]);
-        }
-    });
+        });
+    }
 }

@@ -16,8 +16,6 @@ use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
 use avsg_testkit::step_result::StepResult;
 
-const STEPS: i32 = 13;
-
 /// Creates handles on "cpu", "ascend-sim", or "ascend", whose engines have one geometry. "ascend" runs the
 /// code of a real device over a runtime library found by path, which is the simulator's.
 fn handles_on(device: &'static CStr, launches: u32) -> Handles {
@@ -101,37 +99,22 @@ fn device_buffer(handles: &Handles) -> Vec<u8> {
     [[0, 0], [0, 1], [1, 0], [1, 1]].map(part).concat()
 }
 
-/// Makes steps with host arrays, or in a stream if `queued`. Returns the outputs and the device buffer after each
-/// step.
-fn run(device: &'static CStr, queued: bool) -> Vec<(StepResult, Vec<u8>)> {
-    let (handles, mut log) = (handles_on(device, 0), Vec::new());
-    // SAFETY: the struct has its `size` set, and the library ends its texts with NUL.
-    unsafe {
-        let info = filled(|to| avsg_engine_get_info(handles.engine, to));
-        assert_eq!(CStr::from_ptr(info.device.as_ptr()), device);
+/// Makes a step with host arrays, or in a stream if `queued`. Returns the outputs and the device buffer.
+fn run(handles: &Handles, step: i32, queued: bool) -> (StepResult, Vec<u8>) {
+    let (owned, fused) = (arrays(step), step % 2 == 0);
+    if let Some(context) = handles.context.as_ref().filter(|_| queued) {
+        let (stream, arrays) = (Stream::new(context).unwrap(), DeviceStep::new(context, &owned));
+        // SAFETY: `arrays` and `handles` are valid until the stream has been synchronized.
+        unsafe { run_step(handles, &arrays.batch, &arrays.fresh, stream.raw().handle(), fused) };
+        stream.synchronize(10_000).unwrap();
+    } else {
+        // SAFETY: `owned` owns the arrays.
+        unsafe { run_step(handles, &owned.batch(), &owned.fresh(), null_mut(), fused) };
+        handles.expect_exact(&owned, 0);
+        let [host, device] = [HOST, DEVICE].map(|memory| outputs(handles, memory, &owned.cu_q));
+        assert_eq!(host, device, "step {step}");
     }
-    let context = handles.context.as_ref().filter(|_| queued);
-    let stream = context.map(|context| Stream::new(context).unwrap());
-    for step in 0..STEPS {
-        let owned = arrays(step);
-        let on_device = context.map(|context| DeviceStep::new(context, &owned));
-        let (batch, fresh) =
-            on_device.as_ref().map_or((owned.batch(), owned.fresh()), |on| (on.batch, on.fresh));
-        let raw = stream.as_ref().map_or(null_mut(), |stream| stream.raw().handle());
-        // SAFETY: the arrays and `handles` are valid until the stream has been synchronized.
-        unsafe { run_step(&handles, &batch, &fresh, raw, step % 2 == 0) };
-        if let Some(stream) = &stream {
-            stream.synchronize(10_000).unwrap();
-        } else {
-            handles.expect_exact(&owned, 0);
-            let host = outputs(&handles, HOST, &owned.cu_q);
-            assert_eq!(host, outputs(&handles, DEVICE, &owned.cu_q), "step {step} on {device:?}");
-        }
-        log.push((outputs(&handles, DEVICE, &owned.cu_q), device_buffer(&handles)));
-    }
-    drop(stream);
-    handles.destroy();
-    log
+    (outputs(handles, DEVICE, &owned.cu_q), device_buffer(handles))
 }
 
 #[test]
@@ -140,13 +123,24 @@ fn steps_have_the_same_results_on_every_device_and_in_a_stream() {
         return;
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
-    let cpu = run(c"cpu", false);
-    for (device, queued) in [(c"ascend-sim", false), (c"ascend", true)] {
-        for (step, (cpu, other)) in cpu.iter().zip(run(device, queued)).enumerate() {
-            assert_eq!(cpu.0, other.0, "step {step} on {device:?}, queued {queued}");
-            assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
+    let all = [c"cpu", c"ascend-sim", c"ascend"].map(|device| {
+        let handles = handles_on(device, 0);
+        // SAFETY: the struct has its `size` set, and the library ends its texts with NUL.
+        unsafe {
+            let info = filled(|to| avsg_engine_get_info(handles.engine, to));
+            assert_eq!(CStr::from_ptr(info.device.as_ptr()), device);
+        }
+        (handles, device)
+    });
+    for step in 0..13 {
+        let run = |(handles, device): &(Handles, _)| run(handles, step, *device == c"ascend");
+        let [cpu, simulated, queued] = all.each_ref().map(run);
+        for (name, other) in [("simulated", simulated), ("queued", queued)] {
+            assert_eq!(cpu.0, other.0, "step {step}, {name}");
+            assert!(cpu.1 == other.1, "step {step}, {name}: the device buffers differ");
         }
     }
+    all.into_iter().for_each(|(handles, _)| handles.destroy());
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 

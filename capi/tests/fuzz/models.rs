@@ -110,8 +110,8 @@ impl PoolModel {
 /// Where the slots of an engine are. Place n of a segment is at
 /// base + n / block_slots * block_stride + n % block_slots * slot_stride.
 pub struct Slots {
-    /// The address of place 0, by layer and segment.
-    pub bases: [[usize; 2]; 2],
+    /// The addresses of place 0 of the two segments of layer 0, and of those of layer 1.
+    pub bases: [usize; 4],
     pub block_slots: usize,
     pub block_stride: [usize; 2],
     pub slot_stride: [usize; 2],
@@ -179,7 +179,7 @@ impl EngineModel {
         let Some(place) = self.place(state, slot) else { return false };
         let (slots, mut rest) = (&self.slots, row);
         for (segment, bytes) in SEGMENTS.into_iter().enumerate() {
-            let at = slots.bases[layer][segment]
+            let at = slots.bases[2 * layer + segment]
                 + place / slots.block_slots * slots.block_stride[segment]
                 + place % slots.block_slots * slots.slot_stride[segment];
             let (part, after) = rest.split_at_mut(bytes);

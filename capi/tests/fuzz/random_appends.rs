@@ -26,14 +26,13 @@ impl RandomCaller<'_> {
         let rows = layers.iter().map(|layer| Self::fresh_rows(model, &owned, layer % 2));
         let rows: Vec<FreshRows> = rows.collect();
         let fresh: Vec<avsg_fresh> = rows.iter().map(|rows| self.fresh(rows)).collect();
-        let hosts: Vec<usize> = match model {
+        let written: Vec<(usize, usize)> = match model {
             Some(model) if self.verify => {
-                stored_ids(&owned).map(|(_, id)| model.host_row(id)).collect()
+                let hosts = || stored_ids(&owned).map(|(_, id)| model.host_row(id));
+                layers.iter().flat_map(|&layer| hosts().map(move |host| (layer, host))).collect()
             }
             _ => Vec::new(),
         };
-        let written: Vec<(usize, usize)> =
-            layers.iter().flat_map(|&layer| hosts.iter().map(move |&host| (layer, host))).collect();
         let pool = model.map(|model| &model.pool).filter(|pool| {
             let known = self.shared.known().pools.contains_key(&pool.handle);
             known && self.verify && layers.iter().all(|&layer| layer < 2)

@@ -118,8 +118,7 @@ impl<'a> RandomCaller<'a> {
 
     /// Returns a plan that is usually one of an engine, for which it creates one if there is none.
     pub(super) fn plan_of(&mut self, engine: *mut avsg_engine) -> *mut avsg_plan {
-        if self.rarely(40) {
-            self.mistakes += 1;
+        if self.mistake(40) {
             return self.handle(Kind::Plan);
         }
         let handles = &self.shared.handles[Kind::Plan as usize];

@@ -77,9 +77,8 @@ impl RandomCaller<'_> {
         let model = self.pool_model(pool);
         let of_file = model.as_ref().and_then(|model| model.indexers_of_file);
         if let Some(indexers) = of_file.filter(|_| !self.mistake(12)) {
-            let list = (parts.0.as_ptr(), 2);
-            (config.layer_indexer, config.layer_indexers) =
-                if indexers == 2 { list } else { (null(), 0) };
+            let lists = [(null(), 0), (parts.0.as_ptr(), 2)];
+            (config.layer_indexer, config.layer_indexers) = lists[indexers - 1];
         }
         // SAFETY: `config` and the buffer are structs with a `size` that may be wrong, their arrays
         // have the lengths beside them or no memory has that many elements, the slots outlive the
@@ -92,7 +91,6 @@ impl RandomCaller<'_> {
             let sizes = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
             assert_eq!(sizes, avsg_status::AVSG_OK, "an engine that was made: {}", last_error());
         }
-        drop(parts);
         if !made {
             return;
         }
@@ -118,13 +116,12 @@ impl RandomCaller<'_> {
 
     /// Returns where the slots of an engine's own buffer are.
     fn library_slots(&mut self, engine: *mut avsg_engine, block_slots: usize) -> Slots {
-        let buffers = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|[layer, segment]| {
+        let buffers = [0, 1, 2, 3].map(|n| {
             // SAFETY: the struct has its `size` set.
-            self.filled(|to| unsafe { avsg_engine_get_buffer(engine, layer, segment, to) })
+            self.filled(|to| unsafe { avsg_engine_get_buffer(engine, n / 2, n % 2, to) })
         });
-        let base = |n: usize| buffers[n].base.expose_provenance();
         Slots {
-            bases: [[base(0), base(1)], [base(2), base(3)]],
+            bases: buffers.map(|buffer| buffer.base.expose_provenance()),
             block_slots,
             block_stride: [0, 1].map(|segment| buffers[segment].state_stride),
             slot_stride: [0, 1].map(|segment| buffers[segment].slot_stride),
@@ -184,9 +181,7 @@ impl RandomCaller<'_> {
             }
         }
         self.corrupt_size(&mut buffer);
-        let base = |part: usize| bases[part].expose_provenance();
-        let bases = [[base(0), base(1)], [base(2), base(3)]];
-        let _memory = Some(memory);
+        let (bases, _memory) = (bases.map(|base| base.expose_provenance()), Some(memory));
         (Slots { bases, block_slots, block_stride, slot_stride, table, blocks, _memory }, buffer)
     }
 

@@ -37,11 +37,9 @@ impl RandomCaller<'_> {
         let count = 1 + self.below(64);
         let mut ids: Vec<i32> = (0..count).map(|_| self.below(ROWS) as i32 - 1).collect();
         let (state, indexer) = (self.index(2), self.index(model.map_or(1, |m| m.indexers)));
-        let mut load: avsg_load = sized();
-        load.state = state as i32;
-        load.indexer = indexer;
-        load.generation = self.generation(state);
-        load.seq_len = (ROWS - self.below(10)) as i32;
+        let (generation, seq_len) = (self.generation(state), (ROWS - self.below(10)) as i32);
+        let state = state as i32;
+        let mut load = avsg_load { state, indexer, generation, seq_len, ..sized() };
         if self.mistake(12) {
             let word = [-1, -2, 1, 70, i32::MIN, i32::MAX][self.below(6)];
             let at = self.below(count);
@@ -118,9 +116,8 @@ impl RandomCaller<'_> {
         let known = self.engine_model(engine).is_some();
         let (from, to) = (self.index(2), self.index(2));
         let [expected, generation] = [from, to].map(|state| self.generation(state));
-        let (mut states, generations) = ([to as i32; 2], [generation; 2]);
+        let (states, generations) = ([to as i32, self.below(3) as i32], [generation; 2]);
         let count = if self.mistake(16) { 2 } else { 1 };
-        states[1] = self.below(3) as i32;
         let (targets, generations) = (states.as_ptr(), generations.as_ptr());
         // SAFETY: the arrays have two elements.
         let status =

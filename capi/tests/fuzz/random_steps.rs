@@ -80,7 +80,6 @@ impl RandomCaller<'_> {
 
     /// Makes a mistake in the numbers of a batch.
     fn spoil_numbers(&mut self, owned: &mut OwnedBatch) {
-        self.mistakes += 1;
         let bad = [-1, -2, 2, i32::MAX, i32::MIN, 0, 1, 3][self.below(8)];
         let n = self.below(owned.state.len());
         match self.below(6) {
@@ -99,7 +98,6 @@ impl RandomCaller<'_> {
 
     /// Makes a mistake in the struct of a batch.
     fn spoil_struct(&mut self, batch: &mut avsg_batch) {
-        self.mistakes += 1;
         let avsg_batch { k, ids_stride, block_stride, indexer, append_rows, .. } = batch;
         for number in [k, ids_stride, block_stride, indexer, append_rows] {
             *number = self.mostly(*number);
@@ -135,11 +133,11 @@ impl RandomCaller<'_> {
 
     /// Makes a batch's mistakes and returns its struct.
     pub(super) fn c_batch(&mut self, owned: &mut OwnedBatch) -> avsg_batch {
-        if self.rarely(30) {
+        if self.mistake(30) {
             self.spoil_numbers(owned);
         }
         let mut batch = c_batch(owned);
-        if self.rarely(20) {
+        if self.mistake(20) {
             self.spoil_struct(&mut batch);
         }
         batch

@@ -10,14 +10,14 @@ use avsg_capi::*;
 use super::expect_step_works;
 use avsg_capi_testkit::*;
 
-/// The kinds of handles, by their numbers in this file.
+/// The kinds of handles.
 const KINDS: [&str; 4] = ["pool", "engine", "plan", "workers"];
 
 /// An argument, which decides the values that the function must refuse.
 #[derive(Clone, Copy)]
 enum Argument {
     /// A handle of one of [`KINDS`].
-    Handle(usize),
+    Handle(&'static str),
     /// A pointer to a struct that begins with its size.
     Struct,
     /// A pointer to an aligned result or array.
@@ -31,7 +31,8 @@ use Argument::*;
 
 /// The arguments of a call, of which one is not valid.
 struct Arguments<'a> {
-    handles: &'a Handles,
+    /// Handles of [`KINDS`]; NULL for workers.
+    handles: [usize; 4],
     config: avsg_engine_config,
     owned: &'a Arrays,
     /// What the call has taken so far.
@@ -49,20 +50,9 @@ impl Arguments<'_> {
         self.replaced.map_or(Some(0), |(at, bits)| (at == place).then_some(bits))
     }
 
-    fn pool(&mut self) -> *mut avsg_pool {
-        self.next(Handle(0)).map_or(self.handles.pool, without_provenance_mut)
-    }
-
-    fn engine(&mut self) -> *mut avsg_engine {
-        self.next(Handle(1)).map_or(self.handles.engine, without_provenance_mut)
-    }
-
-    fn plan(&mut self) -> *mut avsg_plan {
-        self.next(Handle(2)).map_or(self.handles.plan, without_provenance_mut)
-    }
-
-    fn workers(&mut self) -> *mut avsg_workers {
-        self.next(Handle(3)).map_or(null_mut(), without_provenance_mut)
+    fn handle<T>(&mut self, kind: &'static str) -> *mut T {
+        let replaced = self.next(Handle(kind));
+        without_provenance_mut(replaced.unwrap_or_else(|| self.handles[index(kind)]))
     }
 
     fn sized<T>(&mut self, valid: &mut T) -> *mut T {
@@ -86,6 +76,11 @@ impl Arguments<'_> {
         *valid = T::try_from(self.number(name, 0, 2).min(1 << 30)).unwrap_or_default();
         self.words(valid)
     }
+}
+
+/// Returns the index of a kind of handles.
+fn index(kind: &str) -> usize {
+    KINDS.iter().position(|&name| name == kind).unwrap()
 }
 
 /// A function of the header, and a call of it.
@@ -116,41 +111,41 @@ fn on_workers(workers: *mut avsg_workers) -> avsg_engine_config {
 const CALLS: &[Call] = &[
     call!(a, avsg_pool_create(a.sized(&mut pool_config()), a.words(&mut null_mut()))),
     call!(a, avsg_pool_open(a.sized(&mut sized()), a.words(&mut null_mut()))),
-    call!(a, avsg_pool_get_info(a.pool(), a.sized(&mut sized()))),
-    call!(a, avsg_pool_get_chunks(a.pool(), null_mut(), 0, a.words(&mut 0))),
-    call!(a, avsg_pool_get_chunks(a.pool(), a.words(&mut avsg_chunk { data: null_mut(), bytes: 0 }), 9, &mut 0)),
-    ("avsg_pool_flush", |a| avsg_pool_flush(a.pool())),
-    ("avsg_pool_demote", |a| avsg_pool_demote(a.pool())),
-    ("avsg_pool_destroy", |a| avsg_pool_destroy(a.pool())),
-    call!(a, avsg_pool_write_row(a.pool(), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.bytes(&mut [0; 128]), a.number("bytes", ROW, ROW + 1).min(128))),
-    call!(a, avsg_pool_read_row(a.pool(), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.bytes(&mut [0; 128]), a.number("bytes", ROW, ROW + 1).min(128))),
-    call!(a, avsg_pool_get_row(a.pool(), a.number("layer", 0, 2), a.number("segment", 0, 2), a.number("row", 0, ROWS), a.words(&mut null_mut()))),
-    call!(a, avsg_pool_export(a.pool(), a.bytes(&mut [0; 128]), 112, a.words(&mut 0))),
+    call!(a, avsg_pool_get_info(a.handle("pool"), a.sized(&mut sized()))),
+    call!(a, avsg_pool_get_chunks(a.handle("pool"), null_mut(), 0, a.words(&mut 0))),
+    call!(a, avsg_pool_get_chunks(a.handle("pool"), a.words(&mut avsg_chunk { data: null_mut(), bytes: 0 }), 9, &mut 0)),
+    ("avsg_pool_flush", |a| avsg_pool_flush(a.handle("pool"))),
+    ("avsg_pool_demote", |a| avsg_pool_demote(a.handle("pool"))),
+    ("avsg_pool_destroy", |a| avsg_pool_destroy(a.handle("pool"))),
+    call!(a, avsg_pool_write_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.bytes(&mut [0; 128]), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_read_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.bytes(&mut [0; 128]), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_get_row(a.handle("pool"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.number("row", 0, ROWS), a.words(&mut null_mut()))),
+    call!(a, avsg_pool_export(a.handle("pool"), a.bytes(&mut [0; 128]), 112, a.words(&mut 0))),
     call!(a, avsg_pool_import(a.bytes(&mut [0; 128]), 112, 0, 0, a.words(&mut null_mut()))),
     call!(a, avsg_workers_create(a.sized(&mut workers_config()), a.words(&mut null_mut()))),
-    ("avsg_workers_destroy", |a| avsg_workers_destroy(a.workers())),
+    ("avsg_workers_destroy", |a| avsg_workers_destroy(a.handle("workers"))),
     call!(a, avsg_get_memory(&a.config, a.sized(&mut pool_config()), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), 1, a.sized(&mut sized()))),
-    call!(a, avsg_engine_create(a.sized(&mut { a.config }), a.pool(), a.words(&mut null_mut()))),
-    call!(a, avsg_engine_create(&on_workers(a.workers()), a.handles.pool, &mut null_mut())),
-    call!(a, avsg_engine_get_info(a.engine(), a.sized(&mut sized()))),
-    call!(a, avsg_engine_get_stats(a.engine(), a.sized(&mut sized()))),
-    call!(a, avsg_engine_get_buffer(a.engine(), a.number("layer", 0, 2), a.number("segment", 0, 2), a.sized(&mut sized()))),
-    call!(a, avsg_engine_get_page_table(a.engine(), a.list("state", &mut 0), 1, a.number("page", 0, 129), a.words(&mut 0), 1, a.words(&mut 0))),
-    call!(a, avsg_engine_get_held(a.engine(), a.number("indexer", 0, 1), a.number("state", 0, 2), 1, 0, a.number("", 1, 65), a.words(&mut 0), 1)),
-    ("avsg_engine_invalidate", |a| avsg_engine_invalidate(a.engine(), a.number("state", 0, 2), a.number("", 0, 1 << 24), a.number("", 1 << 24, (1 << 24) + 1))),
-    ("avsg_engine_discard", |a| avsg_engine_discard(a.engine(), a.plan())),
-    call!(a, avsg_engine_load(a.engine(), a.sized(&mut sized()), a.plan())),
-    call!(a, avsg_engine_fork(a.engine(), a.number("state", 0, 2), 1, a.list("state", &mut 0), a.words(&mut 1), 1)),
-    call!(a, avsg_engine_plan(a.engine(), a.sized(&mut a.owned.batch()), a.plan(), STREAM)),
-    call!(a, avsg_engine_transfer(a.engine(), a.plan(), a.list("layer", &mut 0), 1, &a.owned.fresh(), STREAM)),
-    call!(a, avsg_engine_step(a.engine(), a.sized(&mut a.owned.batch()), a.plan(), a.number("layer", 0, 2), &a.owned.fresh(), STREAM)),
-    call!(a, avsg_engine_append(a.engine(), a.sized(&mut a.owned.batch()), a.list("layer", &mut 0), 1, a.sized(&mut a.owned.fresh()), STREAM)),
-    ("avsg_engine_destroy", |a| avsg_engine_destroy(a.engine())),
-    call!(a, avsg_plan_create(a.engine(), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), a.words(&mut null_mut()))),
-    call!(a, avsg_plan_get_arrays(a.plan(), HOST, a.sized(&mut sized()))),
-    call!(a, avsg_plan_get_arrays(a.plan(), DEVICE, a.sized(&mut sized()))),
-    call!(a, avsg_plan_get_counters(a.plan(), a.sized(&mut sized()))),
-    ("avsg_plan_destroy", |a| avsg_plan_destroy(a.plan())),
+    call!(a, avsg_engine_create(a.sized(&mut { a.config }), a.handle("pool"), a.words(&mut null_mut()))),
+    call!(a, avsg_engine_create(&on_workers(a.handle("workers")), without_provenance_mut(a.handles[0]), &mut null_mut())),
+    call!(a, avsg_engine_get_info(a.handle("engine"), a.sized(&mut sized()))),
+    call!(a, avsg_engine_get_stats(a.handle("engine"), a.sized(&mut sized()))),
+    call!(a, avsg_engine_get_buffer(a.handle("engine"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.sized(&mut sized()))),
+    call!(a, avsg_engine_get_page_table(a.handle("engine"), a.list("state", &mut 0), 1, a.number("page", 0, 129), a.words(&mut 0), 1, a.words(&mut 0))),
+    call!(a, avsg_engine_get_held(a.handle("engine"), a.number("indexer", 0, 1), a.number("state", 0, 2), 1, 0, a.number("", 1, 65), a.words(&mut 0), 1)),
+    ("avsg_engine_invalidate", |a| avsg_engine_invalidate(a.handle("engine"), a.number("state", 0, 2), a.number("", 0, 1 << 24), a.number("", 1 << 24, (1 << 24) + 1))),
+    ("avsg_engine_discard", |a| avsg_engine_discard(a.handle("engine"), a.handle("plan"))),
+    call!(a, avsg_engine_load(a.handle("engine"), a.sized(&mut sized()), a.handle("plan"))),
+    call!(a, avsg_engine_fork(a.handle("engine"), a.number("state", 0, 2), 1, a.list("state", &mut 0), a.words(&mut 1), 1)),
+    call!(a, avsg_engine_plan(a.handle("engine"), a.sized(&mut a.owned.batch()), a.handle("plan"), STREAM)),
+    call!(a, avsg_engine_transfer(a.handle("engine"), a.handle("plan"), a.list("layer", &mut 0), 1, &a.owned.fresh(), STREAM)),
+    call!(a, avsg_engine_step(a.handle("engine"), a.sized(&mut a.owned.batch()), a.handle("plan"), a.number("layer", 0, 2), &a.owned.fresh(), STREAM)),
+    call!(a, avsg_engine_append(a.handle("engine"), a.sized(&mut a.owned.batch()), a.list("layer", &mut 0), 1, a.sized(&mut a.owned.fresh()), STREAM)),
+    ("avsg_engine_destroy", |a| avsg_engine_destroy(a.handle("engine"))),
+    call!(a, avsg_plan_create(a.handle("engine"), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), a.words(&mut null_mut()))),
+    call!(a, avsg_plan_get_arrays(a.handle("plan"), HOST, a.sized(&mut sized()))),
+    call!(a, avsg_plan_get_arrays(a.handle("plan"), DEVICE, a.sized(&mut sized()))),
+    call!(a, avsg_plan_get_counters(a.handle("plan"), a.sized(&mut sized()))),
+    ("avsg_plan_destroy", |a| avsg_plan_destroy(a.handle("plan"))),
     call!(a, avsg_set_log(Some(ignore), null_mut(), a.number("level", 1, 5) as i32)),
 ];
 
@@ -165,8 +160,7 @@ fn refuse_arguments(device: &'static CStr) {
     // SAFETY: the struct has its `size` set.
     ok(unsafe { avsg_workers_create(&workers_config(), &mut workers) });
     ok(avsg_workers_destroy(workers));
-    let [pool, engine, plan] = addresses(&destroyed);
-    let stale = [pool, engine, plan, workers.addr()];
+    let stale = addresses(&destroyed, workers);
     destroyed.destroy();
     expect_step_works(&handles, 1);
     // This memory is aligned and no shorter than any struct or array here.
@@ -174,22 +168,23 @@ fn refuse_arguments(device: &'static CStr) {
     for &(name, call) in CALLS {
         let make = |replaced| {
             let taken = Vec::new();
-            let mut a = Arguments { handles: &handles, config, owned: &owned, taken, replaced };
+            let valid = addresses(&handles, null_mut());
+            let mut a = Arguments { handles: valid, config, owned: &owned, taken, replaced };
             (call(&mut a), a.taken)
         };
         for (at, argument) in make(None).1.into_iter().enumerate() {
             println!("{name}, argument {at}");
             let with = |bits| make(Some((at, bits))).0;
             match argument {
-                Handle(n) => {
-                    let kind = KINDS[n];
+                Handle(kind) => {
+                    let n = index(kind);
                     // Without workers an engine starts threads of its own.
                     if !name.ends_with("_destroy") && kind != "workers" {
                         let parts = [&format!("{kind} is NULL"), "create one"];
                         expect_error(with(0), AVSG_NULL, &parts);
                     }
                     expect_error(with(stale[n]), AVSG_HANDLE, &[kind, "it was destroyed"]);
-                    let other = addresses(&handles)[(n + 1) % 3];
+                    let other = addresses(&handles, null_mut())[(n + 1) % 3];
                     expect_error(with(other), AVSG_HANDLE, &[kind, "another kind"]);
                     let address = (&raw const owned).addr();
                     for bits in [1, 2, 5, 8, 64, (1 << 47) - 1, usize::MAX, address] {
@@ -221,8 +216,8 @@ fn refuse_arguments(device: &'static CStr) {
     handles.destroy();
 }
 
-fn addresses(handles: &Handles) -> [usize; 3] {
-    [handles.pool.addr(), handles.engine.addr(), handles.plan.addr()]
+fn addresses(handles: &Handles, workers: *mut avsg_workers) -> [usize; 4] {
+    [handles.pool.addr(), handles.engine.addr(), handles.plan.addr(), workers.addr()]
 }
 
 #[test]

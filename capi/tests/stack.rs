@@ -156,7 +156,7 @@ fn batch_of_misses(generation: i32, misses: usize) -> OwnedBatch {
     let (mut owned, mut random) = (OwnedBatch::new(WIDE, 0), SplitMix64::new(SEED));
     for state in 0..4 {
         let mut ids: Vec<i32> = (0..FILE_ROWS as i32).collect();
-        (1..FILE_ROWS).rev().for_each(|at| ids.swap(at, random.below(at + 1)));
+        random.shuffle(&mut ids);
         ids.truncate(misses);
         ids.resize(WIDE, -1);
         owned.push([state, generation, -1, FILE_ROWS as i32], &[ids]);

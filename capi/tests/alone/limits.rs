@@ -57,8 +57,7 @@ fn scenario(cores: u32, fail_at: usize) -> (avsg_status, bool) {
     config.tuning = &tuning;
     let workers_config = avsg_workers_config { threads: cores, ..sized() };
     let n = 300;
-    let mut owned = OwnedBatch::new(K, 0);
-    (0..n as i32).for_each(|state| owned.push([state, state, -1, 100], &[vec![5; K]]));
+    let owned = OwnedBatch::uniform(K, n, 1, 100);
     let batch = c_batch(&owned);
     // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
     calls(fail_at, |(made, workers)| unsafe {

@@ -49,11 +49,9 @@ fn check_steps(handles: Handles) -> avsg_engine_info {
     // SAFETY: the struct has its `size` set.
     let info = filled(|to| unsafe { avsg_engine_get_info(handles.engine, to) });
     for step in 0..3 {
-        let mut owned = OwnedBatch::new(K, 0);
-        for request in 0..REQUESTS {
-            let id = |i| ((request * K + i) * 7 + request * 31 + step * 97) % 512;
-            owned.push([request as i32, 1, -1, 512], &[(0..K).map(|i| id(i) as i32).collect()]);
-        }
+        let mut owned = OwnedBatch::uniform(K, REQUESTS, 1, 512);
+        let id = |n| ((n * 7 + n / K * 31 + step * 97) % 512) as i32;
+        owned.ids = (0..REQUESTS * K).map(id).collect();
         let (engine, plan) = (handles.engine, handles.plan);
         // SAFETY: `owned` owns the arrays.
         ok(unsafe { avsg_engine_step(engine, &c_batch(&owned), plan, 0, null(), null_mut()) });

@@ -221,13 +221,10 @@ fn counts_that_do_not_fit_are_refused_before_their_array_is_read() {
     // The arrays of a batch agree in their false length.
     let owned = Arrays::new(0);
     let mut batch = owned.batch();
-    for (array, values) in [
-        (&mut batch.cu_q, &owned.cu_q),
-        (&mut batch.state, &owned.state),
-        (&mut batch.generation, &owned.generation),
-        (&mut batch.stable_len, &owned.stable),
-        (&mut batch.seq_len, &owned.seq),
-    ] {
+    let avsg_batch { cu_q, state, generation, stable_len, seq_len, .. } = &mut batch;
+    for array in [cu_q, state, generation, stable_len, seq_len] {
+        // SAFETY: `owned` owns the array.
+        let values = unsafe { std::slice::from_raw_parts(array.data, array.len) };
         *array = avsg_i32s { data: before_a_hole(values), len: FALSE_COUNT };
     }
     batch.cu_q.len += 1;

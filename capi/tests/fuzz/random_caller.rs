@@ -3,6 +3,7 @@
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -209,7 +210,7 @@ impl<'a> RandomCaller<'a> {
         let old = self.shared_handle(kind).swap(bits, Ordering::Relaxed);
         // Nobody else destroys the object when another thread's call is done.
         while self.destroy(kind, old) == AVSG_BUSY {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(100));
         }
     }
 

@@ -106,7 +106,8 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let buffer = buffer([0, 1, 2, 3].map(|n| slots.wrapping_add(n * 128 * 24)), [24, 16]);
     let own = avsg_engine_config { buffer: &buffer, ..config };
     let owned = Arrays::new(1);
-    let (batch, fresh) = (owned.batch(), owned.fresh());
+    let (batch, layers, fresh) = (owned.batch(), [0, 1], [owned.fresh(); 2]);
+    let (layers, fresh) = (layers.as_ptr(), fresh.as_ptr());
     let (mut desc, mut fd) = ([0; AVSG_POOL_DESC_BYTES], -1);
     let stack = new_stack();
     // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the memory is
@@ -118,17 +119,11 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
         check!(stack, MOST, avsg_workers_create(&of_workers, &mut workers));
         check!(stack, MOST, avsg_engine_create(&config, pool, &mut engine));
         check!(stack, MOST, avsg_plan_create(engine, 4, 2, &mut plan));
-        let (layers, of_layers) = ([0, 1], [fresh; 2]);
-        let (layers, of_layers) = (layers.as_ptr(), of_layers.as_ptr());
         if !chosen {
-            check!(stack, MOST, avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()));
-            check!(
-                stack,
-                MOST,
-                avsg_engine_transfer(engine, plan, layers, 2, of_layers, null_mut())
-            );
+            check!(stack, MOST, avsg_engine_step(engine, &batch, plan, 0, fresh, null_mut()));
+            check!(stack, MOST, avsg_engine_transfer(engine, plan, layers, 2, fresh, null_mut()));
         }
-        check!(stack, MOST, avsg_engine_append(engine, &batch, layers, 2, of_layers, null_mut()));
+        check!(stack, MOST, avsg_engine_append(engine, &batch, layers, 2, fresh, null_mut()));
         check!(stack, MOST, avsg_engine_fork(engine, 0, 1, &1, &7, 1));
         check!(stack, MOST, avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
         check!(stack, MOST, avsg_engine_invalidate(engine, 0, 1, 2));

@@ -25,21 +25,14 @@ pub(super) struct Step<'a> {
     pub failed: BTreeMap<usize, (usize, usize)>,
 }
 
-/// The file of a pool.
+/// The file of a pool, which points to the other fields.
 pub(super) struct RandomFile {
+    pub file: avsg_pool_file,
     path: CString,
-    indexers: [u32; 2],
-    file: avsg_pool_file,
+    indexers: Box<[u32; 2]>,
 }
 
 impl RandomFile {
-    /// Returns the struct of the file, which this value owns.
-    pub(super) fn c(&self) -> avsg_pool_file {
-        let file = self.file;
-        let layer_indexer = if file.layer_indexers == 0 { null() } else { self.indexers.as_ptr() };
-        avsg_pool_file { path: self.path.as_ptr(), layer_indexer, ..file }
-    }
-
     /// Returns the number of indexers of the pool's layers.
     pub(super) fn indexers(&self) -> usize {
         if self.file.layer_indexers == 0 { 1 } else { 1 + self.indexers[1] as usize }
@@ -61,7 +54,7 @@ impl RandomCaller<'_> {
         (file.keep, file.buffered) = (self.below(2) as i32, self.shared.buffered.into());
         file.queue_bytes = [0, 1, 9000][self.below(3)];
         file.layer_indexers = [0, 2][self.below(2)];
-        let mut indexers = [0, self.below(2) as u32];
+        let mut indexers = Box::new([0, self.below(2) as u32]);
         if self.mistake(8) {
             let word = self.word();
             match self.below(6) {
@@ -77,7 +70,9 @@ impl RandomCaller<'_> {
             path.push(format!("{:x}", self.word()));
         }
         let path = CString::new(path.into_os_string().into_vec()).unwrap();
-        RandomFile { path, indexers, file }
+        file.path = path.as_ptr();
+        file.layer_indexer = if file.layer_indexers == 0 { null() } else { indexers.as_ptr() };
+        RandomFile { file, path, indexers }
     }
 
     /// Flushes and destroys a pool in a file that is kept, opens the file, and removes its name.
@@ -89,7 +84,7 @@ impl RandomCaller<'_> {
         self.expect(avsg_pool_destroy(pool));
         let mut opened = null_mut();
         // SAFETY: the struct has its `size` set, and `file` owns what it points to.
-        self.expect(unsafe { avsg_pool_open(&file.c(), &mut opened) });
+        self.expect(unsafe { avsg_pool_open(&file.file, &mut opened) });
         file.remove();
         opened
     }

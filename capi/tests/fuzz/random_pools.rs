@@ -43,9 +43,8 @@ impl RandomCaller<'_> {
         let mut allocator = sized();
         config.allocator = self.lent_allocator(&mut allocator);
         let file = (self.below(3) == 0).then(|| self.file());
-        let c_file = file.as_ref().map(RandomFile::c);
-        if let Some(c_file) = &c_file {
-            config.file = c_file;
+        if let Some(RandomFile { file, .. }) = &file {
+            config.file = file;
             config.allocator = if self.mistake(20) { config.allocator } else { null() };
         }
         self.corrupt_size(&mut config);

@@ -144,7 +144,7 @@ impl RandomCaller<'_> {
                 }
                 19 => avsg_pool_flush(pool),
                 // A folder, or a file that does not exist.
-                20 => avsg_pool_open(&self.file().c(), self.pointer(&mut null_mut())),
+                20 => avsg_pool_open(&self.file().file, self.pointer(&mut null_mut())),
                 _ => {
                     // A descriptor that was never exported.
                     let desc = [(); AVSG_POOL_DESC_BYTES].map(|()| self.word() as u8);

@@ -120,19 +120,14 @@ impl RandomCaller<'_> {
                     avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut 0)
                 }
                 13 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
-                14 => {
-                    let (mut config, _parts) = self.engine_config();
-                    let mut of_pool = pool_config();
+                14 | 15 => {
+                    let ((mut config, _parts), mut of_pool) = (self.engine_config(), pool_config());
                     (of_pool.layers, of_pool.rows) = (self.mostly(2), self.mostly(ROWS));
                     self.corrupt_size(&mut of_pool);
-                    let of_pool = self.pointer(&mut of_pool);
-                    let config = self.pointer(&mut config).cast_const();
-                    info!(avsg_get_memory, config, of_pool, 0, 0, 0)
-                }
-                15 => {
-                    let ((config, _parts), of_pool) = (self.engine_config(), pool_config());
-                    let (rows, requests) = (self.mostly(4), self.mostly(2));
-                    info!(avsg_get_memory, &config, &of_pool, rows, requests, self.mostly(8))
+                    let (config, of_pool) = (self.pointer(&mut config), self.pointer(&mut of_pool));
+                    let largest = [self.mostly(4), self.mostly(2), self.mostly(8)];
+                    let [rows, requests, stride] = [[0; 3], largest][self.below(2)];
+                    info!(avsg_get_memory, config, of_pool, rows, requests, stride)
                 }
                 17 => self.set_log(),
                 18 => {

@@ -15,8 +15,8 @@ impl RandomCaller<'_> {
     /// Loads ids into the slots of a state.
     pub(super) fn load(&mut self) {
         let engine = self.handle(Kind::Engine);
-        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
-        let loaded = self.load_into(engine, model.as_deref(), plan);
+        let model = self.engine_model(engine);
+        let loaded = self.load_into(engine, model.as_deref());
         if model.is_some() && self.exact() {
             assert!(loaded, "a load without a mistake: {}", last_error());
         } else {
@@ -25,14 +25,10 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Loads ids with a plan. Returns whether it loaded them, or emptied the state because the row of one was
-    /// never written.
-    fn load_into(
-        &mut self,
-        engine: *mut avsg_engine,
-        model: Option<&EngineModel>,
-        plan: *mut avsg_plan,
-    ) -> bool {
+    /// Loads ids with a plan of the engine. Returns whether it loaded them, or emptied the state because the row of one
+    /// was never written.
+    fn load_into(&mut self, engine: *mut avsg_engine, model: Option<&EngineModel>) -> bool {
+        let plan = self.plan_of(engine);
         let mut blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
         let count = 1 + self.below(64);
         let mut ids: Vec<i32> = (0..count).map(|_| self.below(ROWS) as i32 - 1).collect();
@@ -95,8 +91,7 @@ impl RandomCaller<'_> {
         }
         let mut loaded = false;
         if planned && self.rarely(2) {
-            let into = self.plan_of(engine);
-            loaded = self.load_into(engine, model, into);
+            loaded = self.load_into(engine, model);
         }
         if self.mistake(20) {
             plan = self.handle(Kind::Plan);

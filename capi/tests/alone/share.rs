@@ -22,12 +22,14 @@ pub fn export(pool: *const avsg_pool) -> ([u8; AVSG_POOL_DESC_BYTES], OwnedFd) {
 }
 
 #[test]
-fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
+fn a_pool_has_readers_and_one_writer_by_its_descriptor_and_lists_its_chunks() {
     let _turn = alone::turn();
-    let writer = Handles::on_cpu();
+    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
+    let writer = Handles::create(&config, &engine_config());
     let (desc, file) = export(writer.pool);
     let (mut reader, mut successor, mut at) = (null_mut(), null_mut(), null_mut());
-    let bytes = row(0, 5);
+    let (bytes, mut count) = (row(0, 5), 0);
+    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
     let write = |pool| {
         // SAFETY: the array has the length beside it.
         unsafe { avsg_pool_write_row(pool, 0, 5, bytes.as_ptr().cast(), ROW) }
@@ -45,6 +47,17 @@ fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
         };
         let info = filled(|to| avsg_pool_get_info(reader, to));
         assert_eq!((info.role, info.row_bytes), (READER, ROW));
+        // The chunks are in the order of layers and segments.
+        ok(avsg_pool_get_chunks(reader, null_mut(), 0, &mut count));
+        assert_eq!(count, 4);
+        let status = avsg_pool_get_chunks(reader, chunks.as_mut_ptr(), 3, &mut count);
+        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
+        ok(avsg_pool_get_chunks(reader, chunks.as_mut_ptr(), 4, &mut count));
+        for (n, chunk) in chunks.iter().enumerate() {
+            ok(avsg_pool_get_row(reader, n / 2, n % 2, 0, &mut at));
+            assert_eq!(at, chunk.data);
+            assert!(chunk.bytes >= ROWS * [24, 16][n % 2]);
+        }
         // A reader may not write, and a pool has only one writer.
         expect_error(write(reader), AVSG_INVALID, &["only the writer"]);
         ok(avsg_pool_get_row(reader, 0, 0, 1, &mut at));
@@ -96,27 +109,4 @@ fn invalid_descriptors_files_and_roles_are_refused() {
         expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
     }
     handles.destroy();
-}
-
-#[test]
-fn the_chunks_of_a_pool_are_listed_in_the_order_of_layers_and_segments() {
-    let _turn = alone::turn();
-    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
-    let (mut pool, mut at, mut count) = (null_mut(), null_mut(), 0);
-    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
-    // SAFETY: the array has the length beside it, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_pool_create(&config, &mut pool));
-        ok(avsg_pool_get_chunks(pool, null_mut(), 0, &mut count));
-        assert_eq!(count, 4);
-        let status = avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 3, &mut count);
-        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
-        ok(avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 4, &mut count));
-        for (n, chunk) in chunks.iter().enumerate() {
-            ok(avsg_pool_get_row(pool, n / 2, n % 2, 0, &mut at));
-            assert_eq!(at, chunk.data);
-            assert!(chunk.bytes >= ROWS * [24, 16][n % 2]);
-        }
-    }
-    ok(avsg_pool_destroy(pool));
 }

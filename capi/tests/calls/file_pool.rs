@@ -1,4 +1,4 @@
-//! Pools whose rows are in a file, through C: steps are exact, and what cannot be is refused by name. The random calls of
+//! Pools whose rows are in a file, through C: steps are exact, and rows have no address. The random calls of
 //! `fuzz` open kept files again and lose rows.
 
 use std::ffi::{CString, OsStr};
@@ -10,7 +10,6 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::device::c_path;
 use avsg_capi_testkit::*;
-use avsg_sim::{Options, Session};
 use avsg_testkit::scratch::{Scratch, adapted};
 
 fn file_in(path: &CString) -> avsg_pool_file {
@@ -51,6 +50,15 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         assert!(info.file_bytes >= (records * info.record_bytes) as u64);
         assert!([1, 2].contains(&info.io));
         assert_eq!((info.chunks, info.huge_bytes), (0, 0));
+        let (mut at, mut fd, mut desc) = (null_mut(), 0, [0; AVSG_POOL_DESC_BYTES]);
+        // SAFETY: the out-pointers are local variables, and the array has the length beside it.
+        unsafe {
+            let status = avsg_pool_get_row(handles.pool, 0, 0, 0, &mut at);
+            expect_error(status, AVSG_INVALID, &["pool is in a file"]);
+            let status = avsg_pool_export(handles.pool, desc.as_mut_ptr(), desc.len(), &mut fd);
+            expect_error(status, AVSG_INVALID, &["pool is in a file"]);
+        }
+        assert!(at.is_null() && fd == -1);
         ok(avsg_pool_flush(handles.pool));
         let info = info_of(handles.pool);
         assert!(info.writes > 0 && info.written_bytes >= info.record_bytes as u64);
@@ -71,33 +79,4 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         }
         assert_eq!(folder.count(), 0);
     }
-}
-
-#[test]
-fn what_a_pool_in_a_file_cannot_give_is_refused_by_name() {
-    // No other test uses the simulated device meanwhile.
-    let _session = Session::new(Options::default());
-    let folder = Scratch::new();
-    let path = c_path(folder.path());
-    let file = file_in(&path);
-    let config = avsg_pool_config { file: &file, ..pool_config() };
-    let (mut pool, mut at, mut fd, mut desc) = (null_mut(), null_mut(), 0, [0; 112]);
-    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_pool_create(&config, &mut pool));
-        let status = avsg_pool_get_row(pool, 0, 0, 0, &mut at);
-        expect_error(status, AVSG_INVALID, &["pool is in a file"]);
-        let status = avsg_pool_export(pool, desc.as_mut_ptr(), 112, &mut fd);
-        expect_error(status, AVSG_INVALID, &["pool is in a file"]);
-        assert!(at.is_null() && fd == -1);
-        if have_compiler() {
-            let mut engine = null_mut();
-            let status = avsg_engine_create(&config_on(c"ascend-sim"), pool, &mut engine);
-            assert!([AVSG_INVALID, AVSG_UNSUPPORTED].contains(&status), "{}", last_error());
-            expect_error(status, status, &["file"]);
-            assert!(engine.is_null());
-        }
-    }
-    ok(avsg_pool_destroy(pool));
-    assert_eq!(folder.count(), 0);
 }

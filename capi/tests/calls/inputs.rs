@@ -31,49 +31,6 @@ pub fn before_a_hole<T: Copy>(values: &[T]) -> *const T {
     }
 }
 
-/// A caller of steps with valid structs, of which a test changes a copy.
-struct Caller<'a> {
-    handles: &'a Handles,
-    /// NULL for host arrays.
-    stream: *mut c_void,
-    batch: avsg_batch,
-    fresh: avsg_fresh,
-}
-
-impl Caller<'_> {
-    fn step(&self, batch: &avsg_batch, fresh: &avsg_fresh) -> avsg_status {
-        let Handles { engine, plan, .. } = *self.handles;
-        // SAFETY: the arrays are valid or refused before they are read.
-        unsafe { avsg_engine_step(engine, batch, plan, 0, fresh, self.stream) }
-    }
-}
-
-/// Runs a test, none of whose steps succeeds, with host arrays on each device and in a stream. The engine
-/// has done nothing then, and its next step is exact.
-fn each_caller(test: impl Fn(&Caller<'_>)) {
-    let run = |caller: &Caller<'_>| {
-        // SAFETY: the struct has its `size` set.
-        let stats = || filled(|to| unsafe { avsg_engine_get_stats(caller.handles.engine, to) });
-        let before = format!("{:?}", stats());
-        test(caller);
-        assert_eq!(format!("{:?}", stats()), before, "a refused call has done something");
-    };
-    each_device(|device| {
-        let (handles, owned) = (Handles::on(device), Arrays::new(0));
-        let (batch, fresh) = (owned.batch(), owned.fresh());
-        run(&Caller { handles: &handles, stream: null_mut(), batch, fresh });
-        if let Some(context) = &handles.context {
-            let (arrays, stream) =
-                (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
-            let (batch, fresh) = (arrays.batch, arrays.fresh);
-            run(&Caller { handles: &handles, stream: stream.raw().handle(), batch, fresh });
-        }
-        ok(handles.step(&owned, 0));
-        assert_eq!(handles.expect_exact(&owned, 0), 32);
-        handles.destroy();
-    });
-}
-
 type Change = fn(&mut avsg_batch, &mut avsg_fresh);
 
 /// Mistakes in the structs of a step, with the status and with parts of the message that are the same
@@ -108,45 +65,73 @@ const MISTAKES: &[(Change, avsg_status, &[&str])] = &[
     (|_, f| f.bytes[1] = usize::MAX, AVSG_INVALID, &["fresh "]),
 ];
 
+/// Makes each mistake, in a stream unless it is NULL. The engine has done nothing then.
+fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, whole: avsg_fresh) {
+    let Handles { engine, plan, .. } = *handles;
+    // SAFETY: the struct has its `size` set.
+    let stats = || filled(|to| unsafe { avsg_engine_get_stats(engine, to) });
+    let before = format!("{:?}", stats());
+    let step = |batch: &avsg_batch, fresh: *const avsg_fresh| {
+        // SAFETY: the arrays are valid or refused before they are read.
+        unsafe { avsg_engine_step(engine, batch, plan, 0, fresh, stream) }
+    };
+    for (change, expected, parts) in MISTAKES {
+        let (mut batch, mut fresh) = (*batch, whole);
+        change(&mut batch, &mut fresh);
+        expect_error(step(&batch, &fresh), *expected, parts);
+    }
+    // In a stream the host does not see whether a row is fresh.
+    if stream.is_null() {
+        expect_error(step(batch, null()), AVSG_INVALID, &["fresh rows is none"]);
+    }
+    let append = |batch: &avsg_batch, layers: &[usize], fresh: &[avsg_fresh]| {
+        let (numbers, count) = (pointer(layers), layers.len());
+        // SAFETY: the arrays are valid.
+        unsafe { avsg_engine_append(engine, batch, numbers, count, pointer(fresh), stream) }
+    };
+    expect_error(append(batch, &[0], &[]), AVSG_NULL, &["fresh is NULL", "append"]);
+    let one = avsg_fresh { segments: 1, ..whole };
+    let part = "fresh[1] has 1 segments, but fresh[0] has 2";
+    expect_error(append(batch, &[0, 1], &[whole, one]), AVSG_INVALID, &[part]);
+    let part = "layer is 0, but it comes after layer 1";
+    expect_error(append(batch, &[1, 0], &[whole, whole]), AVSG_INVALID, &[part]);
+    let longer = avsg_fresh { size: whole.size + 8, ..whole };
+    let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
+    let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
+    expect_error(append(batch, &[0, 1], &list), AVSG_SIZE, &parts);
+    let parts = ["count is 129", "128 layers"];
+    expect_error(append(batch, &[0; 129], &[whole; 129]), AVSG_INVALID, &parts);
+    // An empty list is checked as any other.
+    ok(append(batch, &[], &[whole]));
+    ok(append(batch, &[], &[]));
+    let mut short = *batch;
+    short.seq_len.len = 1;
+    expect_error(append(&short, &[], &[]), AVSG_INVALID, &["seq_len length is 1"]);
+    assert_eq!(format!("{:?}", stats()), before, "a refused call has done something");
+}
+
 #[test]
-fn mistakes_in_the_structs_of_a_step_are_refused() {
-    each_caller(|caller| {
-        for (change, expected, parts) in MISTAKES {
-            let (mut batch, mut fresh) = (caller.batch, caller.fresh);
-            change(&mut batch, &mut fresh);
-            expect_error(caller.step(&batch, &fresh), *expected, parts);
+fn mistakes_in_a_step_are_refused_on_each_device_and_in_a_stream_and_the_next_step_is_exact() {
+    each_device(|device| {
+        let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
+        refuse_mistakes(&handles, null_mut(), &owned.batch(), owned.fresh());
+        if let Some(context) = &handles.context {
+            let (step, stream) = (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
+            refuse_mistakes(&handles, stream.raw().handle(), &step.batch, step.fresh);
         }
-        let (stream, batch, whole) = (caller.stream, &caller.batch, caller.fresh);
-        let Handles { engine, plan, .. } = *caller.handles;
-        // In a stream the host does not see whether a row is fresh.
-        if stream.is_null() {
-            // SAFETY: the arrays are valid.
-            let status = unsafe { avsg_engine_step(engine, batch, plan, 0, null(), stream) };
-            expect_error(status, AVSG_INVALID, &["fresh rows is none"]);
+        // An id out of range is padding and sets a bit of its request.
+        owned.ids[2] = 128;
+        ok(handles.step(&owned, 0));
+        assert_eq!(handles.expect_exact(&owned, 0), 31);
+        // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch.
+        unsafe {
+            let out = filled(|to| avsg_plan_get_arrays(handles.plan, HOST, to));
+            let counters = filled(|to| avsg_plan_get_counters(handles.plan, to));
+            assert_eq!((*out.valid, *out.slot.add(2)), (7, -1));
+            let bit = avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32;
+            assert_eq!((*out.summary.add(AVSG_SUMMARY_STATUS), counters.status), (bit, bit));
         }
-        let append = |batch: &avsg_batch, layers: &[usize], fresh: &[avsg_fresh]| {
-            let (numbers, count) = (pointer(layers), layers.len());
-            // SAFETY: the arrays are valid.
-            unsafe { avsg_engine_append(engine, batch, numbers, count, pointer(fresh), stream) }
-        };
-        expect_error(append(batch, &[0], &[]), AVSG_NULL, &["fresh is NULL", "append"]);
-        let one = avsg_fresh { segments: 1, ..whole };
-        let part = "fresh[1] has 1 segments, but fresh[0] has 2";
-        expect_error(append(batch, &[0, 1], &[whole, one]), AVSG_INVALID, &[part]);
-        let part = "layer is 0, but it comes after layer 1";
-        expect_error(append(batch, &[1, 0], &[whole, whole]), AVSG_INVALID, &[part]);
-        let longer = avsg_fresh { size: whole.size + 8, ..whole };
-        let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
-        let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
-        expect_error(append(batch, &[0, 1], &list), AVSG_SIZE, &parts);
-        let parts = ["count is 129", "128 layers"];
-        expect_error(append(batch, &[0; 129], &[whole; 129]), AVSG_INVALID, &parts);
-        // An empty list is checked as any other.
-        ok(append(batch, &[], &[whole]));
-        ok(append(batch, &[], &[]));
-        let mut short = *batch;
-        short.seq_len.len = 1;
-        expect_error(append(&short, &[], &[]), AVSG_INVALID, &["seq_len length is 1"]);
+        handles.destroy();
     });
 }
 
@@ -194,25 +179,6 @@ fn a_stream_that_does_not_exist_is_refused_or_an_error_of_the_device() {
         assert_eq!(handles.expect_exact(&owned, 0), 32);
         handles.destroy();
     });
-}
-
-#[test]
-fn an_id_out_of_range_is_padding_and_sets_a_bit_of_its_request() {
-    let (handles, mut owned) = (Handles::on_cpu(), Arrays::new(7));
-    owned.ids[2] = 128;
-    ok(handles.step(&owned, 0));
-    // SAFETY: the struct has its `size` set.
-    let out = filled(|to| unsafe { avsg_plan_get_arrays(handles.plan, HOST, to) });
-    // SAFETY: the struct has its `size` set.
-    let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
-    // SAFETY: the plan's arrays hold the batch.
-    unsafe {
-        assert_eq!((*out.valid, *out.slot.add(2)), (7, -1));
-        assert_eq!(*out.summary.add(AVSG_SUMMARY_STATUS), counters.status);
-    }
-    let bit = avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32;
-    assert_eq!((counters.status, counters.number), (bit, 1));
-    handles.destroy();
 }
 
 #[test]

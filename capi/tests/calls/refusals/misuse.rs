@@ -103,10 +103,6 @@ fn workers_config() -> avsg_workers_config {
     avsg_workers_config { threads: 1, ..sized() }
 }
 
-fn on_workers(workers: *mut avsg_workers) -> avsg_engine_config {
-    avsg_engine_config { workers, ..engine_config() }
-}
-
 #[rustfmt::skip]
 const CALLS: &[Call] = &[
     call!(a, avsg_pool_create(a.sized(&mut pool_config()), a.words(&mut null_mut()))),
@@ -126,7 +122,7 @@ const CALLS: &[Call] = &[
     ("avsg_workers_destroy", |a| avsg_workers_destroy(a.handle("workers"))),
     call!(a, avsg_get_memory(&a.config, a.sized(&mut pool_config()), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), 1, a.sized(&mut sized()))),
     call!(a, avsg_engine_create(a.sized(&mut { a.config }), a.handle("pool"), a.words(&mut null_mut()))),
-    call!(a, avsg_engine_create(&on_workers(a.handle("workers")), without_provenance_mut(a.handles[0]), &mut null_mut())),
+    call!(a, avsg_engine_create(&avsg_engine_config { workers: a.handle("workers"), ..engine_config() }, without_provenance_mut(a.handles[0]), &mut null_mut())),
     call!(a, avsg_engine_get_info(a.handle("engine"), a.sized(&mut sized()))),
     call!(a, avsg_engine_get_stats(a.handle("engine"), a.sized(&mut sized()))),
     call!(a, avsg_engine_get_buffer(a.handle("engine"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.sized(&mut sized()))),

@@ -8,8 +8,6 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
 
-type Change<'a> = &'a dyn Fn(&mut avsg_engine_config, &mut avsg_tuning);
-
 #[test]
 fn the_memory_of_a_pool_and_an_engine_is_counted() {
     let (engine, pool, mut memory) = (engine_config(), pool_config(), sized::<avsg_memory>());
@@ -50,7 +48,7 @@ fn each_layer_has_the_indexer_that_the_configuration_names() {
 
 #[test]
 fn an_engines_info_has_the_defaults_filled_in() {
-    let info_of = |set: Change<'_>| {
+    let info_of = |set: &dyn Fn(&mut avsg_engine_config, &mut avsg_tuning)| {
         let (mut config, mut tuning) = (engine_config(), sized::<avsg_tuning>());
         set(&mut config, &mut tuning);
         config.tuning = &tuning;

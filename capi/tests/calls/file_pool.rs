@@ -1,8 +1,6 @@
 //! Pools whose rows are in a file, through C: steps are exact, and rows have no address. The random calls of
 //! `fuzz` open kept files again and lose rows.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 
 use avsg::disk::PoolFile;
@@ -12,11 +10,6 @@ use avsg_capi_testkit::device::c_path;
 use avsg_capi_testkit::*;
 use avsg_testkit::scratch::{Scratch, adapted};
 
-fn file_in(path: &CString) -> avsg_pool_file {
-    let file = adapted(PoolFile::new(OsStr::from_bytes(path.as_bytes())));
-    avsg_pool_file { path: path.as_ptr(), buffered: file.buffered.into(), ..sized() }
-}
-
 fn info_of(pool: *const avsg_pool) -> avsg_pool_info {
     // SAFETY: the struct has its `size` set.
     filled(|to| unsafe { avsg_pool_get_info(pool, to) })
@@ -25,10 +18,11 @@ fn info_of(pool: *const avsg_pool) -> avsg_pool_info {
 #[test]
 fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
     let folder = Scratch::new();
-    let (path, kept) = (c_path(folder.path()), c_path(&folder.file("rows")));
+    let paths = [c_path(folder.path()), c_path(&folder.file("rows"))];
+    let no_direct = i32::from(adapted(PoolFile::new(folder.path())).buffered);
     for (indexers, buffered, keep) in [([0, 0], 0, 1), ([0, 1], 0, 0), ([0, 0], 1, 0)] {
-        let mut file = file_in(if keep == 1 { &kept } else { &path });
-        (file.keep, file.buffered) = (keep, file.buffered | buffered);
+        let (path, buffered) = (paths[keep as usize].as_ptr(), buffered | no_direct);
+        let mut file = avsg_pool_file { path, keep, buffered, ..sized() };
         (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
         let mut config = engine_config();
         (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);

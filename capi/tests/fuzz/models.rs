@@ -123,13 +123,6 @@ pub struct Slots {
     pub _memory: Option<Memory>,
 }
 
-impl Slots {
-    /// Returns whether blocks may be moved.
-    pub fn are_movable(&self) -> bool {
-        self.blocks > self.table.len()
-    }
-}
-
 pub struct EngineModel {
     pub pool: Arc<PoolModel>,
     /// N_q.

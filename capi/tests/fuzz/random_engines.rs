@@ -204,11 +204,14 @@ impl RandomCaller<'_> {
         created
     }
 
-    /// Puts the blocks of an engine's slots in another order.
+    /// Puts the blocks of an engine's slots in another order at times, if the library reads a table of them.
     pub(super) fn move_blocks(&mut self, model: &EngineModel) {
-        let mut order: Vec<i32> = (0..model.slots.blocks as i32).collect();
-        self.random.shuffle(&mut order);
-        let blocks = model.slots.table.iter().zip(order);
-        blocks.for_each(|(entry, block)| entry.store(block, Ordering::Relaxed));
+        let Slots { table, blocks, .. } = &model.slots;
+        if *blocks > table.len() && self.rarely(100) {
+            let mut order: Vec<i32> = (0..*blocks as i32).collect();
+            self.random.shuffle(&mut order);
+            table.iter().zip(order).for_each(|(entry, n)| entry.store(n, Ordering::Relaxed));
+            self.epoch += 1;
+        }
     }
 }

@@ -10,14 +10,10 @@ use avsg_capi_testkit::*;
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
 
-/// The user pointer and the level of the log, and the messages that came.
-static LOG: (AtomicUsize, AtomicI32, AtomicUsize) =
-    (AtomicUsize::new(0), AtomicI32::new(0), AtomicUsize::new(0));
-
-/// Returns the number of messages of the log so far.
-pub fn messages() -> usize {
-    LOG.2.load(Ordering::Relaxed)
-}
+/// The user pointer and the level of the log.
+static LOG: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new(0));
+/// The messages of the log so far.
+pub static MESSAGES: AtomicUsize = AtomicUsize::new(0);
 
 /// Checks a message against the log that a single thread set.
 unsafe extern "C" fn check_message(user: *mut c_void, level: i32, message: *const c_char) {
@@ -26,7 +22,7 @@ unsafe extern "C" fn check_message(user: *mut c_void, level: i32, message: *cons
     assert!(!text.is_empty() && !text.contains(&b'\n'));
     let (expected, most) = (LOG.0.load(Ordering::Relaxed), LOG.1.load(Ordering::Relaxed));
     assert!(user.addr() == expected && (1..=most).contains(&level), "level {level} of {most}");
-    LOG.2.fetch_add(1, Ordering::Relaxed);
+    MESSAGES.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Takes a message that another thread may have set the log for.

@@ -152,11 +152,8 @@ impl RandomCaller<'_> {
         let engine = self.handle(Kind::Engine);
         let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
         let model = model.as_deref();
-        if let Some(model) = model.filter(|model| self.verify && model.slots.are_movable())
-            && self.rarely(100)
-        {
+        if let Some(model) = model.filter(|_| self.verify) {
             self.move_blocks(model);
-            self.epoch += 1;
         }
         let first = self.index(2);
         let mut owned = self.batch(model, model.map_or(2, |model| model.tokens));

@@ -55,16 +55,8 @@ impl Arguments<'_> {
         without_provenance_mut(replaced.unwrap_or_else(|| self.handles[index(kind)]))
     }
 
-    fn sized<T>(&mut self, valid: &mut T) -> *mut T {
-        self.next(Struct).map_or(valid, with_exposed_provenance_mut)
-    }
-
-    fn words<T>(&mut self, valid: &mut T) -> *mut T {
-        self.next(Words).map_or(valid, with_exposed_provenance_mut)
-    }
-
-    fn bytes<T>(&mut self, valid: &mut [u8; 128]) -> *mut T {
-        self.next(Bytes).map_or(valid.as_mut_ptr().cast(), with_exposed_provenance_mut)
+    fn pointer<T>(&mut self, argument: Argument, valid: &mut T) -> *mut T {
+        self.next(argument).map_or(valid, with_exposed_provenance_mut)
     }
 
     fn number(&mut self, name: &'static str, valid: usize, too_large: usize) -> usize {
@@ -74,7 +66,7 @@ impl Arguments<'_> {
     /// Takes a list whose only element must be less than 2.
     fn list<T: TryFrom<usize> + Default>(&mut self, name: &'static str, valid: &mut T) -> *mut T {
         *valid = T::try_from(self.number(name, 0, 2).min(1 << 30)).unwrap_or_default();
-        self.words(valid)
+        self.pointer(Words, valid)
     }
 }
 
@@ -105,42 +97,42 @@ fn workers_config() -> avsg_workers_config {
 
 #[rustfmt::skip]
 const CALLS: &[Call] = &[
-    call!(a, avsg_pool_create(a.sized(&mut pool_config()), a.words(&mut null_mut()))),
-    call!(a, avsg_pool_open(a.sized(&mut sized()), a.words(&mut null_mut()))),
-    call!(a, avsg_pool_get_info(a.handle("pool"), a.sized(&mut sized()))),
-    call!(a, avsg_pool_get_chunks(a.handle("pool"), null_mut(), 0, a.words(&mut 0))),
-    call!(a, avsg_pool_get_chunks(a.handle("pool"), a.words(&mut avsg_chunk { data: null_mut(), bytes: 0 }), 9, &mut 0)),
+    call!(a, avsg_pool_create(a.pointer(Struct, &mut pool_config()), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_pool_open(a.pointer(Struct, &mut sized()), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_pool_get_info(a.handle("pool"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_pool_get_chunks(a.handle("pool"), null_mut(), 0, a.pointer(Words, &mut 0))),
+    call!(a, avsg_pool_get_chunks(a.handle("pool"), a.pointer(Words, &mut avsg_chunk { data: null_mut(), bytes: 0 }), 9, &mut 0)),
     ("avsg_pool_flush", |a| avsg_pool_flush(a.handle("pool"))),
     ("avsg_pool_demote", |a| avsg_pool_demote(a.handle("pool"))),
     ("avsg_pool_destroy", |a| avsg_pool_destroy(a.handle("pool"))),
-    call!(a, avsg_pool_write_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.bytes(&mut [0; 128]), a.number("bytes", ROW, ROW + 1).min(128))),
-    call!(a, avsg_pool_read_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.bytes(&mut [0; 128]), a.number("bytes", ROW, ROW + 1).min(128))),
-    call!(a, avsg_pool_get_row(a.handle("pool"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.number("row", 0, ROWS), a.words(&mut null_mut()))),
-    call!(a, avsg_pool_export(a.handle("pool"), a.bytes(&mut [0; 128]), 112, a.words(&mut 0))),
-    call!(a, avsg_pool_import(a.bytes(&mut [0; 128]), 112, 0, 0, a.words(&mut null_mut()))),
-    call!(a, avsg_workers_create(a.sized(&mut workers_config()), a.words(&mut null_mut()))),
+    call!(a, avsg_pool_write_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_read_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_get_row(a.handle("pool"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.number("row", 0, ROWS), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_pool_export(a.handle("pool"), a.pointer(Bytes, &mut [0u8; 128]).cast(), 112, a.pointer(Words, &mut 0))),
+    call!(a, avsg_pool_import(a.pointer(Bytes, &mut [0u8; 128]).cast(), 112, 0, 0, a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_workers_create(a.pointer(Struct, &mut workers_config()), a.pointer(Words, &mut null_mut()))),
     ("avsg_workers_destroy", |a| avsg_workers_destroy(a.handle("workers"))),
-    call!(a, avsg_get_memory(&a.config, a.sized(&mut pool_config()), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), 1, a.sized(&mut sized()))),
-    call!(a, avsg_engine_create(a.sized(&mut { a.config }), a.handle("pool"), a.words(&mut null_mut()))),
+    call!(a, avsg_get_memory(&a.config, a.pointer(Struct, &mut pool_config()), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), 1, a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_create(a.pointer(Struct, &mut { a.config }), a.handle("pool"), a.pointer(Words, &mut null_mut()))),
     call!(a, avsg_engine_create(&avsg_engine_config { workers: a.handle("workers"), ..engine_config() }, without_provenance_mut(a.handles[0]), &mut null_mut())),
-    call!(a, avsg_engine_get_info(a.handle("engine"), a.sized(&mut sized()))),
-    call!(a, avsg_engine_get_stats(a.handle("engine"), a.sized(&mut sized()))),
-    call!(a, avsg_engine_get_buffer(a.handle("engine"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.sized(&mut sized()))),
-    call!(a, avsg_engine_get_page_table(a.handle("engine"), a.list("state", &mut 0), 1, a.number("page", 0, 129), a.words(&mut 0), 1, a.words(&mut 0))),
-    call!(a, avsg_engine_get_held(a.handle("engine"), a.number("indexer", 0, 1), a.number("state", 0, 2), 1, 0, a.number("", 1, 65), a.words(&mut 0), 1)),
+    call!(a, avsg_engine_get_info(a.handle("engine"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_stats(a.handle("engine"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_buffer(a.handle("engine"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_page_table(a.handle("engine"), a.list("state", &mut 0), 1, a.number("page", 0, 129), a.pointer(Words, &mut 0), 1, a.pointer(Words, &mut 0))),
+    call!(a, avsg_engine_get_held(a.handle("engine"), a.number("indexer", 0, 1), a.number("state", 0, 2), 1, 0, a.number("", 1, 65), a.pointer(Words, &mut 0), 1)),
     ("avsg_engine_invalidate", |a| avsg_engine_invalidate(a.handle("engine"), a.number("state", 0, 2), a.number("", 0, 1 << 24), a.number("", 1 << 24, (1 << 24) + 1))),
     ("avsg_engine_discard", |a| avsg_engine_discard(a.handle("engine"), a.handle("plan"))),
-    call!(a, avsg_engine_load(a.handle("engine"), a.sized(&mut sized()), a.handle("plan"))),
-    call!(a, avsg_engine_fork(a.handle("engine"), a.number("state", 0, 2), 1, a.list("state", &mut 0), a.words(&mut 1), 1)),
-    call!(a, avsg_engine_plan(a.handle("engine"), a.sized(&mut a.owned.batch()), a.handle("plan"), STREAM)),
+    call!(a, avsg_engine_load(a.handle("engine"), a.pointer(Struct, &mut sized()), a.handle("plan"))),
+    call!(a, avsg_engine_fork(a.handle("engine"), a.number("state", 0, 2), 1, a.list("state", &mut 0), a.pointer(Words, &mut 1), 1)),
+    call!(a, avsg_engine_plan(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.handle("plan"), STREAM)),
     call!(a, avsg_engine_transfer(a.handle("engine"), a.handle("plan"), a.list("layer", &mut 0), 1, &a.owned.fresh(), STREAM)),
-    call!(a, avsg_engine_step(a.handle("engine"), a.sized(&mut a.owned.batch()), a.handle("plan"), a.number("layer", 0, 2), &a.owned.fresh(), STREAM)),
-    call!(a, avsg_engine_append(a.handle("engine"), a.sized(&mut a.owned.batch()), a.list("layer", &mut 0), 1, a.sized(&mut a.owned.fresh()), STREAM)),
+    call!(a, avsg_engine_step(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.handle("plan"), a.number("layer", 0, 2), &a.owned.fresh(), STREAM)),
+    call!(a, avsg_engine_append(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.list("layer", &mut 0), 1, a.pointer(Struct, &mut a.owned.fresh()), STREAM)),
     ("avsg_engine_destroy", |a| avsg_engine_destroy(a.handle("engine"))),
-    call!(a, avsg_plan_create(a.handle("engine"), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), a.words(&mut null_mut()))),
-    call!(a, avsg_plan_get_arrays(a.handle("plan"), HOST, a.sized(&mut sized()))),
-    call!(a, avsg_plan_get_arrays(a.handle("plan"), DEVICE, a.sized(&mut sized()))),
-    call!(a, avsg_plan_get_counters(a.handle("plan"), a.sized(&mut sized()))),
+    call!(a, avsg_plan_create(a.handle("engine"), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_plan_get_arrays(a.handle("plan"), HOST, a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_plan_get_arrays(a.handle("plan"), DEVICE, a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_plan_get_counters(a.handle("plan"), a.pointer(Struct, &mut sized()))),
     ("avsg_plan_destroy", |a| avsg_plan_destroy(a.handle("plan"))),
     call!(a, avsg_set_log(Some(ignore), null_mut(), a.number("level", 1, 5) as i32)),
 ];

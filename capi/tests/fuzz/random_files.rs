@@ -1,29 +1,14 @@
 //! Random pools in files: private ones, and ones that are kept, closed and opened again. Some of their rows
-//! are not written at first. A single thread demands that exactly the requests fail that need such a row, and
-//! goes on in one of three ways.
+//! are not written at first.
 
-use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr::{null, null_mut};
 
-use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::batch::OwnedBatch;
 
-use super::models::EngineModel;
 use super::random_caller::RandomCaller;
-
-/// A step without a mistake.
-pub(super) struct Step<'a> {
-    pub engine: *mut avsg_engine,
-    pub model: &'a EngineModel,
-    pub plan: *mut avsg_plan,
-    pub owned: &'a OwnedBatch,
-    /// The requests that transfers left out, with the layer and the row.
-    pub failed: BTreeMap<usize, (usize, usize)>,
-}
 
 /// The file of a pool, which points to the other fields.
 pub(super) struct RandomFile {
@@ -87,53 +72,5 @@ impl RandomCaller<'_> {
         self.expect(unsafe { avsg_pool_open(&file.file, &mut opened) });
         file.remove();
         opened
-    }
-
-    /// Checks that a transfer of a step to some layers left out exactly the requests that missed a row that was
-    /// never written, in this transfer or in an earlier one: those in `failed`.
-    pub(super) fn check_transfer(
-        &mut self,
-        Step { model, plan, failed, .. }: &mut Step<'_>,
-        layers: &[usize],
-        status: avsg_status,
-    ) {
-        let (text, plan) = (last_error(), *plan);
-        // SAFETY: the struct has its `size` set.
-        let counters = self.filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
-        for request in 0..counters.requests {
-            let rows = missed(plan, request, false);
-            let lacks = |&layer: &usize| {
-                let rows = rows.iter().filter_map(|&row| usize::try_from(row).ok());
-                let lost = rows.filter(|&row| !model.pool.is_written(layer, row)).min();
-                lost.map(|row| (layer, row))
-            };
-            if let Some(lost) = layers.iter().find_map(lacks) {
-                failed.entry(request).or_insert(lost);
-            }
-        }
-        let expected = if failed.is_empty() { AVSG_OK } else { AVSG_LOST_ROWS };
-        assert_eq!(status, expected, "a transfer without a mistake: {text}");
-        let all: Vec<_> = failed.iter().map(|(&request, &(l, row))| (request, l, row)).collect();
-        assert_eq!(failures(plan, counters.requests), all);
-    }
-
-    /// Checks that the states of requests that were left out are empty, and goes on: writes the rows, discards
-    /// the plan, or neither.
-    pub(super) fn recover(&mut self, Step { engine, model, plan, owned, failed }: Step<'_>) {
-        if failed.is_empty() {
-            return;
-        }
-        for (&request, lost) in &failed {
-            let bits = self.held(engine, owned, request);
-            assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
-        }
-        let known = self.shared.known().pools.contains_key(&model.pool.handle);
-        let way = if known { self.below(3) } else { 1 + self.below(2) };
-        self.recovered[way] += 1;
-        match way {
-            0 => failed.values().for_each(|&(layer, row)| model.pool.restore(layer, row)),
-            1 => self.expect(avsg_engine_discard(engine, plan)),
-            _ => {}
-        }
     }
 }

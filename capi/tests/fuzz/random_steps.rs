@@ -1,5 +1,5 @@
-//! Random steps. A single thread demands that each one without a mistake succeeds and is
-//! exact.
+//! Random steps. A single thread demands that each one without a mistake is exact, and that exactly the requests
+//! fail that need a row of a file that was never written. Then it goes on in one of three ways.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -16,8 +16,17 @@ use avsg_testkit::memory::read_words;
 
 use super::models::EngineModel;
 use super::random_caller::RandomCaller;
-use super::random_files::Step;
 use super::shared_handles::Kind;
+
+/// A step without a mistake.
+struct Step<'a> {
+    engine: *mut avsg_engine,
+    model: &'a EngineModel,
+    plan: *mut avsg_plan,
+    owned: &'a OwnedBatch,
+    /// The requests that transfers left out, with the layer and the row.
+    failed: BTreeMap<usize, (usize, usize)>,
+}
 
 impl RandomCaller<'_> {
     /// Returns the generation of a state, which changes at times.
@@ -224,12 +233,7 @@ impl RandomCaller<'_> {
     }
 
     /// Returns a bit for each id below [`ROWS`] that the state of a request holds.
-    pub(super) fn held(
-        &mut self,
-        engine: *mut avsg_engine,
-        owned: &OwnedBatch,
-        request: usize,
-    ) -> [u64; ROWS / 64] {
+    fn held(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch, request: usize) -> [u64; 2] {
         let (state, generation) = (owned.state[request].max(0) as usize, owned.generation[request]);
         let (mut bits, indexer) = ([u64::MAX; ROWS / 64], owned.indexer);
         let (at, words) = (bits.as_mut_ptr(), bits.len());
@@ -306,6 +310,50 @@ impl RandomCaller<'_> {
             );
         }
         assert_eq!(counters.selected * layers.len(), selected);
+    }
+
+    /// Checks that a transfer of a step to some layers left out exactly the requests that missed a row that was
+    /// never written, in this transfer or in an earlier one: those in `failed`.
+    fn check_transfer(&mut self, step: &mut Step<'_>, layers: &[usize], status: avsg_status) {
+        let Step { model, plan, ref mut failed, .. } = *step;
+        let text = last_error();
+        // SAFETY: the struct has its `size` set.
+        let counters = self.filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
+        for request in 0..counters.requests {
+            let rows = missed(plan, request, false);
+            let lacks = |&layer: &usize| {
+                let rows = rows.iter().filter_map(|&row| usize::try_from(row).ok());
+                let lost = rows.filter(|&row| !model.pool.is_written(layer, row)).min();
+                lost.map(|row| (layer, row))
+            };
+            if let Some(lost) = layers.iter().find_map(lacks) {
+                failed.entry(request).or_insert(lost);
+            }
+        }
+        let expected = if failed.is_empty() { AVSG_OK } else { AVSG_LOST_ROWS };
+        assert_eq!(status, expected, "a transfer without a mistake: {text}");
+        let all: Vec<_> = failed.iter().map(|(&request, &(l, row))| (request, l, row)).collect();
+        assert_eq!(failures(plan, counters.requests), all);
+    }
+
+    /// Checks that the states of requests that were left out are empty, and goes on: writes the rows, discards
+    /// the plan, or neither.
+    fn recover(&mut self, Step { engine, model, plan, owned, failed }: Step<'_>) {
+        if failed.is_empty() {
+            return;
+        }
+        for (&request, lost) in &failed {
+            let bits = self.held(engine, owned, request);
+            assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
+        }
+        let known = self.shared.known().pools.contains_key(&model.pool.handle);
+        let way = if known { self.below(3) } else { 1 + self.below(2) };
+        self.recovered[way] += 1;
+        match way {
+            0 => failed.values().for_each(|&(layer, row)| model.pool.restore(layer, row)),
+            1 => self.expect(avsg_engine_discard(engine, plan)),
+            _ => {}
+        }
     }
 }
 

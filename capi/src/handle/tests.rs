@@ -47,16 +47,14 @@ fn a_table_without_handles_is_zero() {
 #[test]
 fn exclusive_use_refuses_every_other_use() {
     let handle = create(Thing { n: 1 }).unwrap();
+    let others = || [status(exclusive::<Thing>(handle)), status(destroy::<Thing>(handle))];
     let (a, b) = (shared::<Thing>(handle).unwrap(), shared::<Thing>(handle).unwrap());
-    assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
-    assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
+    assert_eq!(others(), [AVSG_BUSY; 2]);
     drop(a);
-    assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
+    assert_eq!(others(), [AVSG_BUSY; 2]);
     drop(b);
     let only = exclusive::<Thing>(handle).unwrap();
-    assert_eq!(status(shared::<Thing>(handle)), AVSG_BUSY);
-    assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
-    assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
+    assert_eq!((others(), status(shared::<Thing>(handle))), ([AVSG_BUSY; 2], AVSG_BUSY));
     drop(only);
     destroy::<Thing>(handle).unwrap();
 }

@@ -87,17 +87,16 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     let mut pool_config = avsg_pool_config { layout: &layout, ..pool_config() };
     (pool_config.layers, pool_config.segments) = (LAYERS, 1);
     pool_config.segment_bytes = [ROW, 0, 0, 0];
-    let bases: Vec<*mut c_void> = slots.iter_mut().map(|of| of.as_mut_ptr().cast()).collect();
-    let mut buffer: avsg_caller_buffer = sized();
-    (buffer.bases, buffer.base_count, buffer.slot_stride[0]) = (bases.as_ptr(), LAYERS, ROW);
+    let starts: Vec<*mut c_void> = slots.iter_mut().map(|of| of.as_mut_ptr().cast()).collect();
+    let (bases, slot_stride) = (starts.as_ptr(), [ROW, 0, 0, 0]);
+    let buffer = avsg_caller_buffer { bases, base_count: LAYERS, slot_stride, ..sized() };
     let layer_indexer: Vec<u32> = (0..LAYERS as u32).collect();
     let (mut config, tuning) = (engine_config(), chosen());
     (config.layer_indexer, config.layer_indexers) = (layer_indexer.as_ptr(), LAYERS);
     (config.buffer, config.page, config.tuning) = (&raw const buffer, 0, &tuning);
-    let ids: Vec<i32> = (0..20).collect();
-    let mut load: avsg_load = sized();
-    load.ids = avsg_i32s { data: ids.as_ptr(), len: ids.len() };
-    (load.indexer, load.generation, load.seq_len) = (1, 1, ROWS as i32);
+    let list: Vec<i32> = (0..20).collect();
+    let ids = avsg_i32s { data: list.as_ptr(), len: list.len() };
+    let load = avsg_load { ids, indexer: 1, generation: 1, seq_len: ROWS as i32, ..sized() };
     // SAFETY: handles are looked up, structs have their `size` set, and the arrays and the memory
     // have the lengths beside them and outlive the handles.
     calls(fail_at, |(made, _)| unsafe {

@@ -4,15 +4,15 @@
 //! large in both. The tests are a program of their own, because thread-local variables of others would count, and a choice
 //! that another test has measured would not be measured on this stack.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::mem::zeroed;
-use std::os::unix::ffi::OsStrExt;
 use std::ptr::{null, null_mut};
 
 use avsg::disk::PoolFile;
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_capi_testkit::caller_memory::{buffer, layout, memory, part, region};
+use avsg_capi_testkit::device::c_path;
 use avsg_capi_testkit::*;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::scratch::{Scratch, adapted};
@@ -47,14 +47,14 @@ unsafe extern "C" {
 type Call<'a> = dyn FnMut() -> avsg_status + 'a;
 
 extern "C" fn start(call: *mut c_void) -> *mut c_void {
-    // SAFETY: `used` passes the address of a call that it keeps until the thread has ended.
+    // SAFETY: `check` passes the address of a call that it keeps until the thread has ended.
     let call = unsafe { &mut *call.cast::<&mut Call<'_>>() };
     assert_eq!(call(), AVSG_OK, "{}", last_error());
     null_mut()
 }
 
-/// Runs a call on a thread of its own and returns the bytes that it used of the thread's stack.
-fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
+/// Runs a call on a thread of its own. It must succeed and may use at most `most` bytes of the thread's stack.
+fn check(stack: &mut [u8], name: &str, most: usize, mut call: &mut Call<'_>) {
     stack.fill(UNUSED);
     let (at, len, mut thread) = (stack.as_mut_ptr(), stack.len(), 0);
     // SAFETY: the stack is page-aligned and used by this thread alone until it is joined, and the call
@@ -68,30 +68,22 @@ fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
         assert_eq!(pthread_join(thread, null_mut()), 0);
         assert_eq!(pthread_attr_destroy(&mut attributes), 0);
     }
-    len - stack.iter().position(|&byte| byte != UNUSED).unwrap_or(len)
+    let used = len - stack.iter().position(|&byte| byte != UNUSED).unwrap_or(len);
+    println!("{used:6} of {most} bytes: {name}");
+    assert!(used <= most, "{name} used {used} bytes of the stack, which may be {most}");
 }
 
-/// Calls on a stack that is measured.
-struct Measured {
-    stack: &'static mut [u8],
-    over: Vec<String>,
+/// Returns memory for a stack, which is never freed.
+fn new_stack() -> &'static mut [u8] {
+    // SAFETY: the memory has that many bytes, and nothing else uses it.
+    unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) }
 }
 
-impl Measured {
-    fn new() -> Self {
-        // SAFETY: the memory has that many bytes, and only the stack's threads use it.
-        let stack = unsafe { std::slice::from_raw_parts_mut(memory(STACK), STACK) };
-        Self { stack, over: Vec::new() }
-    }
-
-    /// Runs a call, which must succeed and may use at most `most` bytes of the stack.
-    fn check(&mut self, name: &str, most: usize, call: &mut Call<'_>) {
-        let used = used(self.stack, call);
-        println!("{used:6} of {most} bytes: {name}");
-        if used > most {
-            self.over.push(format!("{name} used {used} bytes of the stack, which may be {most}"));
-        }
-    }
+/// Checks a call under the name of its function.
+macro_rules! check {
+    ($stack:ident, $most:expr, $function:ident($($argument:expr),*)) => {
+        check($stack, stringify!($function), $most, &mut || $function($($argument),*))
+    };
 }
 
 #[test]
@@ -114,55 +106,40 @@ fn calls_fit_the_smallest_stack_of_a_thread() {
     let buffer = buffer([0, 1, 2, 3].map(|n| slots.wrapping_add(n * 128 * 24)), [24, 16]);
     let own = avsg_engine_config { buffer: &buffer, ..config };
     let owned = Arrays::new(1);
-    let (batch, fresh) = (owned.batch(), owned.fresh());
+    let (batch, layers, fresh) = (owned.batch(), [0, 1], [owned.fresh(); 2]);
+    let (layers, fresh) = (layers.as_ptr(), fresh.as_ptr());
     let (mut desc, mut fd) = ([0; AVSG_POOL_DESC_BYTES], -1);
-    let mut measured = Measured::new();
-    let mut check = |name: &str, call: &mut Call<'_>| measured.check(name, MOST, call);
+    let stack = new_stack();
     // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the memory is
     // never freed, and each out-pointer is a local variable that only one call uses at a time.
     unsafe {
-        check("no call", &mut || AVSG_OK);
-        check("get_memory", &mut || avsg_get_memory(&config, &of_pool, 4, 2, 8, &mut sized()));
-        check("pool_create", &mut || avsg_pool_create(&of_pool, &mut pool));
-        check("workers_create", &mut || avsg_workers_create(&of_workers, &mut workers));
-        check("engine_create", &mut || avsg_engine_create(&config, pool, &mut engine));
-        check("plan_create", &mut || avsg_plan_create(engine, 4, 2, &mut plan));
+        check(stack, "no call", MOST, &mut || AVSG_OK);
+        check!(stack, MOST, avsg_get_memory(&config, &of_pool, 4, 2, 8, &mut sized()));
+        check!(stack, MOST, avsg_pool_create(&of_pool, &mut pool));
+        check!(stack, MOST, avsg_workers_create(&of_workers, &mut workers));
+        check!(stack, MOST, avsg_engine_create(&config, pool, &mut engine));
+        check!(stack, MOST, avsg_plan_create(engine, 4, 2, &mut plan));
         if !chosen {
-            check("engine_step", &mut || {
-                avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut())
-            });
+            check!(stack, MOST, avsg_engine_step(engine, &batch, plan, 0, fresh, null_mut()));
+            check!(stack, MOST, avsg_engine_transfer(engine, plan, layers, 2, fresh, null_mut()));
         }
-        let (layers, of_layers) = ([0, 1], [fresh; 2]);
-        let (layers, of_layers) = (layers.as_ptr(), of_layers.as_ptr());
-        if !chosen {
-            check("engine_transfer", &mut || {
-                avsg_engine_transfer(engine, plan, layers, 2, of_layers, null_mut())
-            });
-        }
-        check("engine_append", &mut || {
-            avsg_engine_append(engine, &batch, layers, 2, of_layers, null_mut())
-        });
-        check("engine_fork", &mut || avsg_engine_fork(engine, 0, 1, &1, &7, 1));
-        check("engine_get_held", &mut || avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
-        check("engine_invalidate", &mut || avsg_engine_invalidate(engine, 0, 1, 2));
-        check("engine_get_info", &mut || avsg_engine_get_info(engine, &mut sized()));
-        check("plan_destroy", &mut || avsg_plan_destroy(plan));
-        check("engine_destroy", &mut || avsg_engine_destroy(engine));
-        check("engine_create", &mut || avsg_engine_create(&own, pool, &mut engine));
-        check("engine_destroy", &mut || avsg_engine_destroy(engine));
-        check("pool_export", &mut || {
-            avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd)
-        });
-        check("pool_import", &mut || {
-            avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut imported)
-        });
-        check("pool_create", &mut || avsg_pool_create(&in_layout, &mut laid_out));
+        check!(stack, MOST, avsg_engine_append(engine, &batch, layers, 2, fresh, null_mut()));
+        check!(stack, MOST, avsg_engine_fork(engine, 0, 1, &1, &7, 1));
+        check!(stack, MOST, avsg_engine_get_held(engine, 0, 1, 7, 0, 64, &mut 0, 1));
+        check!(stack, MOST, avsg_engine_invalidate(engine, 0, 1, 2));
+        check!(stack, MOST, avsg_engine_get_info(engine, &mut sized()));
+        check!(stack, MOST, avsg_plan_destroy(plan));
+        check!(stack, MOST, avsg_engine_destroy(engine));
+        check!(stack, MOST, avsg_engine_create(&own, pool, &mut engine));
+        check!(stack, MOST, avsg_engine_destroy(engine));
+        check!(stack, MOST, avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd));
+        check!(stack, MOST, avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut imported));
+        check!(stack, MOST, avsg_pool_create(&in_layout, &mut laid_out));
         for handle in [pool, imported, laid_out] {
-            check("pool_destroy", &mut || avsg_pool_destroy(handle));
+            check!(stack, MOST, avsg_pool_destroy(handle));
         }
-        check("workers_destroy", &mut || avsg_workers_destroy(workers));
+        check!(stack, MOST, avsg_workers_destroy(workers));
     }
-    assert_eq!(measured.over, Vec::<String>::new());
 }
 
 /// K and the rows of the pool in a file.
@@ -174,7 +151,7 @@ fn batch_of_misses(generation: i32, misses: usize) -> OwnedBatch {
     let (mut owned, mut random) = (OwnedBatch::new(WIDE, 0), SplitMix64::new(SEED));
     for state in 0..4 {
         let mut ids: Vec<i32> = (0..FILE_ROWS as i32).collect();
-        (1..FILE_ROWS).rev().for_each(|at| ids.swap(at, random.below(at + 1)));
+        random.shuffle(&mut ids);
         ids.truncate(misses);
         ids.resize(WIDE, -1);
         owned.push([state, generation, -1, FILE_ROWS as i32], &[ids]);
@@ -184,11 +161,11 @@ fn batch_of_misses(generation: i32, misses: usize) -> OwnedBatch {
 
 #[test]
 fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
-    let (folder, mut measured) = (Scratch::new(), Measured::new());
+    let (folder, stack) = (Scratch::new(), new_stack());
     let buffered = adapted(PoolFile::new(folder.path())).buffered.into();
     // Layers that share records, and layers with records of their own.
     for (indexers, last, name) in [([0, 0], 0, "shared"), ([0, 1], 1, "own")] {
-        let path = CString::new(folder.file(name).as_os_str().as_bytes()).unwrap();
+        let path = c_path(&folder.file(name));
         let mut file = avsg_pool_file { buffered, keep: 1, path: path.as_ptr(), ..sized() };
         (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
         let of_pool = avsg_pool_config { rows: FILE_ROWS, file: &file, ..pool_config() };
@@ -200,19 +177,17 @@ fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
         // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the string is
         // alive, and each out-pointer is a local variable that only one call uses at a time.
         unsafe {
-            measured
-                .check("pool_create", MOST_OF_FILE, &mut || avsg_pool_create(&of_pool, &mut pool));
+            check!(stack, MOST_OF_FILE, avsg_pool_create(&of_pool, &mut pool));
             ok(avsg_pool_destroy(pool));
-            measured.check("pool_open", MOST_OF_FILE, &mut || avsg_pool_open(&file, &mut pool));
-            let mut check = |name: &str, call: &mut Call<'_>| measured.check(name, MOST, call);
-            check("get_memory", &mut || avsg_get_memory(&config, &of_pool, 4, 4, 0, &mut sized()));
+            check!(stack, MOST_OF_FILE, avsg_pool_open(&file, &mut pool));
+            check!(stack, MOST, avsg_get_memory(&config, &of_pool, 4, 4, 0, &mut sized()));
             let write =
                 |layer, at| avsg_pool_write_row(pool, layer, at, bytes.as_ptr().cast(), ROW);
-            check("pool_write_row", &mut || write(0, 0));
+            check!(stack, MOST, write(0, 0));
             (0..2 * FILE_ROWS).for_each(|n| ok(write(n % 2, n / 2)));
-            check("pool_flush", &mut || avsg_pool_flush(pool));
-            check("engine_create", &mut || avsg_engine_create(&config, pool, &mut engine));
-            check("plan_create", &mut || avsg_plan_create(engine, 4, 4, &mut plan));
+            check!(stack, MOST, avsg_pool_flush(pool));
+            check!(stack, MOST, avsg_engine_create(&config, pool, &mut engine));
+            check!(stack, MOST, avsg_plan_create(engine, 4, 4, &mut plan));
             let sizes = (0..64).chain((64..WIDE).step_by(173)).chain([WIDE]);
             for (generation, misses) in (1..).zip(sizes) {
                 let owned = batch_of_misses(generation, misses);
@@ -222,14 +197,13 @@ fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
                 if let Some(&first) = owned.ids.iter().filter(|id| **id >= 0).min() {
                     (0..2).for_each(|layer| ok(write(layer, first as usize)));
                 }
-                check(&format!("engine_transfer of 4 x {misses}"), &mut || {
+                check(stack, &format!("engine_transfer of 4 x {misses}"), MOST, &mut || {
                     avsg_engine_transfer(engine, plan, &1, 1, null(), null_mut())
                 });
             }
-            check("plan_destroy", &mut || avsg_plan_destroy(plan));
-            check("engine_destroy", &mut || avsg_engine_destroy(engine));
-            check("pool_destroy", &mut || avsg_pool_destroy(pool));
+            check!(stack, MOST, avsg_plan_destroy(plan));
+            check!(stack, MOST, avsg_engine_destroy(engine));
+            check!(stack, MOST, avsg_pool_destroy(pool));
         }
     }
-    assert_eq!(measured.over, Vec::<String>::new());
 }

@@ -21,8 +21,8 @@ fn a_child_panics() {
 fn panics_inside_the_library_print_nothing() {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let name = "silence::tests::a_child_panics";
-    let output = command.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output();
-    let output = output.unwrap();
+    command.args(["--exact", name, "--nocapture"]).env(CHILD, "1");
+    let output = command.output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && !errors.contains("inside"), "{errors}");
     assert!(errors.contains("outside"), "other panics print as before: {errors}");

@@ -48,25 +48,23 @@ fn taken(device: &'static CStr) -> usize {
     if device == c"ascend" {
         config.ascend = &ascend;
     }
-    let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+    let mut made = Handles::from_raw(null_mut(), null_mut(), null_mut());
     let before = allocations::live_bytes();
     // SAFETY: the structs have their `size` set, the arrays and strings are alive, and the
-    // out-pointers are local variables.
+    // out-pointers are fields of `made`.
     unsafe {
-        ok(avsg_pool_create(&pool_config, &mut pool));
-        ok(avsg_engine_create(&config, pool, &mut engine));
-        ok(avsg_plan_create(engine, 4 * STATES, STATES, &mut plan));
+        ok(avsg_pool_create(&pool_config, &mut made.pool));
+        ok(avsg_engine_create(&config, made.pool, &mut made.engine));
+        ok(avsg_plan_create(made.engine, 4 * STATES, STATES, &mut made.plan));
     }
     let taken = allocations::live_bytes() - before;
     // SAFETY: the struct has its `size` set.
-    let info = filled(|to| unsafe { avsg_pool_get_info(pool, to) });
+    let info = filled(|to| unsafe { avsg_pool_get_info(made.pool, to) });
     assert_eq!(info.chunks, CHUNKS);
     let given: usize = counting.live().iter().sum();
     println!("{device:?}: {given} bytes from the allocator, {taken} from malloc of {}", allowed());
     assert!(given > 20 * allowed(), "the allocator gave only {given} bytes");
-    ok(avsg_plan_destroy(plan));
-    ok(avsg_engine_destroy(engine));
-    ok(avsg_pool_destroy(pool));
+    made.destroy();
     assert_eq!(counting.live(), [0; 3]);
     taken.try_into().unwrap()
 }

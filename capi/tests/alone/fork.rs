@@ -1,6 +1,7 @@
 //! A child that was forked from a process with handles: every call on them answers AVSG_FORKED at
 //! once and changes nothing, and a pool that is imported by its descriptor works.
 
+use std::os::fd::AsRawFd;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -49,9 +50,7 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
     let handles =
         Handles::create(&pool_config(), &avsg_engine_config { workers, ..engine_config() });
     let Handles { pool, engine, plan, .. } = handles;
-    let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], -1);
-    // SAFETY: the arrays have the lengths beside them.
-    ok(unsafe { avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd) });
+    let (desc, file) = super::share::export(pool);
     let owned = Arrays::new(0);
     ok(handles.step(&owned, 0));
     assert_eq!(handles.expect_exact(&owned, 0), 32);
@@ -59,8 +58,6 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
     let passed = in_child(|| {
         let mut bytes = [7u8; ROW];
         let (batch, fresh) = (owned.batch(), owned.fresh());
-        let (mut info, mut counters): (avsg_pool_info, avsg_plan_counters) = (sized(), sized());
-        let (mut other, mut stats) = (null_mut(), sized::<avsg_engine_stats>());
         // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
         let refused = unsafe {
             [
@@ -72,12 +69,12 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
                 avsg_engine_load(engine, &sized(), plan),
                 avsg_engine_fork(engine, 0, 1, &1, &9, 1),
                 avsg_engine_discard(engine, plan),
-                avsg_engine_get_stats(engine, &mut stats),
-                avsg_plan_create(engine, 4, 2, &mut other),
-                avsg_plan_get_counters(plan, &mut counters),
+                avsg_engine_get_stats(engine, &mut sized()),
+                avsg_plan_create(engine, 4, 2, &mut null_mut()),
+                avsg_plan_get_counters(plan, &mut sized()),
                 avsg_pool_write_row(pool, 0, 3, bytes.as_ptr().cast(), ROW),
                 avsg_pool_read_row(pool, 0, 3, bytes.as_mut_ptr().cast(), ROW),
-                avsg_pool_get_info(pool, &mut info),
+                avsg_pool_get_info(pool, &mut sized()),
                 avsg_pool_demote(pool),
                 avsg_plan_destroy(plan),
                 avsg_engine_destroy(engine),
@@ -89,24 +86,20 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
         let explained = last_error().contains("import the pool by its descriptor");
 
         // The supported way: an engine of its own on an imported pool.
-        let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+        let mut own = Handles::from_raw(null_mut(), null_mut(), null_mut());
         let own_config = avsg_engine_config { cores: 2, ..engine_config() };
         // SAFETY: handles are looked up, structs have their `size` set, and the descriptor is open.
         let imported = unsafe {
             [
-                avsg_pool_import(desc.as_ptr(), desc.len(), fd, 0, &mut pool),
-                avsg_engine_create(&own_config, pool, &mut engine),
-                avsg_plan_create(engine, 4, 2, &mut plan),
-                avsg_pool_read_row(pool, 1, 5, bytes.as_mut_ptr().cast(), ROW),
+                avsg_pool_import(desc.as_ptr(), desc.len(), file.as_raw_fd(), 0, &mut own.pool),
+                avsg_engine_create(&own_config, own.pool, &mut own.engine),
+                avsg_plan_create(own.engine, 4, 2, &mut own.plan),
+                avsg_pool_read_row(own.pool, 1, 5, bytes.as_mut_ptr().cast(), ROW),
             ]
         };
-        let own = Handles::from_raw(pool, engine, plan);
         let works = own.step(&owned, 0) == AVSG_OK && own.expect_exact(&owned, 0) == 32;
-        drop(own);
-        all && explained
-            && works
-            && imported.iter().all(|&status| status == AVSG_OK)
-            && bytes == row(1, 5)
+        let imported = imported.iter().all(|&status| status == AVSG_OK) && bytes == row(1, 5);
+        all && explained && works && imported
     });
     assert!(passed, "the child failed");
 

@@ -1,4 +1,4 @@
-//! Pools through the C ABI: readers and one writer by a descriptor; chunks and configurations.
+//! Pools through the C ABI: readers and one writer by a descriptor, and chunks.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
@@ -11,39 +11,64 @@ use avsg_testkit::alone;
 const READER: i32 = avsg_role::AVSG_ROLE_READER as i32;
 const WRITER: i32 = avsg_role::AVSG_ROLE_WRITER as i32;
 
+/// Exports a pool. Returns its descriptor and its file.
+pub fn export(pool: *const avsg_pool) -> ([u8; AVSG_POOL_DESC_BYTES], OwnedFd) {
+    let (mut desc, mut fd) = ([0; AVSG_POOL_DESC_BYTES], -1);
+    // SAFETY: the array has the length beside it, and the open descriptor is nobody else's.
+    unsafe {
+        ok(avsg_pool_export(pool, desc.as_mut_ptr(), desc.len(), &mut fd));
+        (desc, OwnedFd::from_raw_fd(fd))
+    }
+}
+
 #[test]
-fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
+fn a_pool_has_readers_and_one_writer_by_its_descriptor_and_lists_its_chunks() {
     let _turn = alone::turn();
-    let writer = Handles::on_cpu();
-    let (mut fd, mut desc) = (-1, [0; AVSG_POOL_DESC_BYTES]);
+    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
+    let writer = Handles::create(&config, &engine_config());
+    let (desc, file) = export(writer.pool);
     let (mut reader, mut successor, mut at) = (null_mut(), null_mut(), null_mut());
-    let bytes = row(0, 5);
+    let (bytes, mut count) = (row(0, 5), 0);
+    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
     let write = |pool| {
         // SAFETY: the array has the length beside it.
         unsafe { avsg_pool_write_row(pool, 0, 5, bytes.as_ptr().cast(), ROW) }
     };
-    // SAFETY: the out-pointers are local variables, the structs have their `size` set, and `fd` is an
-    // open descriptor that only the last line closes.
+    // SAFETY: the out-pointers are local variables, and the structs have their `size` set.
     unsafe {
-        ok(avsg_pool_export(writer.pool, desc.as_mut_ptr(), desc.len(), &mut fd));
-        let import = |role, pool: &mut *mut avsg_pool| {
-            avsg_pool_import(desc.as_ptr(), desc.len(), fd, role, pool)
+        // A process that closes its standard input gets descriptor 0 for the next file that it opens.
+        let input = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+        rustix::stdio::dup2_stdin(&file).unwrap();
+        let status = avsg_pool_import(desc.as_ptr(), desc.len(), 0, READER, &mut reader);
+        rustix::stdio::dup2_stdin(&input).unwrap();
+        ok(status);
+        let import_writer = |pool: &mut *mut avsg_pool| {
+            avsg_pool_import(desc.as_ptr(), desc.len(), file.as_raw_fd(), WRITER, pool)
         };
-        ok(import(READER, &mut reader));
         let info = filled(|to| avsg_pool_get_info(reader, to));
         assert_eq!((info.role, info.row_bytes), (READER, ROW));
+        // The chunks are in the order of layers and segments.
+        ok(avsg_pool_get_chunks(reader, null_mut(), 0, &mut count));
+        assert_eq!(count, 4);
+        let status = avsg_pool_get_chunks(reader, chunks.as_mut_ptr(), 3, &mut count);
+        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
+        ok(avsg_pool_get_chunks(reader, chunks.as_mut_ptr(), 4, &mut count));
+        for (n, chunk) in chunks.iter().enumerate() {
+            ok(avsg_pool_get_row(reader, n / 2, n % 2, 0, &mut at));
+            assert_eq!(at, chunk.data);
+            assert!(chunk.bytes >= ROWS * [24, 16][n % 2]);
+        }
         // A reader may not write, and a pool has only one writer.
         expect_error(write(reader), AVSG_INVALID, &["only the writer"]);
         ok(avsg_pool_get_row(reader, 0, 0, 1, &mut at));
         let mapped = std::slice::from_raw_parts(at.cast::<u8>(), 24);
         assert_eq!(mapped, &row(0, 1)[..24], "a reader reads in place");
-        expect_error(import(WRITER, &mut successor), AVSG_INVALID, &["has a writer"]);
+        expect_error(import_writer(&mut successor), AVSG_INVALID, &["has a writer"]);
         writer.destroy();
-        ok(import(WRITER, &mut successor));
+        ok(import_writer(&mut successor));
         ok(write(successor));
         ok(avsg_pool_demote(successor));
         expect_error(write(successor), AVSG_INVALID, &["only the writer"]);
-        drop(OwnedFd::from_raw_fd(fd));
     }
     ok(avsg_pool_destroy(successor));
     ok(avsg_pool_destroy(reader));
@@ -53,7 +78,7 @@ fn a_pool_has_readers_and_one_writer_by_its_descriptor() {
 fn invalid_descriptors_files_and_roles_are_refused() {
     let _turn = alone::turn();
     let handles = Handles::on_cpu();
-    let (mut fd, mut desc, mut pool) = (7, [0; AVSG_POOL_DESC_BYTES], null_mut());
+    let (mut fd, mut desc, mut pool) = (7, [0; 112], null_mut());
     // SAFETY: the out-pointers are local variables of the stated lengths.
     unsafe {
         let status = avsg_pool_export(handles.pool, desc.as_mut_ptr(), 111, &mut fd);
@@ -66,8 +91,7 @@ fn invalid_descriptors_files_and_roles_are_refused() {
             let status = avsg_pool_import(desc.as_ptr(), bytes, 0, READER, &mut pool);
             expect_error(status, AVSG_INVALID, &[part]);
         }
-        ok(avsg_pool_export(handles.pool, desc.as_mut_ptr(), 112, &mut fd));
-        let file = OwnedFd::from_raw_fd(fd);
+        let (desc, file) = export(handles.pool);
         for (fd, status, part) in [
             (-1, AVSG_INVALID, "fd is -1"),
             (1 << 20, AVSG_OS, "fd 1048576 could not be duplicated"),
@@ -85,67 +109,4 @@ fn invalid_descriptors_files_and_roles_are_refused() {
         expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
     }
     handles.destroy();
-}
-
-/// A process that closes its standard input gets descriptor 0 for the next file that it opens.
-#[test]
-fn descriptor_0_is_a_descriptor() {
-    let _turn = alone::turn();
-    let handles = Handles::on_cpu();
-    let (mut fd, mut desc, mut pool) = (-1, [0; AVSG_POOL_DESC_BYTES], null_mut());
-    // SAFETY: the out-pointers are local variables of the stated lengths, and `fd` is an open
-    // descriptor that only `file` closes.
-    unsafe {
-        ok(avsg_pool_export(handles.pool, desc.as_mut_ptr(), desc.len(), &mut fd));
-        let file = OwnedFd::from_raw_fd(fd);
-        let input = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
-        rustix::stdio::dup2_stdin(&file).unwrap();
-        let status = avsg_pool_import(desc.as_ptr(), desc.len(), 0, READER, &mut pool);
-        rustix::stdio::dup2_stdin(&input).unwrap();
-        ok(status);
-    }
-    ok(avsg_pool_destroy(pool));
-    handles.destroy();
-}
-
-#[test]
-fn the_chunks_of_a_pool_are_listed_in_the_order_of_layers_and_segments() {
-    let _turn = alone::turn();
-    let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
-    let (mut pool, mut at, mut count) = (null_mut(), null_mut(), 0);
-    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 4];
-    // SAFETY: the array has the length beside it, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_pool_create(&config, &mut pool));
-        ok(avsg_pool_get_chunks(pool, null_mut(), 0, &mut count));
-        assert_eq!(count, 4);
-        let status = avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 3, &mut count);
-        expect_error(status, AVSG_INVALID, &["capacity is 3", "there are 4"]);
-        ok(avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), 4, &mut count));
-        for (n, chunk) in chunks.iter().enumerate() {
-            ok(avsg_pool_get_row(pool, n / 2, n % 2, 0, &mut at));
-            assert_eq!(at, chunk.data);
-            assert!(chunk.bytes >= ROWS * [24, 16][n % 2]);
-        }
-    }
-    ok(avsg_pool_destroy(pool));
-}
-
-#[test]
-fn invalid_pool_configurations_are_refused() {
-    let _turn = alone::turn();
-    let refuse = |change: &dyn Fn(&mut avsg_pool_config), expected, parts: &[&str]| {
-        let (mut config, mut pool) = (pool_config(), null_mut());
-        change(&mut config);
-        // SAFETY: `config` is a struct of this version, and the out-pointer is a local variable.
-        expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, expected, parts);
-        assert!(pool.is_null());
-    };
-    refuse(&|c| c.rows = 1 << 50, AVSG_NO_MEMORY, &["host pool is", "available"]);
-    refuse(&|c| c.segments = 5, AVSG_INVALID, &["segments is 5", "1 to 4"]);
-    refuse(&|c| c.pages = 5, AVSG_INVALID, &["pages is 5"]);
-    refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1"]);
-    refuse(&|c| c.size = 8, AVSG_SIZE, &["avsg_pool_config.size is 8"]);
-    let layout = avsg_pool_layout { size: 8, ..sized() };
-    refuse(&|c| c.layout = &layout, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
 }

@@ -1,29 +1,15 @@
 //! Memory from the caller's allocator: it is asked for exactly what was announced, its memory need
 //! not be zeroed, each of its answers may be NULL or misaligned, and everything is released once.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
 use avsg::ascend::acl::DeviceMemory;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::{Counting, KINDS};
+use avsg_capi_testkit::caller_memory::{buffer, memory};
 use avsg_capi_testkit::*;
-
-/// What differs between engines of these tests.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    indexers: usize,
-    page: u32,
-    learned: bool,
-    /// Whether the slots are in memory of the caller.
-    own_slots: bool,
-}
-
-const CASES: [Case; 2] = [
-    Case { indexers: 2, page: 0, learned: false, own_slots: false },
-    Case { indexers: 1, page: 16, learned: true, own_slots: true },
-];
 
 /// The indexer of each layer, if there are two.
 const EACH: [u32; 2] = [0, 1];
@@ -43,71 +29,64 @@ enum Call {
 }
 const CALLS: [Call; 5] = [Call::Pool, Call::Engine, Call::Plan, Call::Step, Call::Append];
 
-/// A pool, an engine and a plan whose memory comes from an allocator.
+/// A pool, an engine and a plan whose memory comes from an allocator. The engine has two indexers, or pages,
+/// learned lifetimes and slots in memory of the caller.
 struct Setting<'a> {
     device: &'static CStr,
-    case: Case,
+    own_slots: bool,
     counting: &'a Counting,
-    /// The caller's slots, on "cpu" and on a device.
-    host_slots: Vec<u8>,
-    device_slots: Option<DeviceMemory>,
+    slots: *mut u8,
+    _device_slots: Option<DeviceMemory>,
     handles: Handles,
 }
 
 impl<'a> Setting<'a> {
-    fn new(device: &'static CStr, case: Case, counting: &'a Counting) -> Self {
+    fn new(device: &'static CStr, own_slots: bool, counting: &'a Counting) -> Self {
         let context = counting.context.clone();
-        let device_slots = context.as_ref().map(|c| DeviceMemory::zeroed(c, 4 * ROOM).unwrap());
+        let on_device = context.as_ref().map(|c| DeviceMemory::zeroed(c, 4 * ROOM).unwrap());
+        let slots = on_device.as_ref().map(|memory| memory.address() as *mut u8);
+        let slots = slots.unwrap_or_else(|| memory(4 * ROOM));
         let none = Handles::from_raw(null_mut(), null_mut(), null_mut());
-        let (host_slots, handles) = (vec![0; 4 * ROOM], Handles { context, ..none });
-        Self { device, case, counting, host_slots, device_slots, handles }
+        let handles = Handles { context, ..none };
+        Self { device, own_slots, counting, slots, _device_slots: on_device, handles }
     }
 
-    /// Calls `run` with the configurations of the pool and of the engine.
-    fn with_configs<T>(&self, run: impl FnOnce(&avsg_pool_config, &avsg_engine_config) -> T) -> T {
-        let (case, allocator) = (self.case, self.counting.c());
-        // Four chunks of each layer and segment.
-        let chunk_bytes = 1024;
-        let pool = avsg_pool_config { chunk_bytes, allocator: &allocator, ..pool_config() };
+    /// Returns the configurations of the pool and of the engine. What they point to is never freed.
+    fn configs(&self) -> (avsg_pool_config, avsg_engine_config) {
+        let allocator = &raw const *Box::leak(Box::new(self.counting.c()));
+        let lifetime = if self.own_slots { 2 } else { 1 };
+        let tuning = Box::leak(Box::new(avsg_tuning { lifetime, ..sized() }));
+        let slots = [0, 1, 2, 3].map(|at| self.slots.wrapping_add(at * ROOM));
+        let slots = Box::leak(Box::new(buffer(slots, [24, 16])));
         let mut config = config_on(self.device);
-        (config.page, config.cores, config.allocator) = (case.page, 3, &allocator);
-        let tuning = avsg_tuning { lifetime: if case.learned { 2 } else { 1 }, ..sized() };
-        config.tuning = &tuning;
-        if case.indexers == 2 {
+        (config.cores, config.allocator, config.tuning) = (3, allocator, tuning);
+        if self.own_slots {
+            (config.page, config.buffer) = (16, slots);
+        } else {
+            config.page = 0;
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
         }
-        let base = match &self.device_slots {
-            Some(memory) => memory.address() as *mut u8,
-            None => self.host_slots.as_ptr().cast_mut(),
-        };
-        let bases = [0, 1, 2, 3].map(|at| base.wrapping_add(at * ROOM).cast::<c_void>());
-        let mut slots: avsg_caller_buffer = sized();
-        (slots.bases, slots.base_count) = (bases.as_ptr(), bases.len());
-        slots.slot_stride = [24, 16, 0, 0];
-        if case.own_slots {
-            config.buffer = &slots;
-        }
-        run(&pool, &config)
+        // Four chunks of each layer and segment.
+        (avsg_pool_config { chunk_bytes: 1024, allocator, ..pool_config() }, config)
     }
 
     fn call(&mut self, call: Call, step: i32) -> avsg_status {
-        let owned = Arrays::new(step);
-        let Handles { mut pool, mut engine, mut plan, .. } = self.handles;
+        let (owned, (pool_config, config)) = (Arrays::new(step), self.configs());
         let (batch, fresh, (rows, requests)) = (owned.batch(), owned.fresh(), LARGEST);
-        // SAFETY: the structs have their `size` set, the out-pointers are local variables, and
-        // `owned` owns the arrays of the batch and the fresh rows.
-        let status = self.with_configs(|pool_config, config| unsafe {
+        let Handles { pool, engine, plan, .. } = &mut self.handles;
+        // SAFETY: the structs have their `size` set, the out-pointers are fields, and `owned` owns the arrays
+        // of the batch and the fresh rows.
+        let status = unsafe {
             match call {
-                Call::Pool => avsg_pool_create(pool_config, &mut pool),
-                Call::Engine => avsg_engine_create(config, pool, &mut engine),
-                Call::Plan => avsg_plan_create(engine, rows, requests, &mut plan),
-                Call::Step => avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
-                Call::Append => avsg_engine_append(engine, &batch, &0, 1, &fresh, null_mut()),
+                Call::Pool => avsg_pool_create(&pool_config, pool),
+                Call::Engine => avsg_engine_create(&config, *pool, engine),
+                Call::Plan => avsg_plan_create(*engine, rows, requests, plan),
+                Call::Step => avsg_engine_step(*engine, &batch, *plan, 0, &fresh, null_mut()),
+                Call::Append => avsg_engine_append(*engine, &batch, &0, 1, &fresh, null_mut()),
             }
-        });
-        (self.handles.pool, self.handles.engine, self.handles.plan) = (pool, engine, plan);
+        };
         if call == Call::Pool && status == AVSG_OK {
-            for (layer, index) in (0..2).flat_map(|layer| (0..ROWS).map(move |i| (layer, i))) {
+            for (layer, index) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
                 self.handles.write_row(layer, index, &row(layer, index));
             }
         }
@@ -116,11 +95,9 @@ impl<'a> Setting<'a> {
 
     /// Returns what is announced for a call, in each kind of memory.
     fn announced(&self, call: Call) -> [usize; 3] {
-        let ((rows, requests), mut of) = (LARGEST, sized::<avsg_memory>());
+        let ((rows, requests), (pool, config)) = (LARGEST, self.configs());
         // SAFETY: the structs have their `size` set.
-        self.with_configs(|pool, config| unsafe {
-            ok(avsg_get_memory(config, pool, rows, requests, 8, &mut of));
-        });
+        let of = filled(|to| unsafe { avsg_get_memory(&config, &pool, rows, requests, 8, to) });
         match call {
             Call::Pool => [of.pool, 0, 0],
             Call::Engine => [of.engine_host, 0, of.engine_device],
@@ -132,11 +109,18 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Runs a test in each of these cases on each device, in a thread that has no current context.
-fn in_cases(cases: &[Case], test: impl Fn(&'static CStr, Case) + Sync) {
+/// Runs a test without and with slots of the caller on each device, in a thread that has no current context.
+/// Everything is released in the end.
+fn in_cases(test: impl Fn(&mut Setting<'_>, &Counting) + Sync) {
     each_device(|device| {
-        for &case in cases {
-            let run = || test(device, case);
+        for own_slots in [false, true] {
+            let run = || {
+                let counting = Counting::on(device);
+                let mut setting = Setting::new(device, own_slots, &counting);
+                test(&mut setting, &counting);
+                setting.handles.destroy();
+                assert_eq!(counting.live(), [0; 3], "{device:?} {own_slots}");
+            };
             std::thread::scope(|scope| scope.spawn(run).join()).unwrap();
         }
     });
@@ -144,16 +128,15 @@ fn in_cases(cases: &[Case], test: impl Fn(&'static CStr, Case) + Sync) {
 
 #[test]
 fn the_allocator_is_asked_for_exactly_what_was_announced() {
-    in_cases(&CASES, |device, case| {
-        let counting = Counting::on(device);
-        let mut setting = Setting::new(device, case, &counting);
+    in_cases(|setting, counting| {
+        let Setting { device, own_slots, .. } = *setting;
         let mut expected = [0; 3];
         for call in CALLS {
             ok(setting.call(call, 1));
             let more = setting.announced(call);
             expected = [0, 1, 2].map(|kind| expected[kind] + more[kind]);
             if call != Call::Step {
-                assert_eq!(counting.live(), expected, "{device:?} {case:?} {call:?}");
+                assert_eq!(counting.live(), expected, "{device:?} {own_slots} {call:?}");
             }
         }
         assert!(expected[0] > 0 && (device == c"cpu") == (expected[1] == 0 && expected[2] == 0));
@@ -173,17 +156,14 @@ fn the_allocator_is_asked_for_exactly_what_was_announced() {
             setting.handles.expect_exact(&Arrays::new(step), 0);
             ok(setting.call(Call::Append, step));
         }
-        assert_eq!(counting.state().calls, calls, "{device:?} {case:?}");
-        setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3]);
+        assert_eq!(counting.state().calls, calls, "{device:?} {own_slots}");
     });
 }
 
 #[test]
 fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
-    in_cases(&CASES, |device, case| {
-        let counting = Counting::on(device);
-        let mut setting = Setting::new(device, case, &counting);
+    in_cases(|setting, counting| {
+        let Setting { device, own_slots, .. } = *setting;
         let mut refused = 0;
         for call in CALLS {
             let (mut live, mut n) = (counting.live(), 1);
@@ -198,7 +178,7 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
                 let now = counting.live();
                 // Only a step keeps what it got: the memory for block tables, before that for fresh
                 // rows. Then the next attempt begins there.
-                assert!(now == live || call == Call::Step, "{device:?} {case:?} {call:?} {n}");
+                assert!(now == live || call == Call::Step, "{device:?} {own_slots} {call:?} {n}");
                 n = if now == live { n + 1 } else { 1 };
                 live = now;
             }
@@ -208,27 +188,24 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
             ok(setting.call(Call::Step, step));
             setting.handles.expect_exact(&Arrays::new(step), 0);
         }
-        setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3], "{device:?} {case:?}");
         // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
         // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
-        let (on_cpu, slots) = (device == c"cpu", usize::from(!case.own_slots));
-        let engine = slots + if on_cpu { 2 } else { 3 + usize::from(case.learned) };
-        let staging = if case.page == 0 { 2 } else { 2 + 1 + 2 } + 2;
+        let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));
+        let engine = 1 - own + if on_cpu { 2 } else { 3 + own };
+        let staging = if own_slots { 2 + 1 + 2 } else { 2 } + 2;
         let all = 12 + engine + 15 + if on_cpu { 0 } else { 2 + staging };
-        assert_eq!(refused, all, "{device:?} {case:?}");
+        assert_eq!(refused, all, "{device:?} {own_slots}");
     });
 }
 
 #[test]
 fn a_step_whose_memory_is_refused_changes_nothing() {
-    in_cases(&CASES[1..], |device, case| {
-        // A step on "cpu" takes no memory.
-        if device == c"cpu" {
+    in_cases(|setting, counting| {
+        let Setting { device, own_slots, .. } = *setting;
+        // A step on "cpu" takes no memory, and one without pages none for block tables.
+        if device == c"cpu" || !own_slots {
             return;
         }
-        let counting = Counting::on(device);
-        let mut setting = Setting::new(device, case, &counting);
         CALLS[..3].iter().for_each(|&call| ok(setting.call(call, 1)));
         let Handles { engine, plan, .. } = setting.handles;
         // A step without fresh rows takes no memory for them.
@@ -245,17 +222,14 @@ fn a_step_whose_memory_is_refused_changes_nothing() {
         (0..2).for_each(|layer| assert!(setting.handles.expect_exact(&first, layer) > 0));
         ok(setting.call(Call::Step, 2));
         setting.handles.expect_exact(&Arrays::new(2), 0);
-        setting.handles.destroy();
-        assert_eq!(counting.live(), [0; 3]);
     });
 }
 
 #[test]
 fn a_misaligned_answer_is_refused_and_released() {
-    in_cases(&CASES[1..], |device, case| {
-        for kind in KINDS {
-            let counting = Counting::on(device);
-            let mut setting = Setting::new(device, case, &counting);
+    for kind in KINDS {
+        in_cases(|setting, counting| {
+            let Setting { device, own_slots, .. } = *setting;
             counting.state().misaligned = Some(kind);
             for call in CALLS {
                 let live = counting.live();
@@ -263,7 +237,7 @@ fn a_misaligned_answer_is_refused_and_released() {
                 if status != AVSG_OK {
                     let parts = ["allocated address is 0x", "must begin at a multiple of"];
                     expect_error(status, AVSG_INVALID, &parts);
-                    assert_eq!(counting.live(), live, "{device:?} {case:?} {call:?}");
+                    assert_eq!(counting.live(), live, "{device:?} {own_slots} {call:?}");
                     counting.state().misaligned = None;
                     ok(setting.call(call, 1));
                 }
@@ -271,28 +245,6 @@ fn a_misaligned_answer_is_refused_and_released() {
             // "cpu" asks for memory of the process only.
             let never_asked = device == c"cpu" && kind != 0;
             assert_eq!(counting.state().misaligned.is_some(), never_asked);
-            setting.handles.destroy();
-            assert_eq!(counting.live(), [0; 3]);
-        }
-    });
-}
-
-#[test]
-fn an_incomplete_allocator_is_refused() {
-    let counting = Counting::on(c"cpu");
-    let whole = counting.c();
-    let refuse = |allocator: avsg_allocator, status, parts: &[&str]| {
-        let config = avsg_pool_config { allocator: &allocator, ..pool_config() };
-        let mut pool = null_mut();
-        // SAFETY: the structs have their `size` set or are refused.
-        expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, status, parts);
-        let config = avsg_engine_config { allocator: &allocator, ..engine_config() };
-        // SAFETY: as above.
-        let found = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
-        expect_error(found, status, parts);
-    };
-    refuse(avsg_allocator { allocate: None, ..whole }, AVSG_NULL, &["allocate of avsg_allocator"]);
-    refuse(avsg_allocator { release: None, ..whole }, AVSG_NULL, &["release of avsg_allocator"]);
-    refuse(avsg_allocator { size: 8, ..whole }, AVSG_SIZE, &["avsg_allocator.size is 8"]);
-    assert_eq!(counting.state().calls, 0);
+        });
+    }
 }

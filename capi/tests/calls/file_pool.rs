@@ -1,72 +1,28 @@
-//! Pools whose rows are in a file, through C: steps are exact, and what cannot be is refused by name. The random calls of
+//! Pools whose rows are in a file, through C: steps are exact, and rows have no address. The random calls of
 //! `fuzz` open kept files again and lose rows.
 
-use std::ffi::{CString, OsStr, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::ptr::null_mut;
 
 use avsg::disk::PoolFile;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use avsg_capi_testkit::allocator::Counting;
-use avsg_capi_testkit::caller_memory::{layout, memory, part, region};
+use avsg_capi_testkit::device::c_path;
 use avsg_capi_testkit::*;
-use avsg_sim::{Options, Session};
 use avsg_testkit::scratch::{Scratch, adapted};
-
-fn c_string(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).unwrap()
-}
-
-fn file_in(path: &CString) -> avsg_pool_file {
-    let file = adapted(PoolFile::new(OsStr::from_bytes(path.as_bytes())));
-    avsg_pool_file { path: path.as_ptr(), buffered: file.buffered.into(), ..sized() }
-}
 
 fn info_of(pool: *const avsg_pool) -> avsg_pool_info {
     // SAFETY: the struct has its `size` set.
     filled(|to| unsafe { avsg_pool_get_info(pool, to) })
 }
 
-/// Returns the status of the creation of a pool, which is destroyed again.
-fn create(config: &avsg_pool_config) -> avsg_status {
-    let mut pool = null_mut();
-    // SAFETY: the structs have their `size` set, and strings and arrays are alive.
-    let status = unsafe { avsg_pool_create(config, &mut pool) };
-    ok(avsg_pool_destroy(pool));
-    status
-}
-
-/// Plans `steps` batches, transfers each to both layers, appends the rows of its tokens, and compares
-/// every row.
-fn decode(handles: &Handles, steps: i32) {
-    for step in 0..steps {
-        let (mut owned, stable) = (Arrays::new(step), 100 + step % 20);
-        owned.decode_at(stable);
-        let (engine, plan) = (handles.engine, handles.plan);
-        // SAFETY: `owned` owns the arrays of the batch.
-        unsafe { ok(avsg_engine_plan(engine, &owned.batch(), plan, null_mut())) };
-        for layer in 0..2 {
-            (0..2).for_each(|g| owned.rows.put(2 + g, stable + g as i32, layer as u32));
-            let fresh = owned.fresh();
-            // SAFETY: `owned` owns the arrays of the batch and the fresh rows.
-            unsafe {
-                ok(avsg_engine_transfer(engine, plan, &layer, 1, &fresh, null_mut()));
-                assert_eq!(handles.expect_exact(&owned, layer), 32);
-                ok(avsg_engine_append(engine, &owned.batch(), &layer, 1, &fresh, null_mut()));
-            }
-        }
-    }
-}
-
 #[test]
 fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
     let folder = Scratch::new();
-    let (path, kept) = (c_string(folder.path()), c_string(&folder.file("rows")));
+    let paths = [c_path(folder.path()), c_path(&folder.file("rows"))];
+    let no_direct = i32::from(adapted(PoolFile::new(folder.path())).buffered);
     for (indexers, buffered, keep) in [([0, 0], 0, 1), ([0, 1], 0, 0), ([0, 0], 1, 0)] {
-        let mut file = file_in(if keep == 1 { &kept } else { &path });
-        (file.keep, file.buffered) = (keep, file.buffered | buffered);
+        let (path, buffered) = (paths[keep as usize].as_ptr(), buffered | no_direct);
+        let mut file = avsg_pool_file { path, keep, buffered, ..sized() };
         (file.layer_indexer, file.layer_indexers) = (indexers.as_ptr(), 2);
         let mut config = engine_config();
         (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
@@ -74,7 +30,10 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         let handles = Handles::create(&of_pool, &config);
         assert_eq!(folder.count(), keep as usize, "a private file has no name");
         if indexers == [0, 0] {
-            decode(&handles, 30);
+            for step in 0..4 {
+                ok(handles.step(&Arrays::new(step), 0));
+                assert_eq!(handles.expect_exact(&Arrays::new(step), 0), 32);
+            }
         }
         let info = info_of(handles.pool);
         let own_rows = if indexers == [0, 0] { 2 } else { 1 };
@@ -85,16 +44,26 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         assert!(info.file_bytes >= (records * info.record_bytes) as u64);
         assert!([1, 2].contains(&info.io));
         assert_eq!((info.chunks, info.huge_bytes), (0, 0));
+        let (mut at, mut fd, mut desc) = (null_mut(), 0, [0; AVSG_POOL_DESC_BYTES]);
+        // SAFETY: the out-pointers are local variables, and the array has the length beside it.
+        unsafe {
+            let status = avsg_pool_get_row(handles.pool, 0, 0, 0, &mut at);
+            expect_error(status, AVSG_INVALID, &["pool is in a file"]);
+            let status = avsg_pool_export(handles.pool, desc.as_mut_ptr(), desc.len(), &mut fd);
+            expect_error(status, AVSG_INVALID, &["pool is in a file"]);
+        }
+        assert!(at.is_null() && fd == -1);
         ok(avsg_pool_flush(handles.pool));
         let info = info_of(handles.pool);
         assert!(info.writes > 0 && info.written_bytes >= info.record_bytes as u64);
         handles.destroy();
         if keep == 1 {
-            let status = create(&of_pool);
+            let mut pool = null_mut();
+            // SAFETY: the structs have their `size` set, and the string is alive.
+            let status = unsafe { avsg_pool_create(&of_pool, &mut pool) };
             assert_ne!(status, AVSG_OK, "an existing file is not overwritten");
             expect_error(status, status, &["rows"]);
-            let mut pool = null_mut();
-            // SAFETY: the struct has its `size` set, and the string is alive.
+            // SAFETY: as above.
             ok(unsafe { avsg_pool_open(&file, &mut pool) });
             let info = info_of(pool);
             assert_eq!((info.layers, info.rows, info.segments), (2, ROWS, 2));
@@ -104,63 +73,4 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         }
         assert_eq!(folder.count(), 0);
     }
-}
-
-#[test]
-fn what_a_file_cannot_be_is_refused_by_name() {
-    // No other test uses the simulated device meanwhile.
-    let _session = Session::new(Options::default());
-    let folder = Scratch::new();
-    let path = c_string(folder.path());
-    let refuse = |parts: &[&str], change: &dyn Fn(&mut avsg_pool_file)| {
-        let mut file = file_in(&path);
-        change(&mut file);
-        let status = create(&avsg_pool_config { file: &file, ..pool_config() });
-        assert_ne!(status, AVSG_OK);
-        expect_error(status, status, parts);
-        status
-    };
-    assert_eq!(refuse(&["path is NULL"], &|file| file.path = std::ptr::null()), AVSG_NULL);
-    refuse(&["keep is 2", "0..=1"], &|file| file.keep = 2);
-    refuse(&["buffered is -1", "0..=1"], &|file| file.buffered = -1);
-    let gap = [0u32, 2];
-    refuse(&["layer"], &|file| (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 2));
-    refuse(&["layers with an indexer is 1"], &|file| {
-        (file.layer_indexer, file.layer_indexers) = (gap.as_ptr(), 1);
-    });
-    let file = file_in(&path);
-    let config = avsg_pool_config { file: &file, ..pool_config() };
-    let counting = Counting::on(c"cpu");
-    let allocator = counting.c();
-    let status = create(&avsg_pool_config { allocator: &allocator, ..config });
-    expect_error(status, AVSG_INVALID, &["allocator", "file"]);
-    let rows = region(memory(2 * ROW * ROWS), 2 * ROW * ROWS);
-    let parts = [part(0, 0, 24 * ROWS), part(1, 48 * ROWS, 16 * ROWS)];
-    let layout = layout([24, 16], &[rows], &parts);
-    expect_error(create(&avsg_pool_config { layout: &layout, ..config }), AVSG_INVALID, &["file"]);
-    let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
-    let huge = avsg_pool_config { pages: huge, ..config };
-    // SAFETY: the structs have their `size` set, and the string is alive.
-    let status = unsafe { avsg_get_memory(std::ptr::null(), &huge, 0, 0, 0, &mut sized()) };
-    expect_error(status, AVSG_INVALID, &["pages", "file"]);
-
-    let (mut pool, mut at, mut fd, mut desc) = (null_mut(), null_mut::<c_void>(), 0, [0; 112]);
-    // SAFETY: the structs have their `size` set, and the out-pointers are local variables.
-    unsafe {
-        ok(avsg_pool_create(&config, &mut pool));
-        let status = avsg_pool_get_row(pool, 0, 0, 0, &mut at);
-        expect_error(status, AVSG_INVALID, &["pool is in a file"]);
-        let status = avsg_pool_export(pool, desc.as_mut_ptr(), 112, &mut fd);
-        expect_error(status, AVSG_INVALID, &["pool is in a file"]);
-        assert!(at.is_null() && fd == -1);
-        if have_compiler() {
-            let mut engine = null_mut();
-            let status = avsg_engine_create(&config_on(c"ascend-sim"), pool, &mut engine);
-            assert!([AVSG_INVALID, AVSG_UNSUPPORTED].contains(&status), "{}", last_error());
-            expect_error(status, status, &["file"]);
-            assert!(engine.is_null());
-        }
-    }
-    ok(avsg_pool_destroy(pool));
-    assert_eq!(folder.count(), 0);
 }

@@ -10,50 +10,25 @@ use avsg_capi::*;
 use avsg_capi_testkit::device_arrays::DeviceStep;
 use avsg_capi_testkit::*;
 
-/// A caller of steps with valid structs, of which a test changes a copy.
-struct Caller<'a> {
-    handles: &'a Handles,
-    /// NULL for host arrays.
-    stream: *mut c_void,
-    batch: avsg_batch,
-    fresh: avsg_fresh,
-}
+/// More elements than the tests' arrays have, which would all be read without a fault only if a few GiB
+/// behind them were mapped.
+pub const FALSE_COUNT: usize = 1 << 28;
 
-impl Caller<'_> {
-    fn step(&self, batch: &avsg_batch, fresh: &avsg_fresh) -> avsg_status {
-        let Handles { engine, plan, .. } = *self.handles;
-        // SAFETY: the arrays are valid or refused before they are read.
-        unsafe { avsg_engine_step(engine, batch, plan, 0, fresh, self.stream) }
+/// Returns a copy of values that ends with a page behind which nothing is mapped. It is never freed.
+pub fn before_a_hole<T: Copy>(values: &[T]) -> *const T {
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+    let bytes = size_of_val(values);
+    let len = bytes.next_multiple_of(4096);
+    // SAFETY: the system chooses the address of the new mapping, whose last page loses its access
+    // before anything has its address, and whose other pages have room for the values.
+    unsafe {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let at = mmap_anonymous(null_mut(), len + 4096, access, flags).unwrap();
+        mprotect(at.byte_add(len), 4096, MprotectFlags::empty()).unwrap();
+        let copy = at.byte_add(len - bytes).cast::<T>();
+        copy.copy_from_nonoverlapping(values.as_ptr(), values.len());
+        copy
     }
-}
-
-/// Runs a test, none of whose steps succeeds, with host arrays on each device and in a stream. The engine
-/// has done nothing then, and its next step is exact.
-fn each_caller(test: impl Fn(&Caller<'_>)) {
-    let run = |caller: &Caller<'_>| {
-        let stats = || {
-            // SAFETY: the struct has its `size` set.
-            let stats = filled(|to| unsafe { avsg_engine_get_stats(caller.handles.engine, to) });
-            format!("{stats:?}")
-        };
-        let before = stats();
-        test(caller);
-        assert_eq!(stats(), before, "a refused call has done something");
-    };
-    each_device(|device| {
-        let (handles, owned) = (Handles::on(device), Arrays::new(0));
-        let (batch, fresh) = (owned.batch(), owned.fresh());
-        run(&Caller { handles: &handles, stream: null_mut(), batch, fresh });
-        if let Some(context) = &handles.context {
-            let (arrays, stream) =
-                (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
-            let (batch, fresh) = (arrays.batch, arrays.fresh);
-            run(&Caller { handles: &handles, stream: stream.raw().handle(), batch, fresh });
-        }
-        ok(handles.step(&owned, 0));
-        assert_eq!(handles.expect_exact(&owned, 0), 32);
-        handles.destroy();
-    });
 }
 
 type Change = fn(&mut avsg_batch, &mut avsg_fresh);
@@ -66,11 +41,7 @@ const MISTAKES: &[(Change, avsg_status, &[&str])] = &[
     (|b, _| b.k = 9, AVSG_INVALID, &["k is 9"]),
     (|b, _| b.ids_stride = 7, AVSG_INVALID, &["ids_stride is 7"]),
     (|b, _| b.ids.data = null(), AVSG_NULL, &["ids is NULL"]),
-    (
-        |b, _| b.ids.data = b.ids.data.wrapping_byte_add(2),
-        AVSG_INVALID,
-        &["ids is", "multiple of 4"],
-    ),
+    (|b, _| b.ids.data = b.ids.data.wrapping_byte_add(2), AVSG_INVALID, &["ids is", "of 4"]),
     (|b, _| b.ids.len = usize::MAX / 4, AVSG_INVALID, &["ids "]),
     (|b, _| b.cu_q.len = 2, AVSG_INVALID, &["cu_q length is 2"]),
     (|b, _| b.cu_q.data = null(), AVSG_NULL, &["cu_q is NULL"]),
@@ -94,67 +65,92 @@ const MISTAKES: &[(Change, avsg_status, &[&str])] = &[
     (|_, f| f.bytes[1] = usize::MAX, AVSG_INVALID, &["fresh "]),
 ];
 
-#[test]
-fn mistakes_in_the_structs_of_a_step_are_refused() {
-    each_caller(|caller| {
-        for (change, expected, parts) in MISTAKES {
-            let (mut batch, mut fresh) = (caller.batch, caller.fresh);
-            change(&mut batch, &mut fresh);
-            expect_error(caller.step(&batch, &fresh), *expected, parts);
-        }
+/// Makes each mistake, in a stream unless it is NULL. The engine has done nothing then.
+fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, whole: avsg_fresh) {
+    let Handles { engine, plan, .. } = *handles;
+    // SAFETY: the struct has its `size` set.
+    let stats = || filled(|to| unsafe { avsg_engine_get_stats(engine, to) });
+    let before = format!("{:?}", stats());
+    let step = |batch: &avsg_batch, fresh: *const avsg_fresh| {
+        // SAFETY: the arrays are valid or refused before they are read.
+        unsafe { avsg_engine_step(engine, batch, plan, 0, fresh, stream) }
+    };
+    for (change, expected, parts) in MISTAKES {
+        let (mut batch, mut fresh) = (*batch, whole);
+        change(&mut batch, &mut fresh);
+        expect_error(step(&batch, &fresh), *expected, parts);
+    }
+    // In a stream the host does not see whether a row is fresh.
+    if stream.is_null() {
+        expect_error(step(batch, null()), AVSG_INVALID, &["fresh rows is none"]);
+    }
+    let append = |batch: &avsg_batch, layers: &[usize], fresh: &[avsg_fresh]| {
+        let (numbers, count) = (pointer(layers), layers.len());
         // SAFETY: the arrays are valid.
-        unsafe {
-            let (engine, plan) = (caller.handles.engine, caller.handles.plan);
-            // In a stream the host does not see whether a row is fresh.
-            if caller.stream.is_null() {
-                let status = avsg_engine_step(engine, &caller.batch, plan, 0, null(), null_mut());
-                expect_error(status, AVSG_INVALID, &["fresh rows is none"]);
-            }
-            let status = avsg_engine_append(engine, &caller.batch, &0, 1, null(), caller.stream);
-            expect_error(status, AVSG_NULL, &["fresh is NULL", "append"]);
-            let (batch, stream, whole) = (&caller.batch, caller.stream, caller.fresh);
-            let append = |layers: &[usize], fresh: &[avsg_fresh]| {
-                let (numbers, count) = (layers.as_ptr(), layers.len());
-                avsg_engine_append(engine, batch, numbers, count, fresh.as_ptr(), stream)
-            };
-            let one = avsg_fresh { segments: 1, ..whole };
-            let part = "fresh[1] has 1 segments, but fresh[0] has 2";
-            expect_error(append(&[0, 1], &[whole, one]), AVSG_INVALID, &[part]);
-            let part = "layer is 0, but it comes after layer 1";
-            expect_error(append(&[1, 0], &[whole, whole]), AVSG_INVALID, &[part]);
-            let longer = avsg_fresh { size: whole.size + 8, ..whole };
-            let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
-            let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
-            expect_error(append(&[0, 1], &list), AVSG_SIZE, &parts);
-            let (many, fresh) = ([0; 129], [whole; 129]);
-            expect_error(append(&many, &fresh), AVSG_INVALID, &["count is 129", "128 layers"]);
-            ok(append(&[], &fresh));
-        }
-    });
+        unsafe { avsg_engine_append(engine, batch, numbers, count, pointer(fresh), stream) }
+    };
+    expect_error(append(batch, &[0], &[]), AVSG_NULL, &["fresh is NULL", "append"]);
+    let one = avsg_fresh { segments: 1, ..whole };
+    let part = "fresh[1] has 1 segments, but fresh[0] has 2";
+    expect_error(append(batch, &[0, 1], &[whole, one]), AVSG_INVALID, &[part]);
+    let part = "layer is 0, but it comes after layer 1";
+    expect_error(append(batch, &[1, 0], &[whole, whole]), AVSG_INVALID, &[part]);
+    let longer = avsg_fresh { size: whole.size + 8, ..whole };
+    let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
+    let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
+    expect_error(append(batch, &[0, 1], &list), AVSG_SIZE, &parts);
+    let parts = ["count is 129", "128 layers"];
+    expect_error(append(batch, &[0; 129], &[whole; 129]), AVSG_INVALID, &parts);
+    // An empty list is checked as any other.
+    ok(append(batch, &[], &[whole]));
+    ok(append(batch, &[], &[]));
+    let mut short = *batch;
+    short.seq_len.len = 1;
+    expect_error(append(&short, &[], &[]), AVSG_INVALID, &["seq_len length is 1"]);
+    assert_eq!(format!("{:?}", stats()), before, "a refused call has done something");
 }
 
 #[test]
-fn an_empty_list_of_layers_may_be_null_and_is_checked_as_any_other() {
-    each_caller(|caller| {
-        let append = |batch: &avsg_batch| {
-            let engine = caller.handles.engine;
-            // SAFETY: the arrays of the batch are valid.
-            unsafe { avsg_engine_append(engine, batch, null(), 0, null(), caller.stream) }
-        };
-        ok(append(&caller.batch));
-        let mut short = caller.batch;
-        short.seq_len.len = 1;
-        expect_error(append(&short), AVSG_INVALID, &["seq_len length is 1"]);
+fn mistakes_in_a_step_are_refused_on_each_device_and_in_a_stream_and_the_next_step_is_exact() {
+    each_device(|device| {
+        let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
+        refuse_mistakes(&handles, null_mut(), &owned.batch(), owned.fresh());
+        if let Some(context) = &handles.context {
+            let (step, stream) = (DeviceStep::new(context, &owned), Stream::new(context).unwrap());
+            refuse_mistakes(&handles, stream.raw().handle(), &step.batch, step.fresh);
+        }
+        // An id out of range is padding and sets a bit of its request.
+        owned.ids[2] = 128;
+        ok(handles.step(&owned, 0));
+        assert_eq!(handles.expect_exact(&owned, 0), 31);
+        // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch.
+        unsafe {
+            let out = filled(|to| avsg_plan_get_arrays(handles.plan, HOST, to));
+            let counters = filled(|to| avsg_plan_get_counters(handles.plan, to));
+            assert_eq!((*out.valid, *out.slot.add(2)), (7, -1));
+            let bit = avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32;
+            assert_eq!((*out.summary.add(AVSG_SUMMARY_STATUS), counters.status), (bit, bit));
+        }
+        handles.destroy();
     });
+}
+
+/// Returns the address of a list, NULL if it is empty.
+fn pointer<T>(list: &[T]) -> *const T {
+    if list.is_empty() { null() } else { list.as_ptr() }
+}
+
+#[test]
+fn an_empty_list_of_layers_may_be_null() {
     each_device(|device| {
         let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
         let Handles { engine, plan, .. } = handles;
         // The first row behind the `stable_len` of the second request.
         owned.ids[2 * K] = 100;
         let transfer = |layers: &[usize]| {
-            let at = if layers.is_empty() { null() } else { layers.as_ptr() };
+            let (at, count) = (pointer(layers), layers.len());
             // SAFETY: the list has the length beside it.
-            unsafe { avsg_engine_transfer(engine, plan, at, layers.len(), null(), null_mut()) }
+            unsafe { avsg_engine_transfer(engine, plan, at, count, null(), null_mut()) }
         };
         expect_error(transfer(&[]), AVSG_INVALID, &["plan is empty"]);
         // SAFETY: `owned` owns the arrays.
@@ -186,20 +182,31 @@ fn a_stream_that_does_not_exist_is_refused_or_an_error_of_the_device() {
 }
 
 #[test]
-fn an_id_out_of_range_is_padding_and_sets_a_bit_of_its_request() {
-    let (handles, mut owned) = (Handles::on_cpu(), Arrays::new(7));
-    owned.ids[2] = 128;
-    ok(handles.step(&owned, 0));
-    // SAFETY: the struct has its `size` set.
-    let out = filled(|to| unsafe { avsg_plan_get_arrays(handles.plan, HOST, to) });
-    // SAFETY: the struct has its `size` set.
-    let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
-    // SAFETY: the plan's arrays hold the batch.
-    unsafe {
-        assert_eq!((*out.valid, *out.slot.add(2)), (7, -1));
-        assert_eq!(*out.summary.add(AVSG_SUMMARY_STATUS), counters.status);
+fn counts_that_do_not_fit_are_refused_before_their_array_is_read() {
+    let handles = Handles::on_cpu();
+    // The arrays of a batch agree in their false length.
+    let owned = Arrays::new(0);
+    let mut batch = owned.batch();
+    let avsg_batch { cu_q, state, generation, stable_len, seq_len, .. } = &mut batch;
+    for array in [cu_q, state, generation, stable_len, seq_len] {
+        // SAFETY: `owned` owns the array.
+        let values = unsafe { std::slice::from_raw_parts(array.data, array.len) };
+        *array = avsg_i32s { data: before_a_hole(values), len: FALSE_COUNT };
     }
-    let bit = avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32;
-    assert_eq!((counters.status, counters.number), (bit, 1));
+    batch.cu_q.len += 1;
+    let fresh = owned.fresh();
+    // SAFETY: `owned` owns the other arrays, and those with a false length are refused.
+    unsafe {
+        let status = avsg_engine_plan(handles.engine, &batch, handles.plan, null_mut());
+        // The arrays of this length reach into the plan or its engine, or are too many for the plan.
+        expect_error(status, AVSG_INVALID, &[]);
+        let status = avsg_engine_append(handles.engine, &batch, &0, 1, &fresh, null_mut());
+        expect_error(status, AVSG_INVALID, &["requests is 268435456", "0..=1048576"]);
+        let (states, mut table, mut lengths) = (before_a_hole(&[0, 1]), [0; 2], [0; 2]);
+        let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
+        let n = FALSE_COUNT;
+        let status = avsg_engine_get_page_table(handles.engine, states, n, 0, t, 1, l);
+        expect_error(status, AVSG_INVALID, &["requests is 268435456", "0..=1048576"]);
+    }
     handles.destroy();
 }

@@ -1,11 +1,10 @@
 //! What a random run knows of its pools and engines: the bytes of every row, where the caller's
 //! memory has them, and where a slot is.
 
-use std::ptr::null_mut;
+use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
-use avsg_capi::avsg_pool;
 use avsg_capi_testkit::{Handles, ROW, ROWS};
 use avsg_testkit::content::fill_row;
 
@@ -49,6 +48,8 @@ impl Drop for Memory {
 
 /// A pool of two layers with [`ROWS`] rows.
 pub struct PoolModel {
+    /// The handle.
+    pub handle: usize,
     /// How often each row was rewritten.
     rewrites: [AtomicU32; ROWS],
     /// Whether each row of each layer was written. Rows in memory are zeros before.
@@ -60,16 +61,10 @@ pub struct PoolModel {
 
 impl PoolModel {
     /// Describes a new pool; `memory` is None if the library allocated it.
-    pub fn new(memory: Option<Memory>) -> Self {
+    pub fn new(handle: usize, indexers_of_file: Option<usize>, _memory: Option<Memory>) -> Self {
         let rewrites = [const { AtomicU32::new(0) }; ROWS];
-        let written = [const { [const { AtomicBool::new(true) }; ROWS] }; 2];
-        Self { rewrites, written, indexers_of_file: None, _memory: memory }
-    }
-
-    /// Describes a new pool in a file.
-    pub fn in_file(indexers: usize) -> Self {
-        let written = [const { [const { AtomicBool::new(false) }; ROWS] }; 2];
-        Self { written, indexers_of_file: Some(indexers), ..Self::new(None) }
+        let written = [(); 2].map(|()| [(); ROWS].map(|()| indexers_of_file.is_none().into()));
+        Self { handle, rewrites, written, indexers_of_file, _memory }
     }
 
     /// Returns whether a row was written, so that it can be read.
@@ -83,9 +78,15 @@ impl PoolModel {
     }
 
     /// Writes a row of the pool.
-    pub fn write(&self, pool: *mut avsg_pool, layer: usize, index: usize, bytes: &[u8]) {
+    pub fn write(&self, layer: usize, index: usize, bytes: &[u8]) {
+        let pool = without_provenance_mut(self.handle);
         Handles::from_raw(pool, null_mut(), null_mut()).write_row(layer, index, bytes);
         self.note_written(layer, index);
+    }
+
+    /// Writes the bytes that a row of the pool shall have.
+    pub fn restore(&self, layer: usize, index: usize) {
+        self.write(layer, index, &self.row(layer, index));
     }
 
     /// Returns the version of a row for `fill_row`.
@@ -109,24 +110,21 @@ impl PoolModel {
 /// Where the slots of an engine are. Place n of a segment is at
 /// base + n / block_slots * block_stride + n % block_slots * slot_stride.
 pub struct Slots {
-    /// The address of place 0, by layer and segment.
-    pub bases: [[usize; 2]; 2],
+    /// The addresses of place 0 of the two segments of layer 0, and of those of layer 1.
+    pub bases: [usize; 4],
     pub block_slots: usize,
     pub block_stride: [usize; 2],
     pub slot_stride: [usize; 2],
-    /// The blocks of each state, in a buffer with a table of blocks; else empty.
+    /// The blocks of the first state and those of the second one.
     pub table: Vec<AtomicI32>,
-    /// Blocks of the memory, if there is a table.
+    /// Blocks of the memory: more than the states have if the library reads the table.
     pub blocks: usize,
     /// The caller's memory; None if the library allocated the slots.
     pub _memory: Option<Memory>,
 }
 
 pub struct EngineModel {
-    /// The pool and its handle.
-    pub pool: (Arc<PoolModel>, usize),
-    /// S.
-    pub slots_per_state: usize,
+    pub pool: Arc<PoolModel>,
     /// N_q.
     pub tokens: usize,
     /// Where slots are.
@@ -156,25 +154,14 @@ impl EngineModel {
 
     /// Returns the place of a slot that a plan returned, if it is one of the state.
     fn place(&self, state: usize, slot: usize) -> Option<usize> {
-        let (slots, per_state) = (&self.slots, self.slots_per_state);
-        let block = |n: usize| slots.table[n].load(Ordering::Relaxed) as usize;
-        let of_state = per_state / slots.block_slots.min(per_state);
+        let (n, of_state) = (self.slots.block_slots, self.slots.table.len() / 2);
+        let blocks = self.slots.table[state * of_state..][..of_state].iter();
+        let mut blocks = blocks.map(|block| block.load(Ordering::Relaxed) as usize);
         match self.global {
-            None if slot >= per_state => None,
-            None if slots.table.is_empty() => Some(state * per_state + slot),
-            None => {
-                let (at, rest) = (slot / slots.block_slots, slot % slots.block_slots);
-                Some(block(state * of_state + at) * slots.block_slots + rest)
-            }
+            None => Some(blocks.nth(slot / n)? * n + slot % n),
             Some(base) => {
                 let place = slot.checked_sub(base as usize)?;
-                let own = if slots.table.is_empty() {
-                    place / per_state == state
-                } else {
-                    let mut blocks = (state * of_state..).take(of_state).map(block);
-                    blocks.any(|block| block == place / slots.block_slots)
-                };
-                own.then_some(place)
+                blocks.any(|block| block == place / n).then_some(place)
             }
         }
     }
@@ -185,7 +172,7 @@ impl EngineModel {
         let Some(place) = self.place(state, slot) else { return false };
         let (slots, mut rest) = (&self.slots, row);
         for (segment, bytes) in SEGMENTS.into_iter().enumerate() {
-            let at = slots.bases[layer][segment]
+            let at = slots.bases[2 * layer + segment]
                 + place / slots.block_slots * slots.block_stride[segment]
                 + place % slots.block_slots * slots.slot_stride[segment];
             let (part, after) = rest.split_at_mut(bytes);

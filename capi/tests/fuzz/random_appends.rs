@@ -1,7 +1,7 @@
 //! Random appends. A single thread demands that each one without a mistake succeeds and is exact, and that
 //! one that is refused writes nothing.
 
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null, without_provenance_mut};
 
 use avsg_capi::*;
 use avsg_capi_testkit::*;
@@ -26,25 +26,19 @@ impl RandomCaller<'_> {
         let rows = layers.iter().map(|layer| Self::fresh_rows(model, &owned, layer % 2));
         let rows: Vec<FreshRows> = rows.collect();
         let fresh: Vec<avsg_fresh> = rows.iter().map(|rows| self.fresh(rows)).collect();
-        let targets: Vec<usize> = match model {
+        let written: Vec<(usize, usize)> = match model {
             Some(model) if self.verify => {
-                stored_ids(&owned).map(|(_, id)| model.host_row(id)).collect()
+                let hosts = || stored_ids(&owned).map(|(_, id)| model.host_row(id));
+                layers.iter().flat_map(|&layer| hosts().map(move |host| (layer, host))).collect()
             }
             _ => Vec::new(),
         };
-        let pool = model.filter(|model| self.shared.known().pools.contains_key(&model.pool.1));
-        let handles = pool.map(|model| {
-            let pool = without_provenance_mut(model.pool.1);
-            Handles::from_raw(pool, null_mut(), null_mut())
+        let pool = model.map(|model| &model.pool).filter(|pool| {
+            let known = self.shared.known().pools.contains_key(&pool.handle);
+            known && self.verify && layers.iter().all(|&layer| layer < 2)
         });
-        let handles = handles.filter(|_| layers.iter().all(|&layer| layer < 2) && self.verify);
-        let rows_of_layers: Vec<(usize, usize)> =
-            layers.iter().flat_map(|&l| targets.iter().map(move |&host| (l, host))).collect();
-        if let Some(handles) = &handles {
-            let write = |&(l, host): &(usize, usize)| {
-                model.unwrap().pool.0.write(handles.pool, l, host, &POISON);
-            };
-            rows_of_layers.iter().for_each(write);
+        if let Some(pool) = pool {
+            written.iter().for_each(|&(layer, host)| pool.write(layer, host, &POISON));
         }
         let mut batch = self.c_batch(&mut owned);
         if self.rarely(2) {
@@ -65,40 +59,34 @@ impl RandomCaller<'_> {
         let Some(model) = model else { return };
         assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
         if done && self.mistakes == 0 {
-            rows_of_layers.iter().for_each(|&(l, host)| model.pool.0.note_written(l, host));
+            written.iter().for_each(|&(layer, host)| model.pool.note_written(layer, host));
         }
-        let Some(handles) = handles else {
+        let Some(pool) = pool else {
             if done && self.mistakes > 0 && self.verify {
                 // The pool may have wrong rows, and without its handle they cannot be restored.
-                self.destroy_engines_on(&model.pool.0);
+                self.destroy_engines_on(&model.pool);
             }
             return;
         };
         let read = |layer: usize, host: usize| {
-            let mut bytes = [0; ROW];
-            let data = bytes.as_mut_ptr().cast();
-            // SAFETY: `data` points to as many bytes as a row has.
-            ok(unsafe { avsg_pool_read_row(handles.pool, layer, host, data, ROW) });
+            let (handle, mut bytes) = (without_provenance_mut(pool.handle), [0; ROW]);
+            // SAFETY: the array has as many bytes as a row.
+            ok(unsafe { avsg_pool_read_row(handle, layer, host, bytes.as_mut_ptr().cast(), ROW) });
             bytes
         };
         if self.mistakes == 0 {
-            for &(layer, host) in &rows_of_layers {
-                assert_eq!(read(layer, host), model.pool.0.row(layer, host), "row {host}");
+            for &(layer, host) in &written {
+                assert_eq!(read(layer, host), pool.row(layer, host), "row {host}");
             }
-            self.checked += rows_of_layers.len();
-            return;
-        }
-        let mut restored = rows_of_layers;
-        if done {
-            let all = |&layer: &usize| (0..ROWS).map(move |host| (layer, host));
-            restored = layers.iter().flat_map(all).collect();
+            self.checked += written.len();
+        } else if done {
+            for &layer in &layers {
+                (0..ROWS).for_each(|host| pool.restore(layer, host));
+            }
         } else {
             let poisoned = |&(layer, host): &(usize, usize)| read(layer, host) == POISON;
-            assert!(restored.iter().all(poisoned), "a refused append wrote");
-        }
-        for (layer, host) in restored {
-            let pool = &model.pool.0;
-            pool.write(handles.pool, layer, host, &pool.row(layer, host));
+            assert!(written.iter().all(poisoned), "a refused append wrote");
+            written.iter().for_each(|&(layer, host)| pool.restore(layer, host));
         }
     }
 }

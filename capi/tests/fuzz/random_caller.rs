@@ -3,6 +3,7 @@
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -10,7 +11,7 @@ use avsg_testkit::splitmix::SplitMix64;
 
 use avsg_capi_testkit::*;
 
-use super::models::EngineModel;
+use super::models::{EngineModel, PoolModel};
 use super::shared_handles::{KINDS, Kind, Shared};
 
 /// A thread that makes random calls, and what it has counted.
@@ -91,20 +92,24 @@ impl<'a> RandomCaller<'a> {
     /// Returns a handle that is usually one of a kind, and at times NULL, of another kind or a
     /// random number.
     pub(super) fn handle<C>(&mut self, kind: Kind) -> *mut C {
-        let bits = if self.mistake(40) {
-            match self.below(5) {
-                0 => 0,
-                1 => self.word() as usize,
-                2 => (self.word() as usize % (1 << 47)) | 1,
-                _ => {
-                    let kind = KINDS[self.below(4)];
-                    self.shared_handle(kind).load(Ordering::Relaxed)
-                }
-            }
-        } else {
-            self.shared_handle(kind).load(Ordering::Relaxed)
+        let kind = match if self.mistake(40) { self.below(5) } else { 5 } {
+            0 => return null_mut(),
+            1 => return without_provenance_mut(self.word() as usize),
+            2 => return without_provenance_mut((self.word() as usize % (1 << 47)) | 1),
+            3 | 4 => KINDS[self.below(4)],
+            _ => kind,
         };
-        without_provenance_mut(bits)
+        without_provenance_mut(self.shared_handle(kind).load(Ordering::Relaxed))
+    }
+
+    /// Returns whether no mistake was made, and the results of calls are certain.
+    pub(super) fn exact(&self) -> bool {
+        self.verify && self.mistakes == 0
+    }
+
+    /// Returns what is known of a pool; None if the handle is not that of a live pool.
+    pub(super) fn pool_model(&self, pool: *const avsg_pool) -> Option<Arc<PoolModel>> {
+        self.shared.known().pools.get(&pool.addr()).cloned()
     }
 
     /// Returns what is known of an engine; None if the handle is not that of a live engine.
@@ -114,8 +119,7 @@ impl<'a> RandomCaller<'a> {
 
     /// Returns a plan that is usually one of an engine, for which it creates one if there is none.
     pub(super) fn plan_of(&mut self, engine: *mut avsg_engine) -> *mut avsg_plan {
-        if self.rarely(40) {
-            self.mistakes += 1;
+        if self.mistake(40) {
             return self.handle(Kind::Plan);
         }
         let handles = &self.shared.handles[Kind::Plan as usize];
@@ -193,12 +197,20 @@ impl<'a> RandomCaller<'a> {
         assert!(self.record(status), "a correct call: {}", last_error());
     }
 
+    /// Returns the struct that a correct call fills.
+    pub(super) fn filled<T>(&mut self, call: impl FnOnce(&mut T) -> avsg_status) -> T {
+        let mut value = sized();
+        let status = call(&mut value);
+        self.expect(status);
+        value
+    }
+
     /// Puts a handle in the place of a shared one, and destroys that one.
     pub(super) fn keep(&mut self, kind: Kind, bits: usize) {
         let old = self.shared_handle(kind).swap(bits, Ordering::Relaxed);
         // Nobody else destroys the object when another thread's call is done.
         while self.destroy(kind, old) == AVSG_BUSY {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(100));
         }
     }
 
@@ -212,12 +224,9 @@ impl<'a> RandomCaller<'a> {
         };
         if self.record(status) {
             let mut known = self.shared.known();
-            match kind {
-                Kind::Pool => drop(known.pools.remove(&bits)),
-                Kind::Engine => drop(known.engines.remove(&bits)),
-                Kind::Plan => drop(known.plans.remove(&bits)),
-                Kind::Workers => {}
-            }
+            // A handle has its kind in its bits.
+            drop((known.pools.remove(&bits), known.engines.remove(&bits)));
+            known.plans.remove(&bits);
         }
         status
     }

@@ -1,11 +1,11 @@
 //! Random engines and plans: with slots of the library and of the caller, with one indexer and two.
 
-use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use avsg_capi::*;
+use avsg_capi_testkit::caller_memory::buffer;
 use avsg_capi_testkit::*;
 
 use super::models::{EngineModel, Memory, SEGMENTS, Slots};
@@ -70,18 +70,15 @@ impl RandomCaller<'_> {
         let slots_per_state =
             [128, 192].into_iter().find(|&s| s == config.slots).unwrap_or(64) as usize;
         let own = self.rarely(2).then(|| self.own_slots(slots_per_state));
-        let bases: Vec<*mut c_void> = own.iter().flat_map(base_pointers).collect();
-        let buffer = own.as_ref().map(|slots| self.caller_buffer(slots, &bases));
-        config.buffer = buffer.as_ref().map_or(null(), |buffer| buffer);
+        config.buffer = own.as_ref().map_or(null(), |(_, buffer)| buffer);
         let mut allocator = sized();
         config.allocator = self.lent_allocator(&mut allocator);
         let (pool, to) = (self.handle::<avsg_pool>(Kind::Pool), self.pointer(&mut created));
-        let model = self.shared.known().pools.get(&pool.addr()).cloned();
+        let model = self.pool_model(pool);
         let of_file = model.as_ref().and_then(|model| model.indexers_of_file);
         if let Some(indexers) = of_file.filter(|_| !self.mistake(12)) {
-            let several = indexers == 2;
-            config.layer_indexer = if several { parts.0.as_ptr() } else { null() };
-            config.layer_indexers = if several { 2 } else { 0 };
+            let lists = [(null(), 0), (parts.0.as_ptr(), 2)];
+            (config.layer_indexer, config.layer_indexers) = lists[indexers - 1];
         }
         // SAFETY: `config` and the buffer are structs with a `size` that may be wrong, their arrays
         // have the lengths beside them or no memory has that many elements, the slots outlive the
@@ -94,7 +91,6 @@ impl RandomCaller<'_> {
             let sizes = unsafe { avsg_get_memory(&config, &pool_config(), 0, 0, 0, &mut sized()) };
             assert_eq!(sizes, avsg_status::AVSG_OK, "an engine that was made: {}", last_error());
         }
-        drop(parts);
         if !made {
             return;
         }
@@ -103,12 +99,13 @@ impl RandomCaller<'_> {
             self.destroy(Kind::Engine, created.addr());
             return;
         }
-        let slots = own.unwrap_or_else(|| self.library_slots(created));
         let model = EngineModel {
-            pool: (model.expect("an engine is made on a pool that exists"), pool.addr()),
-            slots_per_state,
+            pool: model.expect("an engine is made on a pool that exists"),
             tokens: config.tokens as usize,
-            slots,
+            slots: match own {
+                Some((slots, _)) => slots,
+                None => self.library_slots(created, slots_per_state),
+            },
             paged: config.page != 0,
             indexers: if config.layer_indexer.is_null() { 1 } else { 2 },
             global: (config.global_slots == 1).then_some(config.slot_base),
@@ -118,68 +115,58 @@ impl RandomCaller<'_> {
     }
 
     /// Returns where the slots of an engine's own buffer are.
-    fn library_slots(&mut self, engine: *mut avsg_engine) -> Slots {
-        let (mut bases, mut slot_stride) = ([[0; 2]; 2], [0; 2]);
-        for n in 0..4 {
-            let mut buffer: avsg_buffer = sized();
+    fn library_slots(&mut self, engine: *mut avsg_engine, block_slots: usize) -> Slots {
+        let buffers = [0, 1, 2, 3].map(|n| {
             // SAFETY: the struct has its `size` set.
-            self.expect(unsafe { avsg_engine_get_buffer(engine, n / 2, n % 2, &mut buffer) });
-            bases[n / 2][n % 2] = buffer.base.expose_provenance();
-            slot_stride[n % 2] = buffer.slot_stride;
+            self.filled(|to| unsafe { avsg_engine_get_buffer(engine, n / 2, n % 2, to) })
+        });
+        Slots {
+            bases: buffers.map(|buffer| buffer.base.expose_provenance()),
+            block_slots,
+            block_stride: [0, 1].map(|segment| buffers[segment].state_stride),
+            slot_stride: [0, 1].map(|segment| buffers[segment].slot_stride),
+            table: vec![AtomicI32::new(0), AtomicI32::new(1)],
+            blocks: STATES,
+            _memory: None,
         }
-        let (block_slots, block_stride, table) = (usize::MAX, [0; 2], Vec::new());
-        Slots { bases, block_slots, block_stride, slot_stride, table, blocks: 0, _memory: None }
     }
 
     /// Returns slots in the caller's memory: with padding, in blocks or without, and with a table
-    /// of blocks or in order.
-    fn own_slots(&mut self, slots_per_state: usize) -> Slots {
+    /// of blocks or in order. Their description may have a mistake.
+    fn own_slots(&mut self, slots_per_state: usize) -> (Slots, avsg_caller_buffer) {
         // The largest power of two that divides S.
         let most = 1 << slots_per_state.trailing_zeros();
-        let block_slots = [usize::MAX, 16, most][self.below(3)];
+        let given = [0, 16, most][self.below(3)];
+        let block_slots = if given == 0 { slots_per_state } else { given };
         let slot_stride = SEGMENTS.map(|bytes| bytes + self.below(9));
-        let total = STATES * slots_per_state;
-        let (mut blocks, mut table) = (total.div_ceil(block_slots), Vec::new());
-        if block_slots != usize::MAX && self.rarely(2) {
-            let mut order: Vec<i32> = (0..blocks as i32 + 3).collect();
+        let padding = if given == 0 { 0 } else { 11 };
+        let block_stride = slot_stride.map(|stride| block_slots * stride + padding);
+        let used = STATES * slots_per_state / block_slots;
+        let movable = given != 0 && self.rarely(2);
+        let blocks = if movable { used + 3 } else { used };
+        let mut order: Vec<i32> = (0..blocks as i32).collect();
+        if movable {
             self.random.shuffle(&mut order);
-            table = order[..blocks].iter().map(|&block| AtomicI32::new(block)).collect();
-            blocks += 3;
         }
-        let in_block = block_slots.min(total);
-        let block_stride = slot_stride.map(|stride| in_block * stride + 11);
+        let table: Vec<AtomicI32> = order[..used].iter().map(|&n| AtomicI32::new(n)).collect();
         let area = blocks * block_stride[0].max(block_stride[1]) + 30;
-        let places: Vec<(usize, usize)> = (0..4 * blocks * in_block)
-            .map(|n| {
-                let (place, part) = (n / 4, n % 4);
-                let at = part * area
-                    + place / in_block * block_stride[part % 2]
-                    + place % in_block * slot_stride[part % 2];
-                (at, SEGMENTS[part % 2])
-            })
-            .collect();
-        let memory = Memory::new(4 * area, places.into_iter());
-        let base = |part: usize| memory.address(part * area).expose_provenance();
-        let bases = [[base(0), base(1)], [base(2), base(3)]];
-        let _memory = Some(memory);
-        Slots { bases, block_slots, block_stride, slot_stride, table, blocks, _memory }
-    }
-
-    /// Returns the description of slots in the caller's memory, which may have a mistake.
-    fn caller_buffer(&mut self, slots: &Slots, bases: &[*mut c_void]) -> avsg_caller_buffer {
-        let [first, second] = slots.slot_stride;
+        let places = (0..4 * blocks * block_slots).map(|n| {
+            let (place, part, segment) = (n / 4, n % 4, n % 2);
+            let at = place / block_slots * block_stride[segment]
+                + place % block_slots * slot_stride[segment];
+            (part * area + at, SEGMENTS[segment])
+        });
+        let memory = Memory::new(4 * area, places);
+        let bases = [0, 1, 2, 3].map(|part| memory.address(part * area));
         let mut buffer = avsg_caller_buffer {
-            bases: bases.as_ptr(),
             base_count: self.mostly(4),
-            block_slots: if slots.block_slots == usize::MAX { 0 } else { slots.block_slots },
-            block_stride: [slots.block_stride[0], slots.block_stride[1], 0, 0],
-            slot_stride: [first, second, 0, 0],
-            ..sized()
+            block_slots: given,
+            block_stride: [block_stride[0], block_stride[1], 0, 0],
+            ..buffer(bases, slot_stride)
         };
-        if !slots.table.is_empty() {
-            buffer.state_blocks = slots.table.as_ptr().cast();
-            (buffer.state_blocks_len, buffer.blocks) =
-                (self.mostly(slots.table.len()), slots.blocks);
+        if movable {
+            buffer.state_blocks = table.as_ptr().cast();
+            (buffer.state_blocks_len, buffer.blocks) = (self.mostly(used), blocks);
         }
         if self.mistake(6) {
             let odd = [0, 1, 15, 48, 1024, usize::MAX, self.word() as usize][self.below(7)];
@@ -194,7 +181,8 @@ impl RandomCaller<'_> {
             }
         }
         self.corrupt_size(&mut buffer);
-        buffer
+        let (bases, _memory) = (bases.map(|base| base.expose_provenance()), Some(memory));
+        (Slots { bases, block_slots, block_stride, slot_stride, table, blocks, _memory }, buffer)
     }
 
     /// Creates a plan, at times with a mistake, keeps its handle, and returns it.
@@ -216,16 +204,14 @@ impl RandomCaller<'_> {
         created
     }
 
-    /// Puts the blocks of an engine's slots in another order.
+    /// Puts the blocks of an engine's slots in another order at times, if the library reads a table of them.
     pub(super) fn move_blocks(&mut self, model: &EngineModel) {
-        let mut order: Vec<i32> = (0..model.slots.blocks as i32).collect();
-        self.random.shuffle(&mut order);
-        let blocks = model.slots.table.iter().zip(order);
-        blocks.for_each(|(entry, block)| entry.store(block, Ordering::Relaxed));
+        let Slots { table, blocks, .. } = &model.slots;
+        if *blocks > table.len() && self.rarely(100) {
+            let mut order: Vec<i32> = (0..*blocks as i32).collect();
+            self.random.shuffle(&mut order);
+            table.iter().zip(order).for_each(|(entry, n)| entry.store(n, Ordering::Relaxed));
+            self.epoch += 1;
+        }
     }
-}
-
-fn base_pointers(slots: &Slots) -> impl Iterator<Item = *mut c_void> {
-    let addresses = slots.bases.into_iter().flatten();
-    addresses.map(std::ptr::with_exposed_provenance_mut)
 }

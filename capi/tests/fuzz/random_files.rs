@@ -1,38 +1,23 @@
 //! Random pools in files: private ones, and ones that are kept, closed and opened again. Some of their rows
-//! are not written at first. A single thread demands that exactly the requests fail that need such a row, and
-//! goes on in one of three ways.
+//! are not written at first.
 
-use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null, null_mut};
 
-use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::batch::OwnedBatch;
 
-use super::models::EngineModel;
 use super::random_caller::RandomCaller;
 
-/// The requests that transfers of a plan left out, with the layer and the row.
-pub(super) type Failed = BTreeMap<usize, (usize, usize)>;
-
-/// The file of a pool.
+/// The file of a pool, which points to the other fields.
 pub(super) struct RandomFile {
+    pub file: avsg_pool_file,
     path: CString,
-    indexers: [u32; 2],
-    file: avsg_pool_file,
+    indexers: Box<[u32; 2]>,
 }
 
 impl RandomFile {
-    /// Returns the struct of the file, which this value owns.
-    pub(super) fn c(&self) -> avsg_pool_file {
-        let file = self.file;
-        let layer_indexer = if file.layer_indexers == 0 { null() } else { self.indexers.as_ptr() };
-        avsg_pool_file { path: self.path.as_ptr(), layer_indexer, ..file }
-    }
-
     /// Returns the number of indexers of the pool's layers.
     pub(super) fn indexers(&self) -> usize {
         if self.file.layer_indexers == 0 { 1 } else { 1 + self.indexers[1] as usize }
@@ -54,7 +39,7 @@ impl RandomCaller<'_> {
         (file.keep, file.buffered) = (self.below(2) as i32, self.shared.buffered.into());
         file.queue_bytes = [0, 1, 9000][self.below(3)];
         file.layer_indexers = [0, 2][self.below(2)];
-        let mut indexers = [0, self.below(2) as u32];
+        let mut indexers = Box::new([0, self.below(2) as u32]);
         if self.mistake(8) {
             let word = self.word();
             match self.below(6) {
@@ -70,7 +55,9 @@ impl RandomCaller<'_> {
             path.push(format!("{:x}", self.word()));
         }
         let path = CString::new(path.into_os_string().into_vec()).unwrap();
-        RandomFile { path, indexers, file }
+        file.path = path.as_ptr();
+        file.layer_indexer = if file.layer_indexers == 0 { null() } else { indexers.as_ptr() };
+        RandomFile { file, path, indexers }
     }
 
     /// Flushes and destroys a pool in a file that is kept, opens the file, and removes its name.
@@ -82,75 +69,8 @@ impl RandomCaller<'_> {
         self.expect(avsg_pool_destroy(pool));
         let mut opened = null_mut();
         // SAFETY: the struct has its `size` set, and `file` owns what it points to.
-        self.expect(unsafe { avsg_pool_open(&file.c(), &mut opened) });
+        self.expect(unsafe { avsg_pool_open(&file.file, &mut opened) });
         file.remove();
         opened
-    }
-
-    /// Checks that a transfer of a plan to some layers without a mistake left out exactly the requests that
-    /// missed a row that was never written, in this transfer or in an earlier one: those in `failed`.
-    pub(super) fn check_transfer(
-        &mut self,
-        model: &EngineModel,
-        plan: *mut avsg_plan,
-        layers: &[usize],
-        status: avsg_status,
-        failed: &mut Failed,
-    ) {
-        let text = last_error();
-        let mut counters: avsg_plan_counters = sized();
-        // SAFETY: the struct has its `size` set.
-        self.expect(unsafe { avsg_plan_get_counters(plan, &mut counters) });
-        for request in 0..counters.requests {
-            let rows = missed(plan, request, false);
-            let rows = || rows.iter().filter_map(|&row| usize::try_from(row).ok());
-            let lacks = |layer: usize| {
-                rows().filter(|&row| !model.pool.0.is_written(layer, row)).min().map(|r| (layer, r))
-            };
-            if let Some(lost) = layers.iter().find_map(|&layer| lacks(layer)) {
-                failed.entry(request).or_insert(lost);
-            }
-        }
-        let expected = if failed.is_empty() { AVSG_OK } else { AVSG_LOST_ROWS };
-        assert_eq!(status, expected, "a transfer without a mistake: {text}");
-        let all: Vec<_> = failed.iter().map(|(&request, &(l, row))| (request, l, row)).collect();
-        assert_eq!(failures(plan, counters.requests), all);
-    }
-
-    /// Checks that the states of requests that were left out are empty, and goes on: writes the rows, discards
-    /// the plan, or neither.
-    pub(super) fn recover(
-        &mut self,
-        (engine, model): (*mut avsg_engine, &EngineModel),
-        plan: *mut avsg_plan,
-        owned: &OwnedBatch,
-        failed: &Failed,
-    ) {
-        if failed.is_empty() {
-            return;
-        }
-        for (&request, &lost) in failed {
-            let (state, generation) = (owned.state[request] as usize, owned.generation[request]);
-            let (mut bits, indexer) = ([u64::MAX; ROWS / 64], owned.indexer);
-            let (at, words) = (bits.as_mut_ptr(), bits.len());
-            // SAFETY: the array has that many words.
-            self.expect(unsafe {
-                avsg_engine_get_held(engine, indexer, state, generation, 0, ROWS, at, words)
-            });
-            assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
-        }
-        let known = self.shared.known().pools.contains_key(&model.pool.1);
-        let way = if known { self.below(3) } else { 1 + self.below(2) };
-        self.recovered[way] += 1;
-        match way {
-            0 => {
-                let pool = without_provenance_mut(model.pool.1);
-                for &(layer, row) in failed.values() {
-                    model.pool.0.write(pool, layer, row, &model.pool.0.row(layer, row));
-                }
-            }
-            1 => self.expect(avsg_engine_discard(engine, plan)),
-            _ => {}
-        }
     }
 }

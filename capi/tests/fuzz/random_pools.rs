@@ -4,7 +4,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 use avsg_capi::*;
-use avsg_capi_testkit::caller_memory::{part, region};
+use avsg_capi_testkit::caller_memory::{self, part, region};
 use avsg_capi_testkit::*;
 
 use super::models::{Memory, PoolModel, SEGMENTS};
@@ -43,20 +43,18 @@ impl RandomCaller<'_> {
         let mut allocator = sized();
         config.allocator = self.lent_allocator(&mut allocator);
         let file = (self.below(3) == 0).then(|| self.file());
-        let c_file = file.as_ref().map(RandomFile::c);
-        if let Some(c_file) = &c_file {
-            config.file = c_file;
+        if let Some(RandomFile { file, .. }) = &file {
+            config.file = file;
             config.allocator = if self.mistake(20) { config.allocator } else { null() };
         }
         self.corrupt_size(&mut config);
         let to = self.pointer(&mut created);
-        let (status, memory) = if file.is_some() || self.rarely(2) {
-            // SAFETY: `config` is a struct with a `size` that may be wrong, `file` owns what its file
-            // points to, and `to` is NULL or a local variable.
-            (unsafe { avsg_pool_create(&config, to) }, None)
-        } else {
-            self.pool_by_layout(&config, to)
-        };
+        let own = (file.is_none() && !self.rarely(2)).then(|| self.layout());
+        config.layout = own.as_ref().map_or(null(), |(layout, _)| layout);
+        // SAFETY: `config` and what it points to are structs with a `size` that may be wrong, whose arrays have at
+        // least the lengths beside them, or no memory has that many elements; the regions outlive the pool, which is
+        // not used if its layout is wrong; and `to` is NULL or a local variable.
+        let status = unsafe { avsg_pool_create(&config, to) };
         self.shared.allocator.state().until_null = 0;
         if !self.record(status) {
             return;
@@ -67,29 +65,25 @@ impl RandomCaller<'_> {
             file.inspect(RandomFile::remove);
             return;
         }
-        let model = match &file {
-            Some(file) => PoolModel::in_file(file.indexers()),
-            None => PoolModel::new(memory),
-        };
+        let memory = own.map(|(_, memory)| memory);
+        let mut model =
+            PoolModel::new(created.addr(), file.as_ref().map(RandomFile::indexers), memory);
         let gaps = file.is_some() && self.rarely(2);
         for (layer, i) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
             if !(gaps && self.rarely(4)) {
-                model.write(created, layer, i, &model.row(layer, i));
+                model.restore(layer, i);
             }
         }
         if let Some(file) = &file {
             created = self.open_again(created, file);
+            model.handle = created.addr();
         }
-        let model = Arc::new(model);
-        self.shared.known().pools.insert(created.addr(), model);
+        self.shared.known().pools.insert(created.addr(), Arc::new(model));
         self.keep(Kind::Pool, created.addr());
     }
 
-    fn pool_by_layout(
-        &mut self,
-        config: &avsg_pool_config,
-        to: *mut *mut avsg_pool,
-    ) -> (avsg_status, Option<Memory>) {
+    /// Returns a layout, which may have a mistake, and its memory.
+    fn layout(&mut self) -> (avsg_pool_layout, Memory) {
         let count = 1 + self.below(2);
         let rows = ROWS / count;
         let bytes = rows / BLOCK_ROWS * BLOCK;
@@ -138,12 +132,8 @@ impl RandomCaller<'_> {
             }
         }
         self.corrupt_size(&mut layout);
-        (layout.regions, layout.parts) = (regions.as_ptr(), parts.as_ptr());
-        // SAFETY: the arrays have at least the lengths beside them, or no memory has that many
-        // elements; the regions outlive the pool. A pool of a wrong layout is not used.
-        (
-            unsafe { avsg_pool_create(&avsg_pool_config { layout: &layout, ..*config }, to) },
-            Some(memory),
-        )
+        let arrays = caller_memory::layout(ROW_STRIDE, &regions, &parts);
+        (layout.regions, layout.parts) = (arrays.regions, arrays.parts);
+        (layout, memory)
     }
 }

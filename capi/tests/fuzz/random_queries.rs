@@ -10,14 +10,10 @@ use avsg_capi_testkit::*;
 use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
 
-/// The user pointer and the level of the log, and the messages that came.
-static LOG: (AtomicUsize, AtomicI32, AtomicUsize) =
-    (AtomicUsize::new(0), AtomicI32::new(0), AtomicUsize::new(0));
-
-/// Returns the number of messages of the log so far.
-pub fn messages() -> usize {
-    LOG.2.load(Ordering::Relaxed)
-}
+/// The user pointer and the level of the log.
+static LOG: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new(0));
+/// The messages of the log so far.
+pub static MESSAGES: AtomicUsize = AtomicUsize::new(0);
 
 /// Checks a message against the log that a single thread set.
 unsafe extern "C" fn check_message(user: *mut c_void, level: i32, message: *const c_char) {
@@ -26,7 +22,7 @@ unsafe extern "C" fn check_message(user: *mut c_void, level: i32, message: *cons
     assert!(!text.is_empty() && !text.contains(&b'\n'));
     let (expected, most) = (LOG.0.load(Ordering::Relaxed), LOG.1.load(Ordering::Relaxed));
     assert!(user.addr() == expected && (1..=most).contains(&level), "level {level} of {most}");
-    LOG.2.fetch_add(1, Ordering::Relaxed);
+    MESSAGES.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Takes a message that another thread may have set the log for.
@@ -56,7 +52,7 @@ impl RandomCaller<'_> {
             (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
         let plan = self.handle::<avsg_plan>(Kind::Plan);
         let (layer, segment, index) = (self.index(2), self.index(2), self.index(ROWS));
-        let (mut count, mut bytes) = (0, [0u8; 64]);
+        let mut bytes = [0u8; 64];
         macro_rules! info {
             ($call:ident, $($arg:expr),*) => {{
                 let mut value = sized();
@@ -71,34 +67,32 @@ impl RandomCaller<'_> {
             match self.below(23) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
-                2 => info!(avsg_plan_get_arrays, plan, HOST),
+                2 | 4 | 6 => {
+                    let memory = [HOST, DEVICE, self.mostly(2) as i32][self.below(3)];
+                    info!(avsg_plan_get_arrays, plan, memory)
+                }
                 3 => info!(avsg_plan_get_counters, plan),
-                4 => info!(avsg_plan_get_arrays, plan, DEVICE),
                 5 => info!(avsg_engine_get_buffer, engine, layer, segment),
-                6 => info!(avsg_plan_get_arrays, plan, self.mostly(2) as i32),
                 16 => info!(avsg_engine_get_stats, engine),
                 7 | 8 => {
-                    let mut write = null_mut();
-                    let to = self.pointer(&mut write);
-                    avsg_pool_get_row(pool, layer, segment, index, to)
+                    avsg_pool_get_row(pool, layer, segment, index, self.pointer(&mut null_mut()))
                 }
                 9 => {
                     let len = self.mostly(ROW).min(64);
                     let status =
                         avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), len);
-                    let model = self.shared.known().pools.get(&pool.addr()).cloned();
-                    let exact = self.verify && status == avsg_status::AVSG_OK;
-                    if let Some(model) = model.as_ref().filter(|_| exact) {
+                    let (model, done) = (self.pool_model(pool), status == avsg_status::AVSG_OK);
+                    if let Some(model) = model.as_ref().filter(|_| self.verify && done) {
                         assert_eq!(bytes[..ROW], model.row(layer, index));
                         self.checked += 1;
                     }
-                    if let Some(model) = model.filter(|_| self.verify && self.mistakes == 0) {
-                        assert_eq!(exact, model.is_written(layer, index), "{}", last_error());
+                    if let Some(model) = model.filter(|_| self.exact()) {
+                        assert_eq!(done, model.is_written(layer, index), "{}", last_error());
                     }
                     status
                 }
                 10 => {
-                    let model = self.shared.known().pools.get(&pool.addr()).cloned();
+                    let model = self.pool_model(pool);
                     let (l, i) = (layer % 2, index % ROWS);
                     let bytes = model.as_ref().map_or([0; ROW], |model| model.row(l, i));
                     let len = self.mostly(ROW).min(ROW);
@@ -119,22 +113,17 @@ impl RandomCaller<'_> {
                 }
                 12 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
-                    avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
+                    avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut 0)
                 }
                 13 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
-                14 => {
-                    let (mut config, _parts) = self.engine_config();
-                    let mut of_pool = pool_config();
+                14 | 15 => {
+                    let ((mut config, _parts), mut of_pool) = (self.engine_config(), pool_config());
                     (of_pool.layers, of_pool.rows) = (self.mostly(2), self.mostly(ROWS));
                     self.corrupt_size(&mut of_pool);
-                    let of_pool = self.pointer(&mut of_pool);
-                    let config = self.pointer(&mut config).cast_const();
-                    info!(avsg_get_memory, config, of_pool, 0, 0, 0)
-                }
-                15 => {
-                    let ((config, _parts), of_pool) = (self.engine_config(), pool_config());
-                    let (rows, requests) = (self.mostly(4), self.mostly(2));
-                    info!(avsg_get_memory, &config, &of_pool, rows, requests, self.mostly(8))
+                    let (config, of_pool) = (self.pointer(&mut config), self.pointer(&mut of_pool));
+                    let largest = [self.mostly(4), self.mostly(2), self.mostly(8)];
+                    let [rows, requests, stride] = [[0; 3], largest][self.below(2)];
+                    info!(avsg_get_memory, config, of_pool, rows, requests, stride)
                 }
                 17 => self.set_log(),
                 18 => {
@@ -145,16 +134,12 @@ impl RandomCaller<'_> {
                     avsg_engine_get_held(engine, layer, state, 1, first, end, at.cast(), words)
                 }
                 19 => avsg_pool_flush(pool),
-                20 => {
-                    // A folder, or a file that does not exist.
-                    let (file, mut created) = (self.file(), null_mut());
-                    avsg_pool_open(&file.c(), self.pointer(&mut created))
-                }
+                // A folder, or a file that does not exist.
+                20 => avsg_pool_open(&self.file().file, self.pointer(&mut null_mut())),
                 _ => {
                     // A descriptor that was never exported.
-                    let (mut desc, mut created) = ([0u8; AVSG_POOL_DESC_BYTES], null_mut());
-                    desc.iter_mut().for_each(|byte| *byte = self.word() as u8);
-                    avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut created)
+                    let desc = [(); AVSG_POOL_DESC_BYTES].map(|()| self.word() as u8);
+                    avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut null_mut())
                 }
             }
         };

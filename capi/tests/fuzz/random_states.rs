@@ -15,9 +15,9 @@ impl RandomCaller<'_> {
     /// Loads ids into the slots of a state.
     pub(super) fn load(&mut self) {
         let engine = self.handle(Kind::Engine);
-        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
-        let loaded = self.load_into(engine, model.as_deref(), plan);
-        if model.is_some() && self.mistakes == 0 && self.verify {
+        let model = self.engine_model(engine);
+        let loaded = self.load_into(engine, model.as_deref());
+        if model.is_some() && self.exact() {
             assert!(loaded, "a load without a mistake: {}", last_error());
         } else {
             // The state may have other rows.
@@ -25,23 +25,17 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Loads ids with a plan. Returns whether it loaded them, or emptied the state because the row of one was
-    /// never written.
-    fn load_into(
-        &mut self,
-        engine: *mut avsg_engine,
-        model: Option<&EngineModel>,
-        plan: *mut avsg_plan,
-    ) -> bool {
+    /// Loads ids with a plan of the engine. Returns whether it loaded them, or emptied the state because the row of one
+    /// was never written.
+    fn load_into(&mut self, engine: *mut avsg_engine, model: Option<&EngineModel>) -> bool {
+        let plan = self.plan_of(engine);
         let mut blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
         let count = 1 + self.below(64);
         let mut ids: Vec<i32> = (0..count).map(|_| self.below(ROWS) as i32 - 1).collect();
         let (state, indexer) = (self.index(2), self.index(model.map_or(1, |m| m.indexers)));
-        let mut load: avsg_load = sized();
-        load.state = state as i32;
-        load.indexer = indexer;
-        load.generation = self.generation(state);
-        load.seq_len = (ROWS - self.below(10)) as i32;
+        let (generation, seq_len) = (self.generation(state), (ROWS - self.below(10)) as i32);
+        let state = state as i32;
+        let mut load = avsg_load { state, indexer, generation, seq_len, ..sized() };
         if self.mistake(12) {
             let word = [-1, -2, 1, 70, i32::MIN, i32::MAX][self.below(6)];
             let at = self.below(count);
@@ -63,12 +57,12 @@ impl RandomCaller<'_> {
         if status != AVSG_LOST_ROWS {
             return done;
         }
-        if let Some(model) = model.filter(|_| self.mistakes == 0 && self.verify) {
+        if let Some(model) = model.filter(|_| self.exact()) {
             let layers = (0..2).filter(|&layer| model.indexer(layer) == indexer);
             let mut rows = layers.flat_map(|layer| ids.iter().map(move |&id| (layer, id)));
             let lacks = |(layer, id): (usize, i32)| {
                 (0..load.seq_len).contains(&id)
-                    && !model.pool.0.is_written(layer, model.host_row(id as usize))
+                    && !model.pool.is_written(layer, model.host_row(id as usize))
             };
             assert!(rows.any(lacks), "a load of rows that were written: {}", last_error());
         }
@@ -97,14 +91,13 @@ impl RandomCaller<'_> {
         }
         let mut loaded = false;
         if planned && self.rarely(2) {
-            let into = self.plan_of(engine);
-            loaded = self.load_into(engine, model, into);
+            loaded = self.load_into(engine, model);
         }
         if self.mistake(20) {
             plan = self.handle(Kind::Plan);
         }
         let dropped = self.record(avsg_engine_discard(engine, plan));
-        if model.is_some() && self.mistakes == 0 && self.verify && !loaded {
+        if model.is_some() && self.exact() && !loaded {
             assert!(planned && dropped, "a discard without a mistake: {}", last_error());
         } else {
             // The states may have a plan that no layer has.
@@ -118,15 +111,14 @@ impl RandomCaller<'_> {
         let known = self.engine_model(engine).is_some();
         let (from, to) = (self.index(2), self.index(2));
         let [expected, generation] = [from, to].map(|state| self.generation(state));
-        let (mut states, generations) = ([to as i32; 2], [generation; 2]);
+        let (states, generations) = ([to as i32, self.below(3) as i32], [generation; 2]);
         let count = if self.mistake(16) { 2 } else { 1 };
-        states[1] = self.below(3) as i32;
         let (targets, generations) = (states.as_ptr(), generations.as_ptr());
         // SAFETY: the arrays have two elements.
         let status =
             unsafe { avsg_engine_fork(engine, from, expected, targets, generations, count) };
         let done = self.record(status);
-        if known && self.mistakes == 0 && from != to && self.verify {
+        if known && self.exact() && from != to {
             assert!(done, "a fork without a mistake: {}", last_error());
         } else if done {
             // A state may be a copy in another generation than its own.
@@ -136,12 +128,11 @@ impl RandomCaller<'_> {
 
     /// Gives a row of a pool other bytes and invalidates its id in every engine on the pool.
     pub(super) fn rewrite(&mut self) {
-        let pool: *mut avsg_pool = self.handle(Kind::Pool);
-        let model = self.shared.known().pools.get(&pool.addr()).cloned();
-        let Some(model) = model.filter(|_| self.verify) else { return };
+        let pool = self.handle(Kind::Pool);
+        let Some(model) = self.pool_model(pool).filter(|_| self.verify) else { return };
         let host = self.below(ROWS);
         model.rewrite(host);
-        (0..2).for_each(|layer| model.write(pool, layer, host, &model.row(layer, host)));
+        (0..2).for_each(|layer| model.restore(layer, host));
         for (bits, model) in self.engines_on(&model) {
             let (engine, id) = (std::ptr::without_provenance_mut(bits), model.host_row(host));
             for state in 0..2 {
@@ -154,7 +145,7 @@ impl RandomCaller<'_> {
 
     fn engines_on(&self, pool: &Arc<PoolModel>) -> Vec<(usize, Arc<EngineModel>)> {
         let known = self.shared.known();
-        let engines = known.engines.iter().filter(|(_, model)| Arc::ptr_eq(&model.pool.0, pool));
+        let engines = known.engines.iter().filter(|(_, model)| Arc::ptr_eq(&model.pool, pool));
         engines.map(|(&bits, model)| (bits, model.clone())).collect()
     }
 

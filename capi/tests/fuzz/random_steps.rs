@@ -1,6 +1,7 @@
-//! Random steps. A single thread demands that each one without a mistake succeeds and is
-//! exact.
+//! Random steps. A single thread demands that each one without a mistake is exact, and that exactly the requests
+//! fail that need a row of a file that was never written. Then it goes on in one of three ways.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
@@ -15,8 +16,17 @@ use avsg_testkit::memory::read_words;
 
 use super::models::EngineModel;
 use super::random_caller::RandomCaller;
-use super::random_files::Failed;
 use super::shared_handles::Kind;
+
+/// A step without a mistake.
+struct Step<'a> {
+    engine: *mut avsg_engine,
+    model: &'a EngineModel,
+    plan: *mut avsg_plan,
+    owned: &'a OwnedBatch,
+    /// The requests that transfers left out, with the layer and the row.
+    failed: BTreeMap<usize, (usize, usize)>,
+}
 
 impl RandomCaller<'_> {
     /// Returns the generation of a state, which changes at times.
@@ -28,8 +38,8 @@ impl RandomCaller<'_> {
     /// Returns a batch of one or two requests with at most `most` rows each.
     pub(super) fn batch(&mut self, model: Option<&EngineModel>, most: usize) -> OwnedBatch {
         let blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
-        let stride = blocks.len();
-        let mut owned = OwnedBatch { block_stride: stride, ..OwnedBatch::new(K, self.below(3)) };
+        let mut owned = OwnedBatch::new(K, self.below(3));
+        owned.block_stride = blocks.len();
         let (requests, first_state, first_id) =
             (1 + self.below(2), self.below(2), self.below(ROWS));
         for n in 0..requests {
@@ -72,14 +82,13 @@ impl RandomCaller<'_> {
         let Some(model) = model else { return rows };
         for (at, id) in stored_ids(owned) {
             let host = model.host_row(id);
-            rows.put(at, host as i32, model.pool.0.version(layer, host));
+            rows.put(at, host as i32, model.pool.version(layer, host));
         }
         rows
     }
 
     /// Makes a mistake in the numbers of a batch.
     fn spoil_numbers(&mut self, owned: &mut OwnedBatch) {
-        self.mistakes += 1;
         let bad = [-1, -2, 2, i32::MAX, i32::MIN, 0, 1, 3][self.below(8)];
         let n = self.below(owned.state.len());
         match self.below(6) {
@@ -98,21 +107,13 @@ impl RandomCaller<'_> {
 
     /// Makes a mistake in the struct of a batch.
     fn spoil_struct(&mut self, batch: &mut avsg_batch) {
-        self.mistakes += 1;
-        batch.k = self.mostly(batch.k);
-        batch.ids_stride = self.mostly(batch.ids_stride);
-        batch.block_stride = self.mostly(batch.block_stride);
-        batch.indexer = self.mostly(batch.indexer);
-        batch.append_rows = self.mostly(0);
-        for array in [
-            &mut batch.ids,
-            &mut batch.cu_q,
-            &mut batch.state,
-            &mut batch.generation,
-            &mut batch.stable_len,
-            &mut batch.seq_len,
-            &mut batch.block_table,
-        ] {
+        let avsg_batch { k, ids_stride, block_stride, indexer, append_rows, .. } = batch;
+        for number in [k, ids_stride, block_stride, indexer, append_rows] {
+            *number = self.mostly(*number);
+        }
+        let avsg_batch { ids, cu_q, state, generation, stable_len, seq_len, block_table, .. } =
+            batch;
+        for array in [ids, cu_q, state, generation, stable_len, seq_len, block_table] {
             let right = array.len;
             array.len = self.mostly(right);
             if self.rarely(40) {
@@ -141,11 +142,11 @@ impl RandomCaller<'_> {
 
     /// Makes a batch's mistakes and returns its struct.
     pub(super) fn c_batch(&mut self, owned: &mut OwnedBatch) -> avsg_batch {
-        if self.rarely(30) {
+        if self.mistake(30) {
             self.spoil_numbers(owned);
         }
         let mut batch = c_batch(owned);
-        if self.rarely(20) {
+        if self.mistake(20) {
             self.spoil_struct(&mut batch);
         }
         batch
@@ -160,67 +161,64 @@ impl RandomCaller<'_> {
         let engine = self.handle(Kind::Engine);
         let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
         let model = model.as_deref();
-        if let Some(model) = model.filter(|model| self.verify && !model.slots.table.is_empty())
-            && self.rarely(100)
-        {
+        if let Some(model) = model.filter(|_| self.verify) {
             self.move_blocks(model);
-            self.epoch += 1;
         }
         let first = self.index(2);
         let mut owned = self.batch(model, model.map_or(2, |model| model.tokens));
         owned.indexer = model.map_or(0, |model| model.indexer(first));
         let rows = [0, 1].map(|layer| Self::fresh_rows(model, &owned, layer));
-        let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
+        let mut fresh = rows.each_ref().map(c_fresh);
+        fresh[first % 2] = self.fresh(&rows[first % 2]);
         let (batch, stream) = (self.c_batch(&mut owned), self.stream());
-        let fresh_pointer = if self.mistake(60) { null() } else { &fresh[0] };
-        let held = model.filter(|_| self.mistakes == 0 && self.verify);
-        let held = held.map(|_| self.held_before(engine, &owned));
-        let listed = model.is_some_and(|model| model.indexers == 1) && self.rarely(4);
+        let no_fresh = self.mistake(60);
+        let requests = if model.is_some() && self.exact() { owned.state.len() } else { 0 };
+        let held: Vec<_> = (0..requests).map(|n| self.held(engine, &owned, n)).collect();
+        let alone = model.is_some_and(|model| model.indexers == 1);
+        let listed = alone && self.rarely(4);
+        let fused = !listed && !self.rarely(4);
+        let (list, count) = if listed { self.list() } else { ([first, 0], 1) };
+        let other = !listed && !fused && self.mistake(16);
+        let transferred = if other { self.handle(Kind::Plan) } else { plan };
+        let at = if listed { fresh.as_ptr() } else { &fresh[first % 2] };
+        let at = if no_fresh { null() } else { at };
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
         let (planned, moved) = unsafe {
-            if listed {
-                let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
-                let of_layers = in_order(first, fresh[0], fresh[1]);
-                let (layers, count) = self.list();
-                let layers = layers.as_ptr();
-                let rows = if fresh_pointer.is_null() { null() } else { of_layers.as_ptr() };
-                let moved = avsg_engine_transfer(engine, plan, layers, count, rows, stream);
-                (planned, moved)
-            } else if self.rarely(4) {
-                let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
-                let other = if self.mistake(16) { self.handle(Kind::Plan) } else { plan };
-                let moved = avsg_engine_transfer(engine, other, &first, 1, fresh_pointer, stream);
-                (planned, moved)
-            } else {
-                let status = avsg_engine_step(engine, &batch, plan, first, fresh_pointer, stream);
+            if fused {
+                let status = avsg_engine_step(engine, &batch, plan, first, at, stream);
                 (status == AVSG_OK || status == AVSG_LOST_ROWS, status)
+            } else {
+                let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
+                let layers = list.as_ptr();
+                (planned, avsg_engine_transfer(engine, transferred, layers, count, at, stream))
             }
         };
-        let exact = model.filter(|_| self.mistakes == 0 && self.verify);
+        let exact = model.filter(|_| self.exact());
+        let (owned, failed) = (&owned, BTreeMap::new());
+        let mut exact = exact.map(|model| Step { engine, model, plan, owned, failed });
         // A transfer that leaves requests out serves the others, also those of an older plan after a plan that failed.
         let some = self.record(moved) || planned || moved == AVSG_LOST_ROWS;
         let mut layers = if listed { vec![0, 1] } else { vec![first] };
-        let mut failed = Failed::new();
-        if let Some(model) = exact {
+        if let Some(step) = &mut exact {
             assert!(planned, "a plan without a mistake: {}", last_error());
-            self.check_transfer(model, plan, &layers, moved, &mut failed);
+            self.check_transfer(step, &layers, moved);
         }
-        if some && !listed && model.is_some_and(|model| model.indexers == 1) {
+        if some && !listed && alone {
             let layer = 1 - first % 2;
             // SAFETY: as above.
             let moved =
-                unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh[1], null_mut()) };
+                unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh[layer], null_mut()) };
             self.record(moved);
-            layers = vec![0, 1];
-            if let Some(model) = exact {
-                self.check_transfer(model, plan, &[layer], moved, &mut failed);
+            layers.push(layer);
+            if let Some(step) = &mut exact {
+                self.check_transfer(step, &[layer], moved);
             }
         }
-        if let Some(model) = exact {
-            self.check_step(model, plan, &owned, &layers, &failed);
-            self.check_held(plan, &owned, &held.unwrap());
-            self.recover((engine, model), plan, &owned, &failed);
+        if let Some(step) = exact {
+            self.check_plan(&step, &held);
+            self.check_slots(&step, &layers);
+            self.recover(step);
         } else if some {
             // The slots may have other rows, or a layer lacks a plan.
             self.epoch += 1;
@@ -234,44 +232,44 @@ impl RandomCaller<'_> {
         (layers, if count == 1 { 0 } else { count })
     }
 
-    /// Returns, for each request of a batch, a bit for each id below [`ROWS`] that its state holds.
-    fn held_before(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch) -> Vec<[u64; 2]> {
-        let mut all = Vec::new();
-        for (&state, &generation) in owned.state.iter().zip(&owned.generation) {
-            let (mut bits, state) = ([u64::MAX; ROWS / 64], state.max(0) as usize);
-            let (at, words) = (bits.as_mut_ptr(), bits.len());
-            // SAFETY: the array has that many words.
-            let status = unsafe {
-                avsg_engine_get_held(engine, owned.indexer, state, generation, 0, ROWS, at, words)
-            };
-            self.expect(status);
-            all.push(bits);
-        }
-        all
+    /// Returns a bit for each id below [`ROWS`] that the state of a request holds.
+    fn held(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch, request: usize) -> [u64; 2] {
+        let (state, generation) = (owned.state[request].max(0) as usize, owned.generation[request]);
+        let (mut bits, indexer) = ([u64::MAX; ROWS / 64], owned.indexer);
+        let (at, words) = (bits.as_mut_ptr(), bits.len());
+        // SAFETY: the array has that many words.
+        self.expect(unsafe {
+            avsg_engine_get_held(engine, indexer, state, generation, 0, ROWS, at, words)
+        });
+        bits
     }
 
-    /// Checks that the first token of each request hit what its state held, and nothing else.
-    fn check_held(&mut self, plan: *mut avsg_plan, owned: &OwnedBatch, held: &[[u64; 2]]) {
-        for (request, bits) in held.iter().enumerate() {
-            let (first, end) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
-            if owned.state[request] < 0 || first == end {
+    /// Checks the misses of each row, and that the first token of each request hit what its state held
+    /// and nothing else.
+    fn check_plan(&mut self, step: &Step<'_>, held: &[[u64; 2]]) {
+        let (plan, owned) = (step.plan, step.owned);
+        // SAFETY: the struct has its `size` set.
+        let arrays = self.filled(|to| unsafe { avsg_plan_get_arrays(plan, HOST, to) });
+        for (request, (bits, ends)) in held.iter().zip(owned.cu_q.windows(2)).enumerate() {
+            let (first, rows) = (ends[0] as usize, (ends[1] - ends[0]) as usize);
+            let (missed, stable) = (missed(plan, request, true), owned.stable[request]);
+            // SAFETY: the plan's arrays hold the batch's requests and rows.
+            let [positions, row_misses, slots] = unsafe {
+                [
+                    read_words(None, arrays.miss_position.add(first * K), missed.len()),
+                    read_words(None, arrays.row_misses.add(first), rows),
+                    read_words(None, arrays.slot.add(first * K), rows * K),
+                ]
+            };
+            let mut listed = vec![0; rows];
+            positions.iter().for_each(|&at| listed[at as usize / K] += 1);
+            assert_eq!(row_misses, listed);
+            if owned.state[request] < 0 || rows == 0 {
                 continue;
             }
-            let mut arrays = sized::<avsg_plan_arrays>();
-            // SAFETY: the struct has its `size` set, and the arrays of the plan have the lengths that the
-            // header says.
-            let (slots, missed) = unsafe {
-                self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
-                let misses = arrays.row_misses.add(first).read() as usize;
-                let at = first * K;
-                (
-                    read_words(None, arrays.slot.add(at), K),
-                    read_words(None, arrays.miss_id.add(at), misses),
-                )
-            };
+            let missed = &missed[..row_misses[0] as usize];
             for (&id, &slot) in owned.row(first).iter().zip(&slots).filter(|(_, slot)| **slot >= 0)
             {
-                let stable = owned.stable[request];
                 let held =
                     bits[id as usize / 64] >> (id % 64) & 1 == 1 && (stable < 0 || id < stable);
                 assert_eq!(held, !missed.contains(&id), "request {request}, id {id}, slot {slot}");
@@ -280,25 +278,19 @@ impl RandomCaller<'_> {
         }
     }
 
-    /// Checks the outputs of a step, and the slots of the requests that did not fail.
-    fn check_step(
-        &mut self,
-        model: &EngineModel,
-        plan: *mut avsg_plan,
-        owned: &OwnedBatch,
-        layers: &[usize],
-        failed: &Failed,
-    ) {
-        let (mut arrays, mut counters): (avsg_plan_arrays, avsg_plan_counters) = (sized(), sized());
+    /// Checks the slots of the requests that did not fail, and the counters of the plan.
+    fn check_slots(&mut self, step: &Step<'_>, layers: &[usize]) {
+        let Step { model, plan, owned, .. } = *step;
         // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch's rows.
-        let (slots, row_misses) = unsafe {
-            self.expect(avsg_plan_get_arrays(plan, HOST, &mut arrays));
-            self.expect(avsg_plan_get_counters(plan, &mut counters));
-            let rows = owned.rows();
-            (read_words(None, arrays.slot, rows * K), read_words(None, arrays.row_misses, rows))
+        let (counters, misses, slots) = unsafe {
+            let arrays = self.filled(|to| avsg_plan_get_arrays(plan, HOST, to));
+            let misses = read_words(None, arrays.row_misses, owned.rows()).iter().sum::<i32>();
+            let slots = read_words(None, arrays.slot, owned.rows() * K);
+            (self.filled(|to| avsg_plan_get_counters(plan, to)), misses as usize, slots)
         };
-        assert_eq!(row_misses, listed_misses(&arrays, owned));
-        let (mut selected, mut compared) = (0, 0);
+        assert_eq!((counters.requests, counters.tokens), (owned.state.len(), owned.rows()));
+        assert_eq!((counters.misses, counters.hits), (misses, counters.selected - misses));
+        let mut selected = 0;
         for &layer in layers {
             for_each_id(
                 &owned.batch(),
@@ -307,49 +299,66 @@ impl RandomCaller<'_> {
                 |state, slot, bytes| model.read(layer, state, slot, bytes),
                 |_, id| {
                     let host = model.host_row(id as usize);
-                    (host as i32, model.pool.0.version(layer, host))
+                    (host as i32, model.pool.version(layer, host))
                 },
                 |seen| {
                     selected += usize::from(!seen.bytes.is_empty());
-                    if !failed.contains_key(&seen.request) {
-                        compared += assert_exact(seen, layer);
+                    if !step.failed.contains_key(&seen.request) {
+                        self.checked += assert_exact(seen, layer);
                     }
                 },
             );
         }
-        self.checked += compared;
-        let selected = selected / layers.len();
-        assert_eq!(counters.selected, selected);
+        assert_eq!(counters.selected * layers.len(), selected);
     }
-}
 
-/// Returns the fresh rows of a layer and those of the other one in the order of the layers.
-fn in_order<T>(layer: usize, of_layer: T, other: T) -> [T; 2] {
-    if layer.is_multiple_of(2) { [of_layer, other] } else { [other, of_layer] }
-}
-
-/// Returns the number of misses of each row of a batch by the positions in the miss lists.
-fn listed_misses(arrays: &avsg_plan_arrays, owned: &OwnedBatch) -> Vec<i32> {
-    let mut all = vec![0; owned.rows()];
-    for request in 0..owned.state.len() {
-        let first = owned.cu_q[request] as usize;
-        // SAFETY: the plan's arrays hold the batch's requests and rows.
-        let positions = unsafe {
-            let total =
-                arrays.summary.add(request * AVSG_SUMMARY_WORDS + AVSG_SUMMARY_MISSES).read();
-            read_words(None, arrays.miss_position.add(first * K), total as usize)
-        };
-        positions.iter().for_each(|&at| all[first + at as usize / K] += 1);
+    /// Checks that a transfer of a step to some layers left out exactly the requests that missed a row that was
+    /// never written, in this transfer or in an earlier one: those in `failed`.
+    fn check_transfer(&mut self, step: &mut Step<'_>, layers: &[usize], status: avsg_status) {
+        let Step { model, plan, ref mut failed, .. } = *step;
+        let text = last_error();
+        // SAFETY: the struct has its `size` set.
+        let counters = self.filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
+        for request in 0..counters.requests {
+            let rows = missed(plan, request, false);
+            let lacks = |&layer: &usize| {
+                let rows = rows.iter().filter_map(|&row| usize::try_from(row).ok());
+                let lost = rows.filter(|&row| !model.pool.is_written(layer, row)).min();
+                lost.map(|row| (layer, row))
+            };
+            if let Some(lost) = layers.iter().find_map(lacks) {
+                failed.entry(request).or_insert(lost);
+            }
+        }
+        let expected = if failed.is_empty() { AVSG_OK } else { AVSG_LOST_ROWS };
+        assert_eq!(status, expected, "a transfer without a mistake: {text}");
+        let all: Vec<_> = failed.iter().map(|(&request, &(l, row))| (request, l, row)).collect();
+        assert_eq!(failures(plan, counters.requests), all);
     }
-    all
+
+    /// Checks that the states of requests that were left out are empty, and goes on: writes the rows, discards
+    /// the plan, or neither.
+    fn recover(&mut self, Step { engine, model, plan, owned, failed }: Step<'_>) {
+        if failed.is_empty() {
+            return;
+        }
+        for (&request, lost) in &failed {
+            let bits = self.held(engine, owned, request);
+            assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
+        }
+        let known = self.shared.known().pools.contains_key(&model.pool.handle);
+        let way = if known { self.below(3) } else { 1 + self.below(2) };
+        self.recovered[way] += 1;
+        match way {
+            0 => failed.values().for_each(|&(layer, row)| model.pool.restore(layer, row)),
+            1 => self.expect(avsg_engine_discard(engine, plan)),
+            _ => {}
+        }
+    }
 }
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
 pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
-    let requests = (0..owned.state.len()).filter(|&n| owned.state[n] >= 0 && owned.stable[n] >= 0);
-    requests.flat_map(|n| {
-        let (first, end) = (owned.cu_q[n] as usize, owned.cu_q[n + 1] as usize);
-        let stable = owned.stable[n] as usize;
-        (first..end).map(move |row| (row, stable + row - first))
-    })
+    let requests = owned.requests().filter(|request| request.state.is_some());
+    requests.filter_map(|request| Some(request.rows.zip(request.stable?..))).flatten()
 }

@@ -34,14 +34,12 @@ impl RandomCaller<'_> {
     /// Creates workers, at times with a mistake, and keeps their handle.
     pub(super) fn create_workers(&mut self) {
         let mut config: avsg_workers_config = sized();
-        config.threads = match self.below(8) {
-            0 => self.word() as u32,
-            n => 1 + n as u32 % 3,
+        config.threads = match (self.below(8), self.word() as u32) {
+            // A few thousand threads are a valid wish, but not one for a test.
+            (0, 4..=1024) => 0,
+            (0, word) => word,
+            (n, _) => 1 + n as u32 % 3,
         };
-        // A few thousand threads are a valid wish, but not one for a test.
-        if (4..=1024).contains(&config.threads) {
-            config.threads = 0;
-        }
         let cpus = [0, 1, self.word() as i32];
         config.cpu_count = self.mostly(0).min(cpus.len());
         if self.rarely(6) {

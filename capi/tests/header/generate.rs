@@ -31,12 +31,10 @@ pub fn sources() -> Vec<(String, String)> {
 /// Returns the names of the public items of a module in the order of its source.
 fn items(source: &str) -> Vec<&str> {
     let kinds = ["pub struct ", "pub enum ", "pub type ", "pub const "];
-    let name = |line: &'_ str| -> Option<usize> {
-        let item = kinds.iter().find(|kind| line.starts_with(**kind)).map(|kind| kind.len());
-        let function = line.find("extern \"C\" fn ").filter(|_| line.starts_with("pub "));
-        item.or(function.map(|at| at + "extern \"C\" fn ".len()))
-    };
-    let names = source.lines().filter_map(|line| name(line).map(|at| &line[at..]));
+    let names = source.lines().filter_map(|line| {
+        let item = kinds.iter().find_map(|kind| line.strip_prefix(kind));
+        item.or_else(|| Some(line.strip_prefix("pub ")?.split_once("extern \"C\" fn ")?.1))
+    });
     names
         .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap())
         .collect()

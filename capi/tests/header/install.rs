@@ -2,12 +2,9 @@
 //! shared library exports the functions of the header and nothing else.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
-}
+use crate::generate::root;
 
 /// Runs a command, which must succeed, and returns what it printed.
 fn run(command: &mut Command) -> String {
@@ -18,7 +15,7 @@ fn run(command: &mut Command) -> String {
 }
 
 /// Returns whether a tool is installed, and prints a line if not.
-fn have(tool: &str) -> bool {
+pub fn have(tool: &str) -> bool {
     let runs = Command::new(tool).arg("--version").output().is_ok_and(|out| out.status.success());
     if !runs {
         println!("skipped: no {tool} on this machine");

@@ -2,7 +2,7 @@
 //! refuse.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null_mut, with_exposed_provenance_mut, without_provenance_mut};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -10,31 +10,84 @@ use avsg_capi::*;
 use super::expect_step_works;
 use avsg_capi_testkit::*;
 
-/// Valid arguments, of which a call replaces one.
-struct ValidArguments {
-    handles: Handles,
+/// The kinds of handles.
+const KINDS: [&str; 4] = ["pool", "engine", "plan", "workers"];
+
+/// An argument, which decides the values that the function must refuse.
+#[derive(Clone, Copy)]
+enum Argument {
+    /// A handle of one of [`KINDS`].
+    Handle(&'static str),
+    /// A pointer to a struct that begins with its size.
+    Struct,
+    /// A pointer to an aligned result or array.
+    Words,
+    /// A pointer to bytes, which need no alignment.
+    Bytes,
+    /// A number: its name in the message, and the smallest number that is too large.
+    Number(&'static str, usize),
+}
+use Argument::*;
+
+/// The arguments of a call, of which one is not valid.
+struct Arguments<'a> {
+    /// Handles of [`KINDS`]; NULL for workers.
+    handles: [usize; 4],
     config: avsg_engine_config,
-    owned: Arrays,
+    owned: &'a Arrays,
+    /// What the call has taken so far.
+    taken: Vec<Argument>,
+    /// The place of the argument that is replaced, and its bits. If there is none, every argument is 0, and the
+    /// call only shows what it takes.
+    replaced: Option<(usize, usize)>,
 }
 
-/// A call with valid arguments but for one.
-type Call<T> = fn(&ValidArguments, T) -> avsg_status;
+impl Arguments<'_> {
+    /// Takes the next argument and returns the bits that replace it.
+    fn next(&mut self, argument: Argument) -> Option<usize> {
+        let place = self.taken.len();
+        self.taken.push(argument);
+        self.replaced.map_or(Some(0), |(at, bits)| (at == place).then_some(bits))
+    }
 
-/// Returns a handle with these bits.
-fn handle<T>(bits: usize) -> *mut T {
-    without_provenance_mut(bits)
+    fn handle<T>(&mut self, kind: &'static str) -> *mut T {
+        let replaced = self.next(Handle(kind));
+        without_provenance_mut(replaced.unwrap_or_else(|| self.handles[index(kind)]))
+    }
+
+    fn pointer<T>(&mut self, argument: Argument, valid: &mut T) -> *mut T {
+        self.next(argument).map_or(valid, with_exposed_provenance_mut)
+    }
+
+    fn number(&mut self, name: &'static str, valid: usize, too_large: usize) -> usize {
+        self.next(Number(name, too_large)).unwrap_or(valid)
+    }
+
+    /// Takes a list whose only element must be less than 2.
+    fn list<T: TryFrom<usize> + Default>(&mut self, name: &'static str, valid: &mut T) -> *mut T {
+        *valid = T::try_from(self.number(name, 0, 2).min(1 << 30)).unwrap_or_default();
+        self.pointer(Words, valid)
+    }
 }
+
+/// Returns the index of a kind of handles.
+fn index(kind: &str) -> usize {
+    KINDS.iter().position(|&name| name == kind).unwrap()
+}
+
+/// A function of the header, and a call of it.
+type Call = (&'static str, fn(&mut Arguments<'_>) -> avsg_status);
 
 /// Makes a [`Call`] of an unsafe function.
-macro_rules! unsafe_call {
-    (|$valid:ident, $arg:ident| $body:expr) => {
+macro_rules! call {
+    ($a:ident, $function:ident($($argument:expr),*)) => {
         // SAFETY: in each line below, every argument but one is valid, and that one is a handle,
         // which is looked up, or a pointer or number that the function refuses before it uses it.
-        |$valid, $arg| unsafe { $body }
+        (stringify!($function), |$a| unsafe { $function($($argument),*) })
     };
 }
 
-const NO_STREAM: *mut c_void = null_mut();
+const STREAM: *mut c_void = null_mut();
 
 unsafe extern "C" fn ignore(_: *mut c_void, _: i32, _: *const c_char) {}
 
@@ -42,150 +95,46 @@ fn workers_config() -> avsg_workers_config {
     avsg_workers_config { threads: 1, ..sized() }
 }
 
-fn on_workers(workers: *mut avsg_workers) -> avsg_engine_config {
-    avsg_engine_config { workers, ..engine_config() }
-}
-
-/// Returns the bits of a handle of workers that are destroyed.
-fn stale_workers() -> usize {
-    let mut workers = null_mut();
-    // SAFETY: the struct has its `size` set.
-    ok(unsafe { avsg_workers_create(&workers_config(), &mut workers) });
-    ok(avsg_workers_destroy(workers));
-    workers.addr()
-}
-
-/// Arguments that are handles: the function, the kind of the handle, and the call.
 #[rustfmt::skip]
-const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
-    ("avsg_pool_get_info", "pool", unsafe_call!(|_v, h| avsg_pool_get_info(handle(h), &mut sized()))),
-    ("avsg_pool_get_chunks", "pool", unsafe_call!(|_v, h| avsg_pool_get_chunks(handle(h), null_mut(), 0, &mut 0))),
-    ("avsg_pool_flush", "pool", |_, h| avsg_pool_flush(handle(h))),
-    ("avsg_pool_demote", "pool", |_, h| avsg_pool_demote(handle(h))),
-    ("avsg_pool_destroy", "pool", |_, h| avsg_pool_destroy(handle(h))),
-    ("avsg_pool_write_row", "pool", unsafe_call!(|_v, h| avsg_pool_write_row(handle(h), 0, 0, row(0, 0).as_ptr().cast(), ROW))),
-    ("avsg_pool_read_row", "pool", unsafe_call!(|_v, h| avsg_pool_read_row(handle(h), 0, 0, [0u8; ROW].as_mut_ptr().cast(), ROW))),
-    ("avsg_pool_get_row", "pool", unsafe_call!(|_v, h| avsg_pool_get_row(handle(h), 0, 0, 0, &mut null_mut()))),
-    ("avsg_pool_export", "pool", unsafe_call!(|_v, h| avsg_pool_export(handle(h), [0; 112].as_mut_ptr(), 112, &mut 0))),
-    ("avsg_workers_destroy", "workers", |_, h| avsg_workers_destroy(handle(h))),
-    ("avsg_engine_create", "workers", unsafe_call!(|v, h| avsg_engine_create(&on_workers(handle(h)), v.handles.pool, &mut null_mut()))),
-    ("avsg_engine_create", "pool", unsafe_call!(|v, h| avsg_engine_create(&v.config, handle(h), &mut null_mut()))),
-    ("avsg_engine_get_info", "engine", unsafe_call!(|_v, h| avsg_engine_get_info(handle(h), &mut sized()))),
-    ("avsg_engine_invalidate", "engine", |_, h| avsg_engine_invalidate(handle(h), 0, 0, 1)),
-    ("avsg_engine_discard", "engine", |v, h| avsg_engine_discard(handle(h), v.handles.plan)),
-    ("avsg_engine_discard", "plan", |v, h| avsg_engine_discard(v.handles.engine, handle(h))),
-    ("avsg_engine_get_stats", "engine", unsafe_call!(|_v, h| avsg_engine_get_stats(handle(h), &mut sized()))),
-    ("avsg_engine_load", "engine", unsafe_call!(|v, h| avsg_engine_load(handle(h), &sized(), v.handles.plan))),
-    ("avsg_engine_load", "plan", unsafe_call!(|v, h| avsg_engine_load(v.handles.engine, &sized(), handle(h)))),
-    ("avsg_engine_fork", "engine", unsafe_call!(|_v, h| avsg_engine_fork(handle(h), 0, 1, &1, &1, 1))),
-    ("avsg_engine_get_held", "engine", unsafe_call!(|_v, h| avsg_engine_get_held(handle(h), 0, 0, 1, 0, 1, &mut 0, 1))),
-    ("avsg_engine_destroy", "engine", |_, h| avsg_engine_destroy(handle(h))),
-    ("avsg_engine_get_buffer", "engine", unsafe_call!(|_v, h| avsg_engine_get_buffer(handle(h), 0, 0, &mut sized()))),
-    ("avsg_engine_get_page_table", "engine", unsafe_call!(|_v, h| avsg_engine_get_page_table(handle(h), &0, 1, 0, &mut 0, 1, &mut 0))),
-    ("avsg_plan_create", "engine", unsafe_call!(|_v, h| avsg_plan_create(handle(h), 1, 1, &mut null_mut()))),
-    ("avsg_engine_plan", "engine", unsafe_call!(|v, h| avsg_engine_plan(handle(h), &v.owned.batch(), v.handles.plan, NO_STREAM))),
-    ("avsg_engine_plan", "plan", unsafe_call!(|v, h| avsg_engine_plan(v.handles.engine, &v.owned.batch(), handle(h), NO_STREAM))),
-    ("avsg_engine_transfer", "engine", unsafe_call!(|v, h| avsg_engine_transfer(handle(h), v.handles.plan, &0, 1, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_engine_transfer", "plan", unsafe_call!(|v, h| avsg_engine_transfer(v.handles.engine, handle(h), &0, 1, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_engine_step", "engine", unsafe_call!(|v, h| avsg_engine_step(handle(h), &v.owned.batch(), v.handles.plan, 0, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_engine_step", "plan", unsafe_call!(|v, h| avsg_engine_step(v.handles.engine, &v.owned.batch(), handle(h), 0, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_engine_append", "engine", unsafe_call!(|v, h| avsg_engine_append(handle(h), &v.owned.batch(), &0, 1, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_plan_destroy", "plan", |_, h| avsg_plan_destroy(handle(h))),
-    ("avsg_plan_get_arrays", "plan", unsafe_call!(|_v, h| avsg_plan_get_arrays(handle(h), HOST, &mut sized()))),
-    ("avsg_plan_get_arrays", "plan", unsafe_call!(|_v, h| avsg_plan_get_arrays(handle(h), DEVICE, &mut sized()))),
-    ("avsg_plan_get_counters", "plan", unsafe_call!(|_v, h| avsg_plan_get_counters(handle(h), &mut sized()))),
-];
-
-/// What a pointer argument points to, which decides the values that the function must refuse.
-#[derive(Clone, Copy, PartialEq)]
-enum Pointee {
-    /// A struct that begins with its size.
-    Struct,
-    /// An aligned result or array.
-    Words,
-    /// Bytes, which need no alignment.
-    Bytes,
-}
-use Pointee::*;
-
-/// Arguments that are pointers: the function, the pointee, and the call.
-#[rustfmt::skip]
-const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
-    ("avsg_pool_create", Struct, unsafe_call!(|_v, p| avsg_pool_create(p.cast(), &mut null_mut()))),
-    ("avsg_workers_create", Struct, unsafe_call!(|_v, p| avsg_workers_create(p.cast(), &mut null_mut()))),
-    ("avsg_workers_create", Words, unsafe_call!(|_v, p| avsg_workers_create(&workers_config(), p.cast()))),
-    ("avsg_pool_create", Words, unsafe_call!(|_v, p| avsg_pool_create(&pool_config(), p.cast()))),
-    ("avsg_pool_get_info", Struct, unsafe_call!(|v, p| avsg_pool_get_info(v.handles.pool, p.cast()))),
-    ("avsg_pool_get_chunks", Words, unsafe_call!(|v, p| avsg_pool_get_chunks(v.handles.pool, p.cast(), 9, &mut 0))),
-    ("avsg_pool_get_chunks", Words, unsafe_call!(|v, p| avsg_pool_get_chunks(v.handles.pool, null_mut(), 0, p.cast()))),
-    ("avsg_pool_write_row", Bytes, unsafe_call!(|v, p| avsg_pool_write_row(v.handles.pool, 0, 0, p, ROW))),
-    ("avsg_pool_read_row", Bytes, unsafe_call!(|v, p| avsg_pool_read_row(v.handles.pool, 0, 0, p, ROW))),
-    ("avsg_pool_get_row", Words, unsafe_call!(|v, p| avsg_pool_get_row(v.handles.pool, 0, 0, 0, p.cast()))),
-    ("avsg_pool_export", Bytes, unsafe_call!(|v, p| avsg_pool_export(v.handles.pool, p.cast(), 112, &mut 0))),
-    ("avsg_pool_export", Words, unsafe_call!(|v, p| avsg_pool_export(v.handles.pool, [0; 112].as_mut_ptr(), 112, p.cast()))),
-    ("avsg_pool_import", Bytes, unsafe_call!(|_v, p| avsg_pool_import(p.cast(), 112, 0, 0, &mut null_mut()))),
-    ("avsg_pool_import", Words, unsafe_call!(|_v, p| avsg_pool_import([0; 112].as_ptr(), 112, 0, 0, p.cast()))),
-    ("avsg_pool_open", Struct, unsafe_call!(|_v, p| avsg_pool_open(p.cast(), &mut null_mut()))),
-    ("avsg_pool_open", Words, unsafe_call!(|_v, p| avsg_pool_open(&sized(), p.cast()))),
-    ("avsg_get_memory", Struct, unsafe_call!(|v, p| avsg_get_memory(&v.config, p.cast(), 1, 1, 1, &mut sized()))),
-    ("avsg_get_memory", Struct, unsafe_call!(|v, p| avsg_get_memory(&v.config, &pool_config(), 1, 1, 1, p.cast()))),
-    ("avsg_engine_create", Struct, unsafe_call!(|v, p| avsg_engine_create(p.cast(), v.handles.pool, &mut null_mut()))),
-    ("avsg_engine_create", Words, unsafe_call!(|v, p| avsg_engine_create(&v.config, v.handles.pool, p.cast()))),
-    ("avsg_engine_get_info", Struct, unsafe_call!(|v, p| avsg_engine_get_info(v.handles.engine, p.cast()))),
-    ("avsg_engine_load", Struct, unsafe_call!(|v, p| avsg_engine_load(v.handles.engine, p.cast(), v.handles.plan))),
-    ("avsg_engine_get_buffer", Struct, unsafe_call!(|v, p| avsg_engine_get_buffer(v.handles.engine, 0, 0, p.cast()))),
-    ("avsg_engine_get_page_table", Words, unsafe_call!(|v, p| avsg_engine_get_page_table(v.handles.engine, p.cast(), 1, 0, &mut 0, 1, &mut 0))),
-    ("avsg_engine_get_page_table", Words, unsafe_call!(|v, p| avsg_engine_get_page_table(v.handles.engine, &0, 1, 0, p.cast(), 1, &mut 0))),
-    ("avsg_engine_get_page_table", Words, unsafe_call!(|v, p| avsg_engine_get_page_table(v.handles.engine, &0, 1, 0, &mut 0, 1, p.cast()))),
-    ("avsg_plan_create", Words, unsafe_call!(|v, p| avsg_plan_create(v.handles.engine, 1, 1, p.cast()))),
-    ("avsg_engine_plan", Struct, unsafe_call!(|v, p| avsg_engine_plan(v.handles.engine, p.cast(), v.handles.plan, NO_STREAM))),
-    ("avsg_engine_step", Struct, unsafe_call!(|v, p| avsg_engine_step(v.handles.engine, p.cast(), v.handles.plan, 0, null(), NO_STREAM))),
-    ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, p.cast(), &0, 1, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, &v.owned.batch(), &0, 1, p.cast(), NO_STREAM))),
-    ("avsg_engine_transfer", Words, unsafe_call!(|v, p| avsg_engine_transfer(v.handles.engine, v.handles.plan, p.cast(), 1, null(), NO_STREAM))),
-    ("avsg_engine_append", Words, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, &v.owned.batch(), p.cast(), 1, &v.owned.fresh(), NO_STREAM))),
-    ("avsg_engine_fork", Words, unsafe_call!(|v, p| avsg_engine_fork(v.handles.engine, 0, 1, p.cast(), &1, 1))),
-    ("avsg_engine_fork", Words, unsafe_call!(|v, p| avsg_engine_fork(v.handles.engine, 0, 1, &1, p.cast(), 1))),
-    ("avsg_engine_get_held", Words, unsafe_call!(|v, p| avsg_engine_get_held(v.handles.engine, 0, 0, 1, 0, 1, p.cast(), 1))),
-    ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, HOST, p.cast()))),
-    ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, DEVICE, p.cast()))),
-    ("avsg_engine_get_stats", Struct, unsafe_call!(|v, p| avsg_engine_get_stats(v.handles.engine, p.cast()))),
-    ("avsg_plan_get_counters", Struct, unsafe_call!(|v, p| avsg_plan_get_counters(v.handles.plan, p.cast()))),
-];
-
-/// Arguments that are numbers: the call, the name in its message, and the smallest number that is
-/// too large.
-#[rustfmt::skip]
-const NUMBER_ARGUMENTS: &[(Call<usize>, &str, usize)] = &[
-    (unsafe_call!(|v, n| avsg_pool_write_row(v.handles.pool, n, 0, row(0, 0).as_ptr().cast(), ROW)), "layer", 2),
-    (unsafe_call!(|v, n| avsg_pool_write_row(v.handles.pool, 0, n, row(0, 0).as_ptr().cast(), ROW)), "row", ROWS),
-    (unsafe_call!(|v, n| avsg_pool_write_row(v.handles.pool, 0, 0, v.owned.ids.as_ptr().cast(), n.min(128))), "bytes", ROW + 1),
-    (unsafe_call!(|v, n| avsg_pool_read_row(v.handles.pool, n, 0, [0u8; ROW].as_mut_ptr().cast(), ROW)), "layer", 2),
-    (unsafe_call!(|v, n| avsg_pool_read_row(v.handles.pool, 0, n, [0u8; ROW].as_mut_ptr().cast(), ROW)), "row", ROWS),
-    (unsafe_call!(|v, n| avsg_pool_read_row(v.handles.pool, 0, 0, [0u8; 128].as_mut_ptr().cast(), n.min(128))), "bytes", ROW + 1),
-    (unsafe_call!(|v, n| avsg_pool_get_row(v.handles.pool, n, 0, 0, &mut null_mut())), "layer", 2),
-    (unsafe_call!(|v, n| avsg_pool_get_row(v.handles.pool, 0, n, 0, &mut null_mut())), "segment", 2),
-    (unsafe_call!(|v, n| avsg_pool_get_row(v.handles.pool, 0, 0, n, &mut null_mut())), "row", ROWS),
-    (|v, n| avsg_engine_invalidate(v.handles.engine, n, 0, 1), "state", 2),
-    (unsafe_call!(|v, n| avsg_engine_fork(v.handles.engine, n, 1, &1, &1, 1)), "state", 2),
-    (unsafe_call!(|v, n| avsg_engine_fork(v.handles.engine, 0, 1, &(n.min(1 << 30) as i32), &1, 1)), "state", 2),
-    (unsafe_call!(|v, n| avsg_engine_get_held(v.handles.engine, n, 0, 1, 0, 1, &mut 0, 1)), "indexer", 1),
-    (unsafe_call!(|v, n| avsg_engine_get_held(v.handles.engine, 0, n, 1, 0, 1, &mut 0, 1)), "state", 2),
-    (unsafe_call!(|v, n| avsg_engine_get_held(v.handles.engine, 0, 0, 1, 0, n, &mut 0, 1)), "", 65),
-    (unsafe_call!(|v, n| avsg_engine_transfer(v.handles.engine, v.handles.plan, &n, 1, &v.owned.fresh(), NO_STREAM)), "layer", 2),
-    (unsafe_call!(|v, n| avsg_engine_append(v.handles.engine, &v.owned.batch(), &n, 1, &v.owned.fresh(), NO_STREAM)), "layer", 2),
-    (|v, n| avsg_engine_invalidate(v.handles.engine, 0, n, 1 << 24), "", 1 << 24),
-    (|v, n| avsg_engine_invalidate(v.handles.engine, 0, 0, n), "", (1 << 24) + 1),
-    (unsafe_call!(|v, n| avsg_engine_get_buffer(v.handles.engine, n, 0, &mut sized())), "layer", 2),
-    (unsafe_call!(|v, n| avsg_engine_get_buffer(v.handles.engine, 0, n, &mut sized())), "segment", 2),
-    (unsafe_call!(|v, n| avsg_engine_step(v.handles.engine, &v.owned.batch(), v.handles.plan, n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
-    (unsafe_call!(|_v, n| avsg_set_log(Some(ignore), null_mut(), n as i32)), "level", 5),
-    (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, n, 1, &mut null_mut())), "max_tokens", (1 << 20) + 1),
-    (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, 1, n, &mut null_mut())), "requests", (1 << 20) + 1),
-    (unsafe_call!(|v, n| avsg_get_memory(&v.config, &pool_config(), n, 1, 1, &mut sized())), "max_tokens", (1 << 20) + 1),
-    (unsafe_call!(|v, n| avsg_get_memory(&v.config, &pool_config(), 1, n, 1, &mut sized())), "requests", (1 << 20) + 1),
-    (unsafe_call!(|v, n| avsg_engine_get_page_table(v.handles.engine, &0, 1, n, &mut 0, 1, &mut 0)), "page", 129),
-    (unsafe_call!(|v, n| avsg_engine_get_page_table(v.handles.engine, &(n.min(1 << 30) as i32), 1, 0, &mut 0, 1, &mut 0)), "state", 2),
+const CALLS: &[Call] = &[
+    call!(a, avsg_pool_create(a.pointer(Struct, &mut pool_config()), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_pool_open(a.pointer(Struct, &mut sized()), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_pool_get_info(a.handle("pool"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_pool_get_chunks(a.handle("pool"), null_mut(), 0, a.pointer(Words, &mut 0))),
+    call!(a, avsg_pool_get_chunks(a.handle("pool"), a.pointer(Words, &mut avsg_chunk { data: null_mut(), bytes: 0 }), 9, &mut 0)),
+    ("avsg_pool_flush", |a| avsg_pool_flush(a.handle("pool"))),
+    ("avsg_pool_demote", |a| avsg_pool_demote(a.handle("pool"))),
+    ("avsg_pool_destroy", |a| avsg_pool_destroy(a.handle("pool"))),
+    call!(a, avsg_pool_write_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_read_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_get_row(a.handle("pool"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.number("row", 0, ROWS), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_pool_export(a.handle("pool"), a.pointer(Bytes, &mut [0u8; 128]).cast(), 112, a.pointer(Words, &mut 0))),
+    call!(a, avsg_pool_import(a.pointer(Bytes, &mut [0u8; 128]).cast(), 112, 0, 0, a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_workers_create(a.pointer(Struct, &mut workers_config()), a.pointer(Words, &mut null_mut()))),
+    ("avsg_workers_destroy", |a| avsg_workers_destroy(a.handle("workers"))),
+    call!(a, avsg_get_memory(&a.config, a.pointer(Struct, &mut pool_config()), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), 1, a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_create(a.pointer(Struct, &mut { a.config }), a.handle("pool"), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_engine_create(&avsg_engine_config { workers: a.handle("workers"), ..engine_config() }, without_provenance_mut(a.handles[0]), &mut null_mut())),
+    call!(a, avsg_engine_get_info(a.handle("engine"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_stats(a.handle("engine"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_buffer(a.handle("engine"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_page_table(a.handle("engine"), a.list("state", &mut 0), 1, a.number("page", 0, 129), a.pointer(Words, &mut 0), 1, a.pointer(Words, &mut 0))),
+    call!(a, avsg_engine_get_held(a.handle("engine"), a.number("indexer", 0, 1), a.number("state", 0, 2), 1, 0, a.number("", 1, 65), a.pointer(Words, &mut 0), 1)),
+    ("avsg_engine_invalidate", |a| avsg_engine_invalidate(a.handle("engine"), a.number("state", 0, 2), a.number("", 0, 1 << 24), a.number("", 1 << 24, (1 << 24) + 1))),
+    ("avsg_engine_discard", |a| avsg_engine_discard(a.handle("engine"), a.handle("plan"))),
+    call!(a, avsg_engine_load(a.handle("engine"), a.pointer(Struct, &mut sized()), a.handle("plan"))),
+    call!(a, avsg_engine_fork(a.handle("engine"), a.number("state", 0, 2), 1, a.list("state", &mut 0), a.pointer(Words, &mut 1), 1)),
+    call!(a, avsg_engine_plan(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.handle("plan"), STREAM)),
+    call!(a, avsg_engine_transfer(a.handle("engine"), a.handle("plan"), a.list("layer", &mut 0), 1, &a.owned.fresh(), STREAM)),
+    call!(a, avsg_engine_step(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.handle("plan"), a.number("layer", 0, 2), &a.owned.fresh(), STREAM)),
+    call!(a, avsg_engine_append(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.list("layer", &mut 0), 1, a.pointer(Struct, &mut a.owned.fresh()), STREAM)),
+    ("avsg_engine_destroy", |a| avsg_engine_destroy(a.handle("engine"))),
+    call!(a, avsg_plan_create(a.handle("engine"), a.number("max_tokens", 1, (1 << 20) + 1), a.number("requests", 1, (1 << 20) + 1), a.pointer(Words, &mut null_mut()))),
+    call!(a, avsg_plan_get_arrays(a.handle("plan"), HOST, a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_plan_get_arrays(a.handle("plan"), DEVICE, a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_plan_get_counters(a.handle("plan"), a.pointer(Struct, &mut sized()))),
+    ("avsg_plan_destroy", |a| avsg_plan_destroy(a.handle("plan"))),
+    call!(a, avsg_set_log(Some(ignore), null_mut(), a.number("level", 1, 5) as i32)),
 ];
 
 #[test]
@@ -194,78 +143,80 @@ fn every_function_refuses_every_kind_of_invalid_argument() {
 }
 
 fn refuse_arguments(device: &'static CStr) {
-    let valid = ValidArguments {
-        handles: Handles::on(device),
-        config: config_on(device),
-        owned: Arrays::new(0),
-    };
-    let destroyed = Handles::on(device);
-    let [pool, engine, plan] = addresses(&destroyed);
+    let (handles, config, owned) = (Handles::on(device), config_on(device), Arrays::new(0));
+    let (destroyed, mut workers) = (Handles::on(device), null_mut());
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_workers_create(&workers_config(), &mut workers) });
+    ok(avsg_workers_destroy(workers));
+    let stale = addresses(&destroyed, workers);
     destroyed.destroy();
-    let stale = [pool, engine, plan, stale_workers()];
-    expect_step_works(&valid.handles, 1);
-    let names = ["pool", "engine", "plan", "workers"];
-    for &(name, kind, call) in HANDLE_ARGUMENTS {
-        println!("{name}: {kind}");
-        let index = names.iter().position(|&name| name == kind).unwrap();
-        // Without workers an engine starts threads of its own.
-        if !name.ends_with("_destroy") && kind != "workers" {
-            expect_error(call(&valid, 0), AVSG_NULL, &[&format!("{kind} is NULL"), "create one"]);
-        }
-        expect_error(call(&valid, stale[index]), AVSG_HANDLE, &[kind, "it was destroyed"]);
-        let other = addresses(&valid.handles)[(index + 1) % 3];
-        expect_error(call(&valid, other), AVSG_HANDLE, &[kind, "another kind"]);
-        for bits in [64, 1, usize::MAX, (&raw const valid).addr()] {
-            let status = call(&valid, bits);
-            assert_eq!(status, AVSG_HANDLE, "{bits:#x}: {}", last_error());
-        }
-    }
-    expect_step_works(&valid.handles, 2);
+    expect_step_works(&handles, 1);
     // This memory is aligned and no shorter than any struct or array here.
     let mut memory = [0u64; 64];
-    for &(name, pointee, call) in POINTER_ARGUMENTS {
-        println!("{name}: a pointer");
-        expect_error(call(&valid, null_mut()), AVSG_NULL, &["is NULL"]);
-        if pointee != Bytes {
-            let odd = memory.as_mut_ptr().wrapping_byte_add(1).cast();
-            expect_error(call(&valid, odd), AVSG_INVALID, &["must be a multiple of"]);
-        }
-        if pointee == Struct {
-            for size in [0, 8, 1 << 40, u64::MAX] {
-                memory = [0; 64];
-                memory[0] = size;
-                let parts = [&format!(".size is {size}")[..], "sizeof"];
-                expect_error(call(&valid, memory.as_mut_ptr().cast()), AVSG_SIZE, &parts);
+    for &(name, call) in CALLS {
+        let make = |replaced| {
+            let taken = Vec::new();
+            let valid = addresses(&handles, null_mut());
+            let mut a = Arguments { handles: valid, config, owned: &owned, taken, replaced };
+            (call(&mut a), a.taken)
+        };
+        for (at, argument) in make(None).1.into_iter().enumerate() {
+            println!("{name}, argument {at}");
+            let with = |bits| make(Some((at, bits))).0;
+            match argument {
+                Handle(kind) => {
+                    let n = index(kind);
+                    // Without workers an engine starts threads of its own.
+                    if name.ends_with("_destroy") {
+                        ok(with(0));
+                    } else if kind != "workers" {
+                        let parts = [&format!("{kind} is NULL"), "create one"];
+                        expect_error(with(0), AVSG_NULL, &parts);
+                    }
+                    expect_error(with(stale[n]), AVSG_HANDLE, &[kind, "it was destroyed"]);
+                    let other = addresses(&handles, null_mut())[(n + 1) % 3];
+                    expect_error(with(other), AVSG_HANDLE, &[kind, "another kind"]);
+                    let address = (&raw const owned).addr();
+                    for bits in [1, 2, 5, 8, 64, (1 << 47) - 1, usize::MAX, address] {
+                        assert_eq!(with(bits), AVSG_HANDLE, "{bits:#x}: {}", last_error());
+                    }
+                }
+                Number(what, first) => {
+                    for n in [first, usize::MAX / 2, usize::MAX] {
+                        expect_error(with(n), AVSG_INVALID, &[what, " is "]);
+                    }
+                }
+                Bytes => expect_error(with(0), AVSG_NULL, &["is NULL"]),
+                Struct | Words => {
+                    expect_error(with(0), AVSG_NULL, &["is NULL"]);
+                    let address = memory.as_mut_ptr().expose_provenance();
+                    expect_error(with(address + 1), AVSG_INVALID, &["must be a multiple of"]);
+                    let sizes = [0, 8, 1 << 40, u64::MAX];
+                    for size in sizes.into_iter().filter(|_| matches!(argument, Struct)) {
+                        memory[0] = size;
+                        let parts = [&format!(".size is {size}")[..], "sizeof"];
+                        let address = memory.as_mut_ptr().expose_provenance();
+                        expect_error(with(address), AVSG_SIZE, &parts);
+                    }
+                }
             }
         }
     }
-    expect_step_works(&valid.handles, 3);
-    for (at, &(call, what, first)) in NUMBER_ARGUMENTS.iter().enumerate() {
-        println!("number {at}: {what}");
-        for n in [first, usize::MAX / 2, usize::MAX] {
-            expect_error(call(&valid, n), AVSG_INVALID, &[what, " is "]);
-        }
-    }
-    expect_step_works(&valid.handles, 4);
-    valid.handles.destroy();
+    expect_step_works(&handles, 2);
+    handles.destroy();
 }
 
-fn addresses(handles: &Handles) -> [usize; 3] {
-    [handles.pool.addr(), handles.engine.addr(), handles.plan.addr()]
+fn addresses(handles: &Handles, workers: *mut avsg_workers) -> [usize; 4] {
+    [handles.pool.addr(), handles.engine.addr(), handles.plan.addr(), workers.addr()]
 }
 
 #[test]
-fn the_lists_above_name_every_function_of_the_header() {
+fn the_calls_above_are_of_every_function_of_the_header() {
     let header = include_str!("../../../../include/avsg.h");
     let declared = header.lines().filter_map(|line| line.strip_prefix("avsg_status "));
     let names: Vec<&str> = declared.filter_map(|rest| rest.split('(').next()).collect();
     assert!(names.len() > 30, "{names:?}");
-    let listed = |name: &&str| {
-        HANDLE_ARGUMENTS.iter().any(|(listed, ..)| listed == name)
-            || POINTER_ARGUMENTS.iter().any(|(listed, ..)| listed == name)
-            // It takes neither a handle nor a pointer that it follows.
-            || *name == "avsg_set_log"
-    };
+    let listed = |name: &&str| CALLS.iter().any(|(listed, _)| listed == name);
     let missing: Vec<_> = names.into_iter().filter(|name| !listed(name)).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }

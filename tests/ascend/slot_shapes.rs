@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Context, DeviceMemory};
-use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::buffer::CallerBuffer;
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::pool::{HostPool, PoolConfig};
@@ -251,13 +250,9 @@ pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
         let table = DeviceMemory::copied(context, &entries).unwrap();
         let base = memory.address() as *mut u8;
         let config = config(Some(shape.caller(base, table.address() as *const i32)), slot_base);
-        let options = AscendOptions {
-            kernels: (!run.emitted).then(|| harness::install_kernels(session, &config)),
-            one_launch: Some(run.one_launch),
-            ..AscendOptions::new(Arc::clone(context))
-        };
-        let pool = RegisteredPool::new(context, pool()).unwrap();
-        let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+        let kernels = (!run.emitted).then(|| harness::install_kernels(session, &config));
+        let engine = harness::engine(context, &config, pool(), kernels, run.one_launch);
+        let mut engine = engine.unwrap();
         let log = run_steps(&mut engine, shape, run.queued.then_some(context));
         let slots = log.check(shape, Some(context), base);
         if !run.queued {

@@ -4,6 +4,5 @@
 mod calls;
 mod engines;
 mod faults;
-mod lost;
 mod pair;
 mod server;

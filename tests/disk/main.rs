@@ -5,7 +5,6 @@
 mod caller;
 mod crash;
 mod create;
-mod damage;
 mod faults;
 mod file_pool;
 mod kept;

@@ -200,6 +200,39 @@ fn rows_without_a_place_and_short_fresh_rows_are_refused() {
     b.expect_exact_step();
 }
 
+/// A list of layers, the segments of their fresh rows, and a part of the message.
+type LayerMistake<'a> = (&'a [usize], &'a [&'a [u8]], &'a str);
+
+/// That a transfer and an append of a list do what a call for each layer does is checked by random workloads, which
+/// make both, and by random calls with lists of some layers.
+#[test]
+fn a_list_of_layers_with_a_mistake_is_refused_and_nothing_is_copied() {
+    let mut b = TestEngine::new();
+    let (mut owned, segments) = (valid_batch(1), JUNK.repeat(2));
+    owned.ids[K + 1 + K + 1] = 101;
+    b.engine.plan(&owned.batch(), &mut b.plan).unwrap();
+    let (before, stats) = (b.contents(), b.engine.stats());
+    let short = [JUNK[0], JUNK[1], JUNK[0], &JUNK[1][..48]];
+    let cases: [LayerMistake<'_>; 6] = [
+        (&[1, 0], &segments, "layer is 0, but it comes after layer 1 in the list; list each"),
+        (&[1, 1], &segments, "layer is 1, but it comes after layer 1 in the list"),
+        (&[0, 2], &segments, "layer is 2, but there are 2"),
+        (&[0, 1], &segments[1..], "fresh segments is 3, but a row has 2, in each of 2 layers"),
+        (&[0, 1], &short, "fresh bytes is 48, but layer 1: 4 rows of stride 16 need 64"),
+        (&[0, 1], &segments, "layer 1 lacks the rows of plan 1 for state 1"),
+    ];
+    for (at, (list, segments, part)) in cases.into_iter().enumerate() {
+        let fresh = Fresh { segments };
+        expect_error(b.engine.transfer_layers(&mut b.plan, list, Some(&fresh)), &[part]);
+        // An append has no order of plans.
+        if at < 5 {
+            expect_error(b.engine.append_layers(&owned.batch(), list, &fresh), &[part]);
+        }
+    }
+    expect_error(b.engine.transfer_layers(&mut b.plan, &[0], None), &["fresh rows is none"]);
+    assert!(b.contents() == before && b.engine.stats() == stats);
+}
+
 /// The stride of fresh rows is not used by a pool and a buffer in memory of the caller, so that it may be
 /// any. The bytes of two rows then do not fit a `usize`.
 #[test]

@@ -2,7 +2,6 @@
 
 mod acl_library;
 mod ascend_hw;
-mod caller;
 mod caller_buffers;
 mod embedded_kernels;
 mod faults;

@@ -87,8 +87,6 @@ pub struct RandomWorkload {
     batch: OwnedBatch,
     ascend_result: StepResult,
     cpu_result: StepResult,
-    /// Slots that were compared so far.
-    pub compared_slots: usize,
 }
 
 impl RandomWorkload {
@@ -152,7 +150,6 @@ impl RandomWorkload {
             batch: OwnedBatch::new(k, 0),
             ascend_result: StepResult::default(),
             cpu_result: StepResult::default(),
-            compared_slots: 0,
         })
     }
 
@@ -283,7 +280,6 @@ impl RandomWorkload {
                 .map(|engine| without_scratch(engine.read_table(0, state).unwrap(), slots));
             assert!(ascend == cpu, "table {state}");
         }
-        self.compared_slots += self.setting.layers * self.setting.states * slots;
         self.compare_pools();
     }
 

@@ -51,7 +51,6 @@ fn a_captured_step_is_replayed_over_a_workload_and_neither_waits_nor_allocates()
                 workload.wait().unwrap();
                 workload.compare();
             }
-            assert!(!captured || workload.compared_slots > 10_000);
         });
     }
 }

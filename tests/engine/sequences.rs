@@ -43,7 +43,8 @@ proptest! {
             prop_assert!(first == again, "{choice:?}, cores {cores}, strategy {strategy}");
         }
         let folder = Scratch::new();
-        let file = Some(adapted(PoolFile::new(folder.path())));
+        let io_uring = other[0].is_multiple_of(2);
+        let file = Some(PoolFile { io_uring, ..adapted(PoolFile::new(folder.path())) });
         let pool = HostPool::new(&PoolConfig { file, ..workload.shape.pool() }).unwrap();
         let engine = Engine::new(workload.shape.config(MachineChoice::Emu), pool).unwrap();
         prop_assert!(first == run(&workload, engine));

@@ -16,7 +16,7 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
 
-use super::pair::{self, K, OF_LAYER, ROWS, Setting};
+use super::{K, OF_LAYER, ROWS, Setting, fill};
 
 /// Rows of which two layers share a record and one has a record of its own, so long that neither a plan
 /// nor the engine has room for the records of all misses; and more misses than one list of reads holds, the records of
@@ -68,7 +68,7 @@ fn more_misses_than_a_bounce_buffer_or_a_list_holds_are_exact() {
 fn engines_that_share_a_pool_see_each_others_rows() {
     let setting = Setting::new(&[[64, 64]]);
     let pool = Arc::new(HostPool::new(&setting.in_file()).unwrap());
-    pair::fill(&pool);
+    fill(&pool);
     let engine = || Engine::new(setting.config(), Arc::clone(&pool)).unwrap();
     let [mut first, mut second] = [engine(), engine()];
     let mut plan = first.new_plan(1, 1).unwrap();
@@ -109,7 +109,8 @@ fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
         assert!(text.contains(expected), "{text}");
     }
     // An engine over memory may have any.
-    Engine::new(setting.config(), HostPool::new(&setting.in_memory()).unwrap()).unwrap();
+    let in_memory = PoolConfig { file: None, ..setting.in_file() };
+    Engine::new(setting.config(), HostPool::new(&in_memory).unwrap()).unwrap();
     let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());
     let text = ascend.unwrap_err().to_string();
     assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
@@ -135,7 +136,16 @@ unsafe impl Allocator for Counting {
 
 #[test]
 fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
-    for segments in [&[[64, 64]][..], &[[1000, 1024]], &[[1000, 1536]]] {
+    // Row sizes that are and are not multiples of a block, with and without room in the slots.
+    for segments in [
+        &[[64, 64]][..],
+        &[[1000, 1024]],
+        &[[1000, 1536]],
+        &[[512, 512]],
+        &[[504, 512]],
+        &[[504, 4096]],
+        &[[40, 47], [9, 9], [70, 71]],
+    ] {
         let setting = Setting::new(segments);
         let counting = Arc::new(Counting::default());
         let allocator = Some(Arc::clone(&counting) as Arc<dyn Allocator>);
@@ -148,11 +158,11 @@ fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
         let mut plan = engine.new_plan(4, 2).unwrap();
         assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest + bytes);
         // Two layers share the longest record.
-        let record = 2 * (segments[0][0] + 8);
+        let record = 2 * (setting.format().bytes() + 8);
         let bounce = 4 * K * record.next_multiple_of(512);
         assert!(bytes > bounce, "{bytes} with {bounce}");
         assert_eq!(OF_LAYER.len(), engine.pool().layers());
-        pair::fill(engine.pool());
+        fill(engine.pool());
         let mut owned = OwnedBatch::new(K, 0);
         owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).collect()]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();

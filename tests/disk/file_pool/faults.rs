@@ -13,8 +13,10 @@ use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::faulty_disk::Fault;
 use avsg_testkit::fresh::FreshRows;
 
-use super::pair::{self, FORMATS, K, OF_LAYER, ROWS, Setting, everywhere};
-use super::server::{REQUESTS, Server, batch, id, patiently, write};
+use super::{
+    FORMATS, K, OF_LAYER, REQUESTS, ROWS, Server, Setting, batch, everywhere, id, patiently,
+    slots_of, write,
+};
 use crate::expect_error as expect;
 
 const EIO: i32 = 5;
@@ -200,10 +202,7 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
             // Later transfers serve all others, and touch no slot of the failed ones.
             for &other in layers.iter().chain(&layers) {
                 let slots = |server: &Server| {
-                    requests
-                        .iter()
-                        .map(|&r| pair::slots_of(&server.engine, r, other))
-                        .collect::<Vec<_>>()
+                    requests.iter().map(|&r| slots_of(&server.engine, r, other)).collect::<Vec<_>>()
                 };
                 let before = slots(&server);
                 let called = server.transfer(other);

@@ -174,6 +174,14 @@ fn error_code(at: usize) -> i32 {
     [107_000, 207_001, 507_899, 507_014][at % 4]
 }
 
+/// Makes the n-th kernel never end or raise an exception.
+fn break_kernel(session: &Session, nth: usize, hangs: bool) {
+    match hangs {
+        true => session.hang(nth),
+        false => session.raise_exception(nth, nth as u32 % 4),
+    }
+}
+
 /// If a kernel never ends or raises an exception, the wait fails, the engine reports the loss, and all
 /// resources are released.
 #[test]
@@ -187,10 +195,7 @@ fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
             false => ["code 507035", "block"],
         };
         for nth in 1..=launches {
-            let inject = |session: &Session| match hangs {
-                true => session.hang(nth),
-                false => session.raise_exception(nth, nth as u32 % 4),
-            };
+            let inject = |session: &Session| break_kernel(session, nth, hangs);
             run(one_launch, HostArrays, 2, inject, |outcome, _| {
                 let errors = outcome.errors.join("\n");
                 let reported = parts.iter().all(|part| errors.contains(part));
@@ -249,12 +254,7 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
             let context = simulated::context().unwrap();
             let mut workload = workload(&session, &context, one_launch).unwrap();
             workload.capture().unwrap();
-            let at = session.launches() + nth;
-            if hang {
-                session.hang(at)
-            } else {
-                session.raise_exception(at, nth as u32 % 4)
-            }
+            break_kernel(&session, session.launches() + nth, hang);
             let mut errors = Vec::new();
             for _ in 0..STEPS {
                 workload.next_step();

@@ -85,8 +85,6 @@ pub struct RandomWorkload {
     step_input: Option<StepInput>,
     /// The batch of the current step, with the ids that are on the device after those of its last row.
     batch: OwnedBatch,
-    ascend_result: StepResult,
-    cpu_result: StepResult,
 }
 
 impl RandomWorkload {
@@ -148,8 +146,6 @@ impl RandomWorkload {
             rng: SplitMix64::new(seed),
             step_input: None,
             batch: OwnedBatch::new(k, 0),
-            ascend_result: StepResult::default(),
-            cpu_result: StepResult::default(),
         })
     }
 
@@ -232,8 +228,7 @@ impl RandomWorkload {
     pub fn step_from_host(&mut self) {
         self.next_step();
         self.run_from_host().unwrap();
-        self.ascend_result = StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q);
-        self.compare_result();
+        self.compare_result(&StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q));
         for r in 0..self.setting.max_requests {
             let cuts = self.ascend.cuts(&self.ascend_plan, r);
             assert!(cuts.eq(self.cpu.cuts(&self.cpu_plan, r)), "cuts of request {r}");
@@ -241,35 +236,33 @@ impl RandomWorkload {
     }
 
     /// Reads the result of a step from the device's arrays. Its stream must have been waited for.
-    fn read_result(&mut self) {
+    fn read_result(&self) -> StepResult {
         let arrays = self.ascend_plan.device_arrays().expect("a device's plan");
         let (context, k) = (Some(&*self.context), self.setting.params.k as usize);
         // SAFETY: the arrays are those of the plan of this step, whose stream was waited for.
-        self.ascend_result =
-            unsafe { StepResult::from_arrays(context, &arrays, k, &self.batch.cu_q) };
+        unsafe { StepResult::from_arrays(context, &arrays, k, &self.batch.cu_q) }
     }
 
     /// Runs the step on the CPU, and checks its result against the model of the workload.
-    fn step_on_cpu(&mut self) {
+    fn step_on_cpu(&mut self) -> StepResult {
         let input = self.step_input.as_ref().expect("a step");
         run_step(&mut self.cpu, &mut self.cpu_plan, &self.batch, &input.fresh).unwrap();
-        self.cpu_result = StepResult::from_plan(&self.cpu_plan, &self.batch.cu_q);
+        let result = StepResult::from_plan(&self.cpu_plan, &self.batch.cu_q);
         let cpu = &self.cpu;
-        self.driver.check(input, &self.cpu_result, |state, layer, slot, bytes| {
+        self.driver.check(input, &result, |state, layer, slot, bytes| {
             cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
         });
         self.driver.check_pool(|layer, row, bytes| cpu.pool().read_row(layer, row, bytes).unwrap());
+        result
     }
 
     /// Runs the step on the CPU and compares it with the device's, whose stream was waited for.
     pub fn compare(&mut self) {
-        self.read_result();
-        self.compare_result();
+        self.compare_result(&self.read_result());
     }
 
-    fn compare_result(&mut self) {
-        self.step_on_cpu();
-        assert_eq!(self.ascend_result, self.cpu_result);
+    fn compare_result(&mut self, ascend: &StepResult) {
+        assert_eq!(*ascend, self.step_on_cpu());
         for layer in 0..self.setting.layers {
             let ascend = memory::read_slots(&self.ascend, Some(&self.context), layer);
             assert_same(&ascend, &memory::read_slots(&self.cpu, None, layer), "the slots");
@@ -286,15 +279,14 @@ impl RandomWorkload {
     /// Runs the step on the CPU and compares the rows only. It is meant for steps before which the
     /// device may have started cold, so that its slots may differ from the CPU's.
     pub fn compare_rows(&mut self) {
-        self.read_result();
-        self.step_on_cpu();
+        let (on_ascend, on_cpu) = (self.read_result(), self.step_on_cpu());
         let bytes = self.setting.format.bytes();
         let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);
-        let slots = self.ascend_result.slots.iter().zip(&self.cpu_result.slots);
+        let slots = on_ascend.slots.iter().zip(&on_cpu.slots);
         for (at, (&ascend, &cpu)) in slots.enumerate() {
             assert_eq!(ascend < 0, cpu < 0, "slot {at}");
             let Ok(cpu) = usize::try_from(cpu) else { continue };
-            let row = (at / self.ascend_result.k) as i32;
+            let row = (at / on_ascend.k) as i32;
             let request = self.batch.cu_q.partition_point(|&first| first <= row) - 1;
             let (state, ascend) = (self.batch.state[request] as usize, ascend as usize);
             for layer in 0..self.setting.layers {

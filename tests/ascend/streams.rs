@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use avsg::ascend::acl::{Context, DeviceMemory, Stream};
 use avsg::ascend::simulated;
 use avsg::device::kernels::KernelName;
-use avsg::device::tiling::Tiling;
 use avsg::engine::Config;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
 use avsg_testkit::batch::OwnedBatch;
@@ -16,6 +15,7 @@ use rustix::mm::{Advice, madvise};
 
 use crate::harness::{self, fail_next, in_session, seeded};
 use crate::random_workload::{RandomWorkload, in_a_stream};
+use crate::rust_kernels::tiling;
 use crate::small::{self, K};
 
 /// What a queued step calls: it updates arguments and launches kernels, and calls nothing that waits or allocates.
@@ -98,14 +98,11 @@ type Launches = Arc<Mutex<Vec<(&'static str, u32, i32)>>>;
 
 /// Installs kernels that record their launches and do nothing else.
 fn record_launches(session: &Session) -> Launches {
-    let launches = Arc::new(Mutex::new(Vec::new()));
+    let launches = Launches::default();
     for kernel in KernelName::ALL {
         let (name, launches) = (kernel.entry().to_str().unwrap(), Arc::clone(&launches));
-        let body = move |d: &avsg_sim::Device<'_>| {
-            let at = d.slice(d.args[d.args.len() - 1], size_of::<Tiling>())?;
-            // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
-            let tiling = unsafe { at.cast::<Tiling>().read_unaligned() };
-            launches.lock().unwrap().push((name, d.blocks, tiling.copy_cores));
+        let body = move |device: &avsg_sim::Device<'_>| {
+            launches.lock().unwrap().push((name, device.blocks, tiling(device)?.copy_cores));
             Ok(())
         };
         session.kernel(name, Kernel::new(kernel == KernelName::Step, body));

@@ -10,9 +10,9 @@ use avsg_testkit::scratch::Scratch;
 use super::{Records, bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const EINTR: i32 = 4;
-const EIO: i32 = 5;
+pub const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
-const ENOSPC: i32 = 28;
+pub const ENOSPC: i32 = 28;
 const LAYERS: usize = 3;
 const ROWS: usize = 64;
 const BYTES: usize = 1350;

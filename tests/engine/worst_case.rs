@@ -1,7 +1,7 @@
 //! Extreme inputs: all ids miss, the longest contexts, and numbers of slots that are no power of two, and the largest
 //! one.
 
-use avsg::device::params::{ID_LIMIT, Lifetime, Params, Table};
+use avsg::device::params::{ID_LIMIT, Lifetime, Params};
 use avsg::device::request::status;
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
@@ -11,15 +11,10 @@ use avsg_testkit::{exact, fixture};
 
 #[test]
 fn a_cold_start_fills_every_slot() {
-    for params in [Params::wide(2048, 4, 8192), Params::paper(2048, 4, 8192)] {
-        let two = Params { spread: 2, retries: 7, ..params };
-        let params = if matches!(params.table, Table::Wide) { two } else { params };
-        let mut engine = fixture::engine(
-            params,
-            1,
-            2,
-            fixture::pool(1, 1 << 14, RowFormat::single(24).unwrap()),
-        );
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
+    for params in [wide, Params::paper(2048, 4, 8192)] {
+        let pool = fixture::pool(1, 1 << 14, RowFormat::single(24).unwrap());
+        let mut engine = fixture::engine(params, 1, 2, pool);
         let mut plan = engine.new_plan(4, 1).unwrap();
         // The second half of the ids evicts the first half from every slot.
         for (round, from) in [0, 8192, 0].into_iter().enumerate() {
@@ -39,49 +34,10 @@ fn a_cold_start_fills_every_slot() {
 }
 
 #[test]
-fn the_longest_context_through_a_sparse_block_table() {
-    const PAGE: i32 = 16;
-    let blocks = 40;
-    for table in [Params::wide(32, 2, 256), Params::paper(32, 2, 256)] {
-        let params = Params { page: PAGE as u32, ..table };
-        let pool =
-            fixture::pool(1, blocks as usize * PAGE as usize, RowFormat::single(48).unwrap());
-        let mut engine = fixture::engine(params, 1, 2, pool);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        // The last block of the context, the first one and 38 between them have rows.
-        let logical = |b: i32| (ID_LIMIT / PAGE - 1 - b * 6_500).max(0);
-        let mut owned = OwnedBatch::new(32, 0);
-        owned.block_stride = (ID_LIMIT / PAGE) as usize;
-        owned.blocks = vec![-1; owned.block_stride];
-        (0..blocks).for_each(|b| owned.blocks[logical(b) as usize] = b);
-        for step in 0..20 {
-            let mut batch = owned.clone();
-            let id =
-                |g: i32, i: i32| logical((i + step * 3 + g) % blocks) * PAGE + (i + step) % PAGE;
-            let rows = [0, 1].map(|g| (0..32).map(|i| id(g, i)).collect());
-            batch.push([0, 1, -1, ID_LIMIT], &rows);
-            engine.step(&batch.batch(), &mut plan, 0, None).unwrap();
-            let row = |_, id: i32| (batch.blocks[(id / PAGE) as usize] * PAGE + id % PAGE, 0);
-            assert_eq!(exact::check_step(&engine, &plan, &batch, 0, row), 64);
-            assert_eq!(plan.status(0), 0);
-        }
-        for (ids, valid, bits) in [
-            (ID_LIMIT - 16..ID_LIMIT + 16, 16, status::ID_OUT_OF_RANGE),
-            (1000..1032, 0, status::ROW_OUT_OF_POOL),
-        ] {
-            let mut batch = owned.clone();
-            batch.push([0, 1, -1, ID_LIMIT], &[ids.collect()]);
-            engine.step(&batch.batch(), &mut plan, 0, None).unwrap();
-            assert!(plan.valid() == [valid] && plan.status(0) == bits);
-        }
-    }
-}
-
-#[test]
 fn a_hit_keeps_its_slot_when_its_block_leaves_the_table() {
     let params = Params { page: 16, ..Params::wide(8, 1, 64) };
-    let mut engine =
-        fixture::engine(params, 1, 1, fixture::pool(1, 64, RowFormat::single(40).unwrap()));
+    let pool = fixture::pool(1, 64, RowFormat::single(40).unwrap());
+    let mut engine = fixture::engine(params, 1, 1, pool);
     let mut plan = engine.new_plan(1, 1).unwrap();
     let mut owned = OwnedBatch::new(8, 0);
     owned.push([0, 1, -1, 64], &[(0..8).collect()]);
@@ -149,6 +105,13 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             let percent = 100.0 * missed as f64 / f64::from(steps * K as i32);
             println!("{params}: {missed} misses, {percent:.2} %");
             assert!(percent < 0.3, "S {slots}, spread {spread}: {percent} % missed");
+            for (first, valid, bits) in
+                [(ID_LIMIT - 16, 16, status::ID_OUT_OF_RANGE), (1000, 0, status::ROW_OUT_OF_POOL)]
+            {
+                let ids: Vec<i32> = (first..first + K as i32).collect();
+                engine.step(&batch(&ids).batch(), &mut plan, 0, None).unwrap();
+                assert!(plan.valid() == [valid] && plan.status(0) == bits);
+            }
         }
     }
 }

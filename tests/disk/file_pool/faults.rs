@@ -18,9 +18,8 @@ use super::{
     slots_of, write,
 };
 use crate::expect_error as expect;
+use crate::faults::{EIO, ENOSPC};
 
-const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
 /// The time limit of a pool whose disk hangs.
 const SOON: Duration = Duration::from_millis(60);
 
@@ -110,17 +109,13 @@ fn each_row_whose_write_failed_is_new_or_reported() {
         let mut server = Server::new(&setting, layer, &[]);
         server.faults.set_all(Fault::Errno(errno), Direction::Write);
         let (mut row, mut refused) = (vec![0; setting.format().bytes()], 0);
-        let mut check = |server: &Server, id: usize, version, failed: bool| match server
-            .engine
-            .pool()
-            .read_row(layer, id, &mut row)
-        {
-            Ok(()) => assert!(check_row(id as i32, version, &row)),
-            Err(error) => {
-                assert!(failed, "row {id}: {error}");
-                assert!(error.to_string().contains("its write was refused"), "{error}");
-                refused += 1;
-            }
+        let mut check = |server: &Server, id: usize, version, failed: bool| {
+            let Err(error) = server.engine.pool().read_row(layer, id, &mut row) else {
+                return assert!(check_row(id as i32, version, &row));
+            };
+            assert!(failed, "row {id}: {error}");
+            assert!(error.to_string().contains("its write was refused"), "{error}");
+            refused += 1;
         };
         for first in (0..ROWS - K).step_by(K) {
             let mut owned = OwnedBatch::new(K, 0);

@@ -1,7 +1,7 @@
 //! A forked child that uses or drops the engine and the pool of its parent through the Rust API.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
@@ -21,37 +21,27 @@ use avsg_testkit::{exact, fixture};
 unsafe extern "C" {
     fn fork() -> i32;
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
-    fn kill(pid: i32, signal: i32) -> i32;
+    fn alarm(seconds: u32) -> u32;
     fn _exit(code: i32) -> !;
 }
 
-/// Waits for a child that ends with status 0, and kills one that hangs.
-fn await_child(pid: i32) {
-    assert!(pid > 0, "fork");
-    let (start, mut status) = (Instant::now(), -1);
-    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
-    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
-        if start.elapsed() > Duration::from_mins(1) {
-            // SAFETY: the process is this one's child, which has not been waited for.
-            unsafe { kill(pid, 9) };
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(status, 0, "the child failed or hung");
-}
-
-/// Runs a closure in a forked child, which must return true there. It is no function, because the parent keeps
-/// what the closure takes.
+/// Runs a closure in a forked child, which must return true there within a minute. It is no function, because the
+/// parent keeps what the closure takes.
 macro_rules! in_child {
     ($run:expr) => {
         // SAFETY: the child runs the closure only, which takes no lock that another thread holds.
         let pid = unsafe { fork() };
         if pid == 0 {
+            // SAFETY: the call only makes a signal end the child, if it hangs.
+            unsafe { alarm(60) };
             let passed = catch_unwind(AssertUnwindSafe($run)).unwrap_or(false);
             // SAFETY: the call ends the child.
             unsafe { _exit(i32::from(!passed)) };
         }
-        await_child(pid);
+        let mut status = -1;
+        // SAFETY: `status` may be written.
+        assert!(pid > 0 && unsafe { waitpid(pid, &mut status, 0) } == pid);
+        assert_eq!(status, 0, "the child failed or hung");
     };
 }
 

@@ -2,7 +2,6 @@
 //! the simulated machine without a session. [`avsg_testkit::alone::turn`] lets one run at a time.
 
 mod acl_sys;
-mod ascend_no_alloc;
 mod fork;
 mod no_alloc;
 #[path = "../ascend/prerequisites.rs"]

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::rows::RowFormat;
@@ -16,7 +15,7 @@ use avsg_sim::{Session, resolve};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::{exact, fixture};
 
-use super::harness::{count, expect_refusal, in_session, install_kernels, seeded};
+use super::harness::{self, count, expect_refusal, in_session, install_kernels, seeded};
 use super::prerequisites;
 use super::random_workload::{self, RandomWorkload};
 
@@ -38,9 +37,7 @@ fn create_engine(
     kernels: Option<PathBuf>,
 ) -> avsg::Result<Engine> {
     let pool = fixture::pool(1, ROWS, RowFormat::single(64).unwrap());
-    let pool = RegisteredPool::new(context, pool).unwrap();
-    let options = AscendOptions { kernels, ..AscendOptions::new(Arc::clone(context)) };
-    Engine::on_ascend(config(params), pool, &options)
+    harness::engine(context, &config(params), pool, kernels, None)
 }
 
 #[test]
@@ -87,14 +84,10 @@ fn an_older_runtime_loads_files_that_are_then_deleted() {
     // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
     let source = unsafe { Source::process("an older simulator", resolve_older_runtime) };
     let context = Context::for_device(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
-    let config = random_workload::pair_config(3, true);
-    let mut workload = RandomWorkload::new(&config, &context, None, 17).unwrap();
+    let mut workload = RandomWorkload::new(&context, (3, true), None, 17).unwrap();
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 5);
     assert_eq!(kernel_folders(), 0, "the files are deleted");
-    for _ in 0..3 {
-        workload.next_step();
-        workload.step_from_host();
-    }
+    (0..3).for_each(|_| workload.step_from_host());
     drop((workload, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
@@ -107,7 +100,7 @@ fn a_failed_load_names_the_call_and_leaks_nothing() {
     for nth in 1..=5 {
         in_session(seeded(0), |session, context| {
             session.fail("aclrtBinaryLoadFromData", nth, 507_899);
-            let params = random_workload::pair_config(2, true).setting.params;
+            let params = random_workload::setting().params;
             let parts = ["aclrtBinaryLoadFromData failed with code 507899"];
             expect_refusal(create_engine(context, params, None), &parts);
         });

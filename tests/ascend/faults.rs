@@ -1,35 +1,31 @@
 //! Failures of the runtime in steps with host arrays, in steps that are queued in a stream of the caller, and
-//! in those that are captured once and replayed: each call in turn, kernels that hang or raise exceptions, and
-//! the loss of the device.
+//! in those that are captured once and replayed: each call in turn, kernels that hang or raise exceptions, also in a
+//! graph, captures and calls that are refused, and the loss of the device.
 
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use avsg::Result;
-use avsg::ascend::acl::{Context, Graph, Stream};
+use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::{RegisteredPool, simulated};
+use avsg::engine::DeviceBatch;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
+use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::tier;
 
-use crate::harness::{expect_refusal, fail_next, in_session, install_kernels, seeded};
+use crate::harness::{expect_refusal, fail_next, in_session, on_ascend, seeded};
 use crate::random_workload::Submission::{CapturedGraph, HostArrays, QueuedInStream};
-use crate::random_workload::{RandomWorkload, Submission, pair_config};
+use crate::random_workload::{RandomWorkload, Submission};
+use crate::small::{self, K};
 
-/// Milliseconds that a wait for a stream may take.
-pub const TIMEOUT_MS: i32 = 20;
-pub const STEPS: usize = 3;
+const STEPS: usize = 3;
 
 /// Returns a workload on one core.
-pub fn workload(
-    session: &Session,
-    context: &Arc<Context>,
-    one_launch: bool,
-) -> Result<RandomWorkload> {
-    let config = pair_config(1, one_launch);
-    let kernels = install_kernels(session, &config.engine_config());
-    RandomWorkload::new(&config, context, kernels, 17)
+fn workload(session: &Session, context: &Arc<Context>, one_launch: bool) -> Result<RandomWorkload> {
+    RandomWorkload::on_rust_kernels(session, context, (1, one_launch), 17)
 }
 
 /// Errors and calls of a run.
@@ -68,24 +64,18 @@ impl Outcome<'_> {
     }
 
     /// Makes and checks all steps. Returns none if no retries are left.
-    fn run_steps(
-        &mut self,
-        workload: &mut RandomWorkload,
-        submission: Submission,
-        (context, stream): (&Context, &Stream),
-        graph: &mut Option<Graph>,
-    ) -> Option<()> {
+    fn run_steps(&mut self, workload: &mut RandomWorkload, submission: Submission) -> Option<()> {
         if submission == CapturedGraph {
-            *graph = Some(self.retry(|| workload.capture(stream))?);
+            self.retry(|| workload.capture())?;
         }
         for step in 0..STEPS {
             workload.next_step();
             self.retry(|| match submission {
                 HostArrays => workload.run_from_host(),
-                _ => workload.submit(stream, graph.as_ref()),
+                _ => workload.submit(),
             })?;
-            self.retry(|| stream.synchronize(TIMEOUT_MS))?;
-            self.retry(|| context.take_error())?;
+            self.retry(|| workload.wait())?;
+            self.retry(|| workload.context.take_error())?;
             self.retry(|| workload.ascend.buffer().slot_bytes(0, 1, 2, &mut [0; 48]))?;
             // A replay that failed has run no kernel, so slots and tables are the CPU's as well.
             if submission == CapturedGraph && step == STEPS - 1 {
@@ -114,20 +104,17 @@ fn run<T>(
     let mut outcome = Outcome { session, retries, errors, spans, created: false, finished: false };
     let made = outcome.attempt(|| {
         let context = simulated::context()?;
-        let stream = Stream::new(&context)?;
-        Ok((workload(session, &context, one_launch)?, stream, context))
+        Ok((workload(session, &context, one_launch)?, context))
     });
-    if let Some((mut workload, stream, context)) = made {
+    if let Some((mut workload, context)) = made {
         outcome.created = true;
         if submission != HostArrays {
             // The calls so far are those of steps with host arrays.
             outcome.spans.clear();
         }
-        let mut graph = None;
-        let at = (&*context, &stream);
-        outcome.finished = outcome.run_steps(&mut workload, submission, at, &mut graph).is_some();
+        outcome.finished = outcome.run_steps(&mut workload, submission).is_some();
         outcome.attempt(|| {
-            drop((graph, workload, stream));
+            drop(workload);
             Ok(())
         });
         outcome.retry(|| context.take_error());
@@ -187,6 +174,14 @@ fn error_code(at: usize) -> i32 {
     [107_000, 207_001, 507_899, 507_014][at % 4]
 }
 
+/// Makes the n-th kernel never end or raise an exception.
+fn break_kernel(session: &Session, nth: usize, hangs: bool) {
+    match hangs {
+        true => session.hang(nth),
+        false => session.raise_exception(nth, nth as u32 % 4),
+    }
+}
+
 /// If a kernel never ends or raises an exception, the wait fails, the engine reports the loss, and all
 /// resources are released.
 #[test]
@@ -200,10 +195,7 @@ fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
             false => ["code 507035", "block"],
         };
         for nth in 1..=launches {
-            let inject = |session: &Session| match hangs {
-                true => session.hang(nth),
-                false => session.raise_exception(nth, nth as u32 % 4),
-            };
+            let inject = |session: &Session| break_kernel(session, nth, hangs);
             run(one_launch, HostArrays, 2, inject, |outcome, _| {
                 let errors = outcome.errors.join("\n");
                 let reported = parts.iter().all(|part| errors.contains(part));
@@ -225,6 +217,98 @@ fn the_loss_of_the_device_is_reported_at_any_call() {
             assert!(errors.contains("code 507899"), "call {at}: {errors}");
         });
     }
+}
+
+/// After a failure the tables are reset. A capture must not contain the reset: every replay would
+/// do it again, and a discarded capture would never do it although the engine counts it as done.
+#[test]
+fn a_capture_that_would_contain_a_reset_is_refused() {
+    in_session(seeded(7), |session, context| {
+        let mut workload = workload(session, context, false).unwrap();
+        workload.next_step();
+        // The launch of the plan succeeds and that of the transfer fails.
+        fail_next(session, "aclrtLaunchKernelWithConfig", 2);
+        workload.submit().unwrap_err();
+        workload.wait().unwrap();
+        expect_refusal(workload.capture(), &["not reset", "outside of a capture"]);
+        for step in 0..=STEPS {
+            workload.submit().unwrap();
+            workload.wait().unwrap();
+            workload.compare_rows();
+            if step == 0 {
+                workload.capture().unwrap();
+            }
+            workload.next_step();
+        }
+    });
+}
+
+/// If a kernel of a captured step raises an exception or never ends, the wait reports it. With new
+/// generations of the requests and a new stream the same graph can be replayed.
+#[test]
+fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
+    for (one_launch, hang) in [(false, true), (true, true), (false, false), (true, false)] {
+        let kernels = if one_launch { 4 } else { 5 };
+        for nth in 1..=2 * kernels {
+            let session = Session::new(seeded(6));
+            let context = simulated::context().unwrap();
+            let mut workload = workload(&session, &context, one_launch).unwrap();
+            workload.capture().unwrap();
+            break_kernel(&session, session.launches() + nth, hang);
+            let mut errors = Vec::new();
+            for _ in 0..STEPS {
+                workload.next_step();
+                workload.submit().unwrap();
+                if let Err(error) = workload.wait() {
+                    errors.push(error.to_string());
+                    workload.stream = Rc::new(Stream::new(&context).unwrap());
+                    // The drop of the old stream may have failed.
+                    let _ = context.take_error();
+                    workload.renew_generations();
+                    workload.submit().unwrap();
+                    workload.wait().unwrap();
+                }
+                workload.compare_rows();
+            }
+            let code = if hang { "code 507046" } else { "code 507035" };
+            let expected = format!("aclrtSynchronizeStreamWithTimeout failed with {code}");
+            assert!(errors[0].contains(&expected), "kernel {nth}: {errors:?}");
+            drop(workload);
+            context.finish().unwrap();
+            assert_eq!(session.leaks(), Vec::<String>::new(), "kernel {nth}");
+        }
+    }
+}
+
+/// A batch that kernels cannot count, and a plan in a capture while the tables are due to be reset,
+/// are refused: the plan that was to be overwritten keeps its batch, and every hit stays a hit.
+#[test]
+fn a_call_that_is_refused_in_a_stream_changes_nothing() {
+    on_ascend(&small::config(1), small::pool, |engine, session, context| {
+        let stream = Stream::new(context).unwrap();
+        let owned = small::one_request(0, 1, small::ids(0));
+        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
+        arrays.write(&owned, &[]).unwrap();
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        let wide = DeviceBatch { ids_stride: 1 << 31, ..arrays.batch() };
+        // SAFETY: the call is refused.
+        let refused = unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) };
+        expect_refusal(refused, &["words of an array is 2147483648"]);
+        // Layer 1 still takes the plan, and another one hits it.
+        engine.transfer(&mut plan, 1, None).unwrap();
+        let mut next = engine.new_plan(2, 1).unwrap();
+        engine.step(&owned.batch(), &mut next, 0, None).unwrap();
+        assert_eq!((plan.total_misses(), next.total_misses()), (K, 0));
+        (0..2).for_each(|layer| small::check(engine, &next, &owned, layer));
+
+        fail_next(session, "aclrtLaunchKernelWithConfig", 1);
+        engine.transfer(&mut next, 0, None).unwrap_err();
+        // SAFETY: the call is refused.
+        let call = || unsafe { engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()) };
+        expect_refusal(stream.capture(call), &["not reset"]);
+        assert_eq!((plan.requests(), plan.number(), plan.misses(0).id.len()), (1, 1, K));
+    });
 }
 
 /// If the device refuses to register a kind of pages, the pool is created from the next smaller

@@ -8,7 +8,7 @@ use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::HostPool;
 use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
@@ -69,28 +69,21 @@ pub fn engine_over(
     pool: HostPool,
 ) -> Result<Engine> {
     let kernels = install_kernels(session, config);
-    let pool = RegisteredPool::new(context, pool).unwrap();
-    let options = AscendOptions::new(Arc::clone(context)).with_kernels(kernels);
-    Engine::on_ascend(config.clone(), pool, &options)
+    engine(context, config, pool, kernels, None)
 }
 
-/// Creates an engine with a pool of its own. Without `kernels` it loads the kernels that the
-/// library emits.
+/// Creates an engine over a pool. Without `kernels` it loads the kernels that the library emits.
 pub fn engine(
-    config: Config,
-    pool: &PoolConfig,
+    context: &Arc<Context>,
+    config: &Config,
+    pool: HostPool,
     kernels: impl Into<Option<PathBuf>>,
-    one_launch: bool,
+    one_launch: impl Into<Option<bool>>,
 ) -> Result<Engine> {
-    let context = simulated::context()?;
-    let pool = RegisteredPool::create(&context, pool)?;
-    let options = AscendOptions {
-        kernels: kernels.into(),
-        timeout_ms: 50,
-        one_launch: Some(one_launch),
-        ..AscendOptions::new(context)
-    };
-    Engine::on_ascend(config, pool, &options)
+    let pool = RegisteredPool::new(context, pool)?;
+    let (kernels, one_launch) = (kernels.into(), one_launch.into());
+    let options = AscendOptions { kernels, one_launch, ..AscendOptions::new(Arc::clone(context)) };
+    Engine::on_ascend(config.clone(), pool, &options)
 }
 
 /// Queues a plan of a batch and its transfers to `layers` in a stream, calls `before_the_wait`, and

@@ -7,22 +7,19 @@ use std::sync::Arc;
 use avsg::Result;
 use avsg::ascend::RegisteredPool;
 use avsg::ascend::acl::Registration;
-use avsg::engine::{Engine, Fresh};
+use avsg::engine::{Engine, MachineChoice};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
 use avsg_sim::Options;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::check_row;
-use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::fixture;
+use avsg_testkit::workload::{self, Shape, long_workload};
 
 use crate::harness::{engine_over, expect_refusal, in_session, seeded};
-use crate::small::{self, K};
 
-const LAYERS: usize = 3;
-const ROWS: usize = 600;
-/// Bytes of the two segments of a row.
-const BYTES: [usize; 2] = [56, 13];
+/// A geometry of two layers with 576 rows, whose two segments have 64 bytes and one byte.
+const SHAPE: [u8; 10] = [1, 0, 7, 1, 1, 2, 4, 6, 3, 0];
+const LAYERS: usize = 2;
+const ROWS: usize = 576;
 
 /// A layout, with the memory that its regions are in.
 struct Memory {
@@ -59,11 +56,6 @@ impl Memory {
         self.pages.iter_mut().zip(&self.lens).map(region).collect()
     }
 
-    fn pool(&mut self) -> Result<HostPool> {
-        let regions = self.regions();
-        self.pool_in(&regions)
-    }
-
     fn pool_in(&self, regions: &[Region]) -> Result<HostPool> {
         let layout = HostLayout { regions, strides: &self.strides, parts: &self.parts };
         // SAFETY: the memory is never freed, and the test accesses rows only between steps.
@@ -72,7 +64,7 @@ impl Memory {
 }
 
 fn config() -> PoolConfig {
-    PoolConfig::new(LAYERS, ROWS, RowFormat::segments(&BYTES).unwrap())
+    Shape::from(SHAPE).pool()
 }
 
 fn part(segment: usize, region: usize, offset: usize, layer_stride: usize) -> Part {
@@ -99,35 +91,35 @@ fn memories() -> Vec<Memory> {
         // One region: all layers and both segments of a token side by side.
         memory(
             "token-major",
-            vec![ROWS * LAYERS * 69],
-            [Strides::rows(LAYERS * 69); 2],
-            vec![part(0, 0, 0, 69), part(1, 0, 56, 69)],
+            vec![ROWS * LAYERS * 65],
+            [Strides::rows(LAYERS * 65); 2],
+            vec![part(0, 0, 0, 65), part(1, 0, 64, 65)],
         ),
         // Blocks of 16 rows: the blocks of all layers side by side, then padding.
         memory(
             "block-major",
-            vec![ROWS.div_ceil(16) * 4000],
-            [blocked(16, 4000, 57), blocked(16, 4000, 13)],
-            vec![part(0, 0, 7, 1200), part(1, 0, 7 + 16 * 57, 1200)],
+            vec![ROWS / 16 * 2700],
+            [blocked(16, 2700, 65), blocked(16, 2700, 1)],
+            vec![part(0, 0, 7, 1100), part(1, 0, 7 + 16 * 65, 1100)],
         ),
         memory(
             "blocks of one row",
             vec![ROWS * 80 * LAYERS],
             [blocked(1, 80, 0), blocked(1, 80, 0)],
-            vec![part(0, 0, 0, ROWS * 80), part(1, 0, 60, ROWS * 80)],
+            vec![part(0, 0, 0, ROWS * 80), part(1, 0, 64, ROWS * 80)],
         ),
         memory(
             "a region per layer and segment",
-            [ROWS * 60 + 3, ROWS * 13 + 3].repeat(LAYERS),
-            [Strides::rows(60), Strides::rows(13)],
+            [ROWS * 70 + 3, ROWS * 3 + 3].repeat(LAYERS),
+            [Strides::rows(70), Strides::rows(3)],
             per_layer(0).chain(per_layer(1)).collect(),
         ),
-        // 600 rows of the first segment in 5 regions of 128 rows, 8 blocks each.
+        // 576 rows of the first segment in 5 regions of 128 rows, 8 blocks each.
         memory(
             "several regions of blocks",
-            [vec![8 * 1000 * LAYERS; 5], vec![32 * 400 * LAYERS; 2]].concat(),
-            [blocked(16, 1000, 61), blocked(16, 400, 17)],
-            [split(0, 0, 128, 8000), split(1, 5, 512, 32 * 400)].concat(),
+            [vec![8 * 1100 * LAYERS; 5], vec![32 * 100 * LAYERS; 2]].concat(),
+            [blocked(16, 1100, 66), blocked(16, 100, 5)],
+            [split(0, 0, 128, 8800), split(1, 5, 512, 32 * 100)].concat(),
         ),
     ]
 }
@@ -142,11 +134,16 @@ fn offset(strides: Strides, part: &Part, layer: usize, row: usize) -> usize {
     part.offset + layer * part.layer_stride + within
 }
 
-/// The contents of rows at these places are checked by the steps below.
+/// Random workloads check every slot and every row of the pool: on the CPU, and on the device with memory that is
+/// registered for it and with memory that the caller registered.
 #[test]
-fn rows_are_where_the_layout_says() {
+fn every_row_is_where_the_layout_says_and_exact_on_both_devices() {
+    let workload = long_workload(SHAPE, 12);
+    let config = workload.shape.config(MachineChoice::Emu);
+    let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
     for mut memory in memories() {
-        let (pool, regions) = (memory.pool().unwrap(), memory.regions());
+        let mut regions = memory.regions();
+        let pool = memory.pool_in(&regions).unwrap();
         for (layer, row) in (0..LAYERS).flat_map(|layer| (0..ROWS).map(move |row| (layer, row))) {
             for segment in 0..2 {
                 let of_segment = memory.parts.iter().filter(|part| part.segment == segment);
@@ -159,66 +156,16 @@ fn rows_are_where_the_layout_says() {
         }
         assert_eq!(pool.bytes(), memory.lens.iter().sum::<usize>());
         assert!(pool.export().is_err());
-    }
-}
-
-/// Steps of two requests with fresh rows, which are appended and selected later.
-fn run(engine: &mut Engine) {
-    let mut plan = engine.new_plan(4, 2).unwrap();
-    let format = RowFormat::segments(&BYTES).unwrap();
-    for step in 0..12 {
-        let stable = 500 + 2 * step;
-        let mut owned = OwnedBatch::new(K, 0);
-        let ids =
-            |first, below| (0..K as i32).map(|lane| (first * 31 + lane * 23) % below).collect();
-        owned.push([1, 1, -1, stable], &[ids(step, stable)]);
-        owned.push([0, 1, stable, stable + 2], &[ids(step, stable + 2), ids(step + 3, stable + 2)]);
-        let mut fresh = FreshRows::new(&format, 3);
-        for layer in 0..LAYERS {
-            (0..2).for_each(|g| fresh.put(1 + g, stable + g as i32, layer as u32));
-            let rows = Fresh { segments: &fresh.segments() };
-            match layer {
-                0 => engine.step(&owned.batch(), &mut plan, 0, Some(&rows)).unwrap(),
-                _ => engine.transfer(&mut plan, layer, Some(&rows)).unwrap(),
-            }
-            let content = |_, id| (id, layer as u32);
-            assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 3 * K);
-            engine.append(&owned.batch(), layer, &rows).unwrap();
-        }
-    }
-    let mut row = [0; 69];
-    for (layer, id) in (0..LAYERS).flat_map(|layer| (500..524).map(move |id| (layer, id))) {
-        engine.pool().read_row(layer, id, &mut row).unwrap();
-        assert!(check_row(id as i32, layer as u32, &row), "layer {layer}, appended row {id}");
-    }
-}
-
-/// Returns the pool of a layout, in which rows from 500 on are of no id yet.
-fn filled(memory: &Memory, regions: &[Region]) -> HostPool {
-    let pool = memory.pool_in(regions).unwrap();
-    fixture::fill(
-        &pool,
-        ROWS,
-        |layer, row| if row < 500 { (row as i32, layer as u32) } else { (-1, 0) },
-    );
-    pool
-}
-
-/// On the CPU, and on the device with memory that is registered for it and with memory that the caller registered.
-#[test]
-fn every_layout_is_exact_on_both_devices() {
-    for mut memory in memories() {
-        let config = small::config(2);
-        let mut regions = memory.regions();
-        run(&mut Engine::new(config.clone(), filled(&memory, &regions)).unwrap());
+        let engine = Engine::new(config.clone(), pool).unwrap();
+        assert!(workload::run(&workload, engine) == expected, "{}", memory.name);
         in_session(seeded(5), |session, context| {
             let serve = |pool: HostPool| {
-                let mut engine = engine_over(session, context, &config, pool).unwrap();
-                run(&mut engine);
-                engine.close().unwrap();
+                let engine = engine_over(session, context, &config, pool).unwrap();
+                assert!(workload::run(&workload, engine) == expected, "{}", memory.name);
+                context.take_error().unwrap();
             };
-            serve(filled(&memory, &regions));
-            // The memory stays registered until the engine is closed.
+            serve(memory.pool_in(&regions).unwrap());
+            // The memory stays registered until the engine is dropped.
             let mut registrations = Vec::new();
             for ((pages, before), region) in memory.pages.iter_mut().zip(&mut regions) {
                 // SAFETY: the memory is never freed.
@@ -227,7 +174,7 @@ fn every_layout_is_exact_on_both_devices() {
                 region.device_address = Some(registration.address() + *before as u64);
                 registrations.push(registration);
             }
-            let pool = filled(&memory, &regions);
+            let pool = memory.pool_in(&regions).unwrap();
             assert_eq!(pool.chunks().len(), 0, "nothing is left to register");
             serve(pool);
         });
@@ -253,39 +200,40 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
     let refuse = |change: &dyn Fn(&mut Memory), parts: &[&str]| {
         let mut memory = memories().swap_remove(1);
         change(&mut memory);
-        expect_refusal(memory.pool(), parts);
+        let regions = memory.regions();
+        expect_refusal(memory.pool_in(&regions), parts);
     };
     refuse(&|m| m.parts.truncate(1), &["rows of a part is 0"]);
-    refuse(&|m| m.parts[0].layers.end = 2, &["layer is 2, segment 0, row 0", "no part holds it"]);
+    refuse(&|m| m.parts[0].layers.end = 1, &["layer is 1, segment 0, row 0", "no part holds it"]);
     refuse(&|m| m.parts.push(m.parts[0].clone()), &["layer is 0, segment 0, row 0", "two parts"]);
-    refuse(&|m| m.parts[0].rows.end = 601, &["rows of a part is 0..601", "the pool has 600"]);
+    refuse(&|m| m.parts[0].rows.end = 577, &["rows of a part is 0..577", "the pool has 576"]);
     refuse(&|m| m.parts[0].rows.end = 0, &["rows of a part is 0..0"]);
     refuse(&|m| m.parts[1].segment = 2, &["segment of a part is 2"]);
     refuse(&|m| m.parts[1].region = 1, &["region of a part is 1"]);
-    refuse(&|m| m.parts[1].offset = usize::MAX, &["end of a part", "region 0 has 152000 bytes"]);
-    refuse(&|m| m.parts[1].layer_stride = 1 << 63, &["end of a part", "beyond the address space"]);
-    refuse(&|m| m.lens[0] -= 2000, &["end of a part is", "region 0 has 150000 bytes"]);
+    refuse(&|m| m.parts[1].offset = usize::MAX, &["end of a part", "region 0 has 97200 bytes"]);
+    refuse(&|m| m.parts[1].layer_stride = !0, &["end of a part", "beyond the address space"]);
+    refuse(&|m| m.lens[0] -= 2000, &["end of a part is", "region 0 has 95200 bytes"]);
     let twelve = |m: &mut Memory| m.strides.iter_mut().for_each(|s| s.block_rows = 12);
     refuse(&twelve, &["block rows is 12", "power of two"]);
     refuse(&|m| m.strides[1].block_rows = 8, &["block rows is 8", "another segment has 16"]);
-    refuse(&|m| m.strides[0].row = 55, &["row stride is 55", "holds 56 bytes"]);
-    refuse(&|m| m.strides[0].block = 55, &["block stride is 55"]);
-    // Rows that overlap: layers, segments and blocks. A block of a layer has 16 * (57 + 13) bytes.
+    refuse(&|m| m.strides[0].row = 63, &["row stride is 63", "holds 64 bytes"]);
+    refuse(&|m| m.strides[0].block = 63, &["block stride is 63"]);
+    // Rows that overlap: layers, segments and blocks. A block of a layer has 16 * (65 + 1) bytes.
     let parts = ["rows of layer 1, segment 0", "layer 0, segment 1"];
-    refuse(&|m| m.parts[0].layer_stride = 1119, &parts);
-    refuse(&|m| m.parts[0].layer_stride = 55, &["layer stride is 55", "holds 56 bytes"]);
+    refuse(&|m| m.parts[0].layer_stride = 1055, &parts);
+    refuse(&|m| m.parts[0].layer_stride = 63, &["layer stride is 63", "holds 64 bytes"]);
     refuse(&|m| m.parts[1].offset -= 2, &["rows of layer 0, segment 1", "layer 0, segment 0 from"]);
-    let near = |m: &mut Memory| m.strides.iter_mut().for_each(|s| s.block = 3519);
+    let near = |m: &mut Memory| m.strides.iter_mut().for_each(|s| s.block = 2155);
     refuse(&near, &["rows of layer 0, segment 0", "have the same bytes"]);
-    refuse(&|m| m.strides[0].block = 910, &["block stride is 910", "takes 911 bytes"]);
+    refuse(&|m| m.strides[0].block = 1038, &["block stride is 1038", "takes 1039 bytes"]);
     // More parts than rows, more regions than parts, and chunks that no part can hold.
-    let many = |m: &mut Memory| m.parts = vec![m.parts[0].clone(); 3601];
-    refuse(&many, &["parts is 3601", "there are 3600 rows"]);
+    let many = |m: &mut Memory| m.parts = vec![m.parts[0].clone(); 2305];
+    refuse(&many, &["parts is 2305", "there are 2304 rows"]);
     refuse(&|m| m.parts.truncate(0), &["regions is 1", "there are 0 parts"]);
     let (regions, config) = (memories().swap_remove(1).regions(), config());
-    let strides = [Strides::rows(56), Strides::rows(13)];
+    let strides = [Strides::rows(64), Strides::rows(1)];
     let huge = PoolConfig { layers: 1 << 32, rows: 1 << 40, ..config };
-    let one = |segment| Part { layers: 0..1, rows: 0..1, ..part(segment, 0, 60 * segment, 0) };
+    let one = |segment| Part { layers: 0..1, rows: 0..1, ..part(segment, 0, 64 * segment, 0) };
     let parts = [one(0), one(1)];
     for (rows, text) in [(1 << 20, "layer is 0, segment 0, row 1,"), (1 << 63, "address space")] {
         let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
@@ -294,7 +242,7 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
         expect_refusal(unsafe { HostPool::from_layout(&huge, &layout) }, &[text]);
     }
     let halves = |m: &mut Memory| {
-        let halves = [0..300, 300..600].map(|rows| Part { rows, ..m.parts[0].clone() });
+        let halves = [0..288, 288..576].map(|rows| Part { rows, ..m.parts[0].clone() });
         m.parts.splice(0..1, halves);
     };
     refuse(&halves, &["rows of a part is", "hold 512 rows each", "power of two"]);

@@ -2,19 +2,14 @@
 
 mod acl_library;
 mod ascend_hw;
-mod caller;
 mod caller_buffers;
-mod caller_streams;
-mod chunk;
 mod embedded_kernels;
 mod faults;
-mod forks;
 mod harness;
 mod large_batches;
 mod layouts;
 mod plan_order;
 mod prerequisites;
-mod queued_faults;
 mod random_calls;
 mod random_workload;
 mod restore;

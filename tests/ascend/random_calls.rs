@@ -1,19 +1,25 @@
-//! Random calls of an engine on the CPU and of one on the simulated device, with every kind of table: both give the
-//! same results and refuse the same calls, and every permitted transfer is exact.
+//! Random calls of an engine on the CPU, whose pool is in memory or in a file, and of one on the simulated device, with
+//! every kind of table: all give the same results and refuse the same calls, and every permitted transfer is exact.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use avsg::Result;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::state::header;
-use avsg::engine::{Config, Engine, Indexers};
-use avsg::pool::HostPool;
+use avsg::disk::PoolFile;
+use avsg::engine::{Config, Engine, Indexers, Load};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::{RowFormat, Segment};
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::exact;
+use avsg_testkit::content::fill_row;
 use avsg_testkit::held::Held;
+use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::{exact, fixture};
 
-use crate::caller::{Call, Caller};
 use crate::harness::on_ascend;
 use crate::small::{self, K, ids};
 
@@ -42,6 +48,102 @@ const LEAST_PERMITTED: [(&str, i32); 8] = [
     ("Load", 50),
     ("Rewrite", 90),
 ];
+
+/// A call of an engine. Plans are numbers.
+#[derive(Clone, Debug)]
+enum Call {
+    Plan(usize, OwnedBatch),
+    Step(usize, OwnedBatch, usize),
+    Transfer(usize, usize),
+    /// Transfers a plan to every layer of its indexer in one call.
+    TransferLayers(usize),
+    Discard(usize),
+    /// From a state in a generation to other states in other generations.
+    Fork(usize, i32, Vec<i32>, Vec<i32>),
+    /// Loads ids for an indexer, with the plan of this number.
+    Load(usize, usize, [i32; 2], Vec<i32>),
+    /// Writes the next version of rows, and invalidates them in every state.
+    Rewrite(Range<i32>),
+}
+
+/// An engine, its plans, and the batches that they were made for.
+struct Caller<'a> {
+    engine: &'a mut Engine,
+    plans: [Plan; PLANS],
+    batches: [OwnedBatch; PLANS],
+    /// How often each row was rewritten, times 16.
+    versions: Vec<u32>,
+}
+
+impl<'a> Caller<'a> {
+    fn new(engine: &'a mut Engine) -> Self {
+        let (batches, versions) = (Default::default(), vec![0; engine.pool().rows()]);
+        let plans = [(); PLANS].map(|()| engine.new_plan(4, 2).unwrap());
+        Self { engine, plans, batches, versions }
+    }
+
+    /// Returns the layers of the indexer of a plan.
+    fn layers_of(&self, at: usize) -> Vec<usize> {
+        let indexer = self.plans[at].indexer();
+        (0..OF_LAYER.len()).filter(|&layer| OF_LAYER[layer] == indexer).collect()
+    }
+
+    /// Makes a call and returns its number, if it has one.
+    fn run(&mut self, call: &Call) -> Result<usize> {
+        let engine = &mut *self.engine;
+        match call {
+            Call::Plan(at, owned) => {
+                engine.plan(&owned.batch(), &mut self.plans[*at])?;
+                self.batches[*at] = owned.clone();
+            }
+            Call::Step(at, owned, layer) => {
+                engine.step(&owned.batch(), &mut self.plans[*at], *layer, None)?;
+                self.batches[*at] = owned.clone();
+            }
+            Call::Transfer(at, layer) => engine.transfer(&mut self.plans[*at], *layer, None)?,
+            Call::TransferLayers(at) => {
+                let layers = self.layers_of(*at);
+                self.engine.transfer_layers(&mut self.plans[*at], &layers, None)?;
+            }
+            Call::Discard(at) => {
+                engine.discard(&mut self.plans[*at])?;
+                self.batches[*at] = OwnedBatch::default();
+            }
+            Call::Fork(from, old, to, new) => engine.fork_to(*from, *old, to, new)?,
+            Call::Load(at, indexer, [state, generation], ids) => {
+                let (state, generation, indexer) = (*state, *generation, *indexer);
+                let (seq_len, block_table) = (engine.pool().rows() as i32, &[][..]);
+                let load = Load { indexer, state, generation, seq_len, ids, block_table };
+                let loaded = engine.load(&load, &mut self.plans[*at])?;
+                self.batches[*at] = OwnedBatch::default();
+                return Ok(loaded);
+            }
+            Call::Rewrite(ids) => return self.rewrite(ids.clone()),
+        }
+        Ok(0)
+    }
+
+    /// Plans from before are not used again, because a hit of theirs may be a row of the old version.
+    fn rewrite(&mut self, ids: Range<i32>) -> Result<usize> {
+        let mut bytes = vec![0; self.engine.pool().format().bytes()];
+        for id in ids.clone() {
+            self.versions[id as usize] += 16;
+            for layer in 0..OF_LAYER.len() {
+                fill_row(id, self.versions[id as usize] + layer as u32, &mut bytes);
+                self.engine.pool().write_row(layer, id as usize, &bytes)?;
+            }
+        }
+        self.plans = [(); PLANS].map(|()| self.engine.new_plan(4, 2).unwrap());
+        self.batches = Default::default();
+        (0..STATES).map(|state| self.engine.invalidate(state, ids.clone())).sum()
+    }
+
+    /// Returns everything about a plan that devices have in common.
+    fn result(&self, at: usize) -> Option<StepResult> {
+        let (plan, owned) = (&self.plans[at], &self.batches[at]);
+        (plan.requests() + 1 == owned.cu_q.len()).then(|| StepResult::from_plan(plan, &owned.cu_q))
+    }
+}
 
 /// Makes a call and returns its number, if it has one, and that of the rows that it copied. Checks that
 /// layers hold the rows of the plans that they get, that what a state held before is hit, that a plan changes the
@@ -156,12 +258,25 @@ fn draw(rng: &mut SplitMix64) -> Call {
     }
 }
 
+/// Returns a pool whose first layer is read from a file into slots, which have room for a block, and the others through
+/// a buffer of the engine.
 fn pool() -> HostPool {
-    small::pool_of(OF_LAYER.len())
+    let wide = Segment { bytes: 64, stride: 512 };
+    fixture::pool(OF_LAYER.len(), 600, RowFormat::strided(&[wide]).unwrap())
+}
+
+/// Returns such a pool in a file, which is in the page cache, where thousands of calls are quick.
+fn pool_in_file(indexers: &Indexers) -> HostPool {
+    let (folder, indexers) = (Scratch::new(), indexers.clone());
+    let file = Some(PoolFile { buffered: true, ..PoolFile::new(folder.path()) });
+    let config = PoolConfig::new(OF_LAYER.len(), 600, pool().format().clone());
+    let pool = HostPool::new(&PoolConfig { file, indexers, ..config }).unwrap();
+    fixture::fill(&pool, 600, |layer, row| (row as i32, layer as u32));
+    pool
 }
 
 #[test]
-fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
+fn engines_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
     let (indexers, config) = (Indexers::of_layers(&OF_LAYER).unwrap(), small::config(STATES));
     let mut rng = SplitMix64::new(77);
     let (mut permitted, mut refused) = (BTreeMap::new(), BTreeMap::new());
@@ -170,14 +285,15 @@ fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
     for params in [constant, learned, Params::paper(K as u32, 2, 256)] {
         let config = Config { params, indexers: indexers.clone(), ..config.clone() };
         let mut cpu = Engine::new(config.clone(), pool()).unwrap();
+        let mut file = Engine::new(config.clone(), pool_in_file(&indexers)).unwrap();
         on_ascend(&config, pool, |engine, _, _| {
-            let mut callers = [Caller::new(&mut cpu, PLANS), Caller::new(engine, PLANS)];
+            let mut callers = [&mut cpu, &mut file, engine].map(Caller::new);
             for n in 0..1400 {
                 let call = draw(&mut rng);
-                let [cpu, ascend] = callers
+                let [cpu, file, ascend] = callers
                     .each_mut()
                     .map(|caller| run(caller, &call).map_err(|error| error.to_string()));
-                assert_eq!(cpu, ascend, "call {n}: {call:?}");
+                assert_eq!((&cpu, &cpu), (&file, &ascend), "call {n}: {call:?}");
                 match cpu {
                     Ok(_) => {
                         let text = format!("{call:?}");
@@ -191,18 +307,18 @@ fn both_devices_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
                     }
                 }
                 for at in 0..PLANS {
-                    let [cpu, ascend] = callers.each_ref().map(|caller| caller.result(at));
-                    assert!(cpu == ascend, "plan {at} after call {n}: {call:?}");
+                    let [cpu, file, ascend] = callers.each_ref().map(|caller| caller.result(at));
+                    assert!(cpu == file && cpu == ascend, "plan {at} after call {n}: {call:?}");
                 }
-                let [cpu, ascend] = callers.each_mut().map(tables);
-                assert!(cpu == ascend, "tables after call {n}: {call:?}");
+                let [cpu, file, ascend] = callers.each_mut().map(tables);
+                assert!(cpu == file && cpu == ascend, "tables after call {n}: {call:?}");
             }
-            let [cpu, ascend] = callers.each_ref().map(|caller| {
+            let [cpu, file, ascend] = callers.each_ref().map(|caller| {
                 let stats = caller.engine.stats();
                 let [calls, ids] = [[stats.plans, stats.transfers], [stats.hits, stats.misses]];
                 (calls, ids, stats.evictions, stats.transferred_bytes)
             });
-            assert_eq!(cpu, ascend);
+            assert_eq!((cpu, cpu), (file, ascend));
         });
     }
     for (kind, least) in LEAST_PERMITTED {

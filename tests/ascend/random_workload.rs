@@ -3,6 +3,7 @@
 //! compared. All steps have the same form, so that a captured step can be replayed with the arrays of the next ones.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use avsg::Result;
@@ -23,8 +24,10 @@ use avsg_testkit::workload::{
     DEVICE_SHAPES, EngineSetting, Shape, StepInput, WorkloadDriver, append, random_step, transfer,
 };
 
-use super::harness::{in_session, install_kernels, without_scratch};
+use crate::harness::{in_session, install_kernels, without_scratch};
 
+/// Milliseconds that a wait for a stream may take. It ends at once if a kernel hangs.
+const TIMEOUT_MS: i32 = 1000;
 /// Blocks per request.
 const BLOCKS: usize = 8;
 
@@ -36,91 +39,31 @@ pub enum Submission {
     CapturedGraph,
 }
 
-/// Configuration of both engines.
-#[derive(Clone, Debug)]
-pub struct PairConfig {
-    pub setting: EngineSetting,
-    pub cores: usize,
-    pub one_launch: bool,
-}
-
-/// Returns the configuration of the engines: block tables, two segments, two layers. Other tests
-/// use the same geometry, so that its kernels are compiled once.
-pub fn pair_config(cores: usize, one_launch: bool) -> PairConfig {
+/// Returns the setting of both engines: block tables, two segments, two layers. Other tests use the same
+/// geometry, so that its kernels are compiled once.
+pub fn setting() -> EngineSetting {
     let params = Shape::from(DEVICE_SHAPES[1]).params();
-    let setting = EngineSetting {
+    EngineSetting {
         params,
         states: 3,
         layers: 2,
         format: RowFormat::segments(&[40, 8]).unwrap(),
         rows_per_request: BLOCKS * params.page as usize,
         max_requests: 4,
-    };
-    PairConfig { setting, cores, one_launch }
-}
-
-impl PairConfig {
-    pub fn engine_config(&self) -> Config {
-        // `Emu` is the only machine that an engine does not measure first. The tests create
-        // hundreds of engines.
-        let (cores, machine) = (self.cores, MachineChoice::Emu);
-        Config { cores, machine, ..Config::new(self.setting.params, self.setting.states) }
-    }
-
-    fn pool_config(&self) -> PoolConfig {
-        let (format, rows) = (self.setting.format.clone(), self.setting.pool_rows());
-        // The pool has several chunks, so that the rows of a request lie in more than one.
-        let chunk_bytes = (rows * format.as_slice()[0].bytes / 5).next_multiple_of(4096);
-        let config = PoolConfig::new(self.setting.layers, rows, format);
-        PoolConfig { pages: Pages::Plain, chunk_bytes, ..config }
     }
 }
 
-/// A random workload with the Rust kernels and a stream of the caller, in a session of the simulator.
-pub struct StreamWorkload<'a> {
-    pub session: &'a Session,
-    pub context: &'a Arc<Context>,
-    pub workload: RandomWorkload,
-    pub stream: Stream,
-}
-
-/// Runs a test on a random workload on five cores, which must not leak a resource.
+/// Runs a test on a random workload with the Rust kernels on five cores, which must not leak a resource.
 pub fn in_a_stream<T>(
     options: Options,
     seed: u64,
     one_launch: bool,
-    test: impl FnOnce(StreamWorkload<'_>) -> T,
+    test: impl FnOnce(&Session, RandomWorkload) -> T,
 ) -> T {
     in_session(options, |session, context| {
-        let config = pair_config(5, one_launch);
-        let kernels = install_kernels(session, &config.engine_config());
-        let workload = RandomWorkload::new(&config, context, kernels, seed).unwrap();
-        test(StreamWorkload { session, context, workload, stream: Stream::new(context).unwrap() })
+        let workload = RandomWorkload::on_rust_kernels(session, context, (5, one_launch), seed);
+        test(session, workload.unwrap())
     })
-}
-
-impl StreamWorkload<'_> {
-    /// Captures a step.
-    pub fn capture(&mut self) -> Graph {
-        self.workload.capture(&self.stream).unwrap()
-    }
-
-    /// Queues the current step, or replays it.
-    pub fn submit(&mut self, graph: Option<&Graph>) {
-        self.workload.submit(&self.stream, graph).unwrap();
-    }
-
-    pub fn wait(&self) {
-        self.stream.synchronize(1000).unwrap();
-    }
-
-    /// Queues the next step, or replays it, and compares it with the CPU's.
-    pub fn step(&mut self, graph: Option<&Graph>) {
-        self.workload.next_step();
-        self.submit(graph);
-        self.wait();
-        self.workload.compare();
-    }
 }
 
 /// A random workload on a pair of engines.
@@ -129,47 +72,63 @@ pub struct RandomWorkload {
     cpu: Engine,
     ascend_plan: Plan,
     cpu_plan: Plan,
-    context: Arc<Context>,
+    pub context: Arc<Context>,
+    /// The captured step, if there is one.
+    graph: Option<Graph>,
+    /// The stream that steps are queued in.
+    pub stream: Rc<Stream>,
     /// Device memory for the arrays of every step. A captured graph holds its addresses.
-    pub device_arrays: DeviceArrays,
+    device_arrays: DeviceArrays,
     setting: EngineSetting,
     driver: WorkloadDriver,
     rng: SplitMix64,
     step_input: Option<StepInput>,
     /// The batch of the current step, with the ids that are on the device after those of its last row.
     batch: OwnedBatch,
-    ascend_result: StepResult,
-    cpu_result: StepResult,
-    /// Slots that were compared so far.
-    pub compared_slots: usize,
 }
 
 impl RandomWorkload {
-    /// Creates engines of a configuration from [`pair_config`]. Without `kernels` the device runs the emitted ones.
-    pub fn new(
-        config: &PairConfig,
+    /// Creates engines on a number of cores, with one launch or two, whose device runs the Rust kernels.
+    pub fn on_rust_kernels(
+        session: &Session,
         context: &Arc<Context>,
+        launches: (usize, bool),
+        seed: u64,
+    ) -> Result<Self> {
+        let kernels = install_kernels(session, &Config::new(setting().params, 1));
+        Self::new(context, launches, kernels, seed)
+    }
+
+    /// Creates such engines. Without `kernels` the device runs the emitted ones.
+    pub fn new(
+        context: &Arc<Context>,
+        (cores, one_launch): (usize, bool),
         kernels: impl Into<Option<PathBuf>>,
         seed: u64,
     ) -> Result<Self> {
-        let pool = RegisteredPool::create(context, &config.pool_config())?;
+        let setting = setting();
+        // `Emu` is the only machine that an engine does not measure first. The tests create
+        // hundreds of engines.
+        let machine = MachineChoice::Emu;
+        let config = Config { cores, machine, ..Config::new(setting.params, setting.states) };
+        // The pool has several chunks, so that the rows of a request lie in more than one.
+        let (pages, chunk_bytes) = (Pages::Plain, 4096);
+        let pool = PoolConfig::new(setting.layers, setting.pool_rows(), setting.format.clone());
+        let pool = PoolConfig { pages, chunk_bytes, ..pool };
+        let registered = RegisteredPool::create(context, &pool)?;
         let options = AscendOptions {
-            one_launch: Some(config.one_launch),
+            one_launch: Some(one_launch),
             kernels: kernels.into(),
             ..AscendOptions::new(context.clone())
         };
-        let ascend = Engine::on_ascend(config.engine_config(), pool, &options)?;
-        let pool = HostPool::new(&config.pool_config()).unwrap();
-        let cpu = Engine::new(config.engine_config(), pool).unwrap();
-        let setting = config.setting.clone();
+        let ascend = Engine::on_ascend(config.clone(), registered, &options)?;
+        let cpu = Engine::new(config, HostPool::new(&pool).unwrap()).unwrap();
         let (rows, requests) = (setting.max_rows(), setting.max_requests);
         let fresh = vec![FreshRows::new(&setting.format, rows); setting.layers];
         let (k, tokens) = (setting.params.k as usize, setting.params.tokens as usize);
-        let page = setting.params.page as usize;
-        let block_stride = setting.rows_per_request.checked_div(page).unwrap_or(0);
         let largest = OwnedBatch {
-            blocks: vec![0; requests * block_stride],
-            block_stride,
+            blocks: vec![0; requests * BLOCKS],
+            block_stride: BLOCKS,
             ..OwnedBatch::uniform(k, requests, tokens, 0)
         };
         let driver = WorkloadDriver::new(setting.clone(), &mut write([&ascend, &cpu]));
@@ -177,6 +136,8 @@ impl RandomWorkload {
             ascend_plan: ascend.new_plan(rows, requests)?,
             cpu_plan: cpu.new_plan(rows, requests).unwrap(),
             context: Arc::clone(context),
+            stream: Rc::new(Stream::new(context)?),
+            graph: None,
             device_arrays: DeviceArrays::new(context, &largest, &fresh)?,
             ascend,
             cpu,
@@ -185,9 +146,6 @@ impl RandomWorkload {
             rng: SplitMix64::new(seed),
             step_input: None,
             batch: OwnedBatch::new(k, 0),
-            ascend_result: StepResult::default(),
-            cpu_result: StepResult::default(),
-            compared_slots: 0,
         })
     }
 
@@ -215,10 +173,6 @@ impl RandomWorkload {
         self.step_input = Some(input);
     }
 
-    pub fn step_input(&self) -> &StepInput {
-        self.step_input.as_ref().expect("a step")
-    }
-
     /// Queues the whole step in a stream, which may be capturing.
     pub fn enqueue(&mut self, stream: RawStream) -> Result<()> {
         let batch = self.device_arrays.batch();
@@ -237,17 +191,31 @@ impl RandomWorkload {
         }
     }
 
-    /// Captures a step.
-    pub fn capture(&mut self, stream: &Stream) -> Result<Graph> {
-        stream.capture(|| self.enqueue(stream.raw()))
+    /// Captures a step, which is replayed from now on.
+    pub fn capture(&mut self) -> Result<()> {
+        let stream = Rc::clone(&self.stream);
+        self.graph = Some(stream.capture(|| self.enqueue(stream.raw()))?);
+        Ok(())
     }
 
-    /// Replays a captured step or, without one, queues the step.
-    pub fn submit(&mut self, stream: &Stream, graph: Option<&Graph>) -> Result<()> {
-        match graph {
-            Some(graph) => stream.replay(graph),
-            None => self.enqueue(stream.raw()),
+    /// Replays the captured step or, without one, queues the step.
+    pub fn submit(&mut self) -> Result<()> {
+        match &self.graph {
+            Some(graph) => self.stream.replay(graph),
+            None => self.enqueue(self.stream.raw()),
         }
+    }
+
+    pub fn wait(&self) -> Result<()> {
+        self.stream.synchronize(TIMEOUT_MS)
+    }
+
+    /// Queues the next step, or replays it, and compares it with the CPU's.
+    pub fn step(&mut self) {
+        self.next_step();
+        self.submit().unwrap();
+        self.wait().unwrap();
+        self.compare();
     }
 
     /// Runs the step on the device with host arrays.
@@ -256,11 +224,11 @@ impl RandomWorkload {
         run_step(&mut self.ascend, &mut self.ascend_plan, &self.batch, fresh)
     }
 
-    /// Runs the step on both engines with host arrays, and compares and checks it.
+    /// Runs the next step on both engines with host arrays, and compares and checks it.
     pub fn step_from_host(&mut self) {
+        self.next_step();
         self.run_from_host().unwrap();
-        self.ascend_result = StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q);
-        self.compare_result();
+        self.compare_result(&StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q));
         for r in 0..self.setting.max_requests {
             let cuts = self.ascend.cuts(&self.ascend_plan, r);
             assert!(cuts.eq(self.cpu.cuts(&self.cpu_plan, r)), "cuts of request {r}");
@@ -268,35 +236,33 @@ impl RandomWorkload {
     }
 
     /// Reads the result of a step from the device's arrays. Its stream must have been waited for.
-    fn read_result(&mut self) {
+    fn read_result(&self) -> StepResult {
         let arrays = self.ascend_plan.device_arrays().expect("a device's plan");
         let (context, k) = (Some(&*self.context), self.setting.params.k as usize);
         // SAFETY: the arrays are those of the plan of this step, whose stream was waited for.
-        self.ascend_result =
-            unsafe { StepResult::from_arrays(context, &arrays, k, &self.batch.cu_q) };
+        unsafe { StepResult::from_arrays(context, &arrays, k, &self.batch.cu_q) }
     }
 
     /// Runs the step on the CPU, and checks its result against the model of the workload.
-    fn step_on_cpu(&mut self) {
+    fn step_on_cpu(&mut self) -> StepResult {
         let input = self.step_input.as_ref().expect("a step");
         run_step(&mut self.cpu, &mut self.cpu_plan, &self.batch, &input.fresh).unwrap();
-        self.cpu_result = StepResult::from_plan(&self.cpu_plan, &self.batch.cu_q);
+        let result = StepResult::from_plan(&self.cpu_plan, &self.batch.cu_q);
         let cpu = &self.cpu;
-        self.driver.check(input, &self.cpu_result, |state, layer, slot, bytes| {
+        self.driver.check(input, &result, |state, layer, slot, bytes| {
             cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
         });
         self.driver.check_pool(|layer, row, bytes| cpu.pool().read_row(layer, row, bytes).unwrap());
+        result
     }
 
     /// Runs the step on the CPU and compares it with the device's, whose stream was waited for.
     pub fn compare(&mut self) {
-        self.read_result();
-        self.compare_result();
+        self.compare_result(&self.read_result());
     }
 
-    fn compare_result(&mut self) {
-        self.step_on_cpu();
-        assert_eq!(self.ascend_result, self.cpu_result);
+    fn compare_result(&mut self, ascend: &StepResult) {
+        assert_eq!(*ascend, self.step_on_cpu());
         for layer in 0..self.setting.layers {
             let ascend = memory::read_slots(&self.ascend, Some(&self.context), layer);
             assert_same(&ascend, &memory::read_slots(&self.cpu, None, layer), "the slots");
@@ -307,22 +273,20 @@ impl RandomWorkload {
                 .map(|engine| without_scratch(engine.read_table(0, state).unwrap(), slots));
             assert!(ascend == cpu, "table {state}");
         }
-        self.compared_slots += self.setting.layers * self.setting.states * slots;
         self.compare_pools();
     }
 
     /// Runs the step on the CPU and compares the rows only. It is meant for steps before which the
     /// device may have started cold, so that its slots may differ from the CPU's.
     pub fn compare_rows(&mut self) {
-        self.read_result();
-        self.step_on_cpu();
+        let (on_ascend, on_cpu) = (self.read_result(), self.step_on_cpu());
         let bytes = self.setting.format.bytes();
         let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);
-        let slots = self.ascend_result.slots.iter().zip(&self.cpu_result.slots);
+        let slots = on_ascend.slots.iter().zip(&on_cpu.slots);
         for (at, (&ascend, &cpu)) in slots.enumerate() {
             assert_eq!(ascend < 0, cpu < 0, "slot {at}");
             let Ok(cpu) = usize::try_from(cpu) else { continue };
-            let row = (at / self.ascend_result.k) as i32;
+            let row = (at / on_ascend.k) as i32;
             let request = self.batch.cu_q.partition_point(|&first| first <= row) - 1;
             let (state, ascend) = (self.batch.state[request] as usize, ascend as usize);
             for layer in 0..self.setting.layers {

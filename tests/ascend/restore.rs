@@ -1,5 +1,7 @@
-//! Prefill and restore, on the CPU and on the simulated device: many rows of a request are written by
-//! one append, and chosen ids are loaded before they are selected.
+//! Prefill, restore and copies of states, on the CPU and on the simulated device: many rows of a request are written by
+//! one append, chosen ids are loaded before they are selected, and calls that change tables are refused or fail. That a
+//! copy holds what its original does, and that exactly the ids of an invalidation are missed and copied anew, is checked
+//! by random calls, as are the answers to questions for the ids that a state holds.
 
 use avsg::Result;
 use avsg::ascend::acl::Stream;
@@ -14,14 +16,14 @@ use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-use crate::harness::{expect_refusal, on_ascend, on_both_devices};
+use crate::harness::{expect_refusal, fail_next, on_ascend, on_both_devices, plan_in_a_stream};
 use crate::small::{self, K, SLOTS};
 
 /// The blocks of two requests, in any order.
 const BLOCKS: [[i32; 8]; 2] = [[9, 2, 14, 5, 0, 11, 7, 3], [8, 1, 15, 4, 10, 6, 13, 12]];
 
 /// Returns a configuration of three layers, of which two share an indexer, with pages of 16 rows.
-pub fn config() -> Config {
+fn config() -> Config {
     let config = small::config(3);
     let indexers = Indexers::of_layers(&[0, 1, 1]).unwrap();
     Config { params: Params { page: 16, ..config.params }, indexers, ..config }
@@ -32,7 +34,7 @@ fn format() -> RowFormat {
 }
 
 /// Returns a pool without rows.
-pub fn empty_pool() -> HostPool {
+fn empty_pool() -> HostPool {
     let pool = fixture::pool(3, 256, format());
     fixture::fill(&pool, 256, |_, _| (-1, 0));
     pool
@@ -67,7 +69,7 @@ fn append(engine: &mut Engine, owned: &OwnedBatch, layer: usize) -> Result<()> {
 }
 
 /// Writes all rows of both requests with one append per layer.
-pub fn prefill(engine: &mut Engine) {
+fn prefill(engine: &mut Engine) {
     let owned = tokens(0, [128, 100]);
     (0..3).for_each(|layer| append(engine, &owned, layer).unwrap());
 }
@@ -86,48 +88,34 @@ fn check_pool(engine: &Engine) {
     }
 }
 
-/// Returns a batch of one request, with the blocks of `request`, that selects ids in the step of an
-/// indexer.
-pub fn selection(request: usize, indexer: usize, at: [i32; 2], ids: &[i32]) -> OwnedBatch {
+/// Returns a batch that selects ids in the step of an indexer, of request 1 in state 1 and of request 0 in others.
+fn selection(indexer: usize, at: [i32; 2], ids: &[i32]) -> OwnedBatch {
     let [state, generation] = at;
     let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
     owned.push([state, generation, -1, 100], &[ids.to_vec()]);
-    owned.blocks.extend(BLOCKS[request]);
+    owned.blocks.extend(BLOCKS[usize::from(state == 1)]);
     owned
 }
 
-/// Selects ids in the step of an indexer, of request 1 in state 1 and of request 0 in others, and
-/// checks every layer of the indexer. Returns the ids that were missed.
-pub fn select(
+/// Makes such a selection, and checks every layer of the indexer. Returns the ids that were missed.
+fn select(
     engine: &mut Engine,
     plan: &mut Plan,
     indexer: usize,
     at: [i32; 2],
     ids: &[i32],
 ) -> Vec<i32> {
-    select_of(engine, plan, usize::from(at[0] == 1), indexer, at, ids)
-}
-
-/// Selects ids of a request as [`select`] does.
-pub fn select_of(
-    engine: &mut Engine,
-    plan: &mut Plan,
-    request: usize,
-    indexer: usize,
-    at: [i32; 2],
-    ids: &[i32],
-) -> Vec<i32> {
-    let owned = selection(request, indexer, at, ids);
+    let owned = selection(indexer, at, ids);
     engine.plan(&owned.batch(), plan).unwrap();
     for layer in (0..3).filter(|&layer| usize::from(layer > 0) == indexer) {
         engine.transfer(plan, layer, None).unwrap();
-        let content = |_, id| (id, (10 * request + layer) as u32);
+        let content = |_, id| (id, (10 * usize::from(at[0] == 1) + layer) as u32);
         assert_eq!(exact::check_step(engine, plan, &owned, layer, content), K);
     }
     plan.misses(0).id.to_vec()
 }
 
-pub fn ids(first: i32) -> Vec<i32> {
+fn ids(first: i32) -> Vec<i32> {
     (0..K as i32).map(|lane| (first + 3 * lane) % 100).collect()
 }
 
@@ -201,5 +189,147 @@ fn a_refused_load_changes_nothing_and_loaded_ids_are_hits_of_the_first_selection
         assert_eq!(select(engine, &mut plan, 1, [0, 1], &selected), Vec::<i32>::new());
         assert_eq!(select(engine, &mut plan, 0, [0, 1], &selected), selected);
         assert_eq!(select(engine, &mut plan, 1, [0, 2], &selected), selected);
+    });
+}
+
+#[test]
+fn forks_that_cannot_be_exact_are_refused() {
+    on_both_devices(&config(), empty_pool, |engine| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        let cases: [(usize, &[i32], &[i32], &str); 8] = [
+            (3, &[0], &[1], "state is 3"),
+            (0, &[3], &[1], "state is 3, but there are 3"),
+            (0, &[1, 2], &[1], "generations is 1, but 2 states are named"),
+            (0, &[1, 1], &[1, 2], "state is 1, but the list names it twice"),
+            (0, &[2, 0], &[1, 1], "state is 0, but a state is copied to another one"),
+            (0, &[2, 3], &[1, 1], "state is 3, but there are 3"),
+            (0, &[-1], &[1], "state is -1, but there are 3"),
+            (0, &[i32::MIN], &[1], "there are 3"),
+        ];
+        for (from, to, generations, part) in cases {
+            expect_refusal(engine.fork_to(from, 1, to, generations), &[part]);
+        }
+        let owned = selection(1, [0, 1], &ids(3));
+        engine.plan(&owned.batch(), &mut plan).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+        expect_refusal(engine.fork(0, 1, 2, 1), &["layer 2 lacks the rows of plan 1 for state 0"]);
+        // In a generation that has no plan nothing is due.
+        engine.fork(0, 2, 2, 3).unwrap();
+        engine.transfer(&mut plan, 2, None).unwrap();
+        engine.fork(0, 1, 2, 1).unwrap();
+        engine.fork_to(0, 1, &[], &[]).unwrap();
+        assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
+    });
+}
+
+/// The host does not see what a stream plans, but the tables have their generations. Both calls wait for the work.
+#[test]
+fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
+    on_ascend(&config(), empty_pool, |engine, _, context| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        assert_eq!(select(engine, &mut plan, 1, [0, 1], &ids(0)).len(), K);
+        let mut queued = engine.new_plan(2, 1).unwrap();
+        let owned = selection(1, [0, 2], &ids(9));
+        let ask = |engine: &mut Engine| {
+            let mut bits = [u64::MAX; 3];
+            assert_eq!(engine.held(1, 0, 2, 0..100, &mut bits).unwrap(), K);
+            let set = |id: &i32| bits[*id as usize / 64] >> (id % 64) & 1 == 1;
+            assert!((0..192).filter(set).all(|id| ids(9).contains(&id)), "{bits:x?}");
+        };
+        plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, ask);
+        let stream = Stream::new(context).unwrap();
+        // SAFETY: the call is refused.
+        let other = unsafe { engine.enqueue_transfer(&queued, &[0], None, stream.raw()) };
+        expect_refusal(other, &["the plan is of indexer 1"]);
+        let fork = |engine: &mut Engine| engine.fork(0, 2, 2, 5).unwrap();
+        plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, fork);
+        assert_eq!(select(engine, &mut plan, 1, [2, 5], &ids(9)), Vec::<i32>::new());
+        engine.fork(0, 1, 2, 6).unwrap();
+        assert_eq!(select(engine, &mut plan, 1, [2, 6], &ids(0)), ids(0));
+    });
+}
+
+#[test]
+fn a_question_and_an_invalidation_of_no_ids_are_refused() {
+    on_both_devices(&config(), empty_pool, |engine| {
+        let mut bits = [7; 2];
+        for (indexer, state, range, part) in [
+            (2, 0, 0..1, "indexer is 2"),
+            (0, 3, 0..1, "state is 3"),
+            (0, 0, -1..5, "ids is -1..5"),
+            (0, 0, 5..5, "ids is 5..5"),
+            (0, 0, 5..(1 << 24) + 1, "ids is 5..16777217"),
+            (0, 0, 5..134, "words of bits is 2, but 129 ids need 3"),
+        ] {
+            expect_refusal(engine.held(indexer, state, 1, range, &mut bits), &[part]);
+            assert_eq!(bits, [7; 2]);
+        }
+        #[expect(clippy::reversed_empty_ranges, reason = "these ranges must be refused")]
+        for (ids, part) in [(-1..1, "-1..1"), (3..3, "3..3"), (5..3, "5..3")] {
+            expect_refusal(engine.invalidate(0, ids), &[part]);
+        }
+    });
+}
+
+/// Each copy of the runtime that a fork makes fails in turn.
+#[test]
+fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
+    on_ascend(&config(), empty_pool, |engine, session, _| {
+        prefill(engine);
+        let [mut plan, mut old] = [(); 2].map(|()| engine.new_plan(2, 1).unwrap());
+        let mut failed = 0;
+        for generation in 1.. {
+            for indexer in 0..2 {
+                select(engine, &mut plan, indexer, [0, generation], &ids(0));
+            }
+            // State 2 has a plan that layer 0 lacks.
+            engine.plan(&selection(0, [2, generation], &ids(77)).batch(), &mut old).unwrap();
+            fail_next(session, "aclrtMemcpy", generation as usize);
+            let Err(error) = engine.fork(0, generation, 2, generation + 1000) else { break };
+            assert!(error.to_string().contains("aclrtMemcpy"), "{error}");
+            expect_refusal(engine.transfer(&mut old, 0, None), &["plan is stale"]);
+            for indexer in 0..2 {
+                let missed = select(engine, &mut plan, indexer, [2, generation + 1000], &ids(0));
+                assert_eq!(missed, ids(0));
+            }
+            failed += 1;
+        }
+        // For each table two reads and a write, and a copy for each layer and segment.
+        assert_eq!(failed, 2 * 3 + 3 * 2);
+    });
+}
+
+type Call = fn(&mut Engine, &mut Plan) -> Result<()>;
+
+/// Calls that change tables, and the call of the runtime in each that fails. A wait reports work of a stream that
+/// failed. The first copy of an invalidation reads the table, and the second one writes it.
+const FAILING: [(Call, &str, usize); 3] = [
+    (|engine, _| engine.invalidate(0, 18..19).map(drop), "aclrtSynchronizeDeviceWithTimeout", 1),
+    (|engine, _| engine.invalidate(0, 18..19).map(drop), "aclrtMemcpy", 2),
+    (|engine, plan| engine.discard(plan), "aclrtMemcpy", 2),
+];
+
+#[test]
+fn a_call_that_fails_on_the_way_starts_every_table_cold() {
+    on_ascend(&config(), empty_pool, |engine, session, context| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        let step = |engine: &mut Engine, plan: &mut Plan| {
+            [0, 1].map(|indexer| select(engine, plan, indexer, [0, 1], &ids(0)).len())
+        };
+        step(engine, &mut plan);
+        // A wait that is refused in a capture reports no failure.
+        let stream = Stream::new(context).unwrap();
+        let refused = stream.capture(|| engine.invalidate(0, 18..19).map(drop));
+        expect_refusal(refused, &["aclrtSynchronizeDevice"]);
+        assert_eq!(step(engine, &mut plan), [0, 0]);
+        for (call, fails, nth) in FAILING {
+            fail_next(session, fails, nth);
+            expect_refusal(call(engine, &mut plan), &[fails]);
+            assert_eq!(engine.invalidate(0, 18..19).unwrap(), 0, "no table lists an id");
+            assert_eq!(step(engine, &mut plan), [K, K]);
+        }
     });
 }

@@ -213,14 +213,18 @@ fn block_offset(n: u64, stride: i32, shift: i32, gap: i32) -> u64 {
     (n * stride as u64).wrapping_add((n >> shift).wrapping_mul(gap as u64))
 }
 
+/// Returns the last argument of a launch.
+pub fn tiling(device: &Device<'_>) -> Result<Tiling, KernelFault> {
+    let at = device.slice(device.args[device.args.len() - 1], size_of::<Tiling>())?;
+    // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
+    Ok(unsafe { at.cast::<Tiling>().read_unaligned() })
+}
+
 /// Installs the five kernels of a geometry in a session.
 pub fn install(session: &Session, p: Params) {
     for kernel in KernelName::ALL {
         let run = move |device: &Device<'_>| {
-            let at = device.slice(device.args[device.args.len() - 1], size_of::<Tiling>())?;
-            // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
-            let t = unsafe { at.cast::<Tiling>().read_unaligned() };
-            let launch = Launch { device, kernel, p, t };
+            let launch = Launch { device, kernel, p, t: tiling(device)? };
             match kernel {
                 KernelName::Plan => launch.plan(),
                 KernelName::Transfer => launch.transfer(),

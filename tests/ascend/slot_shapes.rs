@@ -1,19 +1,18 @@
-//! Device buffers in memory of the caller: their shapes, and steps on the CPU and on the simulated
-//! device that write them.
+//! Device buffers in memory of the caller: their shapes, and steps on the simulated device that write them.
 
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Context, DeviceMemory};
-use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::buffer::CallerBuffer;
+use avsg::device::state::header;
 use avsg::engine::{Config, Engine, MachineChoice};
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::HostPool;
 use avsg::rows::{RowFormat, Strides};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape as Geometry};
-use avsg_testkit::{exact, fixture, memory};
+use avsg_testkit::{fixture, memory};
 
 use crate::harness::{self, expect_refusal, in_session, plan_in_a_stream, seeded};
 
@@ -108,12 +107,6 @@ impl Shape {
         // SAFETY: the tests keep the table until the engine is dropped, and nothing writes it.
         unsafe { caller.with_block_table(table, entries.len(), self.blocks) }
     }
-
-    /// Describes a buffer in process memory, with a table that is never freed.
-    pub fn on_host(&self, base: *mut u8) -> CallerBuffer {
-        let table = self.table.clone().unwrap_or_default().leak();
-        self.caller(base, table.as_ptr())
-    }
 }
 
 pub fn config(buffer: Option<CallerBuffer>, slot_base: Option<i32>) -> Config {
@@ -167,9 +160,9 @@ impl Log {
     }
 
     /// Compares the buffer, to which no work writes, and returns the slots.
-    fn check(self, shape: &Shape, context: Option<&Context>, base: *const u8) -> Vec<i32> {
+    fn check(self, shape: &Shape, context: &Context, base: *const u8) -> Vec<i32> {
         // SAFETY: the memory has this many bytes, and nothing runs.
-        let found = unsafe { memory::read_bytes(context, base.cast(), self.expected.len()) };
+        let found = unsafe { memory::read_bytes(Some(context), base.cast(), self.expected.len()) };
         let differ = found.iter().zip(&self.expected).position(|(found, right)| found != right);
         assert!(differ.is_none(), "{}: byte {differ:?}", shape.name);
         self.slots
@@ -199,38 +192,31 @@ fn run_steps(engine: &mut Engine, shape: &Shape, queued: Option<&Arc<Context>>) 
     log
 }
 
-/// Copies state 1 to state 0 after the last step. The copy hits what the original does, and every row is
-/// exact; or the copy is refused because a block is not in the buffer.
+/// Copies state 1 to state 0 after the last step. Each slot has the row of the original; or the copy is refused because
+/// a block is not in the buffer.
 fn check_fork(engine: &mut Engine, shape: &Shape) {
     let forked = engine.fork(1, 1, 0, 99);
     if (0..STATES * SLOTS).any(|n| shape.index(n / SLOTS, n % SLOTS).is_none()) {
         return expect_refusal(forked, &["entry 4 of state 1"]);
     }
     forked.unwrap();
-    let last = batch(STEPS - 1);
-    let (block_stride, blocks) = (last.block_stride, last.blocks[..last.block_stride].to_vec());
-    let mut owned = OwnedBatch { block_stride, blocks, ..OwnedBatch::new(K, 0) };
-    owned.push([0, 99, -1, 600], &[0, 1].map(|row| last.row(row).to_vec()));
-    let mut plan = engine.new_plan(2, 1).unwrap();
-    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-    assert_eq!(plan.total_misses(), 0, "{}", shape.name);
-    for layer in (0..LAYERS).filter(|_| engine.config().slot_base.is_none()) {
-        let content = |_, id| (id, layer as u32);
-        assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 2 * K);
-    }
+    let ids = engine.read_table(0, 0).unwrap()[header::WORDS..][..SLOTS].to_vec();
+    let listed = (0..SLOTS).filter(|&slot| ids[slot] >= 0).inspect(|&slot| {
+        for layer in 0..LAYERS {
+            let mut rows = [[0; 69]; 2];
+            for (state, row) in rows.iter_mut().enumerate() {
+                engine.buffer().slot_bytes(state, layer, slot, row).unwrap();
+            }
+            assert!(rows[0] == rows[1], "{}: slot {slot}", shape.name);
+        }
+    });
+    assert!(listed.count() > K);
 }
 
-/// Runs a shape on the CPU, with or without global indices. Returns the slots of every step.
-pub fn on_cpu(shape: &Shape, slot_base: Option<i32>) -> Vec<i32> {
-    let memory = vec![BEFORE; LAYERS * 2 * ROOM].leak();
-    let base = memory.as_mut_ptr();
-    let mut engine = Engine::new(config(Some(shape.on_host(base)), slot_base), pool()).unwrap();
-    assert_eq!((engine.buffer().bytes(), engine.buffer().huge_bytes()), (0, 0));
-    let of_pool = PoolConfig::new(LAYERS, ROWS, engine.pool().format().clone());
-    assert_eq!(Engine::bytes_needed(engine.config(), &of_pool).unwrap().0, 0);
-    let slots = run_steps(&mut engine, shape, None).check(shape, None, base);
-    check_fork(&mut engine, shape);
-    slots
+/// Returns the slots of every step in a buffer of the library.
+pub fn own_slots() -> Vec<i32> {
+    let mut engine = Engine::new(config(None, None), pool()).unwrap();
+    run_steps(&mut engine, &shapes()[0], None).slots
 }
 
 /// How the simulated device runs the steps. Captured launches have the arguments of queued ones.
@@ -251,15 +237,11 @@ pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
         let table = DeviceMemory::copied(context, &entries).unwrap();
         let base = memory.address() as *mut u8;
         let config = config(Some(shape.caller(base, table.address() as *const i32)), slot_base);
-        let options = AscendOptions {
-            kernels: (!run.emitted).then(|| harness::install_kernels(session, &config)),
-            one_launch: Some(run.one_launch),
-            ..AscendOptions::new(Arc::clone(context))
-        };
-        let pool = RegisteredPool::new(context, pool()).unwrap();
-        let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+        let kernels = (!run.emitted).then(|| harness::install_kernels(session, &config));
+        let engine = harness::engine(context, &config, pool(), kernels, run.one_launch);
+        let mut engine = engine.unwrap();
         let log = run_steps(&mut engine, shape, run.queued.then_some(context));
-        let slots = log.check(shape, Some(context), base);
+        let slots = log.check(shape, context, base);
         if !run.queued {
             check_fork(&mut engine, shape);
         }

@@ -22,12 +22,7 @@ pub fn config(states: usize) -> Config {
 
 /// Returns a pool of two layers with 600 rows each, in which row x of layer l has id x and version l.
 pub fn pool() -> HostPool {
-    pool_of(2)
-}
-
-/// Returns such a pool with another number of layers.
-pub fn pool_of(layers: usize) -> HostPool {
-    fixture::pool(layers, 600, RowFormat::single(ROW).unwrap())
+    fixture::pool(2, 600, RowFormat::single(ROW).unwrap())
 }
 
 /// Returns K distinct ids below 500 from `first` on, in steps of 17.

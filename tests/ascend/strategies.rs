@@ -5,16 +5,10 @@ use proptest::prelude::*;
 
 fn request() -> impl Strategy<Value = Request> {
     let ids = prop::collection::vec(any::<u16>(), 0..80);
-    (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>(), ids).prop_map(
-        |(state, action, tokens, accepted, choice, ids)| Request {
-            state,
-            action,
-            tokens,
-            accepted,
-            choice,
-            ids,
-        },
-    )
+    (any::<[u8; 4]>(), any::<u16>(), ids).prop_map(|(bytes, choice, ids)| {
+        let [state, action, tokens, accepted] = bytes;
+        Request { state, action, tokens, accepted, choice, ids }
+    })
 }
 
 fn step() -> impl Strategy<Value = Step> {

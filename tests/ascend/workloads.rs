@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use avsg::ascend::acl::{Context, Stream};
+use avsg::ascend::acl::Context;
 use avsg::engine::{Config, MachineChoice};
+use avsg::pool::HostPool;
 use avsg_sim::Options;
 use avsg_testkit::step_result::StepResult;
 use avsg_testkit::tier;
@@ -16,28 +17,21 @@ use proptest::test_runner::Config as ProptestConfig;
 
 use crate::harness::{self, in_session, seeded};
 use crate::prerequisites::has_cpp_compiler;
-use crate::random_workload::{RandomWorkload, Submission, pair_config};
+use crate::random_workload::RandomWorkload;
+use crate::random_workload::Submission::{self, CapturedGraph, HostArrays, QueuedInStream};
 use crate::strategies;
-
-const SUBMISSIONS: [Submission; 3] =
-    [Submission::HostArrays, Submission::QueuedInStream, Submission::CapturedGraph];
 
 /// Runs and compares steps of a workload.
 fn run(context: &Arc<Context>, cores: usize, one_launch: bool, submission: Submission, seed: u64) {
-    let config = pair_config(cores, one_launch);
-    let mut workload = RandomWorkload::new(&config, context, None, seed).unwrap();
-    let stream = Stream::new(context).unwrap();
-    let captured = matches!(submission, Submission::CapturedGraph);
-    let graph = captured.then(|| workload.capture(&stream).unwrap());
+    let mut workload = RandomWorkload::new(context, (cores, one_launch), None, seed).unwrap();
+    if submission == CapturedGraph {
+        workload.capture().unwrap();
+    }
     for _ in 0..12 {
-        workload.next_step();
-        if submission == Submission::HostArrays {
-            workload.step_from_host();
-            continue;
+        match submission {
+            HostArrays => workload.step_from_host(),
+            _ => workload.step(),
         }
-        workload.submit(&stream, graph.as_ref()).unwrap();
-        stream.synchronize(60_000).unwrap();
-        workload.compare();
     }
 }
 
@@ -51,7 +45,8 @@ fn workloads_match_the_cpu_on_any_number_of_cores() {
     let mut all = Vec::new();
     for cores in [1, 2, 8, 20, 40] {
         for one_launch in [false, true] {
-            all.extend(SUBMISSIONS.map(|submission| (cores, one_launch, submission)));
+            let all_ways = [HostArrays, QueuedInStream, CapturedGraph];
+            all.extend(all_ways.map(|submission| (cores, one_launch, submission)));
         }
     }
     let axes = |&(cores, one_launch, submission): &(usize, bool, Submission)| {
@@ -70,7 +65,6 @@ fn four_threads_match_the_cpu() {
     if !has_cpp_compiler() {
         return;
     }
-    use Submission::{CapturedGraph, HostArrays, QueuedInStream};
     in_session(seeded(7), |_, context| {
         std::thread::scope(|scope| {
             let submissions = [CapturedGraph, QueuedInStream, CapturedGraph, HostArrays];
@@ -93,11 +87,13 @@ fn device_shape() -> impl Strategy<Value = Shape> {
 
 /// Runs a workload on the simulated device with the Rust kernels, and returns its results.
 fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<StepResult> {
-    in_session(seeded(seed), |session, _| {
+    in_session(seeded(seed), |session, context| {
         let config = workload.shape.config(MachineChoice::Auto);
         let kernels = harness::install_kernels(session, &config);
-        let (pool, one_launch) = (workload.shape.pool(), seed.is_multiple_of(2));
-        workload::run(workload, harness::engine(config, &pool, kernels, one_launch).unwrap())
+        let pool = HostPool::new(&workload.shape.pool()).unwrap();
+        let one_launch = seed.is_multiple_of(2);
+        let engine = harness::engine(context, &config, pool, kernels, one_launch);
+        workload::run(workload, engine.unwrap())
     })
 }
 
@@ -134,10 +130,11 @@ fn emitted_kernels_match_the_cpu() {
         let axes = |case: &(usize, bool)| vec![case.0.to_string(), case.1.to_string()];
         let name = format!("{bytes:?}");
         for (cores, one_launch) in tier::cases(&name, cases.collect(), 0, axes) {
-            in_session(Options::default(), |_, _| {
+            in_session(Options::default(), |_, context| {
                 let config = Config { cores, ..base.clone() };
-                let engine = harness::engine(config, &pool, None, one_launch).unwrap();
-                let same = workload::run(&workload, engine) == expected;
+                let pool = HostPool::new(&pool).unwrap();
+                let engine = harness::engine(context, &config, pool, None, one_launch);
+                let same = workload::run(&workload, engine.unwrap()) == expected;
                 assert!(same, "{name} on {cores} cores, one launch {one_launch}");
             });
         }

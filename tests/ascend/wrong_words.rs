@@ -5,10 +5,10 @@ use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
-use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fixture;
 
 use crate::harness::{self, expect_refusal, in_session, seeded};
 
@@ -22,13 +22,12 @@ fn with_engine(
     slot_base: Option<i32>,
     test: impl FnOnce(&Session, &mut Engine, [&mut Plan; 2]),
 ) {
-    in_session(seeded(9), |session, _| {
+    in_session(seeded(9), |session, context| {
         let params = Params::wide(K as u32, tokens, slots as u32);
         let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
         let kernels = harness::install_kernels(session, &config);
-        let format = RowFormat::single(32).unwrap();
-        let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, POOL_ROWS, format) };
-        let mut engine = harness::engine(config, &pool, kernels, true).unwrap();
+        let pool = fixture::pool(1, POOL_ROWS, RowFormat::single(32).unwrap());
+        let mut engine = harness::engine(context, &config, pool, kernels, true).unwrap();
         let mut plans = [(); 2].map(|()| engine.new_plan(16, 2).unwrap());
         test(session, &mut engine, plans.each_mut());
         drop(plans);

@@ -10,21 +10,19 @@ use avsg_testkit::scratch::Scratch;
 use super::{Records, bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const EINTR: i32 = 4;
-const EIO: i32 = 5;
+pub const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
-const ENOSPC: i32 = 28;
+pub const ENOSPC: i32 = 28;
 const LAYERS: usize = 3;
 const ROWS: usize = 64;
 const BYTES: usize = 1350;
 /// Three rows with checksums, padded to blocks of 512 or of 4096 bytes.
 const RECORD: u64 = 4096;
 
-fn pool(folder: &Scratch, faults: &Faults, io_uring: bool) -> HostPool {
-    pool_in(PoolFile { io_uring, ..PoolFile::new(folder.path()) }, faults)
-}
-
-fn pool_in(file: PoolFile, faults: &Faults) -> HostPool {
-    let file = PoolFile { timeout: Duration::from_millis(100), queue_bytes: 0, ..file };
+fn pool(faults: &Faults, io_uring: bool, buffered: bool) -> HostPool {
+    let (folder, timeout) = (Scratch::new(), Duration::from_millis(100));
+    let file = PoolFile::new(folder.path());
+    let file = PoolFile { io_uring, buffered, timeout, queue_bytes: 0, ..file };
     let config = config(LAYERS, ROWS, &[BYTES], file);
     let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
     patiently(|| write(&pool, 0..ROWS, 0));
@@ -41,12 +39,10 @@ fn patiently(mut call: impl FnMut() -> avsg::Result<()>) {
 
 #[test]
 fn short_and_interrupted_operations_are_continued() {
-    let folder = Scratch::new();
     for io_uring in [true, false] {
         let faults = Faults::default();
         // Direct operations cannot move parts of a block.
-        let file = PoolFile { io_uring, buffered: true, ..PoolFile::new(folder.path()) };
-        let pool = pool_in(file, &faults);
+        let pool = pool(&faults, io_uring, true);
         let [eintr, eagain] = [EINTR, EAGAIN].map(Fault::Errno);
         for (version, fault) in (1..).zip([Fault::Short(512), Fault::Short(1100), eintr, eagain]) {
             faults.set(fault, Direction::Write, 0..u64::MAX, 40);
@@ -62,10 +58,9 @@ fn short_and_interrupted_operations_are_continued() {
 
 #[test]
 fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
-    let folder = Scratch::new();
     for io_uring in [true, false] {
         let faults = Faults::default();
-        let pool = pool(&folder, &faults, io_uring);
+        let pool = pool(&faults, io_uring, false);
         let mut records = Records::new(pool.store().unwrap(), ROWS);
         let rows = [40, 3, 17, 18, 60];
         for (fault, words) in
@@ -89,10 +84,9 @@ fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
 
 #[test]
 fn a_failed_write_is_reported_kept_and_tried_again() {
-    let folder = Scratch::new();
     for io_uring in [true, false] {
         let faults = Faults::default();
-        let pool = pool(&folder, &faults, io_uring);
+        let pool = pool(&faults, io_uring, false);
         faults.set(Fault::Errno(ENOSPC), Direction::Write, 5 * RECORD..6 * RECORD, usize::MAX);
         let written = write(&pool, 0..8, 1);
         let row = format!("row 5 of layers 0 to 2 at byte {}", 5 * RECORD);
@@ -112,9 +106,8 @@ fn a_failed_write_is_reported_kept_and_tried_again() {
 
 #[test]
 fn a_failed_read_of_shared_blocks_loses_no_row() {
-    let folder = Scratch::new();
     let faults = Faults::default();
-    let pool = pool(&folder, &faults, true);
+    let pool = pool(&faults, true, false);
     faults.set(Fault::Errno(EIO), Direction::Read, 2 * RECORD..3 * RECORD, usize::MAX);
     // One layer of each record, whose blocks hold parts of the others.
     for row in 0..4 {
@@ -129,9 +122,8 @@ fn a_failed_read_of_shared_blocks_loses_no_row() {
 
 #[test]
 fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
-    let folder = Scratch::new();
     let faults = Faults::default();
-    let pool = pool(&folder, &faults, true);
+    let pool = pool(&faults, true, false);
     let mut records = Records::new(pool.store().unwrap(), ROWS);
     faults.set_all(Fault::Slow, Direction::Read);
     let start = Instant::now();
@@ -168,10 +160,9 @@ fn settled(records: &mut Records, rows: &[usize]) -> avsg::Result<()> {
 
 #[test]
 fn without_io_uring_rows_are_read_by_preadv() {
-    let folder = Scratch::new();
     let faults = Faults::default();
     faults.refuse_queues();
-    let pool = pool(&folder, &faults, true);
+    let pool = pool(&faults, true, false);
     assert!(!pool.disk_info().unwrap().io_uring);
     assert!(!Records::new(pool.store().unwrap(), 1).reader.io_uring());
     check_by_reader(pool.store().unwrap(), |_, _| 0);
@@ -179,8 +170,7 @@ fn without_io_uring_rows_are_read_by_preadv() {
 
 #[test]
 fn neighbours_share_a_read() {
-    let folder = Scratch::new();
-    let pool = pool(&folder, &Faults::default(), true);
+    let pool = pool(&Faults::default(), true, false);
     let mut records = Records::new(pool.store().unwrap(), ROWS);
     let before = pool.disk_stats().unwrap();
     let rows = [9, 30, 8, 10, 31, 50];

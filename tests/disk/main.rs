@@ -1,11 +1,8 @@
 //! Pools whose rows are in a file: rows are read back by every way to read them, faults are errors that
 //! name the row, and after a crash or a kill each row is whole or reported.
 
-#[path = "../ascend/caller.rs"]
-mod caller;
 mod crash;
 mod create;
-mod damage;
 mod faults;
 mod file_pool;
 mod kept;

@@ -4,11 +4,9 @@
 mod bad_batches;
 mod copy;
 mod goldens;
-mod layers;
 mod learned;
 mod pool;
 mod sequences;
-mod slot_counts;
 #[path = "../ascend/strategies.rs"]
 mod strategies;
 mod workers;

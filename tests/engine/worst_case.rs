@@ -1,22 +1,20 @@
-//! Extreme inputs: all ids miss, rows share most of their ids, and the longest contexts.
+//! Extreme inputs: all ids miss, the longest contexts, and numbers of slots that are no power of two, and the largest
+//! one.
 
-use avsg::device::params::{ID_LIMIT, Params, Table};
+use avsg::device::params::{ID_LIMIT, Lifetime, Params};
 use avsg::device::request::status;
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::tier::thorough;
 use avsg_testkit::{exact, fixture};
 
 #[test]
 fn a_cold_start_fills_every_slot() {
-    for params in [Params::wide(2048, 4, 8192), Params::paper(2048, 4, 8192)] {
-        let two = Params { spread: 2, retries: 7, ..params };
-        let params = if matches!(params.table, Table::Wide) { two } else { params };
-        let mut engine = fixture::engine(
-            params,
-            1,
-            2,
-            fixture::pool(1, 1 << 14, RowFormat::single(24).unwrap()),
-        );
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
+    for params in [wide, Params::paper(2048, 4, 8192)] {
+        let pool = fixture::pool(1, 1 << 14, RowFormat::single(24).unwrap());
+        let mut engine = fixture::engine(params, 1, 2, pool);
         let mut plan = engine.new_plan(4, 1).unwrap();
         // The second half of the ids evicts the first half from every slot.
         for (round, from) in [0, 8192, 0].into_iter().enumerate() {
@@ -36,49 +34,10 @@ fn a_cold_start_fills_every_slot() {
 }
 
 #[test]
-fn the_longest_context_through_a_sparse_block_table() {
-    const PAGE: i32 = 16;
-    let blocks = 40;
-    for table in [Params::wide(32, 2, 256), Params::paper(32, 2, 256)] {
-        let params = Params { page: PAGE as u32, ..table };
-        let pool =
-            fixture::pool(1, blocks as usize * PAGE as usize, RowFormat::single(48).unwrap());
-        let mut engine = fixture::engine(params, 1, 2, pool);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        // The last block of the context, the first one and 38 between them have rows.
-        let logical = |b: i32| (ID_LIMIT / PAGE - 1 - b * 6_500).max(0);
-        let mut owned = OwnedBatch::new(32, 0);
-        owned.block_stride = (ID_LIMIT / PAGE) as usize;
-        owned.blocks = vec![-1; owned.block_stride];
-        (0..blocks).for_each(|b| owned.blocks[logical(b) as usize] = b);
-        for step in 0..20 {
-            let mut batch = owned.clone();
-            let id =
-                |g: i32, i: i32| logical((i + step * 3 + g) % blocks) * PAGE + (i + step) % PAGE;
-            let rows = [0, 1].map(|g| (0..32).map(|i| id(g, i)).collect());
-            batch.push([0, 1, -1, ID_LIMIT], &rows);
-            engine.step(&batch.batch(), &mut plan, 0, None).unwrap();
-            let row = |_, id: i32| (batch.blocks[(id / PAGE) as usize] * PAGE + id % PAGE, 0);
-            assert_eq!(exact::check_step(&engine, &plan, &batch, 0, row), 64);
-            assert_eq!(plan.status(0), 0);
-        }
-        for (ids, valid, bits) in [
-            (ID_LIMIT - 16..ID_LIMIT + 16, 16, status::ID_OUT_OF_RANGE),
-            (1000..1032, 0, status::ROW_OUT_OF_POOL),
-        ] {
-            let mut batch = owned.clone();
-            batch.push([0, 1, -1, ID_LIMIT], &[ids.collect()]);
-            engine.step(&batch.batch(), &mut plan, 0, None).unwrap();
-            assert!(plan.valid() == [valid] && plan.status(0) == bits);
-        }
-    }
-}
-
-#[test]
 fn a_hit_keeps_its_slot_when_its_block_leaves_the_table() {
     let params = Params { page: 16, ..Params::wide(8, 1, 64) };
-    let mut engine =
-        fixture::engine(params, 1, 1, fixture::pool(1, 64, RowFormat::single(40).unwrap()));
+    let pool = fixture::pool(1, 64, RowFormat::single(40).unwrap());
+    let mut engine = fixture::engine(params, 1, 1, pool);
     let mut plan = engine.new_plan(1, 1).unwrap();
     let mut owned = OwnedBatch::new(8, 0);
     owned.push([0, 1, -1, 64], &[(0..8).collect()]);
@@ -90,4 +49,69 @@ fn a_hit_keeps_its_slot_when_its_block_leaves_the_table() {
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
     assert_eq!((plan.valid(), plan.total_misses()), (&[7][..], 0), "id 40 misses and has no row");
     assert_eq!(plan.status(0), status::ROW_OUT_OF_POOL);
+}
+
+const K: usize = 2048;
+/// Rows of a block. The pool has two blocks, which hold the last rows of the longest context.
+const PAGE: i32 = 1 << 16;
+const ROWS: i32 = 2 * PAGE;
+const FIRST: i32 = ID_LIMIT - ROWS;
+
+fn batch(ids: &[i32]) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    owned.block_stride = (ID_LIMIT / PAGE) as usize;
+    owned.push([0, 1, -1, ID_LIMIT], &[ids.to_vec()]);
+    owned.blocks = vec![-1; owned.block_stride];
+    owned.blocks.iter_mut().rev().zip([1, 0]).for_each(|(entry, block)| *entry = block);
+    owned
+}
+
+/// The steps that fill a table: of 65536 slots, too.
+const FILLING: i32 = 40;
+
+/// Every selected row is compared, and ids that an exact LRU buffer of as many slots would hold are hit. That the
+/// table evicts as exact LRU does is checked on the kernels (`device/tests/kernels/structured.rs`).
+#[test]
+fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
+    let more: &[u32] = if thorough() { &[10_240, 40_960, 49_152, 57_344] } else { &[] };
+    for &slots in [2048 + 64, 6144, 12_288, 65_536].iter().chain(more) {
+        for (spread, retries) in [(2, 7), (4, 3)] {
+            let (lifetime, page) = (Lifetime::Constant(127), PAGE as u32);
+            let wide = Params::wide(K as u32, 1, slots);
+            let params = Params { spread, retries, lifetime, page, ..wide };
+            let pool = fixture::pool(1, ROWS as usize, RowFormat::single(16).unwrap());
+            let mut engine = fixture::engine(params, 1, 2, pool);
+            let mut plan = engine.new_plan(1, 1).unwrap();
+            let (mut random, mut missed, steps) = (SplitMix64::new(slots.into()), 0, 30);
+            // The ids that were used last, as many as there are slots.
+            let end = FIRST + FILLING * K as i32;
+            let mut last: Vec<i32> = (end - slots as i32..end).collect();
+            for step in -FILLING..steps {
+                // The first steps fill every table, and later ones select again what an LRU buffer holds.
+                let from = end + step * K as i32;
+                let ids = match step {
+                    ..0 => (from..from + K as i32).collect(),
+                    _ => {
+                        random.shuffle(&mut last);
+                        last[..K].to_vec()
+                    }
+                };
+                let owned = batch(&ids);
+                engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+                let rows = exact::check_step(&engine, &plan, &owned, 0, |_, id| (id - FIRST, 0));
+                assert_eq!(rows, K);
+                missed += if step < 0 { 0 } else { plan.total_misses() };
+            }
+            let percent = 100.0 * missed as f64 / f64::from(steps * K as i32);
+            println!("{params}: {missed} misses, {percent:.2} %");
+            assert!(percent < 0.3, "S {slots}, spread {spread}: {percent} % missed");
+            for (first, valid, bits) in
+                [(ID_LIMIT - 16, 16, status::ID_OUT_OF_RANGE), (1000, 0, status::ROW_OUT_OF_POOL)]
+            {
+                let ids: Vec<i32> = (first..first + K as i32).collect();
+                engine.step(&batch(&ids).batch(), &mut plan, 0, None).unwrap();
+                assert!(plan.valid() == [valid] && plan.status(0) == bits);
+            }
+        }
+    }
 }

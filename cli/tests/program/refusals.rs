@@ -8,7 +8,7 @@ use crate::support::{SAMPLE, errors, file, npy, refused, run};
 type Refusal<'a> = (&'a str, &'a [&'a str]);
 
 const REFUSALS: &[Refusal<'_>] = &[
-    // The geometry of a table. The library's rules for it are in `tests/engine/bad_batches/geometries.rs`.
+    // The geometry of a table. The library's rules for it are in `tests/engine/bad_batches.rs`.
     ("replay SAMPLE --slots 512", &["N_q*K is 1024"]),
     ("replay SAMPLE --slots 1000", &["multiple of 64 in 64..=65536"]),
     ("replay SAMPLE --lifetime constant:x", &["constant:x"]),

@@ -16,71 +16,51 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture};
 
-use super::pair::{self, K, OF_LAYER, ROWS, Setting};
-
-/// Returns an engine over a pool in a private file, whose rows have the layer as their version.
-fn engine_in_file(
-    file: PoolFile,
-    of_layer: &[usize],
-    [rows, bytes]: [usize; 2],
-    (params, states): (Params, usize),
-) -> Engine {
-    let indexers = Indexers::of_layers(of_layer).unwrap();
-    let format = RowFormat::single(bytes).unwrap();
-    let config = PoolConfig::new(of_layer.len(), rows, format);
-    let pool = PoolConfig { file: Some(file), indexers: indexers.clone(), ..config };
-    let pool = HostPool::new(&pool).unwrap();
-    fixture::fill(&pool, rows, |layer, row| (row as i32, layer as u32));
-    let (cores, machine) = (3, MachineChoice::Emu);
-    Engine::new(Config { cores, machine, indexers, ..Config::new(params, states) }, pool).unwrap()
-}
+use super::{K, OF_LAYER, ROWS, Setting, fill};
 
 /// Rows of which two layers share a record and one has a record of its own, so long that neither a plan
-/// nor the engine has room for the records of all misses.
+/// nor the engine has room for the records of all misses; and more misses than one list of reads holds, the records of
+/// which a plan keeps. They are written between the transfers of two layers.
 #[test]
-fn more_misses_than_a_bounce_buffer_holds_are_exact() {
+fn more_misses_than_a_bounce_buffer_or_a_list_holds_are_exact() {
     let folder = Scratch::new();
-    for io_uring in [true, false] {
-        let file = PoolFile { io_uring, ..adapted(PoolFile::new(folder.path())) };
-        let params = Params::wide(60, 1, 64);
-        let mut engine = engine_in_file(file, &[0, 0, 1], [60, 300_000], (params, 1));
-        let mut plan = engine.new_plan(1, 1).unwrap();
-        for (layers, indexer) in [(0..2, 0), (2..3, 1)] {
-            let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(60, 0) };
-            owned.push([0, 1, -1, 60], &[(0..60).map(|lane| lane * 7 % 60).collect()]);
+    for (io_uring, of_layer, bytes, [k, states], slots) in [
+        (true, &[0, 0, 1][..], 300_000, [60, 1], 64),
+        (false, &[0, 0, 1], 300_000, [60, 1], 64),
+        (true, &[0, 0], 16, [2048, 3], 8192),
+    ] {
+        let (rows, indexers) = (k * states, Indexers::of_layers(of_layer).unwrap());
+        let file = Some(PoolFile { io_uring, ..adapted(PoolFile::new(folder.path())) });
+        let config = PoolConfig::new(of_layer.len(), rows, RowFormat::single(bytes).unwrap());
+        let pool = PoolConfig { file, indexers: indexers.clone(), ..config };
+        let pool = HostPool::new(&pool).unwrap();
+        let write = |pool: &HostPool, version: u32| {
+            fixture::fill(pool, rows, |layer, row| (row as i32, version + layer as u32));
+        };
+        write(&pool, 0);
+        let (cores, machine) = (3, MachineChoice::Emu);
+        let params = Params::wide(k as u32, 1, slots);
+        let config = Config { cores, machine, indexers, ..Config::new(params, states) };
+        let mut engine = Engine::new(config, pool).unwrap();
+        let (mut plan, mut version) = (engine.new_plan(states, states).unwrap(), 0);
+        for indexer in 0..=of_layer[of_layer.len() - 1] {
+            let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(k, 0) };
+            for state in 0..states {
+                let ids = (0..k).map(|lane| (lane * 7 % k * states + state) as i32).collect();
+                owned.push([state as i32, 1, -1, rows as i32], &[ids]);
+            }
             engine.plan(&owned.batch(), &mut plan).unwrap();
-            assert_eq!(plan.total_misses(), 60);
-            for layer in layers {
+            assert_eq!(plan.total_misses(), rows);
+            for layer in (0..of_layer.len()).filter(|&layer| of_layer[layer] == indexer) {
                 engine.transfer(&mut plan, layer, None).unwrap();
-                let rows = |_, id| (id, layer as u32);
-                assert_eq!(exact::check_step(&engine, &plan, &owned, layer, rows), 60);
+                let content = |_, id| (id, version + layer as u32);
+                assert_eq!(exact::check_step(&engine, &plan, &owned, layer, content), rows);
+                if states > 1 {
+                    version = 10;
+                    write(engine.pool(), version);
+                }
             }
         }
-    }
-}
-
-/// More misses than one list of reads holds, the records of which a plan keeps, and all of which are written
-/// between the transfers of two layers.
-#[test]
-fn more_misses_than_a_list_holds_are_exact() {
-    const IDS: usize = 2048;
-    const TOKENS: usize = 3 * IDS;
-    let folder = Scratch::new();
-    let (file, params) = (adapted(PoolFile::new(folder.path())), Params::wide(IDS as u32, 1, 8192));
-    let mut engine = engine_in_file(file, &[0; 2], [TOKENS, 16], (params, 3));
-    let mut plan = engine.new_plan(3, 3).unwrap();
-    let mut owned = OwnedBatch::new(IDS, 0);
-    for state in 0..3 {
-        let ids = (0..IDS as i32).map(|lane| lane * 3 + state).collect();
-        owned.push([state, 1, -1, TOKENS as i32], &[ids]);
-    }
-    engine.plan(&owned.batch(), &mut plan).unwrap();
-    for layer in 0..2 {
-        engine.transfer(&mut plan, layer, None).unwrap();
-        let version = layer as u32 * 11;
-        let compared = exact::check_step(&engine, &plan, &owned, layer, |_, id| (id, version));
-        assert_eq!(compared, 3 * IDS);
-        fixture::fill(engine.pool(), TOKENS, |layer, row| (row as i32, 10 + layer as u32));
     }
 }
 
@@ -88,7 +68,7 @@ fn more_misses_than_a_list_holds_are_exact() {
 fn engines_that_share_a_pool_see_each_others_rows() {
     let setting = Setting::new(&[[64, 64]]);
     let pool = Arc::new(HostPool::new(&setting.in_file()).unwrap());
-    pair::fill(&pool);
+    fill(&pool);
     let engine = || Engine::new(setting.config(), Arc::clone(&pool)).unwrap();
     let [mut first, mut second] = [engine(), engine()];
     let mut plan = first.new_plan(1, 1).unwrap();
@@ -129,7 +109,8 @@ fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
         assert!(text.contains(expected), "{text}");
     }
     // An engine over memory may have any.
-    Engine::new(setting.config(), HostPool::new(&setting.in_memory()).unwrap()).unwrap();
+    let in_memory = PoolConfig { file: None, ..setting.in_file() };
+    Engine::new(setting.config(), HostPool::new(&in_memory).unwrap()).unwrap();
     let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());
     let text = ascend.unwrap_err().to_string();
     assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
@@ -155,7 +136,16 @@ unsafe impl Allocator for Counting {
 
 #[test]
 fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
-    for segments in [&[[64, 64]][..], &[[1000, 1024]], &[[1000, 1536]]] {
+    // Row sizes that are and are not multiples of a block, with and without room in the slots.
+    for segments in [
+        &[[64, 64]][..],
+        &[[1000, 1024]],
+        &[[1000, 1536]],
+        &[[512, 512]],
+        &[[504, 512]],
+        &[[504, 4096]],
+        &[[40, 47], [9, 9], [70, 71]],
+    ] {
         let setting = Setting::new(segments);
         let counting = Arc::new(Counting::default());
         let allocator = Some(Arc::clone(&counting) as Arc<dyn Allocator>);
@@ -168,11 +158,11 @@ fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
         let mut plan = engine.new_plan(4, 2).unwrap();
         assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest + bytes);
         // Two layers share the longest record.
-        let record = 2 * (segments[0][0] + 8);
+        let record = 2 * (setting.format().bytes() + 8);
         let bounce = 4 * K * record.next_multiple_of(512);
         assert!(bytes > bounce, "{bytes} with {bounce}");
         assert_eq!(OF_LAYER.len(), engine.pool().layers());
-        pair::fill(engine.pool());
+        fill(engine.pool());
         let mut owned = OwnedBatch::new(K, 0);
         owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).collect()]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();

@@ -1,22 +1,25 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
-//! engine goes on as its error says.
+//! engine goes on as its error says. Rows that are not whole cost the requests that miss them, and no other.
 
 use std::time::Duration;
 
 use avsg::device::state::header;
-use avsg::disk::Direction;
-use avsg::engine::Fresh;
+use avsg::disk::{Direction, PoolFile};
+use avsg::engine::{Fresh, Load};
+use avsg::plan::{Failure, Plan};
+use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::faulty_disk::Fault;
 use avsg_testkit::fresh::FreshRows;
 
-use super::pair::{self, FORMATS, K, ROWS, Setting, everywhere};
-use super::server::{REQUESTS, Server, batch, patiently};
+use super::{
+    FORMATS, K, OF_LAYER, REQUESTS, ROWS, Server, Setting, batch, everywhere, id, patiently,
+    slots_of, write,
+};
 use crate::expect_error as expect;
+use crate::faults::{EIO, ENOSPC};
 
-const EIO: i32 = 5;
-const ENOSPC: i32 = 28;
 /// The time limit of a pool whose disk hangs.
 const SOON: Duration = Duration::from_millis(60);
 
@@ -56,7 +59,7 @@ fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
         }
         // The tables learned once from each plan.
         for state in 0..REQUESTS {
-            let table = server.engine.read_table(pair::OF_LAYER[layer], state).unwrap();
+            let table = server.engine.read_table(OF_LAYER[layer], state).unwrap();
             assert_eq!(table[header::STEP as usize], 5);
         }
         // The ids that a plan missed which is discarded instead are missed again, and no others.
@@ -106,17 +109,13 @@ fn each_row_whose_write_failed_is_new_or_reported() {
         let mut server = Server::new(&setting, layer, &[]);
         server.faults.set_all(Fault::Errno(errno), Direction::Write);
         let (mut row, mut refused) = (vec![0; setting.format().bytes()], 0);
-        let mut check = |server: &Server, id: usize, version, failed: bool| match server
-            .engine
-            .pool()
-            .read_row(layer, id, &mut row)
-        {
-            Ok(()) => assert!(check_row(id as i32, version, &row)),
-            Err(error) => {
-                assert!(failed, "row {id}: {error}");
-                assert!(error.to_string().contains("its write was refused"), "{error}");
-                refused += 1;
-            }
+        let mut check = |server: &Server, id: usize, version, failed: bool| {
+            let Err(error) = server.engine.pool().read_row(layer, id, &mut row) else {
+                return assert!(check_row(id as i32, version, &row));
+            };
+            assert!(failed, "row {id}: {error}");
+            assert!(error.to_string().contains("its write was refused"), "{error}");
+            refused += 1;
         };
         for first in (0..ROWS - K).step_by(K) {
             let mut owned = OwnedBatch::new(K, 0);
@@ -132,5 +131,218 @@ fn each_row_whose_write_failed_is_new_or_reported() {
             check(&server, first, 78, failed);
         }
         assert!(refused > 0);
+    });
+}
+
+/// Requests that are left out, and the layer and row because of which they are.
+type Lost<'a> = (&'a [usize], usize, usize);
+
+const NONE: Lost<'_> = (&[], 0, 0);
+
+impl Server {
+    /// Asserts that a call on the plan left out these requests because of this row, and that the layer has
+    /// every row of all others.
+    #[track_caller]
+    fn expect(&self, called: Result<()>, owned: &OwnedBatch, layer: usize, lost: Lost<'_>) {
+        expect_lost(called, &self.plan, lost);
+        self.check(&self.plan, owned, layer);
+    }
+
+    /// Steps with a batch, which loses these requests.
+    #[track_caller]
+    fn step_and_lose(&mut self, owned: &OwnedBatch, lost: Lost<'_>) {
+        let called = self.step(owned);
+        self.expect(called, owned, self.layers[0], lost);
+    }
+
+    /// Transfers the plan to the other layers.
+    fn transfer_others(&mut self) {
+        for at in 1..self.layers.len() {
+            self.transfer(self.layers[at]).unwrap();
+        }
+    }
+}
+
+#[track_caller]
+fn expect_lost(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>) {
+    let all = requests.iter().map(|&request| Failure { request, layer, row });
+    assert_eq!(plan.failures().collect::<Vec<_>>(), all.collect::<Vec<_>>());
+    if requests.is_empty() {
+        return called.unwrap();
+    }
+    let error = called.unwrap_err();
+    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", requests.len())];
+    let text = error.to_string();
+    assert!(parts.iter().all(|part| text.contains(part)) && text.contains("; "), "{text}");
+    let named = matches!(&error, Error::LostRows { requests: n, layer: l, row: r, .. }
+        if (*n, *l, *r) == (requests.len(), layer, row));
+    assert!(named, "{error:?}");
+}
+
+#[test]
+fn a_damaged_row_costs_the_requests_that_miss_it() {
+    everywhere(|setting, layer| {
+        // A row that one request misses, and one that two do.
+        for (requests, lane) in [(&[6][..], 20), (&[2, 5], 3)] {
+            let mut server = Server::new(setting, layer, &[]);
+            let layers = server.layers.clone();
+            let first = batch(0, layer);
+            server.step_and_lose(&first, NONE);
+            server.transfer_others();
+            let (owned, row) = (batch(1, layer), id(1, requests[0], lane) as usize);
+            server.damage(layer, row);
+            let called = server.step(&owned);
+            let lost = (requests, layer, row);
+            server.expect(called, &owned, layer, lost);
+            // Later transfers serve all others, and touch no slot of the failed ones.
+            for &other in layers.iter().chain(&layers) {
+                let slots = |server: &Server| {
+                    requests.iter().map(|&r| slots_of(&server.engine, r, other)).collect::<Vec<_>>()
+                };
+                let before = slots(&server);
+                let called = server.transfer(other);
+                server.expect(called, &owned, other, lost);
+                assert!(slots(&server) == before, "layer {other}");
+            }
+            // The failed requests start cold, in the same generation, and all others go on.
+            server.faults.clear();
+            let before = server.engine.stats();
+            server.step_and_lose(&owned, NONE);
+            for request in 0..REQUESTS {
+                let misses = if requests.contains(&request) { K } else { 0 };
+                assert_eq!(server.plan.misses(request).id.len(), misses, "request {request}");
+            }
+            let next = batch(2, layer);
+            server.transfer_others();
+            layers[1..].iter().for_each(|&other| server.check(&server.plan, &owned, other));
+            server.step_and_lose(&next, NONE);
+            assert_eq!(server.engine.stats().evictions, before.evictions, "no slot was in use");
+        }
+    });
+}
+
+#[test]
+fn the_first_layer_of_a_call_is_named() {
+    for io_uring in [true, false] {
+        let mut setting = Setting::new(FORMATS[0]);
+        setting.file = PoolFile { io_uring, ..setting.file };
+        let rows = [id(0, 3, 9) as usize, id(0, 3, 8) as usize];
+        // In layer 2 a row is missing that comes before the one that is missing in layer 1.
+        let mut server = Server::new(&setting, 1, &[(1, rows[0]), (2, rows[1])]);
+        let owned = batch(0, 1);
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        let called = server.engine.transfer_layers(&mut server.plan, &[1, 2], None);
+        server.expect(called, &owned, 1, (&[3], 1, rows[0]));
+        server.check(&server.plan, &owned, 2);
+    }
+}
+
+#[test]
+fn the_other_plans_of_a_lost_request_leave_it_out() {
+    everywhere(|setting, layer| {
+        let row = id(1, 6, 23) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let layers = server.layers.clone();
+        let mut plans: Vec<Plan> =
+            (0..3).map(|_| server.engine.new_plan(REQUESTS, REQUESTS).unwrap()).collect();
+        let batches: Vec<_> = (0..3).map(|step| batch(step, layer)).collect();
+        for (plan, owned) in plans.iter_mut().zip(&batches) {
+            server.engine.plan(&owned.batch(), plan).unwrap();
+        }
+        let lost: Lost<'_> = (&[6], layer, row);
+        let mut transfer = |server: &mut Server, at: usize, layer: usize, lost: Lost<'_>| {
+            let called = server.engine.transfer(&mut plans[at], layer, None);
+            expect_lost(called, &plans[at], lost);
+        };
+        transfer(&mut server, 0, layer, NONE);
+        // Its first step was served in this layer before the row was missed.
+        transfer(&mut server, 1, layer, lost);
+        for at in 0..3 {
+            let from = if at == 0 { 1 } else { 0 };
+            layers[from..].iter().for_each(|&other| transfer(&mut server, at, other, lost));
+        }
+        server.check(&plans[2], &batches[2], layer);
+        // A lost plan may be discarded. The state of the request stays cold, and the others lose what the
+        // plan missed.
+        server.engine.discard(&mut plans[2]).unwrap();
+        write(server.engine.pool(), (layer, row));
+        server.step_and_lose(&batches[1], NONE);
+        assert_eq!(server.plan.misses(6).id.len(), K);
+        assert_eq!(server.plan.total_misses(), K, "all others hit");
+    });
+}
+
+#[test]
+fn a_new_generation_is_not_lost_with_the_old_one() {
+    everywhere(|setting, layer| {
+        let row = id(0, 6, 23) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let mut old = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
+        server.engine.plan(&batch(0, layer).batch(), &mut old).unwrap();
+        // Another request has the state now.
+        let mut owned = batch(3, layer);
+        owned.generation[6] = 2;
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        let called = server.engine.transfer(&mut old, layer, None);
+        expect_lost(called, &old, (&[6], layer, row));
+        let called = server.transfer(layer);
+        server.expect(called, &owned, layer, NONE);
+        server.step_and_lose(&owned, NONE);
+        assert_eq!(server.plan.total_misses(), 0);
+    });
+}
+
+#[test]
+fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none() {
+    everywhere(|setting, layer| {
+        let row = id(0, 1, 0) as usize;
+        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let owned = batch(0, layer);
+        let layout = server.engine.pool().store().unwrap().layout();
+        let other = layout.record_offset(OF_LAYER[layer], id(0, 7, 0) as usize);
+        server.faults.set(Fault::Errno(EIO), Direction::Read, other..other + 1, usize::MAX);
+        let called = server.step(&owned);
+        assert!(matches!(called, Err(Error::Os { .. })), "{called:?}");
+        assert_eq!(server.plan.failures().count(), 0);
+        server.faults.clear();
+        let before = server.engine.stats().transferred_bytes;
+        let called = server.transfer(layer);
+        server.expect(called, &owned, layer, (&[1], layer, row));
+        let bytes = (server.engine.stats().transferred_bytes - before) as usize;
+        assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
+        write(server.engine.pool(), (layer, row));
+        server.step_and_lose(&owned, NONE);
+        assert_eq!(server.plan.total_misses(), K);
+    });
+}
+
+#[test]
+fn a_load_that_failed_is_repeated_and_one_of_a_row_that_is_not_whole_empties_the_state() {
+    everywhere(|setting, layer| {
+        let mut server = Server::new(setting, layer, &[]);
+        let owned = batch(0, layer);
+        server.step_and_lose(&owned, NONE);
+        let ids: Vec<i32> = (200..270).collect();
+        let (seq_len, block_table) = (ROWS as i32, &[][..]);
+        let indexer = OF_LAYER[layer];
+        let load = Load { indexer, state: 3, generation: 1, seq_len, ids: &ids, block_table };
+        server.transfer_others();
+        let mut plan = server.engine.new_plan(1, 1).unwrap();
+        server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
+        let failed = server.engine.load(&load, &mut plan).unwrap_err().to_string();
+        assert!(failed.contains("row ") && failed.contains("Input/output error"), "{failed}");
+        server.faults.clear();
+        let [_, again] = [(); 2].map(|()| server.engine.load(&load, &mut plan).unwrap());
+        assert_eq!(again, 0, "all ids hit");
+        assert_eq!(server.engine.invalidate(3, 200..270).unwrap(), ids.len());
+        server.damage(layer, 260);
+        let loaded = server.engine.load(&load, &mut plan).map(drop);
+        expect_lost(loaded, &plan, (&[0], layer, 260));
+        let mut bits = [0; 8];
+        assert_eq!(server.engine.held(indexer, 3, 1, 0..ROWS as i32, &mut bits).unwrap(), 0);
+        server.faults.clear();
+        assert_eq!(server.engine.load(&load, &mut plan).unwrap(), ids.len());
+        assert_eq!(plan.failures().count(), 0);
+        server.step_and_lose(&owned, NONE);
     });
 }

@@ -4,7 +4,6 @@
 use super::checker::Checker;
 use super::one_request::OneRequest;
 use super::sequences;
-use avsg_device::machine::emu::Emu;
 use proptest::prelude::*;
 
 proptest! {
@@ -14,7 +13,7 @@ proptest! {
         let (mut request, mut checker) = (OneRequest::new(p), Checker::new(p));
         for (i, step) in (0..).zip(&steps) {
             request.scramble(i);
-            checker.follow(step, &request.step(Emu::<16>, step))?;
+            checker.follow(step, &request.step(step))?;
         }
     }
 }

@@ -9,8 +9,8 @@
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Step};
+use super::splitmix::SplitMix64;
 use super::tier;
-use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -41,16 +41,6 @@ impl Lru {
 /// two.
 const OFFSETS: [i32; 3] = [12_345, 4_190_001, 9_000_001];
 
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
-
 /// Returns `size` ids of a pattern, from an offset on.
 fn pool(pattern: &str, from: i32, size: i32) -> Vec<i32> {
     let id = |i: i32| match pattern {
@@ -73,24 +63,23 @@ fn hit_rates(ids: &[i32], k: usize, slots: u32, geometries: &[(u32, u32)]) -> Ve
         .collect();
     let mut lru =
         Lru { slots: slots as usize, clock: 0, used: HashMap::new(), order: BTreeMap::new() };
-    let mut noise = Noise(5);
+    let mut random = SplitMix64::new(5);
     let mut selected: Vec<i32> = vec![];
     let mut hits = vec![0usize; tables.len() + 1];
     let (steps, warm) = (300, 50);
     for s in 0..steps {
         let mut now: HashSet<i32> = HashSet::new();
-        selected.retain(|&x| noise.below(10) != 0 && now.insert(x));
+        selected.retain(|&x| random.below(10) != 0 && now.insert(x));
         while selected.len() < k {
-            let x = ids[noise.below(ids.len())];
+            let x = ids[random.below(ids.len())];
             if now.insert(x) {
                 selected.push(x);
             }
         }
         let step = Step::from(vec![selected.clone()]);
         let seen = [selected.iter().filter(|&&x| lru.hit(x)).count()];
-        let seen = seen
-            .into_iter()
-            .chain(tables.iter_mut().map(|t| k - t.step(Emu::<16>, &step).misses.len()));
+        let seen =
+            seen.into_iter().chain(tables.iter_mut().map(|t| k - t.step(&step).misses.len()));
         hits.iter_mut().zip(seen).for_each(|(sum, n)| *sum += if s >= warm { n } else { 0 });
     }
     hits.iter().map(|&n| 100.0 * n as f64 / ((steps - warm) * k) as f64).collect()
@@ -143,7 +132,7 @@ fn hits_in_a_window(p: Params, slide: usize) -> f64 {
     let mut table = OneRequest::new(p);
     let misses = (0..steps).map(|step| {
         let ids = (step * slide..step * slide + k).map(|id| id as i32).collect();
-        table.step(Emu::<16>, &Step::from(vec![ids])).misses.len()
+        table.step(&Step::from(vec![ids])).misses.len()
     });
     let missed: usize = misses.skip(1).sum();
     100.0 - 100.0 * missed as f64 / (k * (steps - 1)) as f64

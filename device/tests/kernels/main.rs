@@ -5,7 +5,6 @@ mod checker;
 mod codegen;
 mod conformance;
 mod entry;
-mod invariants;
 mod one_request;
 mod paper_oracle;
 mod register_ops;

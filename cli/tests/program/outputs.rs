@@ -1,8 +1,7 @@
 //! Tests of the files that the program writes: nothing but the named file changes, and a failure leaves
 //! no part of it; and of what standard output and a terminal get.
 
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, symlink};

@@ -1,6 +1,6 @@
 //! The default lifetimes hit about as often as constant ones, or more often, on workloads of many kinds: the paper's, and
-//! such as are hard for one policy or another. That the table
-//! finds ids as perfect look-up would is checked on the kernels (`device/tests/kernels/structured.rs`).
+//! such as are hard for one policy or another. That the table finds ids as perfect look-up would is checked on the kernels
+//! (`device/tests/kernels/structured.rs`).
 //!
 //! `AVSG_THOROUGH=1` runs more seeds, and K = 2048.
 

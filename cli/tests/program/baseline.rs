@@ -1,7 +1,9 @@
-//! Tests of the baselines against brute force on small traces, set operations and known values.
+//! Tests of the baselines against brute force on small traces, set operations and known values, and of
+//! the algorithm of vLLM-Ascend's `lru_resident_compact` against two lists.
 
 use std::collections::{BTreeSet, HashSet};
 
+use avsg_cli::baseline::resident_lru::{ResidentLru, Selection};
 use avsg_cli::baseline::{
     Belady, ExactLru, Matcher, MatcherPolicy, Miss, Policy, PreviousStep, ScalarTable, count_hits,
 };
@@ -21,11 +23,10 @@ fn random_trace(
     for _ in 0..steps * tokens {
         let mut pool: Vec<i32> = (0..context as i32).collect();
         random.shuffle(&mut pool);
-        pool.truncate(k);
         if random.below(4) == 0 {
             pool[random.below(k)] = -1;
         }
-        ids.extend(pool);
+        ids.extend(&pool[..k]);
     }
     Trace::new(ids, None, [steps, tokens, k]).unwrap()
 }
@@ -57,10 +58,9 @@ fn fewest_misses(
     let choices =
         (0u32..1 << candidates.len()).filter(|set| set.count_ones() as usize == evictions);
     let later_misses = choices.map(|set| {
-        let evicted = |id: &i32| {
-            candidates.iter().position(|other| other == id).is_some_and(|i| set >> i & 1 == 1)
-        };
-        let kept = all.iter().copied().filter(|id| !evicted(id)).collect();
+        let is_evicted = |&i: &usize| set >> i & 1 == 1;
+        let evicted = (0..candidates.len()).filter(is_evicted).map(|i| candidates[i]).collect();
+        let kept = all.difference(&evicted).copied().collect();
         fewest_misses(trace, at + 1, slots, &kept, &in_use)
     });
     missed + later_misses.min().unwrap()
@@ -125,12 +125,10 @@ fn every_slot_holds_its_id() {
         let k = 1 + random.below(40);
         let slots = k + random.below(60);
         let mut trace = random_trace(&mut random, [20, 1, k], (k, 100));
-        if case % 2 == 0 {
-            // Repeated ids are legal input.
-            for _ in 0..20 {
-                let row = random.below(20) * k;
-                trace.ids[row + random.below(k)] = trace.ids[row + random.below(k)];
-            }
+        // Repeated ids are legal input.
+        for _ in 0..if case % 2 == 0 { 20 } else { 0 } {
+            let row = random.below(20) * k;
+            trace.ids[row + random.below(k)] = trace.ids[row + random.below(k)];
         }
         check_matcher(&mut PreviousStep::new(k).unwrap(), k, &trace);
         check_matcher(&mut ScalarTable::new(slots).unwrap(), slots, &trace);
@@ -139,8 +137,8 @@ fn every_slot_holds_its_id() {
 
 #[test]
 fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
-    let rows: [&[i32]; 5] =
-        [&[], &[-1, -1, -5], &[3, 3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[i32::MIN, 0]];
+    let too_long = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    let rows = [&[][..], &[-1, -1, -5], &[3, 3, 3], &too_long, &[i32::MIN, 0]];
     let trace = Trace::new(vec![1, 2, 1, 2], None, [2, 1, 2]).unwrap();
     let policies: [&mut dyn Policy; 4] = [
         &mut ExactLru::new(3).unwrap(),
@@ -149,24 +147,23 @@ fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
         &mut MatcherPolicy::new(ScalarTable::new(3).unwrap()),
     ];
     for policy in policies {
-        let mut misses = Vec::new();
         for row in rows.iter().cycle().take(20) {
             policy.begin_step();
-            policy.token(row, &mut misses);
+            policy.token(row, &mut Vec::new());
         }
     }
 }
 
 #[test]
 fn row_contents_are_the_splitmix64_stream() {
-    assert_eq!(SplitMix64::new(0).word(), 0xE220_A839_7B1D_CDAF);
     assert_eq!(tag(0, 0), 0xE220_A839_7B1D_CDAF);
-    let mut generator = SplitMix64::new(5 << 32 | 7);
-    let mut row = [0u8; 21];
+    let (mut generator, mut row) = (SplitMix64::new(5 << 32 | 7), [0u8; 21]);
     fill_row(5, 7, &mut row);
     let stream: Vec<u8> = (0..3).flat_map(|_| generator.word().to_le_bytes()).collect();
-    assert_eq!(row, stream[..21]);
-    assert_eq!(tag(5, 7).to_le_bytes(), row[..8]);
+    assert_eq!(
+        (&row[..], tag(5, 7).to_le_bytes()),
+        (&stream[..21], stream[..8].try_into().unwrap())
+    );
     assert!(check_row(5, 7, &row) && !check_row(5, 8, &row) && !check_row(6, 7, &row));
     for at in 0..row.len() {
         row[at] ^= 1;
@@ -184,4 +181,99 @@ fn implementations_of_lru_hit_alike() {
     // The two differ only in the order of the ids of one step.
     let difference = exact.hits.abs_diff(scalar.hits) as f64 / exact.selected as f64;
     assert!(difference < 0.03, "{exact:?} {scalar:?}");
+}
+
+/// A row's buffer as two lists, searched from front to back.
+struct Lists {
+    request: i64,
+    id_at: Vec<i32>,
+    order: Vec<i32>,
+}
+
+impl Lists {
+    /// Returns the slots and the misses (id, slot) of one step.
+    fn step(
+        &mut self,
+        ids: &[i32],
+        request: i64,
+        stable: i32,
+        max: i32,
+    ) -> (Vec<i32>, Vec<(i32, i32)>) {
+        if self.request != request {
+            self.id_at.fill(-1);
+            self.order = (0..self.id_at.len() as i32).collect();
+            self.request = request;
+        }
+        self.id_at.iter_mut().filter(|id| **id >= stable).for_each(|id| *id = -1);
+        let valid = |id: i32| (0..max).contains(&id);
+        let selected = |slot: &i32| {
+            let id = self.id_at[*slot as usize];
+            valid(id) && ids.contains(&id)
+        };
+        let (hits, others): (Vec<i32>, Vec<i32>) = self.order.iter().partition(|s| selected(s));
+        let mut slots: Vec<i32> = ids
+            .iter()
+            .map(|&id| hits.iter().copied().find(|&s| valid(id) && self.id_at[s as usize] == id))
+            .map(|slot| slot.unwrap_or(-1))
+            .collect();
+        let mut misses = Vec::new();
+        for (&id, slot) in ids.iter().zip(&mut slots).filter(|(id, slot)| valid(**id) && **slot < 0)
+        {
+            *slot = others[misses.len()];
+            self.id_at[*slot as usize] = id;
+            misses.push((id, *slot));
+        }
+        let (taken, kept) = others.split_at(misses.len());
+        self.order = [kept, taken, &hits].concat();
+        (slots, misses)
+    }
+}
+
+fn listed(column: &[i32], n: usize) -> Vec<i32> {
+    assert!(column[n..].iter().all(|&value| value == -1), "a list ends with -1");
+    column[..n].to_vec()
+}
+
+#[test]
+fn lru_resident_compact_does_what_two_lists_do_on_any_number_of_threads() {
+    const K: usize = 12;
+    const SLOTS: usize = 40;
+    const MAX: i32 = 90;
+    for (rows, k, slots) in [(0, 3, 4), (1, 0, 4), (1, 5, 4)] {
+        assert!(ResidentLru::new(rows, k, slots, 16, 1).is_err(), "{rows} {k} {slots}");
+    }
+    for threads in 1..=3 {
+        let mut random = SplitMix64::new(threads as u64);
+        let rows = 7;
+        let mut lru = ResidentLru::new(rows, K, SLOTS, MAX as usize, threads).unwrap();
+        let model = || Lists { request: -1, id_at: vec![-1; SLOTS], order: (0..40).collect() };
+        let mut models: Vec<Lists> = (0..rows).map(|_| model()).collect();
+        let mut requests: Vec<i64> = (0..rows as i64).collect();
+        for _ in 0..200 {
+            let first = random.below(rows);
+            let used = 1 + random.below(rows - first);
+            let (mut ids, mut stable) = (Vec::new(), Vec::new());
+            for request in &mut requests[first..][..used] {
+                let mut context: Vec<i32> = (0..MAX + 3).collect();
+                random.shuffle(&mut context);
+                context[random.below(K)] = -1;
+                ids.extend(&context[..K]);
+                stable.push(if random.below(3) == 0 { random.below(110) as i32 - 5 } else { MAX });
+                *request += 100 * i64::from(random.below(15) == 0);
+            }
+            let selected = &requests[first..][..used];
+            let selection = Selection { ids: &ids, first, requests: selected, stable: &stable };
+            lru.step(&selection).unwrap();
+            for (row, model) in models[first..][..used].iter_mut().enumerate() {
+                let ids = &ids[row * K..][..K];
+                let (slots, misses) = model.step(ids, selected[row], stable[row], MAX);
+                let found = lru.row(first + row);
+                assert_eq!((found.misses, &found.slots), (misses.len(), &slots));
+                let (missed, taken): (Vec<i32>, Vec<i32>) = misses.into_iter().unzip();
+                assert_eq!(listed(&found.miss_ids, found.misses), missed);
+                assert_eq!(listed(&found.miss_slots, found.misses), taken);
+                assert_eq!((&found.id_at, &found.order), (&model.id_at, &model.order));
+            }
+        }
+    }
 }

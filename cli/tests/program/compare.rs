@@ -4,7 +4,7 @@
 use avsg_testkit::splitmix::SplitMix64;
 use serde_json::Value;
 
-use crate::support::{json, npy, number, refused, text};
+use crate::support::{has, json, near, npy, number, refused, text};
 
 /// Returns the hit rate of a policy at its first S.
 fn rate(report: &Value, policy: &str) -> f64 {
@@ -59,17 +59,13 @@ fn size_compare_and_replay_take_one_rule_and_another_than_the_default_only_if_th
             true => number(&point["hit_rate"]),
             false => number(&point["other_rule"]["hit_rate"]),
         };
-        assert!(
-            ["learned", "constant:127"].iter().all(|other| rate(other) <= rate(hits)),
-            "{line}"
-        );
+        assert!(["learned", "constant:127"].iter().all(|rule| rate(rule) <= rate(hits)), "{line}");
         let compared = json(&format!("compare {line}"));
         let advice = &compared["advice"][0];
-        let near = |a: f64, b: &Value| assert!((a - number(b)).abs() < 1e-9, "{a} and {b}");
-        near(self::rate(&compared, "exact LRU"), &point["lru_hit_rate"]);
-        near(self::rate(&compared, rule), &point["hit_rate"]);
-        near(number(&advice["hit_rate"]), &point["hit_rate"]);
-        near(number(&advice["misses_per_step"]), &point["copies"]["misses_per_step"]);
+        near(&point["lru_hit_rate"], self::rate(&compared, "exact LRU"));
+        near(&point["hit_rate"], self::rate(&compared, rule));
+        near(&point["hit_rate"], number(&advice["hit_rate"]));
+        near(&point["copies"]["misses_per_step"], number(&advice["misses_per_step"]));
         let replayed = &json(&format!("replay {line}"))["geometry"]["lifetime"];
         let advised = advice["lifetime"].as_str();
         let all = (size["recommended"]["lifetime"].as_str(), advised, replayed.as_str());
@@ -80,9 +76,8 @@ fn size_compare_and_replay_take_one_rule_and_another_than_the_default_only_if_th
 #[test]
 fn the_page_begins_with_the_rule_to_take_and_marks_it_in_the_table() {
     let shown = text("compare LLAMA --slots 256,512 --steps 8");
-    assert!(shown.starts_with("take ") && shown.contains(" at S = 256"), "{shown}");
-    assert!(shown.contains("| S = 256, % | S = 512, % |"), "{shown}");
-    assert_eq!(shown.matches(" * |").count(), 2, "{shown}");
+    has(&shown, &[" at S = 256", "| S = 256, % | S = 512, % |"]);
+    assert!(shown.starts_with("take ") && shown.matches(" * |").count() == 2, "{shown}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{command, errors, folder, json, number, text};
+use crate::support::{command, errors, folder, has, json, near, number, text};
 
 /// Steps of one token that fit the committed trace behind the warm-up.
 const BENCH: &str = "bench disk SAMPLE --slots 512 --steps 24";
@@ -40,11 +40,9 @@ fn bench_disk_compares_the_settings_every_row_is_right_and_the_page_says_that_fi
     let options = "--layers 3 --row-bytes 200 --buffered";
     let mut command = command(&format!("{BENCH} {options} --json {}", path.display()));
     let output = command.env("PATH", "/nonexistent").output().expect("the program starts");
-    let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", errors(&output));
-    for part in ["every row", "mapped", "AVSG", "fio is not installed", "padding"] {
-        assert!(shown.contains(part), "`{part}` is not in {shown}");
-    }
+    let parts = ["every row", "mapped", "AVSG", "fio is not installed", "padding"];
+    has(&String::from_utf8_lossy(&output.stdout), &parts);
     check_bench(&serde_json::from_slice(&fs::read(path).expect("a report")).expect("JSON"));
 }
 
@@ -56,23 +54,18 @@ fn size_with_a_disk_follows_its_formula_and_decides_by_it() {
     let disk = &report["model"]["disk"];
     // Three rows of 656 bytes with their checksums.
     let record = (3.0 * 664.0f64 / 512.0).ceil() * 512.0;
-    assert_eq!(number(&disk["record_bytes"]), record);
-    let padding = 100.0 - 100.0 * 3.0 * 664.0 / record;
-    assert!((number(&disk["padding_percent"]) - padding).abs() < 1e-9);
-    assert_eq!(
-        number(&disk["file_bytes"]),
-        5.0 * 2.0 * record * number(&report["deployment"]["context"])
-    );
+    near(&disk["record_bytes"], record);
+    near(&disk["padding_percent"], 100.0 - 100.0 * 3.0 * 664.0 / record);
+    near(&disk["file_bytes"], 5.0 * 2.0 * record * number(&report["deployment"]["context"]));
     let points = report["points"].as_array().expect("points");
     let all = [&report["no_buffer"]].into_iter().chain(points.iter().map(|point| &point["copies"]));
     for copies in all {
-        let times = &copies["times"];
+        let (times, disk) = (&copies["times"], &copies["times"]["disk"]);
         let reads = number(&copies["misses_per_step"]) * 5.0;
         let wait = 0.08 * reads.min(1.0) + (reads / 50.0).max(reads * record / 2e6);
-        assert!((number(&times["disk"]["reads_per_step"]) - 2.0 * reads).abs() < 1e-6, "{times}");
-        assert!((number(&times["disk"]["read_ms"]) - 2.0 * wait).abs() < 1e-6, "{times}");
-        let tpot = (number(&times["matching_ms"]) + 2.0 * wait) / 4.0;
-        assert!((number(&times["disk"]["tpot_ms"]) - tpot).abs() < 1e-6, "{times}");
+        near(&disk["reads_per_step"], 2.0 * reads);
+        near(&disk["read_ms"], 2.0 * wait);
+        near(&disk["tpot_ms"], (number(&times["matching_ms"]) + 2.0 * wait) / 4.0);
     }
     // The wish is one for rows on the disk.
     let host = number(&points[0]["copies"]["times"]["tpot_ms"]);
@@ -93,11 +86,8 @@ fn size_measures_a_disk_and_host_memory() {
     }
     assert!(model["disk"]["folder"].is_string());
     let shown = text("size SAMPLE --slots 1024 --match-us 20 --link-gbs 30 --link disk:9000,1,90");
-    for part in
-        ["ms per token with rows on the disk", "disk: ms per token", "as given", "blocks of 4096"]
-    {
-        assert!(shown.contains(part), "{shown}");
-    }
+    has(&shown, &["ms per token with rows on the disk", "disk: ms per token", "as given"]);
+    has(&shown, &["blocks of 4096"]);
 }
 
 #[test]
@@ -108,10 +98,9 @@ fn info_shows_the_file_of_a_row_format() {
     for (file, block, record) in [(&files[0], 512, 3584), (&files[1], 4096, 4096)] {
         assert_eq!((&file["block"], &file["record_bytes"]), (&block.into(), &record.into()));
         assert_eq!(file["bytes"], 3 * 2 * 100 * record);
-        let padding = 100.0 - 100.0 * 3.0 * 1160.0 / f64::from(record);
-        assert!((number(&file["padding_percent"]) - padding).abs() < 1e-9, "{file}");
+        near(&file["padding_percent"], 100.0 - 100.0 * 3.0 * 1160.0 / f64::from(record));
     }
-    assert!(text("info --file").contains("file, blocks of 4096"));
+    has(&text("info --file"), &["file, blocks of 4096"]);
     assert!(!text("info").contains("file, blocks"));
 }
 
@@ -128,6 +117,6 @@ fn replay_from_a_file_gives_the_rows_and_counts_of_memory() {
         assert!(number(&file["file"]["written_bytes_per_row"]) >= 512.0);
         assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 0);
     }
-    let shown = text(&format!("replay SAMPLE --steps 4 --file {}", folder.display()));
-    assert!(shown.contains("reads of") && shown.contains("bytes per row"), "{shown}");
+    let line = format!("replay SAMPLE --steps 4 --file {}", folder.display());
+    has(&text(&line), &["reads of", "bytes per row"]);
 }

@@ -1,16 +1,15 @@
 //! Tests of `avsg doctor`: the report is written whatever happens, each field has a value or a
 //! reason, and a kernel that hangs, faults or is wrong is named.
 
-mod faults;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 use std::sync::Once;
 
+use avsg::device::kernels::{Arg, KernelName};
 use serde_json::Value;
 
-use crate::support::{command, errors, folder, has_cpp_compiler, stand_in_for_cann};
+use crate::support::{command, errors, folder, has, has_cpp_compiler, stand_in_for_cann};
 
 /// The options of a machine without a runtime.
 const NOWHERE: &str = "--library /nowhere/libascendcl.so";
@@ -26,10 +25,6 @@ fn report(name: &str, options: &str, variables: &[(&str, &str)]) -> (Value, Outp
     let output = doctor(&format!("{options} --json {}", path.display()), variables);
     let written = fs::read(path).unwrap_or_else(|_| panic!("no report: {output:?}"));
     (serde_json::from_slice(&written).unwrap(), output)
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// Returns whether the simulated device can run kernels. The first call has them compiled, so that tests
@@ -56,41 +51,34 @@ fn is_expected(line: &Value) -> bool {
     line["expected"].as_str().is_none_or(|expected| expected == shown)
 }
 
-/// Without a device the command succeeds with one sentence, and the report says why it has no lines.
+/// Without a device the command succeeds with one sentence, and the report says why it has no lines, and what an old CANN
+/// is too old for.
 #[test]
-fn a_missing_library_is_reported_as_no_device() {
-    let (report, output) = report("nowhere", NOWHERE, &[]);
-    let text = stdout(&output);
+fn a_missing_library_is_reported_as_no_device_and_an_old_toolkit_is_named() {
+    let (missing, output) = report("nowhere", NOWHERE, &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.starts_with("skipped: no device"), "{text}");
-    assert!(
-        text.contains("/nowhere/libascendcl.so") && text.trim_end().lines().count() < 4,
-        "{text}"
-    );
-    assert!(report["no_device"].as_str().unwrap().contains("libascendcl.so"), "{report}");
-    assert_eq!(report["lines"], serde_json::json!({}));
-    assert_eq!(report["versions"]["avsg"], env!("CARGO_PKG_VERSION"));
-    let remark = report["cann"]["remarks"][0].as_str().unwrap();
-    assert!(remark.contains("ASCEND_HOME_PATH"), "{report}");
+    has(&text, &["/nowhere/libascendcl.so"]);
+    assert!(text.trim_end().lines().count() < 4, "{text}");
+    has(missing["no_device"].as_str().unwrap(), &["libascendcl.so"]);
+    assert_eq!(missing["lines"], serde_json::json!({}));
+    assert_eq!(missing["versions"]["avsg"], env!("CARGO_PKG_VERSION"));
+    has(missing["cann"]["remarks"][0].as_str().unwrap(), &["ASCEND_HOME_PATH"]);
     let output = doctor(&format!("{NOWHERE} --json -"), &[]);
     let only: Value = serde_json::from_slice(&output.stdout).expect("nothing but the report");
-    assert_eq!(only["no_device"], report["no_device"]);
+    assert_eq!(only["no_device"], missing["no_device"]);
     assert!(errors(&output).starts_with("skipped: no device"), "{output:?}");
-}
 
-/// The report says what an old CANN is too old for, also without a device.
-#[test]
-fn an_old_toolkit_is_named_with_what_it_is_too_old_for() {
     let home = folder("old_cann");
     fs::create_dir_all(home.join("compiler")).unwrap();
     fs::write(home.join("compiler/version.info"), "Version=8.1.RC1\n").unwrap();
-    let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap())];
-    let (report, output) = report("old", NOWHERE, &variables);
-    assert_eq!(report["cann"]["version"], "8.1.RC1");
-    let remarks = report["cann"]["remarks"].to_string();
-    let part = "8.1.RC1 is too old to build kernels: LocalTensor from position";
-    assert!(remarks.contains(part) && remarks.contains("since 8.5"), "{remarks}");
-    assert!(!remarks.contains("run an engine"), "{remarks}");
+    let (old, output) = report("old", NOWHERE, &[("ASCEND_HOME_PATH", home.to_str().unwrap())]);
     assert!(output.status.success(), "{output:?}");
+    assert_eq!(old["cann"]["version"], "8.1.RC1");
+    let remarks = old["cann"]["remarks"].to_string();
+    let part = "8.1.RC1 is too old to build kernels: LocalTensor from position";
+    has(&remarks, &[part, "since 8.5"]);
+    assert!(!remarks.contains("run an engine"), "{remarks}");
 }
 
 #[test]
@@ -112,7 +100,8 @@ fn the_simulated_report_has_every_line() {
     assert_eq!(["gather_2048", "host_rows_28_all", "sync_all"].map(us), [Some(0.0); 3]);
     assert!(["launch_all", "plan_hits", "append"].map(us).iter().all(|&us| us >= Some(4.0)));
     // Each line is on the page, which says of each what it decides.
-    let (page, section) = (stdout(&output), include_str!("../../../docs/ascend.md"));
+    let page = String::from_utf8_lossy(&output.stdout);
+    let section = include_str!("../../../docs/ascend.md");
     assert!(page.starts_with("The kernels are good"), "{page}");
     let section = section.split("## What each line decides").nth(1).unwrap();
     let named: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
@@ -129,7 +118,7 @@ fn the_simulated_report_has_every_line() {
         let found = line(&report, name);
         let may_lack = ["int32_overflow", "hugetlb_registration"].contains(&name.as_str());
         assert!(is_expected(found) || may_lack && found["value"].is_null(), "{name}: {found}");
-        assert!(page.contains(name), "{name} is not in {page}");
+        has(&page, &[name]);
         assert!(is_named(name), "docs/ascend.md does not say what {name} decides");
     }
 }
@@ -137,23 +126,17 @@ fn the_simulated_report_has_every_line() {
 /// The report holds no name of the machine or of the user, and no path, also in the reasons of what failed.
 #[test]
 fn the_report_names_neither_machine_nor_user() {
-    let home = folder("somebody");
-    let library = home.join("lib/libnothing.so");
+    let home = folder("somebody").display().to_string();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let user = "somebody-else";
-    let variables = [
-        ("HOME", home.to_str().unwrap()),
-        ("ASCEND_HOME_PATH", home.to_str().unwrap()),
-        ("USER", user),
-        ("LOGNAME", user),
-        ("HOSTNAME", "node-of-somebody"),
-    ];
-    let current = std::env::current_dir().unwrap();
-    let mut secrets = vec![user.to_owned(), "node-of-somebody".into(), "/tmp/".into()];
-    secrets.extend([home.display().to_string(), current.display().to_string()]);
-    secrets.extend([std::env::temp_dir().display().to_string(), host.trim().to_owned()]);
-    let mut reports =
-        vec![report("private", &format!("--library {}", library.display()), &variables)];
+    let (user, node) = ("somebody-else", "node-of-somebody");
+    let variables =
+        [("HOME", &home[..]), ("ASCEND_HOME_PATH", &home), ("USER", user), ("LOGNAME", user)];
+    let variables = [&variables[..], &[("HOSTNAME", node)]].concat();
+    let folders = [std::env::current_dir().unwrap(), std::env::temp_dir()];
+    let [current, temporary] = folders.map(|folder| folder.display().to_string());
+    let secrets = [user, node, "/tmp/", &home, &current, &temporary, host.trim()];
+    let library = format!("--library {home}/lib/libnothing.so");
+    let mut reports = vec![report("private", &library, &variables)];
     if kernels_compile() {
         let faults = ("AVSG_SIM", "exception=avsg_probe_cast_8,hang=avsg_probe_gather_16");
         let only = "--device ascend-sim --only cast_int8_to_half,gather_16_bit";
@@ -162,15 +145,16 @@ fn the_report_names_neither_machine_nor_user() {
     for (report, _) in reports {
         let text = report.to_string();
         assert!(text.contains("reason") || text.contains("libnothing.so"), "{text}");
-        for secret in secrets.iter().filter(|secret| secret.len() > 1) {
-            assert!(!text.contains(secret.as_str()), "{secret} in {text}");
+        for secret in secrets.into_iter().filter(|secret| secret.len() > 1) {
+            assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
 }
 
-/// A word of a probe's result that differs is named, the property is not as expected, and nothing else changes.
+/// A word of a probe's result that differs is named, and the property is not as expected. A probe that hangs, faults or
+/// never returns has a reason. Nothing else changes.
 #[test]
-fn a_probe_that_finds_the_other_answer_says_so() {
+fn a_probe_that_finds_the_other_answer_hangs_or_faults_says_so_and_the_others_run() {
     if !kernels_compile() {
         return;
     }
@@ -188,31 +172,25 @@ fn a_probe_that_finds_the_other_answer_says_so() {
         ("gather_mask_count", "right at once"),
         ("cast_int8_to_half", "as expected"),
     ];
-    let options =
-        format!("--device ascend-sim --only {}", expected.map(|(name, _)| name).join(","));
-    let (report, output) = report("other", &options, &[("AVSG_SIM", &faults)]);
-    assert!(output.status.success(), "{output:?}");
+    let run = |name: &str, only: &str, faults: &str| {
+        let options = format!("--device ascend-sim --limit 120 --only {only}");
+        let (report, output) = report(name, &options, &[("AVSG_SIM", faults)]);
+        assert!(output.status.success(), "{output:?}");
+        (report, errors(&output))
+    };
+    let (report, errors) = run("other", &expected.map(|(name, _)| name).join(","), &faults);
     for (name, value) in expected {
         let found = line(&report, name);
         assert_eq!(found["value"], value, "{found}");
-        let said = errors(&output).contains(&format!("{name}: {value}, expected "));
-        assert_eq!(said, !is_expected(found), "{name}: {output:?}");
+        let said = errors.contains(&format!("{name}: {value}, expected "));
+        assert_eq!(said, !is_expected(found), "{name}: {errors}");
     }
-}
 
-/// A probe that hangs, faults or never returns has a reason, and the others have their values.
-#[test]
-fn a_probe_that_hangs_or_faults_does_not_stop_the_others() {
-    if !kernels_compile() {
-        return;
-    }
     let faults = "hang=avsg_probe_sync_twice,exception=avsg_probe_neighbours,exception=avsg_probe_gather,\
                   hang=avsg_probe_sync,corrupt=avsg_probe_count/1/1/3";
     let only =
         "neighbouring_stores,sync_all_twice,cast_int8_to_half,gather_mask_count,operations,sync";
-    let options = format!("--device ascend-sim --limit 120 --only {only}");
-    let (report, output) = report("probes", &options, &[("AVSG_SIM", faults)]);
-    assert!(output.status.success(), "{output:?}");
+    let (report, _) = run("probes", only, faults);
     for (name, reason) in [
         ("sync_all_twice", "507046"),
         ("neighbouring_stores", "507035"),
@@ -220,8 +198,7 @@ fn a_probe_that_hangs_or_faults_does_not_stop_the_others() {
         ("gather_2048", "507035"),
         ("sync_all", "507046"),
     ] {
-        let found = line(&report, name);
-        assert!(found["reason"].as_str().unwrap_or_default().contains(reason), "{found}");
+        has(line(&report, name)["reason"].as_str().unwrap_or_default(), &[reason]);
     }
     assert_eq!(line(&report, "cast_int8_to_half")["value"], "as expected");
     for name in ["vector_16", "flags_8", "scalars_16", "compact_8192"] {
@@ -266,10 +243,91 @@ fn a_device_runs_the_objects_that_cann_builds() {
     let report = run("refused", "cast_int8_to_half,sync", &path);
     assert!(line(&report, "sync_all")["reason"].is_null(), "{report}");
     let reason = line(&report, "cast_int8_to_half")["reason"].as_str().unwrap();
-    let parts = ["CANN refuses avsg_probes_behaviour", "no calls"];
-    assert!(parts.iter().all(|part| reason.contains(part)), "{reason}");
+    has(reason, &["CANN refuses avsg_probes_behaviour", "no calls"]);
     // The simulator, whose texts are in the same folder, does not care.
     let only = "--device ascend-sim --only cast_int8_to_half";
     let (report, _) = self::report("not_refused", only, &[]);
     assert_eq!(line(&report, "cast_int8_to_half")["value"], "as expected");
+}
+
+/// Returns the status and the reason of each kernel that a run with faults of the simulator
+/// reports, in the order of the checks. The report is written, and the exit status is 1.
+fn kernels_with(faults: &str, only: &str, limit: &str) -> Vec<(String, String)> {
+    let options = format!("--device ascend-sim --only {only} --limit {limit}");
+    let name = faults.replace(['=', '/'], "_");
+    let (report, output) = report(&name, &options, &[("AVSG_SIM", faults)]);
+    assert_eq!(output.status.code(), Some(1), "{faults}: {output:?}");
+    assert!(output.stdout.starts_with(b"A kernel is not good; "), "{faults}: {output:?}");
+    let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
+    let kernels = kernels.iter().filter_map(|name| report["lines"].get(name));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    kernels.map(|kernel| (text(&kernel["value"]), text(&kernel["reason"]))).collect()
+}
+
+/// The status of a kernel that has no reason.
+const GOOD: (&str, &str) = ("good", "");
+
+/// Returns the fault that sets a word of an array of a kernel.
+fn corrupt(kernel: KernelName, arg: Arg, word: usize, value: i32) -> String {
+    let number = kernel.args().iter().position(|&a| a == arg).unwrap();
+    format!("corrupt={}/{number}/{word}/{value}", kernel.entry().to_str().unwrap())
+}
+
+/// Each run has its own process, so faults of independent kernels are in one.
+#[test]
+fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
+    if !kernels_compile() {
+        return;
+    }
+    let table = corrupt(KernelName::Reset, Arg::Tables, 20, 5);
+    let record = corrupt(KernelName::Plan, Arg::Record, 8, 65);
+    let slot = corrupt(KernelName::Plan, Arg::Slot, 3, 0);
+    let row = corrupt(KernelName::Transfer, Arg::Kv0, 0, 5);
+    // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
+    let unused = corrupt(KernelName::Transfer, Arg::Kv0, 2 * 256 * 1152 / 4 - 1, 5);
+    let unused_reason =
+        "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
+    let misses = "the device wrote 65 as a request's number of misses";
+    let hung = "hang=avsg_step,exception=avsg_append";
+    // Faults, the check that is asked for, and the status of each kernel with a part of its reason.
+    let cases: [(_, _, &[(&str, &str)]); 6] = [
+        (
+            hung,
+            "avsg_append,avsg_step",
+            &[GOOD, GOOD, GOOD, ("faulted", "507035"), ("hung", "507046")],
+        ),
+        (
+            &table,
+            "avsg_plan",
+            &[("wrong", "word of a table 20 is 5, and the CPU's is -1"), ("not_run", "avsg_reset")],
+        ),
+        (&record, "avsg_plan", &[GOOD, ("wrong", misses)]),
+        (&slot, "avsg_plan", &[GOOD, ("wrong", "slot 3 is 0, and the CPU's is")]),
+        (&row, "avsg_transfer", &[GOOD, GOOD, ("wrong", "slot 0 has not the row of id")]),
+        (&unused, "avsg_transfer", &[GOOD, GOOD, ("wrong", unused_reason)]),
+    ];
+    for (faults, only, expected) in cases {
+        let kernels = kernels_with(faults, only, "20");
+        assert_eq!(kernels.len(), expected.len(), "{faults}: {kernels:?}");
+        for ((status, reason), expected) in kernels.iter().zip(expected) {
+            assert!(status == expected.0 && reason.contains(expected.1), "{faults}: {kernels:?}");
+        }
+    }
+}
+
+/// The simulator never returns from the wait for this kernel, like a driver that hangs.
+#[test]
+fn a_wait_that_never_returns_does_not_hang_the_doctor() {
+    if !kernels_compile() {
+        return;
+    }
+    // A loaded machine may need more time than the first limit for the kernel that does not hang.
+    let run = |limit: &str| {
+        let kernels = kernels_with("stall=avsg_append", "avsg_append", limit);
+        println!("{limit} s: {kernels:?}");
+        let [(reset, _), (append, reason)] = &kernels[..] else { panic!("{kernels:?}") };
+        let named = reason.starts_with(&format!("running avsg_append: no answer within {limit} s"));
+        reset == "good" && append == "hung" && named
+    };
+    assert!(run("4") || run("60"));
 }

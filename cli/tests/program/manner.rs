@@ -5,18 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use avsg_cli::trace::{MAX_ID, Trace};
+use avsg_cli::trace::MAX_ID;
 use serde_json::Value;
 
-use crate::support::{command, errors, file, folder, json, text};
-
-/// Writes a trace with one token per step and returns its path.
-fn trace(name: &str, rows: &[Vec<i32>]) -> String {
-    let path = file(name);
-    let shape = [rows.len(), 1, rows[0].len()];
-    Trace::new(rows.concat(), None, shape).unwrap().write(&path).unwrap();
-    path.display().to_string()
-}
+use crate::support::{command, errors, file, folder, has, json, npy, text};
 
 /// Returns what a command shows on a terminal of 80 columns.
 fn on_80_columns(line: &str) -> String {
@@ -40,10 +32,7 @@ fn answers_come_first_and_sentences_fit_the_terminal() {
         ("opp --out OUT", " files were written to "),
         ("bench match SHORT --slots 256 --steps 9", "One token matches in "),
         ("bench transfer --k 64 --rows-in-pool 4096 --repeats 2 --cores 1", "Rows of 1152 bytes "),
-        (
-            "bench step SHORT --layers 2 --requests 1 --slots 256 --row-bytes 64 --steps 4",
-            "A step ",
-        ),
+        ("bench step SHORT --layers 2 --slots 256 --row-bytes 64 --steps 4", "A step "),
     ] {
         let line =
             line.replace("SHORT", "../tests/data/llama-deepseek32-k64.npz").replace("OUT", &out);
@@ -68,12 +57,11 @@ fn every_subcommand_has_a_manual_page_and_a_completion() {
     text(&format!("man {}", dir.display()));
     for name in ["avsg", "avsg-replay", "avsg-bench", "avsg-bench-match", "avsg-man"] {
         let page = fs::read_to_string(dir.join(format!("{name}.1"))).unwrap();
-        assert!(page.contains(&format!(".TH {}", name.to_uppercase())), "{name}: {page}");
+        has(&page, &[&format!(".TH {}", name.to_uppercase())]);
     }
-    let page = fs::read_to_string(dir.join("avsg-replay.1")).unwrap();
-    assert!(page.contains("\\-\\-json") && page.contains("TRACE"), "{page}");
+    has(&fs::read_to_string(dir.join("avsg-replay.1")).unwrap(), &["\\-\\-json", "TRACE"]);
     for shell in ["bash", "zsh", "fish"] {
-        assert!(text(&format!("completions {shell}")).contains("transfer"), "{shell}");
+        has(&text(&format!("completions {shell}")), &["transfer"]);
     }
 }
 
@@ -94,28 +82,24 @@ fn the_version_names_the_commit() {
 
 #[test]
 fn shared_options_say_the_same_in_every_help() {
-    const DEVICES: &str = "[default: wide 4, and 2 on an Ascend device, paper 1]";
-    const KERNELS: &str = "[default: wide 2, paper 1]";
-    for (name, spread) in [
-        ("replay", DEVICES),
-        ("info", DEVICES),
-        ("emit", KERNELS),
-        ("opp", KERNELS),
-        ("synth", ""),
-        ("compare", ""),
-        ("bench match", ""),
-        ("bench transfer", ""),
+    for (names, spread) in [
+        (&["replay", "info"][..], "[default: wide 4, and 2 on an Ascend device, paper 1]"),
+        (&["emit", "opp"], "[default: wide 2, paper 1]"),
+        (&["synth", "compare", "bench match", "bench transfer"], ""),
     ] {
-        let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(help.contains("--json <FILE> Write the results as JSON"), "{name}");
-        assert!(!help.contains("--trace") && help.contains(spread), "{name}: {help}");
+        for name in names {
+            let help = text(&format!("{name} --help"));
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            has(&help, &["--json <FILE> Write the results as JSON", spread]);
+            assert!(!help.contains("--trace"), "{name}: {help}");
+        }
     }
 }
 
 #[test]
 fn ids_near_the_limit_need_a_sparse_pool_only() {
-    let row = |step: i32| (0..64).map(|i| MAX_ID - 97 * i - step).collect();
-    let path = trace("high.npz", &[row(0), row(0), row(1)]);
+    let row = |step: i32| (0..64).map(move |i| MAX_ID - 97 * i - step);
+    let path = npy("high.npy", &[3, 64], &[0, 0, 1].into_iter().flat_map(row).collect::<Vec<_>>());
     for page in ["0", "16"] {
         let report = json(&format!("replay {path} --page {page}"));
         assert_eq!((&report["pages"], &report["wrong_rows"]), (&"sparse".into(), &0.into()));
@@ -129,8 +113,8 @@ fn ids_near_the_limit_need_a_sparse_pool_only() {
 /// In a trace of one step everything is before the second.
 #[test]
 fn nothing_to_count_is_no_percentage() {
-    let padding = trace("padding.npz", &vec![vec![-1; 16]; 3]);
-    let once = trace("one.npz", &[(0..16).collect()]);
+    let padding = npy("padding.npy", &[3, 16], &[-1; 3 * 16]);
+    let once = npy("once.npy", &[1, 16], &(0..16).collect::<Vec<i32>>());
     for (path, with_first) in [(&padding, Value::Null), (&once, 0.0.into())] {
         let line = format!("replay {path} --slots 64");
         let report = json(&line);
@@ -150,7 +134,7 @@ fn nothing_to_count_is_no_percentage() {
         }
         for line in [line, size] {
             let shown = text(&line);
-            assert!(shown.contains("No step after the first selects an id"), "{shown}");
+            has(&shown, &["No step after the first selects an id"]);
             let is_number = ["0.00", "NaN"].iter().any(|number| shown.contains(number));
             assert!(!is_number && !shown.starts_with("take "), "{shown}");
         }
@@ -158,22 +142,17 @@ fn nothing_to_count_is_no_percentage() {
 }
 
 #[test]
-fn defaults_are_sizes_and_rules_that_exist() {
-    let row: Vec<i32> = (0..9000).collect();
-    let path = trace("wide.npz", &[row.clone(), row]);
+fn defaults_are_sizes_and_rules_that_exist_and_info_sizes_for_the_device_that_is_named() {
+    let path = npy("9000.npy", &[2, 9000], &(0..18_000).map(|at| at % 9000).collect::<Vec<i32>>());
     assert_eq!(json(&format!("replay {path}"))["geometry"]["slots"], 32768);
     assert_eq!(json("info --slots 4096")["geometry"]["lifetime"], "learned");
     assert_eq!(json("info --slots 2048")["geometry"]["lifetime"], "constant:127");
-}
 
-#[test]
-fn info_sizes_for_the_device_that_is_named() {
     let report = json("info --device ascend-sim --spread 2");
     let device = &report["device"];
     assert_eq!((&device["name"], &device["vector_cores"]), (&"ascend-sim".into(), &40.into()));
     assert!(device["free_bytes"].as_u64().unwrap() > 1 << 30);
     assert!(device["unified_buffer_bytes"].as_u64().unwrap() < 188_416);
     assert!(report["fits_here"].is_null() && report["bytes"]["working_columns"].is_null());
-    let text = text("info --device ascend --spread 2");
-    assert!(text.contains("device    ascend: "), "{text}");
+    has(&text("info --device ascend --spread 2"), &["device    ascend: "]);
 }

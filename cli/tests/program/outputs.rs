@@ -1,16 +1,21 @@
 //! Tests of the files that the program writes: nothing but the named file changes, and a failure leaves
-//! no part of it.
+//! no part of it; and of what standard output and a terminal get.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::ptr::{null, null_mut};
+use std::thread;
 
 use avsg_cli::trace::Trace;
 use serde_json::Value;
 
-use crate::support::{LLAMA, bytes, command, errors, folder, refused, run};
+use crate::support::{
+    LLAMA, bytes, command, errors, file, folder, has, has_cpp_compiler, refused, run,
+};
 
 /// Returns the names of the files in a folder in order.
 fn names(folder: &Path) -> Vec<String> {
@@ -48,53 +53,53 @@ fn a_link_and_a_pipe_stay_and_a_file_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn an_input_is_never_an_output() {
-    let dir = folder("input");
-    let [trace, alias] = ["trace.npz", "alias"].map(|name| dir.join(name));
-    fs::copy(LLAMA, &trace).unwrap();
-    symlink(&trace, &alias).unwrap();
-    let before = fs::read(&trace).unwrap();
-    let (trace, alias) = (trace.display(), alias.display());
-    for line in [
-        format!("replay {trace} --json {trace}"),
-        format!("replay {trace} --results {trace}"),
-        format!("replay {trace} --json {alias}"),
-        format!("replay {alias} --results {trace}"),
-        format!("compare {trace} --slots 64 --json {trace}"),
-    ] {
-        refused(&line, &["an input"]);
-    }
-    let both = dir.join("both").display().to_string();
-    refused(&format!("replay {trace} --json {both} --results {both}"), &["another output"]);
-    assert_eq!(fs::read(dir.join("trace.npz")).unwrap(), before);
-    assert_eq!(names(&dir), ["alias", "trace.npz"]);
-}
-
-#[test]
-fn a_bad_output_fails_before_the_run() {
+fn a_bad_output_fails_before_the_run_and_an_input_is_never_an_output() {
     let dir = folder("early");
-    let (both, dir) = (dir.join("both").display().to_string(), dir.display());
-    // No such trace: a message about the output shows that it was checked first.
+    fs::copy(LLAMA, dir.join("trace.npz")).unwrap();
+    symlink(dir.join("trace.npz"), dir.join("alias")).unwrap();
+    let refuses = |line: &str, parts: &[&str]| {
+        let words = line.replace("DIR", &dir.display().to_string());
+        let message = refused(&words, parts);
+        // No such trace: a message about the output shows that it was checked first.
+        assert!(!message.contains("nowhere") && !message.contains(".avsg-"), "{message}");
+    };
     for line in [
-        format!("compare /nowhere.npz --json {both} --plot {both}"),
-        format!("size /nowhere.npz --json {both} --plot {both}"),
-        format!("size /nowhere.npz --json {dir} --plot {dir}/."),
-        format!("emit --json {both} --out {both}"),
-        format!("opp --json {both} --out {both}"),
+        "replay DIR/trace.npz --json DIR/trace.npz",
+        "replay DIR/trace.npz --results DIR/trace.npz",
+        "replay DIR/trace.npz --json DIR/alias",
+        "replay DIR/alias --results DIR/trace.npz",
+        "compare DIR/trace.npz --slots 64 --json DIR/trace.npz",
     ] {
-        refused(&line, &["another output", "choose another name"]);
+        refuses(line, &["an input"]);
     }
-    assert!(!Path::new(&both).exists());
-    for options in [
+    for line in [
+        "replay DIR/trace.npz --json DIR/both --results DIR/both",
+        "compare /nowhere.npz --json DIR/both --plot DIR/both",
+        "size /nowhere.npz --json DIR/both --plot DIR/both",
+        "size /nowhere.npz --json DIR --plot DIR/.",
+        "emit --json DIR/both --out DIR/both",
+        "opp --json DIR/both --out DIR/both",
+    ] {
+        refuses(line, &["another output", "choose another name"]);
+    }
+    for line in [
         "replay /nowhere.npz --json /nonexistent/x.json",
         "replay /nowhere.npz --results /nonexistent/x.npz",
         "compare /nowhere.npz --json /nonexistent/x.json",
         "size /nowhere.npz --plot /proc/charts",
-        &format!("replay /nowhere.npz --json {dir}"),
+        "replay /nowhere.npz --json DIR",
     ] {
-        let message = refused(options, &[]);
-        assert!(!message.contains("nowhere") && !message.contains(".avsg-"), "{message}");
+        refuses(line, &[]);
     }
+    assert_eq!(fs::read(dir.join("trace.npz")).unwrap(), fs::read(LLAMA).unwrap());
+    assert_eq!(names(&dir), ["alias", "trace.npz"]);
+}
+
+/// Checks that a full disk is status 2 with one line that contains `part`.
+fn is_full(line: &str, output: &Output, part: &str) {
+    let errors = errors(output);
+    assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+    assert!(errors.contains(part) && errors.lines().count() == 1, "{line}: {errors}");
 }
 
 #[test]
@@ -104,14 +109,17 @@ fn a_full_disk_leaves_no_file_and_is_status_2() {
     symlink("/dev/full", &full).unwrap();
     for line in ["info", "compare LLAMA --slots 256", "replay LLAMA --slots 256"] {
         let output = run(&format!("{line} --json {}", full.display()));
-        let errors = errors(&output);
-        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
-        assert!(errors.contains("No space left") && errors.lines().count() == 1, "{errors}");
+        is_full(line, &output, "No space left");
         assert!(output.stdout.len() > 200, "{line} shows its results");
     }
+    for line in ["info", "info --json -", "completions bash", "emit --plan"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(line).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        is_full(line, &output, "standard output");
+    }
     let output = run(&format!("replay LLAMA --slots 256 --results {}", full.display()));
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.code() == Some(2) && shown.contains("0 wrong"), "{shown}");
+    is_full("replay", &output, "");
+    has(&String::from_utf8_lossy(&output.stdout), &["0 wrong"]);
     // The shell limits the size of files; the program sees a write that fails.
     let out = dir.join("trace.npz");
     let line = format!(
@@ -123,24 +131,14 @@ fn a_full_disk_leaves_no_file_and_is_status_2() {
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
     assert_eq!(
-        (names(&dir), fs::read(&out).unwrap()),
-        (vec!["full".into(), "trace.npz".into()], b"old".to_vec())
+        (names(&dir).join(" "), fs::read(&out).unwrap()),
+        ("full trace.npz".into(), b"old".into())
     );
 }
 
 #[test]
-fn full_standard_output_is_status_2() {
-    for line in ["info", "info --json -", "completions bash", "emit --plan"] {
-        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let output = command(line).stdout(full).stderr(Stdio::piped()).output().unwrap();
-        let errors = errors(&output);
-        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
-        assert!(errors.contains("standard output") && errors.lines().count() == 1, "{errors}");
-    }
-}
-
-#[test]
-fn a_closed_pipe_ends_quietly_everywhere() {
+fn a_closed_pipe_ends_quietly_everywhere_and_a_closed_standard_error_changes_nothing() {
+    let closed = || io::pipe().unwrap().1;
     let dir = folder("closed").display().to_string();
     for line in [
         "info",
@@ -162,23 +160,12 @@ fn a_closed_pipe_ends_quietly_everywhere() {
         "help size",
     ] {
         let line = line.replace("DIR", &dir);
-        let (reader, writer) = io::pipe().unwrap();
-        drop(reader);
-        let output = command(&line).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let output = command(&line).stdout(closed()).stderr(Stdio::piped()).output().unwrap();
         let errors = errors(&output);
         assert_eq!((output.status.code(), &errors[..]), (Some(141), ""), "{line}");
     }
-}
-
-#[test]
-fn a_closed_standard_error_changes_nothing() {
-    let (reader, writer) = io::pipe().unwrap();
-    drop(reader);
-    let output = command("bench match LLAMA --slots 64 --steps 2")
-        .stderr(writer)
-        .stdout(Stdio::piped())
-        .output()
-        .unwrap();
+    let mut timed = command("bench match LLAMA --slots 64 --steps 2");
+    let output = timed.stderr(closed()).stdout(Stdio::piped()).output().unwrap();
     assert!(output.status.success() && !output.stdout.is_empty(), "{:?}", output.status);
 }
 
@@ -202,4 +189,45 @@ fn a_hyphen_is_standard_output() {
     assert_eq!(fs::metadata(dir.join("results.npz")).unwrap().len(), results.len() as u64);
     assert_eq!(names(&dir), ["out.npz", "parameters.json", "results.npz", "trace.npz"]);
     refused(&format!("{synth} - --json -"), &["standard output takes one"]);
+}
+
+/// Runs a command whose standard error is a terminal, and returns what that shows.
+fn on_terminal(line: &str) -> String {
+    let (mut own, mut its) = (-1, -1);
+    // SAFETY: `openpty` writes two descriptors to the integers, and reads nothing through the null pointers.
+    let opened = unsafe { libc::openpty(&mut own, &mut its, null_mut(), null(), null()) };
+    assert_eq!(opened, 0, "a terminal");
+    // SAFETY: the descriptors are open, and nothing else owns them.
+    let [mut own, its] = [own, its].map(|fd| unsafe { File::from_raw_fd(fd) });
+    let mut command = command(line);
+    command.env("TERM", "xterm");
+    command.stdout(Stdio::null()).stderr(OwnedFd::from(its));
+    let mut child = command.spawn().expect("the program starts");
+    // The terminal ends with its last writer.
+    drop(command);
+    let reader = thread::spawn(move || {
+        let mut shown = Vec::new();
+        // At its end a terminal is an error.
+        let _ = own.read_to_end(&mut shown);
+        shown
+    });
+    assert!(child.wait().expect("a status").success(), "{line}");
+    String::from_utf8_lossy(&reader.join().expect("a reader")).into_owned()
+}
+
+#[test]
+fn long_work_is_named_on_a_terminal_only() {
+    let out = file("terminal.npz").display().to_string();
+    let replay = format!("replay LLAMA --slots 256 --steps 2 --results {out}");
+    let synth = format!("synth --k 16 --steps 4 --context 64 --out {out}");
+    let mut cases = vec![(&replay[..], ["read", "write"]), (&synth, ["synth", "write"])];
+    let kernels = "replay SAMPLE --slots 1024 --steps 1 --device ascend-sim";
+    if has_cpp_compiler() {
+        cases.push((kernels, ["read", "compile kernels"]));
+    }
+    for (line, parts) in cases {
+        let shown = on_terminal(line);
+        parts.iter().for_each(|part| has(&shown, &[&format!("\r\x1b[K{part} 0 %")]));
+        assert_eq!(errors(&run(line)), "", "{line}");
+    }
 }

@@ -7,6 +7,8 @@ use crate::support::{SAMPLE, errors, file, npy, refused, run};
 /// A command line, and the parts of its message. A rule that several subcommands share is named once.
 type Refusal<'a> = (&'a str, &'a [&'a str]);
 
+const INDEXERS: &[&str] = &["--indexers is 9", "--layers is 4", "at most the layers"];
+
 const REFUSALS: &[Refusal<'_>] = &[
     // The geometry of a table. The library's rules for it are in `tests/engine/bad_batches.rs`.
     ("replay SAMPLE --slots 512", &["N_q*K is 1024"]),
@@ -41,11 +43,8 @@ const REFUSALS: &[Refusal<'_>] = &[
     ("info --context 18446744073709551615", &["address space"]),
     ("size SAMPLE --layers 0", &["--layers is 0", "at least 1"]),
     // More indexers than layers are refused before the trace is read.
-    (
-        "size /nowhere.npz --layers 4 --indexers 9",
-        &["--indexers is 9", "--layers is 4", "at most the layers"],
-    ),
-    ("info --layers 4 --indexers 9", &["--indexers is 9", "--layers is 4", "at most the layers"]),
+    ("size /nowhere.npz --layers 4 --indexers 9", INDEXERS),
+    ("info --layers 4 --indexers 9", INDEXERS),
     // What `size` answers for.
     (
         "size SAMPLE --context 4351",

@@ -13,7 +13,7 @@ use avsg_testkit::tier;
 use serde_json::Value;
 
 use crate::support::{
-    LLAMA, SAMPLE, command, errors, file, folder, json, npy, number, refused, run, text,
+    LLAMA, SAMPLE, command, errors, file, folder, has, json, near, npy, number, refused, run, text,
 };
 use page::{points, words};
 
@@ -28,8 +28,7 @@ fn size_agrees_with_replay_and_exact_lru_at_every_tested_s() {
         for point in points {
             let slots = number(&point["slots"]) as usize;
             let lru = count_hits(&recorded, &mut ExactLru::new(slots).unwrap());
-            let percent = lru.percent().expect("hits");
-            assert!((number(&point["lru_hit_rate"]) - percent).abs() < 1e-9, "S = {slots}");
+            near(&point["lru_hit_rate"], lru.percent().expect("hits"));
             for found in [point, &point["other_rule"]] {
                 let rule = found["lifetime"].as_str().unwrap().to_owned();
                 measured.push((trace, slots, rule, number(&found["hit_rate"])));
@@ -43,7 +42,7 @@ fn size_agrees_with_replay_and_exact_lru_at_every_tested_s() {
         |(trace, _, rule, _): &(&str, usize, String, f64)| vec![(*trace).into(), rule.clone()];
     for (trace, slots, rule, rate) in tier::cases("sizes", measured, 6, axes) {
         let replay = json(&format!("replay {trace} --slots {slots} --lifetime {rule}"));
-        assert!((rate - number(&replay["hit_rate"])).abs() < 1e-9, "{trace}, {slots}, {rule}");
+        near(&replay["hit_rate"], rate);
     }
 }
 
@@ -56,10 +55,10 @@ fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
         assert_eq!(json(&format!("{line} {wish}"))["recommended"]["slots"], slots);
         let shown = text(&format!("{line} {wish}"));
         assert!(shown.starts_with(&format!("take S = {slots}, ")), "{shown}");
-        assert!(shown.contains(&format!("the least measured S with {wish} % of hits")), "{shown}");
+        has(&shown, &[&format!("the least measured S with {wish} % of hits")]);
     }
-    let shown = text(&format!("{line} 99"));
-    assert!(shown.contains("none: no measured S has 99 % of hits; the most is 98.27 %"), "{shown}");
+    let none = "none: no measured S has 99 % of hits; the most is 98.27 %";
+    has(&text(&format!("{line} 99")), &[none]);
     assert_eq!(json(&format!("{line} 99"))["recommended"], Value::Null);
 }
 
@@ -72,8 +71,7 @@ fn the_ceiling_leaves_out_ids_that_are_selected_for_the_first_time() {
     for (last, hits) in [(4, 4.0), (3, 3.0)] {
         let trace = Trace::new(ids.clone(), Some(vec![4, 4, 4, last]), [4, 1, 2]).unwrap();
         trace.write(&path).unwrap();
-        let report = json(&format!("size {}", path.display()));
-        assert!((number(&report["ceiling"]) - 100.0 * hits / 6.0).abs() < 1e-9, "{report}");
+        near(&json(&format!("size {}", path.display()))["ceiling"], 100.0 * hits / 6.0);
     }
 }
 
@@ -87,13 +85,13 @@ fn the_recommended_s_is_the_last_that_pays() {
     let hits: Vec<f64> = points(&report).iter().map(|p| number(&p["hit_rate"])).collect();
     assert!(hits[0] < 50.0 && hits[1] == hits[2], "{hits:?}");
     assert_eq!(report["recommended"]["slots"], 128);
-    let shown = |line: &str| words(&text(line));
-    assert!(shown(&line).contains("the last S that pays"));
+    let shown = |line: &str, part| has(&words(&text(line)), &[part]);
+    shown(&line, "the last S that pays");
     // A step selects 1024 rows of the sample, and a doubling of S saves less than half of the copies.
-    assert!(shown("size SAMPLE").contains("why no larger S pays"));
+    shown("size SAMPLE", "why no larger S pays");
     // The whole context of the other sample takes less memory than 1024 slots.
     assert_eq!(json("size LLAMA")["recommended"]["slots"], 512);
-    assert!(shown("size LLAMA").contains("left out are S that take at least as much"));
+    shown("size LLAMA", "left out are S that take at least as much");
     assert_eq!(json("size LLAMA --context 9999")["recommended"]["slots"], 1024);
 }
 
@@ -107,26 +105,28 @@ fn bytes_and_times_follow_from_the_misses() {
         let matching = 4.0 * 5.0 * 0.02;
         let all = 1024.0 * 656.0 * 80.0;
         assert_eq!(report["no_buffer"]["bytes_per_step"], all);
-        let without = number(&report["no_buffer"]["times"]["tpot_ms"]);
-        assert!((without - tpot(all, 0.0)).abs() < 1e-9);
+        let without = tpot(all, 0.0);
+        near(&report["no_buffer"]["times"]["tpot_ms"], without);
         for point in points(&report) {
-            let copies = &point["copies"];
+            let (copies, times) = (&point["copies"], &point["copies"]["times"]);
             let misses = number(&copies["misses_per_step"]);
             let bytes = misses * 656.0 * 80.0;
-            assert!((number(&copies["bytes_per_step"]) - bytes).abs() < 1e-6 * bytes);
-            let time = |name: &str| number(&copies["times"][name]);
-            assert!((time("tpot_ms") - tpot(bytes, matching)).abs() < 1e-9);
-            assert!((time("matching_ms") - matching).abs() < 1e-9);
-            let speed_up = without / time("tpot_ms");
-            assert!((time("speed_up") - speed_up).abs() < 1e-9 && speed_up > 1.0);
-            let missed = 100.0 - 100.0 * misses / 1024.0;
-            assert!((number(&point["hit_rate"]) - missed).abs() < 1e-9);
+            near(&copies["bytes_per_step"], bytes);
+            near(&times["tpot_ms"], tpot(bytes, matching));
+            near(&times["matching_ms"], matching);
+            let speed_up = without / tpot(bytes, matching);
+            near(&times["speed_up"], speed_up);
+            near(&point["hit_rate"], 100.0 - 100.0 * misses / 1024.0);
+            assert!(speed_up > 1.0);
         }
         assert_eq!(report["model"]["accepted"], 4.0);
     }
-    let wish = |ms: &str| words(&text(&format!("{line} --step-ms 40 --tpot-ms {ms}")));
-    assert!(wish("10.2").contains("the least measured S with at most 10.2 ms per token"));
-    assert!(wish("9").contains("none: no measured S has at most 9 ms per token"));
+    for (ms, part) in [
+        ("10.2", "the least measured S with at most 10.2 ms per token"),
+        ("9", "none: no measured S has at most 9 ms per token"),
+    ] {
+        has(&words(&text(&format!("{line} --step-ms 40 --tpot-ms {ms}"))), &[part]);
+    }
 }
 
 #[test]
@@ -148,22 +148,19 @@ fn matching_is_measured_here_with_a_range_unless_its_time_is_given() {
         // The numbers of the JSON are rounded.
         assert!(spread <= number(&disturbance["spread"]) * 1.000_001, "{point}");
     }
-    let shown = words(&text(line));
-    for part in [
+    let parts = [
         "matching of a token with K = 64: measured on this machine's CPU with",
         "medians with first and ninth decile",
         "of the KV offload alone (--step-ms adds the rest of a step)",
-    ] {
-        assert!(shown.contains(part), "{shown}");
-    }
+    ];
+    has(&words(&text(line)), &parts);
     let given = json(&format!("{line} --match-us 20"));
     let range = &given["points"][0]["copies"]["range"];
     assert_eq!((&given["disturbance"], range), (&Value::Null, &Value::Null));
     let given = |us: &str| words(&text(&format!("{line} --match-us {us}")));
-    let slow = given("70");
-    assert!(slow.contains("matching of a token with K = 64: 70 us as given"), "{slow}");
-    let is_slow = |shown: &str| shown.contains("but no buffer is faster");
-    assert!(is_slow(&slow) && !is_slow(&given("0")));
+    let slow = "but no buffer is faster";
+    has(&given("70"), &["matching of a token with K = 64: 70 us as given", slow]);
+    assert!(!given("0").contains(slow));
 }
 
 #[test]
@@ -192,9 +189,8 @@ fn traces_without_reuse_of_one_id_and_of_k_equal_to_s_have_answers() {
         let recommended = if found { least.into() } else { Value::Null };
         assert_eq!(report["recommended"]["slots"], recommended, "{path}");
         assert_eq!(report["ceiling"], rate, "{path}");
-        let shown = words(&text(&format!("size {path}")));
-        assert!(shown.contains(&format!("take S = {least}, ")), "{shown}");
-        assert!(shown.contains("why the only measured S"), "{shown}");
+        let parts = [&format!("take S = {least}, "), "why the only measured S"];
+        has(&words(&text(&format!("size {path}"))), &parts);
     }
 }
 
@@ -203,9 +199,8 @@ fn repeated_ids_are_reported() {
     // Padding is no repeat.
     let path = npy("repeats.npy", &[3, 4], &[1i64, 2, 3, 4, 5, -1, 5, -1, 7, 7, 0, 7]);
     for line in [format!("size {path} --json -"), format!("replay {path}")] {
-        let warning = errors(&run(&line));
         let expected = "2 of 3 rows repeat an id (3 repeats, the first of id 5 at step 1";
-        assert!(warning.contains(expected), "{warning}");
+        has(&errors(&run(&line)), &[expected]);
     }
     assert_eq!(json(&format!("size {path}"))["repeats"]["ids"], 3);
 }
@@ -234,13 +229,13 @@ fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
     let worst = &point["worst"];
     assert!(worst["trace"].as_str().is_some_and(|name| name.ends_with("layer 1")), "{worst}");
     assert_eq!((&worst["hit_rate"], &first["worst"]), (&0.0.into(), &Value::Null));
-    assert!((number(&point["hit_rate"]) - number(&first["hit_rate"]) / 2.0).abs() < 1e-9);
+    near(&point["hit_rate"], number(&first["hit_rate"]) / 2.0);
     // Layer 1 misses all 256 ids of a step. Two layers copy what both miss.
     let misses = number(&first["copies"]["misses_per_step"]) + 256.0;
-    assert!((number(&point["copies"]["bytes_per_step"]) - misses * 1152.0).abs() < 1e-3);
-    assert!((number(&all["ceiling"]) - number(&size["ceiling"]) / 2.0).abs() < 1e-9);
+    near(&point["copies"]["bytes_per_step"], misses * 1152.0);
+    near(&all["ceiling"], number(&size["ceiling"]) / 2.0);
     let shown = words(&text(&format!("size {path} --layer all --slots 256")));
-    assert!(shown.contains("(0.00 % in the worst, "), "{shown}");
+    has(&shown, &["(0.00 % in the worst, "]);
     assert_eq!(layer("all --layers 61")["deployment"]["layers"], 61);
 
     refused(&format!("replay {path} --layer all"), &["--layer is all", "size"]);
@@ -258,23 +253,20 @@ fn device_memory_gives_the_s_that_copies_least_of_those_that_fit() {
         assert!(at.is_none_or(|point| number(&point["device_bytes"]) <= gb * 1e9), "{report}");
         slots.unwrap_or(0)
     };
-    let bytes = |slots: &str| {
-        let report = json(&format!("size LLAMA --requests 16 --slots {slots}"));
-        number(&points(&report)[0]["device_bytes"])
-    };
+    let report = json("size LLAMA --requests 16 --slots 320");
+    let bytes = number(&points(&report)[0]["device_bytes"]);
     // Sizes between powers of two are measured, too, but not of the paper's table.
-    assert_eq!(take(bytes("320") / 1e9, "--requests 16"), 320);
-    assert_eq!(take((bytes("320") - 1.0) / 1e9, "--requests 16"), 256);
-    assert_eq!(take(bytes("320") / 1e9, "--requests 16 --table paper"), 256);
+    assert_eq!(take(bytes / 1e9, "--requests 16"), 320);
+    assert_eq!(take((bytes - 1.0) / 1e9, "--requests 16"), 256);
+    assert_eq!(take(bytes / 1e9, "--requests 16 --table paper"), 256);
     // With room for all, no larger S than the least that copies as few.
     let all = json("size LLAMA");
     let misses = |point: &Value| number(&point["copies"]["misses_per_step"]);
     let least = points(&all).iter().map(misses).fold(f64::MAX, f64::min);
     let first = points(&all).iter().find(|point| misses(point) == least).expect("a point");
     assert_eq!(Some(take(1000.0, "")), first["slots"].as_u64());
-    let shown = text("size LLAMA --device-gb 0.001");
-    assert!(shown.starts_with("take none: no measured S has at most 1.00 MB"), "{shown}");
-    assert!(shown.contains("the least S, 256, takes "), "{shown}");
+    let parts = ["take none: no measured S has at most 1.00 MB", "the least S, 256, takes "];
+    has(&text("size LLAMA --device-gb 0.001"), &parts);
 }
 
 #[test]
@@ -288,8 +280,8 @@ fn standard_input_is_read_and_the_chart_marks_the_recommended_s() {
     let bytes = fs::read(LLAMA).unwrap();
     program.stdin.take().expect("a pipe").write_all(&bytes).unwrap();
     let output = program.wait_with_output().unwrap();
-    let shown = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(output.status.success() && shown.contains("standard input: 48 steps"), "{shown}");
+    assert!(output.status.success());
+    has(&String::from_utf8_lossy(&output.stdout), &["standard input: 48 steps"]);
     let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
-    assert!(chart.contains("exact LRU") && chart.contains(">take S = 512<"), "{chart}");
+    has(&chart, &["exact LRU", ">take S = 512<"]);
 }

@@ -64,10 +64,21 @@ pub fn refused(line: &str, parts: &[&str]) -> String {
     let one_line = message.starts_with("avsg: ") && message.lines().count() == 1;
     assert!(one_line || message.starts_with("error: "), "{line}: {errors}");
     assert!(output.stdout.is_empty() && !message.contains("panicked"), "{line}: {errors}");
-    for part in parts {
-        assert!(message.contains(part), "{line}: `{part}` is not in: {message}");
-    }
+    has(&message, parts);
     message
+}
+
+/// Checks that a text contains all of `parts`.
+#[track_caller]
+pub fn has(text: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(text.contains(part), "`{part}` is not in: {text}"));
+}
+
+/// Checks that a number of a report is the one that it must be.
+#[track_caller]
+pub fn near(value: &Value, expected: f64) {
+    let error = (number(value) - expected).abs();
+    assert!(error <= 1e-9 * expected.abs().max(1.0), "{value} is not {expected}");
 }
 
 /// Creates an empty folder for one test.

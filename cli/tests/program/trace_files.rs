@@ -1,29 +1,30 @@
-//! Tests of files: traces are read as they were written, damaged files are refused with one line, and
-//! results and charts have their documented form.
+//! Tests of files: traces are read as they were written and in the forms in which engines dump their selections (other
+//! integers, further axes, safetensors, repeated ids), and damaged files are refused with one line.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use avsg_cli::npz::Writer;
-use avsg_cli::trace::{MAX_ID, Trace};
+use avsg_cli::trace::{MAX_ID, Part, Trace};
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+use zip::ZipWriter;
 
-use crate::support::{SAMPLE, file, npy};
+use crate::support::{SAMPLE, file, has, npy};
 
 /// Writes an archive of arrays and returns its path.
-pub fn npz(name: &str, write: impl Fn(&mut Writer) -> avsg::Result<()>) -> PathBuf {
+fn npz(name: &str, write: impl Fn(&mut Writer) -> avsg::Result<()>) -> PathBuf {
     let mut out = Writer::default();
     write(&mut out).and_then(|()| out.finish(&file(name))).unwrap();
     file(name)
 }
 
 /// Checks that a trace is refused with one line that contains all of `parts`.
-pub fn unreadable(result: avsg::Result<Trace>, parts: &[&str]) {
+fn unreadable(result: avsg::Result<Trace>, parts: &[&str]) {
     let text = result.unwrap_err().to_string();
     assert!(!text.contains('\n'), "{text}");
-    for part in parts {
-        assert!(text.contains(part), "`{part}` is not in: {text}");
-    }
+    has(&text, parts);
 }
 
 fn refused(path: impl AsRef<Path>, parts: &[&str]) {
@@ -32,7 +33,7 @@ fn refused(path: impl AsRef<Path>, parts: &[&str]) {
 
 /// Cuts a file at every byte, which is refused with all of `parts`, and changes every byte in turn. A byte of a number
 /// may be read without an error, but not panic.
-pub fn read_damaged(path: impl AsRef<Path>, name: &str, parts: &[&str]) {
+fn read_damaged(path: impl AsRef<Path>, name: &str, parts: &[&str]) {
     let bytes = fs::read(path).unwrap();
     for at in 0..bytes.len() {
         fs::write(file(name), &bytes[..at]).unwrap();
@@ -84,10 +85,10 @@ fn the_compressed_form_is_read() {
 fn bad_files_are_refused() {
     refused(file("nowhere.npz"), &["open", "nowhere.npz", "check that the path"]);
     refused(Path::new(env!("CARGO_TARGET_TMPDIR")), &["check that the path"]);
-    fs::write(file("text.npy"), "hello").unwrap();
-    refused(file("text.npy"), &["text.npy", "5 bytes", "numpy.save"]);
-    fs::write(file("empty.npz"), "").unwrap();
-    refused(file("empty.npz"), &["empty.npz", "0 bytes"]);
+    for (name, content, bytes) in [("text.npy", "hello", "5 bytes"), ("empty.npz", "", "0 bytes")] {
+        fs::write(file(name), content).unwrap();
+        refused(file(name), &[name, bytes, "numpy.save"]);
+    }
 
     refused(npy("f32.npy", &[1, 3], &[1f32, 2.0, 3.0]), &["dtype", "'<f4'", "astype"]);
     refused(npy("1d.npy", &[3], &[1, 2, 3]), &["[3]", "[steps, N_q, K]"]);
@@ -114,6 +115,14 @@ fn bad_stable_is_refused() {
     refused(shaped(&[2, 1], &[1, 2]), &["[2, 1] (array stable)", "[steps]"]);
     let other = npz("other.npz", |out| out.array("rows", &[1, 1], &[1]));
     refused(&other, &["no array 'ids'", "rows"]);
+    // It may have an axis of requests.
+    let path = npz("stable-requests.npz", |out| {
+        out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4])?;
+        out.array("stable", &[2, 2], &[7i64, 8, 9, -1])
+    });
+    let second = Trace::read_part(&path, Part { layer: None, request: Some(1) }).unwrap();
+    assert_eq!((second.ids, second.stable), (vec![2, 4], Some(vec![8, -1])));
+    refused(&path, &["[2, 2] (array stable)", "[steps]"]);
 }
 
 #[test]
@@ -149,11 +158,11 @@ fn hostile_headers_are_refused() {
     refused(with("no such thing\n"), &["no shape"]);
     refused(with(&format!("{}shape", "(".repeat(1000))), &["header"]);
     refused(with(&shape("2, 2,\n99999999999")), &["99999999999"]);
-    refused(with(&shape("2, 2, 2").replace("<i4", "<i4\n")), &["header"]);
-    refused(with(&shape("2, 2, 2").replace("<i4", "<i4\\n")), &["header"]);
-    refused(with(&shape("2, 2, 2").replace("<i4", "|O")), &["dtype", "O"]);
-    let turned = shape("2, 2, 2").replace("False", "True");
-    refused(with(&turned), &["Fortran", "ascontiguousarray"]);
+    let cube = |old: &str, new: &str| with(&shape("2, 2, 2").replace(old, new));
+    refused(cube("<i4", "<i4\n"), &["header"]);
+    refused(cube("<i4", "<i4\\n"), &["header"]);
+    refused(cube("<i4", "|O"), &["dtype", "O"]);
+    refused(cube("False", "True"), &["Fortran", "ascontiguousarray"]);
 }
 
 #[test]
@@ -183,4 +192,107 @@ fn rows_can_be_shuffled_and_cut_to_fewer_ids() {
     assert!(trace.take_k(0).is_err() && trace.truncated(0).is_err());
     assert_eq!(trace.truncated(9).unwrap().stable.unwrap().len(), 9);
     assert_eq!(trace.truncated(1000).unwrap(), trace);
+}
+
+fn tensors(name: &str, arrays: &[(&str, Dtype, &[usize], Vec<u8>)]) -> PathBuf {
+    let view =
+        |dtype, shape: &[usize], bytes| TensorView::new(dtype, shape.to_vec(), bytes).unwrap();
+    let views: Vec<_> = arrays.iter().map(|(n, d, s, b)| (*n, view(*d, s, b))).collect();
+    let path = file(name);
+    fs::write(&path, safetensors::serialize(views, None).unwrap()).unwrap();
+    path
+}
+
+/// The largest number is what -1 becomes when it is converted to an unsigned type.
+#[test]
+fn ids_are_signed_or_unsigned_integers_of_32_or_64_bits() {
+    let expected = Trace::new(vec![5, -1, MAX_ID, 0], None, [2, 1, 2]).unwrap();
+    let (shape, most) = ([2, 2], MAX_ID as u32);
+    for path in [
+        npy("i64.npy", &shape, &[5i64, -1, MAX_ID.into(), 0]),
+        npy("low.npy", &shape, &[5i64, i64::MIN, MAX_ID.into(), 0]),
+        npy("u32.npy", &shape, &[5u32, u32::MAX, most, 0]),
+        npy("u64.npy", &shape, &[5u64, u64::MAX, most.into(), 0]),
+    ] {
+        assert_eq!(Trace::read(path).unwrap(), expected);
+    }
+    for (path, parts) in [
+        (
+            npy("far-i64.npy", &shape, &[1i64, 2, 3, 5_000_000_000]),
+            &["5000000000 at step 1", "16777215"],
+        ),
+        (
+            npy("far-u32.npy", &[1, 2], &[1u32, u32::MAX - 1]),
+            &["4294967294 at step 0", "position 1"],
+        ),
+        (
+            npy("far-u64.npy", &[1, 2], &[1u64, u64::MAX - 1]),
+            &["18446744073709551614 at step 0", "id is"],
+        ),
+        (npy("i16.npy", &[1, 3], &[1i16, 2, 3]), &["'<i2'", "'<i4' or '<u4' or '<i8' or '<u8'"]),
+        (npy("u8.npy", &[1, 3], &[1u8, 2, 3]), &["'|u1'", "'<i4'"]),
+    ] {
+        unreadable(Trace::read(path), parts);
+    }
+}
+
+#[test]
+fn one_layer_and_one_request_are_taken() {
+    // The id of (step, layer, request, token, position) has these numbers as its digits.
+    let mut ids: Vec<i64> = Vec::new();
+    for at in 0..2 * 3 * 2 * 2 * 4 {
+        let (k, token, request) = (at % 4, at / 4 % 2, at / 8 % 2);
+        let (layer, step) = (at / 16 % 3, at / 48);
+        ids.push(step * 10000 + layer * 1000 + request * 100 + token * 10 + k);
+    }
+    let with = |steps_tokens: [i32; 2], base: i32| {
+        let [steps, tokens] = steps_tokens;
+        let row = |s: i32, t: i32| (0..4).map(move |k| s * 10000 + base + t * 10 + k);
+        let ids = (0..steps).flat_map(|s| (0..tokens).flat_map(move |t| row(s, t)));
+        Trace::new(ids.collect(), None, [steps as usize, tokens as usize, 4]).unwrap()
+    };
+    let path = npy("axes.npy", &[2, 3, 2, 2, 4], &ids);
+    let read = |layer, request| Trace::read_part(&path, Part { layer, request });
+    assert_eq!(read(Some(2), Some(1)).unwrap(), with([2, 2], 2100));
+    assert_eq!(read(Some(0), Some(0)).unwrap(), with([2, 2], 0));
+    unreadable(read(Some(3), Some(0)), &["--layer", "3", "3 layers"]);
+    unreadable(read(Some(0), Some(2)), &["--request", "2 requests"]);
+    unreadable(read(None, None), &["[2, 3, 2, 2, 4]", "[steps, N_q, K] or [steps, K]", "--layer"]);
+    unreadable(read(Some(0), None), &["[steps, layers, N_q, K] or [steps, layers, K]"]);
+
+    let layers: Vec<i64> = ids.iter().copied().filter(|id| id / 100 % 10 == 0).collect();
+    let path = npy("axes-4.npy", &[2, 3, 2, 4], &layers);
+    let read = |layer, request| Trace::read_part(&path, Part { layer, request });
+    assert_eq!(read(Some(1), None).unwrap(), with([2, 2], 1000));
+    // The same numbers read as [steps, layers, requests, K].
+    let one = read(Some(1), Some(1)).unwrap();
+    assert_eq!((one.tokens, &one.ids[..4]), (1, &[1010, 1011, 1012, 1013][..]));
+    unreadable(read(None, None), &["[2, 3, 2, 4]"]);
+    unreadable(read(None, Some(3)), &["--request", "3 requests"]);
+}
+
+#[test]
+fn safetensors_files_are_read() {
+    let words = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let ids = ("ids", Dtype::I64, &[2usize, 1, 2][..], words(&[3, 4, -1, 5]));
+    let stable = ("stable", Dtype::I64, &[2usize][..], words(&[10, 11]));
+    let path = tensors("plain.safetensors", &[ids.clone(), stable]);
+    let expected = Trace::new(vec![3, 4, -1, 5], Some(vec![10, 11]), [2, 1, 2]).unwrap();
+    assert_eq!(Trace::read(&path).unwrap(), expected);
+
+    read_damaged(&path, "damaged.safetensors", &["damaged.safetensors"]);
+    let other = ("topk", Dtype::I64, &[1usize, 1][..], words(&[3]));
+    unreadable(Trace::read(tensors("other.safetensors", &[other])), &["no array 'ids'", "topk"]);
+    let half = ("ids", Dtype::F16, &[1usize, 2][..], vec![0; 4]);
+    unreadable(Trace::read(tensors("half.safetensors", &[half])), &["F16", "'<i4'"]);
+}
+
+/// The entries of an archive that `torch.save` writes are no arrays.
+#[test]
+fn a_file_of_torch_save_is_refused_with_what_to_do() {
+    let path = file("dump.pt");
+    let mut out = ZipWriter::new(fs::File::create(&path).unwrap());
+    out.start_file("dump/data.pkl", Default::default()).unwrap();
+    out.finish().unwrap();
+    refused(&path, &["dump.pt", "no array 'ids'", "numpy.save", "torch.save"]);
 }

@@ -12,9 +12,11 @@
 //!    token.
 //! 8. At the end of the step, every returned slot holds the current version of its row.
 //!
-//! The guards of `one_request` check that no output is written out of bounds.
+//! They hold after every step of random decodings, whatever values a request has learned: a slot that a step uses is
+//! not its victim. The guards of `one_request` check that no output is written out of bounds.
 
-use super::one_request::{Outcome, Step};
+use super::one_request::{OneRequest, Outcome, Step};
+use super::sequences;
 use avsg_device::params::Params;
 use avsg_device::request::status;
 use proptest::prelude::*;
@@ -22,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 
 type Row = (i32, u32);
 
-pub struct Checker {
+struct Checker {
     p: Params,
     generation: i32,
     /// The row and its version in each slot of the device buffer.
@@ -39,12 +41,12 @@ macro_rules! holds {
 }
 
 impl Checker {
-    pub fn new(p: Params) -> Self {
+    fn new(p: Params) -> Self {
         Self { p, generation: 0, slot: vec![None; p.slots as usize], version: HashMap::new() }
     }
 
     /// Checks one step and its outcome.
-    pub fn follow(&mut self, step: &Step, got: &Outcome) -> Result<(), TestCaseError> {
+    fn follow(&mut self, step: &Step, got: &Outcome) -> Result<(), TestCaseError> {
         if step.generation != self.generation {
             self.generation = step.generation;
             self.slot.fill(None);
@@ -155,5 +157,17 @@ impl Checker {
         let page = self.p.page as i32;
         let block = step.blocks.get((x / page) as usize).copied().filter(inside)?;
         Some(block * page + x % page)
+    }
+}
+
+proptest! {
+    #![proptest_config(sequences::config(512))]
+    #[test]
+    fn invariants_hold_after_every_step((p, steps) in sequences::sequences(false)) {
+        let (mut request, mut checker) = (OneRequest::new(p), Checker::new(p));
+        for (i, step) in (0..).zip(&steps) {
+            request.scramble(i);
+            checker.follow(step, &request.step(step))?;
+        }
     }
 }

@@ -11,11 +11,6 @@ use avsg_device::machine::{Kernel, cpu::Cpu};
 use avsg_device::params::{ID_LIMIT, MAX_SLOTS, MIN_SLOTS, Params};
 use avsg_device::state::{EMPTY, Entry, INVALID};
 
-/// Every number of bits of a slot; `paper` has none of the last one.
-fn every_m() -> impl Iterator<Item = u32> {
-    MIN_SLOTS.ilog2()..=MAX_SLOTS.ilog2()
-}
-
 #[test]
 fn the_planes_survive_packing() {
     for id in [EMPTY, 0, 1, 1 << 21, ID_LIMIT - 1, i32::MAX] {
@@ -38,33 +33,33 @@ fn the_planes_survive_packing() {
 struct Word(i32, i32, Params);
 
 impl Kernel for Word {
-    type Out = (i32, i32);
+    type Out = [i32; 2];
     fn run<C: Cpu>(self, m: C) -> Self::Out {
-        let mut out = [0; 64];
-        let (x, slot) = (Cpu::splat(m, self.0), Cpu::splat(m, self.1));
-        let x = hash::mixed(m, &self.2, x);
-        Cpu::store(m, &mut out, 0, hash::link_word(m, &self.2, x, slot), m.first_lanes(1));
-        let word = out[0];
-        Cpu::store(m, &mut out, 0, hash::fingerprint(m, &self.2, x), m.first_lanes(1));
-        (word, out[0])
+        let Self(x, slot, p) = &self;
+        let x = hash::mixed(m, p, Cpu::splat(m, *x));
+        let link = hash::link_word(m, p, x, Cpu::splat(m, *slot));
+        [link, hash::fingerprint(m, p, x)].map(|v| {
+            let mut out = [0; 64];
+            Cpu::store(m, &mut out, 0, v, m.first_lanes(1));
+            out[0]
+        })
     }
 }
 
 #[test]
 fn the_link_word_of_a_kernel_is_the_link_of_an_entry() {
-    for m in every_m() {
+    // Every number of bits of a slot; `paper` has none of the last one.
+    for m in MIN_SLOTS.ilog2()..=MAX_SLOTS.ilog2() {
         let uneven = Params::wide(1, 1, (1 << m) / 4 * 3);
         let all = [Params::paper(1, 1, 1 << m), Params::wide(1, 1, 1 << m), uneven];
         for p in all.into_iter().filter(|p| p.check().is_ok()) {
             let m = p.slot_bits();
             for x in (0..ID_LIMIT).step_by(16_411).chain([ID_LIMIT - 1]) {
                 for slot in [0, 1, p.slots as i32 / 2, p.slots as i32 - 1] {
-                    let (word, fingerprint) = Emu::<1>.run(Word(x, slot, p));
+                    let [word, fingerprint] = Emu::<1>.run(Word(x, slot, p));
                     let entry = Entry::pack(x, 0, word);
-                    assert_eq!(
-                        (entry.slot(m) as i32, entry.fingerprint(m) as i32),
-                        (slot, fingerprint)
-                    );
+                    let fields = [entry.slot(m), entry.fingerprint(m)].map(|field| field as i32);
+                    assert_eq!(fields, [slot, fingerprint]);
                     assert!(!entry.invalid() && entry.link() == word);
                     if p.spread == 1 {
                         assert_eq!(fingerprint, x % (1 << (23 - m)), "the paper's phi");

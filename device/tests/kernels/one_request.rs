@@ -7,6 +7,7 @@ use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
 use avsg_device::memory::{clear_state, learn, life_at, links_end, split_state, state_words};
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::schedule::Schedule;
@@ -17,27 +18,7 @@ use avsg_device::state::{EMPTY, header};
 use avsg_device::vector_core::{VectorCore, refresh_deferred};
 use avsg_device::work::{split_work, work_words};
 
-/// A machine that runs kernels; each machine has `run` as an inherent function.
-pub trait Runner: Copy {
-    fn run<K: Kernel>(self, kernel: K) -> K::Out;
-}
-
-macro_rules! runner {
-    ([$($g:tt)*] $m:ty) => {
-        impl<$($g)*> Runner for $m {
-            fn run<K: Kernel>(self, kernel: K) -> K::Out {
-                <$m>::run(self, kernel)
-            }
-        }
-    };
-}
-runner!([const N: usize] Emu<N>);
-#[cfg(target_arch = "x86_64")]
-runner!([const G: bool] avsg_device::machine::avx512::Avx512<G>);
-#[cfg(target_arch = "x86_64")]
-runner!([const G: bool] avsg_device::machine::avx2::Avx2<G>);
-#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-runner!([] avsg_device::machine::neon::Neon);
+use super::splitmix::SplitMix64;
 
 /// The inputs of a step.
 #[derive(Clone, Debug)]
@@ -90,15 +71,20 @@ pub struct Outcome {
     pub learned: Vec<i32>,
 }
 
-/// The schedule that runs the steps of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What runs the steps of a request.
+#[derive(Clone, Copy, Debug)]
 pub enum Order {
-    Sequential,
-    /// [`VectorCore`], if it serves the table.
+    /// [`Sequential`], as the library has compiled it for one lane or another machine.
+    Cpu(fn(StageOne<'_>)),
+    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it and of [`Simt`]; here three lanes run
+    /// them.
     VectorCore,
     /// [`Simt`], if it serves the table.
     Simt,
 }
+
+/// One lane.
+pub const SCALAR: Order = Order::Cpu(|stage_one| stage_one.on_emu(Emu));
 
 /// The memory of a request. A test may change `state`, `order` and `shared` between steps.
 #[derive(Clone)]
@@ -123,36 +109,63 @@ impl OneRequest {
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
         let words = work_words::<Sequential>(&p).max(work_words::<VectorCore>(&p));
-        let words = words.max(work_words::<Simt>(&p));
-        let work = vec![UNTOUCHED; words];
-        Self {
-            p,
-            order: Order::Sequential,
-            shared: false,
-            deferred: 0,
-            state,
-            work,
-            outputs: Default::default(),
-        }
+        let work = vec![UNTOUCHED; words.max(work_words::<Simt>(&p))];
+        let outputs = Default::default();
+        Self { p, order: SCALAR, shared: false, deferred: 0, state, work, outputs }
     }
 
-    /// Runs one step. Only [`Sequential`] runs on CPUs; the other orders are recorded, and run on one machine
-    /// here.
-    pub fn step(&mut self, m: impl Runner, step: &Step) -> Outcome {
-        let (k, n) = (self.k(step), step.tokens.len());
-        let stride = self.p.k as usize + 3;
-        let most = self.p.k as usize * n;
-        let sizes = [stride * n, n, most, most, most, most, record::WORDS];
+    /// Runs one step.
+    pub fn step(&mut self, step: &Step) -> Outcome {
+        let (k, n) = (step.tokens.first().map_or(0, Vec::len), step.tokens.len());
+        assert!(k <= self.p.k as usize && n <= self.p.tokens as usize);
+        assert!(step.tokens.iter().all(|t| t.len() == k), "all tokens have as many ids");
+        let stride = self.p.k as usize;
+        let most = stride * n;
+        let sizes = [most, n, most, most, most, most, record::WORDS];
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
-        match self.order {
-            Order::VectorCore if VectorCore::serves(&self.p) => {
-                Emu::<16>.run(OneStep(self, step, k, stride, PhantomData::<VectorCore>));
-                self.refresh_last(step, k, stride);
+        // Inputs start after a guard, too, and end with the last row.
+        let input = |words: &mut dyn Iterator<Item = &i32>| -> Vec<i32> {
+            [UNTOUCHED; GUARD].iter().chain(words).copied().collect()
+        };
+        let ids = input(&mut step.tokens.iter().flatten());
+        let blocks = input(&mut step.blocks.iter());
+        let order = match self.order {
+            Order::VectorCore if !VectorCore::serves(&self.p) => SCALAR,
+            Order::Simt if !Simt::serves(&self.p) => SCALAR,
+            order => order,
+        };
+        // A CPU gets the arrays without their guards, a device the words at which they begin.
+        let from = if matches!(order, Order::Cpu(_)) { GUARD } else { 0 };
+        let outputs = self.outputs.each_mut().map(|words| {
+            let end = words.len() - from;
+            &mut words[from..end]
+        });
+        let [slot, valid, position, id, miss_slot, row, record] = outputs;
+        let stage_one = StageOne {
+            params: &self.p,
+            state: &mut self.state,
+            work: &mut self.work,
+            tokens: n,
+            k,
+            generation: step.generation,
+            stable: step.stable,
+            limit: step.limit,
+            rows: step.rows as usize,
+            ids: &ids[from..],
+            ids_stride: k,
+            blocks: &blocks[from..],
+            slot,
+            valid,
+            miss: [position, id, miss_slot, row],
+            record,
+        };
+        match order {
+            Order::Cpu(run) => run(stage_one),
+            Order::VectorCore => {
+                Emu::<3>.run(OnDevice(stage_one, self.shared, PhantomData::<VectorCore>));
+                self.refresh_last(n, k);
             }
-            Order::Simt if Simt::serves(&self.p) => {
-                Emu::<16>.run(OneStep(self, step, k, stride, PhantomData::<Simt>));
-            }
-            _ => m.run(OneStep(self, step, k, stride, PhantomData::<Sequential>)),
+            Order::Simt => Emu::<3>.run(OnDevice(stage_one, false, PhantomData::<Simt>)),
         }
         if self.p.lifetime == Lifetime::Learned {
             learn(&self.p, &mut self.state);
@@ -194,75 +207,60 @@ impl OneRequest {
     /// Replaces the values of learned lifetimes by any words.
     pub fn scramble(&mut self, seed: u32) {
         if self.p.lifetime == Lifetime::Learned {
+            let mut random = SplitMix64::new(seed.into());
+            let range = if seed.is_multiple_of(3) { 0xFF } else { -1 };
             let values = &mut self.state[links_end(&self.p) + part::VALUES..][..LIFETIMES];
-            let mut word = seed;
-            for value in values {
-                word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                *value = if seed.is_multiple_of(3) { (word >> 24) as i32 } else { word as i32 };
-            }
+            values.iter_mut().for_each(|value| *value = random.word() as i32 & range);
         }
     }
 
-    /// Refreshes the hits of the last token that [`VectorCore`] deferred.
-    fn refresh_last(&mut self, step: &Step, k: usize, stride: usize) {
-        let Some(last) = step.tokens.len().checked_sub(1) else { return };
-        let slots = &self.outputs[0][GUARD + stride * last..][..k];
+    /// Refreshes the hits of the last of `n` tokens that [`VectorCore`] deferred.
+    fn refresh_last(&mut self, n: usize, k: usize) {
+        let Some(last) = n.checked_sub(1) else { return };
+        let slots = &self.outputs[0][GUARD + self.p.k as usize * last..][..k];
         let mut state = split_state::<Emu<1>>(&self.p, &mut self.state);
         let life = state.life.slots_mut();
         let before = life.to_vec();
         refresh_deferred(&self.p, life, slots);
         self.deferred = before.iter().zip(life).filter(|(a, b)| a != b).count();
     }
-
-    fn k(&self, step: &Step) -> usize {
-        let k = step.tokens.first().map_or(0, Vec::len);
-        assert!(k <= self.p.k as usize && step.tokens.len() <= self.p.tokens as usize);
-        assert!(step.tokens.iter().all(|t| t.len() == k), "all tokens have as many ids");
-        k
-    }
 }
 
-/// A step of a request with `k` ids per token and `stride` words from one row of slots to the next.
-struct OneStep<'a, S>(&'a mut OneRequest, &'a Step, usize, usize, PhantomData<S>);
+/// A step by a schedule of devices, whose arrays begin after their guards, and whether a core has all of a shared token.
+struct OnDevice<'a, S>(StageOne<'a>, bool, PhantomData<S>);
 
-impl<S: Schedule> Kernel for OneStep<'_, S> {
+impl<S: Schedule> Kernel for OnDevice<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<C: Cpu>(self, m: C) {
-        let Self(memory, step, k, stride, _) = self;
+        let Self(one, shared, _) = self;
         let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
-        let guard = scalar(GUARD);
-        // Inputs start after a guard word too, and end with the last row.
-        let ids: Vec<i32> =
-            core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
-        let mut blocks = vec![UNTOUCHED; GUARD];
-        blocks.extend(&step.blocks);
-        let OneRequest { p, shared, state, work, outputs, .. } = memory;
-        let [slot, valid, position, id, miss_slot, row, record] = outputs;
+        let (p, at) = (one.params, scalar(GUARD));
+        let [position, id, slot, row] = one.miss;
         stage_one(
             m,
             p,
-            &mut split_state::<C>(p, state),
-            &mut split_work::<C, S>(p, work),
+            &mut split_state::<C>(p, one.state),
+            &mut split_work::<C, S>(p, one.work),
             &mut Request {
-                tokens: scalar(step.tokens.len()),
-                k: scalar(k),
-                generation: Scalar::new(step.generation),
-                stable: Scalar::new(step.stable),
-                limit: Scalar::new(step.limit),
-                rows: Scalar::new(step.rows),
-                ids: Rows { words: &ids, at: scalar(1), stride: scalar(k) },
-                blocks: Blocks { words: &blocks, at: guard, len: scalar(step.blocks.len()) },
-                slot: Rows { words: slot, at: guard, stride: scalar(stride) },
-                valid: Span { words: valid, at: guard },
-                misses: MissList { position, id, slot: miss_slot, row, at: guard },
-                record: Span { words: record, at: guard },
+                tokens: scalar(one.tokens),
+                k: scalar(one.k),
+                generation: Scalar::new(one.generation),
+                stable: Scalar::new(one.stable),
+                limit: Scalar::new(one.limit),
+                rows: scalar(one.rows),
+                ids: Rows { words: one.ids, at, stride: scalar(one.ids_stride) },
+                blocks: Blocks { words: one.blocks, at, len: scalar(one.blocks.len() - GUARD) },
+                slot: Rows { words: one.slot, at, stride: scalar(p.k as usize) },
+                valid: Span { words: one.valid, at },
+                misses: MissList { position, id, slot, row, at },
+                record: Span { words: one.record, at },
                 share: Share {
-                    shared: scalar(usize::from(*shared)),
+                    shared: scalar(usize::from(shared)),
                     at: scalar(0),
-                    len: scalar(k),
+                    len: scalar(one.k),
                 },
-                deferred: scalar(step.tokens.len()),
+                deferred: scalar(one.tokens),
             },
         );
     }

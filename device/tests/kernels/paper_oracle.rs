@@ -8,7 +8,7 @@
 
 use super::one_request::{OneRequest, Step};
 use super::sequences;
-use avsg_device::machine::emu::Emu;
+use super::splitmix::SplitMix64;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params, Table};
 use avsg_device::state::Entry;
 use proptest::prelude::*;
@@ -194,7 +194,7 @@ impl HashState {
 fn compare(p: Params, steps: impl IntoIterator<Item = Step>) {
     let (mut kernel, mut paper) = (OneRequest::new(p), HashState::new(p));
     for (n, step) in steps.into_iter().enumerate() {
-        let got = kernel.step(Emu::<16>, &step);
+        let got = kernel.step(&step);
         let want = paper.step(&step);
         let transfers = got.misses.iter().map(|m| (m.pos, m.id, m.slot)).collect();
         assert_eq!((got.slots, got.counts, transfers), want, "outputs of step {n}");
@@ -217,11 +217,8 @@ proptest! {
 fn long_crowded_runs_equal_the_paper() {
     let shapes = [(16, 4, 64), (64, 1, 64), (100, 2, 256), (266, 1, 512), (512, 1, 1024)];
     for (&(k, n, slots), lowest) in shapes.iter().flat_map(|s| [(s, 0), (s, ID_LIMIT - 3 * s.2)]) {
-        let mut seed = slots as u64;
-        let mut draw = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
-            lowest + ((seed >> 33) % (3 * slots) as u64) as i32
-        };
+        let mut random = SplitMix64::new(slots as u64);
+        let mut draw = || lowest + random.below(3 * slots as usize) as i32;
         let mut token = |idle| (0..k).map(|_| if idle { -1 } else { draw() }).collect::<Vec<i32>>();
         let mut step = |s| (0..n).map(|_| token(s % 100 > 80)).collect::<Vec<_>>();
         compare(Params::paper(k, n, slots as u32), (0..400).map(|s| Step::from(step(s))));

@@ -1,24 +1,11 @@
 //! Compares each operation of `Cpu` with a plain loop.
 
+use super::splitmix::SplitMix64;
 use avsg_device::machine::Kernel;
 use avsg_device::machine::cpu::{Column, Cpu, Life, SLACK, Scalar, index};
-use core::ops::Range;
 
-/// A generator of pseudorandom numbers.
-struct Noise(u64);
-
-impl Noise {
-    fn word(&mut self) -> i32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 32) as i32
-    }
-    fn within(&mut self, range: Range<i32>) -> i32 {
-        range.start + (self.word() as u32 % (range.end - range.start) as u32) as i32
-    }
-    fn words(&mut self, n: usize) -> Vec<i32> {
-        (0..n).map(|_| self.word()).collect()
-    }
+fn words(random: &mut SplitMix64, n: usize) -> Vec<i32> {
+    (0..n).map(|_| random.word() as i32).collect()
 }
 
 fn register<C: Cpu>(m: C, lanes: &[i32]) -> C::V {
@@ -27,173 +14,165 @@ fn register<C: Cpu>(m: C, lanes: &[i32]) -> C::V {
     m.load(&words, 0, m.first_lanes(C::LANES))
 }
 
-fn lanes<C: Cpu>(m: C, v: C::V) -> Vec<i32> {
-    let mut words = vec![0; SLACK];
-    m.store(&mut words, 0, v, m.first_lanes(C::LANES));
-    words.truncate(C::LANES);
-    words
-}
-
 /// Returns a mask of the lanes where `set` is true, made by a comparison.
 fn mask<C: Cpu>(m: C, set: &[bool]) -> C::K {
     let lanes: Vec<i32> = set.iter().map(|&b| i32::from(b)).collect();
     m.eq(register(m, &lanes), m.splat(1))
 }
 
-fn is_set<C: Cpu>(m: C, k: C::K) -> Vec<bool> {
-    lanes(m, m.select(k, m.splat(1), m.splat(0))).into_iter().map(|x| x == 1).collect()
+/// Checks every lane of a register.
+#[track_caller]
+fn check<C: Cpu>(m: C, v: C::V, lane: &dyn Fn(usize) -> i32) {
+    let mut words = vec![0; SLACK];
+    m.store(&mut words, 0, v, m.first_lanes(C::LANES));
+    assert_eq!(words[..C::LANES], (0..C::LANES).map(lane).collect::<Vec<_>>());
+}
+
+/// Checks every lane of a mask, and how many are set.
+#[track_caller]
+fn check_mask<C: Cpu>(m: C, k: C::K, lane: &dyn Fn(usize) -> bool) {
+    check(m, m.select(k, m.splat(1), m.splat(0)), &|i| i32::from(lane(i)));
+    assert_eq!(m.count(k), (0..C::LANES).filter(|&i| lane(i)).count());
 }
 
 /// Returns all masks for narrow machines and many masks for wide ones, always with the empty and
 /// the full one.
-fn masks(lanes: usize, noise: &mut Noise) -> Vec<Vec<bool>> {
+fn masks(lanes: usize, random: &mut SplitMix64) -> Vec<Vec<bool>> {
     let patterns: Vec<u64> = match lanes {
         0..=8 if !cfg!(miri) => (0..1 << lanes).collect(),
         _ => {
             let some = if cfg!(miri) { 3 } else { 64 };
-            let mut pattern =
-                || u64::from(noise.word() as u32) << 32 | u64::from(noise.word() as u32);
-            [0, u64::MAX].into_iter().chain((0..some).map(|_| pattern())).collect()
+            [0, u64::MAX].into_iter().chain((0..some).map(|_| random.word())).collect()
         }
     };
     patterns.into_iter().map(|p| (0..lanes).map(|i| p >> i & 1 == 1).collect()).collect()
 }
 
 /// The operations on lanes, masks and columns.
-pub struct RegisterOps;
+pub struct Operations;
 
-impl Kernel for RegisterOps {
+impl Kernel for Operations {
     type Out = ();
     fn run<C: Cpu>(self, m: C) {
-        let noise = &mut Noise(7);
-        arithmetic(m, noise);
-        mask_ops(m, noise);
-        memory(m, noise);
+        let random = &mut SplitMix64::new(7);
+        arithmetic(m, random);
+        mask_ops(m, random);
+        memory(m, random);
+        life_ops(m, random);
     }
 }
 
-fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
-    assert_eq!(lanes(m, m.iota(-3)), (-3..).take(C::LANES).collect::<Vec<_>>());
-    assert_eq!(lanes(m, m.splat(i32::MIN)), vec![i32::MIN; C::LANES]);
+/// The operations on columns, among them gathers.
+pub struct OnColumns;
+
+impl Kernel for OnColumns {
+    type Out = ();
+    fn run<C: Cpu>(self, m: C) {
+        memory(m, &mut SplitMix64::new(7));
+    }
+}
+
+fn arithmetic<C: Cpu>(m: C, random: &mut SplitMix64) {
+    check(m, m.iota(-3), &|i| i as i32 - 3);
+    check(m, m.splat(i32::MIN), &|_| i32::MIN);
     for _ in 0..if cfg!(miri) { 1 } else { 16 } {
-        let a: Vec<i32> = (0..C::LANES).map(|_| noise.within(-46_340..46_340)).collect();
-        let b: Vec<i32> = (0..C::LANES).map(|_| noise.within(-46_340..46_340)).collect();
-        let s = noise.within(-46_340..46_340);
-        let (x, y) = (register(m, &a), register(m, &b));
-        let zip = |f: &dyn Fn(i32, i32) -> i32| -> Vec<i32> {
-            a.iter().zip(&b).map(|(&a, &b)| f(a, b)).collect()
-        };
-        let with =
-            |f: &dyn Fn(i32, i32) -> i32| -> Vec<i32> { a.iter().map(|&a| f(a, s)).collect() };
-        assert_eq!(lanes(m, x + y), zip(&|a, b| a + b));
-        assert_eq!(lanes(m, x - y), zip(&|a, b| a - b));
-        assert_eq!(lanes(m, x * y), zip(&|a, b| a * b));
-        assert_eq!(lanes(m, x & y), zip(&|a, b| a & b));
-        assert_eq!(lanes(m, x | y), zip(&|a, b| a | b));
-        assert_eq!(lanes(m, x + s), with(&|a, s| a + s));
-        assert_eq!(lanes(m, x * s), with(&|a, s| a * s));
-        assert_eq!(lanes(m, x & s), with(&|a, s| a & s));
-        assert_eq!(lanes(m, x | s), with(&|a, s| a | s));
-        assert_eq!(lanes(m, x + Scalar::new(s)), with(&|a, s| a + s));
-        assert_eq!(lanes(m, x - Scalar::new(s)), with(&|a, s| a - s));
-        assert_eq!(lanes(m, x * Scalar::new(s)), with(&|a, s| a * s));
-        let words = noise.words(C::LANES);
+        let mut factor = || random.below(2 * 46_340) as i32 - 46_340;
+        let s = factor();
+        let [a, b] = [(); 2].map(|()| (0..C::LANES).map(|_| factor()).collect::<Vec<_>>());
+        let (x, y, scalar) = (register(m, &a), register(m, &b), Scalar::new(s));
+        check(m, x + y, &|i| a[i] + b[i]);
+        check(m, x - y, &|i| a[i] - b[i]);
+        check(m, x * y, &|i| a[i] * b[i]);
+        check(m, x & y, &|i| a[i] & b[i]);
+        check(m, x | y, &|i| a[i] | b[i]);
+        check(m, x + s, &|i| a[i] + s);
+        check(m, x * s, &|i| a[i] * s);
+        check(m, x & s, &|i| a[i] & s);
+        check(m, x | s, &|i| a[i] | s);
+        check(m, x + scalar, &|i| a[i] + s);
+        check(m, x - scalar, &|i| a[i] - s);
+        check(m, x * scalar, &|i| a[i] * s);
+        let words = words(random, C::LANES);
         let half: Vec<i32> = words.iter().map(|w| w & 0x7FFF).collect();
-        for s in [0, 1, 0x7FFF, noise.within(0..1 << 15)] {
-            let want: Vec<i32> = half.iter().map(|h| h * s).collect();
-            assert_eq!(lanes(m, m.mul_scalar(register(m, &half), s)), want, "times {s}");
+        let (x, short) = (register(m, &words), register(m, &half));
+        let [p, q] = [(); 2].map(|()| random.below(1 << 15) as i32);
+        for s in [0, 1, 0x7FFF, p] {
+            check(m, m.mul_scalar(short, s), &|i| half[i] * s);
         }
-        for bits in 0..16 {
-            let want: Vec<i32> = half.iter().map(|h| h << bits).collect();
-            assert_eq!(lanes(m, m.shl(register(m, &half), bits)), want, "shl {bits}");
-        }
-        let (p, q) = (noise.within(0..1 << 15), noise.within(0..1 << 15));
         for (p, q) in [(p, q), (0x7FFF, 0x7FFF), (0, 1), (1, 0)] {
-            let madd = |w: &i32| ((w & 0xFFFF) - 0x8000) * p + (w >> 16 & 0xFF) * q;
-            let want: Vec<i32> = words.iter().map(madd).collect();
-            assert_eq!(lanes(m, m.madd(register(m, &words), p, q)), want, "madd {p} {q}");
+            let madd = |w: i32| ((w & 0xFFFF) - 0x8000) * p + (w >> 16 & 0xFF) * q;
+            check(m, m.madd(x, p, q), &|i| madd(words[i]));
         }
-        for bits in 0..32 {
-            let want: Vec<i32> = words.iter().map(|&w| (w as u32 >> bits) as i32).collect();
-            assert_eq!(lanes(m, m.shr(register(m, &words), bits)), want, "shr {bits}");
-        }
+        (0..16).for_each(|bits| check(m, m.shl(short, bits), &|i| half[i] << bits));
+        (0..32).for_each(|bits| check(m, m.shr(x, bits), &|i| (words[i] as u32 >> bits) as i32));
     }
 }
 
-fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
-    for n in 0..C::LANES + 3 {
-        let want: Vec<bool> = (0..C::LANES).map(|i| i < n).collect();
-        assert_eq!(is_set(m, m.first_lanes(n)), want, "first {n}");
+fn mask_ops<C: Cpu>(m: C, random: &mut SplitMix64) {
+    for n in (0..C::LANES + 3).chain([usize::MAX]) {
+        check_mask(m, m.first_lanes(n), &|i| i < n);
     }
-    assert_eq!(m.count(m.first_lanes(usize::MAX)), C::LANES);
-    for set in masks(C::LANES, noise) {
-        let k = mask(m, &set);
-        assert_eq!(is_set(m, k), set);
-        assert_eq!(m.count(k), set.iter().filter(|&&b| b).count());
-        let other: Vec<bool> = (0..C::LANES).map(|_| noise.word() < 0).collect();
-        let o = mask(m, &other);
-        let zip = |f: fn(bool, bool) -> bool| -> Vec<bool> {
-            set.iter().zip(&other).map(|(&a, &b)| f(a, b)).collect()
-        };
-        assert_eq!(is_set(m, k & o), zip(|a, b| a & b));
-        assert_eq!(is_set(m, k | o), zip(|a, b| a | b));
-        assert_eq!(is_set(m, !k), zip(|a, _| !a));
-        assert_eq!(m.count(!k), set.iter().filter(|&&b| !b).count());
-
-        let (yes, no) = (noise.words(C::LANES), noise.words(C::LANES));
-        let want: Vec<i32> = (0..C::LANES).map(|i| if set[i] { yes[i] } else { no[i] }).collect();
-        assert_eq!(lanes(m, m.select(k, register(m, &yes), register(m, &no))), want);
+    for set in masks(C::LANES, random) {
+        let other: Vec<bool> = (0..C::LANES).map(|_| random.below(2) == 0).collect();
+        let [k, o] = [&set, &other].map(|set| mask(m, set));
+        check_mask(m, k, &|i| set[i]);
+        check_mask(m, k & o, &|i| set[i] & other[i]);
+        check_mask(m, k | o, &|i| set[i] | other[i]);
+        check_mask(m, !k, &|i| !set[i]);
+        let [yes, no] = [(); 2].map(|()| words(random, C::LANES));
+        let selected = m.select(k, register(m, &yes), register(m, &no));
+        check(m, selected, &|i| if set[i] { yes[i] } else { no[i] });
         // The mask of a sign test behaves like any other mask, also when it is combined and
         // counted.
         let negative = m.is_negative(register(m, &yes));
-        let want: Vec<bool> = yes.iter().map(|&x| x < 0).collect();
-        assert_eq!(is_set(m, negative), want);
-        assert_eq!(m.count(negative), want.iter().filter(|&&b| b).count());
-        let others = m.count(!negative & m.first_lanes(C::LANES));
-        assert_eq!(others, want.iter().filter(|&&b| !b).count());
-        let want: Vec<bool> = (0..C::LANES).map(|i| set[i] & (yes[i] < 0)).collect();
-        assert_eq!(is_set(m, k & negative), want);
+        check_mask(m, negative, &|i| yes[i] < 0);
+        check_mask(m, !negative & m.first_lanes(C::LANES), &|i| yes[i] >= 0);
+        check_mask(m, k & negative, &|i| set[i] & (yes[i] < 0));
     }
     for edge in [i32::MIN, -1, 0, 1, i32::MAX] {
-        assert_eq!(m.count(m.is_negative(m.splat(edge))), if edge < 0 { C::LANES } else { 0 });
-        assert_eq!(m.count(m.eq(m.splat(edge), m.splat(edge))), C::LANES);
-        assert_eq!(m.count(m.eq(m.splat(edge), m.splat(edge ^ 256))), 0);
+        let v = m.splat(edge);
+        check_mask(m, m.is_negative(v), &|_| edge < 0);
+        check_mask(m, m.eq(v, v), &|_| true);
+        check_mask(m, m.eq(v, m.splat(edge ^ 256)), &|_| false);
     }
 }
 
-fn memory<C: Cpu>(m: C, noise: &mut Noise) {
-    for words in if cfg!(miri) { vec![64, 100] } else { vec![64, 100, 128, 200] } {
-        let original = noise.words(words);
-        let reach = 1usize << words.ilog2();
+/// Returns random indices of all signs, many of them equal.
+fn indices<C: Cpu>(_: C, random: &mut SplitMix64) -> Vec<i32> {
+    (0..C::LANES).map(|i| if i % 3 == 0 { -7 } else { random.word() as i32 }).collect()
+}
+
+fn memory<C: Cpu>(m: C, random: &mut SplitMix64) {
+    for size in if cfg!(miri) { vec![64, 100] } else { vec![64, 100, 128, 200] } {
+        let original = words(random, size);
+        let reach = 1usize << size.ilog2();
         // Memory is longer than its content by SLACK.
-        let long = [&original[..], &noise.words(SLACK)].concat();
-        for set in masks(C::LANES, noise) {
+        let long = [&original[..], &words(random, SLACK)].concat();
+        for set in masks(C::LANES, random) {
             let k = mask(m, &set);
-            // Indices of all signs are used, many of them equal.
-            let index: Vec<i32> =
-                (0..C::LANES).map(|i| if i % 3 == 0 { -7 } else { noise.word() }).collect();
+            let (index, v) = (indices(m, random), words(random, C::LANES));
             let at = |i: usize| index[i] as u32 as usize % reach;
-            let v = noise.words(C::LANES);
+            let chosen = || (0..C::LANES).filter(|&i| set[i]);
 
             let mut memory = original.clone();
             let mut column = Column::new(&mut memory);
-            let got = lanes(m, Cpu::gather(m, &column, register(m, &index)));
-            assert_eq!(got, (0..C::LANES).map(|i| original[at(i)]).collect::<Vec<_>>());
+            check(m, Cpu::gather(m, &column, register(m, &index)), &|i| original[at(i)]);
             Cpu::scatter(m, &mut column, register(m, &index), register(m, &v), k);
             let mut want = original.clone();
-            (0..C::LANES).filter(|&i| set[i]).for_each(|i| want[at(i)] = v[i]);
+            chosen().for_each(|i| want[at(i)] = v[i]);
             assert_eq!(memory, want, "the later lane wins, dead lanes write nothing");
 
             let mut list = long.clone();
             m.compress(&mut list, 5, register(m, &v), k);
-            let want: Vec<i32> = (0..C::LANES).filter(|&i| set[i]).map(|i| v[i]).collect();
+            let want: Vec<i32> = chosen().map(|i| v[i]).collect();
             assert_eq!(list[5..5 + want.len()], want);
             assert_eq!(list[..5], long[..5]);
             assert_eq!(list[5 + C::LANES..], long[5 + C::LANES..]);
         }
         for n in 0..=C::LANES {
             let live = m.first_lanes(n);
-            assert_eq!(lanes(m, Cpu::load(m, &long, 9, live))[..n], long[9..9 + n]);
+            let loaded = m.select(live, Cpu::load(m, &long, 9, live), m.splat(0));
+            check(m, loaded, &|i| if i < n { long[9 + i] } else { 0 });
             let mut memory = long.clone();
             Cpu::store(m, &mut memory, 9, m.iota(1000), live);
             assert_eq!(memory[9..9 + n], (1000..).take(n).collect::<Vec<_>>());
@@ -204,22 +183,16 @@ fn memory<C: Cpu>(m: C, noise: &mut Noise) {
 }
 
 /// The operations on the lifetime column.
-pub struct LifeOps;
-
-impl Kernel for LifeOps {
-    type Out = ();
-    fn run<C: Cpu>(self, m: C) {
-        let noise = &mut Noise(11);
-        for slots in if cfg!(miri) { vec![64] } else { vec![64, 128, 192, 4096, 6144, 8192] } {
-            // The columns have all bytes, few values, or equal bytes; with equal bytes, a count in
-            // one byte would wrap.
-            for spread in if cfg!(miri) { vec![256] } else { vec![256, 3, 1] } {
-                let life: Vec<i8> =
-                    (0..slots).map(|_| (noise.within(0..spread) - 128) as i8).collect();
-                whole_column(m, &life);
-                appends(m, &life);
-                bytes(m, &life, noise);
-            }
+fn life_ops<C: Cpu>(m: C, random: &mut SplitMix64) {
+    for slots in if cfg!(miri) { vec![64] } else { vec![64, 128, 192, 4096, 6144, 8192] } {
+        // The columns have all bytes, few values, or equal bytes; with equal bytes, a count in
+        // one byte would wrap.
+        for spread in if cfg!(miri) { vec![256] } else { vec![256, 3, 1] } {
+            let life: Vec<i8> =
+                (0..slots).map(|_| (random.below(spread) as i32 - 128) as i8).collect();
+            whole_column(m, &life);
+            appends(m, &life);
+            bytes(m, &life, random);
         }
     }
 }
@@ -247,11 +220,9 @@ fn whole_column<C: Cpu>(m: C, life: &[i8]) {
 fn appends<C: Cpu>(m: C, life: &[i8]) {
     for t in if cfg!(miri) { vec![0] } else { vec![i8::MIN, -127, -126, 0, 127] } {
         for equal in [false, true] {
-            let all: Vec<i32> = (0i32..)
-                .zip(life)
-                .filter(|&(_, &l)| if equal { l == t } else { l < t })
-                .map(|(slot, _)| slot)
-                .collect();
+            let is_chosen = |l: i8| if equal { l == t } else { l < t };
+            let all: Vec<i32> =
+                (0..life.len() as i32).filter(|&slot| is_chosen(life[slot as usize])).collect();
             for from in [0, 3] {
                 let n = all.len() + from;
                 for limit in [from, from + 1, from + 15, from + 33, n.max(1) - 1, n, n + 9] {
@@ -269,24 +240,22 @@ fn appends<C: Cpu>(m: C, life: &[i8]) {
     }
 }
 
-fn bytes<C: Cpu>(m: C, life: &[i8], noise: &mut Noise) {
+fn bytes<C: Cpu>(m: C, life: &[i8], random: &mut SplitMix64) {
     // An index is reduced to the places, which are more than the slots if these are no power of two.
     let places = life.len().next_power_of_two();
     let mut memory = life.to_vec();
     memory.resize(places + SLACK, 77);
     let rule: [i8; 256] =
         core::array::from_fn(|i| (i as u8 | 0x81).wrapping_sub(128).cast_signed());
-    for set in masks(C::LANES, noise) {
+    for set in masks(C::LANES, random) {
         let k = mask(m, &set);
-        let slot: Vec<i32> =
-            (0..C::LANES).map(|i| if i % 3 == 0 { -2 } else { noise.word() }).collect();
+        let slot = indices(m, random);
         let at = |i: usize| slot[i] as u32 as usize % places;
         let v = register(m, &slot);
 
         let mut copy = memory.clone();
         let mut column = Life::new(&mut copy, life.len());
-        let got = lanes(m, Cpu::gather_life(m, &column, v));
-        assert_eq!(got, (0..C::LANES).map(|i| i32::from(memory[at(i)])).collect::<Vec<_>>());
+        check(m, Cpu::gather_life(m, &column, v), &|i| i32::from(memory[at(i)]));
 
         let mut want = memory[..places].to_vec();
         m.change_life(&mut column, v, k, |life| rule[index(life)]);

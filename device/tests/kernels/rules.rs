@@ -4,9 +4,8 @@
 // The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
-use super::one_request::{OneRequest, Order, Outcome, Step};
+use super::one_request::{OneRequest, Order, Outcome, SCALAR};
 use avsg_device::learned::{AFTER_HIT, MAX_VALUE, NEW, part};
-use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{find_ids, links_end};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::state::{INVALID, header};
@@ -18,7 +17,7 @@ fn wide(k: u32, tokens: u32, slots: u32) -> Params {
 
 impl OneRequest {
     fn tokens(&mut self, tokens: Vec<Vec<i32>>) -> Outcome {
-        self.step(Emu::<3>, &tokens.into())
+        self.step(&tokens.into())
     }
 }
 
@@ -100,7 +99,7 @@ fn a_miss_whose_link_is_overwritten_searches_once_more() {
     let other = (1..).find(|&id| first_link(p, id) != at).expect("a second link");
     // The other id takes slot 0, which every empty link names.
     let ids = vec![vec![other, 0, rival]];
-    for order in [Order::Sequential, Order::VectorCore, Order::Simt] {
+    for order in [SCALAR, Order::VectorCore, Order::Simt] {
         let mut r = OneRequest::new(p);
         r.order = order;
         let o = r.tokens(ids.clone());
@@ -137,7 +136,7 @@ fn most_hits_are_deferred_if_there_are_more_slots_than_ids() {
         for step in 0..20 {
             // A tenth of the selection is new in every step.
             let ids: Vec<i32> = (0..640).map(|i| 64 * step + i).collect();
-            let outcome = r.step(Emu::<1>, &Step::from(vec![ids]));
+            let outcome = r.tokens(vec![ids]);
             if step > 10 {
                 hits += 640 - outcome.misses.len();
                 deferred += r.deferred;

@@ -2,22 +2,24 @@
 //! rolled back, and ids repeat, are padding, are out of range, or are in an invalid block.
 
 use super::one_request::Step;
+use super::splitmix::SplitMix64;
 use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params, Table};
 use proptest::prelude::*;
+use std::collections::HashSet;
 
 /// Returns a geometry and its steps. They are smaller under Miri, which is about a thousand times
-/// slower.
+/// slower. A failure shrinks to fewer of the same steps.
 pub fn sequences(paper_only: bool) -> impl Strategy<Value = (Params, Vec<Step>)> {
     let steps = if cfg!(miri) { 2..3 } else { 1..24usize };
-    geometries(paper_only).prop_flat_map(move |p| {
-        let steps = proptest::collection::vec(raw_step(p), steps.clone());
-        (steps, 0..3000i32, any::<bool>()).prop_map(move |(raw, context, far)| {
+    (geometries(paper_only), steps, 0..3000i32, any::<bool>(), any::<u64>()).prop_map(
+        |(p, steps, context, far, seed)| {
             // A block table for the largest ids would have millions of entries.
             let first = if far && p.page == 0 { ID_LIMIT - 4096 } else { 0 };
-            let mut decoding = Decoding { p, generation: 1, first, len: first + context };
-            (p, raw.into_iter().map(|r| decoding.step(r)).collect())
-        })
-    })
+            let random = SplitMix64::new(seed);
+            let mut decoding = Decoding { p, generation: 1, first, len: first + context, random };
+            (p, (0..steps).map(|_| decoding.step()).collect())
+        },
+    )
 }
 
 /// Returns the configuration of a property test.
@@ -31,10 +33,12 @@ fn geometries(paper_only: bool) -> impl Strategy<Value = Params> {
     // Numbers of 64 slots: powers of two, and others for `wide`.
     let most = if cfg!(miri) { 1..4u32 } else { 1..10u32 };
     let table = if paper_only { Just(true).boxed() } else { any::<bool>().boxed() };
-    let page = prop_oneof![Just(0u32), Just(1), Just(16)];
+    let page = prop::sample::select(vec![0u32, 1, 16]);
+    let constants = prop::sample::select(vec![0i8, 1, 16, 127]).prop_map(Lifetime::Constant);
+    let lifetimes = prop_oneof![constants, Just(Lifetime::Learned)];
     let tokens = prop_oneof![3 => 1..=4u32, 1 => 5..=MAX_TOKENS];
     let shape = (most, tokens, any::<u32>(), page);
-    (table, shape, 0..3u32, 0..=7u32, lifetimes()).prop_map(
+    (table, shape, 0..3u32, 0..=7u32, lifetimes).prop_map(
         |(paper, (lines, tokens, k, page), spread, retries, lifetime)| {
             let slots = 64 * if paper { lines.next_power_of_two() } else { lines };
             let k = k % (slots / tokens) + 1;
@@ -53,45 +57,6 @@ fn geometries(paper_only: bool) -> impl Strategy<Value = Params> {
     )
 }
 
-fn lifetimes() -> impl Strategy<Value = Lifetime> {
-    prop_oneof![
-        prop_oneof![Just(0i8), Just(1), Just(16), Just(127)].prop_map(Lifetime::Constant),
-        Just(Lifetime::Learned),
-    ]
-}
-
-#[derive(Clone, Debug)]
-struct RawStep {
-    leave: bool,
-    accepted: usize,
-    distinct: bool,
-    no_stable: bool,
-    short_pool: bool,
-    seed: u32,
-    ids: Vec<Vec<u32>>,
-}
-
-fn raw_step(p: Params) -> impl Strategy<Value = RawStep> {
-    let flags = (
-        prop::bool::weighted(0.08),
-        any::<bool>(),
-        prop::bool::weighted(0.7),
-        prop::bool::weighted(0.1),
-        prop::bool::weighted(0.2),
-    );
-    let k = p.k as usize;
-    let token = proptest::collection::vec(any::<u32>(), k);
-    let ids = proptest::collection::vec(token, 0..=p.tokens as usize);
-    (flags, 0..=p.tokens as usize, any::<u32>(), ids, 1..=k).prop_map(
-        |((leave, full, distinct, no_stable, short_pool), accepted, seed, mut ids, k)| {
-            if !full {
-                ids.iter_mut().for_each(|t| t.truncate(k));
-            }
-            RawStep { leave, accepted, distinct, no_stable, short_pool, seed, ids }
-        },
-    )
-}
-
 struct Decoding {
     p: Params,
     generation: i32,
@@ -99,75 +64,56 @@ struct Decoding {
     first: i32,
     /// The number of tokens whose KV is final.
     len: i32,
+    random: SplitMix64,
 }
 
 impl Decoding {
-    fn step(&mut self, raw: RawStep) -> Step {
-        if raw.leave {
+    fn step(&mut self) -> Step {
+        let (p, random) = (self.p, &mut self.random);
+        let [leaves, no_stable, short_pool, repeats] = [12, 10, 5, 3].map(|n| random.below(n) == 0);
+        if leaves {
             self.generation = self.generation % 3 + 1;
-            self.len = self.first + (raw.seed % 3000) as i32;
+            self.len = self.first + random.below(3000) as i32;
         }
-        let made = raw.ids.len() as i32;
-        let (stable, limit) = if raw.no_stable {
-            // Without invalidation, only final tokens may be selected.
-            (NO_STABLE_LEN, self.len)
-        } else {
-            (self.len, self.len + made)
+        let made = random.below(p.tokens as usize + 1);
+        // Without invalidation, only final tokens may be selected.
+        let (stable, limit) = match no_stable {
+            true => (NO_STABLE_LEN, self.len),
+            false => (self.len, self.len + made as i32),
         };
-        let hot = (self.p.slots as i32).min(limit.max(1));
-        let from = (raw.seed % (limit.max(1) as u32)) as i32;
-        let pick = |r: u32| {
-            let n = (r >> 7) as i32;
-            match r % 64 {
+        let hot = (p.slots as i32).min(limit.max(1));
+        let from = random.below(limit.max(1) as usize) as i32;
+        let pick = |random: &mut SplitMix64| {
+            let n = (random.word() >> 33) as i32;
+            match random.below(64) {
                 0 => -1 - n % 3,
                 1 => [i32::MIN, i32::MAX][(n & 1) as usize],
                 2 => limit + n % 5,
                 _ if limit == 0 => -1,
-                3..=6 => limit - 1 - n % made.max(1).min(limit),
+                3..=6 => limit - 1 - n % (made.max(1) as i32).min(limit),
                 7..=30 => n % limit,
                 _ => (from + n % hot) % limit,
             }
         };
-        let mut tokens: Vec<Vec<i32>> =
-            raw.ids.iter().map(|t| t.iter().map(|&r| pick(r)).collect()).collect();
-        if raw.distinct {
-            for token in &mut tokens {
-                let mut seen = std::collections::HashSet::new();
-                token.iter_mut().for_each(|x| {
-                    if !seen.insert(*x) {
-                        *x = -1;
-                    }
-                });
-            }
+        let k = [p.k as usize, 1 + random.below(p.k as usize)][random.below(2)];
+        let token = |_| (0..k).map(|_| pick(random)).collect();
+        let mut tokens: Vec<Vec<i32>> = (0..made).map(token).collect();
+        for token in tokens.iter_mut().filter(|_| !repeats) {
+            let mut seen = HashSet::new();
+            token.iter_mut().filter(|x| !seen.insert(**x)).for_each(|x| *x = -1);
         }
-        let step = self.placed(&raw, stable, limit, tokens);
-        self.len += if raw.no_stable { 0 } else { (raw.accepted as i32).min(made) };
-        step
-    }
-
-    /// Returns a step with the tokens, whose rows it places in the pool.
-    fn placed(&self, raw: &RawStep, stable: i32, limit: i32, tokens: Vec<Vec<i32>>) -> Step {
-        let mut step = Step {
-            generation: self.generation,
-            stable,
-            limit,
-            rows: limit,
-            tokens,
-            ..Step::default()
+        let accepted = random.below(p.tokens as usize + 1).min(made);
+        self.len += if no_stable { 0 } else { accepted as i32 };
+        let needed = limit.checked_div(p.page as i32).map_or(limit, |blocks| blocks + 1);
+        let available = if short_pool { needed - needed / 4 } else { needed };
+        let rows = if p.page == 0 { available } else { needed + 7 };
+        let mut block = |b| match random.below(32) {
+            0 if short_pool => -1,
+            1 if short_pool => rows + b,
+            2 if short_pool => i32::MAX,
+            _ => (b + 3) % rows,
         };
-        let needed = if self.p.page == 0 { limit } else { limit / self.p.page as i32 + 1 };
-        let available = if raw.short_pool { needed - needed / 4 } else { needed };
-        step.rows = if self.p.page == 0 { available } else { needed + 7 };
-        if self.p.page != 0 {
-            step.blocks = (0..available)
-                .map(|b| match (b as u32).wrapping_mul(raw.seed | 1) >> 27 {
-                    0 if raw.short_pool => -1,
-                    1 if raw.short_pool => step.rows + b,
-                    2 if raw.short_pool => i32::MAX,
-                    _ => (b + 3) % step.rows,
-                })
-                .collect();
-        }
-        step
+        let blocks = if p.page == 0 { vec![] } else { (0..available).map(&mut block).collect() };
+        Step { generation: self.generation, stable, limit, rows, tokens, blocks }
     }
 }

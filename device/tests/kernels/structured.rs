@@ -9,30 +9,30 @@
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Step};
+use super::splitmix::SplitMix64;
 use super::tier;
-use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// An exact LRU cache of S ids.
+/// An exact LRU cache: the times of the last uses.
+#[derive(Default)]
 struct Lru {
-    slots: usize,
-    clock: u64,
-    used: HashMap<i32, u64>,
-    order: BTreeMap<u64, i32>,
+    used: HashMap<i32, usize>,
+    order: BTreeMap<usize, i32>,
 }
 
 impl Lru {
-    fn hit(&mut self, id: i32) -> bool {
-        self.clock += 1;
-        let before = self.used.insert(id, self.clock);
+    /// Returns whether an id is among `slots` ids when it is used.
+    fn hit(&mut self, id: i32, slots: usize) -> bool {
+        let now = self.order.last_key_value().map_or(0, |(last, _)| last + 1);
+        let before = self.used.insert(id, now);
         if let Some(at) = before {
             self.order.remove(&at);
-        } else if self.used.len() > self.slots {
+        } else if self.used.len() > slots {
             let (_, oldest) = self.order.pop_first().expect("a full cache");
             self.used.remove(&oldest);
         }
-        self.order.insert(self.clock, id);
+        self.order.insert(now, id);
         before.is_some()
     }
 }
@@ -40,16 +40,6 @@ impl Lru {
 /// The first ids of patterns: small ones, ids that cross 2^22, and the upper half of all ids. None is a power of
 /// two.
 const OFFSETS: [i32; 3] = [12_345, 4_190_001, 9_000_001];
-
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
 
 /// Returns `size` ids of a pattern, from an offset on.
 fn pool(pattern: &str, from: i32, size: i32) -> Vec<i32> {
@@ -71,26 +61,24 @@ fn hit_rates(ids: &[i32], k: usize, slots: u32, geometries: &[(u32, u32)]) -> Ve
             OneRequest::new(Params { lifetime: Lifetime::Constant(127), spread, retries, ..p })
         })
         .collect();
-    let mut lru =
-        Lru { slots: slots as usize, clock: 0, used: HashMap::new(), order: BTreeMap::new() };
-    let mut noise = Noise(5);
+    let mut lru = Lru::default();
+    let mut random = SplitMix64::new(5);
     let mut selected: Vec<i32> = vec![];
     let mut hits = vec![0usize; tables.len() + 1];
     let (steps, warm) = (300, 50);
     for s in 0..steps {
         let mut now: HashSet<i32> = HashSet::new();
-        selected.retain(|&x| noise.below(10) != 0 && now.insert(x));
+        selected.retain(|&x| random.below(10) != 0 && now.insert(x));
         while selected.len() < k {
-            let x = ids[noise.below(ids.len())];
+            let x = ids[random.below(ids.len())];
             if now.insert(x) {
                 selected.push(x);
             }
         }
         let step = Step::from(vec![selected.clone()]);
-        let seen = [selected.iter().filter(|&&x| lru.hit(x)).count()];
-        let seen = seen
-            .into_iter()
-            .chain(tables.iter_mut().map(|t| k - t.step(Emu::<16>, &step).misses.len()));
+        let seen = [selected.iter().filter(|&&x| lru.hit(x, slots as usize)).count()];
+        let seen =
+            seen.into_iter().chain(tables.iter_mut().map(|t| k - t.step(&step).misses.len()));
         hits.iter_mut().zip(seen).for_each(|(sum, n)| *sum += if s >= warm { n } else { 0 });
     }
     hits.iter().map(|&n| 100.0 * n as f64 / ((steps - warm) * k) as f64).collect()
@@ -136,28 +124,24 @@ fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     assert!(short.is_empty(), "more than 0.5 points below LRU:\n{}", short.join("\n"));
 }
 
-/// Returns the share of ids that a table finds in a window of `k` ids that moves by `slide` in each step, in
-/// percent after the first step.
-fn hits_in_a_window(p: Params, slide: usize) -> f64 {
-    let (k, steps) = (p.k as usize, 150);
-    let mut table = OneRequest::new(p);
-    let misses = (0..steps).map(|step| {
-        let ids = (step * slide..step * slide + k).map(|id| id as i32).collect();
-        table.step(Emu::<16>, &Step::from(vec![ids])).misses.len()
-    });
-    let missed: usize = misses.skip(1).sum();
-    100.0 - 100.0 * missed as f64 / (k * (steps - 1)) as f64
-}
-
+/// A window of K ids moves by `slide` in each step.
 #[test]
 fn a_sliding_window_hits_as_often_as_with_perfect_look_up() {
     for (k, slots) in [(512, 1024), (1024, 2048), (2048, 4096), (2048, 8192)] {
         for (spread, retries) in [(4, 3), (2, 7)] {
             for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
-                let slide = k / 8 + 3;
                 let p = Params { spread, retries, lifetime, ..Params::wide(k as u32, 1, slots) };
-                let best = 100.0 - 100.0 * slide as f64 / k as f64;
-                let hits = hits_in_a_window(p, slide);
+                let (mut table, slide, steps) = (OneRequest::new(p), k / 8 + 3, 150);
+                let mut misses = |step| {
+                    let ids = (step * slide..step * slide + k).collect();
+                    table.step(&Step::from(vec![ids])).misses.len()
+                };
+                let first = misses(0);
+                let missed: usize = (1..steps).map(misses).sum();
+                assert_eq!(first, k as usize);
+                // The percentages of hits after the first step.
+                let best = 100.0 - 100.0 * f64::from(slide) / f64::from(k);
+                let hits = 100.0 - 100.0 * missed as f64 / f64::from(k * (steps - 1));
                 assert!(best - hits < 0.3, "{p}: {hits:.2} % of {best:.2}");
             }
         }

@@ -14,33 +14,11 @@ fn random_trace(random: &mut SplitMix64, [steps, tokens, k]: [usize; 3], context
     Trace::new(ids, None, [steps, tokens, k]).unwrap()
 }
 
-/// A row of a list model: its id and whether it was hit.
-type Row = (i32, bool);
-
-/// CLOCK with one id per step: rows in a circle that does not move, and a hand.
-fn clock_misses(trace: &Trace, slots: usize) -> usize {
-    let mut circle: Vec<Option<Row>> = vec![None; slots];
-    let (mut hand, mut misses) = (0, 0);
-    for &id in &trace.ids {
-        if let Some(row) = circle.iter_mut().flatten().find(|row| row.0 == id) {
-            row.1 = true;
-            continue;
-        }
-        misses += 1;
-        while let Some(row) = circle[hand].as_mut().filter(|row| row.1) {
-            row.1 = false;
-            hand = (hand + 1) % slots;
-        }
-        circle[hand] = Some((id, true));
-        hand = (hand + 1) % slots;
-    }
-    misses
-}
-
-/// SIEVE with one id per step, as its paper's pseudocode: new rows at the head (the end of the list),
-/// and a hand that moves from the tail to the head.
-fn sieve_misses(trace: &Trace, slots: usize) -> usize {
-    let mut list: Vec<Row> = Vec::new();
+/// Returns the misses of CLOCK or SIEVE with one id per step, as a list of rows (an id, and whether it was hit) and a
+/// hand. CLOCK puts a new row in the place of the one that it evicts. SIEVE, as its paper's pseudocode, adds it at the
+/// head, which is the end of the list, and its hand moves from the tail to the head.
+fn list_misses(trace: &Trace, slots: usize, is_clock: bool) -> usize {
+    let mut list: Vec<(i32, bool)> = Vec::new();
     let (mut hand, mut misses) = (0, 0);
     for &id in &trace.ids {
         if let Some(row) = list.iter_mut().find(|row| row.0 == id) {
@@ -54,10 +32,15 @@ fn sieve_misses(trace: &Trace, slots: usize) -> usize {
                 hand = (hand + 1) % slots;
             }
             list.remove(hand);
+        }
+        if is_clock {
+            list.insert(hand, (id, true));
+            hand = (hand + 1) % slots;
+        } else {
             // The hand stays before the row that followed; at the head it returns to the tail.
             hand %= slots - 1;
+            list.push((id, false));
         }
-        list.push((id, false));
     }
     misses
 }
@@ -69,14 +52,13 @@ fn clock_and_sieve_miss_like_lists() {
         let slots = 2 + random.below(12);
         let context = slots + random.below(12);
         let trace = random_trace(&mut random, [200, 1, 1], context);
-        let misses = |policy: &mut dyn Policy| {
-            let count = count_hits(&trace, policy);
-            (count.selected - count.hits) as usize
-        };
-        let clock = misses(&mut SecondChance::clock(slots));
-        assert_eq!(clock, clock_misses(&trace, slots), "case {case}, {slots} slots");
-        let sieve = misses(&mut SecondChance::sieve(slots));
-        assert_eq!(sieve, sieve_misses(&trace, slots), "case {case}, {slots} slots");
+        for (policy, is_clock) in
+            [(SecondChance::clock(slots), true), (SecondChance::sieve(slots), false)]
+        {
+            let count = count_hits(&trace, &mut { policy });
+            let misses = (count.selected - count.hits) as usize;
+            assert_eq!(misses, list_misses(&trace, slots, is_clock), "case {case}, {is_clock}");
+        }
     }
 }
 

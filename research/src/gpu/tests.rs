@@ -1,22 +1,27 @@
 //! The program runs on a driver for tests (`tests/libcuda.c`), whose kernels run on the shim.
 
-mod comparator;
 mod libcuda;
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use avsg_cli::baseline::Policy;
 use avsg_cli::terminal::exit_status;
 use avsg_sim::nvcc;
 use avsg_testkit::tier::thorough;
 use serde_json::Value;
 
+use super::device::Gpu;
 use super::driver::{Driver, Functions};
+use super::memory::{Memory, bytes, words};
 use super::pack::{self, Image};
 use super::sizes::{ProbeSizes, Sizes};
+use super::step::{Kernel, Step};
+use super::texts::table_name;
 use super::{judge, measure};
-use libcuda::{Fake, Mode, images};
+use crate::contenders::HiSparse;
+use libcuda::{Fake, Mode, start};
 
 /// The sizes of a run on the shim.
 const SMALL: Sizes = Sizes {
@@ -60,8 +65,8 @@ fn a_run_gives_figures_without_a_wrong_byte() {
         if capability == 8 && !thorough() {
             return println!("default tier: one geometry and one architecture of three");
         }
-        let Some(fake) = Fake::start(Mode { capability, ..Mode::default() }) else { return };
-        let Some(images) = images(sizes) else { return };
+        let mode = Mode { capability, ..Mode::default() };
+        let Some((fake, images)) = start(mode, sizes) else { return };
         let report = measure(fake.driver(), images, sizes).unwrap_or_else(|e| panic!("{e:#}"));
         judge(&report, "gpu.json").unwrap();
         assert_eq!(fake.live(), 0, "memory and handles that are not released");
@@ -99,8 +104,8 @@ fn a_run_gives_figures_without_a_wrong_byte() {
 /// A driver that runs no kernel leaves all slots as they were.
 #[test]
 fn wrong_bytes_are_found() {
-    let Some(fake) = Fake::start(Mode { dry: true, ..Mode::default() }) else { return };
-    let Some(images) = images(&SMALL) else { return };
+    let mode = Mode { dry: true, ..Mode::default() };
+    let Some((fake, images)) = start(mode, &SMALL) else { return };
     let report = measure(fake.driver(), images, &SMALL).unwrap();
     let wrong = report.wrong();
     assert!(wrong > 1000 * 656, "{wrong}");
@@ -119,11 +124,10 @@ fn the_call_that_failed_is_named() {
     assert!(text.starts_with(named), "{text}");
     drop(fake);
     let words = ["cuGetErrorName", "cuGetErrorString"];
-    let Some(images) = images(&SMALL) else { return };
     for &name in Functions::NAMES.iter().filter(|name| !words.contains(name)) {
         let mode = Mode { failing: name, code: 2, dry: true, ..Mode::default() };
-        let Some(fake) = Fake::start(mode) else { return };
-        let result = Driver::open(fake.path()).and_then(|driver| measure(driver, &images, &SMALL));
+        let Some((fake, images)) = start(mode, &SMALL) else { return };
+        let result = Driver::open(fake.path()).and_then(|driver| measure(driver, images, &SMALL));
         let Err(error) = result else { panic!("{name} failed, and the run did not") };
         let text = format!("{error:#}");
         assert!(text.contains(&format!("{name} failed with code 2 (CUDA_ERROR_OUT")), "{text}");
@@ -200,4 +204,44 @@ fn nvcc_compiles_all_kernels() {
     pack::pack(&own, &packed, |text, sm| pack::compile(text, sm, &kept)).unwrap();
     let images = pack::read(&packed, 90).unwrap();
     assert!(images.iter().all(|image| image.code.starts_with(b"\x7FELF")));
+}
+
+/// The comparator has the misses of the policy that it implements, step for step.
+#[test]
+fn the_comparator_evicts_as_its_policy() {
+    let Some((fake, images)) = start(Mode::default(), &SMALL) else { return };
+    let images = images(90).unwrap();
+    let gpu = Gpu::open(fake.driver()).unwrap();
+    let p = SMALL.geometries().next().unwrap();
+    let image = images.iter().find(|image| image.name == table_name(&p)).unwrap();
+    let module = gpu.load(&image.code).unwrap();
+    let kernel = Kernel::Comparator;
+    let function = &kernel.find(&module, &p, SMALL.threads, image.shared_bytes).unwrap();
+    let memory = &Memory::new(&gpu, &SMALL).unwrap();
+    let (sizes, row_bytes, requests) = (&SMALL, 656, 1);
+    let step = Step { kernel, function, memory, sizes, p, row_bytes, requests };
+    let mut policy = HiSparse::new(p.slots as usize);
+    memory.requests.upload(&bytes(&[1])).unwrap();
+    memory.tables.upload(&kernel.empty_tables(&p, 1)).unwrap();
+    let mut held = vec![-1; p.slots as usize];
+    let (mut all, mut hits) = (0, 0);
+    for n in 0..12 {
+        // Selections move, and some return after a while.
+        let first = [0, 300, 450, 900, 100, 1300][n % 6] + 40 * n as u32;
+        let ids: Vec<i32> = (first..first + p.k).map(|i| SMALL.id(1, 0, i) as i32).collect();
+        memory.ids.upload(&bytes(&ids)).unwrap();
+        gpu.launch(&step.launch(p.k).unwrap()).unwrap();
+        let mut table = vec![0; held.len() * 4];
+        gpu.download(memory.tables.span(), &mut table).unwrap();
+        let table = words(&table);
+        let mut got: Vec<i32> = table.iter().filter(|id| !held.contains(id)).copied().collect();
+        held = table;
+        let mut want = Vec::new();
+        policy.token(&ids, &mut want);
+        (all, hits) = (all + ids.len(), hits + ids.len() - want.len());
+        got.sort_unstable();
+        want.sort_unstable();
+        assert_eq!(got, want, "step {n}");
+    }
+    assert!(hits > all / 8 && hits < all * 7 / 8, "{hits} hits of {all}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{command, json, npy, text};
+use crate::support::{command, has, json, npy, text};
 
 /// Returns the points of a report, one for each S.
 pub fn points(report: &Value) -> &[Value] {
@@ -42,8 +42,7 @@ fn the_page_about_sizing_shows_what_the_command_prints() {
         let line = format!("size tests/data/nomicon-4k-k256.npz {options}");
         let shown = shown_in(root, &line);
         let end = if to.is_empty() { shown.len() } else { shown.find(to).expect("a label") };
-        let shown = words(&shown[shown.find(from).expect("a label")..end]);
-        assert!(page.contains(&shown), "not in docs/sizing.md: {shown}");
+        has(&page, &[&words(&shown[shown.find(from).expect("a label")..end])]);
     }
 }
 
@@ -54,20 +53,15 @@ fn a_page_says_what_the_axes_were_taken_for_and_how_to_say_otherwise() {
     let taken = |options: &str| {
         json(&format!("{line} {options}"))["taken"].as_str().expect("text").to_owned()
     };
-    let plain = taken("");
-    let expected = "one request (--request N), one layer (--layer N or all), K 64, 2 = tokens of one request in a step \
-                    (N_q)";
-    assert_eq!(plain, expected);
-    assert!(words(&text(&line)).contains(&plain), "{plain}");
-    for (options, expected) in [
-        (
-            "--mtp0",
-            "one request (--request N), one layer (--layer N or all), K 64, each token as a step (--mtp0)",
-        ),
-        ("--layer 1", "one request (--request N), layer 1, K 64, one token per step"),
-        ("--layer all", "one request (--request N), all 2 layers, K 64, one token per step"),
-        ("--request 0", "request 0, one layer (--layer N or all), K 64, one token per step"),
+    has(&words(&text(&line)), &[&taken("")]);
+    let (request, layer) = ("one request (--request N)", "one layer (--layer N or all)");
+    for (options, request, layer, tokens) in [
+        ("", request, layer, "2 = tokens of one request in a step (N_q)"),
+        ("--mtp0", request, layer, "each token as a step (--mtp0)"),
+        ("--layer 1", request, "layer 1", "one token per step"),
+        ("--layer all", request, "all 2 layers", "one token per step"),
+        ("--request 0", "request 0", layer, "one token per step"),
     ] {
-        assert_eq!(taken(options), expected);
+        assert_eq!(taken(options), format!("{request}, {layer}, K 64, {tokens}"));
     }
 }

@@ -109,38 +109,36 @@ fn load() -> Option<Loaded> {
     Some(Loaded { library, path })
 }
 
-/// Returns images of the kernels for the driver, by the number of the architecture. Without a C++ compiler it returns
-/// `None`, and says that the test is skipped.
-pub fn images(sizes: &Sizes) -> Option<impl Fn(u32) -> Result<Vec<Image>> + use<>> {
+/// Starts the driver anew, and returns it with images of the kernels for it, by the number of the architecture. Without
+/// a C++ compiler it returns `None`, and says that the test is skipped.
+pub fn start(
+    mode: Mode,
+    sizes: &Sizes,
+) -> Option<(Fake, impl Fn(u32) -> Result<Vec<Image>> + use<>)> {
+    let fake = Fake::start(mode)?;
     avsg_sim::compiler::cpp()?;
     let sizes = sizes.clone();
-    Some(move |sm| {
+    let images = move |sm| {
         let found = ARCHITECTURES.into_iter().find(|architecture| architecture.sm == sm);
         let architecture = found.unwrap();
         let gpu = if architecture.bulk { Gpu::Bulk } else { Gpu::Loads };
         let image = |text: super::super::texts::Text| {
-            let mut names = match text.name.as_str() {
-                PROBES => {
-                    vec![
-                        "avsg_probe_loads",
-                        "avsg_probe_loads_ahead",
-                        "avsg_probe_table",
-                        "avsg_probe_nothing",
-                    ]
-                }
-                _ => vec!["avsg_step", "avsg_plan", "avsg_comparator"],
+            // The last two are those of an architecture that copies in bulk.
+            let probes = ["loads", "loads_ahead", "table", "nothing", "bulk", "table_bulk"];
+            let probes = &probes[..if architecture.bulk { 6 } else { 4 }];
+            let names = match text.name.as_str() {
+                PROBES => probes.iter().map(|name| format!("avsg_probe_{name}")).collect(),
+                _ => ["avsg_step", "avsg_plan", "avsg_comparator"].map(String::from).to_vec(),
             };
-            if text.name == PROBES && architecture.bulk {
-                names.extend(["avsg_probe_bulk", "avsg_probe_table_bulk"]);
-            }
-            let kernels: Vec<_> = names.into_iter().map(|name| (name, sizes.threads)).collect();
+            let kernels: Vec<_> = names.iter().map(|name| (&name[..], sizes.threads)).collect();
             let kernels = library(&text.text, &kernels, gpu).unwrap();
             let mut code = b"avsgshim".to_vec();
             code.extend(launcher(kernels).to_ne_bytes());
             Image { name: text.name, shared_bytes: text.shared_bytes, code }
         };
         Ok(texts(&sizes, architecture, false)?.into_iter().map(image).collect())
-    })
+    };
+    Some((fake, images))
 }
 
 /// Returns the address of the function that launches kernels. Their library stays loaded.

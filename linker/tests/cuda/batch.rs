@@ -1,12 +1,13 @@
 //! The kernels of a batch give the same tables, slots, miss lists, records and rows as the CPU, with plan and transfer as
 //! two launches and as one, by bulk copies and by loads.
 
-use super::arrays::{Batch, Outputs, Plan};
+use super::arrays::{Batch, Outputs};
 use super::gpu::{Compiled, Gpu, compile, run};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::mutants::with_switches;
 use super::test_engine::TestEngine;
 use super::tier;
+use crate::fixtures::mutants::unneeded;
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::cuda::{Options, cuda};
 use avsg_sim::shim::{Failure, Launch, Mode};
@@ -26,16 +27,16 @@ fn emit(
     compile(&change(kernels.whole(&text, false)), &NAMES, launch, gpu)
 }
 
-/// Runs one step, as one launch or as two, and returns its outputs and the largest number of barriers of a block.
+/// Runs one step, as one launch or as two, and returns its outputs.
 fn step(
     engine: &mut TestEngine,
     b: &Batch,
     compiled: &Compiled,
     two: bool,
     (mode, seed): (Mode, u64),
-) -> Result<(Plan, u32), Failure> {
-    let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
-    let mut out = Outputs::untouched(b.state.len(), rows, engine.p.k as usize);
+) -> Result<Outputs, Failure> {
+    let k = engine.p.k as usize;
+    let mut out = Outputs::untouched(b, k);
     let scalars = engine.scalars(b, 4);
     let blocks = b.state.len() as u32;
     let launch =
@@ -45,7 +46,7 @@ fn step(
         true => engine.places.pass(launch),
         false => engine.layer.pass(launch, &engine.places),
     };
-    let barriers = run(out.pass(launch).input(&scalars), compiled)?;
+    run(out.pass(launch).input(&scalars), compiled)?;
     if two {
         // Any number of blocks may copy.
         let launch = Launch::new("avsg_transfer").blocks(1 + seed as u32 % 5).mode(mode, seed);
@@ -53,7 +54,7 @@ fn step(
         let launch = launch.input(&out.miss[3]).input(&out.record);
         run(engine.layer.pass(launch, &engine.places).input(&scalars), compiled)?;
     }
-    Ok((engine.cut_lists(b, &out), barriers))
+    Ok(out.cut_lists(b, k))
 }
 
 /// Runs random batches on rows of these segments, and compares all memory with that of a CPU.
@@ -61,10 +62,9 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
     let Some(compiled) = emit(p, options, gpu, |text| text) else { return };
     let (requests, units) = (4, 1024 / p.page.max(1) as usize);
     let random = &mut SplitMix64(seed);
-    let places = if seed.is_multiple_of(2) {
-        Places::default()
-    } else {
-        Places::random(random, p, requests, 3)
+    let places = match seed % 2 {
+        0 => Places::default(),
+        _ => Places::random(random, p, requests, 3),
     };
     let places = Places { base: (seed % 3 == 1).then_some(11), ..places };
     let rows = units * p.page.max(1) as usize;
@@ -73,21 +73,13 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
     let (mut misses, mut fresh) = (0, 0);
     for n in 0..if tier::thorough() { 40 } else { 8 } {
         let b = engine.random_batch(random, requests);
-        let before = engine.contents();
-        let want = engine.step_on_cpu(&b);
-        let after = engine.contents();
-        for two in [false, true] {
-            let mode = [Mode::InOrder, Mode::Adversarial][n % 2];
-            let what = format!(
-                "step {n} of {p:?}, {options:?}, {gpu:?}, {format:?}, {mode:?}, two launches: {two}"
-            );
-            engine.restore(&before);
-            let result = step(&mut engine, &b, &compiled, two, (mode, seed + n as u64));
-            let (got, _) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
-            engine.expect_same(&got, (&want, &after), &what);
-        }
+        let mode = [Mode::InOrder, Mode::Adversarial][n % 2];
+        let what = format!("step {n} of {p:?}, {options:?}, {gpu:?}, {format:?}, {mode:?}");
+        let want = engine.expect_as_on_cpu(&b, &what, |engine, two| {
+            step(engine, &b, &compiled, two, (mode, seed + n as u64))
+        });
         misses += want.miss_count();
-        fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
+        fresh += want.fresh_count();
     }
     assert!(misses > 300 && fresh > 10, "{misses} misses, {fresh} of fresh rows");
 }
@@ -193,18 +185,14 @@ fn every_wait_of_the_copy_is_needed() {
     let before = engine.contents();
     let want = engine.step_on_cpu(&b);
     let after = engine.contents();
-    let mut fails = |n: usize| {
+    let passing = unneeded(&statements, |n| {
         compiled.leave_out(n);
         [false, true].into_iter().any(|two| {
             engine.restore(&before);
             // One block copies both windows.
             let got = step(&mut engine, &b, &compiled, two, (Mode::Adversarial, 5 * n as u64));
-            !got.is_ok_and(|(got, _)| got == want) || engine.contents() != after
+            !got.is_ok_and(|got| got == want) || engine.contents() != after
         })
-    };
-    assert!(!fails(0), "the whole text fails");
-    let passing: Vec<_> =
-        (1..=statements.len()).filter(|&n| !fails(n)).map(|n| &statements[n - 1]).collect();
+    });
     assert!(passing.is_empty() && statements.len() > 7, "no run fails without these: {passing:#?}");
-    println!("{}, {} statements, all needed", tier::name(), statements.len());
 }

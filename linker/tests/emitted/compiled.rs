@@ -4,6 +4,8 @@
 //! them in one file take the time of two single files. The thorough tier compiles each text as a
 //! file of its own.
 
+use std::ffi::c_int;
+
 use super::shim::{Kernels, compile};
 use super::tier;
 
@@ -25,6 +27,15 @@ impl Compiled {
     /// Returns the name of a kernel in the compiled file.
     pub fn name(&self, kernel: &str) -> String {
         self.number.map_or(kernel.to_string(), |n| format!("g{n}_{kernel}"))
+    }
+
+    /// Selects the statement of a text of mutants that is left out, from 1 on; 0 for none. All launches of the text share
+    /// the number.
+    pub fn leave_out(&self, number: usize) {
+        let (library, name) = (self.kernels.library(), self.name("avsg_leave_out"));
+        // SAFETY: a text of mutants defines the function with this signature.
+        let function = unsafe { library.get::<extern "C" fn(c_int)>(name.as_bytes()) };
+        function.expect("a text of mutants")(number as c_int);
     }
 }
 

@@ -1,7 +1,5 @@
 //! Mutants of a kernel: texts without one barrier or flag, or without InitSocState.
 
-use std::ffi::c_int;
-
 use super::compiled::Compiled;
 use super::tier;
 
@@ -18,7 +16,6 @@ pub const SYNC_CALLS: [&str; 5] = [
 /// A text in which a global number selects the statement that is left out.
 pub struct Mutants {
     pub text: String,
-    /// The statements, with their lines.
     left_out: Vec<String>,
 }
 
@@ -41,23 +38,30 @@ impl Mutants {
     /// # Panics
     /// If a mutant passes, or the whole text fails.
     pub fn assert_each_fails(&self, kernels: &Compiled, fails: impl Fn(&Compiled) -> bool) {
-        assert!(!fails(kernels), "the whole text fails");
-        let function = kernels.name("avsg_leave_out");
-        let library = kernels.kernels.library();
-        // SAFETY: a text of mutants defines the function with this signature.
-        let leave_out = unsafe { library.get::<extern "C" fn(c_int)>(function.as_bytes()) };
-        let leave_out = leave_out.expect("a text of mutants");
-        for (number, statement) in self.left_out.iter().enumerate() {
-            leave_out(number as c_int + 1);
-            assert!(fails(kernels), "no run fails without {statement}");
-        }
-        let n = self.left_out.len();
-        println!("{}, {n} of {n} mutants, all fail", tier::name());
+        let fails = |n| {
+            kernels.leave_out(n);
+            fails(kernels)
+        };
+        let passing = unneeded(&self.left_out, fails);
+        assert!(passing.is_empty(), "no run fails without these: {passing:#?}");
     }
 }
 
+/// Leaves out each statement by its number, from 1 on. Returns those without which no run fails.
+///
+/// # Panics
+/// If a run fails that leaves out none.
+pub fn unneeded(statements: &[String], mut fails: impl FnMut(usize) -> bool) -> Vec<&String> {
+    assert!(!fails(0), "the whole text fails");
+    let passing = (1..).zip(statements).filter(|(n, _)| !fails(*n)).map(|(_, statement)| statement);
+    let (n, passing) = (statements.len(), passing.collect::<Vec<_>>());
+    println!("{}, {n} of {n} statements, all needed except {}", tier::name(), passing.len());
+    passing
+}
+
 /// Returns the text in which `avsg_leave_out` selects the statement that is left out, of those in lines for which `inside` is true
-/// and that begin with one of `calls`, and these statements with their lines.
+/// and that begin with one of `calls`, and each of these with the next statement that does not
+/// synchronise.
 pub fn with_switches(
     text: &str,
     mut inside: impl FnMut(usize, &str) -> bool,
@@ -71,7 +75,9 @@ pub fn with_switches(
         let statement = line.trim();
         let call = calls.iter().any(|call| statement.starts_with(call)) && statement.ends_with(';');
         if inside(at, line) && call {
-            statements.push(format!("line {}: {statement}", at + 1));
+            let mut behind = text.lines().skip(at + 1);
+            let next = behind.find(|line| !line.contains("HardEvent") && !line.contains("PipeB"));
+            statements.push(format!("{statement} before {}", next.unwrap_or("").trim()));
             // The block keeps the statement a single one, as an `if` above it needs.
             let n = statements.len();
             switched += &format!("{{ if (left_out != {n}) {{ {statement} }} }}\n");

@@ -3,8 +3,7 @@
 
 use std::ptr::null_mut;
 
-use avsg_device::memory::clear_state;
-use avsg_device::memory::table_words;
+use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::Params;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
@@ -15,7 +14,7 @@ use super::harness::{EVERY_ORDER, RunOptions, shim_launch};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::operator_compiler::tiling_header;
 use super::shim::Failure;
-use super::test_engine::{Caller, TestEngine};
+use super::test_engine::TestEngine;
 
 /// Compiles the kernels of the operator package of a geometry behind the text of the operator
 /// compiler, for launches with these scalars if they are known.
@@ -47,41 +46,35 @@ fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
     let slots = places.slots(&p, states);
     let layer = LayerMemory::new(&mut random, &[(33, 33), (7, 12)], units * 16, 8, slots, 28);
     let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
+    engine.operator = true;
     let (cores, b) = (5, engine.random_batch(&mut random, 7));
     let scalars = engine.scalars(&b, cores);
     let before = engine.contents();
-    let want = engine.step_on_cpu(&b);
-    let after = engine.contents();
-    assert!(want.miss_count() > 50, "{}", want.miss_count());
-    for (caller, known) in
-        [(Caller::Operator, None), (Caller::OperatorOfKnownShapes, Some(&scalars[..]))]
-    {
-        engine.caller = caller;
+    let mut cleared = vec![0; table_words(&p)];
+    clear_state(&p, &mut cleared);
+    for known in [None, Some(&scalars[..])] {
         let Some(kernels) = compile(&p, known) else { return };
         if known.is_none() {
             // Without constants a null pointer is a fault.
-            engine.caller = Caller::OperatorOfKnownShapes;
+            engine.known_shapes = true;
             let options = RunOptions { cores, mode: EVERY_ORDER[0], seed: 1 };
             let fault = engine.step_emitted(&b, &[&kernels], options).expect_err("a null pointer");
             assert!(fault.text.contains("out of range"), "{fault:?}");
-            engine.caller = caller;
         }
-        for (seed, mode) in EVERY_ORDER.into_iter().enumerate() {
-            let options = RunOptions { cores, mode, seed: seed as u64 };
-            for launches in [&[&kernels][..], &[&kernels, &kernels]] {
-                engine.restore(&before);
-                let got = engine.step_emitted(&b, launches, options);
-                let (got, _) = got.unwrap_or_else(|e| panic!("{caller:?}, {options:?}: {e:?}"));
-                assert!(got == want && engine.contents() == after, "{caller:?}, {options:?}");
-            }
+        engine.known_shapes = known.is_some();
+        for (seed, mode) in (0..).zip(EVERY_ORDER) {
+            let options = RunOptions { cores, mode, seed };
+            engine.restore(&before);
+            let what = format!("{options:?}, known shapes: {}", known.is_some());
+            let want = engine.expect_as_on_cpu(&b, &what, |engine, two| {
+                let kernels = if two { &[&kernels, &kernels][..] } else { &[&kernels] };
+                Ok(engine.step_emitted(&b, kernels, options)?.0)
+            });
+            assert!(want.miss_count() > 50, "{}", want.miss_count());
             if known.is_some() {
                 reset(&mut engine, &kernels, options).unwrap_or_else(|e| panic!("{e:?}"));
-                let empty = |table: &[i32]| {
-                    let mut cleared = vec![0; table_words(&p)];
-                    clear_state(&p, &mut cleared);
-                    table == cleared
-                };
-                assert!(engine.tables.chunks_exact(table_words(&p)).all(empty), "{options:?}");
+                let mut tables = engine.tables.chunks_exact(table_words(&p));
+                assert!(tables.all(|table| table == cleared), "{options:?}");
             }
         }
     }

@@ -15,44 +15,33 @@ use avsg_device::share::sharers;
 use avsg_device::state::header;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::{Abi, Kernel};
+use std::collections::BTreeMap;
 
-/// The compiled kernels of a geometry.
-struct EmittedKernels(Vec<(Kernel, Compiled)>);
+/// The kernels of a geometry with their compiled files, by name.
+type EmittedKernels = BTreeMap<&'static str, (Kernel, Compiled)>;
 
-impl EmittedKernels {
-    /// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
-    /// otherwise all kernels of all geometries are one file.
-    fn all(geometries: &[Params]) -> Option<Vec<Self>> {
-        let (mut texts, mut kernels) = (vec![], vec![]);
-        for p in geometries {
-            let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-            let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
-            let three: Vec<_> =
-                all.kernels.iter().filter(|k| names.contains(&k.name)).cloned().collect();
-            if tier::thorough() {
-                texts.extend(three.iter().map(|k| all.whole(&k.text)));
-            } else {
-                let text: String = three.iter().map(|k| k.text.as_str()).collect();
-                texts.push(all.whole(&text));
-            }
-            kernels.push(three);
+/// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
+/// otherwise all kernels of all geometries are one file.
+fn compile(geometries: &[Params]) -> Option<Vec<EmittedKernels>> {
+    let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
+    let (mut texts, mut kernels) = (vec![], vec![]);
+    for p in geometries {
+        let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+        let three = all.kernels.iter().filter(|kernel| names.contains(&kernel.name));
+        let three: Vec<_> = three.cloned().collect();
+        for kernels in three.chunks(if tier::thorough() { 1 } else { 3 }) {
+            let text: String = kernels.iter().map(|kernel| kernel.text.as_str()).collect();
+            texts.push(all.whole(&text));
         }
-        let files = if tier::thorough() { 3 } else { 1 };
-        let built = compile_all(&texts)?;
-        let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| {
-            Self(three.into_iter().zip(built.iter().cycle().cloned()).collect())
-        };
-        Some(kernels.into_iter().zip(built.chunks(files)).map(pair_up).collect())
+        kernels.push(three);
     }
-
-    fn named(&self, name: &str) -> &(Kernel, Compiled) {
-        self.0.iter().find(|(kernel, _)| kernel.name == name).expect("a kernel")
-    }
-
-    /// Returns the bytes of unified buffer that are planned for a kernel.
-    fn planned(&self, name: &str) -> u32 {
-        self.named(name).0.ub_bytes
-    }
+    let built = compile_all(&texts)?;
+    let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| {
+        let pairs = three.into_iter().zip(built.iter().cycle().cloned());
+        pairs.map(|(kernel, built)| (kernel.name, (kernel, built))).collect()
+    };
+    let files = built.chunks(built.len() / geometries.len());
+    Some(kernels.into_iter().zip(files).map(pair_up).collect())
 }
 
 /// Returns geometries for random batches.
@@ -96,26 +85,21 @@ fn compare(
     options: RunOptions,
     totals: &mut Totals,
 ) {
-    let before = engine.contents();
-    let want = engine.step_on_cpu(b);
-    let after = engine.contents();
-    for names in [&["avsg_plan", "avsg_transfer"][..], &["avsg_step"]] {
-        let what = format!("{names:?} on {} cores, {:?}", options.cores, options.mode);
-        engine.restore(&before);
-        let kernels: Vec<_> = names.iter().map(|name| &emitted.named(name).1).collect();
-        let result = engine.step_emitted(b, &kernels, options);
-        let (got, peaks) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    let want = engine.expect_as_on_cpu(b, &format!("{options:?}"), |engine, two| {
+        let names = if two { &["avsg_plan", "avsg_transfer"][..] } else { &["avsg_step"] };
+        let kernels: Vec<_> = names.iter().map(|name| &emitted[name].1).collect();
+        let (got, peaks) = engine.step_emitted(b, &kernels, options)?;
         for (name, &peak) in names.iter().zip(&peaks) {
-            let plan = emitted.planned(name);
-            assert!(peak <= plan, "{what}: {name} uses {peak} bytes, but {plan} are planned");
+            let plan = emitted[name].0.ub_bytes;
+            assert!(peak <= plan, "{name} uses {peak} bytes, but {plan} are planned");
         }
-        totals.full += usize::from(peaks[0] == emitted.planned(names[0]));
-        engine.expect_same(&got, (&want, &after), &what);
-    }
+        totals.full += usize::from(peaks[0] == emitted[names[0]].0.ub_bytes);
+        Ok(got)
+    });
     totals.shared += usize::from(sharers(b.state.len(), b.k, options.cores as usize) > 1);
     totals.misses += want.miss_count();
     totals.valid += want.valid.iter().map(|&n| n as usize).sum::<usize>();
-    totals.fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
+    totals.fresh += want.fresh_count();
     totals.status |= want.record.chunks_exact(16).fold(0, |all, record| all | record[9]);
 }
 
@@ -123,7 +107,7 @@ fn compare(
 #[test]
 fn random_batches_match_the_cpu() {
     let geometries = random_geometries();
-    let Some(all) = EmittedKernels::all(&geometries) else { return };
+    let Some(all) = compile(&geometries) else { return };
     let mut taught = 0;
     for (i, (p, emitted)) in geometries.iter().zip(&all).enumerate() {
         let (mut random, mut totals) = (SplitMix64(i as u64), Totals::default());

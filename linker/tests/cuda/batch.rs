@@ -1,13 +1,9 @@
 //! The kernels of a batch give the same tables, slots, miss lists, records and rows as the CPU, with plan and transfer as
 //! two launches and as one, by bulk copies and by loads.
 
-use super::arrays::{Batch, Outputs};
 use super::gpu::{Compiled, Gpu, compile, run};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::mutants::with_switches;
-use super::test_engine::TestEngine;
-use super::tier;
-use crate::fixtures::mutants::unneeded;
+use super::{Batch, Outputs, Places, SplitMix64, TestEngine, optional, tier, unneeded};
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::cuda::{Options, cuda};
 use avsg_sim::shim::{Failure, Launch, Mode};
@@ -43,7 +39,7 @@ fn step(
         Launch::new(if two { "avsg_plan" } else { "avsg_step" }).blocks(blocks).mode(mode, seed);
     let launch = b.pass(launch).device(&mut engine.tables);
     let launch = match two {
-        true => engine.places.pass(launch),
+        true => optional(launch, &engine.places.table),
         false => engine.layer.pass(launch, &engine.places),
     };
     run(out.pass(launch).input(&scalars), compiled)?;
@@ -67,9 +63,7 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
         _ => Places::random(random, p, requests, 3),
     };
     let places = Places { base: (seed % 3 == 1).then_some(11), ..places };
-    let rows = units * p.page.max(1) as usize;
-    let layer = LayerMemory::new(random, format, rows, 7, places.slots(p, requests), 32);
-    let mut engine = TestEngine { places, ..TestEngine::new(p, requests, units, layer) };
+    let mut engine = TestEngine::new(random, p, places, (requests, units, 32), format, 7);
     let (mut misses, mut fresh) = (0, 0);
     for n in 0..if tier::thorough() { 40 } else { 8 } {
         let b = engine.random_batch(random, requests);
@@ -106,25 +100,20 @@ const FEW_ENTRIES: Options = Options { shared_bytes: 32 * 1024, ..OPTIONS };
 /// Returns an engine, and a batch that has more requests than a transfer has threads, so that it has two windows.
 fn two_windows() -> (TestEngine, Batch) {
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
-    let layer = LayerMemory::new(&mut SplitMix64(1), &[(656, 656)], 4096, 7, 2048, 4);
-    let requests = 258;
-    let planned = |r| r == 0 || r == requests - 1;
-    let tokens = (0..requests).scan(0, |rows, r| {
-        *rows += i32::from(planned(r));
-        Some(*rows)
-    });
+    // Only the first and the last request are planned, with one token each.
     let b = Batch {
         k: 256,
         ids_stride: 256,
         ids: (0..512).map(|i| 5 * i).collect(),
-        cu_q: [0].into_iter().chain(tokens).collect(),
-        state: (0..requests).map(|r| if planned(r) { i32::from(r > 0) } else { -1 }).collect(),
-        generation: vec![1; requests],
-        stable: vec![-1; requests],
-        seq: vec![4096; requests],
+        cu_q: [&[0][..], &[1; 257], &[2]].concat(),
+        state: [&[0][..], &[-1; 256], &[1]].concat(),
+        generation: vec![1; 258],
+        stable: vec![-1; 258],
+        seq: vec![4096; 258],
         ..Batch::default()
     };
-    (TestEngine::new(&p, 2, 4096, layer), b)
+    let (places, sizes, format) = (Places::default(), (2, 4096, 4), &[(656, 656)]);
+    (TestEngine::new(&mut SplitMix64(1), &p, places, sizes, format, 7), b)
 }
 
 /// A block uses all memory that a launch gives it, so one with a larger number of bytes, one with a column behind the memory
@@ -156,10 +145,8 @@ fn no_block_uses_more_shared_memory_than_its_launch_gives() {
     assert_eq!(run(0), Ok(()));
     for n in 1..=changed.len() {
         let text = run(n).expect_err(&changed[n - 1].1).text;
-        assert!(
-            text.ends_with(&format!("of shared memory, of which the launch gives {bytes}")),
-            "{text}"
-        );
+        let end = format!("of shared memory, of which the launch gives {bytes}");
+        assert!(text.ends_with(&end), "{text}");
     }
 }
 

@@ -1,13 +1,12 @@
 //! Texts without one barrier, fence or wait: each breaks a rule of the shim or gives wrong bits.
 
 use super::gpu::Gpu;
-use super::stage_one::{ALL, emit, neighbours, steps};
-use super::steps::StepState;
-use crate::fixtures::mutants;
+use super::stage_one::{ALL, emit_all, neighbours, steps};
+use super::{StepState, fixtures::mutants};
 use avsg_device::learned::START;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::state::header;
-use avsg_linker::cuda::Options;
+use avsg_linker::cuda::{Options, record};
 use avsg_sim::shim::Mode;
 
 /// As [`mutants::with_switches`] for the statements in these files.
@@ -38,7 +37,8 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
         statements = all;
         switched
     };
-    let Some(emitted) = emit(p, options, Gpu::Loads, change) else { return };
+    let stage_one = vec![(*p, record(p).unwrap(), options)];
+    let Some(emitted) = emit_all(stage_one, Gpu::Loads, change) else { return };
     let mut steps = steps(p, 3, 16);
     let last = steps[15].clone();
     // Some of the ids are new until the table is full, and at the end one valid id stands beside one that is not.
@@ -51,17 +51,16 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
     let mut none = last.clone();
     none.set("tokens", 0);
     steps.push(none);
-    let (first, rest) = steps.split_at(20);
+    let rest = steps.split_off(20);
     let mut state = StepState::clear(p);
-    let mut states = state.trace(&emitted.tape, first);
+    let mut steps = state.trace(&emitted[0].tape, steps);
     // The next step is the one after which a request has values of its own.
     state.table[header::STEP as usize] = START - 1;
-    states.extend(state.trace(&emitted.tape, rest));
+    steps.extend(state.trace(&emitted[0].tape, rest));
     let passing = mutants::unneeded(&statements, |n| {
-        emitted.compiled.leave_out(n);
-        (0..).zip(steps.iter().zip(&states)).any(|(seed, (step, (before, want)))| {
-            emitted.run_and_compare((before, want), step, (Mode::Adversarial, seed)).is_err()
-        })
+        emitted[0].compiled.leave_out(n);
+        let run = |(seed, step)| emitted[0].run_and_compare(step, (Mode::Adversarial, seed));
+        (0..).zip(&steps).any(|step| run(step).is_err())
     });
     assert!(passing.len() <= unneeded, "no run fails without these: {passing:#?}");
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::geometries::small_geometries;
 use super::gpu::{Compiled, Gpu, compile_all, entry, run};
-use super::one_request::{compare_steps, run_and_compare};
-use super::steps::{self, Request, SplitMix64, StepState};
-use super::tier;
+use super::{
+    Request, SplitMix64, StepState, Traced, compare_steps, run_and_compare, small_geometries,
+    steps, tier,
+};
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg_linker::ascend::camel;
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
@@ -49,16 +49,6 @@ pub fn emit_all(
     Some(all.into_iter().zip(compiled).map(emitted).collect())
 }
 
-/// Emits and compiles Stage One of a geometry.
-pub fn emit(
-    p: &Params,
-    options: Options,
-    gpu: Gpu,
-    change: impl FnMut(String) -> String,
-) -> Option<Emitted> {
-    emit_all(vec![(*p, record(p).unwrap(), options)], gpu, change)?.pop()
-}
-
 /// Returns random steps as one block runs them: alone, and with values of lifetimes that no request would learn in
 /// a third of them.
 pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
@@ -75,23 +65,18 @@ pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
 
 impl Emitted {
     /// Runs one step on the shim, and compares it with the tape. Returns the number of barriers.
-    pub fn run_and_compare(
-        &self,
-        (before, want): (&StepState, &StepState),
-        step: &Request,
-        (mode, seed): (Mode, u64),
-    ) -> Result<u32, String> {
-        let launch = Launch::new(&self.entry).mode(mode, seed);
-        let mut want = want.clone();
-        want.learn();
+    pub fn run_and_compare(&self, traced: &Traced, order: (Mode, u64)) -> Result<u32, String> {
+        let launch = Launch::new(&self.entry).mode(order.0, order.1);
         let run = |launch: Launch<'_>| run(launch, &self.compiled);
-        run_and_compare(launch, &self.tape, (before, &want), step, run)
+        let mut traced = traced.clone();
+        traced.want.learn();
+        run_and_compare(launch, &self.tape, &traced, run)
     }
 
     /// Runs steps and compares them with the tape.
-    pub fn compare(&self, steps: &[Request], modes: &[Mode]) {
-        let run = |states: (&_, &_), step: &_, order| self.run_and_compare(states, step, order);
-        compare_steps(&self.p, &self.tape, steps, modes, run);
+    pub fn compare(&self, steps: Vec<Request>, modes: &[Mode]) {
+        let run = |traced: &_, order| self.run_and_compare(traced, order);
+        compare_steps((&self.p, &self.tape), steps, modes, run);
     }
 }
 
@@ -130,7 +115,7 @@ fn every_kind_of_geometry_matches_the_tape() {
         let Some(emitted) = emitted else { return };
         for (n, (emitted, (p, _, count))) in emitted.iter().zip(all).enumerate() {
             let steps = steps(p, (8 * seed + n) as u64, *count);
-            emitted.compare(&steps, &[Mode::InOrder, Mode::Adversarial]);
+            emitted.compare(steps, &[Mode::InOrder, Mode::Adversarial]);
         }
     }
 }
@@ -152,14 +137,14 @@ fn a_step_has_few_barriers() {
 
 fn few_barriers(p: &Params) {
     let options = Options { threads: 1024, ..ALL };
-    let Some(emitted) = emit(p, options, Gpu::Bulk, |text| text) else { return };
+    let stage_one = vec![(*p, record(p).unwrap(), options)];
+    let Some(emitted) = emit_all(stage_one, Gpu::Bulk, |text| text) else { return };
     let like = steps(p, 1, 1).remove(0);
     let mut state = StepState::clear(p);
     let mut barriers = |step: Request| {
-        let states = state.trace(&emitted.tape, std::slice::from_ref(&step));
-        let (before, want) = &states[0];
-        let n = emitted.run_and_compare((before, want), &step, (Mode::InOrder, 1)).unwrap();
-        (want.output("gm_record")[16 + 8], n)
+        let traced = state.trace(&emitted[0].tape, vec![step]).remove(0);
+        let n = emitted[0].run_and_compare(&traced, (Mode::InOrder, 1)).unwrap();
+        (traced.want.output("gm_record")[16 + 8], n)
     };
     let all = [0, 400, 400].map(|base| barriers(neighbours(p, &like, base, 2048, 0)));
     println!("misses and barriers of neighbours: {all:?}, {p}");

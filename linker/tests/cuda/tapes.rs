@@ -16,7 +16,7 @@ fn small_kernels_match_their_tapes() {
     let all = tapes.into_iter().map(|tape| (p, tape, options)).collect();
     let Some(all) = emit_all(all, Gpu::Loads, |text| text) else { return };
     for (n, emitted) in all.iter().enumerate() {
-        emitted.compare(&steps(&p, n as u64, 6), &[Mode::Adversarial]);
+        emitted.compare(steps(&p, n as u64, 6), &[Mode::Adversarial]);
     }
 }
 

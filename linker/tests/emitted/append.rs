@@ -1,11 +1,10 @@
 //! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
-use super::arrays::{Batch, optional};
-use super::compiled::{Compiled, compile_all};
-use super::harness::{EVERY_ORDER, RunOptions, differs, kernel, shim_launch, small_geometry};
-use super::layer_memory::{LayerMemory, SplitMix64, host_place, tiling, with_chunks};
-use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode};
+use super::{
+    Batch, Compiled, EVERY_ORDER, Failure, LayerMemory, Mode, Mutants, RunOptions, SYNC_CALLS,
+    SplitMix64, compile_all, differs, host_place, kernel, optional, shim_launch, small_geometry,
+    tiling, with_chunks,
+};
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::Params;
 
@@ -30,11 +29,8 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usi
         a.seq.push((stable + tokens - random.below(2) * random.below(tokens + 1)) as i32);
         for _ in 0..a.block_stride {
             let block = free.swap_remove(random.below(free.len()));
-            a.blocks.push(if random.below(7) == 0 {
-                [-1, units as i32][random.below(2)]
-            } else {
-                block
-            });
+            let wrong = [-1, units as i32][random.below(2)];
+            a.blocks.push(if random.below(7) == 0 { wrong } else { block });
         }
     }
     a

@@ -2,12 +2,14 @@
 
 use std::ptr::null_mut;
 
+use super::Launch;
 use avsg_device::request::record;
 use avsg_device::tiling::{Launch as DeviceLaunch, Segment};
-
-use super::layer_memory::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT};
-use super::shim::Launch;
 use avsg_sim::shim::Plain;
+
+/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer.
+pub const HOST_BLOCK_SHIFT: u32 = 2;
+pub const KV_BLOCK_SHIFT: u32 = 3;
 
 /// Passes an array to a kernel, or a null pointer if it is empty.
 pub fn optional<'a, T: Plain>(launch: Launch<'a>, words: &'a [T]) -> Launch<'a> {

@@ -4,10 +4,8 @@
 //! them in one file take the time of two single files. The thorough tier compiles each text as a
 //! file of its own.
 
+use super::{Kernels, compile, tier};
 use std::ffi::c_int;
-
-use super::shim::{Kernels, compile};
-use super::tier;
 
 /// The compiled kernels of one text.
 #[derive(Clone)]
@@ -47,10 +45,9 @@ pub fn compile_all(texts: &[String]) -> Option<Vec<Compiled>> {
         return texts.iter().map(|text| Compiled::single(text)).collect();
     }
     println!("{}: 1 file for the compiler, {n} of {n} texts in it", tier::name());
-    let all: String =
-        texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n)).collect();
-    let all = format!("#define AVSG_SHIM_SEVERAL_FILES\n{all}");
-    let kernels = compile(&all)?;
+    let numbered = texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n));
+    let all = numbered.collect::<String>();
+    let kernels = compile(&format!("#define AVSG_SHIM_SEVERAL_FILES\n{all}"))?;
     Some((0..n).map(|n| Compiled { kernels: kernels.clone(), number: Some(n) }).collect())
 }
 
@@ -58,10 +55,7 @@ pub fn compile_all(texts: &[String]) -> Option<Vec<Compiled>> {
 /// their names.
 fn with_numbered_names(text: &str, n: usize) -> String {
     let kernel = "__global__ __aicore__ void ";
-    assert!(
-        text.contains("namespace avsg {") && text.contains(kernel),
-        "the text is no emitted kernel"
-    );
+    assert!(text.contains("namespace avsg {") && text.contains(kernel), "no emitted kernel");
     text.replace("namespace avsg", &format!("namespace avsg{n}"))
         .replace("avsg::", &format!("avsg{n}::"))
         .replace("AVSG_TILING(", &format!("AVSG_TILING_{n}("))

@@ -1,18 +1,29 @@
 //! What the tests of emitted AscendC and those of emitted CUDA share: batches and their memory, steps of one request, mutants.
 
-pub mod arrays;
-pub mod compiled;
-pub mod geometries;
-pub mod harness;
+mod arrays;
+mod compiled;
+mod geometries;
+mod harness;
 #[path = "tapes/kernels.rs"]
 pub mod kernels;
-pub mod layer_memory;
+mod layer_memory;
 pub mod mutants;
-pub mod one_request;
+mod one_request;
 #[path = "../shim/harness.rs"]
-pub mod shim;
+mod shim;
 #[path = "../tape/native_equals_replay/step.rs"]
 pub mod steps;
-pub mod test_engine;
+mod test_engine;
 #[path = "../../../testkit/src/tier.rs"]
 pub mod tier;
+
+pub use arrays::*;
+pub use compiled::*;
+pub use geometries::*;
+pub use harness::*;
+pub use layer_memory::*;
+pub use mutants::*;
+pub use one_request::*;
+pub use shim::*;
+pub use steps::*;
+pub use test_engine::*;

@@ -1,10 +1,9 @@
 //! Small geometries, texts and orders for the tests of emitted kernels.
 
+use super::{Failure, Launch, Mode};
 use avsg_device::params::Params;
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
-
-use super::shim::{Failure, Launch, Mode};
 
 /// Returns a geometry with so few slots that each of them is soon in a miss list.
 pub fn small_geometry(page: u32) -> Params {

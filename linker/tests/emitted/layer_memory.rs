@@ -4,16 +4,9 @@
 use std::ops::Range;
 use std::ptr::null_mut;
 
+use super::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, Kind, Launch as ShimLaunch, SplitMix64, optional};
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
-
-use super::arrays::optional;
-use super::shim::{Kind, Launch as ShimLaunch};
-pub use super::steps::SplitMix64;
-
-/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer.
-pub const HOST_BLOCK_SHIFT: u32 = 2;
-pub const KV_BLOCK_SHIFT: u32 = 3;
 
 /// Returns the bytes between two blocks, or between two fresh rows. All rows are at multiples of 16 bytes if their stride is
 /// one.
@@ -72,16 +65,6 @@ impl Places {
             let index = self.index(p, state, *slot as usize);
             *slot = index.map_or(-1, |index| base + index as i32);
         }
-    }
-
-    /// Passes the table to a kernel.
-    pub fn pass<'a>(&'a self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
-        optional(launch, &self.table)
-    }
-
-    /// Sets the scalars that say where slots are.
-    pub fn scalars<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
-        Launch { kv_blocks: self.blocks as u32, slot_base: self.base, ..launch }
     }
 }
 
@@ -174,7 +157,7 @@ impl LayerMemory {
             launch = with_chunks(launch.device(&mut segment.kv), &mut segment.chunks);
             fresh.push(&segment.fresh);
         }
-        launch = places.pass(if single { launch.raw(null_mut()) } else { launch });
+        launch = optional(if single { launch.raw(null_mut()) } else { launch }, &places.table);
         launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
         if single { launch.raw(null_mut()) } else { launch }
     }

@@ -1,7 +1,6 @@
 //! Mutants of a kernel: texts without one barrier or flag, or without InitSocState.
 
-use super::compiled::Compiled;
-use super::tier;
+use super::{Compiled, tier};
 
 /// Beginnings of the statements that synchronise, or that clear what an earlier kernel left. The
 /// definition of `SetWaitFlag` matches none of them.
@@ -12,6 +11,9 @@ pub const SYNC_CALLS: [&str; 5] = [
     "WaitFlag<HardEvent::",
     "InitSocState(",
 ];
+
+/// The number of the statement that is left out, and the function that sets it.
+const LEAVE_OUT: &str = include_str!("leave_out.cpp.in");
 
 /// A text in which a global number selects the statement that is left out.
 pub struct Mutants {
@@ -67,9 +69,7 @@ pub fn with_switches(
     mut inside: impl FnMut(usize, &str) -> bool,
     calls: &[&str],
 ) -> (String, Vec<String>) {
-    let mut switched = String::from(
-        "static int left_out = 0;\nextern \"C\" __attribute__((visibility(\"default\"))) void avsg_leave_out(int n) { left_out = n; }\n",
-    );
+    let mut switched = LEAVE_OUT.to_owned();
     let mut statements = vec![];
     for (at, line) in text.lines().enumerate() {
         let statement = line.trim();

@@ -1,18 +1,16 @@
 //! Steps of a kernel `one_request`, whose results are compared with those of a tape.
 
-use super::shim::{Failure, Launch, Mode};
-use super::steps::{Request, StepState};
+use super::{Failure, Launch, Mode, Request, StepState, Traced};
 use avsg_device::params::Params;
 use avsg_device::request::record;
 use avsg_linker::tape::Tape;
 
-/// Runs a step from the state `before`, and compares all outputs and the table with those of `want`. `run` runs the launch
-/// with the arguments that all kernels `one_request` take.
+/// Runs a step, and compares all outputs and the table with those of its tape. `run` runs the launch with the arguments that
+/// all kernels `one_request` take.
 pub fn run_and_compare<T>(
     launch: Launch<'_>,
     tape: &Tape,
-    (before, want): (&StepState, &StepState),
-    step: &Request,
+    Traced { step, before, want }: &Traced,
     run: impl FnOnce(Launch<'_>) -> Result<T, Failure>,
 ) -> Result<T, String> {
     let (mut got, mut want) = (before.clone(), want.clone());
@@ -30,16 +28,14 @@ pub fn run_and_compare<T>(
 
 /// Runs steps in the interpreter, and compares them with what `run` does.
 pub fn compare_steps<T>(
-    p: &Params,
-    tape: &Tape,
-    steps: &[Request],
+    (p, tape): (&Params, &Tape),
+    steps: Vec<Request>,
     modes: &[Mode],
-    run: impl Fn((&StepState, &StepState), &Request, (Mode, u64)) -> Result<T, String>,
+    run: impl Fn(&Traced, (Mode, u64)) -> Result<T, String>,
 ) {
-    let states = StepState::clear(p).trace(tape, steps);
-    for (n, (step, (before, want))) in (0..).zip(steps.iter().zip(&states)) {
+    for (n, traced) in (0..).zip(StepState::clear(p).trace(tape, steps)) {
         for &mode in modes {
-            run((before, want), step, (mode, n))
+            run(&traced, (mode, n))
                 .unwrap_or_else(|e| panic!("step {n} of {p:?}, {mode:?}: {e}\n{tape}"));
         }
     }

@@ -9,12 +9,8 @@ use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::opp::project;
 
-use super::compiled::Compiled;
-use super::harness::{EVERY_ORDER, RunOptions, shim_launch};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::operator_compiler::tiling_header;
-use super::shim::Failure;
-use super::test_engine::TestEngine;
+use super::{Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, shim_launch};
 
 /// Compiles the kernels of the operator package of a geometry behind the text of the operator
 /// compiler, for launches with these scalars if they are known.
@@ -30,22 +26,14 @@ fn compile(p: &Params, known: Option<&[i32]>) -> Option<Compiled> {
     Compiled::single(&format!("#define AVSG_SHIM_SEVERAL_FILES\n{header}{}", all.whole(&texts)))
 }
 
-/// Runs reset on the tables of an engine.
-fn reset(engine: &mut TestEngine, kernels: &Compiled, options: RunOptions) -> Result<u32, Failure> {
-    let tables = engine.tables.as_mut_ptr().cast();
-    let launch = shim_launch("avsg_reset", options).device(&mut engine.tables);
-    launch.raw(tables).raw(null_mut()).raw(null_mut()).run(&kernels.kernels)
-}
-
 #[test]
 fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
     let p = Params { page: 16, spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
     let (mut random, states, units) = (SplitMix64(3), 7, 70);
     let mut places = Places::random(&mut random, &p, states, 5);
     places.base = Some(70);
-    let slots = places.slots(&p, states);
-    let layer = LayerMemory::new(&mut random, &[(33, 33), (7, 12)], units * 16, 8, slots, 28);
-    let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
+    let (sizes, format) = ((states, units, 28), &[(33, 33), (7, 12)]);
+    let mut engine = TestEngine::new(&mut random, &p, places, sizes, format, 8);
     engine.operator = true;
     let (cores, b) = (5, engine.random_batch(&mut random, 7));
     let scalars = engine.scalars(&b, cores);
@@ -72,7 +60,10 @@ fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
             });
             assert!(want.miss_count() > 50, "{}", want.miss_count());
             if known.is_some() {
-                reset(&mut engine, &kernels, options).unwrap_or_else(|e| panic!("{e:?}"));
+                let tables = engine.tables.as_mut_ptr().cast();
+                let reset = shim_launch("avsg_reset", options).device(&mut engine.tables);
+                let reset = reset.raw(tables).raw(null_mut()).raw(null_mut());
+                reset.run(&kernels.kernels).unwrap_or_else(|e| panic!("{e:?}"));
                 let mut tables = engine.tables.chunks_exact(table_words(&p));
                 assert!(tables.all(|table| table == cleared), "{options:?}");
             }

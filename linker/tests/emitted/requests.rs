@@ -1,12 +1,9 @@
 //! The request loop and SyncAll around a Stage One with simple results: every id misses.
 
-use super::arrays::Outputs;
-use super::compiled::{Compiled, compile_all};
-use super::harness::{RunOptions, kernel_around, small_geometry};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
-use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode};
-use super::test_engine::{Contents, TestEngine};
+use super::{
+    Compiled, Contents, Failure, Mode, Mutants, Outputs, Places, RunOptions, SYNC_CALLS,
+    SplitMix64, TestEngine, compile_all, kernel_around, small_geometry,
+};
 use avsg_device::params::{MAX_TOKENS, Params};
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, kernels};
@@ -18,10 +15,6 @@ fn stage_one() -> StageOneText {
     StageOneText { setup, body, ub_bytes: 384, ..StageOneText::default() }
 }
 
-fn kernel_name(step: bool) -> &'static str {
-    if step { "avsg_step" } else { "avsg_plan" }
-}
-
 /// Returns a geometry whose states may have more blocks than a core has memory for, and whose requests may
 /// have as many tokens as any.
 fn many_blocks() -> Params {
@@ -30,7 +23,7 @@ fn many_blocks() -> Params {
 
 /// Returns the mutants of the request loop of a plan, and of SyncAll and what follows it in a step.
 fn mutants(step: bool, p: &Params) -> Mutants {
-    let text = kernel_around(p, &stage_one(), kernel_name(step)).text;
+    let text = kernel_around(p, &stage_one(), if step { "avsg_step" } else { "avsg_plan" }).text;
     if step {
         let late = "// Refreshes the lifetimes of the slots that the last";
         return Mutants::new(&text, late, &[&SYNC_CALLS[..], &["SyncAll<"]].concat());
@@ -43,12 +36,8 @@ fn mutants(step: bool, p: &Params) -> Mutants {
 type After = (Outputs, Contents);
 
 /// Runs `avsg_plan`, or `avsg_step` with its copies. In some runs a state has more blocks than a core has memory for.
-fn run(
-    p: &Params,
-    kernels: &Compiled,
-    step: bool,
-    (seed, mode): (u64, Mode),
-) -> Result<After, Failure> {
+fn run(p: &Params, kernels: &Compiled, step: bool, order: (u64, Mode)) -> Result<After, Failure> {
+    let (seed, mode) = order;
     let (mut random, requests) = (SplitMix64(seed), [5, 60, 1][seed as usize % 3]);
     let options = RunOptions { cores: 1 + seed as u32 % 3, mode, seed };
     let places = match seed / 2 % 2 {
@@ -56,10 +45,8 @@ fn run(
         _ => Places::random(&mut random, p, requests, 2),
     };
     let places = Places { base: [None, Some(31), Some(0)][seed as usize % 3], ..places };
-    let slots = if step { places.slots(p, requests).max(8) } else { 8 };
-    let rows = requests * p.tokens as usize;
-    let layer = LayerMemory::new(&mut random, &[(24, 24), (5, 8)], 1024, 5, slots, rows);
-    let mut engine = TestEngine { places, ..TestEngine::new(p, requests, 1024, layer) };
+    let (sizes, format) = ((requests, 1024, requests * p.tokens as usize), &[(24, 24), (5, 8)]);
+    let mut engine = TestEngine::new(&mut random, p, places, sizes, format, 5);
     engine.tables.fill(7);
     let mut b = engine.random_batch(&mut random, requests);
     // The ids of a request are distinct, because they become its slots.

@@ -1,13 +1,10 @@
 //! Stage One as it is emitted for the 910B and run on the shim gives the same bits as the tape,
 //! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
-use super::compiled::{Compiled, compile_all};
-use super::geometries::small_geometries;
-use super::one_request::{compare_steps, run_and_compare};
-use super::shim::{Launch, Mode};
-use super::steps;
-use super::steps::{Request, SplitMix64, StepState};
-use super::tier;
+use super::{
+    Compiled, Launch, Mode, Request, SplitMix64, Traced, compare_steps, compile_all,
+    run_and_compare, small_geometries, steps, tier,
+};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::rules::rules;
 use avsg_linker::ascend::camel;
@@ -53,27 +50,21 @@ pub fn emit_all(
 
 impl Emitted {
     /// Runs one step on the shim, and compares it with the tape.
-    pub fn run_and_compare(
-        &self,
-        states: (&StepState, &StepState),
-        step: &Request,
-        (mode, seed): (Mode, u64),
-    ) -> Result<(), String> {
+    pub fn run_and_compare(&self, traced: &Traced, order: (Mode, u64)) -> Result<(), String> {
         let rule = rules(&self.p.lifetime).unwrap_or([0; 256]);
         let name = self.kernels.name("one_request");
-        let launch = Launch::new(&name).mode(mode, seed);
+        let launch = Launch::new(&name).mode(order.0, order.1);
         let run = |launch: Launch<'_>| launch.input(&rule).run(&self.kernels.kernels);
-        let (peak, planned) =
-            (run_and_compare(launch, &self.tape, states, step, run)?, self.text.ub_bytes);
-        let fits = peak <= planned;
+        let peak = run_and_compare(launch, &self.tape, traced, run)?;
+        let (fits, planned) = (peak <= self.text.ub_bytes, self.text.ub_bytes);
         fits.then_some(()).ok_or(format!("{peak} bytes of UB are used, but {planned} are planned"))
     }
 
     /// Runs steps and compares them with the tape.
-    pub fn compare(&self, steps: &[Request]) {
+    pub fn compare(&self, steps: Vec<Request>) {
         let modes = [Mode::InOrder, Mode::Adversarial];
-        let run = |states: (&_, &_), step: &_, order| self.run_and_compare(states, step, order);
-        compare_steps(&self.p, &self.tape, steps, &modes, run);
+        let run = |traced: &_, order| self.run_and_compare(traced, order);
+        compare_steps((&self.p, &self.tape), steps, &modes, run);
     }
 }
 
@@ -84,7 +75,7 @@ fn compare(all: &[Emitted], random: &mut SplitMix64, steps: usize) {
         check(&emitted.tape).unwrap_or_else(|e| panic!("{e}"));
         let mut steps = steps::sequence(&emitted.p, random, steps);
         steps::scramble(&mut steps, random);
-        emitted.compare(&steps);
+        emitted.compare(steps);
     }
 }
 

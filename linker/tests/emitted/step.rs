@@ -1,12 +1,9 @@
 //! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
 //! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
-use super::arrays::Batch;
-use super::compiled::{Compiled, compile_all};
-use super::harness::{EVERY_ORDER, RunOptions};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
-use super::test_engine::TestEngine;
-use super::tier;
+use super::{
+    Batch, Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, compile_all, tier,
+};
 use avsg_device::learned::{LIFETIMES, START, part};
 use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
@@ -47,14 +44,10 @@ fn compile(geometries: &[Params]) -> Option<Vec<EmittedKernels>> {
 /// Returns geometries for random batches.
 fn random_geometries() -> [Params; 5] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
+    let many_tokens = Params { spread: 4, retries: 3, ..Params::wide(16, MAX_TOKENS, 256) };
     [
         Params { page: 16, ..wide },
-        Params {
-            lifetime: Lifetime::Constant(9),
-            spread: 4,
-            retries: 3,
-            ..Params::wide(16, MAX_TOKENS, 256)
-        },
+        Params { lifetime: Lifetime::Constant(9), ..many_tokens },
         Params { page: 128, ..Params::paper(100, 2, 512) },
         // K is large enough for several cores to share a token, and S is no power of two.
         Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1152) },
@@ -113,17 +106,15 @@ fn random_batches_match_the_cpu() {
         let (mut random, mut totals) = (SplitMix64(i as u64), Totals::default());
         let large = p.k > 2000;
         let rows = if large { 6000 } else { 900 };
-        let (units, page) = (rows / p.page.max(1) as usize + 9, p.page.max(1) as usize);
+        let units = rows / p.page.max(1) as usize + 9;
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];
         let states = 7;
         let places = match i % 2 {
             0 => Places::default(),
             _ => Places::random(&mut random, p, states, 5),
         };
-        let slots = places.slots(p, states);
-        let layer =
-            LayerMemory::new(&mut random, format, units * page, 8, slots, 50 * p.tokens as usize);
-        let mut engine = TestEngine { places, ..TestEngine::new(p, states, units, layer) };
+        let sizes = (states, units, 50 * p.tokens as usize);
+        let mut engine = TestEngine::new(&mut random, p, places, sizes, format, 8);
         for step in 0..if large { 12 } else { 24 } {
             if step % 4 == 1 && p.lifetime == Lifetime::Learned {
                 let tables = engine.tables.chunks_exact_mut(table_words(p));

@@ -5,7 +5,7 @@ use super::kernels::{
     scalars_of_conditions,
 };
 use super::stage_one::emit_all;
-use super::steps::{self, SplitMix64};
+use super::{SplitMix64, steps};
 use avsg_device::machine::Machine;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_linker::ascend::{StageOneText, stage_one, text};
@@ -66,7 +66,7 @@ fn small_kernels_match_their_tapes() {
     all.push((p, lists, narrow_and_wide));
     let Some(all) = emit_all(all, |text| text) else { return };
     for (n, emitted) in all.iter().enumerate() {
-        emitted.compare(&steps::sequence(&p, &mut SplitMix64(n as u64), 6));
+        emitted.compare(steps::sequence(&p, &mut SplitMix64(n as u64), 6));
     }
 }
 

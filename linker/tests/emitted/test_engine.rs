@@ -4,6 +4,10 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+use super::{
+    Batch, Compiled, Failure, KV_BLOCK_SHIFT, Launch as ShimLaunch, LayerMemory, Outputs, Places,
+    RunOptions, SplitMix64, optional, shim_launch, tiling,
+};
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{clear_state, learn, state_words, table_words};
 use avsg_device::one_request::{ROW, SLOT, StageOne};
@@ -13,12 +17,6 @@ use avsg_device::rules::rules;
 use avsg_device::sequential::Sequential;
 use avsg_device::tiling::Launch;
 use avsg_device::work::work_words;
-
-use super::arrays::{Batch, Outputs, optional};
-use super::compiled::Compiled;
-use super::harness::{RunOptions, shim_launch};
-use super::layer_memory::{KV_BLOCK_SHIFT, LayerMemory, Places, SplitMix64, tiling};
-use super::shim::{Failure, Launch as ShimLaunch};
 
 /// Tables and rows of all states.
 pub struct TestEngine {
@@ -38,10 +36,21 @@ pub struct TestEngine {
 pub type Contents = (Vec<i32>, Vec<Vec<u8>>);
 
 impl TestEngine {
-    pub fn new(p: &Params, states: usize, pool_units: usize, layer: LayerMemory) -> Self {
+    /// Returns an engine without steps, with this many states, rows or blocks of the pool, and fresh rows. `format` and
+    /// `shift` are those of [`LayerMemory::new`].
+    pub fn new(
+        random: &mut SplitMix64,
+        p: &Params,
+        places: Places,
+        (states, pool_units, fresh): (usize, usize, usize),
+        format: &[(usize, usize)],
+        shift: u32,
+    ) -> Self {
         let mut tables = vec![0; states * table_words(p)];
         tables.chunks_exact_mut(table_words(p)).for_each(|table| clear_state(p, table));
-        let (operator, known_shapes, places) = (false, false, Places::default());
+        let (rows, slots) = (pool_units * p.page.max(1) as usize, places.slots(p, states));
+        let layer = LayerMemory::new(random, format, rows, shift, slots, fresh);
+        let (operator, known_shapes) = (false, false);
         Self { p: *p, operator, known_shapes, states, pool_units, tables, layer, places }
     }
 
@@ -90,14 +99,9 @@ impl TestEngine {
         let page = p.page as usize;
         let k = [p.k as usize, p.k as usize, 1 + random.below(p.k as usize)][random.below(3)];
         let stride = k + random.below(5);
-        let entries = if page == 0 { 0 } else { 40 };
-        let mut b = Batch {
-            k,
-            ids_stride: stride,
-            cu_q: vec![0],
-            block_stride: entries,
-            ..Batch::default()
-        };
+        let (cu_q, entries) = (vec![0], if page == 0 { 0 } else { 40 });
+        let sizes = Batch { k, ids_stride: stride, block_stride: entries, ..Batch::default() };
+        let mut b = Batch { cu_q, ..sizes };
         let mut free: Vec<_> = (0..self.states as i32).collect();
         for request in 0..requests {
             let tokens = random.below(p.tokens as usize + 1);
@@ -106,9 +110,8 @@ impl TestEngine {
             let none = [-1, self.states as i32, i32::MIN][request % 3];
             b.state.push(if padded { none } else { free.swap_remove(random.below(free.len())) });
             b.generation.push(i32::from(random.below(5) == 0));
-            let context = self.pool_units * page.max(1);
-            let seq = tokens
-                + random.below(context.min(40 * page.max(usize::from(page == 0) * context)) - 8);
+            let longest = if page == 0 { self.pool_units } else { page * self.pool_units.min(40) };
+            let seq = tokens + random.below(longest - 8);
             let stable = (random.below(4) > 0).then(|| (seq - tokens) as i32);
             b.stable.push(stable.unwrap_or([-1, i32::MAX][request % 2]));
             b.seq.push(match random.below(16) {
@@ -162,6 +165,7 @@ impl TestEngine {
             let words = &mut self.tables[state * table_words(&p)..][..state_words(&p)];
             let (first, end) = (b.cu_q[r] as usize, b.cu_q[r + 1] as usize);
             let lanes = first * k..end * k;
+            let known = (0..NO_STABLE_LEN).contains(&b.stable[r]);
             Emu::<16>.run(StageOne {
                 params: &p,
                 state: words,
@@ -169,11 +173,7 @@ impl TestEngine {
                 tokens: end - first,
                 k: b.k,
                 generation: b.generation[r],
-                stable: if b.stable[r] < 0 {
-                    NO_STABLE_LEN
-                } else {
-                    b.stable[r].min(NO_STABLE_LEN)
-                },
+                stable: if known { b.stable[r] } else { NO_STABLE_LEN },
                 limit: b.seq[r].clamp(0, ID_LIMIT),
                 rows: self.pool_units,
                 ids: &b.ids[first * b.ids_stride..],
@@ -222,7 +222,8 @@ impl TestEngine {
     pub fn scalars(&self, b: &Batch, cores: u32) -> Vec<i32> {
         let segments = self.layer.layouts();
         let launch = b.launch(self.pool_units, cores, &segments);
-        tiling(&self.p, self.places.scalars(Launch { states: self.states as u32, ..launch }))
+        let (states, kv_blocks) = (self.states as u32, self.places.blocks as u32);
+        tiling(&self.p, Launch { states, kv_blocks, slot_base: self.places.base, ..launch })
     }
 
     /// Runs one step with emitted kernels, either `[avsg_step]` or `[avsg_plan, avsg_transfer]`.
@@ -261,7 +262,7 @@ impl TestEngine {
         let launch = optional(launch, &rule);
         let (launch, updated) = match step {
             true => (self.layer.pass(launch, &self.places), &updates[..]),
-            false => (self.places.pass(launch), &updates[..1]),
+            false => (optional(launch, &self.places.table), &updates[..1]),
         };
         Self::finish(caller, out.pass(launch), updated, scalars).run(&kernels.kernels)
     }

@@ -1,7 +1,7 @@
 //! The shim refuses kernels that the device would run with wrong results, and kernels that break
 //! the rules on operands, data, conversions, DMA and events.
 
-use super::harness::{Kind, Launch, Mode, compile, compile_errors, has_cpp_compiler};
+use super::harness::{Kind, Launch, Mode, compile_errors, has_cpp_compiler};
 
 /// Returns the name of each kernel of a text that must fail, the rule that its failure names and a part of the message, which
 /// are the arguments of a macro.
@@ -62,26 +62,11 @@ fn what_an_earlier_kernel_leaves_and_a_missing_last_barrier_corrupt_data() {
     assert!(lost.contains(&9) && lost.contains(&500), "{lost:?}");
 }
 
-/// CANN takes one kernel type per file.
 #[test]
 fn files_with_no_kernel_type_or_two_are_refused() {
-    let file = |kernels: [(&str, &str); 2]| {
-        let kernel = |(name, ty)| {
-            format!(
-                "extern \"C\" __global__ __aicore__ void {name}()\n\
-                 {{ {ty} InitSocState(); PipeBarrier<PIPE_ALL>(); }}\n"
-            )
-        };
-        let kernels = kernels.map(kernel).concat();
-        compile(&format!("#include \"kernel_operator.h\"\nusing namespace AscendC;\n{kernels}"))
-    };
-    let (vector, mix) = (
-        "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);",
-        "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);",
-    );
-    let two = file([("one", vector), ("two", mix)]);
-    let (Some(two), Some(none)) = (two, file([("one", ""), ("two", "")])) else { return };
+    let (two, none) = (kernels!("two_types.cpp"), kernels!("no_type.cpp"));
     for (kernels, piece) in [(two, "two kernel types"), (none, "no kernel type is set")] {
+        let Some(kernels) = kernels else { return };
         for name in ["one", "two"] {
             let failure = Launch::new(name).run(&kernels).expect_err(name);
             assert_eq!(failure.code, 1);

@@ -28,10 +28,6 @@ fn missing_toolchain() -> Result<Toolchain, toolchain::Error> {
     Toolchain::find_in(Some("/nowhere".as_ref()), None)
 }
 
-fn kernel_names() -> [&'static str; 5] {
-    KernelName::ALL.map(|kernel| kernel.entry().to_str().expect("an ASCII name"))
-}
-
 #[test]
 fn every_default_geometry_is_embedded_with_its_objects() {
     let out = scratch("objects");
@@ -43,7 +39,7 @@ fn every_default_geometry_is_embedded_with_its_objects() {
     assert_eq!(all.len(), 4, "each default geometry fits");
     // The includes have the order of the kernels.
     for (n, p) in all.iter().enumerate() {
-        for name in kernel_names() {
+        for name in KernelName::ALL.map(|name| name.entry().to_str().expect("an ASCII name")) {
             let file = format!("kernels{n}/fatbin/{name}/{name}.o");
             let found = rust[offset..].find(&format!("include_bytes!(\"{file}\")"));
             offset += found.unwrap_or_else(|| panic!("{file} is missing or not in order: {rust}"));

@@ -7,13 +7,6 @@ use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
 use avsg_linker::ascend::stage_one;
 use std::sync::OnceLock;
 
-fn geometries() -> Vec<Params> {
-    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    let learned = Params { lifetime: Lifetime::Learned, page: 128, ..wide };
-    let small = Params { page: 16, ..Params::wide(8, 2, 128) };
-    vec![wide, learned, small, Params::paper(256, 4, 1024)]
-}
-
 /// A kernel, and its text with its headers, with and without comments.
 struct Text {
     p: Params,
@@ -25,23 +18,27 @@ struct Text {
 /// Returns each kernel of some geometries, for both interfaces.
 fn all_texts() -> &'static [Text] {
     static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
-    TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect())
+    TEXTS.get_or_init(|| {
+        let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
+        let learned = Params { lifetime: Lifetime::Learned, page: 128, ..wide };
+        let small = Params { page: 16, ..Params::wide(8, 2, 128) };
+        let geometries = [wide, learned, small, Params::paper(256, 4, 1024)];
+        let texts = geometries.map(|p| [Abi::Direct, Abi::Operator].map(|abi| texts(p, abi)));
+        texts.into_iter().flatten().flatten().collect()
+    })
 }
 
-/// Returns the kernels of a geometry for both interfaces.
-fn texts(p: &Params) -> Vec<Text> {
-    let stage_one = stage_one(p).unwrap_or_else(|e| panic!("{p}: {e}"));
-    let for_abi = |abi| {
-        let all = kernels(p, &stage_one, abi).expect("the kernels fit");
-        assert_eq!(all.kernels.len(), 5);
-        let text = |kernel: &Kernel| {
-            let whole = all.whole(&kernel.text);
-            let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
-            Text { p: *p, kernel: kernel.clone(), code: code.join("\n"), whole }
-        };
-        all.kernels.iter().map(text).collect::<Vec<_>>()
+/// Returns the kernels of a geometry for an interface.
+fn texts(p: Params, abi: Abi) -> Vec<Text> {
+    let stage_one = stage_one(&p).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let all = kernels(&p, &stage_one, abi).expect("the kernels fit");
+    assert_eq!(all.kernels.len(), 5);
+    let text = |kernel: &Kernel| {
+        let whole = all.whole(&kernel.text);
+        let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
+        Text { p, kernel: kernel.clone(), code: code.join("\n"), whole }
     };
-    [Abi::Direct, Abi::Operator].into_iter().flat_map(for_abi).collect()
+    all.kernels.iter().map(text).collect()
 }
 
 /// Returns the qualifiers of an entry point and its statements.

@@ -40,24 +40,16 @@ fn run_steps(
     steps.iter().map(run_step).collect()
 }
 
-/// Totals over the steps of a test, which show that the steps were not empty.
-#[derive(Default)]
-struct Totals {
-    returned: usize,
-    missed: usize,
-    status: i32,
-}
-
 /// Runs random steps in every way and compares the results. Some of the steps have values of lifetimes that
 /// no request would learn.
-fn compare(p: &Params, random: &mut SplitMix64, steps: usize) -> Totals {
+fn compare(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<StepState> {
     let mut steps = step::sequence(p, random, steps);
     step::scramble(&mut steps, random);
     compare_steps(p, &steps)
 }
 
-/// Runs steps in every way and compares the results.
-fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
+/// Runs steps in every way and compares the results. Returns the states after them.
+fn compare_steps(p: &Params, steps: &[Request]) -> Vec<StepState> {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
     let tape = record_scheduled::<Sequential>(p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
@@ -79,14 +71,11 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Totals {
     expect_same("scheduled replay without deferral", replayed(&deferring, 16, false));
     expect_same("deferred replay", replayed(&deferring, 3, true));
     expect_same("Emu<16>", run_steps(p, steps, false, StepState::native));
-    let mut totals = Totals::default();
-    for state in &want {
-        let request = &state.output("gm_record")[record::WORDS..];
-        totals.status |= request[record::STATUS as usize];
-        totals.missed += request[record::TOTAL as usize] as usize;
-        totals.returned += state.output("gm_slot").iter().filter(|&&slot| slot >= 0).count();
-    }
-    totals
+    want
+}
+
+fn record_word(state: &StepState, word: i32) -> i32 {
+    state.output("gm_record")[record::WORDS + word as usize]
 }
 
 /// Covers both tables, all spreads, both lifetimes, and geometries with and without a block table.
@@ -95,9 +84,11 @@ fn small_geometries_match() {
     let random = &mut SplitMix64(1);
     let (mut returned, mut missed, mut bits) = (0, 0, 0);
     for p in (1..=4).flat_map(|tokens| small_geometries(Some(tokens))) {
-        let totals = compare(&p, random, 12);
-        (returned, missed) = (returned + totals.returned, missed + totals.missed);
-        bits |= totals.status;
+        for state in compare(&p, random, 12) {
+            bits |= record_word(&state, record::STATUS);
+            missed += record_word(&state, record::TOTAL) as usize;
+            returned += state.output("gm_slot").iter().filter(|&&slot| slot >= 0).count();
+        }
     }
     // At least a third of the returned slots are hits, and both kinds of invalid ids occur.
     assert!(missed > 1000 && returned > missed * 3 / 2, "{returned} returned, {missed} missed");
@@ -110,14 +101,11 @@ fn learned_values_match() {
     let p = Params { page: 16, ..Params::wide(64, 2, 256) };
     assert_eq!(p.lifetime, Lifetime::Learned);
     let steps = step::sequence(&p, &mut SplitMix64(5), 400);
-    compare_steps(&p, &steps);
-    let learned = |(_, state): &(&Request, StepState)| {
-        !state.table[links_end(&p)..][part::VALUES..LIFETIMES].is_sorted()
-    };
-    let taught: BTreeSet<i32> =
-        (steps.iter().zip(run_steps(&p, &steps, false, StepState::native)).filter(learned))
-            .map(|(step, _)| step.param("generation"))
-            .collect();
+    let states = compare_steps(&p, &steps);
+    let values = links_end(&p) + part::VALUES..links_end(&p) + LIFETIMES;
+    let learned = |state: &StepState| !state.table[values.clone()].is_sorted();
+    let taught = steps.iter().zip(&states).filter(|(_, state)| learned(state));
+    let taught: BTreeSet<_> = taught.map(|(step, _)| step.param("generation")).collect();
     assert!(taught.len() >= 2, "{taught:?}");
 }
 
@@ -138,6 +126,7 @@ fn many_tokens_and_large_and_odd_geometries_match() {
     let all = tokens.chain(odd).chain(large).chain(wide);
     for (seed, (p, steps)) in (2..).zip(all) {
         let compared = compare(&p, &mut SplitMix64(seed), steps);
-        assert!(compared.missed > 8, "{p}: {} misses", compared.missed);
+        let missed: i32 = compared.iter().map(|state| record_word(state, record::TOTAL)).sum();
+        assert!(missed > 8, "{p}: {missed} misses");
     }
 }

@@ -33,24 +33,18 @@ fn placed(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
 /// wait before a branch also orders the code after it.
 #[test]
 fn a_wait_is_where_each_path_needs_it() {
-    let cases = [
-        (
-            vec![fetch("a"), when(vec![add("b", "a")]), add("d", "c")],
-            vec![vec![], vec![IN], vec![]],
-        ),
-        (
-            vec![fetch("a"), when(vec![add("b", "a")]), add("c", "a")],
-            vec![vec![], vec![IN], vec![IN]],
-        ),
-        (vec![when(vec![add("b", "a")]), add("c", "b")], vec![vec![], vec![BARRIER]]),
-        (vec![when(vec![fetch("a")]), add("b", "a")], vec![vec![], vec![IN]]),
+    let cases: [(Vec<Node>, &[&[Sync]]); 6] = [
+        (vec![fetch("a"), when(vec![add("b", "a")]), add("d", "c")], &[&[], &[IN], &[]]),
+        (vec![fetch("a"), when(vec![add("b", "a")]), add("c", "a")], &[&[], &[IN], &[IN]]),
+        (vec![when(vec![add("b", "a")]), add("c", "b")], &[&[], &[BARRIER]]),
+        (vec![when(vec![fetch("a")]), add("b", "a")], &[&[], &[IN]]),
         (
             vec![fetch("a"), add("b", "a"), when(vec![add("c", "a")]), add("d", "a")],
-            vec![vec![], vec![IN], vec![], vec![]],
+            &[&[], &[IN], &[], &[]],
         ),
         (
             vec![fetch("a"), when(vec![when(vec![add("b", "a")]), add("c", "b")])],
-            vec![vec![], vec![IN], vec![BARRIER]],
+            &[&[], &[IN], &[BARRIER]],
         ),
     ];
     for (n, (nodes, expected)) in cases.into_iter().enumerate() {

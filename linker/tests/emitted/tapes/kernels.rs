@@ -172,7 +172,12 @@ fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, 
 
 /// Rounds over lists that share their storage, where each column takes a column behind it.
 fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
-    fill_pairs(m, d);
+    m.clear(&mut d.pairs);
+    m.clear(&mut d.more);
+    m.sweep(d.k, |t| {
+        let x = m.low_bits(m.load(t, &d.work.ids), 20);
+        m.append(t, &mut d.pairs, all(m, t), [x, m.iota(t)]);
+    });
     m.repeat(2, m.scalar(2), |round| {
         m.sweep(m.len(&d.pairs), |t| {
             let (a, b) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
@@ -183,15 +188,6 @@ fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_,
     });
     publish(m, d);
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
-}
-
-fn fill_pairs<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
-    m.clear(&mut d.pairs);
-    m.clear(&mut d.more);
-    m.sweep(d.k, |t| {
-        let x = m.low_bits(m.load(t, &d.work.ids), 20);
-        m.append(t, &mut d.pairs, all(m, t), [x, m.iota(t)]);
-    });
 }
 
 /// Lists that are empty in some tokens and rounds only, and a length that is read before a change.

@@ -86,8 +86,67 @@ pub fn sequence(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<Reques
     let longest = ID_LIMIT as usize - 16 * steps;
     let (mut generation, mut base) = (7, 0);
     let mut length = if far { longest } else { 2 * p.slots as usize };
-    let mut next = || step(p, random, steps > 100, &mut generation, &mut length, &mut base);
-    (0..steps).map(|_| next()).collect()
+    let step = |_| {
+        let action = random.below(10);
+        generation += i32::from(action == 0 && (steps <= 100 || random.one_in(12)));
+        length = if action < 3 { length * 3 / 4 } else { length + random.below(9) };
+        let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens as usize) };
+        let k = if random.one_in(3) { 1 + random.below(p.k as usize) } else { p.k as usize };
+        let limit = length + tokens;
+        let stable = if random.one_in(5) { NO_STABLE_LEN } else { length as i32 };
+        let stride = k + random.below(3);
+        let (ids_at, slot_at, slack) = (random.below(5), random.below(5), 8);
+        // Most steps select nearly the ids of the last step. Some jump to another base, and some select
+        // every 16th id.
+        base = if random.one_in(4) { random.below(length) } else { base + 3 };
+        let (base, stretch) = (base, if random.one_in(6) { 16 } else { 1 });
+        let ids = (0..ids_at + stride * tokens + slack)
+            .map(|n| match random.below(40) {
+                0 => -1,
+                1 => i32::MIN + random.below(9) as i32,
+                2 => limit as i32 + random.below(3) as i32,
+                3 => i32::MAX - random.below(2) as i32,
+                4..8 => random.below(limit) as i32,
+                8 => (limit - 1 - random.below(tokens + 1)) as i32,
+                9..12 => (base % limit) as i32,
+                _ => ((base + n * stretch % p.slots as usize) % limit) as i32,
+            })
+            .collect();
+        let pages = limit / p.page.max(1) as usize + 1;
+        let rows = if random.one_in(2) { pages } else { pages * 7 / 8 };
+        let blocks_at = random.below(4);
+        // Without a block table there is none of the longest contexts, which would have millions of entries.
+        let entries = if limit < 1 << 20 { pages } else { 0 };
+        let blocks_len = if random.one_in(3) { entries * 3 / 4 } else { entries };
+        let blocks = (0..blocks_at + blocks_len)
+            .map(|_| if random.one_in(20) { i32::MIN } else { random.below(pages + 1) as i32 })
+            .collect();
+        let params = vec![
+            ("tokens", tokens as i32),
+            ("k", k as i32),
+            ("generation", generation),
+            ("stable", stable),
+            ("limit", limit as i32),
+            ("rows", rows as i32),
+            ("ids_at", ids_at as i32),
+            ("ids_stride", stride as i32),
+            ("blocks_at", blocks_at as i32),
+            ("blocks_len", blocks_len as i32),
+            ("slot_at", slot_at as i32),
+            ("slot_stride", stride as i32),
+            ("valid_at", 3),
+            ("miss_at", 5),
+            ("record_at", record::WORDS as i32),
+            ("shared", random.below(2) as i32),
+            ("share_at", 0),
+            ("share_len", k as i32),
+            ("deferred", if random.one_in(3) { 0 } else { tokens as i32 }),
+        ];
+        let slots = slot_at + stride * tokens + slack;
+        let misses = 5 + k * tokens.max(1) + slack;
+        Request { params, ids, blocks, slots, misses, values: None }
+    };
+    (0..steps).map(step).collect()
 }
 
 /// Gives a third of the steps a table with values of lifetimes that no request would learn.
@@ -97,73 +156,16 @@ pub fn scramble(steps: &mut [Request], random: &mut SplitMix64) {
     }
 }
 
-fn step(
-    p: &Params,
-    random: &mut SplitMix64,
-    lasting: bool,
-    generation: &mut i32,
-    length: &mut usize,
-    base: &mut usize,
-) -> Request {
-    let action = random.below(10);
-    *generation += i32::from(action == 0 && (!lasting || random.one_in(12)));
-    *length = if action < 3 { *length * 3 / 4 } else { *length + random.below(9) };
-    let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens as usize) };
-    let k = if random.one_in(3) { 1 + random.below(p.k as usize) } else { p.k as usize };
-    let limit = *length + tokens;
-    let stable = if random.one_in(5) { NO_STABLE_LEN } else { *length as i32 };
-    let stride = k + random.below(3);
-    let (ids_at, slot_at, slack) = (random.below(5), random.below(5), 8);
-    // Most steps select nearly the ids of the last step. Some jump to another base, and some select
-    // every 16th id.
-    *base = if random.one_in(4) { random.below(*length) } else { *base + 3 };
-    let (base, stretch) = (*base, if random.one_in(6) { 16 } else { 1 });
-    let ids = (0..ids_at + stride * tokens + slack)
-        .map(|n| match random.below(40) {
-            0 => -1,
-            1 => i32::MIN + random.below(9) as i32,
-            2 => limit as i32 + random.below(3) as i32,
-            3 => i32::MAX - random.below(2) as i32,
-            4..8 => random.below(limit) as i32,
-            8 => (limit - 1 - random.below(tokens + 1)) as i32,
-            9..12 => (base % limit) as i32,
-            _ => ((base + n * stretch % p.slots as usize) % limit) as i32,
-        })
-        .collect();
-    let pages = limit / p.page.max(1) as usize + 1;
-    let rows = if random.one_in(2) { pages } else { pages * 7 / 8 };
-    let blocks_at = random.below(4);
-    // Without a block table there is none of the longest contexts, which would have millions of entries.
-    let entries = if limit < 1 << 20 { pages } else { 0 };
-    let blocks_len = if random.one_in(3) { entries * 3 / 4 } else { entries };
-    let blocks = (0..blocks_at + blocks_len)
-        .map(|_| if random.one_in(20) { i32::MIN } else { random.below(pages + 1) as i32 })
-        .collect();
-    let params = vec![
-        ("tokens", tokens as i32),
-        ("k", k as i32),
-        ("generation", *generation),
-        ("stable", stable),
-        ("limit", limit as i32),
-        ("rows", rows as i32),
-        ("ids_at", ids_at as i32),
-        ("ids_stride", stride as i32),
-        ("blocks_at", blocks_at as i32),
-        ("blocks_len", blocks_len as i32),
-        ("slot_at", slot_at as i32),
-        ("slot_stride", stride as i32),
-        ("valid_at", 3),
-        ("miss_at", 5),
-        ("record_at", record::WORDS as i32),
-        ("shared", random.below(2) as i32),
-        ("share_at", 0),
-        ("share_len", k as i32),
-        ("deferred", if random.one_in(3) { 0 } else { tokens as i32 }),
-    ];
-    let slots = slot_at + stride * tokens + slack;
-    let misses = 5 + k * tokens.max(1) + slack;
-    Request { params, ids, blocks, slots, misses, values: None }
-}
+/// The names of the outputs, in the order of the arguments.
+const OUTPUTS: [&str; 7] = [
+    "gm_slot",
+    "gm_valid",
+    "gm_miss_pos",
+    "gm_miss_id",
+    "gm_miss_slot",
+    "gm_miss_row",
+    "gm_record",
+];
 
 /// The arguments of a request on a CPU machine, by their names.
 struct ByName<'a> {
@@ -199,6 +201,14 @@ pub struct StepState {
     pub outputs: [(&'static str, Vec<i32>); 7],
 }
 
+/// A step, and the states before and after it, before deferred refreshes.
+#[derive(Clone)]
+pub struct Traced {
+    pub step: Request,
+    pub before: StepState,
+    pub want: StepState,
+}
+
 impl StepState {
     /// Returns an empty table without outputs.
     pub fn clear(p: &Params) -> Self {
@@ -209,16 +219,10 @@ impl StepState {
 
     /// Fills the outputs of a step with a value that reveals stray writes.
     pub fn fill_outputs(&mut self, step: &Request) {
-        let fill = |n: usize| vec![-77; n];
-        self.outputs = [
-            ("gm_slot", fill(step.slots)),
-            ("gm_valid", fill(MAX_TOKENS as usize + 8)),
-            ("gm_miss_pos", fill(step.misses)),
-            ("gm_miss_id", fill(step.misses)),
-            ("gm_miss_slot", fill(step.misses)),
-            ("gm_miss_row", fill(step.misses)),
-            ("gm_record", fill(3 * record::WORDS)),
-        ];
+        let (misses, record) = (step.misses, 3 * record::WORDS);
+        let valid = MAX_TOKENS as usize + 8;
+        let words = [step.slots, valid, misses, misses, misses, misses, record];
+        self.outputs = std::array::from_fn(|n| (OUTPUTS[n], vec![-77; words[n]]));
     }
 
     /// Runs a step on a native machine.
@@ -288,17 +292,17 @@ impl StepState {
         }
     }
 
-    /// Runs steps in the interpreter. Returns the states before and after each one, before deferred refreshes.
-    pub fn trace(&mut self, tape: &Tape, steps: &[Request]) -> Vec<(Self, Self)> {
-        let run_step = |step| {
-            self.prepare(step);
+    /// Runs steps in the interpreter.
+    pub fn trace(&mut self, tape: &Tape, steps: Vec<Request>) -> Vec<Traced> {
+        let run_step = |step: Request| {
+            self.prepare(&step);
             let before = self.clone();
-            self.replay(tape, 16, step);
-            let after = self.clone();
-            self.finish(step);
-            (before, after)
+            self.replay(tape, 16, &step);
+            let want = self.clone();
+            self.finish(&step);
+            Traced { step, before, want }
         };
-        steps.iter().map(run_step).collect()
+        steps.into_iter().map(run_step).collect()
     }
 
     /// Returns an output by its name.

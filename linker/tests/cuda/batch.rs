@@ -1,12 +1,9 @@
 //! The kernels of a batch give the same tables, slots, miss lists, records and rows as the CPU, with plan and transfer as
 //! two launches and as one, by bulk copies and by loads.
 
-use super::arrays::{Batch, Outputs, Plan};
 use super::gpu::{Compiled, Gpu, compile, run};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::mutants::with_switches;
-use super::test_engine::TestEngine;
-use super::tier;
+use super::{Batch, Outputs, Places, SplitMix64, TestEngine, optional, tier, unneeded};
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::cuda::{Options, cuda};
 use avsg_sim::shim::{Failure, Launch, Mode};
@@ -26,26 +23,26 @@ fn emit(
     compile(&change(kernels.whole(&text, false)), &NAMES, launch, gpu)
 }
 
-/// Runs one step, as one launch or as two, and returns its outputs and the largest number of barriers of a block.
+/// Runs one step, as one launch or as two, and returns its outputs.
 fn step(
     engine: &mut TestEngine,
     b: &Batch,
     compiled: &Compiled,
     two: bool,
     (mode, seed): (Mode, u64),
-) -> Result<(Plan, u32), Failure> {
-    let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
-    let mut out = Outputs::untouched(b.state.len(), rows, engine.p.k as usize);
+) -> Result<Outputs, Failure> {
+    let k = engine.p.k as usize;
+    let mut out = Outputs::untouched(b, k);
     let scalars = engine.scalars(b, 4);
     let blocks = b.state.len() as u32;
     let launch =
         Launch::new(if two { "avsg_plan" } else { "avsg_step" }).blocks(blocks).mode(mode, seed);
     let launch = b.pass(launch).device(&mut engine.tables);
     let launch = match two {
-        true => engine.places.pass(launch),
+        true => optional(launch, &engine.places.table),
         false => engine.layer.pass(launch, &engine.places),
     };
-    let barriers = run(out.pass(launch).input(&scalars), compiled)?;
+    run(out.pass(launch).input(&scalars), compiled)?;
     if two {
         // Any number of blocks may copy.
         let launch = Launch::new("avsg_transfer").blocks(1 + seed as u32 % 5).mode(mode, seed);
@@ -53,7 +50,7 @@ fn step(
         let launch = launch.input(&out.miss[3]).input(&out.record);
         run(engine.layer.pass(launch, &engine.places).input(&scalars), compiled)?;
     }
-    Ok((engine.cut_lists(b, &out), barriers))
+    Ok(out.cut_lists(b, k))
 }
 
 /// Runs random batches on rows of these segments, and compares all memory with that of a CPU.
@@ -61,33 +58,22 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
     let Some(compiled) = emit(p, options, gpu, |text| text) else { return };
     let (requests, units) = (4, 1024 / p.page.max(1) as usize);
     let random = &mut SplitMix64(seed);
-    let places = if seed.is_multiple_of(2) {
-        Places::default()
-    } else {
-        Places::random(random, p, requests, 3)
+    let places = match seed % 2 {
+        0 => Places::default(),
+        _ => Places::random(random, p, requests, 3),
     };
     let places = Places { base: (seed % 3 == 1).then_some(11), ..places };
-    let rows = units * p.page.max(1) as usize;
-    let layer = LayerMemory::new(random, format, rows, 7, places.slots(p, requests), 32);
-    let mut engine = TestEngine { places, ..TestEngine::new(p, requests, units, layer) };
+    let mut engine = TestEngine::new(random, p, places, (requests, units, 32), format, 7);
     let (mut misses, mut fresh) = (0, 0);
     for n in 0..if tier::thorough() { 40 } else { 8 } {
         let b = engine.random_batch(random, requests);
-        let before = engine.contents();
-        let want = engine.step_on_cpu(&b);
-        let after = engine.contents();
-        for two in [false, true] {
-            let mode = [Mode::InOrder, Mode::Adversarial][n % 2];
-            let what = format!(
-                "step {n} of {p:?}, {options:?}, {gpu:?}, {format:?}, {mode:?}, two launches: {two}"
-            );
-            engine.restore(&before);
-            let result = step(&mut engine, &b, &compiled, two, (mode, seed + n as u64));
-            let (got, _) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
-            engine.expect_same(&got, (&want, &after), &what);
-        }
+        let mode = [Mode::InOrder, Mode::Adversarial][n % 2];
+        let what = format!("step {n} of {p:?}, {options:?}, {gpu:?}, {format:?}, {mode:?}");
+        let want = engine.expect_as_on_cpu(&b, &what, |engine, two| {
+            step(engine, &b, &compiled, two, (mode, seed + n as u64))
+        });
         misses += want.miss_count();
-        fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
+        fresh += want.fresh_count();
     }
     assert!(misses > 300 && fresh > 10, "{misses} misses, {fresh} of fresh rows");
 }
@@ -114,25 +100,20 @@ const FEW_ENTRIES: Options = Options { shared_bytes: 32 * 1024, ..OPTIONS };
 /// Returns an engine, and a batch that has more requests than a transfer has threads, so that it has two windows.
 fn two_windows() -> (TestEngine, Batch) {
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
-    let layer = LayerMemory::new(&mut SplitMix64(1), &[(656, 656)], 4096, 7, 2048, 4);
-    let requests = 258;
-    let planned = |r| r == 0 || r == requests - 1;
-    let tokens = (0..requests).scan(0, |rows, r| {
-        *rows += i32::from(planned(r));
-        Some(*rows)
-    });
+    // Only the first and the last request are planned, with one token each.
     let b = Batch {
         k: 256,
         ids_stride: 256,
         ids: (0..512).map(|i| 5 * i).collect(),
-        cu_q: [0].into_iter().chain(tokens).collect(),
-        state: (0..requests).map(|r| if planned(r) { i32::from(r > 0) } else { -1 }).collect(),
-        generation: vec![1; requests],
-        stable: vec![-1; requests],
-        seq: vec![4096; requests],
+        cu_q: [&[0][..], &[1; 257], &[2]].concat(),
+        state: [&[0][..], &[-1; 256], &[1]].concat(),
+        generation: vec![1; 258],
+        stable: vec![-1; 258],
+        seq: vec![4096; 258],
         ..Batch::default()
     };
-    (TestEngine::new(&p, 2, 4096, layer), b)
+    let (places, sizes, format) = (Places::default(), (2, 4096, 4), &[(656, 656)]);
+    (TestEngine::new(&mut SplitMix64(1), &p, places, sizes, format, 7), b)
 }
 
 /// A block uses all memory that a launch gives it, so one with a larger number of bytes, one with a column behind the memory
@@ -164,10 +145,8 @@ fn no_block_uses_more_shared_memory_than_its_launch_gives() {
     assert_eq!(run(0), Ok(()));
     for n in 1..=changed.len() {
         let text = run(n).expect_err(&changed[n - 1].1).text;
-        assert!(
-            text.ends_with(&format!("of shared memory, of which the launch gives {bytes}")),
-            "{text}"
-        );
+        let end = format!("of shared memory, of which the launch gives {bytes}");
+        assert!(text.ends_with(&end), "{text}");
     }
 }
 
@@ -193,18 +172,14 @@ fn every_wait_of_the_copy_is_needed() {
     let before = engine.contents();
     let want = engine.step_on_cpu(&b);
     let after = engine.contents();
-    let mut fails = |n: usize| {
+    let passing = unneeded(&statements, |n| {
         compiled.leave_out(n);
         [false, true].into_iter().any(|two| {
             engine.restore(&before);
             // One block copies both windows.
             let got = step(&mut engine, &b, &compiled, two, (Mode::Adversarial, 5 * n as u64));
-            !got.is_ok_and(|(got, _)| got == want) || engine.contents() != after
+            !got.is_ok_and(|got| got == want) || engine.contents() != after
         })
-    };
-    assert!(!fails(0), "the whole text fails");
-    let passing: Vec<_> =
-        (1..=statements.len()).filter(|&n| !fails(n)).map(|n| &statements[n - 1]).collect();
+    });
     assert!(passing.is_empty() && statements.len() > 7, "no run fails without these: {passing:#?}");
-    println!("{}, {} statements, all needed", tier::name(), statements.len());
 }

@@ -1,17 +1,15 @@
 //! Texts without one barrier, fence or wait: each breaks a rule of the shim or gives wrong bits.
 
 use super::gpu::Gpu;
-use super::stage_one::{ALL, emit, neighbours, steps};
-use super::steps::StepState;
-use super::switches;
-use super::tier;
+use super::stage_one::{ALL, emit_all, neighbours, steps};
+use super::{StepState, fixtures::mutants};
 use avsg_device::learned::START;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::state::header;
-use avsg_linker::cuda::Options;
+use avsg_linker::cuda::{Options, record};
 use avsg_sim::shim::Mode;
 
-/// As [`switches::with_switches`] for the statements in these files.
+/// As [`mutants::with_switches`] for the statements in these files.
 pub fn with_switches(text: &str, files: &[&str], calls: &[&str]) -> (String, Vec<String>) {
     // A header stands where a file includes it, and ends with its namespace.
     let mut open = vec![""];
@@ -23,7 +21,7 @@ pub fn with_switches(text: &str, files: &[&str], calls: &[&str]) -> (String, Vec
         }
         open.last().is_some_and(|file| !file.is_empty())
     };
-    switches::with_switches(text, inside, calls)
+    mutants::with_switches(text, inside, calls)
 }
 
 /// The files with the barriers of Stage One.
@@ -39,8 +37,8 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
         statements = all;
         switched
     };
-    let Some(emitted) = emit(p, options, Gpu::Loads, change) else { return };
-    let mut state = StepState::clear(p);
+    let stage_one = vec![(*p, record(p).unwrap(), options)];
+    let Some(emitted) = emit_all(stage_one, Gpu::Loads, change) else { return };
     let mut steps = steps(p, 3, 16);
     let last = steps[15].clone();
     // Some of the ids are new until the table is full, and at the end one valid id stands beside one that is not.
@@ -51,31 +49,20 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
     steps.extend(many.chain(two).map(step));
     // A step without a token only ages lifetimes.
     let mut none = last.clone();
-    let tokens = none.params.iter_mut().find(|param| param.0 == "tokens");
-    tokens.expect("a known parameter").1 = 0;
+    none.set("tokens", 0);
     steps.push(none);
-    let mut run = |(n, step): (usize, &_)| {
-        state.prepare(p, step);
-        if n == 20 {
-            // The step after which a request has values of its own.
-            state.words[0].1[header::STEP as usize] = START - 1;
-        }
-        let (before, want) = (state.clone(), state.replay(&emitted.tape, 16, step));
-        state.learn(p);
-        (before, want)
-    };
-    let states: Vec<_> = steps.iter().enumerate().map(&mut run).collect();
-    let fails = |n: usize| {
-        emitted.compiled.leave_out(n);
-        steps.iter().zip(&states).enumerate().any(|(seed, (step, (before, want)))| {
-            emitted.run_and_compare(before, want, step, (Mode::Adversarial, seed as u64)).is_err()
-        })
-    };
-    assert!(!fails(0), "the whole text fails");
-    let passing: Vec<_> = (1..=statements.len()).filter(|&n| !fails(n)).collect();
-    let lines: Vec<_> = passing.iter().map(|n| &statements[n - 1]).collect();
-    println!("{}, {} barriers, all needed except {}", tier::name(), statements.len(), lines.len());
-    assert!(lines.len() <= unneeded, "no run fails without these: {lines:#?}");
+    let rest = steps.split_off(20);
+    let mut state = StepState::clear(p);
+    let mut steps = state.trace(&emitted[0].tape, steps);
+    // The next step is the one after which a request has values of its own.
+    state.table[header::STEP as usize] = START - 1;
+    steps.extend(state.trace(&emitted[0].tape, rest));
+    let passing = mutants::unneeded(&statements, |n| {
+        emitted[0].compiled.leave_out(n);
+        let run = |(seed, step)| emitted[0].run_and_compare(step, (Mode::Adversarial, seed));
+        (0..).zip(&steps).any(|step| run(step).is_err())
+    });
+    assert!(passing.len() <= unneeded, "no run fails without these: {passing:#?}");
 }
 
 #[test]

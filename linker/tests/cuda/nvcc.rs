@@ -23,9 +23,8 @@ fn build(tools: &Path, file: &Path, arch: u32) -> Built {
     let to = file.with_extension(format!("{arch}.cubin"));
     let words =
         nvcc::compile(tools, arch, &[], file, &to).unwrap_or_else(|words| panic!("{words}"));
-    let path = env::join_paths(
-        [tools.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap())),
-    );
+    let path = env::var_os("PATH").unwrap();
+    let path = env::join_paths([tools.to_owned()].into_iter().chain(env::split_paths(&path)));
     let mut dump = Command::new(tools.join("cuobjdump"));
     let output = dump.arg("-sass").arg(to).env("PATH", path.unwrap()).output().expect("cuobjdump");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -33,19 +32,10 @@ fn build(tools: &Path, file: &Path, arch: u32) -> Built {
 }
 
 impl Built {
-    /// Returns the number of instructions of the kernel and its functions with a name.
-    fn count(&self, instruction: &str) -> usize {
-        let lines = self.code.lines();
-        lines
-            .filter(|line| line.split_whitespace().any(|word| word.starts_with(instruction)))
-            .count()
-    }
-
-    /// Returns the first and the last line of the kernel with an instruction.
-    fn lines(&self, instruction: &str) -> Option<(usize, usize)> {
+    /// Returns the numbers of the lines of the kernel and its functions with an instruction.
+    fn lines(&self, instruction: &str) -> Vec<usize> {
         let has = |line: &str| line.split_whitespace().any(|word| word.starts_with(instruction));
-        let first = self.code.lines().position(has)?;
-        Some((first, self.code.lines().enumerate().filter(|(_, line)| has(line)).last()?.0))
+        (0..).zip(self.code.lines()).filter(|(_, line)| has(line)).map(|(n, _)| n).collect()
     }
 
     fn registers(&self) -> u32 {
@@ -75,19 +65,19 @@ fn check(kernels: &Kernels, threads: u32, name: &str, arch: u32, built: &Built, 
     assert!(!words.contains("bytes smem"), "{what}: {words}");
     let geometry = &kernels.headers.iter().find(|h| h.0 == "avsg_geometry.cuh").unwrap().1;
     assert!(geometry.contains(&format!("SHARED_BYTES = {};", kernels.shared_bytes)), "{what}");
-    let copies = if arch >= 90 && name != "avsg_plan" { built.count("UBLKCP.S.G") } else { 0 };
-    assert_eq!(built.count("UBLKCP"), 2 * copies, "{what}: loads and stores");
+    let copies =
+        if arch >= 90 && name != "avsg_plan" { built.lines("UBLKCP.S.G").len() } else { 0 };
+    assert_eq!(built.lines("UBLKCP").len(), 2 * copies, "{what}: loads and stores");
     if name == "avsg_transfer" {
         return assert!(copies > 0 || arch < 90, "{what}");
     }
-    assert_eq!(built.count("BAR."), barriers(kernels), "{what}: barriers");
+    assert_eq!(built.lines("BAR.").len(), barriers(kernels), "{what}: barriers");
     if name == "avsg_step" && arch >= 90 {
         let stage_one = kernels.headers.iter().find(|h| h.0 == "avsg_stage_one.cuh").unwrap();
         let continued = stage_one.1.matches("copies.Continue();").count();
         assert_eq!(copies, continued + 1, "{what}: places where copies continue");
-        let (first, _) = built.lines("UBLKCP.S.G").unwrap();
-        let (_, last) = built.lines("BAR.").unwrap();
-        assert!(first < last, "{what}: no copy begins before Stage One ends");
+        let (first, last) = (built.lines("UBLKCP.S.G")[0], built.lines("BAR.").pop());
+        assert!(Some(first) < last, "{what}: no copy begins before Stage One ends");
     }
 }
 
@@ -122,13 +112,8 @@ fn nvcc_compiles_the_files_without_warnings_and_spills() {
             for arch in [80, 90, 100] {
                 let built = build(&tools, &file, arch);
                 let what = format!("{name} of {p}, {threads} threads, sm_{arch}");
-                println!(
-                    "{what}: {} registers, {} barriers, {} bytes of shared memory, of them {} of Stage One",
-                    built.registers(),
-                    built.count("BAR."),
-                    kernels.shared_bytes,
-                    kernels.plan.split(' ').next().unwrap_or_default()
-                );
+                let (registers, barriers) = (built.registers(), built.lines("BAR.").len());
+                println!("{what}: {registers} registers, {barriers} barriers, {}", kernels.plan);
                 check(&kernels, *threads, name, arch, &built, &what);
             }
         }

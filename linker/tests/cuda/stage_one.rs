@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::gpu::{Compiled, Gpu, compile_all, entry, run};
-use super::outputs::{compare_outputs, small_geometries};
-use super::steps::{self, Request, SplitMix64, StepState};
-use super::tier;
+use super::{
+    Request, SplitMix64, StepState, Traced, compare_steps, run_and_compare, small_geometries,
+    steps, tier,
+};
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg_linker::ascend::camel;
 use avsg_linker::cuda::{self, Options, kernels::kernels, record, text};
@@ -48,67 +49,34 @@ pub fn emit_all(
     Some(all.into_iter().zip(compiled).map(emitted).collect())
 }
 
-/// Emits and compiles Stage One of a geometry.
-pub fn emit(
-    p: &Params,
-    options: Options,
-    gpu: Gpu,
-    change: impl FnMut(String) -> String,
-) -> Option<Emitted> {
-    emit_all(vec![(*p, record(p).unwrap(), options)], gpu, change)?.pop()
-}
-
 /// Returns random steps as one block runs them: alone, and with values of lifetimes that no request would learn in
 /// a third of them.
 pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
     let random = &mut SplitMix64(seed);
     let mut all = steps::sequence(p, random, n);
     steps::scramble(&mut all, random);
-    for (name, value) in all.iter_mut().flat_map(|step| &mut step.params) {
-        if ["shared", "share_at", "share_len", "deferred"].contains(name) {
-            *value = 0;
+    for step in &mut all {
+        for name in ["shared", "share_at", "share_len", "deferred"] {
+            step.set(name, 0);
         }
     }
     all
 }
 
 impl Emitted {
-    /// Runs one step on the shim from the table `before` and compares all outputs and the table with `want`. Returns
-    /// the number of barriers.
-    pub fn run_and_compare(
-        &self,
-        before: &StepState,
-        want: &StepState,
-        step: &Request,
-        (mode, seed): (Mode, u64),
-    ) -> Result<u32, String> {
-        let mut tables = before.table(&self.p);
-        let results = want.results();
-        let mut out: Vec<Vec<i32>> = results.iter().map(|(_, w)| vec![-77; w.len()]).collect();
-        let fields: Vec<i32> = self.tape.params.iter().map(|p| step.param(&p.name)).collect();
-        let [ids, blocks] = [&step.ids, &step.blocks].map(|words| [&words[..], &[0]].concat());
-        let launch = Launch::new(&self.entry).mode(mode, seed).input(&ids).input(&blocks);
-        let launch = out.iter_mut().fold(launch, |launch, words| launch.device(words));
-        let launch = launch.device(&mut tables).input(&fields);
-        let barriers = run(launch, &self.compiled).map_err(|f| format!("{f:?}"))?;
-        let mut want = want.clone();
-        want.learn(&self.p);
-        compare_outputs(&self.p, &want, &out, &tables).map(|()| barriers)
+    /// Runs one step on the shim, and compares it with the tape. Returns the number of barriers.
+    pub fn run_and_compare(&self, traced: &Traced, order: (Mode, u64)) -> Result<u32, String> {
+        let launch = Launch::new(&self.entry).mode(order.0, order.1);
+        let run = |launch: Launch<'_>| run(launch, &self.compiled);
+        let mut traced = traced.clone();
+        traced.want.learn();
+        run_and_compare(launch, &self.tape, &traced, run)
     }
 
     /// Runs steps and compares them with the tape.
-    pub fn compare(&self, steps: &[Request], modes: &[Mode], what: &str) {
-        let mut state = StepState::clear(&self.p);
-        for (n, step) in steps.iter().enumerate() {
-            state.prepare(&self.p, step);
-            let before = state.clone();
-            let want = state.replay(&self.tape, 16, step);
-            state.learn(&self.p);
-            for &mode in modes {
-                self.run_and_compare(&before, &want, step, (mode, n as u64))
-                    .unwrap_or_else(|e| panic!("step {n} of {what}, {mode:?}: {e}"));
-            }
-        }
+    pub fn compare(&self, steps: Vec<Request>, modes: &[Mode]) {
+        let run = |traced: &_, order| self.run_and_compare(traced, order);
+        compare_steps((&self.p, &self.tape), steps, modes, run);
     }
 }
 
@@ -127,15 +95,13 @@ fn geometries() -> Vec<(Params, Options, usize)> {
         return small.chain([(global, options, 10)]).collect();
     }
     let small = (1..=MAX_TOKENS).flat_map(|tokens| small_geometries(Some(tokens)));
+    let small = small.enumerate().map(|(n, p)| (p, threads(n), 20));
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let learned = Params { lifetime: Lifetime::Learned, page: 16, ..wide };
     let spread = Params { spread: 4, retries: 3, ..wide };
     let full = [wide, learned, Params::paper(2048, 4, 8192), spread].into_iter().enumerate();
-    let small = small.enumerate().map(|(n, p)| (p, threads(n), 20));
-    small
-        .chain(full.map(|(n, p)| (p, threads(2 - n % 3), 3)))
-        .chain([(global, options, 10)])
-        .collect()
+    let full = full.map(|(n, p)| (p, threads(2 - n % 3), 3));
+    small.chain(full).chain([(global, options, 10)]).collect()
 }
 
 #[test]
@@ -147,32 +113,18 @@ fn every_kind_of_geometry_matches_the_tape() {
         };
         let emitted = emit_all(all.iter().map(with_tape).collect(), Gpu::Bulk, |text| text);
         let Some(emitted) = emitted else { return };
-        for (n, (emitted, &(p, options, count))) in emitted.iter().zip(all).enumerate() {
-            let steps = steps(&p, (8 * seed + n) as u64, count);
-            let modes = [Mode::InOrder, Mode::Adversarial];
-            emitted.compare(&steps, &modes, &format!("{p:?}, {options:?}"));
+        for (n, (emitted, (p, _, count))) in emitted.iter().zip(all).enumerate() {
+            let steps = steps(p, (8 * seed + n) as u64, *count);
+            emitted.compare(steps, &[Mode::InOrder, Mode::Adversarial]);
         }
     }
 }
 
 /// Returns a step of one token that selects `k` neighbouring ids, of which the last `invalid` ones are not valid.
 pub fn neighbours(p: &Params, like: &Request, base: i32, k: i32, invalid: usize) -> Request {
-    let (n, page) = (8 * p.k as i32, p.page.max(1) as i32);
-    let params = like.params.iter().map(|&(name, value)| {
-        let set = match name {
-            "tokens" => 1,
-            "k" | "ids_stride" | "slot_stride" => k,
-            "stable" | "limit" => n,
-            "rows" | "blocks_len" => n / page,
-            "ids_at" | "blocks_at" | "shared" => 0,
-            _ => value,
-        };
-        (name, set)
-    });
-    let (mut ids, words) = ((base..base + k).collect::<Vec<_>>(), (2 * k + 32) as usize);
+    let mut ids: Vec<_> = (base..base + k).collect();
     ids.iter_mut().rev().take(invalid).for_each(|id| *id = i32::MAX);
-    let blocks = (0..n / page).collect();
-    Request { params: params.collect(), ids, blocks, slots: words, misses: words, values: None }
+    like.selecting(p, ids, 1, 8 * p.k as i32)
 }
 
 /// Block barriers in a step of one token: at most 5 if it hits everything, 24 if it misses neighbours, and 27 in a trace.
@@ -185,15 +137,14 @@ fn a_step_has_few_barriers() {
 
 fn few_barriers(p: &Params) {
     let options = Options { threads: 1024, ..ALL };
-    let Some(emitted) = emit(p, options, Gpu::Bulk, |text| text) else { return };
+    let stage_one = vec![(*p, record(p).unwrap(), options)];
+    let Some(emitted) = emit_all(stage_one, Gpu::Bulk, |text| text) else { return };
     let like = steps(p, 1, 1).remove(0);
     let mut state = StepState::clear(p);
     let mut barriers = |step: Request| {
-        let before = state.clone();
-        let want = state.replay(&emitted.tape, 16, &step);
-        state.learn(p);
-        let n = emitted.run_and_compare(&before, &want, &step, (Mode::InOrder, 1)).unwrap();
-        (want.output("gm_record")[16 + 8], n)
+        let traced = state.trace(&emitted[0].tape, vec![step]).remove(0);
+        let n = emitted[0].run_and_compare(&traced, (Mode::InOrder, 1)).unwrap();
+        (traced.want.output("gm_record")[16 + 8], n)
     };
     let all = [0, 400, 400].map(|base| barriers(neighbours(p, &like, base, 2048, 0)));
     println!("misses and barriers of neighbours: {all:?}, {p}");
@@ -203,19 +154,16 @@ fn few_barriers(p: &Params) {
     // changes, so that the last threshold is not always next to this one.
     let random = &mut SplitMix64(1);
     let mut ids: Vec<i32> = (0..2048).map(|i| 7 * i).collect();
-    let trace: Vec<_> = (0..24)
-        .map(|n| {
-            let mut step = neighbours(p, &like, 0, 2048, 0);
-            for _ in 0..[3, 30, 300][n % 3] {
-                ids[random.below(2048) as usize] = random.below(16384) as i32;
-            }
-            let mut distinct: Vec<_> =
-                ids.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-            distinct.resize(2048, -1);
-            step.ids = distinct;
-            barriers(step)
-        })
-        .collect();
+    let trace = (0..24).map(|n| {
+        let mut step = neighbours(p, &like, 0, 2048, 0);
+        for _ in 0..[3, 30, 300][n % 3] {
+            ids[random.below(2048)] = random.below(16384) as i32;
+        }
+        step.ids = BTreeSet::from_iter(ids.iter().copied()).into_iter().collect();
+        step.ids.resize(2048, -1);
+        barriers(step)
+    });
+    let trace: Vec<_> = trace.collect();
     println!("misses and barriers of a trace: {trace:?}, {p}");
     assert!(trace.iter().all(|(_, n)| (20..=27).contains(n)), "{trace:?}");
 }
@@ -230,13 +178,13 @@ fn the_plan_says_what_fits() {
     let placed = plan(&wide);
     let alone: u32 = placed.columns.values().map(|at| at.end - at.start).sum();
     assert!(placed.bytes - placed.scratch.end < alone, "{placed}");
-    let refused = cuda::cuda(
-        &Params::wide(4096, 1, 32768),
-        Options { threads: 1024, shared_bytes: 48 * 1024 },
-    );
-    assert!(refused.unwrap_err().to_string().contains("bytes of shared memory"));
-    let refused = cuda::cuda(&Params::wide(2048, 1, 65536), ALL).unwrap_err().to_string();
-    assert!(refused.contains("choose S below 65536"), "{refused}");
-    let refused = cuda::cuda(&Params::wide(8192, 1, 8192), ALL).unwrap_err().to_string();
-    assert!(refused.contains("choose more threads than 256"), "{refused}");
+    let little = Options { threads: 1024, shared_bytes: 48 * 1024 };
+    for (k, slots, options, part) in [
+        (4096, 32768, little, "bytes of shared memory"),
+        (2048, 65536, ALL, "choose S below 65536"),
+        (8192, 8192, ALL, "choose more threads than 256"),
+    ] {
+        let refused = cuda::cuda(&Params::wide(k, 1, slots), options).unwrap_err().to_string();
+        assert!(refused.contains(part), "{refused}");
+    }
 }

@@ -1,9 +1,7 @@
 //! Small kernels, emitted and run on the shim: each gives the bits of its tape.
 
 use super::gpu::Gpu;
-use super::kernels::{
-    KERNELS, a_column_around_the_tokens, a_column_of_an_earlier_token, geometry, record,
-};
+use super::kernels::{KERNELS, columns_around_the_tokens, geometry, record};
 use super::stage_one::{ALL, emit_all, steps};
 use avsg_linker::check::Why;
 use avsg_linker::cuda::{Options, text};
@@ -13,12 +11,12 @@ use avsg_sim::shim::Mode;
 fn small_kernels_match_their_tapes() {
     let p = geometry();
     let mut tapes = KERNELS.map(record).to_vec();
-    tapes.extend([a_column_around_the_tokens(), a_column_of_an_earlier_token()]);
+    tapes.push(columns_around_the_tokens());
     let options = Options { threads: 256, ..ALL };
     let all = tapes.into_iter().map(|tape| (p, tape, options)).collect();
     let Some(all) = emit_all(all, Gpu::Loads, |text| text) else { return };
     for (n, emitted) in all.iter().enumerate() {
-        emitted.compare(&steps(&p, n as u64, 6), &[Mode::Adversarial], &format!("kernel {n}"));
+        emitted.compare(steps(&p, n as u64, 6), &[Mode::Adversarial]);
     }
 }
 

@@ -1,23 +1,18 @@
 //! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
-use super::arrays::Batch;
-use super::compiled::{Compiled, compile_all};
-use super::harness::{
-    EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
+use super::{
+    Batch, Compiled, EVERY_ORDER, Failure, LayerMemory, Mode, Mutants, RunOptions, SYNC_CALLS,
+    SplitMix64, compile_all, differs, host_place, kernel, optional, shim_launch, small_geometry,
+    tiling, with_chunks,
 };
-use super::layer_memory::{LayerMemory, SplitMix64, host_offset, tiling, with_chunks};
-use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode};
-use avsg_device::memory::clear_state;
-use avsg_device::memory::table_words;
+use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::Params;
-use avsg_device::tiling::Launch;
 
 /// Returns a random batch with lengths and block table entries at and beyond their limits.
 fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usize) -> Batch {
     let page = p.page as usize;
     let block_stride = if page == 0 { 0 } else { 5 };
-    let mut a = Batch { cu_q: vec![0], block_stride, ..Batch::default() };
+    let mut a = Batch { k: 64, ids_stride: 64, cu_q: vec![0], block_stride, ..Batch::default() };
     // Requests must not write to the same pool rows, so each has ids or blocks of its own.
     let ids_per_request = units / requests.max(1) * page.max(1);
     let mut free: Vec<_> = (0..units as i32).collect();
@@ -34,11 +29,8 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usi
         a.seq.push((stable + tokens - random.below(2) * random.below(tokens + 1)) as i32);
         for _ in 0..a.block_stride {
             let block = free.swap_remove(random.below(free.len()));
-            a.blocks.push(if random.below(7) == 0 {
-                [-1, units as i32][random.below(2)]
-            } else {
-                block
-            });
+            let wrong = [-1, units as i32][random.below(2)];
+            a.blocks.push(if random.below(7) == 0 { wrong } else { block });
         }
     }
     a
@@ -48,25 +40,18 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usi
 fn check_append(
     p: &Params,
     kernels: &Compiled,
-    seed: u64,
     requests: usize,
     options: RunOptions,
 ) -> Result<(), Failure> {
-    let mut random = SplitMix64(seed);
+    let mut random = SplitMix64(options.seed);
     let page = p.page.max(1) as usize;
     let units = requests * if p.page == 0 { 24 } else { 6 } + 3;
     let a = random_batch(&mut random, p, requests, units);
-    let format: &[(usize, usize)] = [&[(96, 100)][..], &[(33, 33), (7, 8)]][seed as usize % 2];
+    let format: &[(usize, usize)] =
+        [&[(96, 100)][..], &[(33, 33), (7, 8)]][options.seed as usize % 2];
     let mut layer = LayerMemory::new(&mut random, format, units * page, 5, 1, 4 * requests);
     let segments = layer.layouts();
-    let scalars = tiling(
-        p,
-        Launch {
-            block_stride: a.block_stride as u32,
-            pool_units: units as u32,
-            ..launch(requests, options.cores, &segments)
-        },
-    );
+    let scalars = tiling(p, a.launch(units, options.cores, &segments));
     let mut expected: Vec<_> = layer.segments.iter().map(|s| s.chunks.clone()).collect();
     for request in 0..requests {
         for row in a.cu_q[request]..a.cu_q[request + 1] {
@@ -75,31 +60,23 @@ fn check_append(
             if a.state[request] < 0 || stable < 0 || id as i32 >= a.seq[request] {
                 continue;
             }
-            let pool_row = if p.page == 0 {
-                Some(id)
-            } else {
-                let entry =
-                    (id / page < a.block_stride).then(|| request * a.block_stride + id / page);
-                let block = entry.and_then(|at| usize::try_from(a.blocks[at]).ok());
-                block.map(|block| block * page + id % page)
+            let blocks = &a.blocks[request * a.block_stride..][..a.block_stride];
+            let pool_row = match blocks.get(id / page) {
+                _ if p.page == 0 => Some(id),
+                Some(&block) => usize::try_from(block).ok().map(|block| block * page + id % page),
+                None => None,
             };
             let Some(pool_row) = pool_row.filter(|&row| row < units * page) else { continue };
             for (s, segment) in layer.segments.iter().enumerate() {
-                let t = &segment.layout;
-                let within = pool_row & ((1 << t.chunk_shift) - 1);
-                let from = &segment.fresh[row as usize * t.fresh_stride as usize..];
-                expected[s][pool_row >> t.chunk_shift][host_offset(within, t.host_stride)..]
-                    [..t.bytes as usize]
-                    .copy_from_slice(&from[..t.bytes as usize]);
+                let (chunk, bytes) = host_place(&segment.layout, pool_row);
+                expected[s][chunk][bytes].copy_from_slice(segment.fresh_row(row as usize));
             }
         }
     }
     let name = kernels.name("avsg_append");
     let run =
         shim_launch(&name, options).input(&a.cu_q).input(&a.state).input(&a.stable).input(&a.seq);
-    let null = std::ptr::null_mut();
-    let run = if p.page == 0 { run.raw(null) } else { run.input(&a.blocks) };
-    let mut run = run.input(&layer.pointers);
+    let (null, mut run) = (std::ptr::null_mut(), optional(run, &a.blocks).input(&layer.pointers));
     let segments = layer.segments.len();
     for segment in &mut layer.segments {
         run = with_chunks(run.input(&segment.fresh), &mut segment.chunks);
@@ -111,24 +88,19 @@ fn check_append(
     if same { Ok(()) } else { Err(differs("the host pool")) }
 }
 
-/// Runs reset and compares every word of the tables.
-fn check_reset(
-    p: &Params,
-    kernels: &Compiled,
-    states: usize,
-    options: RunOptions,
-) -> Result<(), Failure> {
+/// Runs reset, and returns whether every word of the tables is right.
+fn resets(p: &Params, kernels: &Compiled, states: usize, options: RunOptions) -> bool {
     let words = table_words(p);
     let mut tables = vec![0x5A5A_5A5A; words * states];
     let mut expected = tables.clone();
     expected.chunks_exact_mut(words).for_each(|table| clear_state(p, table));
     let segments = LayerMemory::new(&mut SplitMix64(1), &[(8, 8)], 1, 0, 1, 1).layouts();
-    let reset = Launch { states: states as u32, ..launch(1, 1, &segments) };
-    let scalars = tiling(p, Launch { k: p.k, ids_stride: p.k, ..reset });
+    let (k, state, cu_q) = (p.k as usize, vec![0; states], vec![0]);
+    let b = Batch { k, ids_stride: k, state, cu_q, ..Batch::default() };
+    let scalars = tiling(p, b.launch(0, 1, &segments));
     let name = kernels.name("avsg_reset");
     let run = shim_launch(&name, options).device(&mut tables).raw(std::ptr::null_mut());
-    run.input(&scalars).run(&kernels.kernels)?;
-    if tables == expected { Ok(()) } else { Err(differs("a table")) }
+    run.input(&scalars).run(&kernels.kernels).is_ok() && tables == expected
 }
 
 /// Appends write the rows that have a pool row and nothing else, and resets write empty tables. Without any single barrier
@@ -147,7 +119,7 @@ fn appends_and_resets_are_exact_and_every_barrier_and_flag_is_needed() {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
                     let options = RunOptions { cores, mode, seed };
-                    let result = check_append(p, kernels, seed, requests, options);
+                    let result = check_append(p, kernels, requests, options);
                     assert!(result.is_ok(), "{p}, {requests} requests, {options:?}: {result:?}");
                 }
             }
@@ -156,10 +128,10 @@ fn appends_and_resets_are_exact_and_every_barrier_and_flag_is_needed() {
     append.assert_each_fails(&compiled[2], |kernels| {
         (0..12).any(|seed| {
             let options = RunOptions { cores: 1 + seed as u32 % 2, mode, seed };
-            check_append(&paged, kernels, seed, 300, options).is_err()
+            check_append(&paged, kernels, 300, options).is_err()
         })
     });
     reset.assert_each_fails(&compiled[3], |kernels| {
-        (0..4).any(|seed| check_reset(&p, kernels, 3, RunOptions { cores: 1, mode, seed }).is_err())
+        (0..4).any(|seed| !resets(&p, kernels, 3, RunOptions { cores: 1, mode, seed }))
     });
 }

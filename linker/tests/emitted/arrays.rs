@@ -2,9 +2,19 @@
 
 use std::ptr::null_mut;
 
+use super::Launch;
 use avsg_device::request::record;
+use avsg_device::tiling::{Launch as DeviceLaunch, Segment};
+use avsg_sim::shim::Plain;
 
-use super::shim::Launch;
+/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer.
+pub const HOST_BLOCK_SHIFT: u32 = 2;
+pub const KV_BLOCK_SHIFT: u32 = 3;
+
+/// Passes an array to a kernel, or a null pointer if it is empty.
+pub fn optional<'a, T: Plain>(launch: Launch<'a>, words: &'a [T]) -> Launch<'a> {
+    if words.is_empty() { launch.raw(null_mut()) } else { launch.input(words) }
+}
 
 /// One step's batch, as the engine takes it.
 #[derive(Clone, Debug, Default)]
@@ -22,30 +32,40 @@ pub struct Batch {
 }
 
 impl Batch {
+    pub fn rows(&self) -> usize {
+        *self.cu_q.last().expect("cu_q is not empty") as usize
+    }
+
+    /// Returns a launch of the batch for as many states as requests, on cores that all copy.
+    pub fn launch<'a>(
+        &self,
+        units: usize,
+        cores: u32,
+        segments: &'a [Segment],
+    ) -> DeviceLaunch<'a> {
+        DeviceLaunch {
+            requests: self.state.len() as u32,
+            rows: self.rows() as u32,
+            k: self.k as u32,
+            ids_stride: self.ids_stride as u32,
+            block_stride: self.block_stride as u32,
+            pool_units: units as u32,
+            states: self.state.len() as u32,
+            cores,
+            copy_cores: cores,
+            host_block_shift: HOST_BLOCK_SHIFT,
+            kv_block_shift: KV_BLOCK_SHIFT,
+            kv_blocks: 0,
+            slot_base: None,
+            segments,
+        }
+    }
+
     /// Passes the inputs of a plan to a kernel.
     pub fn pass<'a>(&'a self, launch: Launch<'a>) -> Launch<'a> {
         let launch = launch.input(&self.ids).input(&self.cu_q).input(&self.state);
         let launch = launch.input(&self.generation).input(&self.stable).input(&self.seq);
-        match self.blocks.is_empty() {
-            true => launch.raw(null_mut()),
-            false => launch.input(&self.blocks),
-        }
-    }
-}
-
-/// Outputs of a plan. Miss lists are cut to their lengths.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    pub slot: Vec<i32>,
-    pub valid: Vec<i32>,
-    pub record: Vec<i32>,
-    /// Positions, ids, slots and rows of the misses, per request.
-    pub miss: Vec<[Vec<i32>; 4]>,
-}
-
-impl Plan {
-    pub fn miss_count(&self) -> usize {
-        self.miss.iter().map(|list| list[0].len()).sum()
+        optional(launch, &self.blocks)
     }
 }
 
@@ -53,20 +73,21 @@ impl Plan {
 pub const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
 /// The output arrays of a plan.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Outputs {
     pub slot: Vec<i32>,
     pub valid: Vec<i32>,
+    /// Positions, ids, slots and rows of the misses.
     pub miss: [Vec<i32>; 4],
     pub record: Vec<i32>,
 }
 
 impl Outputs {
-    /// Returns arrays for some requests and rows of `k` slots, which nothing has written.
-    pub fn untouched(requests: usize, rows: usize, k: usize) -> Self {
+    /// Returns arrays for a batch and `k` slots per row, which nothing has written.
+    pub fn untouched(b: &Batch, k: usize) -> Self {
         let words = |n: usize| vec![UNTOUCHED; n];
+        let (rows, record) = (b.rows(), words(b.state.len() * record::WORDS));
         let miss = [(); 4].map(|()| words(rows * k));
-        let record = words(requests * record::WORDS);
         Self { slot: words(rows * k), valid: words(rows), miss, record }
     }
 
@@ -75,5 +96,29 @@ impl Outputs {
         let launch = launch.device(&mut self.slot).device(&mut self.valid);
         let launch = self.miss.iter_mut().fold(launch, |launch, list| launch.device(list));
         launch.device(&mut self.record)
+    }
+
+    /// Returns the number of misses of a request.
+    pub fn misses(&self, request: usize) -> usize {
+        self.record[request * record::WORDS + record::TOTAL as usize] as usize
+    }
+
+    pub fn miss_count(&self) -> usize {
+        (0..self.record.len() / record::WORDS).map(|request| self.misses(request)).sum()
+    }
+
+    /// Returns the number of misses whose rows are fresh.
+    pub fn fresh_count(&self) -> usize {
+        self.miss[3].iter().filter(|&&row| row < 0).count()
+    }
+
+    /// Makes the entries behind the miss lists of the requests untouched ones.
+    pub fn cut_lists(mut self, b: &Batch, k: usize) -> Self {
+        for (request, rows) in b.cu_q.windows(2).enumerate() {
+            let (at, end) = (rows[0] as usize * k, rows[1] as usize * k);
+            let from = at.saturating_add(self.misses(request)).min(end);
+            self.miss.iter_mut().for_each(|list| list[from..end].fill(UNTOUCHED));
+        }
+        self
     }
 }

@@ -4,8 +4,8 @@
 //! them in one file take the time of two single files. The thorough tier compiles each text as a
 //! file of its own.
 
-use super::shim::{Kernels, compile};
-use super::tier;
+use super::{Kernels, compile, tier};
+use std::ffi::c_int;
 
 /// The compiled kernels of one text.
 #[derive(Clone)]
@@ -26,6 +26,15 @@ impl Compiled {
     pub fn name(&self, kernel: &str) -> String {
         self.number.map_or(kernel.to_string(), |n| format!("g{n}_{kernel}"))
     }
+
+    /// Selects the statement of a text of mutants that is left out, from 1 on; 0 for none. All launches of the text share
+    /// the number.
+    pub fn leave_out(&self, number: usize) {
+        let (library, name) = (self.kernels.library(), self.name("avsg_leave_out"));
+        // SAFETY: a text of mutants defines the function with this signature.
+        let function = unsafe { library.get::<extern "C" fn(c_int)>(name.as_bytes()) };
+        function.expect("a text of mutants")(number as c_int);
+    }
 }
 
 /// Compiles texts as one file, or each as a file of its own in the thorough tier.
@@ -36,10 +45,9 @@ pub fn compile_all(texts: &[String]) -> Option<Vec<Compiled>> {
         return texts.iter().map(|text| Compiled::single(text)).collect();
     }
     println!("{}: 1 file for the compiler, {n} of {n} texts in it", tier::name());
-    let all: String =
-        texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n)).collect();
-    let all = format!("#define AVSG_SHIM_SEVERAL_FILES\n{all}");
-    let kernels = compile(&all)?;
+    let numbered = texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n));
+    let all = numbered.collect::<String>();
+    let kernels = compile(&format!("#define AVSG_SHIM_SEVERAL_FILES\n{all}"))?;
     Some((0..n).map(|n| Compiled { kernels: kernels.clone(), number: Some(n) }).collect())
 }
 
@@ -47,10 +55,7 @@ pub fn compile_all(texts: &[String]) -> Option<Vec<Compiled>> {
 /// their names.
 fn with_numbered_names(text: &str, n: usize) -> String {
     let kernel = "__global__ __aicore__ void ";
-    assert!(
-        text.contains("namespace avsg {") && text.contains(kernel),
-        "the text is no emitted kernel"
-    );
+    assert!(text.contains("namespace avsg {") && text.contains(kernel), "no emitted kernel");
     text.replace("namespace avsg", &format!("namespace avsg{n}"))
         .replace("avsg::", &format!("avsg{n}::"))
         .replace("AVSG_TILING(", &format!("AVSG_TILING_{n}("))

@@ -1,12 +1,9 @@
-//! Small geometries, texts and launches for the tests of emitted kernels.
+//! Small geometries, texts and orders for the tests of emitted kernels.
 
+use super::{Failure, Launch, Mode};
 use avsg_device::params::Params;
-use avsg_device::tiling::{Launch, Segment};
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
-
-use super::layer_memory::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT};
-use super::shim::{Failure, Launch as ShimLaunch, Mode};
 
 /// Returns a geometry with so few slots that each of them is soon in a miss list.
 pub fn small_geometry(page: u32) -> Params {
@@ -25,26 +22,6 @@ pub fn kernel_around(p: &Params, stage_one: &StageOneText, name: &str) -> Kernel
     Kernel { text: all.whole(&kernel.text), ..kernel.clone() }
 }
 
-/// Returns a launch of a batch of requests with at most four rows each.
-pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> Launch<'a> {
-    Launch {
-        requests: requests as u32,
-        rows: 4 * requests as u32,
-        k: 64,
-        ids_stride: 64,
-        block_stride: 0,
-        pool_units: 0,
-        states: requests as u32,
-        cores: copy_cores,
-        copy_cores,
-        host_block_shift: HOST_BLOCK_SHIFT,
-        kv_block_shift: KV_BLOCK_SHIFT,
-        kv_blocks: 0,
-        slot_base: None,
-        segments,
-    }
-}
-
 /// Cores, order and seed of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
@@ -57,11 +34,8 @@ pub struct RunOptions {
 pub const EVERY_ORDER: [Mode; 3] = [Mode::InOrder, Mode::Adversarial, Mode::Unchecked];
 
 /// Returns a launch of a kernel with as many blocks as cores.
-pub fn shim_launch(name: &str, options: RunOptions) -> ShimLaunch<'_> {
-    ShimLaunch::new(name)
-        .blocks(options.cores)
-        .cores(options.cores)
-        .mode(options.mode, options.seed)
+pub fn shim_launch(name: &str, options: RunOptions) -> Launch<'_> {
+    Launch::new(name).blocks(options.cores).cores(options.cores).mode(options.mode, options.seed)
 }
 
 /// Returns the failure of a run that broke no rule and gave wrong data.

@@ -1,44 +1,17 @@
 //! The memory of a layer: host chunks, device buffer and fresh rows, on which Stage Two and append
 //! work.
 
+use std::ops::Range;
 use std::ptr::null_mut;
 
+use super::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, Kind, Launch as ShimLaunch, SplitMix64, optional};
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 
-use super::shim::{Kind, Launch as ShimLaunch};
-
-/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer.
-pub const HOST_BLOCK_SHIFT: u32 = 2;
-pub const KV_BLOCK_SHIFT: u32 = 3;
-
-/// Returns the bytes between two blocks of a chunk. All rows are at multiples of 16 bytes if their stride is
+/// Returns the bytes between two blocks, or between two fresh rows. All rows are at multiples of 16 bytes if their stride is
 /// one.
-fn host_gap(stride: usize) -> usize {
-    if stride.is_multiple_of(16) { 32 } else { 24 }
-}
-
-/// Returns the bytes between two blocks of the device buffer.
-fn kv_gap(stride: usize) -> usize {
-    if stride.is_multiple_of(16) { 48 } else { 40 }
-}
-
-/// SplitMix64, a random generator whose output depends on the seed only.
-pub struct SplitMix64(pub u64);
-
-impl SplitMix64 {
-    /// Returns a number below `n`, or 0 if `n` is 0.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((x ^ x >> 31) % n.max(1) as u64) as usize
-    }
-
-    pub fn bytes(&mut self, n: usize) -> Vec<u8> {
-        (0..n).map(|_| self.below(256) as u8).collect()
-    }
+fn gap(stride: usize, aligned: usize, other: usize) -> usize {
+    if stride.is_multiple_of(16) { aligned } else { other }
 }
 
 /// Where the slots of the states are: in a row, or in the blocks that a table names; and the base of
@@ -93,19 +66,6 @@ impl Places {
             *slot = index.map_or(-1, |index| base + index as i32);
         }
     }
-
-    /// Passes the table to a kernel.
-    pub fn pass<'a>(&'a self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
-        match self.table.is_empty() {
-            true => launch.raw(null_mut()),
-            false => launch.input(&self.table),
-        }
-    }
-
-    /// Sets the scalars that say where slots are.
-    pub fn scalars<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
-        Launch { kv_blocks: self.blocks as u32, slot_base: self.base, ..launch }
-    }
 }
 
 pub struct SegmentMemory {
@@ -121,6 +81,26 @@ pub struct LayerMemory {
     pub pointers: Vec<u64>,
 }
 
+impl SegmentMemory {
+    /// Returns the bytes of a host row.
+    pub fn host_row(&self, row: usize) -> &[u8] {
+        let (chunk, bytes) = host_place(&self.layout, row);
+        &self.chunks[chunk][bytes]
+    }
+
+    pub fn fresh_row(&self, row: usize) -> &[u8] {
+        &self.fresh[row * self.layout.fresh_stride as usize..][..self.layout.bytes as usize]
+    }
+}
+
+/// Returns the chunk of a host row, and its bytes in it.
+pub fn host_place(t: &Segment, row: usize) -> (usize, Range<usize>) {
+    let within = row & ((1 << t.chunk_shift) - 1);
+    let gaps = (within >> HOST_BLOCK_SHIFT) * t.host_gap as usize;
+    let at = within * t.host_stride as usize + gaps;
+    (row >> t.chunk_shift, at..at + t.bytes as usize)
+}
+
 impl LayerMemory {
     /// Fills all memory with random bytes. `format` holds the bytes and the stride of each segment,
     /// and `shift` is the log2 of the rows of a chunk of the first segment.
@@ -132,41 +112,36 @@ impl LayerMemory {
         slots: usize,
         batch_rows: usize,
     ) -> Self {
-        let segment = |random: &mut SplitMix64, (s, &(bytes, stride)): (usize, &(usize, usize))| {
-            let shift = shift + s as u32;
-            let chunks = rows.div_ceil(1 << shift);
-            let fresh_gap = if stride.is_multiple_of(16) { 16 } else { 5 };
-            let chunk = |random: &mut SplitMix64, c: usize| {
-                let rows = (rows - (c << shift)).min(1 << shift);
-                with_gaps(
-                    random.bytes(rows * stride),
-                    (rows >> HOST_BLOCK_SHIFT) * host_gap(stride),
-                )
-            };
-            SegmentMemory {
-                layout: Segment {
-                    bytes: bytes as u32,
-                    host_stride: stride as u32,
-                    host_gap: host_gap(stride) as i32,
-                    kv_stride: stride as u32 + 32,
-                    kv_gap: kv_gap(stride) as i32,
-                    fresh_stride: (stride + fresh_gap) as u32,
-                    chunk_shift: shift,
-                    chunks: chunks as u32,
-                },
-                chunks: (0..chunks).map(|c| chunk(random, c)).collect(),
-                kv: with_gaps(
-                    random.bytes(slots * (stride + 32)),
-                    (slots >> KV_BLOCK_SHIFT) * kv_gap(stride),
-                ),
-                fresh: random.bytes(batch_rows * (stride + fresh_gap)),
-            }
+        // The bytes of the gaps between blocks are not drawn.
+        let mut memory = |rows: usize, stride: usize, block_shift: u32, gap: usize| -> Vec<u8> {
+            let gaps = (rows >> block_shift) * gap;
+            let gaps = (0..gaps).map(|at| (at * 89 + at / 256) as u8);
+            (0..rows * stride).map(|_| random.below(256) as u8).chain(gaps).collect()
         };
-        let segments: Vec<_> = format.iter().enumerate().map(|f| segment(random, f)).collect();
-        let mut layer = Self { segments, pointers: vec![] };
-        let chunks = layer.segments.iter_mut().flat_map(|segment| &mut segment.chunks);
-        layer.pointers = chunks.map(|chunk| chunk.as_mut_ptr() as u64).collect();
-        layer
+        let segment = |(shift, &(bytes, stride)): (u32, &(usize, usize))| {
+            let (host_gap, kv_gap) = (gap(stride, 32, 24), gap(stride, 48, 40));
+            let (kv_stride, fresh_stride) = (stride + 32, stride + gap(stride, 16, 5));
+            let chunks = (0..rows).step_by(1 << shift).map(|first| (rows - first).min(1 << shift));
+            let layout = Segment {
+                bytes: bytes as u32,
+                host_stride: stride as u32,
+                host_gap: host_gap as i32,
+                kv_stride: kv_stride as u32,
+                kv_gap: kv_gap as i32,
+                fresh_stride: fresh_stride as u32,
+                chunk_shift: shift,
+                chunks: chunks.len() as u32,
+            };
+            let chunk = |rows| memory(rows, stride, HOST_BLOCK_SHIFT, host_gap);
+            let chunks = chunks.map(chunk).collect();
+            let kv = memory(slots, kv_stride, KV_BLOCK_SHIFT, kv_gap);
+            let fresh = memory(batch_rows, fresh_stride, 0, 0);
+            SegmentMemory { layout, chunks, kv, fresh }
+        };
+        let mut segments: Vec<_> = (shift..).zip(format).map(segment).collect();
+        let chunks = segments.iter_mut().flat_map(|segment| &mut segment.chunks);
+        let pointers = chunks.map(|chunk| chunk.as_mut_ptr() as u64).collect();
+        Self { segments, pointers }
     }
 
     pub fn layouts(&self) -> Vec<Segment> {
@@ -182,33 +157,10 @@ impl LayerMemory {
             launch = with_chunks(launch.device(&mut segment.kv), &mut segment.chunks);
             fresh.push(&segment.fresh);
         }
-        launch = places.pass(if single { launch.raw(null_mut()) } else { launch });
+        launch = optional(if single { launch.raw(null_mut()) } else { launch }, &places.table);
         launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
         if single { launch.raw(null_mut()) } else { launch }
     }
-
-    /// Returns the bytes of a segment of a host row.
-    pub fn host_row(&self, s: usize, row: usize) -> &[u8] {
-        let Segment { bytes, host_stride, chunk_shift, .. } = self.segments[s].layout;
-        let at = host_offset(row & ((1 << chunk_shift) - 1), host_stride);
-        &self.segments[s].chunks[row >> chunk_shift][at..at + bytes as usize]
-    }
-}
-
-/// Appends the bytes that the gaps between blocks take, without drawing random numbers.
-fn with_gaps(mut bytes: Vec<u8>, gaps: usize) -> Vec<u8> {
-    bytes.extend((0..gaps).map(|at| (at * 89 + at / 256) as u8));
-    bytes
-}
-
-/// Returns the offset of a row in its chunk.
-pub fn host_offset(within: usize, host_stride: u32) -> usize {
-    within * host_stride as usize + (within >> HOST_BLOCK_SHIFT) * host_gap(host_stride as usize)
-}
-
-/// Returns the offset of a slot in the device buffer; slots of all states are counted.
-pub fn kv_offset(slot: usize, kv_stride: u32) -> usize {
-    slot * kv_stride as usize + (slot >> KV_BLOCK_SHIFT) * kv_gap(kv_stride as usize)
 }
 
 pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {

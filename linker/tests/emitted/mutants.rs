@@ -1,9 +1,6 @@
 //! Mutants of a kernel: texts without one barrier or flag, or without InitSocState.
 
-use std::ffi::c_int;
-
-use super::compiled::Compiled;
-use super::tier;
+use super::{Compiled, tier};
 
 /// Beginnings of the statements that synchronise, or that clear what an earlier kernel left. The
 /// definition of `SetWaitFlag` matches none of them.
@@ -15,10 +12,12 @@ pub const SYNC_CALLS: [&str; 5] = [
     "InitSocState(",
 ];
 
+/// The number of the statement that is left out, and the function that sets it.
+const LEAVE_OUT: &str = include_str!("leave_out.cpp.in");
+
 /// A text in which a global number selects the statement that is left out.
 pub struct Mutants {
     pub text: String,
-    /// The statements, with their lines.
     left_out: Vec<String>,
 }
 
@@ -41,37 +40,44 @@ impl Mutants {
     /// # Panics
     /// If a mutant passes, or the whole text fails.
     pub fn assert_each_fails(&self, kernels: &Compiled, fails: impl Fn(&Compiled) -> bool) {
-        assert!(!fails(kernels), "the whole text fails");
-        let function = kernels.name("avsg_leave_out");
-        let library = kernels.kernels.library();
-        // SAFETY: a text of mutants defines the function with this signature.
-        let leave_out = unsafe { library.get::<extern "C" fn(c_int)>(function.as_bytes()) };
-        let leave_out = leave_out.expect("a text of mutants");
-        for (number, statement) in self.left_out.iter().enumerate() {
-            leave_out(number as c_int + 1);
-            assert!(fails(kernels), "no run fails without {statement}");
-        }
-        let n = self.left_out.len();
-        println!("{}, {n} of {n} mutants, all fail", tier::name());
+        let fails = |n| {
+            kernels.leave_out(n);
+            fails(kernels)
+        };
+        let passing = unneeded(&self.left_out, fails);
+        assert!(passing.is_empty(), "no run fails without these: {passing:#?}");
     }
 }
 
+/// Leaves out each statement by its number, from 1 on. Returns those without which no run fails.
+///
+/// # Panics
+/// If a run fails that leaves out none.
+pub fn unneeded(statements: &[String], mut fails: impl FnMut(usize) -> bool) -> Vec<&String> {
+    assert!(!fails(0), "the whole text fails");
+    let passing = (1..).zip(statements).filter(|(n, _)| !fails(*n)).map(|(_, statement)| statement);
+    let (n, passing) = (statements.len(), passing.collect::<Vec<_>>());
+    println!("{}, {n} of {n} statements, all needed except {}", tier::name(), passing.len());
+    passing
+}
+
 /// Returns the text in which `avsg_leave_out` selects the statement that is left out, of those in lines for which `inside` is true
-/// and that begin with one of `calls`, and these statements with their lines.
+/// and that begin with one of `calls`, and each of these with the next statement that does not
+/// synchronise.
 pub fn with_switches(
     text: &str,
     mut inside: impl FnMut(usize, &str) -> bool,
     calls: &[&str],
 ) -> (String, Vec<String>) {
-    let mut switched = String::from(
-        "static int left_out = 0;\nextern \"C\" __attribute__((visibility(\"default\"))) void avsg_leave_out(int n) { left_out = n; }\n",
-    );
+    let mut switched = LEAVE_OUT.to_owned();
     let mut statements = vec![];
     for (at, line) in text.lines().enumerate() {
         let statement = line.trim();
         let call = calls.iter().any(|call| statement.starts_with(call)) && statement.ends_with(';');
         if inside(at, line) && call {
-            statements.push(format!("line {}: {statement}", at + 1));
+            let mut behind = text.lines().skip(at + 1);
+            let next = behind.find(|line| !line.contains("HardEvent") && !line.contains("PipeB"));
+            statements.push(format!("{statement} before {}", next.unwrap_or("").trim()));
             // The block keeps the statement a single one, as an `if` above it needs.
             let n = statements.len();
             switched += &format!("{{ if (left_out != {n}) {{ {statement} }} }}\n");

@@ -1,87 +1,38 @@
 //! Every barrier and every flag of Stage One is needed: without any single one, some step breaks a rule of
 //! the shim or gives other bits.
 
-use super::compiled::Compiled;
-use super::shim::Mode;
-use super::stage_one::{Emitted, file, run_and_compare};
-use super::steps::{self, Request, SplitMix64, StepState};
-use super::tier;
+use super::stage_one::{Emitted, emit_all};
+use super::{Mode, Request, SYNC_CALLS, SplitMix64, StepState, mutants, steps, tier};
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::ascend::{StageOneText, stage_one_within};
 use avsg_linker::record::record_stage_one;
+use avsg_linker::tape::Tape;
 use std::collections::BTreeMap;
 
-const SAME_LENGTH: &str = "An earlier loop over as many entries waits; the analysis follows no scalar, and takes that \
-                           loop for one that may be empty.";
-const ONE_ROUND: &str = "At most 64 entries are one round; the analysis follows no scalar, and orders the round with \
-                         another one.";
-const WITH_MISSES: &str = "The loop has entries only where ids miss, and then MapLifetimes has waited; the analysis \
-                           follows no scalar.";
-
-/// Barriers and flags that no run needs, with the reason why the emitter has them.
-const UNNEEDED: [(&str, &str); 11] = [
-    ("PIPE_V>(); before Duplicate(slot[base], -1", SAME_LENGTH),
-    ("PIPE_V>(); before AndWord(victim, newLink", SAME_LENGTH),
-    ("PIPE_V>(); before SignWords(wideSign, ids[base]", SAME_LENGTH),
-    ("PIPE_V>(); before Cast(bytes, life", SAME_LENGTH),
-    ("S_V>(EVENT_ID0); before for (int32_t round = 0; round < 2", SAME_LENGTH),
-    ("PIPE_V>(); before RefreshLifetimeAll(life, dead", ONE_ROUND),
-    ("S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead", ONE_ROUND),
-    ("MTE3_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen", WITH_MISSES),
-    (
-        "PIPE_V>(); before AndWord(value4, sample[base]",
-        "A sample of 128 slots is one round of its loop; the analysis orders the round with another one.",
-    ),
-    (
-        "PIPE_V>(); before AddsWords(dst[done], dst, done",
-        "The only wide sweep with lane numbers is that of a sample, which is one round of the loop that makes \
-         them.",
-    ),
-    (
-        "V_S>(EVENT_ID0); before for (int32_t base = 0; base < deadLen",
-        "The slots whose values are kept were refreshed in a loop that waits for the vector unit; the analysis \
-         does not see a wait within a function that it needs for other memory.",
-    ),
-];
-
-/// Returns a text in which a number before the request's fields selects a barrier or flag that is
-/// left out, and these barriers and flags. Both halves of a flag with an event of its own are left out
-/// together.
-fn with_switches(text: &str) -> (String, Vec<String>) {
-    let (mut out, mut removed) = (String::new(), Vec::new());
-    let mut halves = BTreeMap::new();
+/// Returns a text in which a number selects a barrier or flag of Stage One that is left out, and these barriers and flags
+/// with their numbers. Both halves of a flag with an event of its own are left out together.
+fn with_switches(text: &str) -> (String, Vec<(usize, String)>) {
     let mut inside = false;
-    for (number, line) in text.lines().enumerate() {
+    let in_stage_one = |_, line: &str| {
         inside |= line.starts_with("namespace ") && line.ends_with("stage_one {");
         inside &= !(line.starts_with("} // namespace ") && line.ends_with("stage_one"));
-        let sync = line.trim_start();
-        let starts = |words: &[&str]| inside && words.iter().any(|word| sync.starts_with(word));
-        let switch = if starts(&["SetWaitFlag<", "PipeBarrier<", "SetFlag<"]) {
-            let next = text
-                .lines()
-                .skip(number + 1)
-                .find(|l| !l.contains("HardEvent") && !l.contains("PipeB"));
-            removed.push(format!("{sync} before {}", next.unwrap_or("").trim()));
-            if let Some(flag) = sync.strip_prefix("SetFlag") {
-                halves.insert(flag, removed.len());
-            }
-            Some(removed.len())
-        } else if starts(&["WaitFlag<"]) {
-            halves.get(&sync["WaitFlag".len()..]).copied()
-        } else {
-            None
-        };
-        match switch {
-            Some(n) => out += &format!("if (without != {n}) {{ {sync} }}\n"),
-            None => {
-                out += line;
-                out.push('\n');
-            }
+        inside
+    };
+    let (mut text, statements) = mutants::with_switches(text, in_stage_one, &SYNC_CALLS);
+    let (mut halves, mut removed) = (BTreeMap::new(), vec![]);
+    for (n, sync) in (1..).zip(statements) {
+        let (statement, _) = sync.split_once(" before ").expect("the statement behind it");
+        if let Some(flag) = statement.strip_prefix("WaitFlag") {
+            let [own, first] = [n, halves[flag]].map(|n| format!("left_out != {n})"));
+            text = text.replace(&own, &first);
+            continue;
         }
+        if let Some(flag) = statement.strip_prefix("SetFlag") {
+            halves.insert(flag.to_owned(), n);
+        }
+        removed.push((n, sync));
     }
-    let out = out.replacen("namespace avsg {", "static int32_t without = 0;\nnamespace avsg {", 1);
-    let entry = "    const int32_t *f = reinterpret_cast<const int32_t *>(fields);\n";
-    (out.replace(entry, &format!("{entry}    without = *f++;\n")), removed)
+    (text, removed)
 }
 
 /// Returns steps that random ones hardly contain. Two fill a table; two select some of its oldest ids beside
@@ -91,23 +42,12 @@ fn with_switches(text: &str) -> (String, Vec<String>) {
 fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
     let (k, slots, all) = (p.k as i32, p.slots as i32, (p.k * p.tokens) as i32);
     let step = |ids: Vec<i32>, tokens: u32, shared| {
-        let blocks: Vec<i32> = (0..4 * slots / p.page.max(1) as i32).collect();
-        let (n, k) = (blocks.len() as i32, ids.len() as i32 / tokens as i32);
-        let params = like.params.iter().map(|&(name, value)| {
-            let set = match name {
-                "tokens" | "deferred" => tokens as i32,
-                "k" | "ids_stride" | "slot_stride" | "share_len" => k,
-                "generation" => -1,
-                "stable" | "limit" => 4 * slots,
-                "rows" | "blocks_len" => n,
-                "ids_at" | "blocks_at" => 0,
-                "shared" => shared,
-                _ => value,
-            };
-            (name, set)
-        });
-        let words = (2 * k + 32) as usize;
-        Request { params: params.collect(), ids, blocks, slots: words, misses: words, values: None }
+        let tokens = tokens as i32;
+        let mut step = like.selecting(p, ids, tokens, 4 * slots);
+        let k = step.param("k");
+        let own = [("generation", -1), ("deferred", tokens), ("shared", shared), ("share_len", k)];
+        own.into_iter().for_each(|(name, value)| step.set(name, value));
+        step
     };
     let mut few_hits = vec![-1; p.k as usize];
     for i in 0..20 {
@@ -137,71 +77,63 @@ fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
 
 /// Returns a geometry with several tokens per step, pages and learned lifetimes, and one with none of these.
 /// The smallest unified buffer that suffices gives sweeps several rounds.
-fn texts() -> [(Params, StageOneText); 2] {
+fn texts() -> [(Params, Tape, StageOneText); 2] {
     let lifetime = Lifetime::Learned;
     let tokens = Params { spread: 2, lifetime, page: 16, ..Params::wide(900, 2, 2048) };
     let constant = Lifetime::Constant(127);
     let token = Params { lifetime: constant, spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
     [tokens, token].map(|p| {
         let text = (1..).find_map(|n| stage_one_within(&p, 1024 * n).ok());
-        (p, text.expect("some size fits"))
+        (p, record_stage_one(&p).unwrap(), text.expect("some size fits"))
     })
 }
 
-/// Some run of some geometry fails without each barrier or flag, except those in [`UNNEEDED`], and no run
+/// Some run of some geometry fails without each barrier or flag, except those in `unneeded.txt`, and no run
 /// fails without these.
 #[test]
 fn every_barrier_and_flag_is_needed() {
-    let mut needed: BTreeMap<String, bool> = BTreeMap::new();
-    let mut all = 0;
-    for (p, text) in texts() {
-        let Some(outcomes) = without_each(&p, text) else { return };
-        all += outcomes.len();
-        for (sync, fails) in outcomes {
-            *needed.entry(sync).or_default() |= fails;
+    let mut removed = vec![];
+    let change = |text: String| {
+        let (text, of_text) = with_switches(&text);
+        removed.push(of_text);
+        text
+    };
+    let Some(emitted) = emit_all(texts().into(), change) else { return };
+    let mut needed: BTreeMap<&str, bool> = BTreeMap::new();
+    for (emitted, removed) in emitted.iter().zip(&removed) {
+        let fails = fails_without(emitted);
+        assert!(!fails(0), "the whole text of {:?} fails", emitted.p);
+        for (n, sync) in removed {
+            *needed.entry(sync).or_default() |= fails(*n);
         }
     }
     let passing = || needed.iter().filter(|(_, fails)| !**fails).map(|(sync, _)| sync);
-    let reason = |sync: &str| UNNEEDED.iter().any(|(part, _)| sync.contains(part));
+    let lines = include_str!("unneeded.txt").lines();
+    let unneeded: Vec<_> = lines.filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
+    let reason = |sync: &&&str| unneeded.iter().any(|part| sync.contains(part));
     let without: Vec<_> = passing().filter(|sync| !reason(sync)).collect();
     assert!(without.is_empty(), "no run fails without these: {without:#?}");
-    let stale = |(part, _): &&(&str, &str)| !passing().any(|sync| sync.contains(part));
-    let stale: Vec<_> = UNNEEDED.iter().filter(stale).collect();
+    let stale = |part: &&&str| !passing().any(|sync| sync.contains(**part));
+    let stale: Vec<_> = unneeded.iter().filter(stale).collect();
     assert!(stale.is_empty(), "these are needed, or match nothing: {stale:#?}");
-    let spare = passing().count();
+    let (all, spare) = (removed.iter().flatten().count(), passing().count());
     println!("{}, {all} of {all} barriers and flags, all needed except {spare}", tier::name());
 }
 
-/// Returns each barrier and flag of a text with the statement behind it, and whether some step fails without
-/// it.
-fn without_each(p: &Params, text: StageOneText) -> Option<Vec<(String, bool)>> {
-    let (file, removed) = with_switches(&file(p, &text));
-    let kernels = Compiled::single(&file)?;
-    let emitted = Emitted { text, kernels };
-    let tape = record_stage_one(p).unwrap();
+/// Returns a function that says whether some step fails without the barrier or flag of a number.
+fn fails_without(emitted: &Emitted) -> impl Fn(usize) -> bool {
+    let p = &emitted.p;
     let mut steps = steps::sequence(p, &mut SplitMix64(3), 16);
     // Tokens of one id test that each token is still ordered after the one before.
-    let full = steps.iter().position(|s| s.param("tokens") == p.tokens as i32);
-    let full = full.expect("some step has all tokens");
-    steps.push(steps[full].clone());
-    steps.last_mut().unwrap().params[1].1 = 1;
-    steps.extend(chosen_steps(p, &steps[full]));
-    let mut state = StepState::clear(p);
-    let run_step = |step| {
-        state.prepare(p, step);
-        let both = (state.clone(), state.replay(&tape, 16, step));
-        state.finish(p, step);
-        both
-    };
-    let states: Vec<_> = steps.iter().map(run_step).collect();
-    let breaks = |n: usize| {
-        steps.iter().zip(&states).find_map(|(step, (before, want))| {
-            let mut step = step.clone();
-            step.params.push(("without", n as i32));
-            run_and_compare(p, &emitted, before, want, &step, (Mode::InOrder, 1)).err()
-        })
-    };
-    assert_eq!(breaks(0), None, "{p:?}");
-    let fails = |(n, sync)| (sync, breaks(n + 1).is_some());
-    Some(removed.into_iter().enumerate().map(fails).collect())
+    let full = steps.iter().find(|s| s.param("tokens") == p.tokens as i32);
+    let full = full.expect("some step has all tokens").clone();
+    let mut single = full.clone();
+    single.set("k", 1);
+    steps.push(single);
+    steps.extend(chosen_steps(p, &full));
+    let steps = StepState::clear(p).trace(&emitted.tape, steps);
+    move |n| {
+        emitted.kernels.leave_out(n);
+        steps.iter().any(|step| emitted.run_and_compare(step, (Mode::InOrder, 1)).is_err())
+    }
 }

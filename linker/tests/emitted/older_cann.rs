@@ -1,10 +1,9 @@
 //! The kernels on the oldest CANN that builds them, which has another name for a call.
 
+use super::{compile_errors, has_cpp_compiler};
 use avsg_device::params::Params;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
-
-use super::shim::{compile_errors, has_cpp_compiler};
 
 /// CANN passes its version to every compilation. The shim declares the newer name only, so the text
 /// compiles for CANN 9 and lacks the older name for CANN 8.

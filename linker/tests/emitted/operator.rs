@@ -3,19 +3,14 @@
 
 use std::ptr::null_mut;
 
-use avsg_device::memory::clear_state;
-use avsg_device::memory::table_words;
+use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::Params;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::opp::project;
 
-use super::compiled::Compiled;
-use super::harness::{EVERY_ORDER, RunOptions, shim_launch};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::operator_compiler::tiling_header;
-use super::shim::Failure;
-use super::test_engine::{Caller, TestEngine};
+use super::{Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, shim_launch};
 
 /// Compiles the kernels of the operator package of a geometry behind the text of the operator
 /// compiler, for launches with these scalars if they are known.
@@ -31,57 +26,46 @@ fn compile(p: &Params, known: Option<&[i32]>) -> Option<Compiled> {
     Compiled::single(&format!("#define AVSG_SHIM_SEVERAL_FILES\n{header}{}", all.whole(&texts)))
 }
 
-/// Runs reset on the tables of an engine.
-fn reset(engine: &mut TestEngine, kernels: &Compiled, options: RunOptions) -> Result<u32, Failure> {
-    let tables = engine.tables.as_mut_ptr().cast();
-    let launch = shim_launch("avsg_reset", options).device(&mut engine.tables);
-    launch.raw(tables).raw(null_mut()).raw(null_mut()).run(&kernels.kernels)
-}
-
 #[test]
 fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
     let p = Params { page: 16, spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
     let (mut random, states, units) = (SplitMix64(3), 7, 70);
     let mut places = Places::random(&mut random, &p, states, 5);
     places.base = Some(70);
-    let slots = places.slots(&p, states);
-    let layer = LayerMemory::new(&mut random, &[(33, 33), (7, 12)], units * 16, 8, slots, 28);
-    let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
+    let (sizes, format) = ((states, units, 28), &[(33, 33), (7, 12)]);
+    let mut engine = TestEngine::new(&mut random, &p, places, sizes, format, 8);
+    engine.operator = true;
     let (cores, b) = (5, engine.random_batch(&mut random, 7));
     let scalars = engine.scalars(&b, cores);
     let before = engine.contents();
-    let want = engine.step_on_cpu(&b);
-    let after = engine.contents();
-    assert!(want.miss_count() > 50, "{}", want.miss_count());
-    for (caller, known) in
-        [(Caller::Operator, None), (Caller::OperatorOfKnownShapes, Some(&scalars[..]))]
-    {
-        engine.caller = caller;
+    let mut cleared = vec![0; table_words(&p)];
+    clear_state(&p, &mut cleared);
+    for known in [None, Some(&scalars[..])] {
         let Some(kernels) = compile(&p, known) else { return };
         if known.is_none() {
             // Without constants a null pointer is a fault.
-            engine.caller = Caller::OperatorOfKnownShapes;
+            engine.known_shapes = true;
             let options = RunOptions { cores, mode: EVERY_ORDER[0], seed: 1 };
             let fault = engine.step_emitted(&b, &[&kernels], options).expect_err("a null pointer");
             assert!(fault.text.contains("out of range"), "{fault:?}");
-            engine.caller = caller;
         }
-        for (seed, mode) in EVERY_ORDER.into_iter().enumerate() {
-            let options = RunOptions { cores, mode, seed: seed as u64 };
-            for launches in [&[&kernels][..], &[&kernels, &kernels]] {
-                engine.restore(&before);
-                let got = engine.step_emitted(&b, launches, options);
-                let (got, _) = got.unwrap_or_else(|e| panic!("{caller:?}, {options:?}: {e:?}"));
-                assert!(got == want && engine.contents() == after, "{caller:?}, {options:?}");
-            }
+        engine.known_shapes = known.is_some();
+        for (seed, mode) in (0..).zip(EVERY_ORDER) {
+            let options = RunOptions { cores, mode, seed };
+            engine.restore(&before);
+            let what = format!("{options:?}, known shapes: {}", known.is_some());
+            let want = engine.expect_as_on_cpu(&b, &what, |engine, two| {
+                let kernels = if two { &[&kernels, &kernels][..] } else { &[&kernels] };
+                Ok(engine.step_emitted(&b, kernels, options)?.0)
+            });
+            assert!(want.miss_count() > 50, "{}", want.miss_count());
             if known.is_some() {
-                reset(&mut engine, &kernels, options).unwrap_or_else(|e| panic!("{e:?}"));
-                let empty = |table: &[i32]| {
-                    let mut cleared = vec![0; table_words(&p)];
-                    clear_state(&p, &mut cleared);
-                    table == cleared
-                };
-                assert!(engine.tables.chunks_exact(table_words(&p)).all(empty), "{options:?}");
+                let tables = engine.tables.as_mut_ptr().cast();
+                let reset = shim_launch("avsg_reset", options).device(&mut engine.tables);
+                let reset = reset.raw(tables).raw(null_mut()).raw(null_mut());
+                reset.run(&kernels.kernels).unwrap_or_else(|e| panic!("{e:?}"));
+                let mut tables = engine.tables.chunks_exact(table_words(&p));
+                assert!(tables.all(|table| table == cleared), "{options:?}");
             }
         }
     }

@@ -40,28 +40,4 @@ fn field(line: &str) -> Option<(String, Option<usize>)> {
 }
 
 /// A copy of the tiling data passes through the start of UB, and ends with a barrier over all pipes.
-const HEADER: &str = r#"#include "kernel_operator.h"
-class AvsgTiling {
-public:
-@MEMBERS@};
-
-[[maybe_unused]] __aicore__ inline AvsgTiling ReadTilingData(GM_ADDR from)
-{
-    using namespace AscendC;
-    constexpr uint32_t WORDS = sizeof(AvsgTiling) / 4;
-    GlobalTensor<int32_t> all;
-    all.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t *>(from));
-    const LocalTensor<int32_t> words(TPosition::VECCALC, 0, (WORDS + 7) / 8 * 8);
-    DataCopyPad(words, all, DataCopyExtParams{1, 4 * WORDS, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
-    SetFlag<HardEvent::MTE2_S>(EVENT_ID0);
-    WaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
-    AvsgTiling data;
-    for (uint32_t i = 0; i < WORDS; i++) {
-        reinterpret_cast<int32_t *>(&data)[i] = words.GetValue(i);
-    }
-    PipeBarrier<PIPE_ALL>();
-    return data;
-}
-
-#define GET_TILING_DATA(data, from) @READ@
-"#;
+const HEADER: &str = include_str!("operator_compiler.h.in");

@@ -1,15 +1,10 @@
 //! The request loop and SyncAll around a Stage One with simple results: every id misses.
 
-use super::arrays::{Batch, Outputs};
-use super::compiled::{Compiled, compile_all};
-use super::harness::{RunOptions, kernel_around, launch, shim_launch, small_geometry};
-use super::layer_memory::{LayerMemory, Places, SplitMix64, tiling};
-use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode};
-use avsg_device::memory::table_words;
+use super::{
+    Compiled, Contents, Failure, Mode, Mutants, Outputs, Places, RunOptions, SYNC_CALLS,
+    SplitMix64, TestEngine, compile_all, kernel_around, small_geometry,
+};
 use avsg_device::params::{MAX_TOKENS, Params};
-use avsg_device::rules::rules;
-use avsg_device::tiling::Launch;
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, kernels};
 
@@ -20,10 +15,6 @@ fn stage_one() -> StageOneText {
     StageOneText { setup, body, ub_bytes: 384, ..StageOneText::default() }
 }
 
-fn kernel_name(step: bool) -> &'static str {
-    if step { "avsg_step" } else { "avsg_plan" }
-}
-
 /// Returns a geometry whose states may have more blocks than a core has memory for, and whose requests may
 /// have as many tokens as any.
 fn many_blocks() -> Params {
@@ -32,7 +23,7 @@ fn many_blocks() -> Params {
 
 /// Returns the mutants of the request loop of a plan, and of SyncAll and what follows it in a step.
 fn mutants(step: bool, p: &Params) -> Mutants {
-    let text = kernel_around(p, &stage_one(), kernel_name(step)).text;
+    let text = kernel_around(p, &stage_one(), if step { "avsg_step" } else { "avsg_plan" }).text;
     if step {
         let late = "// Refreshes the lifetimes of the slots that the last";
         return Mutants::new(&text, late, &[&SYNC_CALLS[..], &["SyncAll<"]].concat());
@@ -41,76 +32,38 @@ fn mutants(step: bool, p: &Params) -> Mutants {
     Mutants::new(&text, "constexpr int32_t PLAN_REQUESTS = 16;", &SYNC_CALLS)
 }
 
-const POOL_ROWS: usize = 1024;
-
-/// Returns a random batch, some of whose states and lengths are out of range.
-fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize) -> Batch {
-    let k = [64, 1, 37][random.below(3)];
-    let stride = k + random.below(9);
-    let mut b = Batch { k, ids_stride: stride, cu_q: vec![0], ..Batch::default() };
-    for request in 0..requests {
-        let tokens = random.below(p.tokens as usize + 1);
-        b.cu_q.push(b.cu_q[request] + tokens as i32);
-        let state = (requests - 1 - request) as i32;
-        b.state.push([state, state, state, -1, requests as i32][random.below(5)]);
-        b.generation.push(random.below(1000) as i32 - 500);
-        b.stable.push([-1, random.below(5000) as i32, i32::MAX][random.below(3)]);
-        b.seq.push([random.below(5000) as i32, -9, i32::MAX][random.below(3)]);
-        // The ids of a request are distinct, because they become its slots.
-        let mut free: Vec<_> = (0..p.slots as i32).collect();
-        for _ in 0..tokens {
-            b.ids.extend((0..stride).map(|i| match i < k {
-                true => free.swap_remove(random.below(free.len())),
-                false => -99,
-            }));
-        }
-    }
-    b
-}
-
 /// The outputs, tables and rows after a run.
-type After = (Outputs, Vec<i32>, Vec<Vec<u8>>);
+type After = (Outputs, Contents);
 
 /// Runs `avsg_plan`, or `avsg_step` with its copies. In some runs a state has more blocks than a core has memory for.
-fn run(
-    p: &Params,
-    kernels: &Compiled,
-    step: bool,
-    (seed, mode): (u64, Mode),
-) -> Result<After, Failure> {
+fn run(p: &Params, kernels: &Compiled, step: bool, order: (u64, Mode)) -> Result<After, Failure> {
+    let (seed, mode) = order;
     let (mut random, requests) = (SplitMix64(seed), [5, 60, 1][seed as usize % 3]);
     let options = RunOptions { cores: 1 + seed as u32 % 3, mode, seed };
-    let b = random_batch(&mut random, p, requests);
     let places = match seed / 2 % 2 {
         0 => Places::default(),
         _ => Places::random(&mut random, p, requests, 2),
     };
     let places = Places { base: [None, Some(31), Some(0)][seed as usize % 3], ..places };
-    let slots = if step { places.slots(p, requests).max(8) } else { 8 };
-    let mut layer = LayerMemory::new(&mut random, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
-    let segments = layer.layouts();
-    let mut scalars = tiling(
-        p,
-        places.scalars(Launch {
-            k: b.k as u32,
-            ids_stride: b.ids_stride as u32,
-            pool_units: POOL_ROWS as u32,
-            ..launch(requests, options.cores, &segments)
-        }),
-    );
+    let (sizes, format) = ((requests, 1024, requests * p.tokens as usize), &[(24, 24), (5, 8)]);
+    let mut engine = TestEngine::new(&mut random, p, places, sizes, format, 5);
+    engine.tables.fill(7);
+    let mut b = engine.random_batch(&mut random, requests);
+    // The ids of a request are distinct, because they become its slots.
+    for rows in b.cu_q.windows(2) {
+        let mut free: Vec<_> = (0..p.slots as i32).collect();
+        for ids in b.ids.chunks_mut(b.ids_stride).take(rows[1] as usize).skip(rows[0] as usize) {
+            ids[..b.k].fill_with(|| free.swap_remove(random.below(free.len())));
+        }
+    }
+    let mut scalars = engine.scalars(&b, options.cores);
     if seed % 4 == 2 {
         // Each slot is a block.
         (scalars[27], scalars[30]) = (0, 1 << 20);
     }
-    let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
-    let mut out = Outputs::untouched(requests, rows, p.k as usize);
-    let mut tables = vec![7; requests * table_words(p)];
-    let rule = rules(&p.lifetime).expect("learned lifetimes");
-    let name = kernels.name(kernel_name(step));
-    let run = b.pass(shim_launch(&name, options)).device(&mut tables).input(&rule);
-    let run = if step { layer.pass(run, &places) } else { places.pass(run) };
-    out.pass(run).raw(std::ptr::null_mut()).input(&scalars).run(&kernels.kernels)?;
-    Ok((out, tables, layer.segments.into_iter().map(|segment| segment.kv).collect()))
+    let mut out = Outputs::untouched(&b, p.k as usize);
+    engine.plan(&b, &mut out, kernels, &scalars, (step, options))?;
+    Ok((out, engine.contents()))
 }
 
 /// Each barrier and flag of the request loop is left out, and SyncAll: a run breaks a rule, or gives other words or bytes

@@ -1,12 +1,10 @@
 //! Stage One as it is emitted for the 910B and run on the shim gives the same bits as the tape,
 //! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
-use super::compiled::{Compiled, compile_all};
-use super::outputs::{compare_outputs, small_geometries};
-use super::shim::{Launch, Mode};
-use super::steps;
-use super::steps::{Request, SplitMix64, StepState};
-use super::tier;
+use super::{
+    Compiled, Launch, Mode, Request, SplitMix64, Traced, compare_steps, compile_all,
+    run_and_compare, small_geometries, steps, tier,
+};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::rules::rules;
 use avsg_linker::ascend::camel;
@@ -14,78 +12,70 @@ use avsg_linker::ascend::kernels::{Abi, kernels};
 use avsg_linker::ascend::{StageOneText, stage_one};
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
-use avsg_linker::tape::Param;
+use avsg_linker::tape::{Param, Tape};
 
 /// A kernel that reads the fields of a request from memory, so that a test can set each of them.
 const ENTRY: &str = include_str!("one_request.cpp.in");
 
+/// Stage One of a geometry or another tape on its memory, compiled.
 pub struct Emitted {
-    pub text: StageOneText,
+    pub p: Params,
+    pub tape: Tape,
+    text: StageOneText,
     pub kernels: Compiled,
 }
 
 /// Returns the file of a Stage One and the kernel [`ENTRY`].
-pub fn file(p: &Params, text: &StageOneText) -> String {
+fn file(p: &Params, tape: &Tape, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("the kernels fit");
     let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a step kernel");
     // `avsg_step` is not called here and takes the compiler as long as Stage One, so only the
     // thorough tier includes it.
     let text = if tier::thorough() { &step.text } else { "#include \"avsg_plan.h\"\n" };
-    let fields =
-        record_stage_one(p).expect("Stage One can be recorded").params.into_iter().enumerate();
-    let field = |(n, param): (usize, Param)| format!("    q.{} = f[{n}];", camel(&param.name));
-    let fields: Vec<String> = fields.map(field).collect();
+    let field = |(n, param): (usize, &Param)| format!("    q.{} = f[{n}];", camel(&param.name));
+    let fields: Vec<String> = tape.params.iter().enumerate().map(field).collect();
     all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
 
-/// Runs one step on the shim from the table `before` and compares all outputs and the table with
-/// `want`.
-pub fn run_and_compare(
-    p: &Params,
-    e: &Emitted,
-    before: &StepState,
-    want: &StepState,
-    step: &Request,
-    (mode, seed): (Mode, u64),
-) -> Result<(), String> {
-    let mut tables = before.table(p);
-    let mut out: Vec<Vec<i32>> = want.results().iter().map(|(_, w)| vec![-77; w.len()]).collect();
-    let tape = record_stage_one(p).expect("Stage One can be recorded");
-    let fields = tape.params.iter().map(|param| step.param(&param.name));
-    let without = step.params.iter().find(|param| param.0 == "without").map(|param| param.1);
-    let fields: Vec<i32> = without.into_iter().chain(fields).collect();
-    let rule = rules(&p.lifetime).unwrap_or([0; 256]);
-    let [ids, blocks] = [&step.ids, &step.blocks].map(|words| [&words[..], &[0]].concat());
-    let name = e.kernels.name("one_request");
-    let launch = Launch::new(&name).mode(mode, seed).input(&ids).input(&blocks);
-    let launch = out.iter_mut().fold(launch, |launch, words| launch.device(words));
-    let launch = launch.device(&mut tables).input(&rule).input(&fields);
-    let peak = launch.run(&e.kernels.kernels).map_err(|f| format!("{f:?}"))?;
-    if peak > e.text.ub_bytes {
-        return Err(format!("{peak} bytes of UB are used, but {} are planned", e.text.ub_bytes));
+/// Compiles the texts of tapes on the memory of Stage One.
+pub fn emit_all(
+    all: Vec<(Params, Tape, StageOneText)>,
+    mut change: impl FnMut(String) -> String,
+) -> Option<Vec<Emitted>> {
+    let files: Vec<_> = all.iter().map(|(p, tape, text)| change(file(p, tape, text))).collect();
+    let compiled = compile_all(&files)?;
+    let emitted = |((p, tape, text), kernels)| Emitted { p, tape, text, kernels };
+    Some(all.into_iter().zip(compiled).map(emitted).collect())
+}
+
+impl Emitted {
+    /// Runs one step on the shim, and compares it with the tape.
+    pub fn run_and_compare(&self, traced: &Traced, order: (Mode, u64)) -> Result<(), String> {
+        let rule = rules(&self.p.lifetime).unwrap_or([0; 256]);
+        let name = self.kernels.name("one_request");
+        let launch = Launch::new(&name).mode(order.0, order.1);
+        let run = |launch: Launch<'_>| launch.input(&rule).run(&self.kernels.kernels);
+        let peak = run_and_compare(launch, &self.tape, traced, run)?;
+        let (fits, planned) = (peak <= self.text.ub_bytes, self.text.ub_bytes);
+        fits.then_some(()).ok_or(format!("{peak} bytes of UB are used, but {planned} are planned"))
     }
-    compare_outputs(p, want, &out, &tables)
+
+    /// Runs steps and compares them with the tape.
+    pub fn compare(&self, steps: Vec<Request>) {
+        let modes = [Mode::InOrder, Mode::Adversarial];
+        let run = |traced: &_, order| self.run_and_compare(traced, order);
+        compare_steps((&self.p, &self.tape), steps, &modes, run);
+    }
 }
 
 /// Runs and compares a number of random steps in each geometry.
-fn compare(all: &[(&Params, Emitted)], random: &mut SplitMix64, steps: usize) {
-    for (p, emitted) in all {
-        p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
-        let tape = record_stage_one(p).unwrap();
-        check(&tape).unwrap_or_else(|e| panic!("{e}"));
-        let mut state = StepState::clear(p);
-        let mut steps = steps::sequence(p, random, steps);
+fn compare(all: &[Emitted], random: &mut SplitMix64, steps: usize) {
+    for emitted in all {
+        emitted.p.check().unwrap_or_else(|e| panic!("{:?}: {e:?}", emitted.p));
+        check(&emitted.tape).unwrap_or_else(|e| panic!("{e}"));
+        let mut steps = steps::sequence(&emitted.p, random, steps);
         steps::scramble(&mut steps, random);
-        for (n, step) in steps.iter().enumerate() {
-            state.prepare(p, step);
-            let before = state.clone();
-            let want = state.replay(&tape, 16, step);
-            for mode in [Mode::InOrder, Mode::Adversarial] {
-                run_and_compare(p, emitted, &before, &want, step, (mode, n as u64))
-                    .unwrap_or_else(|e| panic!("step {n} of {p:?}, {mode:?}: {e}"));
-            }
-            state.finish(p, step);
-        }
+        emitted.compare(steps);
     }
 }
 
@@ -119,12 +109,13 @@ fn every_kind_of_geometry_matches_the_tape() {
         full.truncate(1);
     }
     let geometries = [&small[..], &full, &extreme_geometries()].concat();
-    let text = |p| stage_one(p).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-    let texts: Vec<_> = geometries.iter().map(text).collect();
-    let files: Vec<_> = geometries.iter().zip(&texts).map(|(p, text)| file(p, text)).collect();
-    let Some(compiled) = compile_all(&files) else { return };
-    let emitted = compiled.into_iter().zip(texts).map(|(kernels, text)| Emitted { text, kernels });
-    let all: Vec<_> = geometries.iter().zip(emitted).collect();
+    let text = |p| {
+        let text = stage_one(&p).unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
+        (p, record_stage_one(&p).unwrap(), text)
+    };
+    let Some(all) = emit_all(geometries.into_iter().map(text).collect(), |text| text) else {
+        return;
+    };
     let (small, others) = all.split_at(small.len());
     let (full, extreme) = others.split_at(full.len());
     compare(small, &mut SplitMix64(1), 10);

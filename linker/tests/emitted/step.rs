@@ -1,12 +1,9 @@
 //! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
 //! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
-use super::arrays::Batch;
-use super::compiled::{Compiled, compile_all};
-use super::harness::{EVERY_ORDER, RunOptions};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
-use super::test_engine::TestEngine;
-use super::tier;
+use super::{
+    Batch, Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, compile_all, tier,
+};
 use avsg_device::learned::{LIFETIMES, START, part};
 use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
@@ -15,57 +12,42 @@ use avsg_device::share::sharers;
 use avsg_device::state::header;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::{Abi, Kernel};
+use std::collections::BTreeMap;
 
-/// The compiled kernels of a geometry.
-struct EmittedKernels(Vec<(Kernel, Compiled)>);
+/// The kernels of a geometry with their compiled files, by name.
+type EmittedKernels = BTreeMap<&'static str, (Kernel, Compiled)>;
 
-impl EmittedKernels {
-    /// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
-    /// otherwise all kernels of all geometries are one file.
-    fn all(geometries: &[Params]) -> Option<Vec<Self>> {
-        let (mut texts, mut kernels) = (vec![], vec![]);
-        for p in geometries {
-            let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-            let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
-            let three: Vec<_> =
-                all.kernels.iter().filter(|k| names.contains(&k.name)).cloned().collect();
-            if tier::thorough() {
-                texts.extend(three.iter().map(|k| all.whole(&k.text)));
-            } else {
-                let text: String = three.iter().map(|k| k.text.as_str()).collect();
-                texts.push(all.whole(&text));
-            }
-            kernels.push(three);
+/// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
+/// otherwise all kernels of all geometries are one file.
+fn compile(geometries: &[Params]) -> Option<Vec<EmittedKernels>> {
+    let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
+    let (mut texts, mut kernels) = (vec![], vec![]);
+    for p in geometries {
+        let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+        let three = all.kernels.iter().filter(|kernel| names.contains(&kernel.name));
+        let three: Vec<_> = three.cloned().collect();
+        for kernels in three.chunks(if tier::thorough() { 1 } else { 3 }) {
+            let text: String = kernels.iter().map(|kernel| kernel.text.as_str()).collect();
+            texts.push(all.whole(&text));
         }
-        let files = if tier::thorough() { 3 } else { 1 };
-        let built = compile_all(&texts)?;
-        let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| {
-            Self(three.into_iter().zip(built.iter().cycle().cloned()).collect())
-        };
-        Some(kernels.into_iter().zip(built.chunks(files)).map(pair_up).collect())
+        kernels.push(three);
     }
-
-    fn named(&self, name: &str) -> &(Kernel, Compiled) {
-        self.0.iter().find(|(kernel, _)| kernel.name == name).expect("a kernel")
-    }
-
-    /// Returns the bytes of unified buffer that are planned for a kernel.
-    fn planned(&self, name: &str) -> u32 {
-        self.named(name).0.ub_bytes
-    }
+    let built = compile_all(&texts)?;
+    let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| {
+        let pairs = three.into_iter().zip(built.iter().cycle().cloned());
+        pairs.map(|(kernel, built)| (kernel.name, (kernel, built))).collect()
+    };
+    let files = built.chunks(built.len() / geometries.len());
+    Some(kernels.into_iter().zip(files).map(pair_up).collect())
 }
 
 /// Returns geometries for random batches.
 fn random_geometries() -> [Params; 5] {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
+    let many_tokens = Params { spread: 4, retries: 3, ..Params::wide(16, MAX_TOKENS, 256) };
     [
         Params { page: 16, ..wide },
-        Params {
-            lifetime: Lifetime::Constant(9),
-            spread: 4,
-            retries: 3,
-            ..Params::wide(16, MAX_TOKENS, 256)
-        },
+        Params { lifetime: Lifetime::Constant(9), ..many_tokens },
         Params { page: 128, ..Params::paper(100, 2, 512) },
         // K is large enough for several cores to share a token, and S is no power of two.
         Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1152) },
@@ -96,26 +78,21 @@ fn compare(
     options: RunOptions,
     totals: &mut Totals,
 ) {
-    let before = engine.contents();
-    let want = engine.step_on_cpu(b);
-    let after = engine.contents();
-    for names in [&["avsg_plan", "avsg_transfer"][..], &["avsg_step"]] {
-        let what = format!("{names:?} on {} cores, {:?}", options.cores, options.mode);
-        engine.restore(&before);
-        let kernels: Vec<_> = names.iter().map(|name| &emitted.named(name).1).collect();
-        let result = engine.step_emitted(b, &kernels, options);
-        let (got, peaks) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    let want = engine.expect_as_on_cpu(b, &format!("{options:?}"), |engine, two| {
+        let names = if two { &["avsg_plan", "avsg_transfer"][..] } else { &["avsg_step"] };
+        let kernels: Vec<_> = names.iter().map(|name| &emitted[name].1).collect();
+        let (got, peaks) = engine.step_emitted(b, &kernels, options)?;
         for (name, &peak) in names.iter().zip(&peaks) {
-            let plan = emitted.planned(name);
-            assert!(peak <= plan, "{what}: {name} uses {peak} bytes, but {plan} are planned");
+            let plan = emitted[name].0.ub_bytes;
+            assert!(peak <= plan, "{name} uses {peak} bytes, but {plan} are planned");
         }
-        totals.full += usize::from(peaks[0] == emitted.planned(names[0]));
-        engine.expect_same(&got, (&want, &after), &what);
-    }
+        totals.full += usize::from(peaks[0] == emitted[names[0]].0.ub_bytes);
+        Ok(got)
+    });
     totals.shared += usize::from(sharers(b.state.len(), b.k, options.cores as usize) > 1);
     totals.misses += want.miss_count();
     totals.valid += want.valid.iter().map(|&n| n as usize).sum::<usize>();
-    totals.fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
+    totals.fresh += want.fresh_count();
     totals.status |= want.record.chunks_exact(16).fold(0, |all, record| all | record[9]);
 }
 
@@ -123,23 +100,21 @@ fn compare(
 #[test]
 fn random_batches_match_the_cpu() {
     let geometries = random_geometries();
-    let Some(all) = EmittedKernels::all(&geometries) else { return };
+    let Some(all) = compile(&geometries) else { return };
     let mut taught = 0;
     for (i, (p, emitted)) in geometries.iter().zip(&all).enumerate() {
         let (mut random, mut totals) = (SplitMix64(i as u64), Totals::default());
         let large = p.k > 2000;
         let rows = if large { 6000 } else { 900 };
-        let (units, page) = (rows / p.page.max(1) as usize + 9, p.page.max(1) as usize);
+        let units = rows / p.page.max(1) as usize + 9;
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];
         let states = 7;
         let places = match i % 2 {
             0 => Places::default(),
             _ => Places::random(&mut random, p, states, 5),
         };
-        let slots = places.slots(p, states);
-        let layer =
-            LayerMemory::new(&mut random, format, units * page, 8, slots, 50 * p.tokens as usize);
-        let mut engine = TestEngine { places, ..TestEngine::new(p, states, units, layer) };
+        let sizes = (states, units, 50 * p.tokens as usize);
+        let mut engine = TestEngine::new(&mut random, p, places, sizes, format, 8);
         for step in 0..if large { 12 } else { 24 } {
             if step % 4 == 1 && p.lifetime == Lifetime::Learned {
                 let tables = engine.tables.chunks_exact_mut(table_words(p));

@@ -1,21 +1,17 @@
 //! Small kernels, emitted and run on the shim: each gives the bits of its tape.
 
-mod kernels;
-
-use super::compiled::compile_all;
-use super::shim::Mode;
-use super::stage_one::{Emitted, file, run_and_compare};
-use super::steps::{self, SplitMix64, StepState};
+use super::kernels::{
+    KERNELS, Kernel, all, columns_around_the_tokens, geometry, lists_that_might_be_empty, record,
+    scalars_of_conditions,
+};
+use super::stage_one::emit_all;
+use super::{SplitMix64, steps};
 use avsg_device::machine::Machine;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_linker::ascend::{StageOneText, stage_one, text};
 use avsg_linker::check::{Why, check};
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::{OpCode, Tape};
-use kernels::{
-    KERNELS, Kernel, a_column_around_the_tokens, a_column_of_an_earlier_token, all, geometry,
-    lists_that_might_be_empty, record, scalars_of_conditions,
-};
 use std::collections::BTreeSet;
 
 /// Writes a kernel for the smallest unified buffer that suffices, so that a sweep has several
@@ -62,23 +58,15 @@ fn every_operation_is_emitted() {
 #[test]
 fn small_kernels_match_their_tapes() {
     let (p, mut tapes) = (geometry(), KERNELS.map(record).to_vec());
-    tapes.extend([a_column_around_the_tokens(), a_column_of_an_earlier_token()]);
-    let mut texts: Vec<_> =
-        tapes.iter().flat_map(|tape| emit(tape).map(|text| (tape, text))).collect();
+    tapes.push(columns_around_the_tokens());
+    let texts = |tape: &Tape| emit(tape).map(|text| (p, tape.clone(), text));
+    let mut all: Vec<_> = tapes.iter().flat_map(texts).collect();
     let lists = record(lists_that_might_be_empty);
-    texts.push((&lists, emit_narrow_and_wide(&lists)));
-    let files: Vec<_> = texts.iter().map(|(_, text)| file(&p, text)).collect();
-    let Some(compiled) = compile_all(&files) else { return };
-    for (n, (kernels, (tape, text))) in compiled.into_iter().zip(texts).enumerate() {
-        let (emitted, mut state) = (Emitted { text, kernels }, StepState::clear(&p));
-        for (at, step) in steps::sequence(&p, &mut SplitMix64(n as u64), 6).iter().enumerate() {
-            let before = state.clone();
-            let want = state.replay(tape, 16, step);
-            for mode in [Mode::InOrder, Mode::Adversarial] {
-                run_and_compare(&p, &emitted, &before, &want, step, (mode, at as u64))
-                    .unwrap_or_else(|e| panic!("text {n}, step {at}, {mode:?}: {e}\n{tape}"));
-            }
-        }
+    let narrow_and_wide = emit_narrow_and_wide(&lists);
+    all.push((p, lists, narrow_and_wide));
+    let Some(all) = emit_all(all, |text| text) else { return };
+    for (n, emitted) in all.iter().enumerate() {
+        emitted.compare(steps::sequence(&p, &mut SplitMix64(n as u64), 6));
     }
 }
 

@@ -1,11 +1,9 @@
 //! The emitted Stage Two, run on the shim and compared with plain copies.
 
-use super::compiled::{Compiled, compile_all};
-use super::harness::{EVERY_ORDER, RunOptions, differs, kernel, small_geometry};
-use super::layer_memory::{LayerMemory, Places, SplitMix64};
-use super::mutants::{Mutants, SYNC_CALLS};
-use super::shim::{Failure, Mode};
-use super::test_engine::TestEngine;
+use super::{
+    Compiled, EVERY_ORDER, Failure, Mode, Mutants, Places, RunOptions, SYNC_CALLS, SplitMix64,
+    TestEngine, compile_all, differs, kernel, small_geometry,
+};
 use avsg_device::params::Params;
 
 /// Random batches, and how their misses are copied.
@@ -34,16 +32,15 @@ fn check_transfer(kernels: &Compiled, case: &Case) -> Result<u32, Failure> {
         true => Places::random(&mut random, &p, states, 9),
         false => Places::default(),
     };
-    let slots = places.slots(&p, states);
-    let layer = LayerMemory::new(&mut random, case.format, rows, case.shift, slots, 4 * requests);
-    let mut engine = TestEngine { places, ..TestEngine::new(&p, states, rows, layer) };
+    let sizes = (states, rows, 4 * requests);
+    let mut engine = TestEngine::new(&mut random, &p, places, sizes, case.format, case.shift);
     let mut most = 0;
     for _ in 0..2 {
         let mut b = engine.random_batch(&mut random, requests);
         b.ids.iter_mut().filter(|_| random.below(100) >= case.share).for_each(|id| *id = -1);
         let before = engine.contents();
         let out = engine.plan_on_cpu(&b);
-        engine.copy_on_cpu(&b, &engine.cut_lists(&b, &out));
+        engine.copy_on_cpu(&b, &out);
         let after = engine.contents();
         engine.restore(&before);
         let mut scalars = engine.scalars(&b, case.options.cores);

@@ -102,26 +102,21 @@ fn halves_round_to_nearest_even() {
     check(&k, "adds_h", &a, &b, |i| lanes(|x, y| x + y, a[i], pack(0xBC00, 0xBC00)));
     // All finite halves are converted to floats and back.
     for start in (0..0x10000).step_by(N) {
-        let all: Vec<i32> = (0..N as u32)
-            .map(|i| start + i)
-            .map(|h| if h >> 10 & 31 == 31 { 0 } else { h as i32 })
-            .collect();
-        let packed: Vec<i32> = (0..N)
-            .map(|i| if i < N / 2 { pack(all[2 * i] as u16, all[2 * i + 1] as u16) } else { 0 })
-            .collect();
-        check(&k, "half_to_float", &packed, &b, |i| bits(value(all[i] as u16) as f32));
-        let wide: Vec<i32> = all.iter().map(|&h| bits(value(h as u16) as f32)).collect();
+        let finite = |h: u32| if h >> 10 & 31 == 31 { 0 } else { h as u16 };
+        let all: Vec<u16> = (start..start + N as u32).map(finite).collect();
+        let mut packed: Vec<i32> = all.chunks(2).map(|pair| pack(pair[0], pair[1])).collect();
+        packed.resize(N, 0);
+        check(&k, "half_to_float", &packed, &b, |i| bits(value(all[i]) as f32));
+        let wide: Vec<i32> = all.iter().map(|&h| bits(value(h) as f32)).collect();
         check(&k, "float_to_half", &wide, &b, |i| if i < N / 2 { packed[i] } else { -9 });
     }
     // These floats lie between two halves, some of them exactly in the middle.
-    let ties: Vec<f32> = noise(7)
-        .map(|x| {
-            let h = x as u16 & 0x7BFF;
-            let (low, high) = (value(h), value(if h == 0x7BFF { h } else { h + 1 }));
-            ((low + high) / 2.0 + f64::from(x >> 30) * 1e-7 * low) as f32
-        })
-        .take(N)
-        .collect();
+    let tie = |x: u32| {
+        let h = x as u16 & 0x7BFF;
+        let (low, high) = (value(h), value(if h == 0x7BFF { h } else { h + 1 }));
+        ((low + high) / 2.0 + f64::from(x >> 30) * 1e-7 * low) as f32
+    };
+    let ties: Vec<f32> = noise(7).map(tie).take(N).collect();
     let a: Vec<i32> = ties.iter().map(|&x| bits(x)).collect();
     check(&k, "float_to_half", &a, &b, |i| {
         let half = |j: usize| nearest(f64::from(ties[j]));
@@ -155,14 +150,11 @@ fn comparisons_and_selections_match() {
         }
         (0..32).fold(0, |word, j| word | i32::from(holds(32 * i + j)) << j)
     };
-    let near = |seed| -> Vec<i32> { small(seed).into_iter().map(|x| x % 8).collect() };
-    let (a, b) = (near(13), near(14));
+    let [a, b] = [13, 14].map(|seed| small(seed).into_iter().map(|x| x % 8).collect::<Vec<_>>());
     check(&k, "equal", &a, &b, |i| packed(&|j| a[j] == b[j], i));
     check(&k, "equal_scalar", &a, &b, |i| packed(&|j| a[j] == -3, i));
-    let quarter = |seed| -> Vec<i32> {
-        small(seed).into_iter().map(|x| bits((x % 8) as f32 * 0.25)).collect()
-    };
-    let (a, b) = (quarter(15), quarter(16));
+    let quarter = |x: i32| bits((x % 8) as f32 * 0.25);
+    let [a, b] = [15, 16].map(|seed| small(seed).into_iter().map(quarter).collect::<Vec<_>>());
     check(&k, "less_f", &a, &b, |i| packed(&|j| f(a[j]) < f(b[j]), i));
     check(&k, "greater_f", &a, &b, |i| packed(&|j| f(a[j]) > 0.25, i));
     check(&k, "at_least_f", &a, &b, |i| packed(&|j| f(a[j]) >= 0.25, i));

@@ -9,12 +9,10 @@ const EDGES: &str =
     "MTE2_V MTE2_S MTE2_MTE3 V_MTE2 V_MTE3 V_S MTE3_V MTE3_S MTE3_MTE2 S_V S_MTE2 S_MTE3";
 const BARRIERS: [&str; 3] = ["PIPE_V", "PIPE_MTE2", "PIPE_MTE3"];
 
-fn run(
-    k: &Kernels,
-    program: &[Instruction],
-    mode: Mode,
-    seed: u64,
-) -> (Result<u32, Failure>, Vec<i32>) {
+/// The result of a program, and the memory after it.
+type Run = (Result<u32, Failure>, Vec<i32>);
+
+fn run(k: &Kernels, program: &[Instruction], mode: Mode, seed: u64) -> Run {
     let mut code = vec![program.len() as i32, 0, 0, 0];
     code.extend(program.iter().flatten());
     let mut mem: Vec<i32> = (0..1024).map(|i| i * 13 % 509).collect();
@@ -45,8 +43,7 @@ impl ProgramGenerator {
 
 /// Returns the instruction for the synchronisation that the message names.
 fn remedy(text: &str) -> Instruction {
-    let name =
-        text.split("missing ").nth(1).expect("the message of a hazard names a synchronisation");
+    let name = text.split("missing ").nth(1).expect("the message names a synchronisation");
     let inside = name.split(['<', '>']).nth(1).expect("the name has a template argument");
     if let Some(barrier) = BARRIERS.iter().position(|b| *b == inside) {
         return [7 + barrier as i32, 0, 0, 0];
@@ -71,10 +68,7 @@ fn accepted_program(
                     program.pop();
                     synced.push(program.len());
                     program.push(remedy(&e.text));
-                    assert!(
-                        program.len() < 100,
-                        "the proposed synchronisation does not suffice: {e:?}"
-                    );
+                    assert!(program.len() < 100, "what is proposed does not suffice: {e:?}");
                 }
                 Err(e) => {
                     // The operands overlap partly or exceed UB, so another instruction is drawn.
@@ -114,19 +108,12 @@ fn accepted_programs_do_not_depend_on_the_order() {
                 continue;
             }
             needed += 1;
-            shown += usize::from(
-                (0..20).any(|seed| run(&k, &without, Mode::Unchecked, seed).1 != expected),
-            );
+            let differs = |seed| run(&k, &without, Mode::Unchecked, seed).1 != expected;
+            shown += usize::from((0..20).any(differs));
         }
     }
-    assert!(spare * 4 < needed, "{spare} proposals were not needed, {needed} were");
-    assert!(needed > 300, "only {needed} synchronisations in all programs");
+    let what = format!("{shown} of {needed} missing ones changed data; {spare} were not needed");
     // Not every hazard changes the data, because both orders may write the same values.
-    assert!(
-        shown * 2 > needed,
-        "only {shown} of {needed} missing synchronisations changed any data"
-    );
-    println!(
-        "{shown} of {needed} missing synchronisations changed data; {spare} more were not needed"
-    );
+    assert!(spare * 4 < needed && needed > 300 && shown * 2 > needed, "{what}");
+    println!("{what}");
 }

@@ -28,25 +28,18 @@ fn missing_toolchain() -> Result<Toolchain, toolchain::Error> {
     Toolchain::find_in(Some("/nowhere".as_ref()), None)
 }
 
-fn kernel_names() -> [&'static str; 5] {
-    KernelName::ALL.map(|kernel| kernel.entry().to_str().expect("an ASCII name"))
-}
-
 #[test]
 fn every_default_geometry_is_embedded_with_its_objects() {
     let out = scratch("objects");
     let tool = fake_toolchain(&out, "false");
-    assert_eq!(
-        embed(&out, tool, true).expect("all compile"),
-        [""; 0],
-        "there is nothing to warn of"
-    );
+    let warnings = embed(&out, tool, true).expect("all compile");
+    assert_eq!(warnings, [""; 0]);
     let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
     let (mut offset, all) = (0, geometries().collect::<Vec<_>>());
     assert_eq!(all.len(), 4, "each default geometry fits");
     // The includes have the order of the kernels.
     for (n, p) in all.iter().enumerate() {
-        for name in kernel_names() {
+        for name in KernelName::ALL.map(|name| name.entry().to_str().expect("an ASCII name")) {
             let file = format!("kernels{n}/fatbin/{name}/{name}.o");
             let found = rust[offset..].find(&format!("include_bytes!(\"{file}\")"));
             offset += found.unwrap_or_else(|| panic!("{file} is missing or not in order: {rust}"));
@@ -64,34 +57,28 @@ fn every_default_geometry_is_embedded_with_its_objects() {
     }
 }
 
+/// Without a compiler, or with one that refuses a geometry, only the text is embedded, unless objects are required.
 #[test]
-fn without_a_compiler_no_object_is_embedded() {
-    let out = scratch("texts");
+fn what_cannot_be_compiled_is_embedded_as_text_if_objects_are_not_required() {
+    let out = scratch("refusal");
+    let texts = || {
+        let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
+        rust.matches("objects: None").count()
+    };
     assert_eq!(embed(&out, missing_toolchain(), false).expect("no object is required"), [""; 0]);
-    let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
-    assert_eq!(rust.matches("objects: None").count(), geometries().count());
+    assert_eq!(texts(), geometries().count());
     let text = embed(&out, missing_toolchain(), true).unwrap_err().to_string();
-    for part in [
-        "AVSG_REQUIRE_CANN is 1",
-        "/nowhere/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake",
-        "ASCEND_HOME_PATH",
-    ] {
+    let modules = "/nowhere/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake";
+    for part in ["AVSG_REQUIRE_CANN is 1", modules, "ASCEND_HOME_PATH"] {
         assert!(text.contains(part), "{text}");
     }
-}
-
-#[test]
-fn a_compiler_error_is_a_warning_if_objects_are_not_required() {
-    let out = scratch("refusal");
-    let refuses = r#"[[ "$*" = *kernels1* ]]"#;
-    let warnings =
-        embed(&out, fake_toolchain(&out, refuses), false).expect("a warning is no error");
+    let refuses = || fake_toolchain(&out, r#"[[ "$*" = *kernels1* ]]"#);
+    let warnings = embed(&out, refuses(), false).expect("a warning is no error");
     let [warning] = &warnings[..] else { panic!("one geometry is refused: {warnings:?}") };
     let refused = geometries().nth(1).expect("the second");
     assert!(warning.contains(&refused.to_string()) && warning.contains("error: no"), "{warning}");
-    let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
-    assert_eq!(rust.matches("objects: None").count(), 1, "the other geometries have objects");
-    let error = embed(&out, fake_toolchain(&out, refuses), true).unwrap_err();
+    assert_eq!(texts(), 1, "the other geometries have objects");
+    let error = embed(&out, refuses(), true).unwrap_err();
     assert!(matches!(error, Error::Cann(toolchain::Error::Failed(_))), "{error}");
     assert!(error.to_string().contains("error: no"), "{error}");
 }
@@ -104,10 +91,8 @@ fn the_number_of_tokens_changes_one_constant_only() {
     for largest in geometries() {
         let text = |p: &Params| {
             let all = ascendc(p, Abi::Direct).expect("the geometry fits");
-            let without_geometry = |text: String| text.replace(&p.to_string(), "");
-            all.files()
-                .map(|(name, text)| (name, without_geometry(text.into())))
-                .collect::<Vec<_>>()
+            let files = all.files().map(|(name, text)| (name, text.replace(&p.to_string(), "")));
+            files.collect::<Vec<_>>()
         };
         let constant = |n: u32| format!("constexpr int32_t TOKENS = {n};");
         let most = text(&largest);

@@ -7,13 +7,6 @@ use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
 use avsg_linker::ascend::stage_one;
 use std::sync::OnceLock;
 
-fn geometries() -> Vec<Params> {
-    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    let learned = Params { lifetime: Lifetime::Learned, page: 128, ..wide };
-    let small = Params { page: 16, ..Params::wide(8, 2, 128) };
-    vec![wide, learned, small, Params::paper(256, 4, 1024)]
-}
-
 /// A kernel, and its text with its headers, with and without comments.
 struct Text {
     p: Params,
@@ -25,28 +18,27 @@ struct Text {
 /// Returns each kernel of some geometries, for both interfaces.
 fn all_texts() -> &'static [Text] {
     static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
-    TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect())
+    TEXTS.get_or_init(|| {
+        let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
+        let learned = Params { lifetime: Lifetime::Learned, page: 128, ..wide };
+        let small = Params { page: 16, ..Params::wide(8, 2, 128) };
+        let geometries = [wide, learned, small, Params::paper(256, 4, 1024)];
+        let texts = geometries.map(|p| [Abi::Direct, Abi::Operator].map(|abi| texts(p, abi)));
+        texts.into_iter().flatten().flatten().collect()
+    })
 }
 
-/// Calls `check` with each of these kernels and its text without comments.
-fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
-    all_texts().iter().for_each(|text| check(&text.p, &text.kernel, &text.code));
-}
-
-/// Returns the kernels of a geometry for both interfaces.
-fn texts(p: &Params) -> Vec<Text> {
-    let stage_one = stage_one(p).unwrap_or_else(|e| panic!("{p}: {e}"));
-    let for_abi = |abi| {
-        let all = kernels(p, &stage_one, abi).expect("the kernels fit");
-        assert_eq!(all.kernels.len(), 5);
-        let text = |kernel: &Kernel| {
-            let whole = all.whole(&kernel.text);
-            let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
-            Text { p: *p, kernel: kernel.clone(), code: code.join("\n"), whole }
-        };
-        all.kernels.iter().map(text).collect::<Vec<_>>()
+/// Returns the kernels of a geometry for an interface.
+fn texts(p: Params, abi: Abi) -> Vec<Text> {
+    let stage_one = stage_one(&p).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let all = kernels(&p, &stage_one, abi).expect("the kernels fit");
+    assert_eq!(all.kernels.len(), 5);
+    let text = |kernel: &Kernel| {
+        let whole = all.whole(&kernel.text);
+        let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
+        Text { p, kernel: kernel.clone(), code: code.join("\n"), whole }
     };
-    [Abi::Direct, Abi::Operator].into_iter().flat_map(for_abi).collect()
+    all.kernels.iter().map(text).collect()
 }
 
 /// Returns the qualifiers of an entry point and its statements.
@@ -59,10 +51,11 @@ fn entry<'t>(kernel: &Kernel, code: &'t str) -> (&'t str, Vec<&'t str>) {
 }
 
 /// A kernel sets its type, clears the core first and drains it last. CANN takes one type per file, from the preprocessed
-/// text.
+/// text. The operator compiler searches that text for SyncAll, and schedules a kernel that has it as one whose cores wait for
+/// each other. No other name contains the word, and no comment of a kernel that does not call it.
 #[test]
-fn a_kernel_sets_its_type_once_and_clears_the_core_first_and_drains_it_last() {
-    each_kernel(|p, kernel, code| {
+fn a_kernel_sets_its_type_and_clears_and_drains_the_core_and_only_a_step_has_sync_all() {
+    for Text { p, kernel, code, whole } in all_texts() {
         let (qualifiers, statements) = entry(kernel, code);
         let step = kernel.name == "avsg_step";
         let ty = if step { "KERNEL_TYPE_MIX_AIV_1_0" } else { "KERNEL_TYPE_AIV_ONLY" };
@@ -72,48 +65,38 @@ fn a_kernel_sets_its_type_once_and_clears_the_core_first_and_drains_it_last() {
         let ty = format!("KERNEL_TASK_TYPE_DEFAULT({ty});");
         assert_eq!(ends, [&ty, "InitSocState();", "PipeBarrier<PIPE_ALL>();"], "{p}: {kernel:?}");
         assert!(!statements.iter().any(|statement| statement.starts_with("return")));
-    });
-}
-
-/// The operator compiler searches the preprocessed text for SyncAll, and schedules a kernel that has
-/// it as one whose cores wait for each other. No other name contains the word, and no comment of a
-/// kernel that does not call it.
-#[test]
-fn only_a_step_contains_sync_all() {
-    for Text { p, kernel, code, whole } in all_texts() {
         let (calls, words) = (code.matches("SyncAll<true>();").count(), code.matches("SyncAll"));
         assert_eq!(calls, words.count(), "{p}: {}", kernel.name);
-        let named = kernel.name == "avsg_step";
-        assert_eq!((calls > 0, whole.contains("SyncAll")), (named, named), "{p}: {}", kernel.name);
+        assert_eq!((calls > 0, whole.contains("SyncAll")), (step, step), "{p}: {}", kernel.name);
     }
 }
 
 /// The stack of the scalar unit is in global memory, so arrays of more than a few words are in UB.
 #[test]
 fn no_kernel_declares_a_list_on_the_stack() {
-    each_kernel(|p, kernel, code| {
-        for line in code.lines() {
-            let declared = line.trim().trim_end_matches(';');
-            let is_declaration = declared.ends_with(']') && !declared.contains(['=', '(', '.']);
-            let Some((_, n)) = declared.rsplit_once('[').filter(|_| is_declaration) else {
-                continue;
-            };
+    for Text { p, kernel, code, .. } in all_texts() {
+        let declarations = code.lines().map(|line| line.trim().trim_end_matches(';'));
+        let declarations =
+            declarations.filter(|l| l.ends_with(']') && !l.contains(['=', '(', '.']));
+        for (declared, n) in declarations.filter_map(|line| Some((line, line.rsplit_once('[')?.1)))
+        {
             let few = n.trim_end_matches(']').parse().is_ok_and(|n: u32| n <= 6);
             assert!(few, "{p}: {} declares {declared}", kernel.name);
         }
         assert!(!code.contains("] = {"), "{p}: {} declares an array with values", kernel.name);
-    });
+    }
 }
 
 /// The parameters are those that the host passes, with each array that an operator updates in place
-/// once more.
+/// once more. The operator compiler passes a null pointer for the launch scalars if it knows all shapes, so that an
+/// operator's kernel passes the pointer to the macro that CANN documents, and reads it nowhere.
 #[test]
-fn the_parameters_of_a_kernel_are_those_of_its_launch() {
-    each_kernel(|p, kernel, code| {
+fn the_parameters_of_a_kernel_are_those_of_its_launch_and_a_macro_alone_reads_the_scalars() {
+    for Text { p, kernel, code, .. } in all_texts() {
         let (_, list) = code.split_once(&format!(" void {}(", kernel.name)).expect("parameters");
         let (list, _) = list.split_once("\n{").expect("a body");
-        let words: Vec<_> =
-            list.split([' ', ',', '(', ')', '\n']).filter(|w| !w.is_empty()).collect();
+        let words = list.split([' ', ',', '(', ')', '\n']).filter(|w| !w.is_empty());
+        let words: Vec<_> = words.collect();
         let names: Vec<_> =
             words.split(|word| *word == "AVSG_UPDATED").map(<[_]>::concat).collect();
         let name = KernelName::ALL.into_iter().find(|n| n.entry().to_str() == Ok(kernel.name));
@@ -123,22 +106,14 @@ fn the_parameters_of_a_kernel_are_those_of_its_launch() {
         let behind = format!("{}GM_ADDRworkspaceGM_ADDRtiling", again.collect::<String>());
         assert_eq!(names, [own, behind], "{p}: {}", kernel.name);
         let passes = code.contains("#define AVSG_UPDATED(...) __VA_ARGS__,\n");
-        assert_eq!(passes, code.contains("GET_TILING_DATA("), "{p}: {}", kernel.name);
-    });
-}
-
-/// The operator compiler passes a null pointer for the launch scalars if it knows all shapes, so that an
-/// operator's kernel passes the pointer to the macro that CANN documents, and reads it nowhere.
-#[test]
-fn an_operator_reads_its_launch_scalars_by_the_macro_alone() {
-    each_kernel(|p, kernel, code| {
         let by_macro = code.matches(" GET_TILING_DATA(data, tiling);").count();
+        assert_eq!(passes, by_macro > 0, "{p}: {}", kernel.name);
         let by_pointer = code.matches("LaunchWords(tiling, ").count();
         assert_eq!(by_macro + by_pointer, 1, "{p}: {}", kernel.name);
         assert_eq!(code.matches("    AVSG_TILING(t, ").count(), 1, "{p}: {}", kernel.name);
         let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         assert_eq!(words.filter(|word| *word == "tiling").count(), 2, "{p}: {}", kernel.name);
-    });
+    }
     let operators = all_texts().iter().filter(|text| text.code.contains("GET_TILING_DATA"));
     assert_eq!(operators.count(), all_texts().len() / 2);
 }

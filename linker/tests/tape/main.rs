@@ -1,12 +1,11 @@
 //! Kernels as tapes: recorded, checked, replayed and written as text, and the folders and tools of CANN that build the text.
 
 mod bridge;
+#[path = "../emitted/geometries.rs"]
+mod geometries;
 mod kernel_text;
 mod names;
 mod native_equals_replay;
-#[path = "../emitted/outputs.rs"]
-#[expect(dead_code, reason = "only the geometries are used here")]
-mod outputs;
 mod recording;
 mod scratch;
 #[expect(dead_code, reason = "this program takes no sample of a matrix")]

@@ -95,44 +95,31 @@ fn kernels_that_cann_would_refuse_or_that_would_hang_are_refused() {
     write(&folder.join("k.cpp"), &kernel("k", VECTOR));
     let error = tool.build(&folder, &["k"], "ascend310p").unwrap_err().to_string();
     assert!(error.contains("ascend310p is not a chip"), "{error}");
-    let gone = Toolchain { cmake: dir.join("gone"), ..tool };
-    let error = gone.build(&folder, &["k"], "ascend910b3").unwrap_err().to_string();
-    assert!(error.contains("starting") && error.contains("gone"), "{error}");
-}
-
-/// A direct run of the compiler drops the kernel type, and CMake succeeds all the same.
-#[test]
-fn an_object_without_the_kernel_type_is_refused() {
-    let dir = scratch("untyped");
-    let folder = dir.join("kernels");
-    write(&folder.join("step.cpp"), &kernel("step", SYNC));
-    let cmake = dir.join("cmake");
-    let out = object(&folder, "step");
+    // A direct run of the compiler drops the kernel type, and CMake succeeds all the same.
+    let (cmake, out) = (dir.join("cmake"), object(&folder, "k"));
     let (parent, out) = (out.parent().expect("a folder").display(), out.display());
-    let text = format!("#!/bin/sh\nmkdir -p {parent}\necho raw code of step > {out}\n");
+    let text = format!("#!/bin/sh\nmkdir -p {parent}\necho raw code of k > {out}\n");
     write_program(&cmake, &text);
-    let tool = Toolchain { cmake, ..toolchain(&dir) };
-    let error = tool.build(&folder, &["step"], "ascend910b3").unwrap_err().to_string();
-    assert!(error.contains("no section .ascend.meta.step"), "{error}");
+    let untyped = "no section .ascend.meta.k";
+    for (cmake, part) in
+        [(dir.join("gone"), "starting"), (dir.join("gone"), "gone"), (cmake, untyped)]
+    {
+        let tool = Toolchain { cmake, ..toolchain(&dir) };
+        let error = tool.build(&folder, &["k"], "ascend910b3").unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]
 fn the_version_is_read_from_each_file_that_states_it() {
     let dir = scratch("version");
     let text = cann::version(&dir).unwrap_err();
-    assert!(
-        text.contains("ascend_toolkit_install.info") && text.contains("version.info"),
-        "{text}"
-    );
+    assert!(["ascend_toolkit_install.info", "version.info"].iter().all(|f| text.contains(f)));
+    let toolkit = "package_name=Ascend-cann-toolkit\nversion=8.1.RC1\ninnerversion=V100R001\n";
     let files = [
         ("compiler/version.info", "Version=8.5.0\nversion_dir=cann\n", "8.5.0", (8, 5)),
         ("share/info/asc-devkit/version.info", "Version=9.1.0-beta.3\n", "9.1.0-beta.3", (9, 1)),
-        (
-            &format!("{ARCH}-linux/ascend_toolkit_install.info"),
-            "package_name=Ascend-cann-toolkit\nversion=8.1.RC1\ninnerversion=V100R001\n",
-            "8.1.RC1",
-            (8, 1),
-        ),
+        (&format!("{ARCH}-linux/ascend_toolkit_install.info"), toolkit, "8.1.RC1", (8, 1)),
     ];
     // Each of these files is read before those that exist already.
     for (file, content, text, number) in files {

@@ -26,7 +26,7 @@ struct Memory<'t> {
 
 const BYTE: Range = Range { lo: 0, hi: 255 };
 
-fn record(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Result<Tape, Refused> {
+fn record(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Result<Tape, Refused> {
     let recording = Recording::new("wrong");
     let m = recording.recorder();
     let memory = Memory {
@@ -43,8 +43,18 @@ fn record(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Result<Tape, Refused
     recording.finish()
 }
 
+/// The lanes of a sweep.
+type Tile<'t> = <Recorder<'t> as Machine>::Tile;
+
+/// Returns a kernel that is one sweep over `n` lanes.
+fn sweep(
+    body: impl for<'t> Fn(Recorder<'t>, &mut Memory<'t>, Tile<'t>),
+) -> impl for<'t> FnOnce(Recorder<'t>, Memory<'t>) {
+    move |m, mut d| m.sweep(d.n, |t| body(m, &mut d, t))
+}
+
 /// Returns the reason for which the recorder or the checker refuses a kernel.
-fn refused(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Why {
+fn refused(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Why {
     let outcome = record(kernel).and_then(|tape| check(&tape));
     let refused = outcome.expect_err("a wrong kernel passes");
     println!("{refused}");
@@ -52,18 +62,17 @@ fn refused(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Why {
 }
 
 /// Asserts that the recorder or the checker refuses a kernel for this reason.
-fn expect_refused(why: Why, kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) {
+fn expect_refused(why: Why, kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) {
     assert_eq!(refused(kernel), why);
 }
 
-/// Asserts that a kernel that records has a fault with this part of its message in the interpreter.
-fn expect_fault(part: &str, kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) {
-    let fault = faults(kernel);
-    assert!(fault.what.contains(part), "{fault}");
+/// Asserts that a kernel of one sweep is refused for this reason.
+fn expect_refused_sweep(why: Why, body: impl for<'t> Fn(Recorder<'t>, &mut Memory<'t>, Tile<'t>)) {
+    expect_refused(why, sweep(body));
 }
 
 /// Returns the fault of a kernel that records, when it runs in the interpreter.
-fn faults(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Fault {
+fn faults(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Fault {
     let tape = record(kernel).unwrap();
     for width in [1, 3, 2048] {
         let mut replay = Replay::new(&tape, width).unwrap();
@@ -96,34 +105,26 @@ fn a_column_has_one_role_per_sweep() {
     // The interpreter refuses the tape as well.
     assert!(Replay::new(&record(gather_and_scatter).unwrap(), 16).is_err());
 
-    let load_and_gather = refused(|m, mut d| {
-        m.sweep(d.n, |t| {
-            let v = m.gather(&d.x, m.load(t, &d.x));
-            m.store(t, &mut d.y, v);
-        });
-    });
+    let load_and_gather = refused(sweep(|m, d, t| {
+        let v = m.gather(&d.x, m.load(t, &d.x));
+        m.store(t, &mut d.y, v);
+    }));
     assert!(two_roles(&load_and_gather, "x"));
-    let read_and_grow = refused(|m, mut d| {
-        m.sweep(d.n, |t| {
-            let v = m.item(t, &d.list, 0);
-            m.append(t, &mut d.list, m.is_negative(v), [v]);
-        });
-    });
+    let read_and_grow = refused(sweep(|m, d, t| {
+        let v = m.item(t, &d.list, 0);
+        m.append(t, &mut d.list, m.is_negative(v), [v]);
+    }));
     assert!(two_roles(&read_and_grow, "list"));
     // The results of two writers in one sweep would interleave by tiles.
-    expect_refused(Why::TwoWriters("list".into(), Role::Appended), |m, mut d| {
-        m.sweep(d.n, |t| {
-            let v = m.load(t, &d.x);
-            m.append(t, &mut d.list, m.is_negative(v), [v]);
-            m.append(t, &mut d.list, !m.is_negative(v), [v]);
-        });
+    expect_refused_sweep(Why::TwoWriters("list".into(), Role::Appended), |m, d, t| {
+        let v = m.load(t, &d.x);
+        m.append(t, &mut d.list, m.is_negative(v), [v]);
+        m.append(t, &mut d.list, !m.is_negative(v), [v]);
     });
-    expect_refused(Why::TwoWriters("life".into(), Role::Scattered), |m, mut d| {
-        m.sweep(d.n, |t| {
-            let v = m.load(t, &d.x);
-            m.set_life(t, &mut d.life, v, 1, m.is_negative(v));
-            m.set_life(t, &mut d.life, m.iota(t), 2, m.is_negative(v));
-        });
+    expect_refused_sweep(Why::TwoWriters("life".into(), Role::Scattered), |m, d, t| {
+        let v = m.load(t, &d.x);
+        m.set_life(t, &mut d.life, v, 1, m.is_negative(v));
+        m.set_life(t, &mut d.life, m.iota(t), 2, m.is_negative(v));
     });
 }
 
@@ -143,11 +144,9 @@ fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
     };
     expect_refused(Why::NotDistinct, twice);
     assert_eq!(faults(twice).what, "index 7 is written twice");
-    expect_refused(Why::NotDistinct, |m, mut d| {
-        m.sweep(d.n, |t| {
-            let index = m.load(t, &d.x);
-            m.scatter(t, &mut d.y, index, index, m.eq_to(index, 3), Indices::Distinct);
-        });
+    expect_refused_sweep(Why::NotDistinct, |m, d, t| {
+        let index = m.load(t, &d.x);
+        m.scatter(t, &mut d.y, index, index, m.eq_to(index, 3), Indices::Distinct);
     });
     // Slots below a threshold, then those at it; but not after lifetimes have changed.
     let chosen = |changes: bool| {
@@ -176,19 +175,19 @@ fn a_value_is_not_used_outside_its_block() {
         m.sweep(d.n, |t| kept = Some(m.load(t, &d.x)));
         m.sweep(d.n, |t| m.store(t, &mut d.y, kept.expect("recorded")));
     });
-    assert!(matches!(vector, Why::Undefined(_)), "{vector}");
     let tile = refused(|m, mut d| {
         let mut kept = None;
         m.sweep(d.n, |t| kept = Some(t));
         m.sweep(d.n, |_| m.store(kept.expect("recorded"), &mut d.y, m.splat(1)));
     });
-    assert!(matches!(tile, Why::Undefined(_)), "{tile}");
     let scalar = refused(|m, mut d| {
         let mut kept = None;
         m.repeat(3, d.n, |r| kept = Some(r + 1));
         m.write_output(&mut d.out, d.n, kept.expect("recorded"));
     });
-    assert!(matches!(scalar, Why::Undefined(_)), "{scalar}");
+    for why in [vector, tile, scalar] {
+        assert!(matches!(why, Why::Undefined(_)), "{why}");
+    }
 }
 
 #[test]
@@ -219,11 +218,9 @@ fn rust_variables_do_not_carry_values_between_rounds() {
 
 #[test]
 fn operations_are_refused_where_the_width_would_matter() {
-    expect_refused(Why::InsideSweep, |m, mut d| {
-        m.sweep(d.n, |_| m.write_output(&mut d.out, d.n, d.n))
-    });
-    expect_refused(Why::InsideSweep, |m, mut d| {
-        m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(0) + m.len(&d.list)));
+    expect_refused_sweep(Why::InsideSweep, |m, d, _| m.write_output(&mut d.out, d.n, d.n));
+    expect_refused_sweep(Why::InsideSweep, |m, d, t| {
+        m.store(t, &mut d.y, m.splat(0) + m.len(&d.list))
     });
     expect_refused(Why::InsideSweep, |m, d| m.sweep(d.n, |_| m.sweep(d.n, |_| ())));
     expect_refused(Why::OutsideSweep, |m, _| drop(vec![m.splat(1)]));
@@ -231,23 +228,21 @@ fn operations_are_refused_where_the_width_would_matter() {
 
 #[test]
 fn constants_out_of_range_are_refused() {
-    expect_refused(Why::Bits, |m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
+    expect_refused_sweep(Why::Bits, |m, _, t| drop(vec![m.shr(m.iota(t), 32)]));
     let no_bits = 0;
-    expect_refused(Why::Bits, |m, d| m.sweep(d.n, |t| drop(vec![m.iota(t) & no_bits])));
+    expect_refused_sweep(Why::Bits, |m, _, t| drop(vec![m.iota(t) & no_bits]));
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
-        let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));
+        let madd = refused(sweep(|m, _, t| drop(vec![m.madd(m.iota(t), p, q)])));
         assert_eq!(madd, Why::Multipliers(p, q));
     }
-    expect_refused(Why::ListColumn(1, 1), |m, d| {
-        m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)]))
-    });
-    expect_refused(Why::Index("odd".into(), 63, Range::new(0, 63)), |m, d| {
-        m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))]))
+    expect_refused_sweep(Why::ListColumn(1, 1), |m, d, t| drop(vec![m.item(t, &d.list, 1)]));
+    expect_refused_sweep(Why::Index("odd".into(), 63, Range::new(0, 63)), |m, d, t| {
+        drop(vec![m.gather(&d.odd, m.iota(t))])
     });
     let rule = core::array::from_fn(|at| (at as u8).wrapping_add(129) as i8);
-    let steps = refused(|m, mut d| {
-        m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.is_negative(m.iota(t))));
-    });
+    let steps = refused(sweep(|m, d, t| {
+        m.step_life(t, &mut d.life, m.iota(t), &rule, m.is_negative(m.iota(t)))
+    }));
     assert!(matches!(steps, Why::Rule(-128, -127, -126)), "{steps}");
     expect_refused(Why::Argument(Range::new(0, 128), Range::new(0, 192)), |m, mut d| {
         m.age(&mut d.life, d.n * m.scalar(3), d.n)
@@ -269,40 +264,34 @@ fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
     check(&known.unwrap()).unwrap();
     // A mask that implies the range makes the scatter valid, and no other one does.
     let scatter = |least: i32| {
-        record(move |m, mut d| {
-            m.sweep(d.n, |t| {
-                let (at, lane) = (m.load(t, &d.x) + -5, m.iota(t));
-                let below = m.is_negative(at - m.scalar(63));
-                let mask = below & !m.is_negative(at - m.scalar(least));
-                m.scatter(t, &mut d.odd, at, lane, mask, Indices::Repeated);
-            });
-        })
+        record(sweep(move |m, d, t| {
+            let (at, lane) = (m.load(t, &d.x) + -5, m.iota(t));
+            let below = m.is_negative(at - m.scalar(63));
+            let mask = below & !m.is_negative(at - m.scalar(least));
+            m.scatter(t, &mut d.odd, at, lane, mask, Indices::Repeated);
+        }))
         .and_then(|tape| check(&tape))
     };
     scatter(0).unwrap();
     let wraps = scatter(-1).expect_err("a wrong kernel passes").why;
     assert_eq!(wraps, Why::Index("odd".into(), 63, Range::new(-1, 62)));
-    expect_fault("not below 19", |m, mut d| {
-        m.sweep(d.n, |t| m.store(t, &mut d.y, m.below(m.iota(t), 19)))
-    });
-    expect_fault("index 200 is outside of a column of 63", |m, mut d| {
-        m.sweep(d.n, |t| m.store(t, &mut d.y, m.gather(&d.odd, m.load(t, &d.x))));
-    });
+    let fault = faults(sweep(|m, d, t| m.store(t, &mut d.y, m.below(m.iota(t), 19))));
+    assert!(fault.what.contains("not below 19"), "{fault}");
+    let fault = faults(sweep(|m, d, t| m.store(t, &mut d.y, m.gather(&d.odd, m.load(t, &d.x)))));
+    assert!(fault.what.contains("index 200 is outside of a column of 63"), "{fault}");
 }
 
 #[test]
 fn values_out_of_the_range_of_a_column_are_refused() {
-    expect_refused(Why::Range("x".into(), BYTE, Range::ANY), |m, mut d| {
-        m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y)))
+    expect_refused_sweep(Why::Range("x".into(), BYTE, Range::ANY), |m, d, t| {
+        m.store(t, &mut d.x, m.load(t, &d.y))
     });
     // A mask that implies the range makes the store valid.
-    let append = record(|m, mut d| {
-        m.sweep(d.n, |t| {
-            let v = m.load(t, &d.y);
-            let v = m.select(m.is_negative(v), m.splat(0), v);
-            m.append(t, &mut d.list, m.is_negative(v - m.scalar(256)), [v]);
-        });
-    });
+    let append = record(sweep(|m, d, t| {
+        let v = m.load(t, &d.y);
+        let v = m.select(m.is_negative(v), m.splat(0), v);
+        m.append(t, &mut d.list, m.is_negative(v - m.scalar(256)), [v]);
+    }));
     check(&append.unwrap()).unwrap();
     expect_refused(Why::TooLong("x".into(), 64, 64), |m, mut d| {
         m.sweep(d.n + 1, |t| m.store(t, &mut d.x, m.splat(0)))
@@ -314,11 +303,9 @@ fn values_out_of_the_range_of_a_column_are_refused() {
 fn a_branch_takes_a_flag_and_its_values_stay_inside() {
     let number = refused(|m, mut d| m.when(d.n, || m.clear(&mut d.list)));
     assert!(matches!(number, Why::Argument(..)), "{number}");
-    expect_refused(Why::InsideSweep, |m, mut d| {
-        m.sweep(d.n, |t| {
-            let one = m.scalar(1);
-            m.when(one, || m.store(t, &mut d.x, m.splat(0)));
-        });
+    expect_refused_sweep(Why::InsideSweep, |m, d, t| {
+        let one = m.scalar(1);
+        m.when(one, || m.store(t, &mut d.x, m.splat(0)));
     });
     let leaks = refused(|m, mut d| {
         let mut known = d.n;

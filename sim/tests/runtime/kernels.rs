@@ -86,11 +86,8 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     let idle = prepare(&session, mapped);
     assert_eq!(code!(aclrtBinaryUnLoad(idle.binary)), OK, "no kernel of this binary is queued");
     ok!(aclrtSynchronizeStreamWithTimeout(stream, 100));
-    assert_eq!(
-        words(host, 1)[0],
-        111,
-        "the host sees what a kernel writes through the mapped address"
-    );
+    // The host sees what a kernel writes through the mapped address.
+    assert_eq!(words(host, 1)[0], 111);
     ok!(aclrtHostUnregister(host));
     // The range is not registered any more: the kernel raises an exception, which every wait
     // reports.
@@ -112,21 +109,17 @@ fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
     let path = session.kernel_file(std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let text = std::fs::read(path).unwrap();
     let (data, len, mut binary) = (text.as_ptr().cast(), text.len(), null_mut());
-    let options = |option: &mut sys::aclrtBinaryLoadOption| sys::aclrtBinaryLoadOptions {
-        options: option,
-        numOpt: 1,
-    };
+    let several = |options: *mut _, n| sys::aclrtBinaryLoadOptions { options, numOpt: n };
     let value = [sys::ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE, 0, 0, 0];
     let mut vector = sys::aclrtBinaryLoadOption { type_: sys::ACL_RT_BINARY_LOAD_OPT_MAGIC, value };
     let (mut cube, mut lazy) = (vector, vector);
     (cube.value[0], lazy.type_) = (0x4149_4343, 1);
-    let good = options(&mut vector);
+    let good = several(&mut vector, 1);
     assert_eq!(code!(aclrtBinaryLoadFromData(null(), len, &good, &mut binary)), 100_000);
     assert_eq!(code!(aclrtBinaryLoadFromData(data, len, null(), &mut binary)), 100_000);
     assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &good, null_mut())), 100_000);
     assert_eq!(code!(aclrtBinaryLoadFromData(data, 0, &good, &mut binary)), INVALID);
-    let none = sys::aclrtBinaryLoadOptions { options: null_mut(), numOpt: 0 };
-    for bad in [options(&mut cube), options(&mut lazy), none] {
+    for bad in [several(&mut cube, 1), several(&mut lazy, 1), several(null_mut(), 0)] {
         assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &bad, &mut binary)), INVALID);
     }
     assert!(binary.is_null(), "a call that failed gives nothing");

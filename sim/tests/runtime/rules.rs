@@ -11,7 +11,7 @@ const TO_DEVICE: i32 = sys::ACL_MEMCPY_HOST_TO_DEVICE;
 const STREAM_CONTEXT: i32 = sys::ACL_ERROR_RT_STREAM_CONTEXT;
 
 #[test]
-fn contexts_belong_to_threads() {
+fn contexts_belong_to_threads_and_streams_to_contexts() {
     let session = begin(Options { devices: 2, ..no_jitter() });
     let first = create!(aclrtGetCurrentContext());
     assert_eq!(code!(aclInit(ptr::null())), sys::ACL_ERROR_REPEAT_INITIALIZE);
@@ -33,23 +33,15 @@ fn contexts_belong_to_threads() {
     // Sets are counted: the first of two resets releases nothing.
     ok!(aclrtSetDevice(0), aclrtResetDevice(0));
     assert_eq!(create!(aclrtGetCurrentContext()), first);
-    end(&session);
-}
-
-#[test]
-fn streams_of_another_context_are_refused() {
-    let session = begin(no_jitter());
     let stream = create!(aclrtCreateStream());
-    let first = create!(aclrtGetCurrentContext());
     let other = create!(aclrtCreateContext(0));
-    let at = create!(aclrtMalloc(64, 0));
     assert_eq!(code!(aclrtRecordEvent(null_mut(), stream)), STREAM_CONTEXT);
     assert_eq!(code!(aclrtDestroyStream(stream)), STREAM_CONTEXT);
     let waited = code!(aclrtSynchronizeStreamWithTimeout(stream, 5));
     assert_eq!(waited, OK, "the only call that takes a stream of another context");
     ok!(aclrtSetCurrentContext(first), aclrtDestroyStream(stream));
     assert_eq!(code!(aclrtDestroyStream(stream)), INVALID, "freed twice");
-    ok!(aclrtFree(at), aclrtDestroyContext(other));
+    ok!(aclrtDestroyContext(other));
     end(&session);
 }
 
@@ -104,8 +96,9 @@ fn event_flags_and_elapsed_times_are_checked() {
 }
 
 #[test]
-fn memory_calls_check_sizes_owners_and_queued_work() {
-    let session = begin(Options { device_bytes: 1 << 20, ..no_jitter() });
+fn memory_calls_check_sizes_owners_registrations_and_queued_work() {
+    let (device_bytes, registration_bytes) = (1 << 20, 1 << 20);
+    let session = begin(Options { device_bytes, registration_bytes, ..no_jitter() });
     let stream = create!(aclrtCreateStream());
     let device = create!(aclrtMalloc(4096, 0));
     let host = create!(aclrtMallocHost(8192));
@@ -113,34 +106,7 @@ fn memory_calls_check_sizes_owners_and_queued_work() {
     assert_eq!(code!(aclrtMalloc(&mut none, 1 << 20, 0)), sys::ACL_ERROR_RT_MEMORY_ALLOCATION);
     assert_eq!(code!(aclrtMalloc(&mut none, 0, 0)), sys::ACL_ERROR_INVALID_PARAM);
     assert_eq!(code!(aclrtFree(host)) + code!(aclrtFreeHost(device)), 2 * INVALID);
-    let refused = code!(aclrtMemcpy(device, 16, host, 32, TO_DEVICE));
-    assert_eq!(refused, INVALID, "larger than the destination");
-    let past = device.wrapping_byte_add(4090);
-    let refused = code!(aclrtMemcpy(past, 16, host, 16, TO_DEVICE));
-    assert_eq!(refused, INVALID, "past the end of the allocation");
-    let twice = code!(aclrtMemcpyAsync(host, 8, host.wrapping_byte_add(64), 8, 0, stream));
-    assert_eq!(twice, sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "host to host");
-    ok!(aclrtMemcpyAsync(device, 8, host, 8, TO_DEVICE, stream));
-    assert_eq!(code!(aclrtFree(device)), INVALID, "a copy is in flight");
-    assert_eq!(code!(aclrtFreeHost(host)), INVALID, "a copy is in flight");
-    // A copy to pageable memory is done when the call returns, after the earlier work of the
-    // stream.
-    let mut pageable = [0u64; 2];
-    words(host, 2).fill(9);
-    let to = pageable.as_mut_ptr().cast();
-    ok!(aclrtMemcpyAsync(to, 8, device, 8, TO_HOST, stream));
-    assert_eq!(pageable, [9, 0]);
-    ok!(aclrtFree(device), aclrtDestroyStream(stream));
-    assert_eq!(code!(aclrtFree(device)), INVALID, "freed twice");
-    assert_eq!(session.leaks().len(), 2, "the host memory and the device: {:?}", session.leaks());
-    ok!(aclrtFreeHost(host));
-    end(&session);
-}
-
-#[test]
-fn the_host_cannot_access_device_memory() {
-    let session = begin(no_jitter());
-    let device = create!(aclrtMalloc(4096, 0));
+    // The host cannot access device memory.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let at = device as usize;
     let line = maps.lines().find(|line| {
@@ -150,14 +116,13 @@ fn the_host_cannot_access_device_memory() {
         (hex(from)..hex(to)).contains(&at)
     });
     assert!(line.is_some_and(|line| line.contains("---p")), "{line:?}");
-    ok!(aclrtFree(device));
-    end(&session);
-}
-
-#[test]
-fn registrations_check_alignment_size_type_and_overlap() {
-    let session = begin(Options { registration_bytes: 1 << 20, ..no_jitter() });
-    let host = create!(aclrtMallocHost(8192));
+    let refused = code!(aclrtMemcpy(device, 16, host, 32, TO_DEVICE));
+    assert_eq!(refused, INVALID, "larger than the destination");
+    let past = device.wrapping_byte_add(4090);
+    let refused = code!(aclrtMemcpy(past, 16, host, 16, TO_DEVICE));
+    assert_eq!(refused, INVALID, "past the end of the allocation");
+    let twice = code!(aclrtMemcpyAsync(host, 8, host.wrapping_byte_add(64), 8, 0, stream));
+    assert_eq!(twice, sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "host to host");
     let mut mapped: Handle = null_mut();
     let odd = host.wrapping_byte_add(64);
     assert_eq!(code!(aclrtHostRegister(odd, 4096, 0, &mut mapped)), INVALID, "alignment");
@@ -172,13 +137,25 @@ fn registrations_check_alignment_size_type_and_overlap() {
     let again = code!(aclrtHostRegister(page, 4096, 0, &mut mapped));
     assert_eq!(again, sys::ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED);
     assert_eq!(mapped, first, "a call that failed gives nothing");
-    let device = create!(aclrtMalloc(64, 0));
     assert_eq!(code!(aclrtMemcpy(device, 8, mapped, 8, TO_DEVICE)), INVALID, "for kernels only");
     ok!(aclrtMemcpy(device, 8, host, 8, TO_DEVICE));
     assert_eq!(code!(aclrtFreeHost(host)), INVALID, "still registered");
     ok!(aclrtHostUnregister(host));
     let twice = code!(aclrtHostUnregister(host));
     assert_eq!(twice, sys::ACL_ERROR_RT_HOST_MEMORY_NOT_REGISTERED);
-    ok!(aclrtFree(device), aclrtFreeHost(host));
+    ok!(aclrtMemcpyAsync(device, 8, host, 8, TO_DEVICE, stream));
+    assert_eq!(code!(aclrtFree(device)), INVALID, "a copy is in flight");
+    assert_eq!(code!(aclrtFreeHost(host)), INVALID, "a copy is in flight");
+    // A copy to pageable memory is done when the call returns, after the earlier work of the
+    // stream.
+    let mut pageable = [0u64; 2];
+    words(host, 2).fill(9);
+    let to = pageable.as_mut_ptr().cast();
+    ok!(aclrtMemcpyAsync(to, 8, device, 8, TO_HOST, stream));
+    assert_eq!(pageable, [9, 0]);
+    ok!(aclrtFree(device), aclrtDestroyStream(stream));
+    assert_eq!(code!(aclrtFree(device)), INVALID, "freed twice");
+    assert_eq!(session.leaks().len(), 2, "the host memory and the device: {:?}", session.leaks());
+    ok!(aclrtFreeHost(host));
     end(&session);
 }

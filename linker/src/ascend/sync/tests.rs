@@ -29,33 +29,27 @@ fn placed(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
     syncs(&mut nodes).into_iter().map(|sync| sync.clone()).collect()
 }
 
-/// The synchronisation that only a branch needs is inside of the branch, so nothing waits if it is
-/// not taken.
+/// What only a branch needs is inside of it, so nothing waits if the branch is not taken, and counts for nothing behind it. A
+/// wait before a branch also orders the code after it.
 #[test]
-fn a_wait_that_only_a_branch_needs_is_inside_of_it() {
-    let nodes = vec![fetch("a"), when(vec![add("b", "a")]), add("d", "c")];
-    assert_eq!(placed(nodes), [vec![], vec![IN], vec![]]);
-}
-
-#[test]
-fn a_wait_inside_of_a_branch_does_not_count_after_it() {
-    let nodes = vec![fetch("a"), when(vec![add("b", "a")]), add("c", "a")];
-    assert_eq!(placed(nodes), [vec![], vec![IN], vec![IN]]);
-}
-
-#[test]
-fn an_access_in_a_branch_is_waited_for_after_it() {
-    let nodes = vec![when(vec![add("b", "a")]), add("c", "b")];
-    assert_eq!(placed(nodes), [vec![], vec![BARRIER]]);
-    let nodes = vec![when(vec![fetch("a")]), add("b", "a")];
-    assert_eq!(placed(nodes), [vec![], vec![IN]]);
-}
-
-/// A wait before a branch also orders the code after the branch.
-#[test]
-fn one_wait_before_a_branch_is_enough() {
-    let nodes = vec![fetch("a"), add("b", "a"), when(vec![add("c", "a")]), add("d", "a")];
-    assert_eq!(placed(nodes), [vec![], vec![IN], vec![], vec![]]);
+fn a_wait_is_where_each_path_needs_it() {
+    let cases: [(Vec<Node>, &[&[Sync]]); 6] = [
+        (vec![fetch("a"), when(vec![add("b", "a")]), add("d", "c")], &[&[], &[IN], &[]]),
+        (vec![fetch("a"), when(vec![add("b", "a")]), add("c", "a")], &[&[], &[IN], &[IN]]),
+        (vec![when(vec![add("b", "a")]), add("c", "b")], &[&[], &[BARRIER]]),
+        (vec![when(vec![fetch("a")]), add("b", "a")], &[&[], &[IN]]),
+        (
+            vec![fetch("a"), add("b", "a"), when(vec![add("c", "a")]), add("d", "a")],
+            &[&[], &[IN], &[], &[]],
+        ),
+        (
+            vec![fetch("a"), when(vec![when(vec![add("b", "a")]), add("c", "b")])],
+            &[&[], &[IN], &[BARRIER]],
+        ),
+    ];
+    for (n, (nodes, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(placed(nodes), expected, "case {n}");
+    }
 }
 
 /// A branch in a loop is ordered with the next round, and with the rest of the same round.
@@ -66,12 +60,6 @@ fn a_branch_in_a_loop_is_ordered_with_the_next_round() {
     // In order: the loop itself, the call in the branch after the write of the previous round, and
     // that write after the read.
     assert_eq!(placed(vec![Node::Loop(l)]), [vec![], vec![BARRIER], vec![BARRIER]]);
-}
-
-#[test]
-fn a_branch_may_contain_a_branch() {
-    let nodes = vec![fetch("a"), when(vec![when(vec![add("b", "a")]), add("c", "b")])];
-    assert_eq!(placed(nodes), [vec![], vec![IN], vec![BARRIER]]);
 }
 
 /// A loop that starts at its bound runs no barrier of its body.
@@ -98,25 +86,20 @@ fn an_event_covers_only_what_came_before_it() {
     assert_eq!(placed(nodes("b")), order(&[IN]));
 }
 
-/// A flag in an outer loop stands where the loop needs it, so that other work of the round comes first.
+/// A flag in an outer loop stands where the loop needs it, so that other work of the round comes first. One that every round of
+/// one loop or two sweeps would need stands before the outer one.
 #[test]
-fn a_flag_is_not_moved_out_of_a_loop_of_loops_of_loops() {
+fn a_flag_leaves_two_loops_and_not_three() {
     let inside = |body| vec![Node::Loop(Loop { body, ..Loop::over("round", 2) })];
     let outer = [vec![add("x", "y")], inside(inside(vec![add("b", "a")]))].concat();
     let outer = [vec![fetch("a")], inside(outer)].concat();
     // In order: the copy, the outer loop, the first call, and two loops with their call.
     let all = placed(outer);
     assert!(all[1].is_empty() && all[2..].iter().flatten().any(|&s| s == IN), "{all:?}");
-    let all = placed([vec![fetch("a")], inside(vec![add("b", "a")])].concat());
-    assert_eq!(all[1], [IN]);
-}
-
-/// A flag that every round of two loops would need stands before the outer one.
-#[test]
-fn a_flag_leaves_two_loops() {
     let head = Loop::over("base", Expr::name("n")).step(Step::Sweep(Width::Tile));
-    let inner = Node::Loop(Loop { body: vec![add("b", "a")], ..head });
-    let outer = Node::Loop(Loop { body: vec![inner], ..Loop::over("round", 8) });
-    let all = placed(vec![fetch("a"), outer]);
-    assert_eq!(all[..2], [vec![], vec![IN]], "{all:?}");
+    let sweep = Node::Loop(Loop { body: vec![add("b", "a")], ..head });
+    for body in [add("b", "a"), sweep] {
+        let all = placed([vec![fetch("a")], inside(vec![body])].concat());
+        assert_eq!(all[..2], [vec![], vec![IN]], "{all:?}");
+    }
 }

@@ -172,7 +172,12 @@ fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, 
 
 /// Rounds over lists that share their storage, where each column takes a column behind it.
 fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
-    fill_pairs(m, d);
+    m.clear(&mut d.pairs);
+    m.clear(&mut d.more);
+    m.sweep(d.k, |t| {
+        let x = m.low_bits(m.load(t, &d.work.ids), 20);
+        m.append(t, &mut d.pairs, all(m, t), [x, m.iota(t)]);
+    });
     m.repeat(2, m.scalar(2), |round| {
         m.sweep(m.len(&d.pairs), |t| {
             let (a, b) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
@@ -183,15 +188,6 @@ fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_,
     });
     publish(m, d);
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.iota(t)));
-}
-
-fn fill_pairs<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
-    m.clear(&mut d.pairs);
-    m.clear(&mut d.more);
-    m.sweep(d.k, |t| {
-        let x = m.low_bits(m.load(t, &d.work.ids), 20);
-        m.append(t, &mut d.pairs, all(m, t), [x, m.iota(t)]);
-    });
 }
 
 /// Lists that are empty in some tokens and rounds only, and a length that is read before a change.
@@ -257,27 +253,24 @@ fn add_to_other<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     });
 }
 
-/// A column that is written before the first token, changed by each token, and read after the last.
-pub fn a_column_around_the_tokens() -> Tape {
+/// Columns that are written before the first token and read after the last. Each token changes one, and some tokens write the
+/// other one.
+pub fn columns_around_the_tokens() -> Tape {
     record_around(
-        |m, d| m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t) * 3)),
-        add_to_other,
-        |m, d| m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k),
-    )
-}
-
-/// A column that some tokens write, and that is read after the last one.
-pub fn a_column_of_an_earlier_token() -> Tape {
-    record_around(
-        |m, d| m.sweep(d.k, |t| m.store(t, &mut d.small, m.splat(2))),
         |m, d| {
-            m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t)));
+            m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t) * 3));
+            m.sweep(d.k, |t| m.store(t, &mut d.small, m.splat(2)));
+        },
+        |m, d| {
             add_to_other(m, d);
             m.when(m.not(m.ne(d.token, m.scalar(0))), || {
                 m.sweep(d.k, |t| m.store(t, &mut d.small, m.low_bits(m.load(t, &d.over), 2)));
             });
         },
-        |m, d| m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.small, d.k),
+        |m, d| {
+            m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k);
+            m.copy_out(&mut d.request.misses.id, d.request.misses.at, &d.small, d.k);
+        },
     )
 }
 

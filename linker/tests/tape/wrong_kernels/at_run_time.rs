@@ -1,7 +1,7 @@
 //! Kernels that break a rule which depends on data, on the length of a list or on memory are a fault of
 //! the interpreter or of `Emu`.
 
-use super::{Memory, faults, record, refused};
+use super::{Memory, faults, record, refused, sweep};
 use avsg_device::hash;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
@@ -59,7 +59,7 @@ fn a_search_must_fit_its_table() {
 
 #[test]
 fn reading_poison_is_a_fault() {
-    let unwritten = faults(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
+    let unwritten = faults(sweep(|m, d, t| m.store(t, &mut d.x, m.load(t, &d.y))));
     assert!(unwritten.what.contains("poison"), "{unwritten}");
     // The lanes after the end of a sweep are poison.
     let behind = faults(|m, mut d| {
@@ -67,20 +67,18 @@ fn reading_poison_is_a_fault() {
         m.copy_out(&mut d.out, m.scalar(0), &d.y, d.n + 1);
     });
     assert!(behind.what.contains("poison"), "{behind}");
-    let past_the_list = faults(|m, mut d| {
-        m.sweep(d.n, |t| m.append(t, &mut d.more, m.eq_to(m.item(t, &d.list, 0), 1), [m.iota(t)]));
-    });
+    let past_the_list = faults(sweep(|m, d, t| {
+        m.append(t, &mut d.more, m.eq_to(m.item(t, &d.list, 0), 1), [m.iota(t)])
+    }));
     assert!(past_the_list.what.contains("poison"), "{past_the_list}");
     // A search runs its definition, which gathers links that nothing wrote.
     let link = faults(|m, mut d| m.find_free(&links(), &mut d.odd, &d.x, d.n, [&d.y, &d.x]));
     assert!(link.op.starts_with("find odd <- free") && link.what.contains("poison"), "{link}");
     // Lanes that the mask excludes may be poison.
-    let harmless = record(|m, mut d| {
-        m.sweep(d.n, |t| {
-            let lane = m.iota(t);
-            m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane), Indices::Repeated);
-        });
-    });
+    let harmless = record(sweep(|m, d, t| {
+        let lane = m.iota(t);
+        m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane), Indices::Repeated);
+    }));
     let harmless = harmless.unwrap();
     let mut replay = Replay::new(&harmless, 16).unwrap();
     replay.set("n", 20).unwrap();

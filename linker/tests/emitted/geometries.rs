@@ -1,31 +1,7 @@
-//! What a Stage One on the shim is compared with, and small geometries for it.
+//! Small geometries for Stage One.
 
-use super::steps::{SplitMix64, StepState};
+use super::steps::SplitMix64;
 use avsg_device::params::{Lifetime, Params, Table};
-
-/// Compares the outputs and the table of a step with those of its tape.
-pub fn compare_outputs(
-    p: &Params,
-    want: &StepState,
-    out: &[Vec<i32>],
-    tables: &[i32],
-) -> Result<(), String> {
-    for ((name, want), got) in want.results().iter().zip(out) {
-        // The kernel writes the whole record of a request, the tape only some of its words.
-        let mut want = want.clone();
-        if *name == "gm_record" {
-            want[16..32].iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
-        }
-        if let Some(at) = want.iter().zip(got).position(|(a, b)| a != b) {
-            return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
-        }
-    }
-    let want = want.table(p);
-    let differs = want.iter().zip(tables).position(|(a, b)| a != b);
-    differs.map_or(Ok(()), |at| {
-        Err(format!("word {at} of the table is {}, not {}", tables[at], want[at]))
-    })
-}
 
 /// Returns geometries of both tables, all spreads, both lifetimes, with and without a block table, for `tokens` tokens
 /// or any number. There are few, because g++ compiles each of them.

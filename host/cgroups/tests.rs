@@ -38,13 +38,11 @@ fn the_tightest_limit_of_the_process_s_groups_and_their_parents_binds() {
     let groups = "4:cpu:/x\n3:hugetlb,memory:/a/b\n0::/\n";
     assert_eq!(left(groups, &of_version_1), Some(1000 - (700 - 100)));
     // A path of the host falls back to the container's own folder.
+    let stat = "workingset_inactive_file 7\ninactive_file_pages 9\ninactive_file 50 0\n";
     let of_version_2 = [
         ("unified/memory.max", "900\n"),
         ("unified/memory.current", "500\n"),
-        (
-            "unified/memory.stat",
-            "workingset_inactive_file 7\ninactive_file_pages 9\ninactive_file 50 0\n",
-        ),
+        ("unified/memory.stat", stat),
     ];
     assert_eq!(left("0::/docker/1234\n", &of_version_2), Some(450));
     assert_eq!(left("0::/\n1:memory:/\n", &[]), None);

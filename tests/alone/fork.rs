@@ -11,12 +11,12 @@ use avsg::engine::{Config, Engine, Load};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
-use avsg_testkit::alone;
+
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::check_row;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::{Scratch, adapted};
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::{alone, exact, fixture};
 
 unsafe extern "C" {
     fn fork() -> i32;

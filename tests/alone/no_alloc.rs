@@ -15,15 +15,14 @@ use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::allocations;
-use avsg_testkit::alone;
+
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory::read_words;
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::{allocations, alone, exact, fixture};
 
 use crate::prerequisites;
 

@@ -13,12 +13,12 @@ use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
 use avsg::rows::RowFormat;
-use avsg_testkit::alone;
+
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::{alone, exact, fixture};
 
 use crate::prerequisites;
 
@@ -112,9 +112,8 @@ fn gather(engine: &mut Engine, plan: &mut Plan, step: i32, len: i32) {
 #[test]
 fn a_reader_gathers_appended_rows_and_survives_the_writer() {
     let _turn = alone::turn();
-    let (cpu, simulated) = ("cpu", "ascend-sim");
-    for [writer, reader] in [[cpu, cpu], [simulated, simulated], [cpu, simulated], [simulated, cpu]]
-    {
+    let (cpu, sim) = ("cpu", "ascend-sim");
+    for [writer, reader] in [[cpu, cpu], [sim, sim], [cpu, sim], [sim, cpu]] {
         if [writer, reader] == [cpu, cpu] || prerequisites::has_cpp_compiler() {
             read_and_kill_writer(writer, reader);
         }

@@ -9,16 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::ascend::simulated;
 use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
-use avsg::engine::Engine;
 use avsg::engine::MachineChoice;
+use avsg::pool::HostPool;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::soc::OF_THE_PAPER;
 use avsg_linker::ascend::toolchain::Toolchain;
 use avsg_testkit::workload::{DEVICE_SHAPES, long_workload, run};
+
+use crate::harness;
 
 /// Returns the first device and whether it is simulated. Without a device it prints the reason.
 fn device() -> Option<(Arc<Context>, bool)> {
@@ -56,16 +58,12 @@ fn workloads_match_the_cpu_on_the_device() {
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, if simulated { 4 } else { 200 });
         let config = workload.shape.config(MachineChoice::Auto);
+        let expected = run(&workload, workload.shape.engine(MachineChoice::Emu));
         for one_launch in [true, false] {
             let kernels = emit_kernels(&config.params, simulated);
-            let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
-            options.one_launch = Some(one_launch);
-            let pool = RegisteredPool::create(&context, &workload.shape.pool());
-            let engine = Engine::on_ascend(config.clone(), pool.unwrap(), &options).unwrap();
-            assert!(
-                run(&workload, engine) == run(&workload, workload.shape.engine(MachineChoice::Emu)),
-                "{bytes:?}"
-            );
+            let pool = HostPool::new(&workload.shape.pool()).unwrap();
+            let engine = harness::engine(&context, &config, pool, kernels, one_launch).unwrap();
+            assert!(run(&workload, engine) == expected, "{bytes:?}");
         }
     }
 }

@@ -118,19 +118,18 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
 
 #[test]
 fn buffers_that_do_not_fit_the_engine_are_refused() {
-    let refuse =
-        |bases: usize, strides: &[Strides], table: Option<(usize, usize)>, parts: &[&str]| {
-            let memory = vec![BEFORE; LAYERS * 2 * ROOM].leak();
-            let bases = vec![memory.as_mut_ptr(); bases];
+    let refuse = |bases, strides: &[Strides], table: Option<(usize, usize)>, parts: &[&str]| {
+        let memory = vec![BEFORE; LAYERS * 2 * ROOM].leak();
+        let bases = vec![memory.as_mut_ptr(); bases];
+        // SAFETY: the engine is refused.
+        let mut caller = unsafe { CallerBuffer::new(&bases, strides).unwrap() };
+        if let Some((len, blocks)) = table {
+            let table = vec![0; len].leak();
             // SAFETY: the engine is refused.
-            let mut caller = unsafe { CallerBuffer::new(&bases, strides).unwrap() };
-            if let Some((len, blocks)) = table {
-                let table = vec![0; len].leak();
-                // SAFETY: the engine is refused.
-                caller = unsafe { caller.with_block_table(table.as_ptr(), len, blocks) };
-            }
-            expect_refusal(Engine::new(config(Some(caller), None), pool()), parts);
-        };
+            caller = unsafe { caller.with_block_table(table.as_ptr(), len, blocks) };
+        }
+        expect_refusal(Engine::new(config(Some(caller), None), pool()), parts);
+    };
     let good = shapes()[3].strides;
     refuse(3, &good, None, &["buffer bases is 3", "need 4"]);
     refuse(4, &good[..1], None, &["strides is 1", "has 2 segments"]);

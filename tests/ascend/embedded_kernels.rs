@@ -42,12 +42,9 @@ fn create_engine(
 
 #[test]
 fn embedded_kernels_copy_every_row() {
-    if !prerequisites::has_cpp_compiler() {
-        return;
-    }
     let params = embedded_geometry();
     let k = params.k as usize;
-    in_session(seeded(6), |session, context| {
+    harness::with_emitted_kernels(seeded(6), |session, context| {
         let mut engine = create_engine(context, params, None).unwrap();
         let mut plan = engine.new_plan(1, 1).unwrap();
         assert_eq!(count(session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
@@ -94,11 +91,8 @@ fn an_older_runtime_loads_files_that_are_then_deleted() {
 
 #[test]
 fn a_failed_load_names_the_call_and_leaks_nothing() {
-    if !prerequisites::has_cpp_compiler() {
-        return;
-    }
     for nth in 1..=5 {
-        in_session(seeded(0), |session, context| {
+        harness::with_emitted_kernels(seeded(0), |session, context| {
             session.fail("aclrtBinaryLoadFromData", nth, 507_899);
             let params = random_workload::setting().params;
             let parts = ["aclrtBinaryLoadFromData failed with code 507899"];

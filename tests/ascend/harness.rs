@@ -15,6 +15,7 @@ use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fixture;
 use avsg_testkit::scratch::Scratch;
 
+use super::prerequisites::has_cpp_compiler;
 use super::rust_kernels;
 
 /// Installs the Rust kernels in a session and returns the folder that an engine loads them from.
@@ -31,6 +32,13 @@ pub fn in_session<T>(options: Options, test: impl FnOnce(&Session, &Arc<Context>
     drop(context);
     assert_eq!(session.leaks(), Vec::<String>::new());
     result
+}
+
+/// Runs a test of emitted kernels in such a session, if there is the C++ compiler that they need.
+pub fn with_emitted_kernels(options: Options, test: impl FnOnce(&Session, &Arc<Context>)) {
+    if has_cpp_compiler() {
+        in_session(options, test);
+    }
 }
 
 /// Returns the options of a session with a seed.

@@ -4,12 +4,13 @@ use std::ptr;
 
 use avsg::device::params::Params;
 use avsg::engine::{Batch, Config, Fresh};
-use avsg::rows::RowFormat;
+
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::fixture;
+
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use crate::harness::{expect_refusal, on_ascend};
+use crate::small::{self, K, ROW, ids};
 
 /// Requests, and entries of each in the block table: 2^31 words together.
 const REQUESTS: usize = 1 << 7;
@@ -29,23 +30,19 @@ fn block_table() -> &'static [i32] {
 /// The refused batch costs neither the plan that it was to replace nor the tables.
 #[test]
 fn a_batch_that_kernels_cannot_count_changes_nothing() {
-    const K: usize = 8;
-    let params = Params { page: 1, ..Params::wide(K as u32, 1, 64) };
-    let config = Config { cores: 2, ..Config::new(params, 1) };
-    let pool = || fixture::pool(2, 64, RowFormat::single(32).unwrap());
-    on_ascend(&config, pool, |engine, _, _| {
-        let (blocks, block_stride) = ((0..64).collect(), 64);
-        let mut small = OwnedBatch { blocks, block_stride, ..OwnedBatch::new(K, 0) };
-        small.push([0, 1, -1, 64], &[(0..8).collect()]);
+    let params = Params { page: 1, ..small::config(1).params };
+    on_ascend(&Config { params, ..small::config(1) }, small::pool, |engine, _, _| {
+        let (blocks, block_stride) = ((0..600).collect(), 600);
+        let good = OwnedBatch { blocks, block_stride, ..small::one_request(0, 1, ids(0)) };
         let mut plan = engine.new_plan(1, REQUESTS).unwrap();
-        engine.step(&small.batch(), &mut plan, 0, None).unwrap();
+        engine.step(&good.batch(), &mut plan, 0, None).unwrap();
         // All requests but the first are padded, and have no rows.
         let mut large = OwnedBatch::new(K, 0);
-        large.push([0, 2, ENTRIES as i32 - 1, ENTRIES as i32], &[(0..8).collect()]);
+        large.push([0, 2, ENTRIES as i32 - 1, ENTRIES as i32], &[ids(0)]);
         (1..REQUESTS).for_each(|_| large.push([-1, 0, -1, 0], &[]));
         let block_table = block_table();
         let large = Batch { block_table, block_stride: ENTRIES, ..large.batch() };
-        let fresh = Fresh { segments: &[&[0; 32]] };
+        let fresh = Fresh { segments: &[&[0; ROW]] };
         for refused in [
             engine.plan(&large, &mut plan),
             engine.step(&large, &mut plan, 0, Some(&fresh)),
@@ -55,7 +52,7 @@ fn a_batch_that_kernels_cannot_count_changes_nothing() {
         }
         assert_eq!((plan.requests(), plan.total_misses()), (1, K));
         engine.transfer(&mut plan, 1, None).unwrap();
-        engine.step(&small.batch(), &mut plan, 0, None).unwrap();
+        engine.step(&good.batch(), &mut plan, 0, None).unwrap();
         assert_eq!(plan.total_misses(), 0, "every table is as it was");
     });
 }

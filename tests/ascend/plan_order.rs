@@ -69,7 +69,7 @@ fn plans_are_discarded_from_the_newest_on() {
         let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
         let firsts = [[0, 0], [90, 0], [90, 0], [200, 0]];
         for (plan, first) in plans.iter_mut().zip(firsts) {
-            engine.plan(&both_states(0, first).batch(), plan).unwrap();
+            engine.plan(&both_states(first).batch(), plan).unwrap();
         }
         let tables = [0, 1].map(|state| engine.read_table(0, state).unwrap().to_vec());
         // Plan 2 missed nothing, but it may rely on the rows of plan 1.
@@ -81,7 +81,7 @@ fn plans_are_discarded_from_the_newest_on() {
         }
         // The first plan is the last one again: both layers may take it, and nothing else is due.
         (0..2).for_each(|layer| engine.transfer(&mut plans[0], layer, None).unwrap());
-        let owned = both_states(0, [90, 0]);
+        let owned = both_states([90, 0]);
         let plan = &mut plans[1];
         engine.step(&owned.batch(), plan, 1, None).unwrap();
         assert_eq!(plan.total_misses(), K);
@@ -98,10 +98,7 @@ fn plans_are_discarded_from_the_newest_on() {
         expect_refusal(engine.discard(&mut foreign), &["plan is foreign"]);
         // Nothing is due after the plans around a new generation were discarded: the table of the newest plan was
         // cold, so it relies on none of the plans before.
-        let of = |first, generation| OwnedBatch {
-            generation: vec![generation; 2],
-            ..both_states(0, [0, first])
-        };
+        let of = |first, n| OwnedBatch { generation: vec![n; 2], ..both_states([0, first]) };
         for (plan, (first, generation)) in plans.iter_mut().zip([(0, 2), (90, 2), (200, 3)]) {
             engine.plan(&of(first, generation).batch(), plan).unwrap();
         }
@@ -164,7 +161,7 @@ fn counters_follow_forks_loads_invalidations_and_appends() {
 fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
     on_ascend(&small::config(2), pool, |engine, _, context| {
         let [mut host, mut queued] = [(); 2].map(|()| engine.new_plan(2, 2).unwrap());
-        let owned = both_states(0, [0, 0]);
+        let owned = both_states([0, 0]);
         engine.plan(&owned.batch(), &mut host).unwrap();
         let before = engine.stats();
         plan_in_a_stream(engine, &mut queued, &owned, &[0], context, |_| ());

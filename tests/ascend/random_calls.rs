@@ -207,9 +207,8 @@ fn check_tables(
         assert!(valid.all(|id| loaded.contains(id)), "{call:?}");
     }
     if let Call::Rewrite(ids) = call {
-        let slots =
-            |tables: &[Vec<i32>]| -> Vec<i32> { tables.iter().flat_map(|t| slots(t)).collect() };
-        let (before, after) = (slots(before), slots(after));
+        let all = |tables: &[Vec<i32>]| tables.iter().flat_map(|t| slots(t)).collect::<Vec<_>>();
+        let (before, after) = (all(before), all(after));
         let kept = before.iter().map(|id| if ids.contains(id) { -1 } else { (*id).max(-1) });
         assert!(kept.eq(after.iter().map(|&id| id.max(-1))), "{call:?}");
         assert_eq!(number, before.iter().filter(|id| ids.contains(id)).count());

@@ -116,11 +116,8 @@ impl RandomWorkload {
         let pool = PoolConfig::new(setting.layers, setting.pool_rows(), setting.format.clone());
         let pool = PoolConfig { pages, chunk_bytes, ..pool };
         let registered = RegisteredPool::create(context, &pool)?;
-        let options = AscendOptions {
-            one_launch: Some(one_launch),
-            kernels: kernels.into(),
-            ..AscendOptions::new(context.clone())
-        };
+        let (kernels, one_launch) = (kernels.into(), Some(one_launch));
+        let options = AscendOptions { kernels, one_launch, ..AscendOptions::new(context.clone()) };
         let ascend = Engine::on_ascend(config.clone(), registered, &options)?;
         let cpu = Engine::new(config, HostPool::new(&pool).unwrap()).unwrap();
         let (rows, requests) = (setting.max_rows(), setting.max_requests);
@@ -300,8 +297,7 @@ impl RandomWorkload {
 
     /// Compares every row of the pools.
     fn compare_pools(&self) {
-        let [ascend, cpu] =
-            [&self.ascend, &self.cpu].map(|engine| memory::read_rows(engine.pool()));
+        let [ascend, cpu] = [&self.ascend, &self.cpu].map(|one| memory::read_rows(one.pool()));
         assert_same(&ascend, &cpu, "the rows of the pool");
     }
 }

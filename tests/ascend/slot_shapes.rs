@@ -144,9 +144,7 @@ impl Log {
     fn note(&mut self, shape: &Shape, result: &StepResult) {
         self.slots.extend(&result.slots);
         let mut row = [0; 69];
-        for (layer, (request, state)) in
-            (0..LAYERS).flat_map(|layer| [(0, 1), (2, 0)].map(|pair| (layer, pair)))
-        {
+        for (layer, request, state) in [(0, 0, 1), (0, 2, 0), (1, 0, 1), (1, 2, 0)] {
             let [_, ids, slots, _] = &result.requests[request].misses;
             for (&id, &slot) in ids.iter().zip(slots) {
                 fill_row(id, layer as u32, &mut row);

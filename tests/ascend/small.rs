@@ -38,8 +38,8 @@ pub fn one_request(state: i32, generation: i32, ids: Vec<i32>) -> OwnedBatch {
 }
 
 /// Returns a batch of states 0 and 1 with one row each, of every third id from `first` on.
-pub fn both_states(indexer: usize, first: [i32; 2]) -> OwnedBatch {
-    let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(K, 0) };
+pub fn both_states(first: [i32; 2]) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
     for (state, first) in first.into_iter().enumerate() {
         let ids = (0..K as i32).map(|lane| first + 3 * lane).collect();
         owned.push([state as i32, 1, -1, 600], &[ids]);

@@ -3,6 +3,11 @@
 use avsg_testkit::workload::{Request, Shape, Step, Workload};
 use proptest::prelude::*;
 
+/// Returns the configuration of a test of so many cases, which keeps no file of the failing ones.
+pub fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 fn request() -> impl Strategy<Value = Request> {
     let ids = prop::collection::vec(any::<u16>(), 0..80);
     (any::<[u8; 4]>(), any::<u16>(), ids).prop_map(|(bytes, choice, ids)| {

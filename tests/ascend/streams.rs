@@ -113,9 +113,8 @@ fn record_launches(session: &Session) -> Launches {
 /// An engine uses the minimum of the caller's maximum, the stream's limit and the device's cores.
 #[test]
 fn an_engine_uses_the_least_of_three_core_limits() {
-    for (asked, device, stream_limit, want) in
-        [(5, 40, None, 5), (100, 12, None, 12), (100, 12, Some(7), 7), (5, 12, Some(7), 5)]
-    {
+    let cases = [(5, 40, None, 5), (100, 12, None, 12), (100, 12, Some(7), 7), (5, 12, Some(7), 5)];
+    for (asked, device, stream_limit, want) in cases {
         in_session(Options { cores: device, ..Options::default() }, |session, context| {
             let config = Config { cores: asked, ..small::config(1) };
             let kernels = session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();

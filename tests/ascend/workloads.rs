@@ -13,10 +13,8 @@ use avsg_testkit::step_result::StepResult;
 use avsg_testkit::tier;
 use avsg_testkit::workload::{self, DEVICE_SHAPES, Shape, Workload, long_workload};
 use proptest::prelude::*;
-use proptest::test_runner::Config as ProptestConfig;
 
-use crate::harness::{self, in_session, seeded};
-use crate::prerequisites::has_cpp_compiler;
+use crate::harness::{self, in_session, seeded, with_emitted_kernels};
 use crate::random_workload::RandomWorkload;
 use crate::random_workload::Submission::{self, CapturedGraph, HostArrays, QueuedInStream};
 use crate::strategies;
@@ -39,9 +37,6 @@ fn run(context: &Arc<Context>, cores: usize, one_launch: bool, submission: Submi
 /// more requests than cores, or fewer.
 #[test]
 fn workloads_match_the_cpu_on_any_number_of_cores() {
-    if !has_cpp_compiler() {
-        return;
-    }
     let mut all = Vec::new();
     for cores in [1, 2, 8, 20, 40] {
         for one_launch in [false, true] {
@@ -53,7 +48,7 @@ fn workloads_match_the_cpu_on_any_number_of_cores() {
         vec![cores.to_string(), format!("{one_launch} {submission:?}")]
     };
     for (cores, one_launch, submission) in tier::cases("workloads", all, 0, axes) {
-        in_session(seeded(5), |_, context| {
+        with_emitted_kernels(seeded(5), |_, context| {
             run(context, cores, one_launch, submission, 31 + cores as u64);
         });
     }
@@ -62,10 +57,7 @@ fn workloads_match_the_cpu_on_any_number_of_cores() {
 /// Each thread has engines, a pool and a stream of its own.
 #[test]
 fn four_threads_match_the_cpu() {
-    if !has_cpp_compiler() {
-        return;
-    }
-    in_session(seeded(7), |_, context| {
+    with_emitted_kernels(seeded(7), |_, context| {
         std::thread::scope(|scope| {
             let submissions = [CapturedGraph, QueuedInStream, CapturedGraph, HostArrays];
             for (thread, submission) in submissions.into_iter().enumerate() {
@@ -98,11 +90,7 @@ fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<StepResult> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 40,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(strategies::config(40))]
 
     #[test]
     fn random_workloads_match_the_cpu(workload in strategies::workload(device_shape()), seed in any::<u64>()) {
@@ -115,9 +103,6 @@ proptest! {
 /// lifetimes, on few cores and on many, with one launch and with two.
 #[test]
 fn emitted_kernels_match_the_cpu() {
-    if !has_cpp_compiler() {
-        return;
-    }
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, 12);
         let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
@@ -125,12 +110,11 @@ fn emitted_kernels_match_the_cpu() {
         let words: usize = expected.iter().map(words).sum();
         assert!(words > 500, "the workload is not empty");
         let (base, pool) = (workload.shape.config(MachineChoice::Auto), workload.shape.pool());
-        let cases =
-            [base.cores, 8, 40].into_iter().flat_map(|cores| [(cores, true), (cores, false)]);
+        let cases = [base.cores, 8, 40].into_iter().flat_map(|n| [(n, true), (n, false)]);
         let axes = |case: &(usize, bool)| vec![case.0.to_string(), case.1.to_string()];
         let name = format!("{bytes:?}");
         for (cores, one_launch) in tier::cases(&name, cases.collect(), 0, axes) {
-            in_session(Options::default(), |_, context| {
+            with_emitted_kernels(Options::default(), |_, context| {
                 let config = Config { cores, ..base.clone() };
                 let pool = HostPool::new(&pool).unwrap();
                 let engine = harness::engine(context, &config, pool, None, one_launch);

@@ -10,7 +10,7 @@ use avsg_sim::Session;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fixture;
 
-use crate::harness::{self, expect_refusal, in_session, seeded};
+use crate::harness::{expect_refusal, on_ascend};
 
 const K: usize = 8;
 const SLOTS: i32 = 64;
@@ -22,16 +22,12 @@ fn with_engine(
     slot_base: Option<i32>,
     test: impl FnOnce(&Session, &mut Engine, [&mut Plan; 2]),
 ) {
-    in_session(seeded(9), |session, context| {
-        let params = Params::wide(K as u32, tokens, slots as u32);
-        let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
-        let kernels = harness::install_kernels(session, &config);
-        let pool = fixture::pool(1, POOL_ROWS, RowFormat::single(32).unwrap());
-        let mut engine = harness::engine(context, &config, pool, kernels, true).unwrap();
+    let params = Params::wide(K as u32, tokens, slots as u32);
+    let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
+    let pool = || fixture::pool(1, POOL_ROWS, RowFormat::single(32).unwrap());
+    on_ascend(&config, pool, |engine, session, _| {
         let mut plans = [(); 2].map(|()| engine.new_plan(16, 2).unwrap());
-        test(session, &mut engine, plans.each_mut());
-        drop(plans);
-        engine.close().unwrap();
+        test(session, engine, plans.each_mut());
     });
 }
 

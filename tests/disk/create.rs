@@ -74,11 +74,9 @@ fn what_a_file_cannot_be_is_refused() {
     let folder = Scratch::new();
     let fits = config(1, 8, &[64], PoolFile::new(folder.path()));
     let at_once = PoolFile { timeout: Duration::ZERO, ..fits.file.clone().unwrap() };
+    let huge = PoolConfig { pages: Pages::Huge1G, ..fits.clone() };
     for (config, part) in [
-        (
-            PoolConfig { pages: Pages::Huge1G, ..fits.clone() },
-            "the rows of this pool are in a file",
-        ),
+        (huge, "the rows of this pool are in a file"),
         (PoolConfig { rows: 0, ..fits.clone() }, "rows is 0"),
         (PoolConfig { rows: usize::MAX / 2, ..fits.clone() }, "pool geometry"),
         (PoolConfig { file: Some(at_once), ..fits.clone() }, "timeout is 0ns"),

@@ -7,7 +7,9 @@ use avsg::pool::HostPool;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::Scratch;
 
-use super::{Records, bytes_of, check_by_reader, check_row, config, expect_error, write};
+use super::{
+    Records, bytes_of, check_by_reader, check_row, config, expect_error, write, write_and_flush,
+};
 
 const EINTR: i32 = 4;
 pub const EIO: i32 = 5;
@@ -25,8 +27,7 @@ fn pool(faults: &Faults, io_uring: bool, buffered: bool) -> HostPool {
     let file = PoolFile { io_uring, buffered, timeout, queue_bytes: 0, ..file };
     let config = config(LAYERS, ROWS, &[BYTES], file);
     let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
-    patiently(|| write(&pool, 0..ROWS, 0));
-    patiently(|| pool.flush());
+    patiently(|| write(&pool, 0..ROWS, 0).and_then(|()| pool.flush()));
     pool
 }
 
@@ -46,8 +47,7 @@ fn short_and_interrupted_operations_are_continued() {
         let [eintr, eagain] = [EINTR, EAGAIN].map(Fault::Errno);
         for (version, fault) in (1..).zip([Fault::Short(512), Fault::Short(1100), eintr, eagain]) {
             faults.set(fault, Direction::Write, 0..u64::MAX, 40);
-            write(&pool, 0..ROWS, version).unwrap();
-            pool.flush().unwrap();
+            write_and_flush(&pool, 0..ROWS, version);
             faults.set(fault, Direction::Read, 0..u64::MAX, 40);
             check_by_reader(pool.store().unwrap(), |_, _| version);
             faults.set(fault, Direction::Read, 0..u64::MAX, 3);
@@ -63,9 +63,8 @@ fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
         let pool = pool(&faults, io_uring, false);
         let mut records = Records::new(pool.store().unwrap(), ROWS);
         let rows = [40, 3, 17, 18, 60];
-        for (fault, words) in
-            [(Fault::Errno(EIO), "Input/output error"), (Fault::End, "unexpected end of file")]
-        {
+        let eio = (Fault::Errno(EIO), "Input/output error");
+        for (fault, words) in [eio, (Fault::End, "unexpected end of file")] {
             faults.set(fault, Direction::Read, 17 * RECORD..18 * RECORD, usize::MAX);
             let (result, done) = records.read(0, &rows);
             let (named, at) = ("row 17 of layers 0 to 2", format!("at byte {} of", 17 * RECORD));
@@ -98,8 +97,7 @@ fn a_failed_write_is_reported_kept_and_tried_again() {
         faults.clear();
         // The call reports what happened before the fault ended, or nothing did.
         let _ = pool.flush();
-        write(&pool, 0..8, 2).unwrap();
-        pool.flush().unwrap();
+        write_and_flush(&pool, 0..8, 2);
         check_by_reader(pool.store().unwrap(), |_, row| if row < 8 { 2 } else { 0 });
     }
 }
@@ -145,8 +143,7 @@ fn a_slow_device_is_an_error_in_time_and_its_late_reads_are_waited_for() {
     records.check(0, 0, 0, 1);
     expect_error(pool.flush(), &["none completed"]);
     faults.clear();
-    patiently(|| write(&pool, 0..ROWS, 2));
-    patiently(|| pool.flush());
+    patiently(|| write(&pool, 0..ROWS, 2).and_then(|()| pool.flush()));
     let all: Vec<_> = (0..ROWS).collect();
     patiently(|| settled(&mut records, &all));
     all.into_iter().for_each(|row| records.check(row, 1, row, 2));

@@ -12,7 +12,7 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-use super::{check_by_reader, check_row, config, expect_error, write};
+use super::{check_by_reader, check_row, config, expect_error, write, write_and_flush};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 50;
@@ -35,12 +35,12 @@ struct Kept {
 }
 
 impl Kept {
-    /// Makes a file whose rows have the bytes of a version.
-    fn new(folder: &Scratch, name: &str, version: usize) -> Self {
+    /// Makes a file whose rows have the bytes of version 0.
+    fn new(folder: &Scratch, name: &str) -> Self {
         let path = folder.file(name);
         let file = PoolFile { keep: true, buffered: true, ..PoolFile::new(&path) };
         let config = config(LAYERS, ROWS, &[1900, 140], file);
-        write_all(&HostPool::new(&config).unwrap(), version);
+        write_and_flush(&HostPool::new(&config).unwrap(), 0..ROWS, 0);
         Self { config, file: OpenOptions::new().read(true).write(true).open(path).unwrap() }
     }
 
@@ -61,11 +61,6 @@ impl Kept {
     fn flip(&self, at: u64, bit: u32) {
         self.put(&[self.read(at, 1)[0] ^ 1 << bit], at);
     }
-}
-
-fn write_all(pool: &HostPool, version: usize) {
-    write(pool, 0..ROWS, version).unwrap();
-    pool.flush().unwrap();
 }
 
 /// Returns the offset of a row.
@@ -92,10 +87,8 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
     let folder = Scratch::new();
     let config = kept(&folder);
     let pool = HostPool::new(&config).unwrap();
-    write(&pool, 0..40, 0).unwrap();
-    pool.flush().unwrap();
-    write(&pool, 10..20, 1).unwrap();
-    pool.flush().unwrap();
+    write_and_flush(&pool, 0..40, 0);
+    write_and_flush(&pool, 10..20, 1);
     pool.flush().unwrap();
     write(&pool, 40..45, 0).unwrap();
     expect_error(HostPool::open(&config), &["takes one writer"]);
@@ -111,8 +104,7 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
             expect_error(result, &[&format!("row is {row} of layer {layer}")]);
         }
     }
-    write(&pool, 0..ROWS, 3).unwrap();
-    pool.flush().unwrap();
+    write_and_flush(&pool, 0..ROWS, 3);
     drop(pool);
     let stored = PoolConfig::stored_in(config.file.as_ref().unwrap()).unwrap();
     let buffered = PoolFile { buffered: true, ..config.file.clone().unwrap() };
@@ -128,17 +120,15 @@ fn another_geometry_is_refused_by_name() {
     let file = made.file.clone().unwrap();
     let other = |layers, rows, segments: &[usize]| config(layers, rows, segments, file.clone());
     let per_layer = PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() };
-    for (config, words) in [
-        (other(3, ROWS, &[1900, 140]), "layers is 3, but the pool file was made with 2"),
-        (other(LAYERS, 51, &[1900, 140]), "rows is 51, but the pool file was made with 50"),
-        (other(LAYERS, ROWS, &[BYTES]), "segments is 1, but the pool file was made with 2"),
-        (
-            other(LAYERS, ROWS, &[140, 1900]),
-            "segment bytes is 140, but the pool file was made with 1900",
-        ),
-        (per_layer, "indexer of a layer is 1, but the pool file was made with 0"),
+    for (config, given, made) in [
+        (other(3, ROWS, &[1900, 140]), "layers is 3", 2),
+        (other(LAYERS, 51, &[1900, 140]), "rows is 51", 50),
+        (other(LAYERS, ROWS, &[BYTES]), "segments is 1", 2),
+        (other(LAYERS, ROWS, &[140, 1900]), "segment bytes is 140", 1900),
+        (per_layer, "indexer of a layer is 1", 0),
     ] {
-        expect_error(HostPool::open(&config), &[words]);
+        let part = format!("{given}, but the pool file was made with {made}");
+        expect_error(HostPool::open(&config), &[&part]);
     }
     let stored = PoolConfig::stored_in(&file).unwrap();
     assert_eq!((stored.layers, stored.rows, &stored.format), (LAYERS, ROWS, &made.format));
@@ -148,7 +138,7 @@ fn another_geometry_is_refused_by_name() {
 #[test]
 fn a_damaged_header_is_refused() {
     let folder = Scratch::new();
-    let kept = Kept::new(&folder, "rows", 0);
+    let kept = Kept::new(&folder, "rows");
     for at in (0..200).chain([1000, 16383]) {
         kept.flip(at, 6);
         let what = match at {
@@ -168,8 +158,7 @@ fn a_shorter_file_is_refused() {
     let folder = Scratch::new();
     let config = kept(&folder);
     let pool = HostPool::new(&config).unwrap();
-    write(&pool, 0..ROWS, 0).unwrap();
-    pool.flush().unwrap();
+    write_and_flush(&pool, 0..ROWS, 0);
     let path = folder.file("rows");
     let whole = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -201,8 +190,7 @@ fn after_a_failed_fdatasync_no_later_flush_succeeds() {
     let config = kept(&folder);
     let faults = Faults::default();
     let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
-    write(&pool, 0..10, 0).unwrap();
-    pool.flush().unwrap();
+    write_and_flush(&pool, 0..10, 0);
     write(&pool, 10..20, 0).unwrap();
     faults.set_sync(5);
     expect_error(pool.flush(), &["fdatasync for"]);
@@ -220,7 +208,7 @@ fn after_a_failed_fdatasync_no_later_flush_succeeds() {
 #[test]
 fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     let folder = Scratch::new();
-    let kept = Kept::new(&folder, "rows", 0);
+    let kept = Kept::new(&folder, "rows");
     let pool = kept.open();
     let mut random = SplitMix64::new(42);
     for _ in 0..if tier::thorough() { 500 } else { 80 } {
@@ -239,14 +227,14 @@ fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     kept.put(&[0; STRIDE as usize], offset(1, 7));
     check(&pool, &[(1, 7)]);
     (0..ROWS).for_each(|row| kept.flip(offset(row % LAYERS, row), 3));
-    write_all(&pool, 1);
+    write_and_flush(&pool, 0..ROWS, 1);
     check_by_reader(pool.store().unwrap(), |_, _| 1);
 }
 
 #[test]
 fn swapped_and_foreign_rows_and_holes_are_reported() {
     let folder = Scratch::new();
-    let (kept, other) = (Kept::new(&folder, "rows", 0), Kept::new(&folder, "other", 0));
+    let (kept, other) = (Kept::new(&folder, "rows"), Kept::new(&folder, "other"));
     let [third, ninth] = [3, 9].map(|row| kept.read(offset(0, row), RECORD));
     kept.put(&third, offset(0, 9));
     kept.put(&ninth, offset(0, 3));

@@ -113,11 +113,8 @@ fn every_flushed_row_is_whole_after_kills() {
                 versions.push(append);
             }
             if rewritten.next().is_none() {
-                assert_eq!(
-                    versions,
-                    known.map_or(vec![], |known| vec![known; LAYERS]),
-                    "row {row}"
-                );
+                let expected = known.map_or(vec![], |known| vec![known; LAYERS]);
+                assert_eq!(versions, expected, "row {row}");
             }
             whole += versions.len();
             reported += LAYERS - versions.len();

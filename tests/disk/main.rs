@@ -37,6 +37,11 @@ fn write(pool: &HostPool, rows: Range<usize>, version: usize) -> avsg::Result<()
     Ok(())
 }
 
+/// Writes such rows and flushes, which must both succeed.
+fn write_and_flush(pool: &HostPool, rows: Range<usize>, version: usize) {
+    write(pool, rows, version).and_then(|()| pool.flush()).unwrap();
+}
+
 /// Reads a row of a layer, which must be whole, and checks its version.
 #[track_caller]
 fn check_row(pool: &HostPool, layer: usize, row: usize, version: usize) {

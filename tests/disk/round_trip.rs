@@ -5,7 +5,7 @@ use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, check_row, config, expect_error, write};
+use super::{bytes_of, check_by_reader, check_row, config, expect_error, write, write_and_flush};
 
 const ROWS: usize = 100;
 
@@ -21,10 +21,10 @@ fn rows_are_read_back_by_every_way() {
     ] {
         for (buffered, io_uring) in [(false, true), (true, true), (false, false), (true, false)] {
             // The queue holds 8 records, so that most are written with missing layers.
-            let file =
-                PoolFile { buffered, io_uring, queue_bytes: 0, ..PoolFile::new(folder.path()) };
-            let config =
-                PoolConfig { indexers: indexers.clone(), ..config(layers, ROWS, segments, file) };
+            let file = PoolFile { queue_bytes: 0, ..PoolFile::new(folder.path()) };
+            let file = PoolFile { buffered, io_uring, ..file };
+            let mut config = config(layers, ROWS, segments, file);
+            config.indexers = indexers.clone();
             let pool = HostPool::new(&config).unwrap();
             assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
             let bytes: usize = segments.iter().sum();
@@ -53,8 +53,7 @@ fn rows_are_read_back_by_every_way() {
 fn a_token_of_61_layers_is_written_once() {
     let folder = Scratch::new();
     let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();
-    write(&pool, 0..32, 0).unwrap();
-    pool.flush().unwrap();
+    write_and_flush(&pool, 0..32, 0);
     let (info, stats) = (pool.disk_info().unwrap(), pool.disk_stats().unwrap());
     let per_token = stats.written_bytes_per_token(61);
     println!("{info}: {per_token} bytes written per token of {}", 61 * 1152);

@@ -112,15 +112,12 @@ const MISTAKES: &[Mistake] = &[
     (|o| o.ids.truncate(34), false, &["ids length is 34", "4 tokens need 35"]),
     (|o| o.state[0] = 2, true, &["state is 2", "request 0", "0..2", "-1"]),
     (|o| o.state[1] = -2, true, &["state is -2", "request 1", "0..2"]),
-    (|o| o.state[1] = i32::MAX, true, &["state is 2147483647"]),
     (|o| o.state[0] = 0, true, &["state is 0", "request 1 is the second"]),
     (|o| o.seq[0] = -1, true, &["seq_len is -1", "0..=16777216"]),
     (|o| o.seq[0] = (1 << 24) + 1, true, &["seq_len is 16777217", "0..=16777216"]),
-    (|o| o.seq[0] = i32::MAX, true, &["seq_len is 2147483647"]),
     (|o| o.stable[1] = 103, true, &["stable_len is 103", "-1..=seq_len (102)"]),
     (|o| o.stable[1] = -2, true, &["stable_len is -2", "request 1"]),
     (|o| o.seq[1] = 103, true, &["seq_len is 103", "stable_len 100 and 2 tokens"]),
-    (|o| o.stable[1] = i32::MAX, true, &["stable_len is 2147483647"]),
 ];
 
 #[test]
@@ -177,8 +174,7 @@ fn rows_without_a_place_and_short_fresh_rows_are_refused() {
     // The second request has an id without a host row. No row of the valid first request is written
     // either.
     let mut hole = valid_batch(0);
-    hole.stable[0] = 20;
-    hole.seq[0] = 22;
+    (hole.stable[0], hole.seq[0]) = (20, 22);
     for bad in [-1, 8, i32::MAX, i32::MIN] {
         hole.blocks[8 + 6] = bad;
         let parts = ["appended id is 100", "request 1", "128 rows", "block table"];
@@ -252,8 +248,7 @@ fn fresh_rows_whose_bytes_overflow_are_refused() {
     let fresh = Fresh { segments: &[&rows] };
     let parts = ["fresh bytes is 96", "5 rows of stride 4611686018427387904 need"];
     expect_error(engine.append(&owned.batch(), 0, &fresh), &parts);
-    owned.cu_q = vec![0, 2];
-    owned.seq = vec![102];
+    (owned.cu_q, owned.seq) = (vec![0, 2], vec![102]);
     engine.plan(&owned.batch(), &mut plan).unwrap();
     let parts = ["fresh bytes is 96", "2 rows of stride 4611686018427387904 need"];
     expect_error(engine.transfer(&mut plan, 0, Some(&fresh)), &parts);
@@ -264,6 +259,7 @@ fn geometries_out_of_range_are_refused() {
     let wide = Params::wide(64, 1, 64);
     let paper = Params::paper(64, 1, 64);
     let primes = |a1, a2| Params { table: Table::Paper { a1, a2 }, ..paper };
+    let life = |params, life| Params { lifetime: Lifetime::Constant(life), ..params };
     let bad: &[(Params, &[&str])] = &[
         (Params { k: 65, ..wide }, &["K is 65", "1..=64", "raise S"]),
         (Params { k: 0, ..wide }, &["K is 0", "1..=64"]),
@@ -279,14 +275,8 @@ fn geometries_out_of_range_are_refused() {
         (Params { spread: 3, ..wide }, &["spread is 3", "1, 2 or 4"]),
         (Params { spread: 2, ..paper }, &["spread is 2", "paper's table has 1"]),
         (Params { retries: 16, ..wide }, &["R (retries) is 16", "0..=15"]),
-        (
-            Params { lifetime: Lifetime::Constant(-1), ..wide },
-            &["lifetime is constant:-1", "0..=127"],
-        ),
-        (
-            Params { lifetime: Lifetime::Constant(0), ..paper },
-            &["lifetime is constant:0", "1..=127"],
-        ),
+        (life(wide, -1), &["lifetime is constant:-1", "0..=127"]),
+        (life(paper, 0), &["lifetime is constant:0", "1..=127"]),
         (Params { lifetime: Lifetime::Learned, ..paper }, &["lifetime is learned", "paper"]),
         (primes(2, 3), &["primes is 2,3", "odd"]),
         (primes(3, 0), &["primes is 3,0", "odd"]),
@@ -295,8 +285,8 @@ fn geometries_out_of_range_are_refused() {
         (Params { page: 256, ..wide }, &["pool rows is 128", "a block is 256 rows"]),
     ];
     for (params, parts) in bad {
-        let pool = || fixture::pool(1, 128, format());
-        expect_error(Engine::new(Config::new(*params, 1), pool()), parts);
+        let pool = fixture::pool(1, 128, format());
+        expect_error(Engine::new(Config::new(*params, 1), pool), parts);
     }
 }
 
@@ -306,10 +296,8 @@ fn engine_configurations_out_of_range_are_refused() {
         (0, 1, &["states is 0", "1..=2147483647"][..]),
         (1 << 30, 1, &["device memory is"]),
         (1 << 31, 1, &["states is"]),
-        (usize::MAX, 1, &["states is"]),
         (1, 0, &["cores is 0", "1..=1024"]),
         (1, 1025, &["cores is 1025", "1..=1024"]),
-        (1, usize::MAX, &["cores is 18446744073709551615", "1..=1024"]),
     ] {
         let config = Config { cores, ..Config::new(params(), states) };
         expect_error(Engine::new(config, fixture::pool(1, 128, format())), parts);
@@ -343,10 +331,7 @@ fn more_rows_than_a_word_can_count_are_refused() {
         // The region is never unmapped. The engine below is refused, so no row is written.
         let pool = pool_in(Chunk::new(at.cast(), lengths).unwrap(), &config, 1);
         assert_eq!(pool.rows(), rows);
-        let params = Params { page, ..params() };
-        expect_error(
-            Engine::new(Config::new(params, 1), pool),
-            &["pool rows is 2147483664", "2147483647"],
-        );
+        let config = Config::new(Params { page, ..params() }, 1);
+        expect_error(Engine::new(config, pool), &["pool rows is 2147483664", "2147483647"]);
     }
 }

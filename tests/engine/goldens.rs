@@ -29,20 +29,14 @@ fn emitted_kernels_are_the_committed_ones() {
         let golden = fs::read_to_string(&path).unwrap_or_default();
         let differ = golden.lines().zip(text.lines()).position(|(a, b)| a != b);
         let at = differ.unwrap_or_else(|| golden.lines().count()) + 1;
-        assert!(
-            golden == text,
-            "{name} differs at line {at}; BLESS=1 cargo test --test engine goldens writes it"
-        );
+        let remedy = "BLESS=1 cargo test --test engine goldens writes it";
+        assert!(golden == text, "{name} differs at line {at}; {remedy}");
         let lines = text.lines().count();
         assert!(lines < 600, "{name} has {lines} lines; a kernel file has at most 599");
         files.push(name);
     }
     let present = fs::read_dir(&dir).expect("the goldens").map(|e| e.expect("a file").file_name());
-    let unused = present.filter(|name| !files.iter().any(|f| name == f.as_str()));
-    assert_eq!(
-        unused.collect::<Vec<_>>(),
-        [""; 0],
-        "no generated header has these names; delete the files"
-    );
+    let unused: Vec<_> = present.filter(|name| !files.iter().any(|f| name == f.as_str())).collect();
+    assert!(unused.is_empty(), "no generated header has these names; delete the files: {unused:?}");
     assert_eq!(ascendc(&p, Abi::Direct).expect("again"), kernels, "the same text on every run");
 }

@@ -2,7 +2,7 @@
 //! swapped states, padded and read-only requests, rejected drafts, rewritten rows, invalid ids and
 //! invalid block tables, on every kind of table, row format and CPU machine.
 
-use crate::strategies::workload;
+use crate::strategies::{self, workload};
 use avsg::cpu::machine::Machine;
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, MachineChoice};
@@ -10,7 +10,6 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::workload::{Shape, Workload, run};
 use proptest::prelude::*;
-use proptest::test_runner::Config as ProptestConfig;
 
 /// Generates any geometry.
 fn shape() -> impl Strategy<Value = Shape> {
@@ -22,11 +21,7 @@ const MACHINES: [MachineChoice; 4] =
     [MachineChoice::Emu, MachineChoice::Avx2, MachineChoice::Avx512, MachineChoice::Neon];
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 32,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(strategies::config(32))]
 
     /// Slots and miss lists depend neither on the machine, the number of cores, the strategy nor the row format, nor on
     /// where the pool is. Each run checks that every returned slot holds its row.

@@ -71,8 +71,8 @@ fn check_launch(workers: &WorkerPool, pieces: [usize; 2]) {
 fn every_piece_runs_once_and_stage_two_after_stage_one() {
     for threads in [1, 2, 3, 7] {
         for spin in [Duration::ZERO, Duration::from_micros(20)] {
-            let workers =
-                WorkerPool::new(&WorkerConfig { spin, ..WorkerConfig::new(threads) }).unwrap();
+            let config = WorkerConfig { spin, ..WorkerConfig::new(threads) };
+            let workers = WorkerPool::new(&config).unwrap();
             for round in 0..60 {
                 check_launch(&workers, [round % 9, (round * 5) % 13]);
             }

@@ -105,9 +105,8 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             let percent = 100.0 * missed as f64 / f64::from(steps * K as i32);
             println!("{params}: {missed} misses, {percent:.2} %");
             assert!(percent < 0.3, "S {slots}, spread {spread}: {percent} % missed");
-            for (first, valid, bits) in
-                [(ID_LIMIT - 16, 16, status::ID_OUT_OF_RANGE), (1000, 0, status::ROW_OUT_OF_POOL)]
-            {
+            let beyond = (ID_LIMIT - 16, 16, status::ID_OUT_OF_RANGE);
+            for (first, valid, bits) in [beyond, (1000, 0, status::ROW_OUT_OF_POOL)] {
                 let ids: Vec<i32> = (first..first + K as i32).collect();
                 engine.step(&batch(&ids).batch(), &mut plan, 0, None).unwrap();
                 assert!(plan.valid() == [valid] && plan.status(0) == bits);

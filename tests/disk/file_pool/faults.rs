@@ -191,9 +191,8 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
             server.transfer_others();
             let (owned, row) = (batch(1, layer), id(1, requests[0], lane) as usize);
             server.damage(layer, row);
-            let called = server.step(&owned);
             let lost = (requests, layer, row);
-            server.expect(called, &owned, layer, lost);
+            server.step_and_lose(&owned, lost);
             // Later transfers serve all others, and touch no slot of the failed ones.
             for &other in layers.iter().chain(&layers) {
                 let slots = |server: &Server| {
@@ -243,8 +242,7 @@ fn the_other_plans_of_a_lost_request_leave_it_out() {
         let row = id(1, 6, 23) as usize;
         let mut server = Server::new(setting, layer, &[(layer, row)]);
         let layers = server.layers.clone();
-        let mut plans: Vec<Plan> =
-            (0..3).map(|_| server.engine.new_plan(REQUESTS, REQUESTS).unwrap()).collect();
+        let mut plans = [(); 3].map(|()| server.engine.new_plan(REQUESTS, REQUESTS).unwrap());
         let batches: Vec<_> = (0..3).map(|step| batch(step, layer)).collect();
         for (plan, owned) in plans.iter_mut().zip(&batches) {
             server.engine.plan(&owned.batch(), plan).unwrap();

@@ -181,8 +181,7 @@ fn calls_over_a_file_fit_the_smallest_stack_with_lists_of_all_sizes() {
             ok(avsg_pool_destroy(pool));
             check!(stack, MOST_OF_FILE, avsg_pool_open(&file, &mut pool));
             check!(stack, MOST, avsg_get_memory(&config, &of_pool, 4, 4, 0, &mut sized()));
-            let write =
-                |layer, at| avsg_pool_write_row(pool, layer, at, bytes.as_ptr().cast(), ROW);
+            let write = |layer, n| avsg_pool_write_row(pool, layer, n, bytes.as_ptr().cast(), ROW);
             check!(stack, MOST, write(0, 0));
             (0..2 * FILE_ROWS).for_each(|n| ok(write(n % 2, n / 2)));
             check!(stack, MOST, avsg_pool_flush(pool));

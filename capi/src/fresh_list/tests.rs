@@ -1,10 +1,8 @@
 use super::*;
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_SIZE};
+use crate::status::avsg_status::{self, AVSG_INVALID, AVSG_SIZE};
 
 /// Returns the addresses of the segments of a list, or the status of the error.
-fn addresses<const WORDS: usize>(
-    list: &[[usize; WORDS]],
-) -> core::result::Result<Vec<u64>, crate::status::avsg_status> {
+fn addresses<const N: usize>(list: &[[usize; N]]) -> core::result::Result<Vec<u64>, avsg_status> {
     let mut all = heapless::Vec::<_, MAX_LIST_SEGMENTS>::new();
     // SAFETY: each element of the list has as many bytes as the `size` at its beginning, or a `size` that is
     // refused.

@@ -10,8 +10,7 @@ use avsg_capi::*;
 use avsg_capi_testkit::allocator::Counting;
 use avsg_capi_testkit::device::{c_path, simulator_library};
 use avsg_capi_testkit::*;
-use avsg_testkit::allocations;
-use avsg_testkit::alone;
+use avsg_testkit::{allocations, alone};
 
 const SLOTS: usize = 128;
 const STATES: usize = 200;

@@ -4,7 +4,6 @@
 use std::os::fd::AsRawFd;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -14,7 +13,7 @@ use avsg_testkit::alone;
 unsafe extern "C" {
     fn fork() -> i32;
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
-    fn kill(pid: i32, signal: i32) -> i32;
+    fn alarm(seconds: u32) -> u32;
     fn _exit(code: i32) -> !;
 }
 
@@ -23,20 +22,15 @@ fn in_child(run: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs `run` only, which takes no lock that another thread may hold.
     let pid = unsafe { fork() };
     if pid == 0 {
+        // SAFETY: the call only makes a signal end the child, if it hangs.
+        unsafe { alarm(60) };
         let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or(false);
         // SAFETY: the call ends the child.
         unsafe { _exit(i32::from(!passed)) };
     }
-    assert!(pid > 0, "fork");
-    let (start, mut status) = (Instant::now(), -1);
-    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
-    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
-        if start.elapsed() > Duration::from_mins(1) {
-            // SAFETY: the process is this one's child, which has not been waited for.
-            unsafe { kill(pid, 9) };
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let mut status = -1;
+    // SAFETY: `status` may be written.
+    assert!(pid > 0 && unsafe { waitpid(pid, &mut status, 0) } == pid);
     status == 0
 }
 

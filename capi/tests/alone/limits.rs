@@ -9,9 +9,8 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::caller_memory::{part, region};
 use avsg_capi_testkit::*;
-use avsg_testkit::allocations;
-use avsg_testkit::alone;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{allocations, alone};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The environment variable that tells a child what to do.
@@ -76,10 +75,8 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
     const LAYERS: usize = 160;
     let mut host = vec![[0u8; ROW * ROWS]; LAYERS];
     let mut slots = vec![[0u8; ROW * 2 * 64]; LAYERS];
-    let regions: Vec<avsg_region> =
-        host.iter_mut().map(|layer| region(layer.as_mut_ptr(), layer.len())).collect();
-    let part =
-        |layer| avsg_pool_part { region: layer, first_layer: layer, layers: 1, ..part(0, 0, 0) };
+    let regions: Vec<_> = host.iter_mut().map(|of| region(of.as_mut_ptr(), of.len())).collect();
+    let part = |n| avsg_pool_part { region: n, first_layer: n, layers: 1, ..part(0, 0, 0) };
     let parts: Vec<avsg_pool_part> = (0..LAYERS).map(part).collect();
     let mut layout = avsg_pool_layout { row_stride: [ROW, 0, 0, 0], ..sized() };
     (layout.regions, layout.region_count) = (regions.as_ptr(), LAYERS);
@@ -218,8 +215,7 @@ fn fail_each(case: &str, most_fixed: usize) {
     let (mut refused, mut fixed, mut next) = (0, Vec::new(), 1);
     loop {
         let output = child(&format!("{case} {next}"));
-        let (out, errors) =
-            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let [out, errors] = [output.stdout, output.stderr].map(|t| String::from_utf8(t).unwrap());
         for line in out.lines().filter(|line| line.starts_with("allocation ")) {
             next = number_after(line, "allocation ") + 1;
             assert!(line.ends_with("leaked 0"), "{line}");

@@ -5,8 +5,7 @@ use std::ptr::null_mut;
 use avsg_capi::avsg_status::AVSG_INVALID;
 use avsg_capi::{avsg_engine_append, avsg_engine_transfer};
 use avsg_capi_testkit::*;
-use avsg_testkit::allocations;
-use avsg_testkit::alone;
+use avsg_testkit::{allocations, alone};
 
 #[test]
 fn a_step_through_c_allocates_nothing() {

@@ -86,9 +86,8 @@ fn invalid_descriptors_files_and_roles_are_refused() {
         assert_eq!(fd, -1);
         let status = avsg_pool_export(handles.pool, null_mut(), 112, &mut fd);
         expect_error(status, AVSG_NULL, &["desc is NULL"]);
-        for (bytes, part) in [(112, "pool descriptor"), (111, "is 111"), (113, "desc_bytes is 113")]
-        {
-            let status = avsg_pool_import(desc.as_ptr(), bytes, 0, READER, &mut pool);
+        for (len, part) in [(112, "pool descriptor"), (111, "is 111"), (113, "desc_bytes is 113")] {
+            let status = avsg_pool_import(desc.as_ptr(), len, 0, READER, &mut pool);
             expect_error(status, AVSG_INVALID, &[part]);
         }
         let (desc, file) = export(handles.pool);

@@ -202,8 +202,7 @@ fn the_log_gets_what_was_chosen_and_nothing_is_printed() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "guest::a_child_prints_the_log", "--nocapture"]).env(CHILD, "1");
     let output = command.output().unwrap();
-    let (out, errors) =
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let [out, errors] = [output.stdout, output.stderr].map(|t| String::from_utf8(t).unwrap());
     assert!(output.status.success() && errors.is_empty(), "{errors} {out}");
     assert_eq!(out.matches("level 3: kernels run on ").count(), 1, "{out}");
     let (before, after) = out.split_once("no more messages").unwrap();

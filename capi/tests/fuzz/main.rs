@@ -19,9 +19,8 @@ mod random_workers;
 mod shared_handles;
 
 use std::ptr::null_mut;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use avsg_capi::avsg_set_log;
 use avsg_capi::avsg_status::*;

@@ -93,14 +93,11 @@ impl RandomCaller<'_> {
         let memory = Memory::new(start(count), used);
         let mut regions: Vec<avsg_region> =
             (0..count).map(|r| region(memory.address(start(r)), bytes)).collect();
-        let mut parts: Vec<avsg_pool_part> = (0..2 * count)
-            .map(|n| avsg_pool_part {
-                region: n / 2,
-                first_row: n / 2 * rows,
-                rows,
-                ..part(n % 2, OFFSET[n % 2], LAYER)
-            })
-            .collect();
+        let part = |n: usize| {
+            let (region, first_row) = (n / 2, n / 2 * rows);
+            avsg_pool_part { region, first_row, rows, ..part(n % 2, OFFSET[n % 2], LAYER) }
+        };
+        let mut parts: Vec<_> = (0..2 * count).map(part).collect();
         let mut layout = avsg_pool_layout {
             block_rows: BLOCK_ROWS,
             block_stride: [BLOCK, BLOCK, 0, 0],

@@ -40,10 +40,9 @@ impl RandomCaller<'_> {
         let blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
         let mut owned = OwnedBatch::new(K, self.below(3));
         owned.block_stride = blocks.len();
-        let (requests, first_state, first_id) =
-            (1 + self.below(2), self.below(2), self.below(ROWS));
+        let (requests, first, near) = (1 + self.below(2), self.below(2), self.below(ROWS));
         for n in 0..requests {
-            let state = (first_state + n) % 2;
+            let state = (first + n) % 2;
             let generation = self.generation(state);
             let rows = if self.rarely(30) { 0 } else { 1 + self.below(most) };
             let (stable, seq) = if self.rarely(2) {
@@ -53,7 +52,7 @@ impl RandomCaller<'_> {
                 (stable as i32, stable + rows)
             };
             let ids: Vec<Vec<i32>> = (0..rows)
-                .map(|row| (0..K).map(|i| self.id(first_id + 5 * row + 3 * i, seq)).collect())
+                .map(|row| (0..K).map(|i| self.id(near + 5 * row + 3 * i, seq)).collect())
                 .collect();
             let state = if self.rarely(12) { -1 } else { state as i32 };
             owned.push([state, generation, stable, seq as i32], &ids);

@@ -43,11 +43,10 @@ impl Shared {
     /// Begins a run of `limit` calls without handles.
     pub fn new(limit: usize) -> Self {
         let handles = HANDLES.map(|n| (0..n).map(|_| AtomicUsize::new(0)).collect());
-        let (calls, allocator, known) =
-            (AtomicUsize::new(0), Counting::on(c"cpu"), Mutex::default());
+        let (calls, allocator) = (AtomicUsize::new(0), Counting::on(c"cpu"));
         let folder = Scratch::new();
         let buffered = adapted(PoolFile::new(folder.path())).buffered;
-        Self { handles, calls, limit, allocator, folder, buffered, known }
+        Self { handles, calls, limit, allocator, folder, buffered, known: Mutex::default() }
     }
 
     /// Returns what is known of the objects.

@@ -287,11 +287,10 @@ fn layouts_that_cannot_hold_the_rows_are_refused() {
             let data = memory(2 * ROWS * ROW).cast();
             avsg_region { data, device_address, ..region }
         });
-        let parts =
-            [(0, 0, 0), (0, 1, 24), (1, 0, 0), (1, 1, 24)].map(|(layer, segment, offset)| {
-                let whole = part(segment, offset, ROW);
-                avsg_pool_part { region: layer, first_layer: layer, layers: 1, ..whole }
-            });
+        let parts = [(0, 0, 0), (0, 1, 24), (1, 0, 0), (1, 1, 24)].map(|(layer, segment, at)| {
+            let whole = part(segment, at, ROW);
+            avsg_pool_part { region: layer, first_layer: layer, layers: 1, ..whole }
+        });
         let text = ["0x1001400 for rows of layer 1, segment 0", "layer 0, segment 0 from"];
         let both = layout([2 * ROW; 2], &on_device, &parts);
         refuse(&|l| *l = both, AVSG_INVALID, &text);

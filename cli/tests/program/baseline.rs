@@ -13,11 +13,8 @@ use avsg_testkit::splitmix::SplitMix64;
 
 /// Returns a random trace of rows of distinct ids, some with padding. The context has `min` to
 /// `min` + `range` - 1 ids, which is few, so that rows evict each other.
-fn random_trace(
-    random: &mut SplitMix64,
-    [steps, tokens, k]: [usize; 3],
-    (min, range): (usize, usize),
-) -> Trace {
+fn random_trace(random: &mut SplitMix64, shape: [usize; 3], (min, range): (usize, usize)) -> Trace {
+    let [steps, tokens, k] = shape;
     let context = min + random.below(range);
     let mut ids = Vec::new();
     for _ in 0..steps * tokens {
@@ -28,7 +25,7 @@ fn random_trace(
         }
         ids.extend(&pool[..k]);
     }
-    Trace::new(ids, None, [steps, tokens, k]).unwrap()
+    Trace::new(ids, None, shape).unwrap()
 }
 
 fn selected(row: &[i32]) -> impl Iterator<Item = i32> + '_ {
@@ -160,10 +157,8 @@ fn row_contents_are_the_splitmix64_stream() {
     let (mut generator, mut row) = (SplitMix64::new(5 << 32 | 7), [0u8; 21]);
     fill_row(5, 7, &mut row);
     let stream: Vec<u8> = (0..3).flat_map(|_| generator.word().to_le_bytes()).collect();
-    assert_eq!(
-        (&row[..], tag(5, 7).to_le_bytes()),
-        (&stream[..21], stream[..8].try_into().unwrap())
-    );
+    assert_eq!(row, stream[..21]);
+    assert_eq!(tag(5, 7).to_le_bytes(), stream[..8]);
     assert!(check_row(5, 7, &row) && !check_row(5, 8, &row) && !check_row(6, 7, &row));
     for at in 0..row.len() {
         row[at] ^= 1;
@@ -183,6 +178,9 @@ fn implementations_of_lru_hit_alike() {
     assert!(difference < 0.03, "{exact:?} {scalar:?}");
 }
 
+/// The ids of [`Lists`] are below it.
+const MAX: i32 = 90;
+
 /// A row's buffer as two lists, searched from front to back.
 struct Lists {
     request: i64,
@@ -192,20 +190,14 @@ struct Lists {
 
 impl Lists {
     /// Returns the slots and the misses (id, slot) of one step.
-    fn step(
-        &mut self,
-        ids: &[i32],
-        request: i64,
-        stable: i32,
-        max: i32,
-    ) -> (Vec<i32>, Vec<(i32, i32)>) {
+    fn step(&mut self, ids: &[i32], request: i64, stable: i32) -> (Vec<i32>, Vec<(i32, i32)>) {
         if self.request != request {
             self.id_at.fill(-1);
             self.order = (0..self.id_at.len() as i32).collect();
             self.request = request;
         }
         self.id_at.iter_mut().filter(|id| **id >= stable).for_each(|id| *id = -1);
-        let valid = |id: i32| (0..max).contains(&id);
+        let valid = |id: i32| (0..MAX).contains(&id);
         let selected = |slot: &i32| {
             let id = self.id_at[*slot as usize];
             valid(id) && ids.contains(&id)
@@ -238,7 +230,6 @@ fn listed(column: &[i32], n: usize) -> Vec<i32> {
 fn lru_resident_compact_does_what_two_lists_do_on_any_number_of_threads() {
     const K: usize = 12;
     const SLOTS: usize = 40;
-    const MAX: i32 = 90;
     for (rows, k, slots) in [(0, 3, 4), (1, 0, 4), (1, 5, 4)] {
         assert!(ResidentLru::new(rows, k, slots, 16, 1).is_err(), "{rows} {k} {slots}");
     }
@@ -266,7 +257,7 @@ fn lru_resident_compact_does_what_two_lists_do_on_any_number_of_threads() {
             lru.step(&selection).unwrap();
             for (row, model) in models[first..][..used].iter_mut().enumerate() {
                 let ids = &ids[row * K..][..K];
-                let (slots, misses) = model.step(ids, selected[row], stable[row], MAX);
+                let (slots, misses) = model.step(ids, selected[row], stable[row]);
                 let found = lru.row(first + row);
                 assert_eq!((found.misses, &found.slots), (misses.len(), &slots));
                 let (missed, taken): (Vec<i32>, Vec<i32>) = misses.into_iter().unzip();

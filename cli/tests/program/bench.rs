@@ -54,10 +54,8 @@ fn transfer_reports_throughput() {
 fn info_computes_the_sizes_by_their_formulas() {
     let report = json("info --k 2048 --slots 8192 --layers 78 --requests 2 --context 65536");
     let bytes = &report["bytes"];
-    assert_eq!(
-        bytes["table"].as_u64(),
-        Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4 + 4096 + 8192 / 2)
-    );
+    let table = 64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4 + 4096 + 8192 / 2;
+    assert_eq!(bytes["table"].as_u64(), Some(table));
     assert_eq!(bytes["slots_per_request"].as_u64(), Some(78 * 8192 * 1152));
     assert_eq!(bytes["slots"].as_u64(), Some(2 * 78 * 8192 * 1152));
     let pool = bytes["host_pool_per_request"].as_u64().unwrap();
@@ -66,10 +64,8 @@ fn info_computes_the_sizes_by_their_formulas() {
     assert!(!report["cpu"]["machines"].as_array().unwrap().is_empty());
 
     let two = json("info --segments 1024,128 --spread 2 --indexers 21 --page 128 --context 100");
-    assert_eq!(
-        (&two["geometry"]["retries"], &two["geometry"]["context"]),
-        (&7.into(), &128.into())
-    );
+    let geometry = &two["geometry"];
+    assert_eq!((&geometry["retries"], &geometry["context"]), (&7.into(), &128.into()));
     let table = two["bytes"]["table"].as_u64().unwrap();
     assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
     let shown = text("info");

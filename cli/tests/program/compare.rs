@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::support::{has, json, near, npy, number, refused, text};
 
-/// Returns the hit rate of a policy at its first S.
-fn rate(report: &Value, policy: &str) -> f64 {
+/// Returns a figure of a policy at its first S.
+fn figure(report: &Value, policy: &str, name: &str) -> f64 {
     let policies = report["policies"].as_array().expect("policies");
     let found = policies.iter().find(|rates| rates["policy"] == policy);
     let found = found.unwrap_or_else(|| panic!("no {policy}"));
-    number(&found["at"][0]["hit_rate"])
+    number(&found["at"][0][name])
 }
 
 #[test]
@@ -20,14 +20,15 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
         let report = json(&format!("compare LLAMA {options}"));
         let policies = report["policies"].as_array().expect("policies");
         assert_eq!(policies.last().expect("a policy")["policy"], "Belady's optimum");
-        let best = rate(&report, "Belady's optimum");
+        let rate = |policy: &str| figure(&report, policy, "hit_rate");
+        let best = rate("Belady's optimum");
         assert!(best > 0.0);
         for rates in policies {
             let name = rates["policy"].as_str().expect("a name");
-            assert!(rate(&report, name) <= best, "{name}");
+            assert!(rate(name) <= best, "{name}");
         }
-        assert_eq!((rate(&report, "no buffer"), policies.len()), (0.0, 10 + 3));
-        rate(&report, "exact LRU");
+        assert_eq!((rate("no buffer"), policies.len()), (0.0, 10 + 3));
+        rate("exact LRU");
     }
 }
 
@@ -62,8 +63,8 @@ fn size_compare_and_replay_take_one_rule_and_another_than_the_default_only_if_th
         assert!(["learned", "constant:127"].iter().all(|rule| rate(rule) <= rate(hits)), "{line}");
         let compared = json(&format!("compare {line}"));
         let advice = &compared["advice"][0];
-        near(&point["lru_hit_rate"], self::rate(&compared, "exact LRU"));
-        near(&point["hit_rate"], self::rate(&compared, rule));
+        near(&point["lru_hit_rate"], figure(&compared, "exact LRU", "hit_rate"));
+        near(&point["hit_rate"], figure(&compared, rule, "hit_rate"));
         near(&point["hit_rate"], number(&advice["hit_rate"]));
         near(&point["copies"]["misses_per_step"], number(&advice["misses_per_step"]));
         let replayed = &json(&format!("replay {line}"))["geometry"]["lifetime"];
@@ -87,11 +88,10 @@ fn several_traces_are_counted_together_and_must_have_one_shape() {
     let misses = |traces: &str| {
         let [compare, size] =
             ["compare", "size"].map(|c| json(&format!("{c} {traces} --slots 64")));
-        let policies = compare["policies"].as_array().expect("policies");
-        let lru = policies.iter().find(|rates| rates["policy"] == "exact LRU").expect("exact LRU");
         let steps = number(&compare["steps"]) - 1.0;
+        let lru = figure(&compare, "exact LRU", "misses_per_step") * steps;
         let learned = number(&size["points"][0]["copies"]["misses_per_step"]) * steps;
-        (steps, number(&lru["at"][0]["misses_per_step"]) * steps, learned, size)
+        (steps, lru, learned, size)
     };
     let (one, other, both) = (misses(&all), misses(&part), misses(&format!("{all} {part}")));
     assert_eq!((one.0, other.0, both.0), (19.0, 4.0, 23.0));

@@ -288,19 +288,13 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
     let unused_reason =
         "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
     let misses = "the device wrote 65 as a request's number of misses";
-    let hung = "hang=avsg_step,exception=avsg_append";
+    let word = "word of a table 20 is 5, and the CPU's is -1";
+    let both = "hang=avsg_step,exception=avsg_append";
+    let (hung, faulted) = (("hung", "507046"), ("faulted", "507035"));
     // Faults, the check that is asked for, and the status of each kernel with a part of its reason.
     let cases: [(_, _, &[(&str, &str)]); 6] = [
-        (
-            hung,
-            "avsg_append,avsg_step",
-            &[GOOD, GOOD, GOOD, ("faulted", "507035"), ("hung", "507046")],
-        ),
-        (
-            &table,
-            "avsg_plan",
-            &[("wrong", "word of a table 20 is 5, and the CPU's is -1"), ("not_run", "avsg_reset")],
-        ),
+        (both, "avsg_append,avsg_step", &[GOOD, GOOD, GOOD, faulted, hung]),
+        (&table, "avsg_plan", &[("wrong", word), ("not_run", "avsg_reset")]),
         (&record, "avsg_plan", &[GOOD, ("wrong", misses)]),
         (&slot, "avsg_plan", &[GOOD, ("wrong", "slot 3 is 0, and the CPU's is")]),
         (&row, "avsg_transfer", &[GOOD, GOOD, ("wrong", "slot 0 has not the row of id")]),

@@ -82,12 +82,9 @@ fn an_emitted_folder_builds_as_its_project_says() {
     let kernels = home.join("kernels");
     let output = write("emit --soc ascend910b4", &kernels);
     let command = output.lines().find(|line| line.trim().starts_with("cmake -S ")).expect("a hint");
-    run_tool(
-        Command::new("bash")
-            .args(["-ec", command])
-            .env("ASCEND_HOME_PATH", home)
-            .env("PATH", format!("{stand_in}:{}", env!("PATH"))),
-    );
+    let mut build = Command::new("bash");
+    build.args(["-ec", command]).env("ASCEND_HOME_PATH", home);
+    run_tool(build.env("PATH", format!("{stand_in}:{}", env!("PATH"))));
     for name in KERNELS {
         let object = kernels.join(format!("fatbin/{name}/{name}.o"));
         let object = fs::read_to_string(object).expect("an object");

@@ -42,6 +42,13 @@ const REFUSALS: &[Refusal<'_>] = &[
     ("info --row-bytes 0", &["segment bytes is 0"]),
     ("info --context 18446744073709551615", &["address space"]),
     ("size SAMPLE --layers 0", &["--layers is 0", "at least 1"]),
+    // The parameters of a synthetic trace.
+    ("synth --out /nonexistent/x.npz --gamma 1.5", &["gamma is 1.5"]),
+    ("synth --out /nonexistent/x.npz --mu NaN", &["mu is NaN"]),
+    ("synth --out /nonexistent/x.npz --k 16385", &["k is 16385", "16384 ids"]),
+    ("synth --out /nonexistent/x.npz --context 33554432", &["context is 33554432"]),
+    ("synth --out /nonexistent/x.npz --steps 0", &["steps is 0"]),
+    ("synth --out /nonexistent/x.npz --steps 18446744073709551615", &["steps is"]),
     // More indexers than layers are refused before the trace is read.
     ("size /nowhere.npz --layers 4 --indexers 9", INDEXERS),
     ("info --layers 4 --indexers 9", INDEXERS),

@@ -23,14 +23,9 @@ fn array<T: npyz::Deserialize>(name: &str, array: &str, shape: &[u64]) -> Vec<T>
     array.into_vec().expect("the right dtype")
 }
 
-/// Replays the sample, checks the results, and returns the JSON.
-fn replay_and_check(options: &str, name: &str) -> Value {
-    replay_trace_and_check(SAMPLE, options, name)
-}
-
 /// Replays a trace with `stable`, checks the results file against a `HashMap` from slots to ids, and returns
 /// the JSON.
-fn replay_trace_and_check(path: &str, options: &str, name: &str) -> Value {
+fn replay_and_check(path: &str, options: &str, name: &str) -> Value {
     let out = file(&format!("{name}.npz"));
     let json = json(&format!("replay {path} --results {} {options}", out.display()));
     let trace = Trace::read(path).expect("a trace");
@@ -92,15 +87,15 @@ fn replay_trace_and_check(path: &str, options: &str, name: &str) -> Value {
 
 #[test]
 fn results_agree_with_a_model() {
-    let json = replay_and_check("", "plain");
+    let json = replay_and_check(SAMPLE, "", "plain");
     assert!(number(&json["hit_rate"]) > 97.0);
     let fields = ["geometry", "rows_copied", "bytes_copied", "plan_us", "transfer_us", "pages"];
     fields.iter().for_each(|field| assert!(!json[field].is_null(), "{field}"));
-    replay_and_check("--mtp0 --slots 256 --cores 7 --steps 80", "small");
-    replay_and_check("--table paper --slots 1024 --segments 64,9 --steps 20", "paper");
-    replay_and_check("--page 16 --requests 3 --row-bytes 656 --steps 16", "paged");
+    replay_and_check(SAMPLE, "--mtp0 --slots 256 --cores 7 --steps 80", "small");
+    replay_and_check(SAMPLE, "--table paper --slots 1024 --segments 64,9 --steps 20", "paper");
+    replay_and_check(SAMPLE, "--page 16 --requests 3 --row-bytes 656 --steps 16", "paged");
     let one_launch = "--launches 1 --spread 2 --lifetime constant:127 --steps 16";
-    let json = replay_and_check(one_launch, "one-launch");
+    let json = replay_and_check(SAMPLE, one_launch, "one-launch");
     assert!(number(&json["step_us"]["p50"]) > 0.0 && json["plan_us"].is_null());
 }
 
@@ -113,10 +108,10 @@ fn steps_of_sixteen_tokens_agree_with_a_model() {
     let path = file("sixteen.npz");
     trace.write(&path).expect("scratch");
     let path = path.display().to_string();
-    replay_trace_and_check(&path, "--slots 8192 --page 16 --steps 8", "sixteen-learned");
+    replay_and_check(&path, "--slots 8192 --page 16 --steps 8", "sixteen-learned");
     // S is N_q * K.
     let paper = "--slots 4096 --table paper --requests 2 --steps 8";
-    replay_trace_and_check(&path, paper, "sixteen-paper");
+    replay_and_check(&path, paper, "sixteen-paper");
     for command in ["size", "compare"] {
         let report = json(&format!("{command} {path} --slots 4096 --steps 4"));
         assert_eq!(report["tokens"], 16, "{command}");
@@ -144,9 +139,8 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
         return;
     }
     let file = |options: &str, name: &str| {
-        let misses =
-            &replay_and_check(&format!("--slots 1024 --steps 6 {options}"), name)["misses"];
-        let miss = array::<i32>(name, "miss", &[misses.as_u64().expect("a number"), 4]);
+        let report = replay_and_check(SAMPLE, &format!("--slots 1024 --steps 6 {options}"), name);
+        let miss = array::<i32>(name, "miss", &[report["misses"].as_u64().expect("a number"), 4]);
         (array::<i32>(name, "slot", &[6, 4, 256]), miss)
     };
     let cpu = file("--spread 2 --cores 3", "cpu-6");

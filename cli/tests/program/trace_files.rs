@@ -216,24 +216,15 @@ fn ids_are_signed_or_unsigned_integers_of_32_or_64_bits() {
     ] {
         assert_eq!(Trace::read(path).unwrap(), expected);
     }
-    for (path, parts) in [
-        (
-            npy("far-i64.npy", &shape, &[1i64, 2, 3, 5_000_000_000]),
-            &["5000000000 at step 1", "16777215"],
-        ),
-        (
-            npy("far-u32.npy", &[1, 2], &[1u32, u32::MAX - 1]),
-            &["4294967294 at step 0", "position 1"],
-        ),
-        (
-            npy("far-u64.npy", &[1, 2], &[1u64, u64::MAX - 1]),
-            &["18446744073709551614 at step 0", "id is"],
-        ),
-        (npy("i16.npy", &[1, 3], &[1i16, 2, 3]), &["'<i2'", "'<i4' or '<u4' or '<i8' or '<u8'"]),
-        (npy("u8.npy", &[1, 3], &[1u8, 2, 3]), &["'|u1'", "'<i4'"]),
-    ] {
-        unreadable(Trace::read(path), parts);
-    }
+    let far = npy("far-i64.npy", &shape, &[1i64, 2, 3, 5_000_000_000]);
+    refused(far, &["5000000000 at step 1", "16777215"]);
+    let far = npy("far-u32.npy", &[1, 2], &[1u32, u32::MAX - 1]);
+    refused(far, &["4294967294 at step 0", "position 1"]);
+    let far = npy("far-u64.npy", &[1, 2], &[1u64, u64::MAX - 1]);
+    refused(far, &["18446744073709551614 at step 0", "id is"]);
+    let integers = "'<i4' or '<u4' or '<i8' or '<u8'";
+    refused(npy("i16.npy", &[1, 3], &[1i16, 2, 3]), &["'<i2'", integers]);
+    refused(npy("u8.npy", &[1, 3], &[1u8, 2, 3]), &["'|u1'", "'<i4'"]);
 }
 
 #[test]

@@ -115,9 +115,7 @@ impl HashState {
         // Alg. 2, lines 1-6. All of them come before the first write.
         let walks: Vec<_> = t.iter().map(|&x| self.walk(x, |h| self.reusable(h))).collect();
         // Alg. 2, lines 7-8.
-        for (&x, &o) in t.iter().zip(o_miss) {
-            self.set_slot(o, x, self.l);
-        }
+        t.iter().zip(o_miss).for_each(|(&x, &o)| self.set_slot(o, x, self.l));
         // Alg. 2, lines 9-12. Departure: the last writer of a bucket in list order stays.
         for ((&x, &o), (_, h)) in t.iter().zip(o_miss).zip(walks).filter(|(_, (v, _))| *v) {
             self.set(h, self.c(h), self.pack(self.decode(h).0, 0, self.phi(x), o));

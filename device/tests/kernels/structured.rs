@@ -109,16 +109,10 @@ fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     for (pattern, k, more, from, ids) in tier::cases("structured selections", all, 20, axes) {
         let slots = (k * more) as u32;
         let rates = hit_rates(&ids, k, slots, &geometries);
-        println!(
-            "{pattern:12} from {from:8} K {k:4} S {slots:5} pool {:5}: LRU {:.2}, spread 4 R 3 {:.2}, \
-             spread 2 R 7 {:.2}",
-            ids.len(),
-            rates[0],
-            rates[1],
-            rates[2]
-        );
+        let shown = format!("{pattern:12} from {from:8} K {k:4} S {slots:5} pool {:5}", ids.len());
+        println!("{shown}: {rates:.2?} for LRU, spread 4 R 3, and spread 2 R 7");
         if rates[1..].iter().any(|r| rates[0] - r > 0.5) {
-            short.push(format!("{pattern} from {from}, K {k}, S {slots}: {rates:.2?}"));
+            short.push(format!("{shown}: {rates:.2?}"));
         }
     }
     assert!(short.is_empty(), "more than 0.5 points below LRU:\n{}", short.join("\n"));

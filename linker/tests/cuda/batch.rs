@@ -58,10 +58,7 @@ fn compare(p: &Params, options: Options, gpu: Gpu, format: &[(usize, usize)], se
     let Some(compiled) = emit(p, options, gpu, |text| text) else { return };
     let (requests, units) = (4, 1024 / p.page.max(1) as usize);
     let random = &mut SplitMix64(seed);
-    let places = match seed % 2 {
-        0 => Places::default(),
-        _ => Places::random(random, p, requests, 3),
-    };
+    let places = Places::random(random, p, requests, (seed % 2 == 1).then_some(3));
     let places = Places { base: (seed % 3 == 1).then_some(11), ..places };
     let mut engine = TestEngine::new(random, p, places, (requests, units, 32), format, 7);
     let (mut misses, mut fresh) = (0, 0);

@@ -76,10 +76,8 @@ pub fn library(text: &str, kernels: &[(&str, u32)], gpu: Gpu) -> Option<Library>
         println!("skipped: no C++ compiler");
         return None;
     }
-    let mut text = text.to_owned();
-    for (name, threads) in kernels {
-        text += &format!("AVSG_SHIM_KERNEL({name}, {threads})\n");
-    }
+    let entry = |(name, threads): &(&str, u32)| format!("AVSG_SHIM_KERNEL({name}, {threads})\n");
+    let text = text.to_owned() + &kernels.iter().map(entry).collect::<String>();
     let arch = if gpu == Gpu::Bulk { "-D__CUDA_ARCH__=900" } else { "-D__CUDA_ARCH__=800" };
     let flags = [&FLAGS[..], &[arch]].concat();
     let library = Library::compile(&text, &flags);

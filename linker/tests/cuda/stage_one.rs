@@ -56,9 +56,8 @@ pub fn steps(p: &Params, seed: u64, n: usize) -> Vec<Request> {
     let mut all = steps::sequence(p, random, n);
     steps::scramble(&mut all, random);
     for step in &mut all {
-        for name in ["shared", "share_at", "share_len", "deferred"] {
-            step.set(name, 0);
-        }
+        let own = ["shared", "share_at", "share_len", "deferred"];
+        own.into_iter().for_each(|name| step.set(name, 0));
     }
     all
 }

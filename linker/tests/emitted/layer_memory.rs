@@ -26,8 +26,14 @@ pub struct Places {
 
 impl Places {
     /// Draws a table with distinct blocks, of which the buffer has `spare` more, and some entries
-    /// that are no blocks.
-    pub fn random(random: &mut SplitMix64, p: &Params, states: usize, spare: usize) -> Self {
+    /// that are no blocks; without `spare` there is no table.
+    pub fn random(
+        random: &mut SplitMix64,
+        p: &Params,
+        states: usize,
+        spare: Option<usize>,
+    ) -> Self {
+        let Some(spare) = spare else { return Self::default() };
         let entries = states * (p.slots as usize >> KV_BLOCK_SHIFT);
         let blocks = entries + spare;
         let mut free: Vec<_> = (0..blocks as i32).collect();

@@ -1,16 +1,12 @@
 //! The kernels that are emitted for the 910B, compiled against the shim and run.
 
 mod append;
-#[expect(
-    dead_code,
-    reason = "replay runs here, and no native machine; no sample is taken of a matrix"
-)]
+#[expect(dead_code, reason = "no native machine runs here, and no sample is taken of a matrix")]
 #[path = "fixtures.rs"]
 mod fixtures;
 mod needed;
 mod older_cann;
 mod operator;
-mod operator_compiler;
 mod requests;
 mod stage_one;
 mod step;

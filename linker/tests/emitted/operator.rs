@@ -9,8 +9,46 @@ use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::opp::project;
 
-use super::operator_compiler::tiling_header;
 use super::{Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, shim_launch};
+
+/// Returns what CANN's operator compiler puts before the kernels of an operator package: the class of the tiling data, and
+/// the macro that reads it, for tiling data which `declared` declares with CANN's macros. With `known`, its
+/// words, all shapes are known: the macro declares constants, and launches pass no tiling data.
+fn tiling_header(declared: &str, known: Option<&[i32]>) -> String {
+    let fields: Vec<(String, Option<usize>)> = declared.lines().filter_map(field).collect();
+    let members = fields.iter().map(|(declarator, _)| format!("    int32_t {declarator};\n"));
+    let members: String = members.collect();
+    let read = match known {
+        None => String::from("const AvsgTiling data = ReadTilingData(from)"),
+        Some(words) => {
+            let mut words = words.iter().map(i32::to_string);
+            let mut take = |n: usize| words.by_ref().take(n).collect::<Vec<_>>().join(", ");
+            let values = fields.iter().map(|(_, length)| match length {
+                None => take(1),
+                Some(n) => format!("{{{}}}", take(*n)),
+            });
+            let values: Vec<_> = values.collect();
+            format!("static constexpr AvsgTiling data = {{{}}}", values.join(", "))
+        }
+    };
+    HEADER.replace("@MEMBERS@", &members).replace("@READ@", &read)
+}
+
+/// Returns the declarator of a field, and the length of an array, from a line that declares one.
+fn field(line: &str) -> Option<(String, Option<usize>)> {
+    let (kind, arguments) = line.trim().strip_suffix(");")?.split_once('(')?;
+    let arguments: Vec<_> = arguments.split(", ").collect();
+    match (kind, &arguments[..]) {
+        ("TILING_DATA_FIELD_DEF", ["int32_t", name]) => Some(((*name).into(), None)),
+        ("TILING_DATA_FIELD_DEF_ARR", ["int32_t", n, name]) => {
+            Some((format!("{name}[{n}]"), Some(n.parse().ok()?)))
+        }
+        _ => None,
+    }
+}
+
+/// A copy of the tiling data passes through the start of UB, and ends with a barrier over all pipes.
+const HEADER: &str = include_str!("operator_compiler.h.in");
 
 /// Compiles the kernels of the operator package of a geometry behind the text of the operator
 /// compiler, for launches with these scalars if they are known.
@@ -30,7 +68,7 @@ fn compile(p: &Params, known: Option<&[i32]>) -> Option<Compiled> {
 fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
     let p = Params { page: 16, spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
     let (mut random, states, units) = (SplitMix64(3), 7, 70);
-    let mut places = Places::random(&mut random, &p, states, 5);
+    let mut places = Places::random(&mut random, &p, states, Some(5));
     places.base = Some(70);
     let (sizes, format) = ((states, units, 28), &[(33, 33), (7, 12)]);
     let mut engine = TestEngine::new(&mut random, &p, places, sizes, format, 8);

@@ -40,10 +40,7 @@ fn run(p: &Params, kernels: &Compiled, step: bool, order: (u64, Mode)) -> Result
     let (seed, mode) = order;
     let (mut random, requests) = (SplitMix64(seed), [5, 60, 1][seed as usize % 3]);
     let options = RunOptions { cores: 1 + seed as u32 % 3, mode, seed };
-    let places = match seed / 2 % 2 {
-        0 => Places::default(),
-        _ => Places::random(&mut random, p, requests, 2),
-    };
+    let places = Places::random(&mut random, p, requests, (seed / 2 % 2 == 1).then_some(2));
     let places = Places { base: [None, Some(31), Some(0)][seed as usize % 3], ..places };
     let (sizes, format) = ((requests, 1024, requests * p.tokens as usize), &[(24, 24), (5, 8)]);
     let mut engine = TestEngine::new(&mut random, p, places, sizes, format, 5);
@@ -73,9 +70,8 @@ fn run(p: &Params, kernels: &Compiled, step: bool, order: (u64, Mode)) -> Result
 fn every_barrier_and_flag_is_needed() {
     let p = many_blocks();
     let all = [false, true].map(|step| mutants(step, &p));
-    let Some(compiled) = compile_all(&all.each_ref().map(|mutants| mutants.text.clone())) else {
-        return;
-    };
+    let texts = all.each_ref().map(|mutants| mutants.text.clone());
+    let Some(compiled) = compile_all(&texts) else { return };
     for (step, (mutants, kernels)) in [false, true].into_iter().zip(all.iter().zip(&compiled)) {
         let whole =
             |seed| run(&p, kernels, step, (seed, Mode::InOrder)).expect("no rule is broken");

@@ -113,9 +113,8 @@ fn every_kind_of_geometry_matches_the_tape() {
         let text = stage_one(&p).unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
         (p, record_stage_one(&p).unwrap(), text)
     };
-    let Some(all) = emit_all(geometries.into_iter().map(text).collect(), |text| text) else {
-        return;
-    };
+    let texts = geometries.into_iter().map(text).collect();
+    let Some(all) = emit_all(texts, |text| text) else { return };
     let (small, others) = all.split_at(small.len());
     let (full, extreme) = others.split_at(full.len());
     compare(small, &mut SplitMix64(1), 10);

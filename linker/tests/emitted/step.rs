@@ -109,10 +109,7 @@ fn random_batches_match_the_cpu() {
         let units = rows / p.page.max(1) as usize + 9;
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];
         let states = 7;
-        let places = match i % 2 {
-            0 => Places::default(),
-            _ => Places::random(&mut random, p, states, 5),
-        };
+        let places = Places::random(&mut random, p, states, (i % 2 == 1).then_some(5));
         let sizes = (states, units, 50 * p.tokens as usize);
         let mut engine = TestEngine::new(&mut random, p, places, sizes, format, 8);
         for step in 0..if large { 12 } else { 24 } {

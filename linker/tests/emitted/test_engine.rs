@@ -98,10 +98,9 @@ impl TestEngine {
         let p = &self.p;
         let page = p.page as usize;
         let k = [p.k as usize, p.k as usize, 1 + random.below(p.k as usize)][random.below(3)];
-        let stride = k + random.below(5);
-        let (cu_q, entries) = (vec![0], if page == 0 { 0 } else { 40 });
-        let sizes = Batch { k, ids_stride: stride, block_stride: entries, ..Batch::default() };
-        let mut b = Batch { cu_q, ..sizes };
+        let ids_stride = k + random.below(5);
+        let block_stride = if page == 0 { 0 } else { 40 };
+        let mut b = Batch { k, ids_stride, block_stride, cu_q: vec![0], ..Batch::default() };
         let mut free: Vec<_> = (0..self.states as i32).collect();
         for request in 0..requests {
             let tokens = random.below(p.tokens as usize + 1);
@@ -122,7 +121,7 @@ impl TestEngine {
             let from = random.below(seq.max(1));
             for _ in 0..tokens {
                 let stretch = [1, 1, 3, 16][random.below(4)];
-                b.ids.extend((0..stride).map(|i| match random.below(30) {
+                b.ids.extend((0..ids_stride).map(|i| match random.below(30) {
                     0 => -1,
                     1 => i32::MIN + random.below(3) as i32,
                     2 => seq as i32 + random.below(3) as i32,
@@ -132,7 +131,7 @@ impl TestEngine {
                     _ => ((from + i * stretch) % seq.max(1)) as i32,
                 }));
             }
-            b.blocks.extend((0..entries).map(|_| match random.below(20) {
+            b.blocks.extend((0..block_stride).map(|_| match random.below(20) {
                 0 => -1,
                 1 => self.pool_units as i32,
                 _ => random.below(self.pool_units) as i32,
@@ -299,10 +298,7 @@ impl TestEngine {
 
     /// Returns the addresses of the segments of the device buffer.
     fn kv(&mut self) -> [*mut c_void; 2] {
-        let mut kv = [null_mut(); 2];
-        for (at, segment) in kv.iter_mut().zip(&mut self.layer.segments) {
-            *at = segment.kv.as_mut_ptr().cast();
-        }
-        kv
+        let mut all = self.layer.segments.iter_mut().map(|s| s.kv.as_mut_ptr().cast());
+        [(); 2].map(|()| all.next().unwrap_or(null_mut()))
     }
 }

@@ -28,10 +28,7 @@ struct Case {
 fn check_transfer(kernels: &Compiled, case: &Case) -> Result<u32, Failure> {
     let Case { p, requests, rows, .. } = *case;
     let (mut random, states) = (SplitMix64(case.options.seed), requests.max(1));
-    let places = match case.table {
-        true => Places::random(&mut random, &p, states, 9),
-        false => Places::default(),
-    };
+    let places = Places::random(&mut random, &p, states, case.table.then_some(9));
     let sizes = (states, rows, 4 * requests);
     let mut engine = TestEngine::new(&mut random, &p, places, sizes, case.format, case.shift);
     let mut most = 0;
@@ -119,10 +116,8 @@ fn transfer_copies_exactly_the_missed_rows_and_needs_every_barrier_and_flag() {
     let geometries = [256, 4096].map(|slots| Params { slots, ..small_geometry(0) });
     let texts = geometries.map(|p| kernel(&p, "avsg_transfer").text);
     let mutants = Mutants::new(&texts[0], "// ---- copies", &SYNC_CALLS);
-    let Some(compiled) = compile_all(&[&texts[..], std::slice::from_ref(&mutants.text)].concat())
-    else {
-        return;
-    };
+    let texts = [&texts[..], std::slice::from_ref(&mutants.text)].concat();
+    let Some(compiled) = compile_all(&texts) else { return };
     copies_exactly_the_missed_rows(geometries, &compiled);
     mutants.assert_each_fails(&compiled[2], |kernels| {
         (0..12).any(|seed| {

@@ -3,9 +3,6 @@
 //! Test programs include this file by its path. Without a C++ compiler `has_cpp_compiler` returns
 //! false and prints that the test is skipped.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use avsg_sim::compiler;
 pub use avsg_sim::shim::{Failure, Kernels, Kind, Launch, Mode};
 
@@ -31,20 +28,9 @@ pub fn compile(text: &str) -> Option<Kernels> {
     Some(built.unwrap_or_else(|e| panic!("the compiler refused the kernel:\n{e}")))
 }
 
-/// Checks `text` without building a library. Returns the output of the compiler, in which the text is
-/// called `<stdin>`, or `None` if the text compiles.
+/// Checks `text` without building a library. Returns the output of the compiler, or `None` if the text compiles: then
+/// the only error is that there is no library.
 pub fn compile_errors(text: &str) -> Option<String> {
-    let mut run = compiler::cpp()
-        .expect("a C++ compiler")
-        .args(["-std=c++17", "-fsyntax-only", "-x", "c++", "-I"])
-        .args([concat!(env!("CARGO_MANIFEST_DIR"), "/shim"), "-"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the compiler starts");
-    let mut stdin = run.stdin.take().expect("a pipe");
-    stdin.write_all(text.as_bytes()).expect("the compiler reads the text");
-    drop(stdin);
-    let out = run.wait_with_output().expect("the compiler ends");
-    (!out.status.success()).then(|| String::from_utf8_lossy(&out.stderr).into_owned())
+    let error = Kernels::compile(text, &["-fsyntax-only"]).expect_err("there is no library");
+    error.contains(" does not compile: ").then_some(error)
 }

@@ -81,9 +81,8 @@ fn synchronisation_is_transitive_and_exact_to_the_byte() {
     let Some(k) = kernels!("ordered.cpp") else { return };
     let x = input();
     for name in ["transitive", "through_scalar", "all", "bytes", "double_buffer"] {
-        for (mode, seed) in
-            [(Mode::InOrder, 1)].into_iter().chain((1..30).map(|s| (Mode::Adversarial, s)))
-        {
+        let adversarial = (1..30).map(|seed| (Mode::Adversarial, seed));
+        for (mode, seed) in [(Mode::InOrder, 1)].into_iter().chain(adversarial) {
             let (result, out) = run(&k, name, mode, seed);
             assert!(result.is_ok(), "{name} {mode:?} {seed}: {result:?}");
             for i in 0..N {

@@ -111,7 +111,7 @@ fn calls_that_the_device_lacks_do_not_compile() {
     let errors = errors.replace(['\u{2018}', '\u{2019}'], "'");
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with("void ")) {
         let (statement, piece) = line.split_once(" // ").expect("a part of the message");
-        assert!(errors.contains(&format!("<stdin>:{number}:")), "{statement} compiles:\n{errors}");
+        assert!(errors.contains(&format!(".cpp:{number}:")), "{statement} compiles:\n{errors}");
         assert!(errors.contains(piece), "{statement}: no {piece:?} in\n{errors}");
     }
 }

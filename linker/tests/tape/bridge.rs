@@ -11,7 +11,7 @@ use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::bridge::{Error, FILE, embed, geometries};
 
-use crate::scratch::{STAND_IN, scratch, write_cann, write_program};
+use crate::scratch::{STAND_IN, has, scratch, write_cann, write_program};
 
 /// Returns a toolchain whose CMake refuses sources for which `refused`, a condition of the shell,
 /// is true.
@@ -69,9 +69,7 @@ fn what_cannot_be_compiled_is_embedded_as_text_if_objects_are_not_required() {
     assert_eq!(texts(), geometries().count());
     let text = embed(&out, missing_toolchain(), true).unwrap_err().to_string();
     let modules = "/nowhere/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake";
-    for part in ["AVSG_REQUIRE_CANN is 1", modules, "ASCEND_HOME_PATH"] {
-        assert!(text.contains(part), "{text}");
-    }
+    has(&text, &["AVSG_REQUIRE_CANN is 1", modules, "ASCEND_HOME_PATH"]);
     let refuses = || fake_toolchain(&out, r#"[[ "$*" = *kernels1* ]]"#);
     let warnings = embed(&out, refuses(), false).expect("a warning is no error");
     let [warning] = &warnings[..] else { panic!("one geometry is refused: {warnings:?}") };

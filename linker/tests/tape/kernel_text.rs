@@ -76,10 +76,8 @@ fn a_kernel_sets_its_type_and_clears_and_drains_the_core_and_only_a_step_has_syn
 fn no_kernel_declares_a_list_on_the_stack() {
     for Text { p, kernel, code, .. } in all_texts() {
         let declarations = code.lines().map(|line| line.trim().trim_end_matches(';'));
-        let declarations =
-            declarations.filter(|l| l.ends_with(']') && !l.contains(['=', '(', '.']));
-        for (declared, n) in declarations.filter_map(|line| Some((line, line.rsplit_once('[')?.1)))
-        {
+        let arrays = declarations.filter(|l| l.ends_with(']') && !l.contains(['=', '(', '.']));
+        for (declared, n) in arrays.filter_map(|line| Some((line, line.rsplit_once('[')?.1))) {
             let few = n.trim_end_matches(']').parse().is_ok_and(|n: u32| n <= 6);
             assert!(few, "{p}: {} declares {declared}", kernel.name);
         }

@@ -20,6 +20,11 @@ pub fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("a file");
 }
 
+/// Checks that a text contains all of `parts`.
+pub fn has(text: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(text.contains(part), "`{part}` is not in: {text}"));
+}
+
 /// Writes the module of CANN for CMake to `dir`, and returns the folder of CANN.
 pub fn write_cann(dir: &Path) -> PathBuf {
     write(&dir.join("cann/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake"), "");

@@ -53,10 +53,14 @@ fn sweep(
     move |m, mut d| m.sweep(d.n, |t| body(m, &mut d, t))
 }
 
+/// Records and checks a kernel.
+fn checked(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Result<(), Refused> {
+    record(kernel).and_then(|tape| check(&tape))
+}
+
 /// Returns the reason for which the recorder or the checker refuses a kernel.
 fn refused(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Why {
-    let outcome = record(kernel).and_then(|tape| check(&tape));
-    let refused = outcome.expect_err("a wrong kernel passes");
+    let refused = checked(kernel).expect_err("a wrong kernel passes");
     println!("{refused}");
     refused.why
 }
@@ -71,21 +75,20 @@ fn expect_refused_sweep(why: Why, body: impl for<'t> Fn(Recorder<'t>, &mut Memor
     expect_refused(why, sweep(body));
 }
 
+/// Runs 20 lanes of a kernel in the interpreter.
+fn run(tape: &Tape, width: usize) -> Result<(), Fault> {
+    let mut replay = Replay::new(tape, width).unwrap();
+    replay.set("n", 20).unwrap();
+    replay.bind("x", vec![200; 64]).unwrap();
+    replay.bind("out", vec![0; 64]).unwrap();
+    replay.run()
+}
+
 /// Returns the fault of a kernel that records, when it runs in the interpreter.
 fn faults(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Fault {
     let tape = record(kernel).unwrap();
-    for width in [1, 3, 2048] {
-        let mut replay = Replay::new(&tape, width).unwrap();
-        replay.set("n", 20).unwrap();
-        replay.bind("x", vec![200; 64]).unwrap();
-        replay.bind("out", vec![0; 64]).unwrap();
-        let fault = replay.run().expect_err("a wrong kernel runs");
-        println!("{fault}");
-        if width == 2048 {
-            return fault;
-        }
-    }
-    unreachable!()
+    let [.., fault] = [1, 3, 2048].map(|width| run(&tape, width).expect_err("a wrong kernel runs"));
+    fault
 }
 
 /// Returns whether the reason is two uses of a column that exclude each other.
@@ -164,7 +167,7 @@ fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
             });
         }
     };
-    check(&record(chosen(false)).unwrap()).unwrap();
+    checked(chosen(false)).unwrap();
     expect_refused(Why::NotDistinct, chosen(true));
 }
 
@@ -251,7 +254,7 @@ fn constants_out_of_range_are_refused() {
 
 #[test]
 fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
-    let known = record(|m, mut d| {
+    let known = checked(|m, mut d| {
         m.sweep(d.n, |t| {
             let at = m.below(m.iota(t), 63);
             m.scatter(t, &mut d.odd, at, at, !m.is_negative(at), Indices::Repeated);
@@ -261,16 +264,15 @@ fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
             m.store(t, &mut d.y, m.gather(&d.odd, at));
         });
     });
-    check(&known.unwrap()).unwrap();
+    known.unwrap();
     // A mask that implies the range makes the scatter valid, and no other one does.
     let scatter = |least: i32| {
-        record(sweep(move |m, d, t| {
+        checked(sweep(move |m, d, t| {
             let (at, lane) = (m.load(t, &d.x) + -5, m.iota(t));
             let below = m.is_negative(at - m.scalar(63));
             let mask = below & !m.is_negative(at - m.scalar(least));
             m.scatter(t, &mut d.odd, at, lane, mask, Indices::Repeated);
         }))
-        .and_then(|tape| check(&tape))
     };
     scatter(0).unwrap();
     let wraps = scatter(-1).expect_err("a wrong kernel passes").why;
@@ -287,12 +289,12 @@ fn values_out_of_the_range_of_a_column_are_refused() {
         m.store(t, &mut d.x, m.load(t, &d.y))
     });
     // A mask that implies the range makes the store valid.
-    let append = record(sweep(|m, d, t| {
+    let append = checked(sweep(|m, d, t| {
         let v = m.load(t, &d.y);
         let v = m.select(m.is_negative(v), m.splat(0), v);
         m.append(t, &mut d.list, m.is_negative(v - m.scalar(256)), [v]);
     }));
-    check(&append.unwrap()).unwrap();
+    append.unwrap();
     expect_refused(Why::TooLong("x".into(), 64, 64), |m, mut d| {
         m.sweep(d.n + 1, |t| m.store(t, &mut d.x, m.splat(0)))
     });
@@ -313,11 +315,11 @@ fn a_branch_takes_a_flag_and_its_values_stay_inside() {
         m.write_output(&mut d.out, m.scalar(0), known);
     });
     assert!(matches!(leaks, Why::Undefined(_)), "{leaks}");
-    let right = record(|m, mut d| {
+    let right = checked(|m, mut d| {
         let some = m.gt(d.n, m.scalar(0));
         m.when(m.not(some), || m.write_output(&mut d.out, m.scalar(0), d.n));
     });
-    check(&right.unwrap()).unwrap();
+    right.unwrap();
 }
 
 /// A search masks the positions of a probe sequence before it adds them, so it would not notice a

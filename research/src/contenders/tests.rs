@@ -52,9 +52,8 @@ fn clock_and_sieve_miss_like_lists() {
         let slots = 2 + random.below(12);
         let context = slots + random.below(12);
         let trace = random_trace(&mut random, [200, 1, 1], context);
-        for (policy, is_clock) in
-            [(SecondChance::clock(slots), true), (SecondChance::sieve(slots), false)]
-        {
+        let policies = [(SecondChance::clock(slots), true), (SecondChance::sieve(slots), false)];
+        for (policy, is_clock) in policies {
             let count = count_hits(&trace, &mut { policy });
             let misses = (count.selected - count.hits) as usize;
             assert_eq!(misses, list_misses(&trace, slots, is_clock), "case {case}, {is_clock}");

@@ -119,7 +119,7 @@ fn wrong_bytes_are_found() {
 fn the_call_that_failed_is_named() {
     let mode = Mode { failing: "cuInit", code: 100, ..Mode::default() };
     let Some(fake) = Fake::start(mode) else { return };
-    let text = Driver::open(fake.path()).err().unwrap().to_string();
+    let text = Driver::open(fake.path).err().unwrap().to_string();
     let named = "cuInit failed with code 100 (CUDA_ERROR: words); make a GPU";
     assert!(text.starts_with(named), "{text}");
     drop(fake);
@@ -127,7 +127,7 @@ fn the_call_that_failed_is_named() {
     for &name in Functions::NAMES.iter().filter(|name| !words.contains(name)) {
         let mode = Mode { failing: name, code: 2, dry: true, ..Mode::default() };
         let Some((fake, images)) = start(mode, &SMALL) else { return };
-        let result = Driver::open(fake.path()).and_then(|driver| measure(driver, images, &SMALL));
+        let result = Driver::open(fake.path).and_then(|driver| measure(driver, images, &SMALL));
         let Err(error) = result else { panic!("{name} failed, and the run did not") };
         let text = format!("{error:#}");
         assert!(text.contains(&format!("{name} failed with code 2 (CUDA_ERROR_OUT")), "{text}");
@@ -148,10 +148,8 @@ fn a_machine_that_cannot_run_is_refused_with_status_2() {
         words.iter().for_each(|word| assert!(text.contains(word), "{text}"));
     };
     let driver = |name: &str| Driver::open(Path::new(name)).err().unwrap();
-    refused(
-        driver("libcuda-of-no-machine.so.1"),
-        &["libcuda-of-no-machine.so.1: cannot open", "machine with an NVIDIA GPU"],
-    );
+    let words = ["libcuda-of-no-machine.so.1: cannot open", "machine with an NVIDIA GPU"];
+    refused(driver("libcuda-of-no-machine.so.1"), &words);
     refused(driver("libc.so.6"), &["CUDA driver", "libc.so.6, which has no cuInit"]);
     let own = std::env::current_exe().unwrap();
     refused(pack::read(&own, 90).unwrap_err(), &["machine code", "gpu pack"]);

@@ -47,9 +47,7 @@ fn the_bytes_of_a_row_limit_the_rows_that_are_staged() {
     let p = Params::wide(2048, 4, 8192);
     let rows = |bytes: &[u32]| {
         let mut all = [SEGMENT; 3];
-        for (segment, &bytes) in all.iter_mut().zip(bytes) {
-            segment.bytes = bytes;
-        }
+        all.iter_mut().zip(bytes).for_each(|(segment, &bytes)| segment.bytes = bytes);
         Tiling::new(&p, &launch(&all[..bytes.len()])).map(|t| t.half_rows)
     };
     assert_eq!(rows(&[1152]), Ok(32));

@@ -1,7 +1,7 @@
 //! Kernels that break a rule which depends on data, on the length of a list or on memory are a fault of
 //! the interpreter or of `Emu`.
 
-use super::{Memory, faults, record, refused, sweep};
+use super::{Memory, faults, record, refused, run, sweep};
 use avsg_device::hash;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
@@ -79,10 +79,7 @@ fn reading_poison_is_a_fault() {
         let lane = m.iota(t);
         m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane), Indices::Repeated);
     }));
-    let harmless = harmless.unwrap();
-    let mut replay = Replay::new(&harmless, 16).unwrap();
-    replay.set("n", 20).unwrap();
-    replay.run().unwrap();
+    run(&harmless.unwrap(), 16).unwrap();
 }
 
 #[test]

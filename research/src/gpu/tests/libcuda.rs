@@ -40,22 +40,18 @@ impl Default for Mode {
 
 /// The driver while a test uses it.
 pub struct Fake {
-    library: &'static Loaded,
+    library: &'static Library,
+    pub path: &'static Path,
     _alone: MutexGuard<'static, ()>,
-}
-
-struct Loaded {
-    library: Library,
-    path: PathBuf,
 }
 
 impl Fake {
     /// Starts the driver anew. Without a C compiler it returns `None`, and says that the test is skipped.
     pub fn start(mode: Mode) -> Option<Self> {
         static ALONE: Mutex<()> = Mutex::new(());
-        static LOADED: OnceLock<Option<Loaded>> = OnceLock::new();
+        static LOADED: OnceLock<Option<(Library, PathBuf)>> = OnceLock::new();
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(library) = LOADED.get_or_init(load) else {
+        let Some((library, path)) = LOADED.get_or_init(load) else {
             println!("skipped: no C compiler");
             return None;
         };
@@ -63,32 +59,27 @@ impl Fake {
         let name = CString::new(mode.failing).unwrap();
         // SAFETY: the driver has this function, and copies the name.
         unsafe {
-            let start = library.library.get::<Start>(b"fake_start").unwrap();
+            let start = library.get::<Start>(b"fake_start").unwrap();
             start(name.as_ptr(), mode.code, c_int::from(mode.dry), mode.capability);
         }
-        Some(Self { library, _alone: alone })
-    }
-
-    /// Returns the path of the library.
-    pub fn path(&self) -> &Path {
-        &self.library.path
+        Some(Self { library, path, _alone: alone })
     }
 
     /// Opens the driver.
     pub fn driver(&self) -> Driver {
-        Driver::open(self.path()).unwrap()
+        Driver::open(self.path).unwrap()
     }
 
     /// Returns the number of allocations, handles and contexts that are not released.
     pub fn live(&self) -> c_int {
         type Live = unsafe extern "C" fn() -> c_int;
         // SAFETY: the driver has this function.
-        unsafe { self.library.library.get::<Live>(b"fake_live").unwrap()() }
+        unsafe { self.library.get::<Live>(b"fake_live").unwrap()() }
     }
 }
 
 /// Compiles the driver unless this machine has it, and loads it.
-fn load() -> Option<Loaded> {
+fn load() -> Option<(Library, PathBuf)> {
     const SOURCE: &str = include_str!("libcuda.c");
     let mut compiler = avsg_sim::compiler::c()?;
     let mut hasher = DefaultHasher::new();
@@ -106,7 +97,7 @@ fn load() -> Option<Loaded> {
     }
     // SAFETY: the library has no initialisers.
     let library = unsafe { Library::new(&path) }.unwrap();
-    Some(Loaded { library, path })
+    Some((library, path))
 }
 
 /// Starts the driver anew, and returns it with images of the kernels for it, by the number of the architecture. Without

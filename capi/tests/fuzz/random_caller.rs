@@ -107,7 +107,7 @@ impl<'a> RandomCaller<'a> {
         self.verify && self.mistakes == 0
     }
 
-    /// Returns what is known of a pool; None if the handle is not that of a live pool.
+    /// Returns what is known of a pool, or `None` if the handle is not that of a live pool.
     pub(super) fn pool_model(&self, pool: *const avsg_pool) -> Option<Arc<PoolModel>> {
         self.shared.known().pools.get(&pool.addr()).cloned()
     }

@@ -57,13 +57,12 @@ pub fn unneeded(statements: &[String], mut fails: impl FnMut(usize) -> bool) -> 
     assert!(!fails(0), "the whole text fails");
     let passing = (1..).zip(statements).filter(|(n, _)| !fails(*n)).map(|(_, statement)| statement);
     let (n, passing) = (statements.len(), passing.collect::<Vec<_>>());
-    println!("{}, {n} of {n} statements, all needed except {}", tier::name(), passing.len());
+    println!("{}, {n} statements, all needed except {}", tier::name(), passing.len());
     passing
 }
 
-/// Returns the text in which `avsg_leave_out` selects the statement that is left out, of those in lines for which `inside` is true
-/// and that begin with one of `calls`, and each of these with the next statement that does not
-/// synchronise.
+/// Makes each statement that begins with one of `calls`, in a line for which `inside` is true, one that `avsg_leave_out` can leave
+/// out. Returns the new text, and each of these statements with the next one that does not synchronise.
 pub fn with_switches(
     text: &str,
     mut inside: impl FnMut(usize, &str) -> bool,

@@ -15,8 +15,7 @@ use avsg::rows::{RowFormat, Strides};
 use avsg_sim::Options;
 use avsg_testkit::{exact, fixture, tier};
 
-use crate::harness::{engine_over, expect_refusal, in_session, seeded};
-use crate::prerequisites::has_cpp_compiler;
+use crate::harness::{can_run_emitted_kernels, engine_over, expect_refusal, in_session, seeded};
 use crate::slot_shapes::{
     BEFORE, K, LAYERS, ROOM, ROWS, Run, Shape, batch, config, on_device, own_slots, pool, shapes,
     shuffled,
@@ -72,18 +71,18 @@ fn a_device_leaves_out_the_rows_of_a_bad_block_and_returns_global_indices() {
             own.iter().zip(global(shape, 7, &own)).filter(|(own, at)| **own >= 0 && *at < 0);
         assert!(left_out.count() > 10, "some slots are in the block");
     }
-    let on_rust = bad.clone().map(|shape| (shape, HOST));
-    let [bad, ..] = bad;
-    let others = [bad, shuffled()].into_iter().chain(shapes().split_off(6));
-    let on_emitted = others.flat_map(|shape| EMITTED.map(|run| (shape.clone(), run)));
-    for (shape, run) in on_rust.into_iter().chain(on_emitted) {
-        if run.emitted && !has_cpp_compiler() {
+    let bases = [None, Some(1 << 20)];
+    let on_rust = bad.iter().flat_map(|shape| bases.map(|base| (shape.clone(), HOST, base)));
+    let others = [bad[0].clone(), shuffled()].into_iter().chain(shapes().split_off(6));
+    let on_emitted = others.flat_map(|shape| {
+        EMITTED.into_iter().zip(bases).map(move |(run, base)| (shape.clone(), run, base))
+    });
+    for (shape, run, base) in on_rust.chain(on_emitted) {
+        if run.emitted && !can_run_emitted_kernels() {
             return;
         }
-        for base in [None, Some(1 << 20)] {
-            let expected = base.map_or(own.clone(), |base| global(&shape, base, &own));
-            assert!(on_device(&shape, base, run) == expected, "{}, {run:?}, {base:?}", shape.name);
-        }
+        let expected = base.map_or(own.clone(), |base| global(&shape, base, &own));
+        assert!(on_device(&shape, base, run) == expected, "{}, {run:?}, {base:?}", shape.name);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sessions of the simulator, engines in them, and what tests expect of calls.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use avsg::Result;
 use avsg::ascend::acl::{Context, Stream};
@@ -14,6 +14,7 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fixture;
 use avsg_testkit::scratch::Scratch;
+use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 
 use super::prerequisites::has_cpp_compiler;
 use super::rust_kernels;
@@ -34,9 +35,24 @@ pub fn in_session<T>(options: Options, test: impl FnOnce(&Session, &Arc<Context>
     result
 }
 
-/// Runs a test of emitted kernels in such a session, if there is the C++ compiler that they need.
+/// Returns whether there is the C++ compiler that emitted kernels need. The first call compiles those of `DEVICE_SHAPES`,
+/// because a session that compiles keeps the tests of all other threads waiting.
+pub fn can_run_emitted_kernels() -> bool {
+    static COMPILED: Once = Once::new();
+    let can = has_cpp_compiler();
+    if can {
+        COMPILED.call_once(|| {
+            let emitted = DEVICE_SHAPES.map(|bytes| simulated::emit(&Shape::from(bytes).params()));
+            let files = emitted.map(Result::unwrap);
+            simulated::compile(&files.each_ref().map(|file| &**file)).unwrap();
+        });
+    }
+    can
+}
+
+/// Runs a test of emitted kernels in such a session, if they can run.
 pub fn with_emitted_kernels(options: Options, test: impl FnOnce(&Session, &Arc<Context>)) {
-    if has_cpp_compiler() {
+    if can_run_emitted_kernels() {
         in_session(options, test);
     }
 }

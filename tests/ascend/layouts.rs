@@ -138,7 +138,7 @@ fn offset(strides: Strides, part: &Part, layer: usize, row: usize) -> usize {
 /// registered for it and with memory that the caller registered.
 #[test]
 fn every_row_is_where_the_layout_says_and_exact_on_both_devices() {
-    let workload = long_workload(SHAPE, 12);
+    let workload = long_workload(SHAPE, 8);
     let config = workload.shape.config(MachineChoice::Emu);
     let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
     for mut memory in memories() {

@@ -90,7 +90,7 @@ fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<StepResult> {
 }
 
 proptest! {
-    #![proptest_config(strategies::config(40))]
+    #![proptest_config(strategies::config(16))]
 
     #[test]
     fn random_workloads_match_the_cpu(workload in strategies::workload(device_shape()), seed in any::<u64>()) {

@@ -20,7 +20,7 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::{Scratch, adapted};
-use avsg_testkit::{exact, fixture};
+use avsg_testkit::{exact, fixture, tier};
 
 /// Rows of each layer.
 const ROWS: usize = 512;
@@ -101,11 +101,12 @@ fn listed(engine: &mut Engine, layer: usize) -> Vec<(i32, Vec<u8>)> {
 /// A format that is read through the engine's bounce buffer, and one that is read into slots.
 const FORMATS: [&[[usize; 2]]; 2] = [&[[40, 47], [9, 9]], &[[1000, 1024]]];
 
-/// Runs a test for each format, way to read and number of threads, on a layer with an indexer of its own and on
-/// one that shares its indexer.
+/// Runs a test for each format, way to read and number of threads, on a layer with an indexer of its own or on
+/// one that shares its indexer, and in the thorough tier on both.
 fn everywhere(test: impl Fn(&Setting, usize)) {
     for (n, segments) in FORMATS.into_iter().cycle().take(4).enumerate() {
-        for layer in [0, 2] {
+        let layer = [0, 2, 2, 0][n];
+        for layer in [layer, 2 - layer].into_iter().take(if tier::thorough() { 2 } else { 1 }) {
             let mut setting = Setting::new(segments);
             setting.file = PoolFile { io_uring: n < 2, ..setting.file };
             setting.cores = 1 + n;

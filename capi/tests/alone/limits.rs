@@ -205,8 +205,10 @@ fn status_in(line: &str) -> usize {
 #[test]
 fn every_allocation_may_fail_and_nothing_leaks() {
     let _turn = alone::turn();
-    fail_each("fail", 24);
-    fail_each("fail-own-memory", 12);
+    std::thread::scope(|scope| {
+        scope.spawn(|| fail_each("fail", 24));
+        fail_each("fail-own-memory", 12);
+    });
 }
 
 /// Fails each allocation of a case in turn. At least 15 are refused with a status, and at most `most_fixed` end

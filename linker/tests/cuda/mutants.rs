@@ -66,11 +66,15 @@ fn every_barrier_is_needed(p: &Params, options: Options, unneeded: usize) {
 }
 
 #[test]
-fn every_barrier_of_stage_one_is_needed() {
+fn every_barrier_of_a_wide_table_is_needed() {
     let wide =
         Params { spread: 2, lifetime: Lifetime::Learned, page: 16, ..Params::wide(512, 2, 2048) };
     // One is at the end of a round behind which there is another one. Such a round takes a branch that has barriers,
     // which the analysis does not know.
     every_barrier_is_needed(&wide, ALL, 1);
+}
+
+#[test]
+fn every_barrier_of_a_table_of_the_paper_is_needed() {
     every_barrier_is_needed(&Params::paper(512, 2, 2048), ALL, 0);
 }

@@ -122,7 +122,8 @@ impl LayerMemory {
         let mut memory = |rows: usize, stride: usize, block_shift: u32, gap: usize| -> Vec<u8> {
             let gaps = (rows >> block_shift) * gap;
             let gaps = (0..gaps).map(|at| (at * 89 + at / 256) as u8);
-            (0..rows * stride).map(|_| random.below(256) as u8).chain(gaps).collect()
+            let words = std::iter::repeat_with(|| random.below(usize::MAX).to_le_bytes());
+            words.flatten().take(rows * stride).chain(gaps).collect()
         };
         let segment = |(shift, &(bytes, stride)): (u32, &(usize, usize))| {
             let (host_gap, kv_gap) = (gap(stride, 32, 24), gap(stride, 48, 40));

@@ -88,7 +88,7 @@ fn accepted_programs_do_not_depend_on_the_order() {
     let Some(k) = kernels!("random.cpp") else { return };
     let mut generator = ProgramGenerator(7);
     let (mut needed, mut spare, mut shown) = (0, 0, 0);
-    for number in 0..60 {
+    for number in 0..30 {
         let (program, synced) = accepted_program(&k, &mut generator);
         let (result, expected) = run(&k, &program, Mode::InOrder, 1);
         assert!(result.is_ok(), "{result:?}");
@@ -114,6 +114,6 @@ fn accepted_programs_do_not_depend_on_the_order() {
     }
     let what = format!("{shown} of {needed} missing ones changed data; {spare} were not needed");
     // Not every hazard changes the data, because both orders may write the same values.
-    assert!(spare * 4 < needed && needed > 300 && shown * 2 > needed, "{what}");
+    assert!(spare * 4 < needed && needed > 150 && shown * 2 > needed, "{what}");
     println!("{what}");
 }

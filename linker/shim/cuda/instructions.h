@@ -63,7 +63,7 @@ SHIM inline void check_fenced(const void *at, int bytes) {
     for (size_t i = first; i < first + bytes; i++) {
         const Record &r = regions[0].records[i];
         const uint32_t last = r.written > r.read ? r.written : r.read;
-        // Neighbours are mostly used by the same threads.
+        // Most bytes were used by the threads that used the byte before.
         const bool again = i > first && r.written == (&r)[-1].written && r.read == (&r)[-1].read
             && r.writer == (&r)[-1].writer && r.reader == (&r)[-1].reader;
         if (again || last < block.first_interval) continue;

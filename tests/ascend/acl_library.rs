@@ -138,7 +138,7 @@ fn an_engine_calls_each_required_function_and_needs_no_other() {
     assert_eq!(calls, REQUIRED.iter().copied().collect());
 }
 
-/// The failed release of one engine is no failure of another one in its context.
+/// The failed release of one engine is no failure of another one in its context, and an engine that is closed returns it.
 #[test]
 fn an_error_of_a_drop_is_reported_by_its_context_and_by_no_call_of_another_engine() {
     in_session(Options::default(), |session, context| {
@@ -156,7 +156,8 @@ fn an_error_of_a_drop_is_reported_by_its_context_and_by_no_call_of_another_engin
         expect_refusal(context.take_error(), &["aclrtFree failed with code 507899"]);
         context.take_error().unwrap();
         drop(plan);
-        second.close().unwrap();
+        fail_next(session, "aclrtFree", 1);
+        expect_refusal(second.close(), &["aclrtFree failed with code 507899"]);
     });
 }
 

@@ -29,8 +29,8 @@ enum Call {
 }
 const CALLS: [Call; 5] = [Call::Pool, Call::Engine, Call::Plan, Call::Step, Call::Append];
 
-/// A pool, an engine and a plan whose memory comes from an allocator. The engine has two indexers, or learned lifetimes
-/// and slots in memory of the caller.
+/// A pool, an engine and a plan whose memory comes from an allocator. The engine has two indexers, or pages,
+/// learned lifetimes and slots in memory of the caller.
 struct Setting<'a> {
     device: &'static CStr,
     own_slots: bool,
@@ -54,18 +54,19 @@ impl<'a> Setting<'a> {
     /// Returns the configurations of the pool and of the engine. What they point to is never freed.
     fn configs(&self) -> (avsg_pool_config, avsg_engine_config) {
         let allocator = &raw const *Box::leak(Box::new(self.counting.c()));
-        let lifetime = if self.own_slots { 2 } else { 0 };
+        let lifetime = if self.own_slots { 2 } else { 1 };
         let tuning = Box::leak(Box::new(avsg_tuning { lifetime, ..sized() }));
         let slots = [0, 1, 2, 3].map(|at| self.slots.wrapping_add(at * ROOM));
         let slots = Box::leak(Box::new(buffer(slots, [24, 16])));
         let mut config = config_on(self.device);
         (config.cores, config.allocator, config.tuning) = (3, allocator, tuning);
         if self.own_slots {
-            config.buffer = slots;
+            (config.page, config.buffer) = (16, slots);
         } else {
+            config.page = 0;
             (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
         }
-        // Four chunks of each layer and segment.
+        // A layer has four chunks of its first segment and two of its second one.
         (avsg_pool_config { chunk_bytes: 1024, allocator, ..pool_config() }, config)
     }
 
@@ -191,7 +192,8 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
         // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
         let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));
         let engine = 1 - own + if on_cpu { 2 } else { 3 + own };
-        let all = 12 + engine + 15 + if on_cpu { 0 } else { 2 + 5 + 2 };
+        let staging = if own_slots { 2 + 1 + 2 } else { 2 } + 2;
+        let all = 12 + engine + 15 + if on_cpu { 0 } else { 2 + staging };
         assert_eq!(refused, all, "{device:?} {own_slots}");
     });
 }

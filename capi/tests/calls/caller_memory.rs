@@ -51,7 +51,7 @@ fn a_block_major_pool_is_described() {
         // SAFETY: the struct has its `size` set.
         filled(|to| unsafe { avsg_get_memory(&config, pool, 0, 0, 0, to) }).engine_device
     });
-    // A device has an address for each of two layers in two parts, or for each of four and two chunks of a layer.
+    // A device keeps the address of each chunk: two parts of two layers, or six chunks of each layer.
     assert_eq!(own - described, 8 * (2 * (4 + 2) - 4));
     // SAFETY: the struct has its `size` set.
     let info = filled(|to| unsafe { avsg_pool_get_info(handles.pool, to) });

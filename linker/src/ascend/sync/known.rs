@@ -169,7 +169,7 @@ impl Known {
         for units in accesses {
             let word = u32::from_le_bytes(*units);
             let complete = ((word | own) >> other as u32) & 0x0101_0101;
-            // The product of a byte that is 0 or 1 and of at most 4 bits reaches no other byte.
+            // A byte that is 0 or 1, times four bits, stays a byte.
             *units = (word | (complete * waiting)).to_le_bytes();
         }
     }

@@ -106,21 +106,20 @@ fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     let axes = |(pattern, k, more, from, _): &(String, usize, usize, i32, Vec<i32>)| {
         vec![pattern.clone(), from.to_string(), format!("{k} {more}")]
     };
-    let cases = tier::cases("structured selections", all, 0, axes);
-    let most = cases.len() / 100;
-    for (pattern, k, more, from, ids) in cases {
+    // The cases of the thorough tier that lose up to 0.61 points: pattern, first id and K, with S = 4 K.
+    let known = [("stride 4", 12_345, 512), ("stride 4096", 12_345, 1024)];
+    for (pattern, k, more, from, ids) in tier::cases("structured selections", all, 0, axes) {
         let slots = (k * more) as u32;
         let rates = hit_rates(&ids, k, slots, &geometries);
         let shown = format!("{pattern:12} from {from:8} K {k:4} S {slots:5} pool {:5}", ids.len());
         println!("{shown}: {rates:.2?} for LRU, spread 4 R 3, and spread 2 R 7");
-        let loss = rates[0] - rates[1].min(rates[2]);
-        assert!(loss < 0.7, "{shown}: {rates:.2?}");
-        if loss > 0.5 {
+        let is_known = more == 4 && known.contains(&(&pattern, from, k));
+        let most = if is_known { 0.62 } else { 0.5 };
+        if rates[1..].iter().any(|r| rates[0] - r > most) {
             short.push(format!("{shown}: {rates:.2?}"));
         }
     }
-    // Which few cases lose more than half a point depends on the seed of the selections.
-    assert!(short.len() <= most, "more than 0.5 points below LRU:\n{}", short.join("\n"));
+    assert!(short.is_empty(), "too far below LRU:\n{}", short.join("\n"));
 }
 
 /// A window of K ids moves by `slide` in each step.

@@ -1,5 +1,11 @@
 """A recorder writes what the program reads, and the hook records what an indexer selects from what its token sees."""
 
+import base64
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -104,6 +110,62 @@ def test_an_indexer_without_a_mask_marks_its_ids_itself_and_other_outputs_are_re
     assert [array.tolist() for array in saved(recorder, tmp_path)] == [[[[[[3, -1]]]]], [[-1]]]
     with pytest.raises(ValueError, match="Model has no module whose class is named"):
         hook(Model(), recorder)
+
+
+def run_lines(engine, folder, monkeypatch, modules, **names):
+    """Runs the lines of docs/sizing.md for an engine with stand-ins of its modules, and returns what they save."""
+    page = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    exec(page.split(f"### {engine}")[1].split("```python\n")[1].split("```")[0], names)
+    with np.load("ids.npz") as file:
+        return file["ids"], file["stable"]
+
+
+def test_the_documented_lines_for_sglang_record_what_the_server_returns(tmp_path, monkeypatch):
+    rows = np.arange(30, dtype=np.int32).reshape(5, 2, 3)
+    meta = {"prompt_tokens": 3, "indexer_topk": base64.b64encode(rows.tobytes())}
+    answer = SimpleNamespace(json=lambda: {"meta_info": meta})
+    modules = {"requests": SimpleNamespace(post=lambda _, json: answer if json["return_indexer_topk"] else None)}
+    sizes = {"url": "", "text": "", "num_hidden_layers": 2, "index_topk": 3}
+    ids, stable = run_lines("SGLang", tmp_path, monkeypatch, modules, **sizes)
+    assert (ids == rows[3:, :, None]).all() and stable.tolist() == [3, 4]
+
+
+def test_the_documented_lines_for_vllm_record_each_step_that_another_follows(tmp_path, monkeypatch):
+    class Tensor(np.ndarray):
+        cpu = np.ndarray.copy
+
+        def numpy(self):
+            return np.asarray(self)
+
+    buffer, calls = np.full((8, 3), -1, np.int32).view(Tensor), iter(range(100))
+
+    def select(queries, layer, kv_cache, topk_backend):
+        buffer[: len(queries)] = next(calls)
+        return buffer
+
+    attention = SimpleNamespace(sparse_attn_indexer=select)
+
+    class LLM:
+        def __init__(self, name, **options):
+            assert options == {"enforce_eager": True, "max_num_seqs": 1}
+            self.forward(1)
+
+        def forward(self, tokens):
+            for layer in ("layers.0", "layers.1"):
+                attention.sparse_attn_indexer([0] * tokens, layer, None, topk_backend="torch")
+
+        def generate(self, text, sampling):
+            for tokens in (5, 1, 1, 1):
+                self.forward(tokens)
+
+    modules = {"vllm": SimpleNamespace(LLM=LLM, SamplingParams=dict), "vllm.models": SimpleNamespace()}
+    modules["vllm.models.deepseek_v32"] = SimpleNamespace(attention=attention)
+    ids, stable = run_lines("vLLM", tmp_path, monkeypatch, modules, name="", text="")
+    assert ids.tolist() == [[[[4] * 3], [[5] * 3]], [[[6] * 3], [[7] * 3]]] and stable.tolist() == [-1, -1]
 
 
 @pytest.mark.thorough

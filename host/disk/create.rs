@@ -1,8 +1,8 @@
 //! Making the store of a new file or of one that was kept.
 
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
+use rustix::io::retry_on_intr;
 use spin::Mutex;
 
 use super::aligned::{ALIGNMENT, Aligned};
@@ -116,9 +116,9 @@ impl Store {
     }
 
     fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
-        check_len(&*opened.file, &file.path, header::BYTES as u64)?;
         let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-        let read = opened.file.fd.read_exact_at(block.bytes_mut(), 0);
+        // What lies behind the end of a shorter file is 0 here, as in no header.
+        let read = retry_on_intr(|| rustix::io::pread(&opened.file.fd, block.bytes_mut(), 0));
         read.map_err(|error| {
             let remedy = "name another path";
             Error::os("read", file.path.display().to_string(), error, remedy)

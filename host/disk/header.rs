@@ -77,7 +77,7 @@ impl Header {
                 "name a file that was kept by this version of avsg, or make the pool anew")
         };
         if !is_header(bytes) {
-            return Err(bad("that of another kind of file".into()));
+            return Err(bad("not that of a pool".into()));
         }
         let mut words = [0u64; WORDS];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {

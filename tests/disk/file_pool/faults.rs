@@ -1,6 +1,8 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
 //! engine goes on as its error says. Rows that are not whole cost the requests that miss them, and no other.
 
+use std::fs::OpenOptions;
+use std::sync::Arc;
 use std::time::Duration;
 
 use avsg::device::state::header;
@@ -18,7 +20,7 @@ use super::{
     slots_of, write,
 };
 use crate::expect_error as expect;
-use crate::faults::{EIO, ENOSPC};
+use crate::faults::{EIO, ENODATA, ENOSPC};
 
 /// The time limit of a pool whose disk hangs.
 const SOON: Duration = Duration::from_millis(60);
@@ -26,7 +28,7 @@ const SOON: Duration = Duration::from_millis(60);
 /// The faults of a read, and what their errors name.
 const READ_FAULTS: [(Fault, &[&str]); 2] = [
     (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
-    (Fault::End, &["row ", "at byte "]),
+    (Fault::Errno(ENODATA), &["row ", "at byte ", "No data available"]),
 ];
 
 #[test]
@@ -165,17 +167,22 @@ impl Server {
 
 #[track_caller]
 fn expect_lost(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>) {
-    let all = requests.iter().map(|&request| Failure { request, layer, row });
-    assert_eq!(plan.failures().collect::<Vec<_>>(), all.collect::<Vec<_>>());
-    if requests.is_empty() {
-        return called.unwrap();
-    }
+    let all: Vec<_> = requests.iter().map(|&request| (request, row)).collect();
+    expect_failures(called, plan, &all, layer);
+}
+
+/// Asserts that a call on a plan left out these requests, each because of a row of this layer.
+#[track_caller]
+fn expect_failures(called: Result<()>, plan: &Plan, lost: &[(usize, usize)], layer: usize) {
+    let all = lost.iter().map(|&(request, row)| Failure { request, layer, row });
+    assert_eq!(plan.failures().collect::<Vec<_>>(), all.collect::<Vec<_>>(), "{called:?}");
+    let Some(&(_, row)) = lost.first() else { return called.unwrap() };
     let error = called.unwrap_err();
-    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", requests.len())];
+    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", lost.len())];
     let text = error.to_string();
     assert!(parts.iter().all(|part| text.contains(part)) && text.contains("; "), "{text}");
     let named = matches!(&error, Error::LostRows { requests: n, layer: l, row: r, .. }
-        if (*n, *l, *r) == (requests.len(), layer, row));
+        if (*n, *l, *r) == (lost.len(), layer, row));
     assert!(named, "{error:?}");
 }
 
@@ -311,6 +318,23 @@ fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none
         write(server.engine.pool(), (layer, row));
         server.step_and_lose(&owned, NONE);
         assert_eq!(server.plan.total_misses(), K);
+    });
+}
+
+#[test]
+fn a_file_that_became_shorter_costs_the_requests_that_miss_rows_behind_its_end() {
+    everywhere(|setting, layer| {
+        let mut server = Server::with_limit(setting.clone(), layer, Duration::from_secs(30));
+        let (owned, store) = (batch(0, layer), Arc::clone(server.engine.pool().store().unwrap()));
+        let file = OpenOptions::new().write(true).open(store.info().path).unwrap();
+        let row_at = |row| store.layout().record_offset(OF_LAYER[layer], row);
+        // The end is in the record of a row that request 7 misses, and 2 and 5 miss one behind it.
+        file.set_len(row_at(441) + 20).unwrap();
+        expect_failures(server.step(&owned), &server.plan, &[(2, 490), (5, 490), (7, 441)], layer);
+        server.check(&server.plan, &owned, layer);
+        assert!(matches!(server.engine.pool().flush(), Err(Error::Os { .. })));
+        (441..ROWS).for_each(|row| write(server.engine.pool(), (layer, row)));
+        server.step_and_lose(&owned, NONE);
     });
 }
 

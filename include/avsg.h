@@ -479,11 +479,12 @@ typedef struct avsg_memory {
 } avsg_memory;
 
 /// Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_tokens`
-/// tokens and `max_requests` requests, and allocates nothing. With a NULL `config` it is that of the
+/// tokens and `max_requests` requests, and takes none of it. With a NULL `config` it is that of the
 /// pool alone, and without tokens and requests there is no plan. It refuses what the create functions
-/// refuse in a configuration, and does not look at what they find on the machine (memory, threads,
-/// devices, kernels). An allocator is asked for exactly these bytes. `block_stride` is that of the
-/// largest batch with host arrays, for which the staging memory, a sum of powers of two, is exact.
+/// refuse in a configuration, a layout included, and nothing else, and does not look at what they find on
+/// the machine (memory, files, threads, devices, kernels). An allocator is asked for exactly these bytes.
+/// `block_stride` is that of the largest batch with host arrays, for which the staging memory, a sum of powers
+/// of two, is exact.
 avsg_status avsg_get_memory(const avsg_engine_config *config, const avsg_pool_config *pool,
     size_t max_tokens, size_t max_requests, size_t block_stride, avsg_memory *memory);
 

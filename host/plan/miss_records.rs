@@ -36,22 +36,25 @@ pub(crate) struct MissRecords {
 
 impl MissRecords {
     /// Returns the bytes of the arrays for `places` places.
-    pub fn bytes_needed(places: usize) -> usize {
-        (3 * places + 1) * size_of::<i32>()
+    ///
+    /// # Errors
+    /// If there are too many places to count with 31 bits.
+    pub fn bytes_needed(places: usize) -> Result<usize> {
+        ensure!(places < i32::MAX as usize, "ids of a plan" is places, but
+            "a pool in a file takes fewer than {}", i32::MAX; "make a plan for fewer tokens");
+        Ok((3 * places + 1) * size_of::<i32>())
     }
 
     /// Allocates the arrays for miss lists of `places` places, of at most `requests` requests.
     ///
     /// # Errors
-    /// If there are too many places to count with 31 bits, or memory is refused.
+    /// If memory is refused.
     pub fn new(
         places: usize,
         requests: usize,
         bounce: Option<Arc<ProcessMemory>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        ensure!(places < i32::MAX as usize, "max_tokens" is places, but
-            "a plan of a pool in a file has fewer than {} ids", i32::MAX; "make a smaller plan");
         let filled = |len| Array::filled(WHAT, len, 0, allocator);
         let (order, first, number) = (filled(places)?, filled(places + 1)?, filled(places)?);
         let lost = reserve::defaults(WHAT, requests)?;
@@ -71,7 +74,7 @@ impl MissRecords {
         }
         let mut len = 0;
         for place in places.filter(|&place| rows[place] >= 0) {
-            // `new` has checked that places fit.
+            // `bytes_needed` has checked that places fit.
             self.order[len] = place as i32;
             len += 1;
         }

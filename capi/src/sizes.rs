@@ -46,8 +46,9 @@ pub struct avsg_memory {
     /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
     /// layer, and 512 bytes with AVSG_LIFETIME_LEARNED; 0 on "cpu".
     pub engine_device: usize,
-    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 112 per request, and with
-    /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
+    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 116 per request, and
+    /// with a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most
+    /// 32 MiB.
     pub plan_host: usize,
     /// AVSG_MEMORY_PINNED of it; 0 on "cpu".
     pub plan_pinned: usize,

@@ -15,7 +15,7 @@ use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
 use crate::fork::Birth;
-use crate::{Error, Result, ensure, invalid};
+use crate::{Error, Result, ensure};
 
 /// What the parts of a store share.
 pub(super) struct Records {
@@ -74,10 +74,9 @@ impl Records {
     pub fn not_whole(&self, layer: usize, row: usize) -> Error {
         let record = self.layout.record_offset(self.layout.indexer_of(layer), row);
         let at = record + self.layout.row_range(layer).start as u64;
-        invalid!("row" is format!("{row} of layer {layer}"), but
-            "it is not whole at byte {at} of {}: it was never written, its write was refused or lost with a process, \
-             or its bytes are damaged or cut off", self.path.display();
-            "write the whole row before it is selected")
+        let place = format!(" at byte {at} of {}", self.path.display());
+        let remedy = "write the whole row before it is selected";
+        Error::LostRows { requests: 0, layer, row, place, remedy }
     }
 
     /// Reads or writes adjacent bytes of the file in this thread.

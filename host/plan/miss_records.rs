@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::allocator::Allocator;
 use crate::array::{Array, ProcessMemory};
+use crate::disk::Bits;
 use crate::{Result, ensure, reserve};
 
 const WHAT: &str = "plan's records";
@@ -28,6 +29,8 @@ pub(crate) struct MissRecords {
     sorted: bool,
     /// What the transfer that runs has found of each request.
     pub lost: Vec<FirstLost>,
+    /// The places whose rows were not whole.
+    pub lost_places: Bits,
     /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
     pub bounce: Option<Arc<ProcessMemory>>,
     /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
@@ -57,8 +60,10 @@ impl MissRecords {
     ) -> Result<Self> {
         let filled = |len| Array::filled(WHAT, len, 0, allocator);
         let (order, first, number) = (filled(places)?, filled(places + 1)?, filled(places)?);
-        let lost = reserve::defaults(WHAT, requests)?;
-        Ok(Self { order, first, number, count: 0, sorted: false, lost, bounce, held: None })
+        let (lost, lost_places) =
+            (reserve::defaults(WHAT, requests)?, Bits::new(WHAT, places, false)?);
+        let (count, sorted, held) = (0, false, None);
+        Ok(Self { order, first, number, count, sorted, lost, lost_places, bounce, held })
     }
 
     /// Forgets the records, because the plan gets other misses.

@@ -74,7 +74,7 @@ fn check(pool: &HostPool, damaged: &[(usize, usize)]) {
         if damaged.contains(&(layer, row)) {
             let text = expect_error(pool.read_row(layer, row, &mut [0; BYTES]), &[]);
             let at = offset(layer, row);
-            let words = format!("row is {row} of layer {layer}, but it is not whole at byte {at}");
+            let words = format!("row {row} of layer {layer} is not whole at byte {at} of ");
             assert!(text.starts_with(&words), "{text}");
         } else {
             check_row(pool, layer, row, 0);
@@ -101,7 +101,7 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
         if row < 40 || row < 45 && result.is_ok() {
             check_row(&pool, layer, row, usize::from((10..20).contains(&row)));
         } else {
-            expect_error(result, &[&format!("row is {row} of layer {layer}")]);
+            expect_error(result, &[&format!("row {row} of layer {layer} is not whole")]);
         }
     }
     write_and_flush(&pool, 0..ROWS, 3);
@@ -164,7 +164,7 @@ fn a_shorter_file_is_refused() {
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(whole - 4 * RECORD).unwrap();
     let read = pool.read_row(1, ROWS - 1, &mut [0; BYTES]);
-    expect_error(read, &["row is 49 of layer 1, but it is not whole", "cut off"]);
+    expect_error(read, &["row 49 of layer 1 is not whole", "cut off"]);
     pool.read_row(1, 0, &mut [0; BYTES]).unwrap();
     pool.write_row(0, 0, &[0; BYTES]).unwrap();
     let flushed = pool.flush();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use avsg::device::state::header;
 use avsg::disk::{Direction, PoolFile};
 use avsg::engine::{Fresh, Load};
-use avsg::plan::{Failure, Plan};
+use avsg::plan::Plan;
 use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
@@ -116,7 +116,7 @@ fn each_row_whose_write_failed_is_new_or_reported() {
                 return assert!(check_row(id as i32, version, &row));
             };
             assert!(failed, "row {id}: {error}");
-            assert!(error.to_string().contains("its write was refused"), "{error}");
+            assert!(error.to_string().contains("its write refused"), "{error}");
             refused += 1;
         };
         for first in (0..ROWS - K).step_by(K) {
@@ -174,8 +174,9 @@ fn expect_lost(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>
 /// Asserts that a call on a plan left out these requests, each because of a row of this layer.
 #[track_caller]
 fn expect_failures(called: Result<()>, plan: &Plan, lost: &[(usize, usize)], layer: usize) {
-    let all = lost.iter().map(|&(request, row)| Failure { request, layer, row });
-    assert_eq!(plan.failures().collect::<Vec<_>>(), all.collect::<Vec<_>>(), "{called:?}");
+    let found = plan.failures().map(|f| (f.request, f.layer, f.row)).collect::<Vec<_>>();
+    let all = lost.iter().map(|&(request, row)| (request, layer, row));
+    assert_eq!(found, all.collect::<Vec<_>>(), "{called:?}");
     let Some(&(_, row)) = lost.first() else { return called.unwrap() };
     let error = called.unwrap_err();
     let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", lost.len())];
@@ -224,6 +225,42 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
             server.step_and_lose(&next, NONE);
             assert_eq!(server.engine.stats().evictions, before.evictions, "no slot was in use");
         }
+    });
+}
+
+#[test]
+fn all_rows_that_a_request_lacks_are_named_by_the_transfer_that_finds_them() {
+    everywhere(|setting, layer| {
+        let lanes = [(3, &[2, 9, 20][..]), (6, &[0])];
+        let ids = |&(request, lanes): &(usize, &[usize])| -> Vec<i32> {
+            lanes.iter().map(|&lane| id(0, request, lane)).collect()
+        };
+        let unwritten: Vec<_> = lanes.iter().flat_map(ids).map(|id| (layer, id as usize)).collect();
+        let mut server = Server::new(setting, layer, &unwritten);
+        let found = |plan: &Plan| -> Vec<_> {
+            plan.failures()
+                .map(|f| (f.request, f.is_new, plan.lost_ids(f.request).collect()))
+                .collect()
+        };
+        let expected = |is_new| lanes.iter().map(|of| (of.0, is_new, ids(of))).collect::<Vec<_>>();
+        let mut other = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
+        let owned = batch(0, layer);
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        server.engine.plan(&batch(1, layer).batch(), &mut other).unwrap();
+        // A transfer that the device fails finds none.
+        server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
+        assert!(matches!(server.transfer(layer), Err(Error::Os { .. })));
+        assert!((0..REQUESTS).all(|request| server.plan.lost_ids(request).count() == 0));
+        server.faults.clear();
+        for is_new in [true, false] {
+            assert!(server.transfer(layer).is_err());
+            assert_eq!(found(&server.plan), expected(is_new));
+        }
+        assert!(server.engine.transfer(&mut other, layer, None).is_err());
+        assert_eq!(found(&other), [(3, false, vec![]), (6, false, vec![])]);
+        unwritten.iter().for_each(|&at| write(server.engine.pool(), at));
+        server.step_and_lose(&owned, NONE);
+        assert!((0..REQUESTS).all(|request| server.plan.lost_ids(request).count() == 0));
     });
 }
 

@@ -123,6 +123,8 @@ fn wrong_engines_are_refused() {
         on.refuse(&|s| s.config.tuning = &odd, AVSG_SIZE, &parts);
         on.invalid(&|s| s.config.reserved = 1, &["reserved is 1", "zero the struct"]);
         on.invalid(&|s| s.config.states = 0, &["states is 0"]);
+        on.invalid(&|s| s.config.tokens = 0, &["is 0"]);
+        on.invalid(&|s| s.config.slots = 0, &["is 0"]);
         on.invalid(&|s| s.config.states = 1 << 31, &["states is 2147483648"]);
         on.invalid(&|s| s.config.cores = 1025, &["1025"]);
         on.invalid(&|s| s.config.k = 65_000, &["K is 65000"]);
@@ -204,6 +206,9 @@ fn wrong_pools_are_refused() {
     each_device(|device| {
         let on = On(device);
         on.invalid(&|s| s.pool.layers = 0, &["layers is 0"]);
+        on.invalid(&|s| s.pool.rows = 0, &["rows is 0"]);
+        on.invalid(&|s| s.pool.segments = 0, &["segment count is 0"]);
+        on.invalid(&|s| s.pool.segment_bytes[1] = 0, &["segment bytes is 0"]);
         on.invalid(&|s| s.pool.layers = usize::MAX, &["geometry is 18446744073709551615 layers"]);
         on.invalid(&|s| s.pool.rows = usize::MAX, &["of 18446744073709551615 rows"]);
         on.invalid(&|s| s.pool.segment_stride[0] = 23, &["23"]);

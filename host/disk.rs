@@ -37,6 +37,7 @@ mod store;
 mod write_queue;
 
 pub(crate) use aligned::ALIGNMENT;
+pub(crate) use bits::Bits;
 pub use config::PoolFile;
 pub use info::{DiskInfo, DiskStats};
 pub use io::{Completed, Direction, Disk, Operation, Piece, Queue};

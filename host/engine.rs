@@ -31,7 +31,7 @@ use crate::cpu::Cpu;
 use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use crate::cpus::allowed_cpu_count;
 use crate::plan::Plan;
-use crate::pool::{HostPool, PoolConfig};
+use crate::pool::{HostPool, PoolConfig, Start};
 use crate::resources::Resources;
 use crate::{Result, reserve, rows};
 use order::TransferOrder;
@@ -144,7 +144,8 @@ impl Engine {
         pool: &PoolConfig,
         threads: usize,
     ) -> Result<(usize, usize)> {
-        let sizes = Cpu::sizes(config, &pool.geometry()?, iter::empty(), threads)?;
+        let rows = pool.grids(Start::in_process);
+        let sizes = Cpu::sizes(config, &pool.geometry()?, rows, threads)?;
         Ok((sizes.slots, sizes.tables + sizes.work + sizes.reads))
     }
 
@@ -161,7 +162,7 @@ impl Engine {
         max_requests: usize,
     ) -> Result<usize> {
         let arrays = Plan::bytes_needed(&config.params, max_tokens, max_requests)?;
-        let reads = Cpu::plan_bytes(&pool.geometry()?, &config.params, max_tokens);
+        let reads = Cpu::plan_bytes(&pool.geometry()?, &config.params, max_tokens)?;
         Ok(arrays.saturating_add(reads))
     }
 

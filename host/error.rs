@@ -60,15 +60,18 @@ pub enum Error {
         /// What the caller can do.
         remedy: &'static str,
     },
-    /// A transfer left requests out, because a row of a pool in a file is not whole: it was never written, was
-    /// lost with the process that wrote it, or is damaged. All other requests of the plan are served.
+    /// A row of a pool in a file is not whole: it was never written, was lost with the process that wrote it,
+    /// or is damaged or cut off. A transfer has left requests out, and served all others of the plan.
     LostRows {
-        /// Number of requests that were left out; [`Plan::failures`](crate::plan::Plan::failures) names them.
+        /// Number of requests that were left out, which [`Plan::failures`](crate::plan::Plan::failures) names; 0
+        /// if the row was read alone.
         requests: usize,
         /// The layer of the first of these rows.
         layer: usize,
         /// The first of these rows.
         row: usize,
+        /// The place of a row that was read alone, in the words of the message; else empty.
+        place: String,
         /// What the caller can do.
         remedy: &'static str,
     },
@@ -122,11 +125,20 @@ impl fmt::Display for Error {
             Self::Unavailable { what, tried, remedy } => {
                 write!(f, "{what} was not found, tried {}; {remedy}", one_line(tried))
             }
-            Self::LostRows { requests, layer, row, remedy } => write!(
-                f,
-                "row {row} of layer {layer} is not whole (never written, lost with a process, or damaged), \
-                 so the transfer left out {requests} of the plan's requests and served all others; {remedy}"
-            ),
+            Self::LostRows { requests, layer, row, place, remedy } => {
+                write!(
+                    f,
+                    "row {row} of layer {layer} is not whole{place} (never written, its write refused or \
+                     lost with a process, damaged, or cut off)"
+                )?;
+                if *requests > 0 {
+                    write!(
+                        f,
+                        ", so the transfer left out {requests} of the plan's requests and served all others"
+                    )?;
+                }
+                write!(f, "; {remedy}")
+            }
             Self::Memory { what, bytes, available } => write!(
                 f,
                 "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \

@@ -4,6 +4,7 @@
 //! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
 //! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
+mod failures;
 mod miss_records;
 
 use std::ops::Range;
@@ -18,6 +19,7 @@ use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::{Result, available_memory, ensure};
 
+pub use failures::Failure;
 pub(crate) use miss_records::MissRecords;
 
 /// The miss list of one request, in token order. All slices have the same length.
@@ -52,20 +54,10 @@ pub struct PlanArrays<'a> {
     pub failed_layer: &'a [i64],
     /// `[requests]`, the row of [`Plan::failures`]; -1 for a request that did not fail.
     pub failed_row: &'a [i64],
+    /// `[requests]`, 1 for a request that the last transfer found to fail; else 0.
+    pub failed_new: &'a [i32],
     /// The miss lists, `[rows, K]` each. The list of a request begins at K times its first row.
     pub miss: Misses<'a>,
-}
-
-/// A request that transfers of its plan leave out, because a row is not whole: it was never written, was
-/// lost with the process that wrote it, or is damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The request, by its place in the batch.
-    pub request: usize,
-    /// The first layer in which the transfer that found it lacks a row.
-    pub layer: usize,
-    /// The first such row of that layer.
-    pub row: usize,
 }
 
 /// A preallocated plan, for batches up to the size that it was made for.
@@ -105,6 +97,7 @@ pub struct Plan {
     /// For each request that transfers leave out, the layer and the row that are not whole; else -1.
     failed_layer: Array<i64>,
     failed_row: Array<i64>,
+    failed_new: Array<i32>,
     /// A token that is dropped with the plan. A device releases a plan's arrays after that.
     pub(crate) token: Arc<()>,
     /// Device addresses of its outputs, and the device's epoch when it was planned.
@@ -130,8 +123,9 @@ impl Plan {
         }
         // `slot` and the four columns of the miss list, `valid` and `row_misses`.
         let row = 5 * params.k as usize + 2;
-        // `state`, `cu_q` and `record`, and `required`, `previous`, `first`, `failed_layer` and `failed_row`.
-        let request = (2 + record::WORDS) * size_of::<i32>() + 5 * size_of::<u64>();
+        // `state`, `cu_q`, `failed_new` and `record`, and `required`, `previous`, `first`, `failed_layer` and
+        // `failed_row`.
+        let request = (3 + record::WORDS) * size_of::<i32>() + 5 * size_of::<u64>();
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
         Ok(max_tokens * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
@@ -172,6 +166,7 @@ impl Plan {
             first: Array::filled("plan", max_requests, 0, allocator)?,
             failed_layer: Array::filled("plan", max_requests, -1, allocator)?,
             failed_row: Array::filled("plan", max_requests, -1, allocator)?,
+            failed_new: filled(max_requests, 0)?,
             token: Arc::new(()),
             device: None,
             epoch: 0,
@@ -182,17 +177,17 @@ impl Plan {
 
     /// Copies the shape of a checked batch and clears the results.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
+        self.forget_failures();
         (self.requests, self.indexer) = (batch.state.len(), batch.indexer);
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
-        self.failed_layer[..self.requests].fill(-1);
-        self.failed_row[..self.requests].fill(-1);
         (self.misses, self.fresh, self.queued) = (0, false, None);
         self.forget_records();
     }
 
     pub(crate) fn clear(&mut self) {
+        self.forget_failures();
         (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
         self.number = 0;
         self.forget_records();
@@ -220,36 +215,6 @@ impl Plan {
     /// Returns whether a request missed a row and is not left out. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
         !self.failed(request) && self.request_record(request)[record::TOTAL as usize] > 0
-    }
-
-    /// Returns whether transfers leave a request out.
-    pub(crate) fn failed(&self, request: usize) -> bool {
-        self.failed_row[request] >= 0
-    }
-
-    /// Leaves a request out of later transfers.
-    pub(crate) fn fail(&mut self, request: usize, layer: usize, row: usize) {
-        (self.failed_layer[request], self.failed_row[request]) = (layer as i64, row as i64);
-        self.forget_records();
-    }
-
-    /// Forgets what a transfer has found of the requests. With `fail` it leaves those out that lack a row.
-    pub(crate) fn take_lost(&mut self, fail: bool) {
-        for request in 0..self.requests {
-            let lost = self.records.as_ref().and_then(|records| records.lost[request].take());
-            if let Some((layer, row)) = lost.filter(|_| fail) {
-                self.fail(request, layer, row);
-            }
-        }
-    }
-
-    /// Returns the requests that the transfers so far left out, in the order of the batch. Their slots have
-    /// not got their rows, and their state is as in a new generation: its next plan starts cold.
-    pub fn failures(&self) -> impl Iterator<Item = Failure> + '_ {
-        (0..self.requests).filter(|&request| self.failed(request)).map(|request| {
-            let [layer, row] = [&self.failed_layer, &self.failed_row].map(|n| n[request] as usize);
-            Failure { request, layer, row }
-        })
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -282,6 +247,7 @@ impl Plan {
             record: &self.record,
             failed_layer: &self.failed_layer,
             failed_row: &self.failed_row,
+            failed_new: &self.failed_new,
             miss: Misses { position, id, slot, row },
         }
     }

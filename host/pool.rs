@@ -28,10 +28,10 @@ mod on_disk;
 mod share;
 
 pub use crate::disk::PoolFile;
-pub(crate) use chunk::DeviceStart;
 pub use chunk::{Chunk, RowView};
+pub(crate) use chunk::{DeviceStart, Start};
 pub(crate) use geometry::{Geometry, SegmentLayout};
-pub use geometry::{Pages, PoolConfig};
+pub use geometry::{LaidOut, Pages, PoolConfig};
 pub use host::{HostPool, Role};
 pub use layout::{HostLayout, Part, Region};
 pub use share::{DESC_BYTES, PoolDesc, PoolExport};

@@ -19,8 +19,9 @@
  *            is empty; it has as many elements as the length beside it, does not change meanwhile,
  *            and shares no byte with memory that the call writes.
  * Structs    `size` is set to sizeof, also where the library fills the struct. 0 is the default of every
- *            other field, and reserved fields are 0: begin with AVSG_INIT (avsg::init of avsg.hpp in
- *            C++). Structs grow at the end only, so that versions work together.
+ *            other field, but AVSG_INVALID for layers, rows, segments and their bytes, k, tokens, slots,
+ *            states, threads, and strides in the caller's memory. Reserved fields are 0: begin with AVSG_INIT
+ *            (avsg::init in C++). Structs grow at the end only, so that versions work together.
  * Handles    A handle is looked up and never dereferenced. Calls may overlap if they take it as a const
  *            pointer; another overlap is AVSG_BUSY at once. Only avsg_engine_get_info,
  *            avsg_engine_get_buffer and avsg_plan_get_arrays, which give what never changes, may overlap
@@ -55,7 +56,7 @@ typedef enum avsg_status {
   AVSG_INTERNAL = 9,  ///< The library has a defect. Destroy the handle, and report the message.
   AVSG_DEVICE = 10,  ///< A call of the device's runtime failed, or a kernel wrote a wrong value.
   AVSG_FORKED = 11,  ///< The handle belongs to the process that this one was forked from.
-  AVSG_LOST_ROWS = 12,  ///< Rows of some requests are not whole; all other requests are served.
+  AVSG_LOST_ROWS = 12,  ///< Rows of a file are not whole; a plan's other requests are served.
 } avsg_status;
 
 /// The largest number of segments of a row.
@@ -136,13 +137,16 @@ typedef struct avsg_i32s {
 /// The batch of one decode step. An array has an element per request unless its comment says otherwise.
 typedef struct avsg_batch {
   size_t size;  ///< sizeof(avsg_batch).
-  struct avsg_i32s ids;  ///< The ids of token t from t * ids_stride on; a negative id is padding.
+  /// The ids of token t from t * ids_stride on; negative: padding. A repeated id may take a slot and a copy more.
+  struct avsg_i32s ids;
   size_t ids_stride;  ///< Elements from one token of `ids` to the next.
   size_t k;  ///< Ids per token: 1 to the engine's K.
-  /// The first token of each request, from 0 and at most N_q apart, and then the number of tokens.
+  /// The first token of each request, from 0, at most N_q apart (in an append: any), then the number of tokens.
   struct avsg_i32s cu_q;
   struct avsg_i32s state;  ///< A distinct state of each request; -1: a padded request, without slots.
-  struct avsg_i32s generation;  ///< One that the state has not had empties the state.
+  /// A plan empties a table whose last plan had another one. Take a number that the state has not had: a
+  /// table without a plan in between still has the slots of an earlier number.
+  struct avsg_i32s generation;
   /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
   /// and the rows of those ids are fresh rows. -1: neither.
   struct avsg_i32s stable_len;
@@ -178,14 +182,14 @@ typedef struct avsg_plan_arrays {
   const int32_t *miss_position;
   const int32_t *miss_id;  ///< The id of each miss.
   const int32_t *miss_slot;  ///< The slot of its state that each miss got.
-  /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
-  const int32_t *miss_row;
-  /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
+  const int32_t *miss_row;  ///< The pool's row of each miss, or -1 - g: the request's g-th fresh row.
+  /// The misses of token t; NULL in device memory, where `summary` has them.
   const int32_t *row_misses;
-  /// failed_layer[r] and failed_row[r] name what is not whole if transfers leave request r out
-  /// (AVSG_LOST_ROWS); else they are -1. A transfer sets them. NULL in device memory.
+  /// failed_layer[r] and failed_row[r] name a row that is not whole if transfers leave request r out
+  /// (AVSG_LOST_ROWS); else they are -1. A transfer sets all three. NULL in device memory.
   const int64_t *failed_layer;
   const int64_t *failed_row;  ///< The row beside failed_layer[r].
+  const int32_t *failed_new;  ///< 1 if the last transfer of the plan found it, else 0.
 } avsg_plan_arrays;
 
 /// Gives the addresses of a plan's arrays in AVSG_MEMORY_HOST, which a plan made with a NULL stream
@@ -213,22 +217,20 @@ avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_
     void *stream);
 
 /// Stage Two: copies the rows of a plan's misses to the slots of `count` layers, in ascending order. fresh[i]
-/// has the rows of layers[i], and all have at most 256 segments; `fresh` may be NULL if no miss is a fresh
-/// row. "cpu" wakes its workers once, and reads a record of a file once. AVSG_INVALID if a layer lacks an
-/// older plan of a state, or has a newer one. After AVSG_OS none of the layers has the plan: repeat the call,
-/// discard the plan, or give its requests new generations. AVSG_LOST_ROWS if rows of a file that some
-/// requests missed are not whole: never written, lost with a process, or damaged. All other requests are
-/// served. `failed_row` names those that are not: transfers leave them out from now on, of this plan and of
-/// other plans since their state was empty, and their next plan finds it empty: compute them again.
+/// has the rows of layers[i], in at most AVSG_MAX_LIST_SEGMENTS segments together; `fresh` may be NULL if no
+/// miss is a fresh row. AVSG_INVALID if a layer lacks an older plan of a state, or has a newer one. After
+/// AVSG_OS none of the layers has the plan: repeat the call, discard the plan, or give its requests new
+/// generations. `avsg_plan_get_lost_ids` says what AVSG_LOST_ROWS means.
 avsg_status avsg_engine_transfer(avsg_engine *engine, avsg_plan *plan, const size_t *layers,
     size_t count, const avsg_fresh *fresh, void *stream);
 
 /// Writes the step's fresh rows to `count` layers of the pool, in ascending order: fresh row g of a request
-/// becomes the row of id stable_len + g. fresh[i] has the rows of layers[i], and all have at most 256
-/// segments. A request may have any number of rows, not only N_q, which writes those of a prefill or a
-/// restore. Requests whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for
-/// an id, or if this process is a reader; a stream skips rows without one. After AVSG_OS or AVSG_DEVICE rows
-/// of any of the layers may be missing: repeat the call.
+/// becomes the row of id stable_len + g. `fresh` is that of a transfer. A request may have any number of
+/// rows, which writes those of a prefill or a restore. `ids`, `ids_stride`, `k`, `indexer` and the elements
+/// of `generation` are ignored. Requests whose `stable_len` or `state` is -1 are skipped. If two requests
+/// have one row in the pool, "cpu" leaves that of the later one, and a device that of either or a mix.
+/// AVSG_INVALID if the pool has no row for an id, or if this process is a reader; a stream skips rows without
+/// one. After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
 avsg_status avsg_engine_append(avsg_engine *engine, const avsg_batch *batch, const size_t *layers,
     size_t count, const avsg_fresh *fresh, void *stream);
 
@@ -242,9 +244,8 @@ avsg_status avsg_engine_destroy(avsg_engine *engine);
 /// Destroys a plan.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
-/// Returns the message of the last failure on the calling thread, or an empty string before the
-/// first one. Calls that succeed do not change it. The string is valid until the next call that
-/// fails on this thread, or until the thread ends.
+/// Returns the message of the last failure on the calling thread, or an empty string before the first one.
+/// The string is valid and unchanged until the next call that fails on this thread, or the thread ends.
 const char *avsg_last_error(void);
 
 // ---- Part 2: streams, steps, states and descriptions ------------------------------------------------
@@ -264,6 +265,10 @@ const char *avsg_last_error(void);
 //   and `state` do not change before.
 // After AVSG_DEVICE of a call that may have changed something, the next plan empties every state, on which
 // no stream may be at work then, and earlier plans are refused.
+
+/// The most segments that the fresh rows of a call have in all its layers: 256 layers of one segment, or 64
+/// of 4.
+#define AVSG_MAX_LIST_SEGMENTS 256
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
 /// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
@@ -308,6 +313,18 @@ typedef struct avsg_plan_counters {
 /// Computes a plan's counters in O(tokens).
 avsg_status avsg_plan_get_counters(const avsg_plan *plan, avsg_plan_counters *counters);
 
+/// Gives the ids of the rows of a file that a request of a plan missed and that are not whole: never written,
+/// lost with a process, damaged, or cut off. A step, transfer or load that finds such rows in its layers is
+/// AVSG_LOST_ROWS, and serves all other requests. `failed_row` of `avsg_plan_arrays` names a request that is
+/// not served, and `failed_new` tells whether the last transfer of the plan found it, or an earlier one or
+/// another plan: transfers leave it out from now on, of this plan and of other plans since its state was
+/// empty, and its next plan finds it empty. Write these rows again, and repeat the step for it. The ids are
+/// in the order of its misses. `count` receives their number, also if it is above `capacity`, which is
+/// AVSG_INVALID; a `capacity` of 0 asks for `count` only. It is 0 for a request that is served, or that
+/// another plan has lost.
+avsg_status avsg_plan_get_lost_ids(const avsg_plan *plan, size_t request, int32_t *ids, size_t capacity,
+    size_t *count);
+
 /// Fills the page table of a paged attention kernel, with pages of `page` slots (0 selects S). The
 /// pages of a request's state are written from table[request * stride] on, as indices that count
 /// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
@@ -322,7 +339,8 @@ avsg_status avsg_engine_get_page_table(const avsg_engine *engine, const int32_t 
 avsg_status avsg_pool_write_row(const avsg_pool *pool, size_t layer, size_t row, const void *data,
     size_t bytes);
 
-/// Copies a row to `data`, with its segments one after another.
+/// Copies a row to `data`, with its segments one after another. AVSG_LOST_ROWS if it is not whole in the file
+/// of the pool.
 avsg_status avsg_pool_read_row(const avsg_pool *pool, size_t layer, size_t row, void *data,
     size_t bytes);
 
@@ -332,9 +350,10 @@ avsg_status avsg_pool_get_row(const avsg_pool *pool, size_t layer, size_t segmen
     void **data);
 
 /// Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
-/// rewritten under a live request. The next plan that selects such an id copies its new row; other
-/// ids keep their slots. A plan that was made before keeps its slots: transfer it first. On an
-/// Ascend device the call waits for the work of all streams, none of which may be in a capture.
+/// rewritten under a live request. `end` is above `first` and at most 16777216, behind the last id. The next
+/// plan that selects such an id copies its new row; other ids keep their slots. A plan that was made before
+/// keeps its slots: transfer it first. On an Ascend device the call waits for the work of all streams, none
+/// of which may be in a capture.
 avsg_status avsg_engine_invalidate(avsg_engine *engine, size_t state, size_t first, size_t end);
 
 /// The ids that `avsg_engine_load` puts into the slots of one state.
@@ -367,12 +386,13 @@ avsg_status avsg_engine_load(avsg_engine *engine, const avsg_load *load, avsg_pl
 avsg_status avsg_engine_fork(avsg_engine *engine, size_t from, int32_t from_generation,
     const int32_t *to, const int32_t *to_generation, size_t count);
 
-/// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
-/// it holds id first + i. The first token of the state's next plan in `generation` hits such an id and has
-/// no row to copy, if it selects it below `seq_len` and below a `stable_len` other than -1. A later token of
-/// that plan may miss it, because an earlier one has evicted it, and what later plans do is open. `bits` has
-/// `words` elements, at least one for 64 ids. On an Ascend device the call waits as
-/// `avsg_engine_invalidate` does and reads the table back: it is not meant for the step path.
+/// Tells which ids from `first` to `end` - 1 (as in `avsg_engine_invalidate`) a state holds for an indexer:
+/// bit i % 64 of bits[i / 64] is 1 if it holds id first + i. The first token of the state's next plan in
+/// `generation` hits such an id and has no row to copy, if it selects it below `seq_len` and below a
+/// `stable_len` other than -1. A later token of that plan may miss it, because an earlier one has evicted it,
+/// and what later plans do is open. `bits` has `words` elements, at least one for 64 ids. On an Ascend device
+/// the call waits as `avsg_engine_invalidate` does and reads the table back: it is not meant for the step
+/// path.
 avsg_status avsg_engine_get_held(avsg_engine *engine, size_t indexer, size_t state, int32_t generation,
     size_t first, size_t end, uint64_t *bits, size_t words);
 
@@ -465,8 +485,9 @@ typedef struct avsg_memory {
   /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
   /// layer, and 512 bytes with AVSG_LIFETIME_LEARNED; 0 on "cpu".
   size_t engine_device;
-  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 112 per request, and with
-  /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
+  /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 116 per request, and
+  /// with a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most
+  /// 32 MiB.
   size_t plan_host;
   size_t plan_pinned;  ///< AVSG_MEMORY_PINNED of it; 0 on "cpu".
   /// AVSG_MEMORY_DEVICE of it; 0 on "cpu". `plan_pinned` and this are released when a later plan of
@@ -479,11 +500,12 @@ typedef struct avsg_memory {
 } avsg_memory;
 
 /// Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_tokens`
-/// tokens and `max_requests` requests, and allocates nothing. With a NULL `config` it is that of the
+/// tokens and `max_requests` requests, and takes none of it. With a NULL `config` it is that of the
 /// pool alone, and without tokens and requests there is no plan. It refuses what the create functions
-/// refuse in a configuration, and does not look at what they find on the machine (memory, threads,
-/// devices, kernels). An allocator is asked for exactly these bytes. `block_stride` is that of the
-/// largest batch with host arrays, for which the staging memory, a sum of powers of two, is exact.
+/// refuse in a configuration, a layout included, and nothing else, and does not look at what they find on
+/// the machine (memory, files, threads, devices, kernels). An allocator is asked for exactly these bytes.
+/// `block_stride` is that of the largest batch with host arrays, for which the staging memory, a sum of powers
+/// of two, is exact.
 avsg_status avsg_get_memory(const avsg_engine_config *config, const avsg_pool_config *pool,
     size_t max_tokens, size_t max_requests, size_t block_stride, avsg_memory *memory);
 
@@ -749,13 +771,13 @@ avsg_status avsg_pool_get_chunks(const avsg_pool *pool, avsg_chunk *chunks, size
 /// AVSG_BUSY while the pool has engines; destroy them first.
 avsg_status avsg_pool_demote(avsg_pool *pool);
 
-/// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
-/// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
-/// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
-/// the file. One that is not whole, because it was never written, was lost with a process or is damaged, is
-/// AVSG_INVALID for avsg_pool_read_row, and AVSG_LOST_ROWS for a transfer. Not for engines on an Ascend
-/// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
-/// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
+/// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its full
+/// size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of all these
+/// layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in the file.
+/// One that is not whole, because it was never written, was lost with a process, is damaged or was cut off,
+/// is AVSG_LOST_ROWS for avsg_pool_read_row and for a transfer. Not for engines on an Ascend device;
+/// AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for avsg_pool_get_row and
+/// avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 typedef struct avsg_pool_file {
   size_t size;  ///< sizeof(avsg_pool_file).
   /// A folder of a private file, which has no name; with `keep` that of a new file; or a block device.
@@ -770,10 +792,10 @@ typedef struct avsg_pool_file {
   int32_t buffered;  ///< 1: through the page cache; 0: past it, with O_DIRECT.
 } avsg_pool_file;
 
-/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
-/// left it or as a later write did, or AVSG_INVALID when it is read; one that was flushed and not written since
-/// is as the flush left it.
+/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the pool's
+/// geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
+/// left it or as a later write did, or AVSG_LOST_ROWS when it is read; one that was flushed and not written
+/// since is as the flush left it.
 avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
 
 /// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes

@@ -31,7 +31,8 @@ class Error : public std::runtime_error {
     avsg_status status_;
 };
 
-// AVSG_LOST_ROWS: all requests are served but those that Plan::failures names.
+// AVSG_LOST_ROWS: a row of a file is not whole. All requests of a plan are served but those that
+// Plan::failures names.
 class LostRows : public Error {
    public:
     LostRows() : Error(AVSG_LOST_ROWS) {}
@@ -307,9 +308,12 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
                            [&](auto *counters) { return avsg_plan_get_counters(get(), counters); });
     }
 
-    // A request that transfers leave out, and the layer and the row that are not whole.
+    // A request that transfers leave out, a layer and a row that are not whole, whether the last transfer found
+    // it, and the ids of all such rows.
     struct Failure {
         std::size_t request, layer, row;
+        bool is_new;
+        std::vector<std::int32_t> ids;
     };
     // The requests that the transfers so far left out, in the order of the batch.
     std::vector<Failure> failures() const {
@@ -317,8 +321,16 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
         std::vector<Failure> all;
         for (std::size_t r = 0, count = counters().requests; r < count; r++)
             if (out.failed_row[r] >= 0)
-                all.push_back({r, static_cast<std::size_t>(out.failed_layer[r]), static_cast<std::size_t>(out.failed_row[r])});
+                all.push_back({r, static_cast<std::size_t>(out.failed_layer[r]), static_cast<std::size_t>(out.failed_row[r]),
+                               out.failed_new[r] == 1, lost_ids(r)});
         return all;
+    }
+    std::vector<std::int32_t> lost_ids(std::size_t request) const {
+        std::size_t count = 0;
+        check(avsg_plan_get_lost_ids(get(), request, nullptr, 0, &count));
+        std::vector<std::int32_t> ids(count);
+        check(avsg_plan_get_lost_ids(get(), request, ids.data(), ids.size(), &count));
+        return ids;
     }
 };
 

@@ -24,17 +24,18 @@ pub struct avsg_i32s {
 pub struct avsg_batch {
     /// sizeof(avsg_batch).
     pub size: usize,
-    /// The ids of token t from t * ids_stride on; a negative id is padding.
+    /// The ids of token t from t * ids_stride on; negative: padding. A repeated id may take a slot and a copy more.
     pub ids: avsg_i32s,
     /// Elements from one token of `ids` to the next.
     pub ids_stride: usize,
     /// Ids per token: 1 to the engine's K.
     pub k: usize,
-    /// The first token of each request, from 0 and at most N_q apart, and then the number of tokens.
+    /// The first token of each request, from 0, at most N_q apart (in an append: any), then the number of tokens.
     pub cu_q: avsg_i32s,
     /// A distinct state of each request; -1: a padded request, without slots.
     pub state: avsg_i32s,
-    /// One that the state has not had empties the state.
+    /// A plan empties a table whose last plan had another one. Take a number that the state has not had: a
+    /// table without a plan in between still has the slots of an earlier number.
     pub generation: avsg_i32s,
     /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
     /// and the rows of those ids are fresh rows. -1: neither.

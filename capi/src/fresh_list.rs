@@ -4,9 +4,9 @@ use crate::arrays::{RawSegment, Segments, avsg_fresh, device_segments, host_segm
 use crate::status::{Failure, Result, avsg_status::AVSG_SIZE};
 use avsg::engine::{DeviceFresh, Fresh};
 
-/// The most segments of fresh rows in all layers of a call. They are on the stack, because a step allocates
-/// nothing.
-pub(crate) const MAX_LIST_SEGMENTS: usize = 256;
+/// The most segments that the fresh rows of a call have in all its layers: 256 layers of one segment, or 64
+/// of 4.
+pub const AVSG_MAX_LIST_SEGMENTS: usize = 256;
 
 /// Reads the fresh rows of `count` layers, of which `convert` makes those of one, and returns whether `list`
 /// has them: it may be NULL. The result is in `all`, because a thread may have a small stack.

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::sized;
 use crate::status::{Failure, Result, avsg_status::AVSG_NULL};
-use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
+use avsg::pool::{Chunk, HostLayout, Part, PoolConfig, Region};
 use avsg::rows::{MAX_SEGMENTS, Strides};
 
 /// A contiguous range of the caller's memory, of any length and alignment.
@@ -95,38 +95,24 @@ fn part(part: &avsg_pool_part) -> Part {
     }
 }
 
-/// Returns the number of chunks of a pool with this layout, one for each layer of a part; None for NULL.
+/// Lays the rows of a pool out in memory of the caller; NULL leaves them in memory of the library.
 ///
 /// # Safety
-/// `layout` is NULL or as [`pool_from_layout`] demands.
-pub(crate) unsafe fn chunk_count(
-    config: &PoolConfig,
+/// `layout` is NULL or valid for reads of the number of bytes in its `size`, and its arrays for reads of their
+/// lengths. The regions are valid for reads and writes, and their device addresses those of registered memory,
+/// until every pool of the configuration is dropped.
+pub(crate) unsafe fn in_layout(
+    pool: PoolConfig,
     layout: *const avsg_pool_layout,
-) -> Result<Option<usize>> {
+) -> Result<PoolConfig> {
     if layout.is_null() {
-        return Ok(None);
+        return Ok(pool);
     }
     let layout = contract!(sized::read(layout))?;
-    HostLayout::check_counts(config, layout.region_count, layout.part_count)?;
-    let parts = contract!(sized::array("parts", layout.parts, layout.part_count))?;
-    Ok(Some(parts.iter().fold(0, |chunks, part| chunks + part.layers.min(config.layers))))
-}
-
-/// Makes a pool over memory of the caller.
-///
-/// # Safety
-/// `layout` is valid for reads of the number of bytes in its `size`, and its arrays for reads of their
-/// lengths. No two rows overlap, and the regions are valid for reads and writes, and their device
-/// addresses those of registered memory, until the pool is dropped.
-pub(crate) unsafe fn pool_from_layout(
-    config: &PoolConfig,
-    layout: *const avsg_pool_layout,
-) -> Result<HostPool> {
-    let layout = contract!(sized::read(layout))?;
-    HostLayout::check_counts(config, layout.region_count, layout.part_count)?;
+    HostLayout::check_counts(&pool, layout.region_count, layout.part_count)?;
     let regions = contract!(sized::array("regions", layout.regions, layout.region_count))?;
     let parts = contract!(sized::array("parts", layout.parts, layout.part_count))?;
-    let segments = config.format.as_slice().len();
+    let segments = pool.format.as_slice().len();
     let strides = layout.block_stride.iter().zip(layout.row_stride).take(segments);
     let block_rows = layout.block_rows;
     let strides: heapless::Vec<Strides, MAX_SEGMENTS> =
@@ -135,5 +121,5 @@ pub(crate) unsafe fn pool_from_layout(
     let parts = sized::converted("parts", parts, |given| Ok(part(given)))?;
     let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
     // The caller does not write a row while an engine copies it (`avsg_pool`).
-    Ok(contract!(HostPool::from_layout(config, &layout))?)
+    Ok(contract!(pool.with_layout(&layout))?)
 }

@@ -28,6 +28,7 @@ mod handle;
 mod indexers;
 mod layout;
 mod log;
+mod lost_ids;
 mod message;
 mod outputs;
 mod page_table;
@@ -55,8 +56,8 @@ mod workers;
 
 pub use {
     allocator::*, arrays::*, ascend::*, buffer::*, caller_buffer::*, config::*, counters::*,
-    destroy::*, engine::*, engine_info::*, layout::*, log::*, message::*, outputs::*,
-    page_table::*, plan::*, pool::*, pool_config::*, pool_file::*, pool_info::*, rows::*,
-    segments::*, share::*, sizes::*, stages::*, state::*, stats::*, status::*, status_name::*,
-    step::*, tuning::*, version::*, workers::*,
+    destroy::*, engine::*, engine_info::*, fresh_list::*, layout::*, log::*, lost_ids::*,
+    message::*, outputs::*, page_table::*, plan::*, pool::*, pool_config::*, pool_file::*,
+    pool_info::*, rows::*, segments::*, share::*, sizes::*, stages::*, state::*, stats::*,
+    status::*, status_name::*, step::*, tuning::*, version::*, workers::*,
 };

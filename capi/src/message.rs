@@ -24,9 +24,8 @@ pub(crate) fn set_last_error(text: &dyn Display) {
     });
 }
 
-/// Returns the message of the last failure on the calling thread, or an empty string before the
-/// first one. Calls that succeed do not change it. The string is valid until the next call that
-/// fails on this thread, or until the thread ends.
+/// Returns the message of the last failure on the calling thread, or an empty string before the first one.
+/// The string is valid and unchanged until the next call that fails on this thread, or the thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_last_error() -> *const c_char {
     LAST_ERROR.with(|last| last.get().cast::<c_char>().cast_const())

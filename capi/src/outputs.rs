@@ -33,15 +33,17 @@ pub struct avsg_plan_arrays {
     pub miss_id: *const i32,
     /// The slot of its state that each miss got.
     pub miss_slot: *const i32,
-    /// The row of each miss in the pool, or -1 - g: the request's g-th fresh row.
+    /// The pool's row of each miss, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,
-    /// row_misses[t] is the number of misses of token t; NULL in device memory, where `summary` has it.
+    /// The misses of token t; NULL in device memory, where `summary` has them.
     pub row_misses: *const i32,
-    /// failed_layer[r] and failed_row[r] name what is not whole if transfers leave request r out
-    /// (AVSG_LOST_ROWS); else they are -1. A transfer sets them. NULL in device memory.
+    /// failed_layer[r] and failed_row[r] name a row that is not whole if transfers leave request r out
+    /// (AVSG_LOST_ROWS); else they are -1. A transfer sets all three. NULL in device memory.
     pub failed_layer: *const i64,
     /// The row beside failed_layer[r].
     pub failed_row: *const i64,
+    /// 1 if the last transfer of the plan found it, else 0.
+    pub failed_new: *const i32,
 }
 
 fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
@@ -60,6 +62,7 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
         row_misses: arrays.row_misses.as_ptr(),
         failed_layer: arrays.failed_layer.as_ptr(),
         failed_row: arrays.failed_row.as_ptr(),
+        failed_new: arrays.failed_new.as_ptr(),
     }
 }
 
@@ -80,6 +83,7 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
         row_misses: ptr::null(),
         failed_layer: ptr::null(),
         failed_row: ptr::null(),
+        failed_new: ptr::null(),
         ..host_arrays(plan)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::allocator::{allocator, avsg_allocator};
 use crate::handle;
-use crate::layout::{avsg_pool_layout, pool_from_layout};
+use crate::layout::{avsg_pool_layout, in_layout};
 use crate::pool::{Pool, avsg_pool};
 use crate::pool_file::{avsg_pool_file, in_file};
 use crate::segments::AVSG_MAX_SEGMENTS;
@@ -42,14 +42,12 @@ pub struct avsg_pool_config {
     pub file: *const avsg_pool_file,
 }
 
-/// Reads the configuration of a pool. Its layout is returned unread.
+/// Reads the configuration of a pool.
 ///
 /// # Safety
 /// `config` is NULL or valid for reads of the number of bytes in its `size`, its allocator is as
-/// [`allocator`] demands, and its file as [`in_file`] does.
-pub(crate) unsafe fn pool_config(
-    config: *const avsg_pool_config,
-) -> Result<(PoolConfig, *const avsg_pool_layout)> {
+/// [`allocator`] demands, its file as [`in_file`] does, and its layout as [`in_layout`] does.
+pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<PoolConfig> {
     let config = contract!(sized::read(config))?;
     let count = config.segments;
     ensure!(
@@ -72,7 +70,7 @@ pub(crate) unsafe fn pool_config(
         if config.chunk_bytes == 0 { defaults.chunk_bytes } else { config.chunk_bytes };
     let allocator = contract!(allocator(config.allocator))?;
     let in_memory = PoolConfig { chunk_bytes, pages, allocator, ..defaults };
-    Ok((contract!(in_file(in_memory, config.file))?, config.layout))
+    contract!(in_layout(in_file(in_memory, config.file)?, config.layout))
 }
 
 /// Creates a pool of which this process is the writer: in zeroed memory, by a layout, or in a file.
@@ -81,13 +79,6 @@ pub unsafe extern "C" fn avsg_pool_create(
     config: *const avsg_pool_config,
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
-    let make = || {
-        let (config, layout) = contract!(pool_config(config))?;
-        let host = match layout.is_null() {
-            true => HostPool::new(&config)?,
-            false => contract!(pool_from_layout(&config, layout))?,
-        };
-        Ok(Pool::new(host))
-    };
+    let make = || Ok(Pool::new(HostPool::new(&contract!(pool_config(config))?)?));
     contract!(handle::give(pool, make))
 }

@@ -11,13 +11,13 @@ use crate::status::{Result, avsg_status, choice, enter};
 use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, PoolConfig};
 
-/// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its
-/// full size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of
-/// all these layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in
-/// the file. One that is not whole, because it was never written, was lost with a process or is damaged, is
-/// AVSG_INVALID for avsg_pool_read_row, and AVSG_LOST_ROWS for a transfer. Not for engines on an Ascend
-/// device; AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for
-/// avsg_pool_get_row and avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
+/// The file or the block device of a pool whose rows are on a disk (`avsg_pool_config.file`). It has its full
+/// size at once. The first transfer of a plan in the layers of an indexer reads the missing rows of all these
+/// layers, and an append returns before its rows are written. Each row has a checksum of 8 bytes in the file.
+/// One that is not whole, because it was never written, was lost with a process, is damaged or was cut off,
+/// is AVSG_LOST_ROWS for avsg_pool_read_row and for a transfer. Not for engines on an Ascend device;
+/// AVSG_INVALID with a layout, with an allocator, with AVSG_PAGES_HUGE_1G, and for avsg_pool_get_row and
+/// avsg_pool_export. `chunk_bytes` and other `pages` are ignored.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_file {
@@ -71,10 +71,10 @@ pub(crate) unsafe fn in_file(pool: PoolConfig, file: *const avsg_pool_file) -> R
     Ok(PoolConfig { file: Some(contract!(file.file())?), indexers, ..pool })
 }
 
-/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the
-/// pool's geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
-/// left it or as a later write did, or AVSG_INVALID when it is read; one that was flushed and not written since
-/// is as the flush left it.
+/// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the pool's
+/// geometry and the indexers of its layers: `keep` and `layer_indexer` are ignored. Each row is as a flush
+/// left it or as a later write did, or AVSG_LOST_ROWS when it is read; one that was flushed and not written
+/// since is as the flush left it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_open(
     file: *const avsg_pool_file,

@@ -26,7 +26,8 @@ pub unsafe extern "C" fn avsg_pool_write_row(
     })
 }
 
-/// Copies a row to `data`, with its segments one after another.
+/// Copies a row to `data`, with its segments one after another. AVSG_LOST_ROWS if it is not whole in the file
+/// of the pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_read_row(
     pool: *const avsg_pool,

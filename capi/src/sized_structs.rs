@@ -31,7 +31,7 @@ sized_structs! {
     avsg_fresh: 80,
     avsg_load: 64,
     avsg_memory: 88,
-    avsg_plan_arrays: 104,
+    avsg_plan_arrays: 112,
     avsg_plan_counters: 64,
     avsg_pool_config: 136,
     avsg_pool_file: 56,

@@ -1,7 +1,6 @@
 //! All memory of a pool, an engine and a plan, computed before anything is taken.
 
 use crate::config::{Device, avsg_engine_config, engine_config};
-use crate::layout::chunk_count;
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{give_struct, zeroed};
 use crate::status::{Result, avsg_status};
@@ -47,8 +46,9 @@ pub struct avsg_memory {
     /// AVSG_MEMORY_DEVICE of it: `buffer` and `tables`, 8 bytes for each chunk of the pool or part of a
     /// layer, and 512 bytes with AVSG_LIFETIME_LEARNED; 0 on "cpu".
     pub engine_device: usize,
-    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 112 per request, and with
-    /// a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most 32 MiB.
+    /// AVSG_MEMORY_HOST of `avsg_plan_create`: on "cpu" 20 * K + 8 bytes per token and 116 per request, and
+    /// with a file 12 * K bytes per token and, for layers that share an indexer, a bounce buffer of at most
+    /// 32 MiB.
     pub plan_host: usize,
     /// AVSG_MEMORY_PINNED of it; 0 on "cpu".
     pub plan_pinned: usize,
@@ -68,7 +68,6 @@ fn add_engine(
     config: &Config,
     device: &Device,
     pool: &PoolConfig,
-    chunks: Option<usize>,
 ) -> Result<()> {
     (all.buffer, all.tables) = match device {
         Device::Ascend(_) => sizes::slots_and_tables(config, pool)?,
@@ -80,20 +79,17 @@ fn add_engine(
         return Ok(());
     }
     let engine = sizes::engine_bytes(config, pool)?;
-    all.engine_host = engine.host;
-    all.engine_device = match chunks {
-        Some(chunks) => engine.device - 8 * pool.chunk_count()? + 8 * chunks,
-        None => engine.device,
-    };
+    (all.engine_host, all.engine_device) = (engine.host, engine.device);
     Ok(())
 }
 
 /// Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_tokens`
-/// tokens and `max_requests` requests, and allocates nothing. With a NULL `config` it is that of the
+/// tokens and `max_requests` requests, and takes none of it. With a NULL `config` it is that of the
 /// pool alone, and without tokens and requests there is no plan. It refuses what the create functions
-/// refuse in a configuration, and does not look at what they find on the machine (memory, threads,
-/// devices, kernels). An allocator is asked for exactly these bytes. `block_stride` is that of the
-/// largest batch with host arrays, for which the staging memory, a sum of powers of two, is exact.
+/// refuse in a configuration, a layout included, and nothing else, and does not look at what they find on
+/// the machine (memory, files, threads, devices, kernels). An allocator is asked for exactly these bytes.
+/// `block_stride` is that of the largest batch with host arrays, for which the staging memory, a sum of powers
+/// of two, is exact.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_get_memory(
     config: *const avsg_engine_config,
@@ -104,15 +100,11 @@ pub unsafe extern "C" fn avsg_get_memory(
     memory: *mut avsg_memory,
 ) -> avsg_status {
     let add = || {
-        let (pool, layout) = contract!(pool_config(pool)?);
-        let mut all: avsg_memory = zeroed();
-        let chunks = contract!(chunk_count(&pool, layout)?);
-        if chunks.is_none() {
-            all.pool = HostPool::plan_bytes(&pool)?;
-        }
+        let pool = contract!(pool_config(pool)?);
+        let mut all = avsg_memory { pool: HostPool::plan_bytes(&pool)?, ..zeroed() };
         if !config.is_null() {
             let (config, device) = contract!(engine_config(config, pool.layers, &pool.format)?);
-            add_engine(&mut all, &config, &device, &pool, chunks)?;
+            add_engine(&mut all, &config, &device, &pool)?;
             if (max_tokens, max_requests) != (0, 0) {
                 all.plan_host = Engine::plan_bytes(&config, &pool, max_tokens, max_requests)?;
                 if let Device::Ascend(_) = device {

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use crate::arrays::{avsg_batch, avsg_fresh, batch_of, device_array};
 use crate::engine::avsg_engine;
-use crate::fresh_list::{MAX_LIST_SEGMENTS, with_device_rows, with_host_rows};
+use crate::fresh_list::{AVSG_MAX_LIST_SEGMENTS, with_device_rows, with_host_rows};
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
 use crate::sized;
@@ -42,13 +42,10 @@ pub unsafe extern "C" fn avsg_engine_plan(
 }
 
 /// Stage Two: copies the rows of a plan's misses to the slots of `count` layers, in ascending order. fresh[i]
-/// has the rows of layers[i], and all have at most 256 segments; `fresh` may be NULL if no miss is a fresh
-/// row. "cpu" wakes its workers once, and reads a record of a file once. AVSG_INVALID if a layer lacks an
-/// older plan of a state, or has a newer one. After AVSG_OS none of the layers has the plan: repeat the call,
-/// discard the plan, or give its requests new generations. AVSG_LOST_ROWS if rows of a file that some
-/// requests missed are not whole: never written, lost with a process, or damaged. All other requests are
-/// served. `failed_row` names those that are not: transfers leave them out from now on, of this plan and of
-/// other plans since their state was empty, and their next plan finds it empty: compute them again.
+/// has the rows of layers[i], in at most AVSG_MAX_LIST_SEGMENTS segments together; `fresh` may be NULL if no
+/// miss is a fresh row. AVSG_INVALID if a layer lacks an older plan of a state, or has a newer one. After
+/// AVSG_OS none of the layers has the plan: repeat the call, discard the plan, or give its requests new
+/// generations. `avsg_plan_get_lost_ids` says what AVSG_LOST_ROWS means.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_transfer(
     engine: *mut avsg_engine,
@@ -67,20 +64,21 @@ pub unsafe extern "C" fn avsg_engine_transfer(
             let run = |fresh: Option<&DeviceFresh<'_>>| {
                 Ok(contract!(engine.enqueue_transfer(&plan, layers, fresh, stream))?)
             };
-            return contract!(with_device_rows::<MAX_LIST_SEGMENTS>(fresh, count, run));
+            return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
         }
         check_readable(&plan)?;
         let run = |fresh: Option<&Fresh<'_>>| Ok(engine.transfer_layers(&mut plan, layers, fresh)?);
-        contract!(with_host_rows::<MAX_LIST_SEGMENTS>(fresh, count, run))
+        contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })
 }
 
 /// Writes the step's fresh rows to `count` layers of the pool, in ascending order: fresh row g of a request
-/// becomes the row of id stable_len + g. fresh[i] has the rows of layers[i], and all have at most 256
-/// segments. A request may have any number of rows, not only N_q, which writes those of a prefill or a
-/// restore. Requests whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for
-/// an id, or if this process is a reader; a stream skips rows without one. After AVSG_OS or AVSG_DEVICE rows
-/// of any of the layers may be missing: repeat the call.
+/// becomes the row of id stable_len + g. `fresh` is that of a transfer. A request may have any number of
+/// rows, which writes those of a prefill or a restore. `ids`, `ids_stride`, `k`, `indexer` and the elements
+/// of `generation` are ignored. Requests whose `stable_len` or `state` is -1 are skipped. If two requests
+/// have one row in the pool, "cpu" leaves that of the later one, and a device that of either or a mix.
+/// AVSG_INVALID if the pool has no row for an id, or if this process is a reader; a stream skips rows without
+/// one. After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_append(
     engine: *mut avsg_engine,
@@ -105,13 +103,13 @@ pub unsafe extern "C" fn avsg_engine_append(
                 let batch = batch_of(&batch, device_array)?;
                 Ok(contract!(engine.enqueue_append(&batch, rows, layers, fresh, stream))?)
             };
-            return contract!(with_device_rows::<MAX_LIST_SEGMENTS>(fresh, count, run));
+            return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
         }
         let run = |fresh: Option<&Fresh<'_>>| {
             let (fresh, batch) = (fresh.ok_or_else(none)?, contract!(host_batch(&batch))?);
             Ok(engine.append_layers(&batch, layers, fresh)?)
         };
-        contract!(with_host_rows::<MAX_LIST_SEGMENTS>(fresh, count, run))
+        contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })
 }
 

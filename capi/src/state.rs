@@ -11,9 +11,10 @@ use avsg::engine::{Engine, Load};
 use avsg::plan::Plan;
 
 /// Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
-/// rewritten under a live request. The next plan that selects such an id copies its new row; other
-/// ids keep their slots. A plan that was made before keeps its slots: transfer it first. On an
-/// Ascend device the call waits for the work of all streams, none of which may be in a capture.
+/// rewritten under a live request. `end` is above `first` and at most 16777216, behind the last id. The next
+/// plan that selects such an id copies its new row; other ids keep their slots. A plan that was made before
+/// keeps its slots: transfer it first. On an Ascend device the call waits for the work of all streams, none
+/// of which may be in a capture.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_engine_invalidate(
     engine: *mut avsg_engine,
@@ -102,12 +103,13 @@ pub unsafe extern "C" fn avsg_engine_fork(
     })
 }
 
-/// Tells which ids from `first` to `end` - 1 a state holds for an indexer: bit i % 64 of bits[i / 64] is 1 if
-/// it holds id first + i. The first token of the state's next plan in `generation` hits such an id and has
-/// no row to copy, if it selects it below `seq_len` and below a `stable_len` other than -1. A later token of
-/// that plan may miss it, because an earlier one has evicted it, and what later plans do is open. `bits` has
-/// `words` elements, at least one for 64 ids. On an Ascend device the call waits as
-/// `avsg_engine_invalidate` does and reads the table back: it is not meant for the step path.
+/// Tells which ids from `first` to `end` - 1 (as in `avsg_engine_invalidate`) a state holds for an indexer:
+/// bit i % 64 of bits[i / 64] is 1 if it holds id first + i. The first token of the state's next plan in
+/// `generation` hits such an id and has no row to copy, if it selects it below `seq_len` and below a
+/// `stable_len` other than -1. A later token of that plan may miss it, because an earlier one has evicted it,
+/// and what later plans do is open. `bits` has `words` elements, at least one for 64 ids. On an Ascend device
+/// the call waits as `avsg_engine_invalidate` does and reads the table back: it is not meant for the step
+/// path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_get_held(
     engine: *mut avsg_engine,

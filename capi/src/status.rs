@@ -36,7 +36,7 @@ pub enum avsg_status {
     AVSG_DEVICE = 10,
     /// The handle belongs to the process that this one was forked from.
     AVSG_FORKED = 11,
-    /// Rows of some requests are not whole; all other requests are served.
+    /// Rows of a file are not whole; a plan's other requests are served.
     AVSG_LOST_ROWS = 12,
 }
 

@@ -1,5 +1,5 @@
-// avsg.hpp with rows in a file, one of which was never written: the step serves three of four requests, and the
-// program writes the row and repeats the step for the fourth. Every row is compared.
+// avsg.hpp with rows in a file, two of which were never written: the step serves three of four requests, and the
+// program writes the rows and repeats the step for the fourth. Every row is compared.
 //
 //   c++ -std=c++17 lost_rows.cpp $(pkg-config --cflags --libs avsg) -o lost_rows && ./lost_rows FOLDER
 #include <avsg.hpp>
@@ -12,8 +12,10 @@
 
 namespace {
 
-constexpr std::int32_t kRequests = 4, kK = 16, kRows = 96, kMissing = 40;
+constexpr std::int32_t kRequests = 4, kK = 16, kRows = 96;
 constexpr std::size_t kRowBytes = 200;
+
+bool is_missing(std::int32_t id) { return id == 40 || id == 44; }
 
 std::vector<unsigned char> make_row(std::int32_t id) {
     std::vector<unsigned char> row(kRowBytes);
@@ -32,13 +34,13 @@ int run(const char *folder) {
     config.k = kK, config.slots = 64, config.tokens = 1, config.states = kRequests;
     avsg::Pool pool(pool_config);
     for (std::int32_t id = 0; id < kRows; id++)
-        if (id != kMissing) pool.write_row(0, static_cast<std::size_t>(id), make_row(id));
+        if (!is_missing(id)) pool.write_row(0, static_cast<std::size_t>(id), make_row(id));
     avsg::Engine engine(config, pool);
     avsg::Plan plan(engine, kRequests, kRequests);
 
     std::vector<std::int32_t> ids, cu_q{0}, state, generation(kRequests, 0), stable(kRequests, -1), length(kRequests, kRows);
     for (std::int32_t r = 0; r < kRequests; r++) {
-        for (std::int32_t i = 0; i < kK; i++) ids.push_back(r * 20 + i); // request 2 selects the missing row
+        for (std::int32_t i = 0; i < kK; i++) ids.push_back(r * 20 + i); // request 2 selects the missing rows
         cu_q.push_back(r + 1), state.push_back(r);
     }
     auto batch = avsg::init<avsg_batch>();
@@ -57,15 +59,15 @@ int run(const char *folder) {
     };
     try {
         engine.step(batch, plan, 0, nullptr);
-        wrong++; // the row is missing
+        wrong++; // rows are missing
     } catch (const avsg::LostRows &lost) {
         std::printf("%s\n", lost.what());
     }
     const auto failures = plan.failures();
-    if (failures.size() != 1 || failures[0].request != 2 || failures[0].row != kMissing) return 1;
+    if (failures.size() != 1 || failures[0].request != 2 || !failures[0].is_new || failures[0].ids.size() != 2) return 1;
     for (std::size_t r = 0; r < kRequests; r++)
         if (r != failures[0].request) compare(r);
-    pool.write_row(failures[0].layer, failures[0].row, make_row(kMissing));
+    for (const auto id : failures[0].ids) pool.write_row(0, static_cast<std::size_t>(id), make_row(id));
     for (std::size_t r = 0; r < kRequests; r++)
         if (r != failures[0].request) state[r] = -1; // these have finished the step
     engine.step(batch, plan, 0, nullptr);

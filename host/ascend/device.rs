@@ -56,7 +56,7 @@ impl Ascend {
         options: &AscendOptions,
     ) -> Result<(Box<Resources>, Self)> {
         let pool = Arc::clone(&registered.pool);
-        let rows = pool.grids(registered.starts().map(|start| start as usize));
+        let rows = pool.geometry.grids(&pool.starts, |at| Some(registered.address(at) as usize));
         let buffer = sizes::check(&config, &pool.geometry, rows)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Arc, Weak};
 
 use super::acl::{Context, Registration, sys};
-use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
+use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig, Start};
 use crate::{Error, Result, invalid, reserve};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
@@ -83,12 +83,17 @@ impl RegisteredPool {
 
     /// Returns the device addresses of the pool's chunks of rows, in the order of the chunk table.
     pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.pool.starts.iter().map(|start| match start.device {
+        self.pool.starts.iter().map(|start| self.address(start))
+    }
+
+    /// Returns the device address of the first row of a chunk.
+    pub(super) fn address(&self, start: &Start) -> u64 {
+        match start.device {
             DeviceStart::Registered(chunk, at) => {
                 self.registered.chunks[chunk].address() + at as u64
             }
             DeviceStart::Address(address) => address,
-        })
+        }
     }
 
     /// Returns the pool.

@@ -3,8 +3,6 @@
 //! What the runtime takes for itself is not known here: the code of the kernels, their argument
 //! lists, streams and registrations.
 
-use std::iter;
-
 use avsg_device::memory::table_words;
 use avsg_device::rules::rules;
 use avsg_device::stage_two::Strategy;
@@ -13,7 +11,7 @@ use super::{arrays::Arrays, launch, staging};
 use crate::allocator::MemoryBytes;
 use crate::buffer::BufferConfig;
 use crate::overlap::Grids;
-use crate::pool::{Geometry, PoolConfig};
+use crate::pool::{Geometry, PoolConfig, Start};
 use crate::resources::{Config, Resources};
 use crate::{Error, Result, ensure, invalid};
 
@@ -39,7 +37,7 @@ pub fn engine_bytes(config: &Config, pool: &PoolConfig) -> Result<MemoryBytes> {
 /// # Errors
 /// As for [`engine_bytes`].
 pub fn slots_and_tables(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-    let shape = check(config, &pool.geometry()?, iter::empty())?;
+    let shape = check(config, &pool.geometry()?, pool.grids(Start::on_device))?;
     Ok((config.slot_bytes(&shape)?, tables(config)?))
 }
 

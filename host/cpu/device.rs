@@ -23,7 +23,7 @@ use crate::copy::Copier;
 use crate::mapping::MIB2;
 use crate::overlap::Grids;
 use crate::plan::Plan;
-use crate::pool::{Geometry, HostPool};
+use crate::pool::{Geometry, HostPool, Start};
 use crate::resources::{Config, Resources};
 use crate::{Error, Result, available_memory, invalid, reserve};
 
@@ -80,7 +80,7 @@ impl Cpu {
         workers: &WorkerPool,
     ) -> Result<(DeviceBuffer, Box<Self>)> {
         let params = &config.params;
-        let rows = pool.grids(pool.starts.iter().map(|start| start.at.0.addr()));
+        let rows = pool.geometry.grids(&pool.starts, Start::in_process);
         let sizes = Self::sizes(config, &pool.geometry, rows, workers.threads())?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
@@ -107,7 +107,7 @@ impl Cpu {
     }
 
     /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
-    pub fn plan_bytes(pool: &Geometry, params: &Params, max_tokens: usize) -> usize {
+    pub fn plan_bytes(pool: &Geometry, params: &Params, max_tokens: usize) -> Result<usize> {
         records_read::plan_bytes(pool.disk.as_ref(), max_tokens * params.k as usize)
     }
 }

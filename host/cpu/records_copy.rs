@@ -61,8 +61,7 @@ impl<'a> RecordsCopy<'a> {
         self.bounce.0.wrapping_add((record - self.first) * self.record_bytes)
     }
 
-    /// Checks the rows of the layers in a record. If one is not whole, it notes that for each request that
-    /// missed the record.
+    /// Checks the rows of the layers in a record. If one is not whole, it notes that for each miss of the record.
     ///
     /// # Safety
     /// The record is at its address, and nothing writes it during the call.
@@ -74,6 +73,7 @@ impl<'a> RecordsCopy<'a> {
         let Some(&layer) = self.layers.numbers.iter().find(lost) else { return };
         for &place in self.records.places_of(record..record + 1) {
             self.records.lost[self.request_of(place as usize)].note(layer, row);
+            self.records.lost_places.set(place as usize);
         }
     }
 

@@ -51,10 +51,9 @@ fn kept_bytes(layout: &Layout, places: usize) -> usize {
 }
 
 /// Returns the bytes that a plan over a pool with this layout takes whose miss lists have `places` places.
-pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> usize {
-    let bytes =
-        |layout| MissRecords::bytes_needed(places).saturating_add(kept_bytes(layout, places));
-    layout.map_or(0, bytes)
+pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> Result<usize> {
+    let Some(layout) = layout else { return Ok(0) };
+    Ok(MissRecords::bytes_needed(places)?.saturating_add(kept_bytes(layout, places)))
 }
 
 /// Allocates a bounce buffer; none for 0 bytes. The kernel writes it while a read is in flight, so that no
@@ -87,8 +86,9 @@ impl RecordsReader {
     /// Allocates what a plan needs.
     pub fn prepare(&self, plan: &mut Plan, allocator: Option<&Arc<dyn Allocator>>) -> Result<()> {
         let (places, layout) = (plan.max_tokens * plan.k, self.reader.store().layout());
+        let bytes = plan_bytes(Some(layout), places)?;
         if allocator.is_none() {
-            available_memory::check("plan's records", plan_bytes(Some(layout), places))?;
+            available_memory::check("plan's records", bytes)?;
         }
         let bounce = bounce_buffer(kept_bytes(layout, places), allocator)?;
         plan.records =

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Result, reserve};
 
-pub(super) struct Bits {
+#[derive(Debug)]
+pub(crate) struct Bits {
     words: Vec<AtomicU64>,
 }
 

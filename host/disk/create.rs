@@ -1,14 +1,14 @@
 //! Making the store of a new file or of one that was kept.
 
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
+use rustix::io::retry_on_intr;
 use spin::Mutex;
 
 use super::aligned::{ALIGNMENT, Aligned};
 use super::bits::Bits;
 use super::config::PoolFile;
-use super::header::{self, Header};
+use super::header::{self, Header, MAX_LAYERS};
 use super::info::{DiskCounters, DiskInfo};
 use super::layout::{Layout, Shape};
 use super::open::{self, Opened};
@@ -26,7 +26,6 @@ impl Store {
     /// If the geometry is invalid, the path names something that exists and is no block device, the file
     /// system lacks space (the error has the missing bytes) or refuses O_DIRECT, or a system call fails.
     pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        check_timeout(file)?;
         let opened = Opened::create(file)?;
         if file.keep || opened.device {
             opened.lock(&file.path)?;
@@ -43,7 +42,7 @@ impl Store {
         }
         if file.keep {
             let (shape, number) = (shape.clone(), records.number);
-            Header { shape, block: opened.block, number }.encode(&mut block)?;
+            Header { shape, block: opened.block, number }.encode(&mut block);
             records.write(0, block.bytes())?;
             records.sync()?;
             if !opened.device {
@@ -61,7 +60,6 @@ impl Store {
     /// If the file is no pool file of this version, is damaged or too short, has another geometry, another
     /// process or pool has it open, or a system call fails.
     pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        check_timeout(file)?;
         let opened = Opened::existing(file)?;
         opened.lock(&file.path)?;
         let header = Self::header(&opened, file)?;
@@ -109,16 +107,21 @@ impl Store {
         Self::lay_out(shape, file, open::block_of(file)?)
     }
 
-    /// Returns the layout of a file, which begins with a header if it is kept.
+    /// Checks what does not depend on the file system, and returns the layout of a file, which begins with a
+    /// header if it is kept.
     fn lay_out(shape: &Shape, file: &PoolFile, block: usize) -> Result<Layout> {
+        ensure!(!file.timeout.is_zero(), "timeout" is format!("{:?}", file.timeout), but
+            "every read takes some time"; "pass the longest time that the device may take");
+        ensure!(!file.keep || shape.layers <= MAX_LAYERS, "layers" is shape.layers, but
+            "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
         let start = if file.keep { header::BYTES.next_multiple_of(block) } else { 0 };
         Layout::new(shape, block, start as u64)
     }
 
     fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
-        check_len(&*opened.file, &file.path, header::BYTES as u64)?;
         let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-        let read = opened.file.fd.read_exact_at(block.bytes_mut(), 0);
+        // What lies behind the end of a shorter file is 0 here, as in no header.
+        let read = retry_on_intr(|| rustix::io::pread(&opened.file.fd, block.bytes_mut(), 0));
         read.map_err(|error| {
             let remedy = "name another path";
             Error::os("read", file.path.display().to_string(), error, remedy)
@@ -171,10 +174,4 @@ impl Store {
         let (queue, stamps) = (Mutex::new(queue), Stamps::new()?);
         Ok(Self { records, info, format: shape.format.clone(), queue, stamps })
     }
-}
-
-fn check_timeout(file: &PoolFile) -> Result<()> {
-    ensure!(!file.timeout.is_zero(), "timeout" is format!("{:?}", file.timeout), but
-        "every read takes some time"; "pass the longest time that the device may take");
-    Ok(())
 }

@@ -23,17 +23,22 @@ pub(super) struct Unmoved {
 }
 
 /// Returns how many of the `bytes` bytes of an operation with this result were moved. One that was cut short
-/// goes on behind them, at a multiple of `unit` bytes; one that was interrupted is repeated.
+/// goes on behind them, at a multiple of `unit` bytes; one that was interrupted is repeated. A read that meets the
+/// end of the file is complete: `clear` writes zeros, as of a hole, behind so many bytes.
 pub(super) fn moved(
     result: io::Result<usize>,
     direction: Direction,
     bytes: usize,
     unit: usize,
+    clear: impl FnOnce(usize),
 ) -> io::Result<usize> {
     match result {
         Ok(moved) if moved >= bytes => Ok(bytes),
         Ok(moved) if moved >= unit => Ok(moved - moved % unit),
-        Ok(_) if direction == Direction::Read => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(moved) if direction == Direction::Read => {
+            clear(moved);
+            Ok(bytes)
+        }
         Ok(_) => Err(io::ErrorKind::WriteZero.into()),
         Err(error) => match Errno::from_io_error(&error) {
             Some(Errno::INTR | Errno::AGAIN) => Ok(0),
@@ -169,7 +174,7 @@ impl Flight {
             *under_way -= 1;
             let rest = &mut rest[id as usize];
             let Rest { direction, offset, bytes, .. } = *rest;
-            let moved = moved(result, direction, bytes, *unit);
+            let moved = moved(result, direction, bytes, *unit, |moved| rest.clear(moved, pieces));
             progress |= !matches!(moved, Ok(0));
             match moved {
                 Ok(moved) if moved < bytes => {
@@ -207,6 +212,16 @@ impl Flight {
 }
 
 impl Rest {
+    /// Writes zeros to what is left behind the first `bytes` bytes of a read, which has ended.
+    fn clear(&mut self, bytes: usize, pieces: &mut [Piece]) {
+        self.skip(bytes, pieces);
+        for piece in &pieces[self.pieces.clone()] {
+            // SAFETY: the pieces are valid and no other code uses them until the operation has ended, which
+            // it does behind this call (`Flight::start`).
+            unsafe { piece.at.write_bytes(0, piece.len) };
+        }
+    }
+
     /// Takes the first `bytes` bytes, which were moved, off the operation.
     fn skip(&mut self, bytes: usize, pieces: &mut [Piece]) {
         self.offset += bytes as u64;

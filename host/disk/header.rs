@@ -17,7 +17,7 @@ const VERSION: u64 = 2;
 /// The place of the checksum among the words.
 const CHECKSUM: usize = 2;
 /// The most layers of a kept file: the header has the indexer of each.
-const MAX_LAYERS: usize = (BYTES - WORDS * 8) / 4;
+pub(super) const MAX_LAYERS: usize = (BYTES - WORDS * 8) / 4;
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +40,10 @@ fn checksum_of(bytes: &[u8]) -> u64 {
 }
 
 impl Header {
-    /// Writes the header: words of 64 bits, then the indexer of each layer in 32 bits, little-endian.
-    pub fn encode(&self, into: &mut Aligned) -> Result<()> {
+    /// Writes the header: words of 64 bits, then the indexer of each layer, at most [`MAX_LAYERS`], in 32 bits,
+    /// little-endian.
+    pub fn encode(&self, into: &mut Aligned) {
         let Self { shape, block, number } = self;
-        ensure!(shape.layers <= MAX_LAYERS, "layers" is shape.layers, but
-            "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
         let segments = shape.format.as_slice();
         let (rows, layers) = (shape.rows as u64, shape.layers as u64);
         let mut words = [0; WORDS];
@@ -64,7 +63,6 @@ impl Header {
         }
         let sum = checksum_of(bytes);
         bytes[CHECKSUM * 8..][..8].copy_from_slice(&sum.to_le_bytes());
-        Ok(())
     }
 
     /// Reads a header of [`BYTES`] bytes.
@@ -77,7 +75,7 @@ impl Header {
                 "name a file that was kept by this version of avsg, or make the pool anew")
         };
         if !is_header(bytes) {
-            return Err(bad("that of another kind of file".into()));
+            return Err(bad("not that of a pool".into()));
         }
         let mut words = [0u64; WORDS];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {

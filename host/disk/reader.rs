@@ -132,7 +132,6 @@ impl Reader {
         let Self { store, flight, wanted, spans, .. } = self;
         let records = &store.records;
         records.birth.check("pool")?;
-        records.check_len()?;
         let mut left = 0;
         for at in 0..wanted.len() {
             let Wanted { indexer, row, to, number, .. } = wanted[at];

@@ -15,7 +15,7 @@ use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
 use crate::fork::Birth;
-use crate::{Error, Result, ensure, invalid};
+use crate::{Error, Result, ensure};
 
 /// What the parts of a store share.
 pub(super) struct Records {
@@ -74,10 +74,9 @@ impl Records {
     pub fn not_whole(&self, layer: usize, row: usize) -> Error {
         let record = self.layout.record_offset(self.layout.indexer_of(layer), row);
         let at = record + self.layout.row_range(layer).start as u64;
-        invalid!("row" is format!("{row} of layer {layer}"), but
-            "it is not whole at byte {at} of {}: it was never written, its write was refused or lost with a process, \
-             or its bytes are damaged", self.path.display();
-            "write the whole row before it is selected")
+        let place = format!(" at byte {at} of {}", self.path.display());
+        let remedy = "write the whole row before it is selected";
+        Error::LostRows { requests: 0, layer, row, place, remedy }
     }
 
     /// Reads or writes adjacent bytes of the file in this thread.
@@ -99,7 +98,11 @@ impl Records {
             // SAFETY: the piece is a part of the `len` bytes at `at`, which are valid and which no other code
             // uses (`# Safety`).
             let result = unsafe { self.disk.run(&operation) };
-            let more = flight::moved(result, direction, len - moved, self.unit);
+            let clear = |more: usize| {
+                // SAFETY: the bytes behind `more` are a part of the piece, and the read has ended.
+                unsafe { pieces[0].at.add(more).write_bytes(0, len - moved - more) }
+            };
+            let more = flight::moved(result, direction, len - moved, self.unit, clear);
             let failed =
                 |error| self.failed(&Unmoved { direction, offset: operation.offset, error });
             moved += more.map_err(failed)?;
@@ -134,9 +137,6 @@ impl Records {
         let source =
             error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
         let (call, remedy) = match (direction, error.kind()) {
-            (Direction::Read, io::ErrorKind::UnexpectedEof) => {
-                ("read", "the file became shorter, so make the pool anew")
-            }
             (Direction::Read, _) => {
                 ("read", "repeat the call, or drop the plan and check the device")
             }
@@ -178,9 +178,15 @@ impl Records {
         Error::os("io_uring_enter", what, error, "open the pool without io_uring")
     }
 
-    /// Checks that nobody made the file shorter.
+    /// Checks that nobody made the file shorter, and so cut off rows of earlier flushes.
     pub fn check_len(&self) -> Result<()> {
-        if self.keep { check_len(&*self.disk, &self.path, self.layout.end()) } else { Ok(()) }
+        let (has, needed) = (length(&*self.disk, &self.path)?, self.layout.end());
+        if has >= needed || !self.keep {
+            return Ok(());
+        }
+        let source = io::Error::other(format!("it has {has} bytes, and its rows need {needed}"));
+        let remedy = "the file became shorter, so make the pool anew";
+        Err(Error::os("fdatasync", self.path.display().to_string(), source, remedy))
     }
 
     /// Returns the bytes of a record's blocks that hold the rows at these places.
@@ -198,11 +204,14 @@ impl Records {
 
 /// Checks that the file or the device has `needed` bytes.
 pub(super) fn check_len(disk: &dyn Disk, path: &Path, needed: u64) -> Result<()> {
-    let path = path.display();
-    let has = disk.length();
-    let has = has.map_err(|e| Error::os("fstat", path.to_string(), e, "make the pool anew"))?;
-    ensure!(has >= needed, "pool file" is format!("{path} of {has} bytes"), but
+    let has = length(disk, path)?;
+    ensure!(has >= needed, "pool file" is format!("{} of {has} bytes", path.display()), but
         "its rows need {needed} bytes";
         "name a larger device; a file that became shorter has lost rows, so make the pool anew");
     Ok(())
+}
+
+fn length(disk: &dyn Disk, path: &Path) -> Result<u64> {
+    let refused = |e| Error::os("fstat", path.display().to_string(), e, "make the pool anew");
+    disk.length().map_err(refused)
 }

@@ -149,7 +149,6 @@ impl WriteQueue {
     /// Starts the writes of entries that are filling, at most [`PARTIAL`] unless they are whole. Where rows
     /// of other layers share a block, their bytes are read first.
     fn send(&mut self, which: &[usize]) -> Result<()> {
-        self.records.check_len()?;
         let mut spare = 0;
         for &at in which {
             let range = self.records.blocks_of(self.entries.all[at].indexer, self.entries.span(at));

@@ -183,7 +183,7 @@ impl TransferOrder {
 
     /// Notes that a request of a plan is lost, and with it all plans since its state was cold. Returns
     /// whether the state's last plan is one of them; then the state's next plan starts cold.
-    pub fn lose(&mut self, plan: &Plan, Failure { request, layer, row }: Failure) -> bool {
+    pub fn lose(&mut self, plan: &Plan, Failure { request, layer, row, .. }: Failure) -> bool {
         let (first, state) = (plan.first[request], plan.state[request] as usize);
         let latest = &mut self.latest[plan.indexer * self.states + state];
         if latest.lost.first < first {

@@ -142,8 +142,9 @@ impl Engine {
             }
         }
         let remedy =
-            "compute the requests again that the plan's failures name, and write their rows";
-        Err(Error::LostRows { requests: plan.failures().count(), layer, row, remedy })
+            "write the rows again that the plan's failures name, and plan these requests again";
+        let (requests, place) = (plan.failures().count(), String::new());
+        Err(Error::LostRows { requests, layer, row, place, remedy })
     }
 
     /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::allocator::Allocator;
 use crate::array::{Array, ProcessMemory};
+use crate::disk::Bits;
 use crate::{Result, ensure, reserve};
 
 const WHAT: &str = "plan's records";
@@ -28,6 +29,8 @@ pub(crate) struct MissRecords {
     sorted: bool,
     /// What the transfer that runs has found of each request.
     pub lost: Vec<FirstLost>,
+    /// The places whose rows were not whole.
+    pub lost_places: Bits,
     /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
     pub bounce: Option<Arc<ProcessMemory>>,
     /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
@@ -36,26 +39,31 @@ pub(crate) struct MissRecords {
 
 impl MissRecords {
     /// Returns the bytes of the arrays for `places` places.
-    pub fn bytes_needed(places: usize) -> usize {
-        (3 * places + 1) * size_of::<i32>()
+    ///
+    /// # Errors
+    /// If there are too many places to count with 31 bits.
+    pub fn bytes_needed(places: usize) -> Result<usize> {
+        ensure!(places < i32::MAX as usize, "ids of a plan" is places, but
+            "a pool in a file takes fewer than {}", i32::MAX; "make a plan for fewer tokens");
+        Ok((3 * places + 1) * size_of::<i32>())
     }
 
     /// Allocates the arrays for miss lists of `places` places, of at most `requests` requests.
     ///
     /// # Errors
-    /// If there are too many places to count with 31 bits, or memory is refused.
+    /// If memory is refused.
     pub fn new(
         places: usize,
         requests: usize,
         bounce: Option<Arc<ProcessMemory>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        ensure!(places < i32::MAX as usize, "max_tokens" is places, but
-            "a plan of a pool in a file has fewer than {} ids", i32::MAX; "make a smaller plan");
         let filled = |len| Array::filled(WHAT, len, 0, allocator);
         let (order, first, number) = (filled(places)?, filled(places + 1)?, filled(places)?);
-        let lost = reserve::defaults(WHAT, requests)?;
-        Ok(Self { order, first, number, count: 0, sorted: false, lost, bounce, held: None })
+        let (lost, lost_places) =
+            (reserve::defaults(WHAT, requests)?, Bits::new(WHAT, places, false)?);
+        let (count, sorted, held) = (0, false, None);
+        Ok(Self { order, first, number, count, sorted, lost, lost_places, bounce, held })
     }
 
     /// Forgets the records, because the plan gets other misses.
@@ -71,7 +79,7 @@ impl MissRecords {
         }
         let mut len = 0;
         for place in places.filter(|&place| rows[place] >= 0) {
-            // `new` has checked that places fit.
+            // `bytes_needed` has checked that places fit.
             self.order[len] = place as i32;
             len += 1;
         }

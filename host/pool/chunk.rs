@@ -47,6 +47,21 @@ pub(crate) struct Start {
     pub device: DeviceStart,
 }
 
+impl Start {
+    /// Returns the address in this process.
+    pub fn in_process(&self) -> Option<usize> {
+        Some(self.at.0.addr())
+    }
+
+    /// Returns the address on a device, if the caller gave it.
+    pub fn on_device(&self) -> Option<usize> {
+        match self.device {
+            DeviceStart::Address(address) => Some(address as usize),
+            DeviceStart::Registered(..) => None,
+        }
+    }
+}
+
 /// How a device addresses the first row of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DeviceStart {

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::chunk::{Chunk, Start};
 use crate::allocator::Allocator;
 use crate::disk::{Layout, PoolFile, Shape, Wrap};
 use crate::indexers::Indexers;
 use crate::mapping::MIB2;
+use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Strides};
 use crate::{Result, ensure, invalid};
 
@@ -63,6 +65,21 @@ pub struct PoolConfig {
     /// The layers that share an indexer, whose rows of one id are side by side in the file. An engine over
     /// the pool must have the same indexers. Rows in memory do not depend on it.
     pub indexers: Indexers,
+    /// The caller's memory that holds the rows ([`Self::with_layout`]). Then `chunk_bytes`, `pages` and
+    /// `allocator` are ignored, and so are the strides of `format`, except by fresh rows.
+    pub layout: Option<Arc<LaidOut>>,
+}
+
+/// A checked layout of rows in memory of the caller, for the layers, rows and format of one configuration.
+#[derive(Debug)]
+pub struct LaidOut {
+    pub(super) geometry: Geometry,
+    /// The first row of every chunk in the order of the chunk table.
+    pub(super) starts: Box<[Start]>,
+    /// The ranges that a device registers.
+    pub(super) chunks: Box<[Chunk]>,
+    /// Bytes of all regions.
+    pub(super) bytes: usize,
 }
 
 impl PoolConfig {
@@ -70,8 +87,8 @@ impl PoolConfig {
     /// to take on Ascend hosts, that tries 2 MiB hugepages first.
     pub fn new(layers: usize, rows: usize, format: RowFormat) -> Self {
         let (chunk_bytes, pages) = (64 << 20, Pages::Huge2M);
-        let (allocator, file, indexers) = (None, None, Indexers::default());
-        Self { layers, rows, format, chunk_bytes, pages, allocator, file, indexers }
+        let (allocator, file, indexers, layout) = (None, None, Indexers::default(), None);
+        Self { layers, rows, format, chunk_bytes, pages, allocator, file, indexers, layout }
     }
 
     /// Returns the number of chunks; 0 for rows in a file.
@@ -79,7 +96,16 @@ impl PoolConfig {
     /// # Errors
     /// If the geometry is invalid ([`HostPool::new`](super::HostPool::new)).
     pub fn chunk_count(&self) -> Result<usize> {
-        if self.file.is_some() { Ok(0) } else { Geometry::new(self).map(|g| g.chunk_count()) }
+        if self.file.is_some() { Ok(0) } else { self.geometry().map(|g| g.chunk_count()) }
+    }
+
+    /// Returns the memory of the rows whose chunks begin at known addresses: those of a layout.
+    pub(crate) fn grids(
+        &self,
+        address: fn(&Start) -> Option<usize>,
+    ) -> impl Iterator<Item = Result<Grids>> {
+        let laid_out = self.layout.iter();
+        laid_out.flat_map(move |laid_out| laid_out.geometry.grids(&laid_out.starts, address))
     }
 }
 
@@ -188,6 +214,22 @@ impl Geometry {
         let segment = self.segments.iter().rposition(|layout| layout.first <= within).unwrap_or(0);
         let layout = &self.segments[segment];
         (layer, segment, (within - layout.first) << layout.shift)
+    }
+
+    /// Returns the memory of the rows of those chunks that have an address.
+    pub fn grids(
+        &self,
+        starts: &[Start],
+        mut address: impl FnMut(&Start) -> Option<usize>,
+    ) -> impl Iterator<Item = Result<Grids>> {
+        let at = starts.iter().enumerate();
+        at.filter_map(move |(at, start)| Some((at, address(start)?))).map(|(at, start)| {
+            let (layer, segment, first) = self.of_chunk(at);
+            let layout = &self.segments[segment];
+            let rows = (self.rows - first).min(1 << layout.shift);
+            let bytes = self.format.as_slice()[segment].bytes;
+            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, bytes])
+        })
     }
 
     pub fn chunks_per_layer(&self) -> usize {

@@ -9,16 +9,16 @@ use super::atomic_copy;
 use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file::{self, WriteLock};
 use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig};
-use super::layout::HostLayout;
 
 use crate::address::Address;
 use crate::allocator::{Allocated, Allocator};
 use crate::disk::Store;
 use crate::fork::Birth;
 use crate::mapping::Mapping;
-use crate::overlap::{self, Content, Grid, Grids};
 use crate::rows::{self, MAX_SEGMENTS, RowFormat};
 use crate::{Result, ensure, reserve};
+
+const TABLE: &str = "chunk table";
 
 /// The access of a process to a pool. One process at a time is its writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub(super) enum Backing {
 /// The host pool. The [module](super) describes its layout and when a row may be read or written.
 pub struct HostPool {
     pub(crate) geometry: Geometry,
-    // The chunks stay mapped as long as the pool: `backing` owns them, or the caller of `from_layout`
-    // guarantees it. The methods of `&HostPool` access them only through `atomic_copy`.
+    // The chunks stay mapped as long as the pool: `backing` owns them, or the caller of
+    // `PoolConfig::with_layout` guarantees it. The methods of `&HostPool` access them only through `atomic_copy`.
     /// The ranges that a device registers.
     pub(super) chunks: Box<[Chunk]>,
     /// The first row of each chunk of rows, layer by layer and segment by segment.
@@ -62,12 +62,15 @@ pub struct HostPool {
 }
 
 impl HostPool {
-    /// Returns the most bytes of memory that [`Self::new`] allocates; with an allocator, what it is asked for.
-    /// A pool in a file allocates its queue of writes and a bit or two per row.
+    /// Returns the most bytes of memory that [`Self::new`] allocates; with an allocator, what it is asked for;
+    /// 0 with a layout. A pool in a file allocates its queue of writes and a bit or two per row.
     ///
     /// # Errors
     /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`] without an allocator.
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
+        if config.layout.is_some() {
+            return Ok(0);
+        }
         if let Some(file) = &config.file {
             return Store::plan_bytes(&geometry::shape(config)?, file);
         }
@@ -76,7 +79,8 @@ impl HostPool {
     }
 
     /// Allocates a zeroed and populated pool and makes this process its writer. In a file, rows that were
-    /// never written are not zero, but an error when they are read.
+    /// never written are not zero, but an error when they are read. By a layout, rows are what they were, and
+    /// the pool cannot be exported.
     ///
     /// # Errors
     /// If the geometry is invalid, the system or the allocator refuses a call, or less memory is
@@ -85,6 +89,14 @@ impl HostPool {
     pub fn new(config: &PoolConfig) -> Result<Self> {
         if config.file.is_some() {
             return Self::new_through(config, geometry::DIRECT);
+        }
+        if let Some(laid_out) = &config.layout {
+            let (geometry, chunks) =
+                (laid_out.geometry.clone(), reserve::copied(TABLE, &laid_out.chunks)?);
+            let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
+            let pool = Self::in_chunks(geometry, chunks.into(), backing, Role::Writer, pages)?;
+            let starts = reserve::copied(TABLE, &laid_out.starts)?.into();
+            return Ok(Self { starts, bytes: laid_out.bytes, ..pool });
         }
         let geometry = Geometry::new(config)?;
         if let Some(allocator) = &config.allocator {
@@ -101,8 +113,8 @@ impl HostPool {
     /// Allocates each chunk from the caller's allocator.
     fn from_allocator(geometry: Geometry, allocator: &Arc<dyn Allocator>) -> Result<Self> {
         const WHAT: &str = "chunk of the host pool";
-        let mut memory = reserve::with_capacity("chunk table", geometry.chunk_count())?;
-        let mut chunks = reserve::with_capacity("chunk table", geometry.chunk_count())?;
+        let mut memory = reserve::with_capacity(TABLE, geometry.chunk_count())?;
+        let mut chunks = reserve::with_capacity(TABLE, geometry.chunk_count())?;
         for (_, len) in geometry.spans() {
             let chunk = Allocated::zeroed(allocator, WHAT, len, PAGE)?;
             chunks.extend(Chunk::new(chunk.ptr(), len));
@@ -124,59 +136,11 @@ impl HostPool {
             at: Address(chunk.ptr()),
             device: DeviceStart::Registered(index, 0),
         };
-        let mut starts = reserve::with_capacity("chunk table", chunks.len())?;
+        let mut starts = reserve::with_capacity(TABLE, chunks.len())?;
         starts.extend(chunks.iter().enumerate().map(start));
         let (starts, birth) = (starts.into(), Birth::now());
         let bytes = chunks.iter().map(Chunk::len).sum();
         Ok(Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth })
-    }
-
-    /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
-    /// the strides of `config.format` are ignored, except that the fresh rows keep the latter. Such
-    /// a pool cannot be exported.
-    ///
-    /// # Safety
-    /// - Each region is valid for reads and writes of its length until the pool is dropped, and a
-    ///   device address is that of registered memory as long.
-    /// - No two rows overlap.
-    /// - Other accesses to the rows keep the rules of the [module](super) for raw pointers.
-    ///
-    /// # Errors
-    /// If a number is out of range, a region is not in the address space, a part does not fit its
-    /// region, two rows overlap, or a row is in no part or in two.
-    pub unsafe fn from_layout(config: &PoolConfig, layout: &HostLayout<'_>) -> Result<Self> {
-        ensure!(config.file.is_none(), "pool file" is "set", but "these rows are in memory of the caller";
-            "leave the file or the layout out");
-        let (geometry, starts, chunks) = layout.resolve(config)?;
-        let lens = layout.regions.iter().map(|region| region.memory.len());
-        // Regions may overlap.
-        let bytes = lens.fold(0, usize::saturating_add);
-        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
-        let pool = Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)?;
-        let pool = Self { starts, bytes, ..pool };
-        overlap::check(pool.grids(pool.starts.iter().map(|start| start.at.0.addr())))?;
-        if layout.regions.iter().any(|region| region.device_address.is_some()) {
-            overlap::check(pool.grids(pool.starts.iter().map(|start| match start.device {
-                DeviceStart::Address(address) => address as usize,
-                DeviceStart::Registered(..) => start.at.0.addr(),
-            })))?;
-        }
-        Ok(pool)
-    }
-
-    /// Returns the memory of the rows if the chunks begin at these addresses.
-    pub(crate) fn grids(
-        &self,
-        starts: impl Iterator<Item = usize>,
-    ) -> impl Iterator<Item = Result<Grids>> {
-        let geometry = &self.geometry;
-        starts.enumerate().map(|(at, start)| {
-            let (layer, segment, first) = geometry.of_chunk(at);
-            let layout = &geometry.segments[segment];
-            let rows = (geometry.rows - first).min(1 << layout.shift);
-            let bytes = geometry.format.as_slice()[segment].bytes;
-            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, bytes])
-        })
     }
 
     /// Returns the format of a row.
@@ -217,7 +181,7 @@ impl HostPool {
 
     /// Returns the ranges that a device registers before its kernels read rows, and unregisters
     /// before the pool is dropped: every chunk, layer by layer and segment by segment, or the whole
-    /// pages of the regions of [`Self::from_layout`] that the caller has not registered.
+    /// pages of the regions of [`PoolConfig::with_layout`] that the caller has not registered.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = Chunk> + '_ {
         self.chunks.iter().copied()
     }
@@ -322,7 +286,7 @@ pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[C
         let inside = at.checked_add(len).is_some_and(|end| end <= mapping.len());
         inside.then(|| Chunk::new(mapping.ptr().wrapping_add(at), len)).flatten()
     };
-    let mut chunks = reserve::with_capacity("chunk table", geometry.chunk_count())?;
+    let mut chunks = reserve::with_capacity(TABLE, geometry.chunk_count())?;
     chunks.extend(geometry.spans().map_while(chunk));
     ensure!(chunks.len() >= geometry.chunk_count(),
         "pool memory" is format!("{} bytes", mapping.len()), but

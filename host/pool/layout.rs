@@ -2,11 +2,12 @@
 //! row * c, in one region or in several.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::chunk::{Chunk, DeviceStart, Start};
-use super::geometry::{Geometry, PoolConfig};
+use super::geometry::{Geometry, LaidOut, PoolConfig};
 use crate::address::Address;
-use crate::overlap::{Content, Grid};
+use crate::overlap::{self, Content, Grid};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
 use crate::{Result, ensure, invalid, reserve};
 
@@ -53,9 +54,23 @@ pub struct HostLayout<'a> {
     pub parts: &'a [Part],
 }
 
-/// A geometry, the first row of every chunk in the order of the chunk table, and the ranges that a
-/// device registers.
-type Resolved = (Geometry, Box<[Start]>, Box<[Chunk]>);
+impl PoolConfig {
+    /// Lays the rows of the pool out in memory of the caller.
+    ///
+    /// # Safety
+    /// - Each region is valid for reads and writes of its length until every pool of the configuration is
+    ///   dropped, and a device address is that of registered memory as long.
+    /// - Other accesses to the rows keep the rules of the [module](super) for raw pointers.
+    ///
+    /// # Errors
+    /// If a number is out of range, a region is not in the address space, a part does not fit its
+    /// region, two rows overlap, a row is in no part or in two, or the configuration names a file.
+    pub unsafe fn with_layout(self, layout: &HostLayout<'_>) -> Result<Self> {
+        ensure!(self.file.is_none(), "pool file" is "set", but "these rows are in memory of the caller";
+            "leave the file or the layout out");
+        Ok(Self { layout: Some(Arc::new(layout.resolve(&self)?)), ..self })
+    }
+}
 
 impl HostLayout<'_> {
     /// Checks the numbers of regions and parts, before anything else of them is read: each part holds
@@ -76,7 +91,7 @@ impl HostLayout<'_> {
     }
 
     /// Checks the layout and works out where its chunks are.
-    pub(super) fn resolve(&self, config: &PoolConfig) -> Result<Resolved> {
+    fn resolve(&self, config: &PoolConfig) -> Result<LaidOut> {
         Self::check_counts(config, self.regions.len(), self.parts.len())?;
         let segments = config.format.as_slice();
         ensure!(self.strides.len() == segments.len(), "strides" is self.strides.len(), but
@@ -102,16 +117,16 @@ impl HostLayout<'_> {
             let of_segment = self.parts.iter().filter(|part| part.segment == segment);
             of_segment.map(|part| part.rows.len()).max().unwrap_or(0)
         };
-        let chunks: heapless::Vec<(usize, Strides), MAX_SEGMENTS> =
+        let per_chunk: heapless::Vec<(usize, Strides), MAX_SEGMENTS> =
             self.strides.iter().enumerate().map(|(s, &strides)| (chunk_rows(s), strides)).collect();
-        let geometry = Geometry::of_parts(config, &chunks)?;
-        let registered = self.ranges()?;
+        let geometry = Geometry::of_parts(config, &per_chunk)?;
+        let chunks = self.ranges()?;
         // One of the first chunks is missing if there are more than the parts hold.
         let held = self.parts.iter().map(|part| part.layers.len()).fold(0, usize::saturating_add);
         let count = geometry.chunk_count().min(held.saturating_add(1));
         let mut starts = reserve::filled(WHAT, count, None)?;
         for part in self.parts {
-            self.place(part, &geometry, &registered, &mut starts)?;
+            self.place(part, &geometry, &chunks, &mut starts)?;
         }
         if let Some(at) = starts.iter().position(Option::is_none) {
             let (layer, segment, row) = geometry.of_chunk(at);
@@ -120,7 +135,13 @@ impl HostLayout<'_> {
         }
         let mut found = reserve::with_capacity(WHAT, starts.len())?;
         found.extend(starts.into_iter().flatten());
-        Ok((geometry, found.into(), registered))
+        let starts: Box<[Start]> = found.into();
+        overlap::check(geometry.grids(&starts, Start::in_process))?;
+        overlap::check(geometry.grids(&starts, Start::on_device))?;
+        let lens = self.regions.iter().map(|region| region.memory.len());
+        // Regions may overlap.
+        let bytes = lens.fold(0, usize::saturating_add);
+        Ok(LaidOut { geometry, starts, chunks, bytes })
     }
 
     fn check(&self, config: &PoolConfig, part: &Part) -> Result<()> {

@@ -9,11 +9,12 @@ use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
 impl PoolConfig {
-    /// Returns the geometry of the pool that [`HostPool::new`] makes, in memory or in a file.
+    /// Returns the geometry of the pool that [`HostPool::new`] makes, in memory, by a layout or in a file.
     pub(crate) fn geometry(&self) -> Result<Geometry> {
-        match &self.file {
-            None => Geometry::new(self),
-            Some(file) => geometry(self, Store::plan_layout(&shape(self)?, file)?),
+        match (&self.layout, &self.file) {
+            (Some(laid_out), _) => Ok(laid_out.geometry.clone()),
+            (None, None) => Geometry::new(self),
+            (None, Some(file)) => geometry(self, Store::plan_layout(&shape(self)?, file)?),
         }
     }
 

@@ -58,8 +58,9 @@ def test_a_kept_file_has_every_flushed_row(disk, rows, buffered):
     with avsg.Pool.open(avsg.PoolFile(path, buffered=buffered)) as pool:
         for layer in range(LAYERS):
             assert (np.concatenate(pool.read(layer, 0, PROMPT + 20), axis=1) == rows[layer, : PROMPT + 20]).all()
-            with pytest.raises(avsg.InvalidError, match=str(PROMPT + 20)):
-                pool.read_row(layer, PROMPT + 20)
+            for read in (pool.read_row, lambda layer, row: pool.read(layer, row, 1)):
+                with pytest.raises(avsg.LostRowsError, match=f"row {PROMPT + 20} of layer {layer} is not whole at"):
+                    read(layer, PROMPT + 20)
         assert decode(pool, rows, 30) == 0
     assert os.listdir(disk) == ["rows"]
 
@@ -85,7 +86,8 @@ def test_a_damaged_row_costs_the_requests_that_miss_it(disk, rows):
         fill(pool, rows)
         pool.flush()
     bytes_ = bytearray(path.read_bytes())
-    bytes_[bytes_.index(rows[0, 70].tobytes())] ^= 1
+    for row in 70, 73:
+        bytes_[bytes_.index(rows[0, row].tobytes())] ^= 1
     path.write_bytes(bytes_)
     with avsg.Pool.open(path) as pool:
         engine = avsg.Engine(pool, k=K, slots=64, states=8)
@@ -93,9 +95,10 @@ def test_a_damaged_row_costs_the_requests_that_miss_it(disk, rows):
         batch.ids[:] = np.arange(8)[:, None] * 14 + np.arange(K)
         batch.seq_len[:] = PROMPT
         lost = [r for r in range(8) if 70 in batch.ids[r]]
+        lost_ids = {r: [row for row in (70, 73) if row in batch.ids[r]] for r in lost}
 
-        def check(left_out):
-            assert plan.failures == [avsg.Failure(r, 0, 70) for r in left_out]
+        def check(left_out, is_new=True):
+            assert plan.failures == [avsg.Failure(r, 0, 70, is_new, lost_ids[r]) for r in left_out]
             for r in set(range(8)) - set(left_out):
                 got = np.concatenate([engine.buffer(0, part)[r, plan.slots[r]] for part in range(2)], axis=1)
                 assert (got == rows[0, batch.ids[r]]).all()
@@ -107,11 +110,12 @@ def test_a_damaged_row_costs_the_requests_that_miss_it(disk, rows):
         check(lost)
         with pytest.raises(avsg.LostRowsError, match="left out 2 of"):
             engine.transfer(plan, 1)
-        check(lost)
+        check(lost, is_new=False)
         with pytest.raises(avsg.LostRowsError, match="row 70"):
             engine.load(plan, np.arange(60, 75, dtype=np.int32), state=1, generation=0, seq_len=PROMPT)
-        assert plan.failures == [avsg.Failure(0, 0, 70)] and not engine.held(1, 0, 0, PROMPT).any()
-        pool.write_row(0, 70, rows[0, 70])
+        assert plan.failures == [avsg.Failure(0, 0, 70, True, [70, 73])] and not engine.held(1, 0, 0, PROMPT).any()
+        for row in 70, 73:
+            pool.write_row(0, row, rows[0, row])
         engine.step(batch, plan)
         # All ids of a state that is empty miss.
         assert list(plan.misses) == [K if r in (1, *lost) else 0 for r in range(8)]

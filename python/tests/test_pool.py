@@ -149,7 +149,7 @@ def test_a_shape_says_what_it_takes():
     assert memory.buffer >= 3 * 2 * 64 * 1152 and memory.tables > 0
     whole = avsg.Engine.memory(shape, 6, 3, k=16, slots=64, states=3)
     assert (whole.pool, whole.engine_host) == (shape.bytes(), memory.buffer + memory.tables)
-    assert whole.plan_host == 6 * (20 * 16 + 8) + 3 * 112 + 4 and whole.engine_device == whole.staging_device == 0
+    assert whole.plan_host == 6 * (20 * 16 + 8) + 3 * 116 + 4 and whole.engine_device == whole.staging_device == 0
     on_device = avsg.Engine.memory(shape, 6, 3, k=16, slots=128, device="ascend")
     assert on_device.plan_device == on_device.plan_pinned > 0 and on_device.staging_device > 6 * 1152
     with pytest.raises(avsg.InvalidError, match="a row has 5 segments and 5 strides"):

@@ -15,8 +15,6 @@ pub enum Fault {
     Errno(i32),
     /// It moves at most so many bytes.
     Short(usize),
-    /// The file ends before it.
-    End,
     /// It moves all bytes, and one bit of the first of them is wrong that the fault is set for.
     Flip,
     /// It does not begin as long as the fault is set. Only queues know this fault.
@@ -149,7 +147,6 @@ impl FaultyDisk {
         let run = |operation: &Operation<'_>| unsafe { self.disk.run(operation) };
         match fault {
             Some((Fault::Errno(errno), _)) => Err(io::Error::from_raw_os_error(errno)),
-            Some((Fault::End, _)) => Ok(0),
             Some((Fault::Short(bytes), _)) => {
                 run(&Operation { pieces: &shortened(operation.pieces, bytes), ..*operation })
             }

@@ -167,7 +167,7 @@ fn slots_may_lie_between_rows_but_not_share_their_bytes() {
         let parts = [part(0, 0), part(1, 56)];
         let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
         // SAFETY: the memory is never freed, and no step runs while the test accesses it.
-        unsafe { HostPool::from_layout(&of_pool, &layout) }.unwrap()
+        HostPool::new(&unsafe { of_pool.clone().with_layout(&layout) }.unwrap()).unwrap()
     };
     // The rows of every layer, the slots of every layer, and 3 bytes.
     let caller = |base: *mut u8, less: usize| {

@@ -59,7 +59,7 @@ impl Memory {
     fn pool_in(&self, regions: &[Region]) -> Result<HostPool> {
         let layout = HostLayout { regions, strides: &self.strides, parts: &self.parts };
         // SAFETY: the memory is never freed, and the test accesses rows only between steps.
-        unsafe { HostPool::from_layout(&config(), &layout) }
+        HostPool::new(&unsafe { config().with_layout(&layout) }?)
     }
 }
 
@@ -239,7 +239,7 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
         let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
         let huge = PoolConfig { rows, ..huge.clone() };
         // SAFETY: the memory is never freed, and the pool is refused.
-        expect_refusal(unsafe { HostPool::from_layout(&huge, &layout) }, &[text]);
+        expect_refusal(unsafe { huge.with_layout(&layout) }, &[text]);
     }
     let halves = |m: &mut Memory| {
         let halves = [0..288, 288..576].map(|rows| Part { rows, ..m.parts[0].clone() });

@@ -15,6 +15,7 @@ const EINTR: i32 = 4;
 pub const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
 pub const ENOSPC: i32 = 28;
+pub const ENODATA: i32 = 61;
 const LAYERS: usize = 3;
 const ROWS: usize = 64;
 const BYTES: usize = 1350;
@@ -63,9 +64,9 @@ fn a_failed_read_names_row_offset_and_errno_and_spoils_no_other() {
         let pool = pool(&faults, io_uring, false);
         let mut records = Records::new(pool.store().unwrap(), ROWS);
         let rows = [40, 3, 17, 18, 60];
-        let eio = (Fault::Errno(EIO), "Input/output error");
-        for (fault, words) in [eio, (Fault::End, "unexpected end of file")] {
-            faults.set(fault, Direction::Read, 17 * RECORD..18 * RECORD, usize::MAX);
+        for (errno, words) in [(EIO, "Input/output error"), (ENODATA, "No data available")] {
+            let bytes = 17 * RECORD..18 * RECORD;
+            faults.set(Fault::Errno(errno), Direction::Read, bytes, usize::MAX);
             let (result, done) = records.read(0, &rows);
             let (named, at) = ("row 17 of layers 0 to 2", format!("at byte {} of", 17 * RECORD));
             expect_error(result, &[named, &at, words]);

@@ -74,7 +74,7 @@ fn check(pool: &HostPool, damaged: &[(usize, usize)]) {
         if damaged.contains(&(layer, row)) {
             let text = expect_error(pool.read_row(layer, row, &mut [0; BYTES]), &[]);
             let at = offset(layer, row);
-            let words = format!("row is {row} of layer {layer}, but it is not whole at byte {at}");
+            let words = format!("row {row} of layer {layer} is not whole at byte {at} of ");
             assert!(text.starts_with(&words), "{text}");
         } else {
             check_row(pool, layer, row, 0);
@@ -101,7 +101,7 @@ fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
         if row < 40 || row < 45 && result.is_ok() {
             check_row(&pool, layer, row, usize::from((10..20).contains(&row)));
         } else {
-            expect_error(result, &[&format!("row is {row} of layer {layer}")]);
+            expect_error(result, &[&format!("row {row} of layer {layer} is not whole")]);
         }
     }
     write_and_flush(&pool, 0..ROWS, 3);
@@ -142,7 +142,7 @@ fn a_damaged_header_is_refused() {
     for at in (0..200).chain([1000, 16383]) {
         kept.flip(at, 6);
         let what = match at {
-            0..8 => "that of another kind of file",
+            0..8 => "not that of a pool",
             8..16 => "of version",
             _ => "damaged",
         };
@@ -164,10 +164,12 @@ fn a_shorter_file_is_refused() {
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(whole - 4 * RECORD).unwrap();
     let read = pool.read_row(1, ROWS - 1, &mut [0; BYTES]);
-    expect_error(read, &["row 49 of layers 0 to 1", "became shorter"]);
+    expect_error(read, &["row 49 of layer 1 is not whole", "cut off"]);
     pool.read_row(1, 0, &mut [0; BYTES]).unwrap();
-    let written = pool.write_row(0, 0, &[0; BYTES]).and_then(|()| pool.flush());
-    expect_error(written, &["became shorter"]);
+    pool.write_row(0, 0, &[0; BYTES]).unwrap();
+    let flushed = pool.flush();
+    assert!(matches!(&flushed, Err(avsg::Error::Os { .. })), "{flushed:?}");
+    expect_error(flushed, &["became shorter", &format!("its rows need {whole}")]);
     drop(pool);
     expect_error(HostPool::open(&config), &[&format!("its rows need {whole} bytes")]);
     // The bytes that were cut off are zero in a file that has grown again.
@@ -178,10 +180,13 @@ fn a_shorter_file_is_refused() {
         assert_eq!(result.is_ok(), row < ROWS - 4, "row {row}: {result:?}");
     }
     drop(pool);
-    for (bytes, part) in [(50, "50 bytes"), (whole, "header of the pool file")] {
+    for (bytes, part) in [(50, "is damaged"), (0, "not that of a pool")] {
         file.set_len(bytes).unwrap();
-        expect_error(HostPool::open(&config), &[part]);
+        expect_error(HostPool::open(&config), &["header of the pool file is", part]);
+        expect_error(PoolConfig::stored_in(config.file.as_ref().unwrap()), &[part]);
     }
+    fs::write(&path, "a text\n").unwrap();
+    expect_error(HostPool::open(&config), &["not that of a pool"]);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn what_only_memory_has_is_refused_by_name() {
     expect_error(pool.export(), &["in a file"]);
     assert_eq!(pool.chunks().len(), 0);
     let read = pool.read_row(1, 7, &mut [0; 64]);
-    expect_error(read, &["row is 7 of layer 1, but it is not whole"]);
+    expect_error(read, &["row 7 of layer 1 is not whole"]);
     expect_error(pool.write_row(0, 10, &[0; 64]), &["row is 10"]);
     expect_error(pool.write_row(0, 0, &[0; 63]), &["63 bytes"]);
     pool.demote().unwrap();

@@ -39,7 +39,7 @@ fn pool_in(memory: Chunk, config: &PoolConfig, stride: usize) -> HostPool {
     let strides = [Strides::rows(stride)];
     let layout = HostLayout { regions: &regions, strides: &strides, parts: &[part] };
     // SAFETY: the callers pass such memory.
-    unsafe { HostPool::from_layout(config, &layout) }.unwrap()
+    HostPool::new(&unsafe { config.clone().with_layout(&layout) }.unwrap()).unwrap()
 }
 
 /// Checks that the error is one line, has a remedy and contains all of `parts`.

@@ -3,7 +3,7 @@ use crate::status::avsg_status::{self, AVSG_INVALID, AVSG_SIZE};
 
 /// Returns the addresses of the segments of a list, or the status of the error.
 fn addresses<const N: usize>(list: &[[usize; N]]) -> core::result::Result<Vec<u64>, avsg_status> {
-    let mut all = heapless::Vec::<_, MAX_LIST_SEGMENTS>::new();
+    let mut all = heapless::Vec::<_, AVSG_MAX_LIST_SEGMENTS>::new();
     // SAFETY: each element of the list has as many bytes as the `size` at its beginning, or a `size` that is
     // refused.
     unsafe { read_list(list.as_ptr().cast(), list.len(), device_segments, &mut all) }
@@ -29,7 +29,10 @@ fn a_list_has_the_structs_of_the_callers_version() {
     assert_eq!(addresses::<12>(&[words(later, 1, 8), words(own, 1, 16)]), Err(AVSG_SIZE));
     assert_eq!(addresses::<10>(&[words(own, 2, 8), words(own, 1, 16)]), Err(AVSG_INVALID));
     assert_eq!(addresses::<10>(&[words(own, 0, 8)]), Err(AVSG_INVALID));
-    assert_eq!(addresses::<10>(&vec![words(own, 1, 8); MAX_LIST_SEGMENTS]).unwrap().len(), 256);
-    let many = vec![words(own, 1, 8); MAX_LIST_SEGMENTS + 1];
+    assert_eq!(
+        addresses::<10>(&vec![words(own, 1, 8); AVSG_MAX_LIST_SEGMENTS]).unwrap().len(),
+        256
+    );
+    let many = vec![words(own, 1, 8); AVSG_MAX_LIST_SEGMENTS + 1];
     assert_eq!(addresses::<10>(&many), Err(AVSG_INVALID));
 }

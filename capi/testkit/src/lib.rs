@@ -293,6 +293,20 @@ pub fn failures(plan: *const avsg_plan, requests: usize) -> Vec<(usize, usize, u
     failed.map(|request| (request, layers[request] as usize, rows[request] as usize)).collect()
 }
 
+/// Returns whether the last transfer of a plan found that it must leave a request out, and the ids of the rows
+/// that are not whole.
+#[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the library looks a handle up")]
+pub fn lost_ids(plan: *const avsg_plan, request: usize) -> (bool, Vec<i32>) {
+    let (mut count, mut ids) = (0, vec![0; 1000]);
+    // SAFETY: the struct has its `size` set, the plan holds the request, and the array has 1000 elements.
+    unsafe {
+        let arrays = filled(|to| avsg_plan_get_arrays(plan, HOST, to));
+        ok(avsg_plan_get_lost_ids(plan, request, ids.as_mut_ptr(), ids.len(), &mut count));
+        ids.truncate(count);
+        (*arrays.failed_new.add(request) == 1, ids)
+    }
+}
+
 /// Returns the C struct of a batch in host memory.
 pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
     let array = |v: &[i32]| avsg_i32s { data: v.as_ptr(), len: v.len() };

@@ -6,6 +6,8 @@ use std::ptr::{null, null_mut};
 use avsg_capi::avsg_status::AVSG_INVALID;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fresh::FreshRows;
 
 /// Returns the ids from 10 to 119 that a state holds.
 fn held(handles: &Handles, state: usize, generation: i32) -> Vec<i32> {
@@ -41,9 +43,62 @@ fn a_load_a_fork_and_an_invalidation_reach_the_state_that_they_name() {
         ok(avsg_engine_fork(handles.engine, 1, 3, null(), null(), 0));
     }
     ok(avsg_engine_invalidate(handles.engine, 1, 12, 15));
+    ok(avsg_engine_invalidate(handles.engine, 1, 100, 1 << 24));
+    for (first, end) in [(12, 12), (12, (1 << 24) + 1), (12, usize::MAX)] {
+        let status = avsg_engine_invalidate(handles.engine, 1, first, end);
+        expect_error(status, AVSG_INVALID, &["16777216"]);
+    }
     let left: Vec<i32> = [10, 11].into_iter().chain(15..40).collect();
     assert_eq!([held(&handles, 1, 3), held(&handles, 0, 5)], [left, ids]);
     assert_eq!([held(&handles, 1, 5), held(&handles, 0, 3)], [[]; 2]);
+    handles.destroy();
+}
+
+/// Plans a batch of one request and returns the number of its misses.
+fn misses(handles: &Handles, indexer: usize, generation: i32, ids: [i32; K]) -> usize {
+    let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
+    owned.push([1, generation, -1, 128], &[ids.to_vec()]);
+    owned.blocks = (0..8).collect();
+    // SAFETY: `owned` owns the arrays.
+    ok(unsafe { avsg_engine_plan(handles.engine, &c_batch(&owned), handles.plan, null_mut()) });
+    missed(handles.plan, 0, true).len()
+}
+
+#[test]
+fn a_repeated_id_takes_slots_and_a_generation_of_before_finds_only_what_no_plan_emptied() {
+    let mut config = engine_config();
+    (config.layer_indexer, config.layer_indexers) = ([0, 1].as_ptr(), 2);
+    let handles = Handles::create(&pool_config(), &config);
+    let ids = [3, 1, 4, 15, 9, 2, 6, 5];
+    let plans = [(0, 7), (1, 7), (0, 7), (0, 8), (0, 7), (1, 7)];
+    let found = plans.map(|(indexer, generation)| misses(&handles, indexer, generation, ids));
+    assert_eq!(found, [8, 8, 0, 8, 8, 0]);
+    assert_eq!(misses(&handles, 0, 9, [5; K]), K);
+    assert_eq!(misses(&handles, 0, 10, [5, 5, 5, -1, -1, -1, -1, -1]), 3);
+    handles.destroy();
+}
+
+#[test]
+fn an_append_ignores_ids_and_generations_and_of_two_rows_in_one_place_the_later_stays() {
+    let handles = Handles::on_cpu();
+    let mut owned = OwnedBatch { block_stride: 8, ..OwnedBatch::new(K, 0) };
+    for state in [1, 0] {
+        // More tokens than N_q.
+        owned.push([state, -5, 100, 103], &vec![vec![-1; K]; 3]);
+    }
+    owned.blocks = (0..16).map(|block| block % 8).collect();
+    let mut rows = FreshRows::new(&format(), 6);
+    (0..6).for_each(|token| rows.put(token, 200 + token as i32, 0));
+    let none = avsg_i32s { data: null(), len: 0 };
+    let batch = avsg_batch { ids: none, ids_stride: 0, k: 0, indexer: 9, ..c_batch(&owned) };
+    // SAFETY: `owned` and `rows` own the arrays.
+    ok(unsafe { avsg_engine_append(handles.engine, &batch, &0, 1, &c_fresh(&rows), null_mut()) });
+    for at in 0..3 {
+        let mut read = [0; ROW];
+        // SAFETY: the array has the length beside it.
+        ok(unsafe { avsg_pool_read_row(handles.pool, 0, 100 + at, read.as_mut_ptr().cast(), ROW) });
+        assert_eq!(read, row(0, 203 + at));
+    }
     handles.destroy();
 }
 

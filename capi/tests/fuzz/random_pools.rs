@@ -1,8 +1,10 @@
-//! Random pools: in memory of the library, in memory of the caller by a layout, and in a file.
+//! Random pools: in memory of the library, in memory of the caller by a layout, and in a file. The query of
+//! their size refuses what creation refuses, and nothing else.
 
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
+use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::caller_memory::{self, part, region};
 use avsg_capi_testkit::*;
@@ -54,8 +56,13 @@ impl RandomCaller<'_> {
         // SAFETY: `config` and what it points to are structs with a `size` that may be wrong, whose arrays have at
         // least the lengths beside them, or no memory has that many elements; the regions outlive the pool, which is
         // not used if its layout is wrong; and `to` is NULL or a local variable.
-        let status = unsafe { avsg_pool_create(&config, to) };
+        let [query, status] = unsafe {
+            [avsg_get_memory(null(), &config, 0, 0, 0, &mut sized()), avsg_pool_create(&config, to)]
+        };
         self.shared.allocator.state().until_null = 0;
+        if self.verify && !to.is_null() && !matches!(status, AVSG_NO_MEMORY | AVSG_OS) {
+            assert_eq!(query, status, "one of them said: {}", last_error());
+        }
         if !self.record(status) {
             return;
         }

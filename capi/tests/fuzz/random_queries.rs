@@ -64,7 +64,7 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(23) {
+            match self.below(24) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
                 2 | 4 | 6 => {
@@ -125,7 +125,12 @@ impl RandomCaller<'_> {
                     let [rows, requests, stride] = [[0; 3], largest][self.below(2)];
                     info!(avsg_get_memory, config, of_pool, rows, requests, stride)
                 }
-                17 => self.set_log(),
+                17 => {
+                    let (mut ids, request) = ([0; 4], self.index(2));
+                    let to = self.pointer(&mut ids).cast();
+                    avsg_plan_get_lost_ids(plan, request, to, self.below(5), &mut 0)
+                }
+                21 => self.set_log(),
                 18 => {
                     let (mut bits, state) = ([0u64; 2], self.index(2));
                     let (first, end) = (self.mostly(0), self.mostly(ROWS));

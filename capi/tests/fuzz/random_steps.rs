@@ -320,13 +320,20 @@ impl RandomCaller<'_> {
         let counters = self.filled(|to| unsafe { avsg_plan_get_counters(plan, to) });
         for request in 0..counters.requests {
             let rows = missed(plan, request, false);
+            let lacks_row = |layer, row| row >= 0 && !model.pool.is_written(layer, row as usize);
             let lacks = |&layer: &usize| {
-                let rows = rows.iter().filter_map(|&row| usize::try_from(row).ok());
-                let lost = rows.filter(|&row| !model.pool.is_written(layer, row)).min();
-                lost.map(|row| (layer, row))
+                let lost = rows.iter().filter(|&&row| lacks_row(layer, row)).min();
+                lost.map(|&row| (layer, row as usize))
             };
-            if let Some(lost) = layers.iter().find_map(lacks) {
-                failed.entry(request).or_insert(lost);
+            let lost = layers.iter().find_map(lacks).filter(|_| !failed.contains_key(&request));
+            let (is_new, ids) = lost_ids(plan, request);
+            assert_eq!(is_new, lost.is_some(), "request {request}");
+            if let Some(lost) = lost {
+                failed.insert(request, lost);
+                let lacks = |row: &i32| layers.iter().any(|&layer| lacks_row(layer, *row));
+                let all = rows.iter().zip(missed(plan, request, true));
+                let all: Vec<_> = all.filter(|(row, _)| lacks(row)).map(|(_, id)| id).collect();
+                assert_eq!(ids, all, "request {request}");
             }
         }
         let expected = if failed.is_empty() { AVSG_OK } else { AVSG_LOST_ROWS };

@@ -88,9 +88,10 @@ class ForkedError(AvsgError, RuntimeError):
 
 
 class LostRowsError(AvsgError, LookupError):
-    """Rows of a file are not whole: never written, lost with a process, or damaged.
+    """Rows of a file are not whole: never written, lost with a process, damaged, or cut off.
 
-    The call served all requests but those that `Plan.failures` names. Their state is empty: compute them again.
+    A step, transfer or load served all requests but those that `Plan.failures` names. Their state is empty: write their
+    rows again.
     """
 
     status = Status.LOST_ROWS

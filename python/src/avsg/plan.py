@@ -36,11 +36,17 @@ class Request(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A request that transfers leave out, and the layer and the row of a file that are not whole."""
+    """A request that transfers leave out, and the layer and the row of a file that are not whole.
+
+    `is_new` tells whether the last transfer of the plan found it, and `ids` has the ids of all rows that were not
+    whole then. It is empty if another plan missed the row.
+    """
 
     request: int
     layer: int
     row: int
+    is_new: bool
+    ids: list[int]
 
 
 class Plan:
@@ -150,9 +156,18 @@ class Plan:
     def failures(self) -> list[Failure]:
         """The requests that the transfers so far left out (`LostRowsError`), in the order of the batch."""
         arrays = filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle, MemoryKind.HOST)
-        kind = c.c_int64 * self.counters.requests
+        requests = self.counters.requests
+        kind, flags = c.c_int64 * requests, (c.c_int32 * requests).from_address(arrays.failed_new)
         layers, rows = kind.from_address(arrays.failed_layer), kind.from_address(arrays.failed_row)
-        return [Failure(r, layers[r], row) for r, row in enumerate(rows) if row >= 0]
+        failed = [r for r, row in enumerate(rows) if row >= 0]
+        return [Failure(r, layers[r], rows[r], flags[r] == 1, self._lost_ids(r)) for r in failed]
+
+    def _lost_ids(self, request: int) -> list[int]:
+        count = c.c_size_t()
+        check(lib.avsg_plan_get_lost_ids(self._handle, request, None, 0, c.byref(count)))
+        ids = (c.c_int32 * count.value)()
+        check(lib.avsg_plan_get_lost_ids(self._handle, request, ids, len(ids), c.byref(count)))
+        return list(ids)
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""

@@ -219,7 +219,10 @@ class Pool:
         check(lib.avsg_pool_write_row(self._handle, layer, row, found.address, found.nbytes))
 
     def read_row(self, layer: int, row: int) -> np.ndarray:
-        """Returns a copy of one row as bytes, its segments back to back."""
+        """Returns a copy of one row as bytes, its segments back to back.
+
+        LostRowsError if it is not whole in the file of the pool.
+        """
         import numpy as np
 
         data = np.empty(self.info.row_bytes, np.uint8)
@@ -269,7 +272,10 @@ class Pool:
                 start += len(block)
 
     def read(self, layer: int, first: int, rows: int) -> list[np.ndarray]:
-        """Returns a copy of rows from row `first` on: bytes of the shape [rows, segment bytes] for each segment."""
+        """Returns a copy of rows from row `first` on: bytes of the shape [rows, segment bytes] for each segment.
+
+        LostRowsError if one is not whole in the file of the pool.
+        """
         import numpy as np
 
         lengths = self.info.segment_bytes

@@ -1,12 +1,14 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
 //! engine goes on as its error says. Rows that are not whole cost the requests that miss them, and no other.
 
+use std::fs::OpenOptions;
+use std::sync::Arc;
 use std::time::Duration;
 
 use avsg::device::state::header;
 use avsg::disk::{Direction, PoolFile};
 use avsg::engine::{Fresh, Load};
-use avsg::plan::{Failure, Plan};
+use avsg::plan::Plan;
 use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
@@ -18,7 +20,7 @@ use super::{
     slots_of, write,
 };
 use crate::expect_error as expect;
-use crate::faults::{EIO, ENOSPC};
+use crate::faults::{EIO, ENODATA, ENOSPC};
 
 /// The time limit of a pool whose disk hangs.
 const SOON: Duration = Duration::from_millis(60);
@@ -26,7 +28,7 @@ const SOON: Duration = Duration::from_millis(60);
 /// The faults of a read, and what their errors name.
 const READ_FAULTS: [(Fault, &[&str]); 2] = [
     (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
-    (Fault::End, &["row ", "at byte "]),
+    (Fault::Errno(ENODATA), &["row ", "at byte ", "No data available"]),
 ];
 
 #[test]
@@ -114,7 +116,7 @@ fn each_row_whose_write_failed_is_new_or_reported() {
                 return assert!(check_row(id as i32, version, &row));
             };
             assert!(failed, "row {id}: {error}");
-            assert!(error.to_string().contains("its write was refused"), "{error}");
+            assert!(error.to_string().contains("its write refused"), "{error}");
             refused += 1;
         };
         for first in (0..ROWS - K).step_by(K) {
@@ -165,17 +167,23 @@ impl Server {
 
 #[track_caller]
 fn expect_lost(called: Result<()>, plan: &Plan, (requests, layer, row): Lost<'_>) {
-    let all = requests.iter().map(|&request| Failure { request, layer, row });
-    assert_eq!(plan.failures().collect::<Vec<_>>(), all.collect::<Vec<_>>());
-    if requests.is_empty() {
-        return called.unwrap();
-    }
+    let all: Vec<_> = requests.iter().map(|&request| (request, row)).collect();
+    expect_failures(called, plan, &all, layer);
+}
+
+/// Asserts that a call on a plan left out these requests, each because of a row of this layer.
+#[track_caller]
+fn expect_failures(called: Result<()>, plan: &Plan, lost: &[(usize, usize)], layer: usize) {
+    let found = plan.failures().map(|f| (f.request, f.layer, f.row)).collect::<Vec<_>>();
+    let all = lost.iter().map(|&(request, row)| (request, layer, row));
+    assert_eq!(found, all.collect::<Vec<_>>(), "{called:?}");
+    let Some(&(_, row)) = lost.first() else { return called.unwrap() };
     let error = called.unwrap_err();
-    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", requests.len())];
+    let parts = [format!("row {row} of layer {layer}"), format!("left out {} of", lost.len())];
     let text = error.to_string();
     assert!(parts.iter().all(|part| text.contains(part)) && text.contains("; "), "{text}");
     let named = matches!(&error, Error::LostRows { requests: n, layer: l, row: r, .. }
-        if (*n, *l, *r) == (requests.len(), layer, row));
+        if (*n, *l, *r) == (lost.len(), layer, row));
     assert!(named, "{error:?}");
 }
 
@@ -217,6 +225,42 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
             server.step_and_lose(&next, NONE);
             assert_eq!(server.engine.stats().evictions, before.evictions, "no slot was in use");
         }
+    });
+}
+
+#[test]
+fn all_rows_that_a_request_lacks_are_named_by_the_transfer_that_finds_them() {
+    everywhere(|setting, layer| {
+        let lanes = [(3, &[2, 9, 20][..]), (6, &[0])];
+        let ids = |&(request, lanes): &(usize, &[usize])| -> Vec<i32> {
+            lanes.iter().map(|&lane| id(0, request, lane)).collect()
+        };
+        let unwritten: Vec<_> = lanes.iter().flat_map(ids).map(|id| (layer, id as usize)).collect();
+        let mut server = Server::new(setting, layer, &unwritten);
+        let found = |plan: &Plan| -> Vec<_> {
+            plan.failures()
+                .map(|f| (f.request, f.is_new, plan.lost_ids(f.request).collect()))
+                .collect()
+        };
+        let expected = |is_new| lanes.iter().map(|of| (of.0, is_new, ids(of))).collect::<Vec<_>>();
+        let mut other = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
+        let owned = batch(0, layer);
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        server.engine.plan(&batch(1, layer).batch(), &mut other).unwrap();
+        // A transfer that the device fails finds none.
+        server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
+        assert!(matches!(server.transfer(layer), Err(Error::Os { .. })));
+        assert!((0..REQUESTS).all(|request| server.plan.lost_ids(request).count() == 0));
+        server.faults.clear();
+        for is_new in [true, false] {
+            assert!(server.transfer(layer).is_err());
+            assert_eq!(found(&server.plan), expected(is_new));
+        }
+        assert!(server.engine.transfer(&mut other, layer, None).is_err());
+        assert_eq!(found(&other), [(3, false, vec![]), (6, false, vec![])]);
+        unwritten.iter().for_each(|&at| write(server.engine.pool(), at));
+        server.step_and_lose(&owned, NONE);
+        assert!((0..REQUESTS).all(|request| server.plan.lost_ids(request).count() == 0));
     });
 }
 
@@ -311,6 +355,23 @@ fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none
         write(server.engine.pool(), (layer, row));
         server.step_and_lose(&owned, NONE);
         assert_eq!(server.plan.total_misses(), K);
+    });
+}
+
+#[test]
+fn a_file_that_became_shorter_costs_the_requests_that_miss_rows_behind_its_end() {
+    everywhere(|setting, layer| {
+        let mut server = Server::with_limit(setting.clone(), layer, Duration::from_secs(30));
+        let (owned, store) = (batch(0, layer), Arc::clone(server.engine.pool().store().unwrap()));
+        let file = OpenOptions::new().write(true).open(store.info().path).unwrap();
+        let row_at = |row| store.layout().record_offset(OF_LAYER[layer], row);
+        // The end is in the record of a row that request 7 misses, and 2 and 5 miss one behind it.
+        file.set_len(row_at(441) + 20).unwrap();
+        expect_failures(server.step(&owned), &server.plan, &[(2, 490), (5, 490), (7, 441)], layer);
+        server.check(&server.plan, &owned, layer);
+        assert!(matches!(server.engine.pool().flush(), Err(Error::Os { .. })));
+        (441..ROWS).for_each(|row| write(server.engine.pool(), (layer, row)));
+        server.step_and_lose(&owned, NONE);
     });
 }
 

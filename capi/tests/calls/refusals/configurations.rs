@@ -1,6 +1,6 @@
 //! Configurations that cannot be: creation refuses each of them with a message, and the queries of sizes
-//! refuse with the same one what depends neither on the machine nor on where a layout has its rows. Counts
-//! that do not fit are refused before their array is read.
+//! refuse with the same one what does not depend on the machine. Counts that do not fit are refused before
+//! their array is read.
 
 use std::ffi::CStr;
 use std::ptr::{null, null_mut, without_provenance, without_provenance_mut};
@@ -123,6 +123,8 @@ fn wrong_engines_are_refused() {
         on.refuse(&|s| s.config.tuning = &odd, AVSG_SIZE, &parts);
         on.invalid(&|s| s.config.reserved = 1, &["reserved is 1", "zero the struct"]);
         on.invalid(&|s| s.config.states = 0, &["states is 0"]);
+        on.invalid(&|s| s.config.tokens = 0, &["is 0"]);
+        on.invalid(&|s| s.config.slots = 0, &["is 0"]);
         on.invalid(&|s| s.config.states = 1 << 31, &["states is 2147483648"]);
         on.invalid(&|s| s.config.cores = 1025, &["1025"]);
         on.invalid(&|s| s.config.k = 65_000, &["K is 65000"]);
@@ -204,6 +206,9 @@ fn wrong_pools_are_refused() {
     each_device(|device| {
         let on = On(device);
         on.invalid(&|s| s.pool.layers = 0, &["layers is 0"]);
+        on.invalid(&|s| s.pool.rows = 0, &["rows is 0"]);
+        on.invalid(&|s| s.pool.segments = 0, &["segment count is 0"]);
+        on.invalid(&|s| s.pool.segment_bytes[1] = 0, &["segment bytes is 0"]);
         on.invalid(&|s| s.pool.layers = usize::MAX, &["geometry is 18446744073709551615 layers"]);
         on.invalid(&|s| s.pool.rows = usize::MAX, &["of 18446744073709551615 rows"]);
         on.invalid(&|s| s.pool.segment_stride[0] = 23, &["23"]);
@@ -234,6 +239,10 @@ fn wrong_pools_are_refused() {
         indexed(&[0, 1], &["indexer"]);
         indexed(&[0, 2], &["layer"]);
         indexed(&[0], &["layers with an indexer is 1"]);
+        let path = c_path(&folder.file("rows"));
+        let kept = avsg_pool_file { path: path.as_ptr(), keep: 1, ..file };
+        let many = |s: &mut Structs| (s.pool.file, s.pool.layers) = (&kept, 4065);
+        on.invalid(&many, &["layers is 4065", "a kept file has at most 4064"]);
         let counting = Counting::on(c"cpu");
         let allocator = counting.c();
         let both = |s: &mut Structs| (s.pool.file, s.pool.allocator) = (&file, &allocator);
@@ -241,7 +250,7 @@ fn wrong_pools_are_refused() {
         let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
         on.invalid(&|s| (s.pool.file, s.pool.pages) = (&file, huge), &["pages", "file"]);
         let both = |s: &mut Structs| (s.pool.file, s.pool.layout) = (&file, &whole);
-        on.refuse_creation(&both, AVSG_INVALID, &["pool file is set", "memory of the caller"]);
+        on.invalid(&both, &["pool file is set", "memory of the caller"]);
         assert_eq!(folder.count(), 0);
     });
 }
@@ -257,9 +266,19 @@ fn layouts_that_cannot_hold_the_rows_are_refused() {
         let refuse = |change: &dyn Fn(&mut avsg_pool_layout), expected, parts: &[&str]| {
             let mut layout = in_order;
             change(&mut layout);
-            On(device).refuse_creation(&|s| s.pool.layout = &layout, expected, parts);
+            On(device).refuse(&|s| s.pool.layout = &layout, expected, parts);
         };
+        // Only a pool in memory of the library has chunks.
+        let own = |s: &mut Structs| (s.pool.layout, s.pool.chunk_bytes) = (&in_order, 1);
+        assert_eq!(On(device).agree(&own), AVSG_OK);
+        if device == c"cpu" {
+            let slots = [0, 1, 2].map(|n| memory(4 * ROOM).wrapping_add(n * ROOM));
+            let slots = buffer([slots[0], slots[1], slots[2], region.data.cast()], [40, 24]);
+            let both = |s: &mut Structs| (s.pool.layout, s.config.buffer) = (&in_order, &slots);
+            On(device).invalid(&both, &["rows of layer 0", "have the same bytes"]);
+        }
         refuse(&|l| l.size = 8, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
+        refuse(&|l| l.block_rows = 3, AVSG_INVALID, &["block rows is 3", "power of two"]);
         let parts = ["regions is 268435456, but there are 2 parts"];
         refuse(&|l| l.region_count = FALSE_COUNT, AVSG_INVALID, &parts);
         let parts = ["parts is 268435456, but there are 512 rows"];

@@ -133,6 +133,7 @@ const CALLS: &[Call] = &[
     call!(a, avsg_plan_get_arrays(a.handle("plan"), HOST, a.pointer(Struct, &mut sized()))),
     call!(a, avsg_plan_get_arrays(a.handle("plan"), DEVICE, a.pointer(Struct, &mut sized()))),
     call!(a, avsg_plan_get_counters(a.handle("plan"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_plan_get_lost_ids(a.handle("plan"), a.number("request", 0, 2), null_mut(), 0, a.pointer(Words, &mut 0))),
     ("avsg_plan_destroy", |a| avsg_plan_destroy(a.handle("plan"))),
     call!(a, avsg_set_log(Some(ignore), null_mut(), a.number("level", 1, 5) as i32)),
 ];

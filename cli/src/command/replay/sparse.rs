@@ -40,5 +40,6 @@ pub fn pool(config: &PoolConfig) -> Result<HostPool> {
     let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
     // SAFETY: every region is a mapping of its own of that length, which is never unmapped because
     // `forget` skipped its drop, and no other code has its address.
-    Ok(unsafe { HostPool::from_layout(config, &layout)? })
+    let config = unsafe { config.clone().with_layout(&layout)? };
+    Ok(HostPool::new(&config)?)
 }

@@ -48,7 +48,8 @@ impl Mapping {
     }
 
     /// Maps the first `len` bytes of `file`, shared. A hugetlb file reserves its pages here (no
-    /// MAP_NORESERVE), so too few pages are an error.
+    /// MAP_NORESERVE), so too few pages are an error. A core dump leaves the mapping out, because it may be
+    /// most of the machine's memory.
     pub(crate) fn shared(
         what: &'static str,
         file: BorrowedFd,
@@ -58,7 +59,9 @@ impl Mapping {
         let prot = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
         let ptr = unsafe { mm::mmap(aligned_hint(len), len, prot, MapFlags::SHARED, file, 0) };
-        Self::from_mmap(ptr, len, what)
+        let mapping = Self::from_mmap(ptr, len, what)?;
+        mapping.advise(Advice::LinuxDontDump);
+        Ok(mapping)
     }
 
     fn from_mmap(
@@ -88,9 +91,14 @@ impl Mapping {
     /// were granted.
     pub(crate) fn advise_huge(&self) {
         if self.len >= MIB2 {
-            // SAFETY: this value owns the range, and the advice changes no contents.
-            let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, Advice::LinuxHugepage) };
+            self.advise(Advice::LinuxHugepage);
         }
+    }
+
+    /// Gives advice that changes no contents, which the system may refuse.
+    fn advise(&self, advice: Advice) {
+        // SAFETY: this value owns the range, and the advice changes no contents.
+        let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, advice) };
     }
 
     /// Populates every page. With `write` it also allocates pages that the file does not have.

@@ -65,6 +65,20 @@ fn a_pool_can_be_created_from_every_kind_of_pages() {
 }
 
 #[test]
+fn core_dumps_leave_a_pool_out_in_both_processes() {
+    let pool = HostPool::new(&small(10)).unwrap();
+    let export = pool.export().unwrap();
+    let imported = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
+    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    for pool in [pool, imported] {
+        let start = format!("\n{:x}-", pool.chunks().next().unwrap().ptr().addr());
+        let (_, of_pool) = smaps.split_once(&start).expect("the pool begins a range");
+        let flags = of_pool.lines().find(|line| line.starts_with("VmFlags:")).unwrap();
+        assert!(flags.split(' ').any(|flag| flag == "dd"), "{flags}");
+    }
+}
+
+#[test]
 fn indices_and_sizes_out_of_range_are_refused() {
     let pool = HostPool::new(&small(10)).unwrap();
     let mut bytes = vec![0; 1152];

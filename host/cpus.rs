@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::{Error, Result};
+use crate::{Error, Result, cgroups};
 
 /// The largest number of cores that a device may have.
 pub const MAX_CORES: usize = 1024;
@@ -16,9 +16,11 @@ pub fn allowed_cpus() -> Vec<usize> {
         .unwrap_or_default()
 }
 
-/// Returns the number of CPUs that this thread may use; 1 if the system does not tell.
+/// Returns the number of CPUs that this thread may use at once: at most those that the quota of its control
+/// groups pays for; 1 if the system does not tell.
 pub fn allowed_cpu_count() -> usize {
-    sched_getaffinity(None).map_or(1, |set| (set.count() as usize).max(1))
+    let allowed = sched_getaffinity(None).map_or(1, |set| (set.count() as usize).max(1));
+    cgroups::cpus("").map_or(allowed, |quota| quota.min(allowed))
 }
 
 /// Restricts the calling thread to `cpus`.

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use rustix::io::Errno;
+
 /// An error of the host library. It prints as one line that names the value, the limit and the
 /// remedy.
 #[derive(Debug)]
@@ -83,6 +85,8 @@ pub enum Error {
         bytes: usize,
         /// Bytes that are available.
         available: usize,
+        /// The name of the limit that leaves so few.
+        limit: &'static str,
     },
     /// The system or an allocator refused memory; nothing of it was allocated.
     OutOfMemory {
@@ -139,10 +143,10 @@ impl fmt::Display for Error {
                 }
                 write!(f, "; {remedy}")
             }
-            Self::Memory { what, bytes, available } => write!(
+            Self::Memory { what, bytes, available, limit } => write!(
                 f,
-                "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \
-                 fewer rows, layers or slots, or free memory"
+                "{what} is {bytes} bytes, but {available} bytes of memory are available to this process by \
+                 {limit}; ask for fewer rows, layers or slots, free memory, or raise the limit"
             ),
             Self::OutOfMemory { what, bytes } => write!(
                 f,
@@ -176,14 +180,16 @@ impl Error {
         Self::Broken { what: "device state", remedy }
     }
 
-    /// Returns an [`Error::Os`].
+    /// Returns an [`Error::Os`]. `remedy` fits the errors that have another cause in each call.
     pub(crate) fn os(
         call: &'static str,
         what: impl Into<String>,
         source: impl Into<io::Error>,
         remedy: &'static str,
     ) -> Self {
-        Self::Os { call, what: what.into(), source: source.into(), remedy }
+        let source = source.into();
+        let remedy = remedy_of(call, &source).unwrap_or(remedy);
+        Self::Os { call, what: what.into(), source, remedy }
     }
 
     /// Returns an [`Error::Invalid`].
@@ -195,6 +201,22 @@ impl Error {
     ) -> Self {
         Self::Invalid { what, value: value.to_string(), limit: limit.into(), remedy }
     }
+}
+
+/// Returns the remedy of an error that has the same cause in all calls but those that are named here.
+fn remedy_of(call: &str, source: &io::Error) -> Option<&'static str> {
+    Some(match Errno::from_io_error(source)? {
+        Errno::PERM if matches!(call, "open" | "unlink" | "read" | "write") => return None,
+        Errno::PERM | Errno::NOSYS => {
+            "allow this call in the sandbox of the process (seccomp), or use a kernel that has it"
+        }
+        Errno::MFILE => "close files, or raise the limit (ulimit -n)",
+        Errno::NFILE => "close files of any process, or raise the limit (sysctl fs.file-max)",
+        Errno::FBIG => "ask for fewer rows, or raise the limit (ulimit -f)",
+        Errno::NOMEM if call != "mprotect" => "free memory, or raise the limits of this process",
+        Errno::NOLCK => "free memory for locks of files, or use a file system that has them",
+        _ => return None,
+    })
 }
 
 /// Makes an [`Error::Invalid`] in the words in which it prints; the limit is a format string with its

@@ -10,9 +10,11 @@ use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::thread;
 
+use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use crate::address::Address;
+use crate::cpus::allowed_cpu_count;
 use crate::{Error, Result};
 
 /// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
@@ -46,7 +48,8 @@ impl Mapping {
     }
 
     /// Maps the first `len` bytes of `file`, shared. A hugetlb file reserves its pages here (no
-    /// MAP_NORESERVE), so too few pages are an error.
+    /// MAP_NORESERVE), so too few pages are an error. A core dump leaves the mapping out, because it may be
+    /// most of the machine's memory.
     pub(crate) fn shared(
         what: &'static str,
         file: BorrowedFd,
@@ -56,7 +59,9 @@ impl Mapping {
         let prot = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
         let ptr = unsafe { mm::mmap(aligned_hint(len), len, prot, MapFlags::SHARED, file, 0) };
-        Self::from_mmap(ptr, len, what)
+        let mapping = Self::from_mmap(ptr, len, what)?;
+        mapping.advise(Advice::LinuxDontDump);
+        Ok(mapping)
     }
 
     fn from_mmap(
@@ -86,9 +91,14 @@ impl Mapping {
     /// were granted.
     pub(crate) fn advise_huge(&self) {
         if self.len >= MIB2 {
-            // SAFETY: this value owns the range, and the advice changes no contents.
-            let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, Advice::LinuxHugepage) };
+            self.advise(Advice::LinuxHugepage);
         }
+    }
+
+    /// Gives advice that changes no contents, which the system may refuse.
+    fn advise(&self, advice: Advice) {
+        // SAFETY: this value owns the range, and the advice changes no contents.
+        let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, advice) };
     }
 
     /// Populates every page. With `write` it also allocates pages that the file does not have.
@@ -97,8 +107,8 @@ impl Mapping {
         if self.len < 2 * POPULATE_PIECE {
             return self.populate_piece(0, self.len, write).map_err(|e| self.refused(what, e));
         }
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let threads = (self.len / POPULATE_PIECE).clamp(1, cores.min(MAX_POPULATE_THREADS));
+        let most = allowed_cpu_count().min(MAX_POPULATE_THREADS);
+        let threads = (self.len / POPULATE_PIECE).clamp(1, most);
         // Every thread populates whole hugepages, so that no two threads share one.
         let piece = self.len.div_ceil(threads).next_multiple_of(MIB2);
         let starts = (0..self.len).step_by(piece);
@@ -141,11 +151,13 @@ impl Mapping {
             // not change.
             match unsafe { mm::madvise(start, len, advice) } {
                 Ok(()) => return Ok(()),
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                Err(rustix::io::Errno::INVAL) if write => return self.read_zeros(at, len),
-                // Kernels before 5.14 have no such advice; the pages exist, so later accesses only
-                // fault.
-                Err(rustix::io::Errno::INVAL) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // Kernels before 5.14 have no such advice, and a sandbox may refuse it. Without `write` the
+                // pages exist, so later accesses only fault.
+                Err(Errno::INVAL | Errno::PERM | Errno::NOSYS) if write => {
+                    return self.read_zeros(at, len);
+                }
+                Err(Errno::INVAL | Errno::PERM | Errno::NOSYS) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -196,7 +208,6 @@ impl Drop for Mapping {
 /// Returns whether a call failed for lack of memory. Populating reports EFAULT or EHWPOISON where an
 /// access would raise SIGBUS, which a file in memory does when no page is left.
 fn is_lack(error: &io::Error) -> bool {
-    use rustix::io::Errno;
     let code = Errno::from_io_error(error);
     matches!(code, Some(Errno::NOMEM | Errno::AGAIN | Errno::FAULT | Errno::NOSPC))
         || error.kind() == io::ErrorKind::OutOfMemory

@@ -6,11 +6,23 @@ use std::io::{self, Read};
 /// Returns the number that follows `name` at the start of a line.
 pub fn field(text: &str, name: &str) -> Option<usize> {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    number(line.split_whitespace().nth(1)?)
+}
+
+pub fn number(text: &str) -> Option<usize> {
+    text.trim().parse().ok()
 }
 
 pub fn read_number(path: &[&str]) -> Option<usize> {
-    read_parts(path).ok()?.trim().parse().ok()
+    number(&read_parts(path).ok()?)
+}
+
+/// Returns a limit of this process by its name in `/proc/self/limits`; `None` if there is none, or the system does
+/// not tell. The system call would not tell either where it is refused.
+pub fn process_limit(name: &str) -> Option<usize> {
+    let text = read_text("/proc/self/limits").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    number(line.split_whitespace().next()?)
 }
 
 /// Reads the small file whose path has these parts. Neither the path nor the text is on the stack, which

@@ -1,7 +1,7 @@
 // AVSG for C++17: objects that own their handles, arrays as spans, failures as exceptions.
 //
 // The wrapper adds no rule and no state to avsg.h, whose comments hold for each call. A function throws
-// avsg::Error where the C function fails. Objects are moved, not copied. A destructor cannot report a
+// avsg::Error where the C function fails; with -fno-exceptions it prints the message and aborts. Objects are moved, not copied. A destructor cannot report a
 // failure: destroy an object only when no other thread uses it.
 #ifndef AVSG_HPP
 #define AVSG_HPP
@@ -11,6 +11,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -38,10 +40,24 @@ class LostRows : public Error {
     LostRows() : Error(AVSG_LOST_ROWS) {}
 };
 
+namespace detail {
+
+template <class E>
+[[noreturn]] void fail(const E &error) {
+#ifdef __cpp_exceptions
+    throw error;
+#else
+    std::fprintf(stderr, "%s\n", error.what());
+    std::abort();
+#endif
+}
+
+}  // namespace detail
+
 // Throws if a call failed.
 inline void check(avsg_status status) {
-    if (status == AVSG_LOST_ROWS) throw LostRows();
-    if (status != AVSG_OK) throw Error(status);
+    if (status == AVSG_LOST_ROWS) detail::fail(LostRows());
+    if (status != AVSG_OK) detail::fail(Error(status));
 }
 
 // Returns a zeroed struct of avsg.h with its size set.
@@ -127,7 +143,7 @@ class Handle {
 
 // Throws if two lists of a call differ in length.
 inline void check_lists(const char *call, std::size_t one, std::size_t other) {
-    if (one != other) throw std::invalid_argument(std::string("avsg::Engine::") + call + ": the lists differ in length");
+    if (one != other) fail(std::invalid_argument(std::string("avsg::Engine::") + call + ": the lists differ in length"));
 }
 
 // Calls a function that writes one value, and returns the value.
@@ -283,7 +299,7 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
     void page_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
                      Span<std::int32_t> lengths) const {
         if (table.size() / (stride == 0 ? 1 : stride) < states.size() || lengths.size() < states.size())
-            throw std::invalid_argument("avsg::Engine::page_table: table or lengths is shorter than states needs");
+            detail::fail(std::invalid_argument("avsg::Engine::page_table: table or lengths is shorter than states needs"));
         check(avsg_engine_get_page_table(get(), states.data(), states.size(), page, table.data(), stride,
                                           lengths.data()));
     }

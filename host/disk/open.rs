@@ -11,12 +11,11 @@ use rustix::fs::{
     self, AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags,
 };
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Resource, getrlimit};
 
 use super::config::PoolFile;
 use super::file::File;
 use super::records::check_len;
-use crate::{Error, Result, ensure, invalid};
+use crate::{Error, Result, available_memory, ensure, invalid};
 
 /// The block of a file whose file system names none.
 const DEFAULT_BLOCK: usize = 4096;
@@ -143,27 +142,29 @@ impl Opened {
         if self.device {
             return check_len(&*self.file, path, len);
         }
-        let limit = getrlimit(Resource::Fsize).current;
-        ensure!(limit.is_none_or(|limit| len <= limit), "pool file" is format!("{len} bytes"), but
-            "this process may write files of {} bytes", limit.unwrap_or(0);
-            "raise the limit (ulimit -f) or ask for fewer rows");
-        let room = || fs::fstatvfs(&self.file.fd).map(|fs| fs.f_bavail * fs.f_frsize);
-        // A file system may take long to find out, and meanwhile have no room for others.
-        let taken = if room().is_ok_and(|room| room < len) {
+        available_memory::check_file("pool file", len)?;
+        // A file system may take long to find out, and meanwhile have no room for others. One that tells of no
+        // room at all may not know.
+        let room = fs::fstatvfs(&self.file.fd).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
+        let taken = if (1..len).contains(&room) {
             Err(Errno::NOSPC)
         } else {
             retry_on_intr(|| fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len))
         };
         taken.map_err(|error| {
             let what = format!("{} of {len} bytes", path.display());
-            if error == Errno::OPNOTSUPP {
-                let remedy =
-                    "name a path in a file system that reserves space (ext4, xfs, btrfs, tmpfs)";
-                return Error::os("fallocate", what, error, remedy);
-            }
-            let missing = len.saturating_sub(room().unwrap_or(0));
-            let what = format!("{what}, of which the file system lacks {missing}");
-            let remedy = "free space, ask for fewer rows, or name another path";
+            let what = match error {
+                Errno::NOSPC if room < len => {
+                    format!("{what}, of which the file system lacks {}", len - room)
+                }
+                _ => what,
+            };
+            let remedy = match error {
+                Errno::NOSPC | Errno::DQUOT => {
+                    "free space, ask for fewer rows, or name another path"
+                }
+                _ => "name a path in a file system that reserves space (ext4, xfs, btrfs, tmpfs)",
+            };
             Error::os("fallocate", what, error, remedy)
         })
     }

@@ -175,7 +175,7 @@ impl Records {
             let what = format!("{what}, of which none completed in {:?}", self.timeout);
             return Error::os("wait", what, error, "check the device, or set a longer timeout");
         }
-        Error::os("io_uring_enter", what, error, "open the pool without io_uring")
+        Error::os("io_uring_enter", what, error, "drop the pool and make or open it again")
     }
 
     /// Checks that nobody made the file shorter, and so cut off rows of earlier flushes.

@@ -32,6 +32,8 @@ impl Ring {
             return Err(io::ErrorKind::Unsupported.into());
         }
         ring.submitter().register_files(&[file.as_raw_fd()])?;
+        // A sandbox may refuse this call and none before it.
+        ring.submitter().submit()?;
         let depth = ring.params().sq_entries().min(depth) as usize;
         Ok(Self { ring: ManuallyDrop::new(ring), birth: Birth::now(), depth })
     }

@@ -68,9 +68,11 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<MappedFile> {
 /// Makes a sealed memfd of `len` bytes, maps it and populates it.
 fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)> {
     let refused = |call| {
-        let remedy = "ask for fewer bytes, or raise the limits (ulimit -n, ulimit -f)";
-        move |error: Errno| Error::os(call, format!("{WHAT} of {len} bytes"), error, remedy)
+        move |error: Errno| {
+            Error::os(call, format!("{WHAT} of {len} bytes"), error, "ask for fewer rows")
+        }
     };
+    available_memory::check_file(WHAT, len as u64)?;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
     let fd = fs::memfd_create("avsg-pool", flags).map_err(refused("memfd_create"))?;
     fs::ftruncate(&fd, len as u64).map_err(refused("ftruncate"))?;
@@ -95,14 +97,15 @@ pub(super) struct WriteLock {
 impl WriteLock {
     pub fn acquire(fd: &OwnedFd) -> Result<Self> {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let refused = |call, error: Errno| Error::os(call, &path, error, "mount /proc");
         let own = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| Error::os("open", &path, error, "mount /proc"))?;
+            .map_err(|error| refused("open", error))?;
         match fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _locked: own }),
             Err(Errno::WOULDBLOCK) => Err(invalid!("pool role" is "writer", but
                 "the pool has a writer and takes one at a time";
                 "import it as a reader, or demote the pool in the writer process")),
-            Err(error) => Err(Error::os("flock", path, error, "import the pool as a reader")),
+            Err(error) => Err(refused("flock", error)),
         }
     }
 }

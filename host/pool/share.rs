@@ -144,21 +144,22 @@ impl HostPool {
         let len = checked_len(&geometry, &fd)?;
         let lock = (role == Role::Writer).then(|| WriteLock::acquire(&fd)).transpose()?;
         let mapping = Mapping::shared(WHAT, fd.as_fd(), len, role == Role::Writer)?;
-        let kind =
-            fs::fstatfs(&fd).map_err(|error| Error::os("fstatfs", WHAT, error, FROM_EXPORT))?;
-        let hugetlb = kind.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
-        if !hugetlb {
+        // The size of explicit hugepages. A system that does not tell it has others, which are counted.
+        let kind = fs::fstatfs(&fd).ok();
+        let kind = kind.filter(|kind| kind.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC);
+        let huge_page = kind.map(|kind| kind.f_bsize as usize);
+        if huge_page.is_none() {
             mapping.advise_huge();
         }
         // The pages exist; this enters them into the page table of this process. It must not use
         // `write`, which on kernels before 5.14 clears the pages.
         mapping.populate(WHAT, false)?;
-        let huge_bytes = if hugetlb { len } else { mapping.huge_bytes() };
-        let pages = match hugetlb {
-            true if kind.f_bsize as u64 > MIB2 as u64 => Pages::Huge1G,
-            true => Pages::Huge2M,
-            false if huge_bytes >= len.div_ceil(2) => Pages::Thp,
-            false => Pages::Plain,
+        let huge_bytes = if huge_page.is_some() { len } else { mapping.huge_bytes() };
+        let pages = match huge_page {
+            Some(MIB2) => Pages::Huge2M,
+            Some(_) => Pages::Huge1G,
+            None if huge_bytes >= len.div_ceil(2) => Pages::Thp,
+            None => Pages::Plain,
         };
         let chunks = chunks_in(&geometry, &mapping)?;
         let backing = Backing::File { fd, mapping, lock };

@@ -3,6 +3,7 @@
 
 mod acl_sys;
 mod fork;
+mod hugepages;
 mod no_alloc;
 #[path = "../ascend/prerequisites.rs"]
 mod prerequisites;

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
 use std::time::Duration;
 
 use avsg::disk::PoolFile;
 use avsg::pool::{HostPool, Pages, PoolConfig};
-use avsg_testkit::scratch::Scratch;
+use avsg_testkit::scratch::{Scratch, adapted};
 
 use super::{config, expect_error};
 
@@ -67,6 +68,35 @@ fn a_lack_of_space_names_the_missing_bytes_and_leaves_nothing() {
         assert!((bytes - (1 << 44)..bytes).contains(&after("lacks ")), "{text}");
         assert_eq!(folder.count(), 0);
     }
+}
+
+/// A tmpfs without a limit tells of no blocks and none free. A child of this test has it in a mount namespace.
+#[test]
+fn a_file_system_that_tells_of_no_room_may_have_some() {
+    const FOLDER: &str = "AVSG_TEST_NO_ROOM";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let file = adapted(PoolFile::new(folder));
+        drop(HostPool::new(&config(1, 8, &[64], file)).unwrap());
+        return println!("made");
+    }
+    let folder = Scratch::new();
+    let mount =
+        format!("mount -t tmpfs -o size=0 none \"${FOLDER}\" && echo mounted && exec \"$@\"");
+    let mut child = Command::new("unshare");
+    child.args(["-rm", "sh", "-c", &mount, "sh"]).arg(std::env::current_exe().unwrap());
+    child.args([
+        "--exact",
+        "create::a_file_system_that_tells_of_no_room_may_have_some",
+        "--nocapture",
+    ]);
+    let text = child.env(FOLDER, folder.path()).output().map_or_else(
+        |error| error.to_string(),
+        |out| String::from_utf8([out.stdout, out.stderr].concat()).unwrap(),
+    );
+    if !text.contains("mounted") {
+        return println!("skipped: no file system can be mounted here: {text}");
+    }
+    assert!(text.contains("made"), "{text}");
 }
 
 #[test]

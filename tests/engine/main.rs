@@ -6,6 +6,8 @@ mod copy;
 mod goldens;
 mod learned;
 mod pool;
+#[cfg(target_arch = "x86_64")]
+mod refused_calls;
 mod sequences;
 #[path = "../ascend/strategies.rs"]
 mod strategies;

@@ -167,6 +167,11 @@ fn a_child_runs_its_case() {
                 println!("space {third} status {status} {}", last_error());
             }
         }
+        "file" => {
+            let few = Rlimit { current: Some(4096), maximum: Some(4096) };
+            setrlimit(Resource::Fsize, few).unwrap();
+            println!("status {} {}", scenario(1, 0).0 as i32, last_error());
+        }
         "threads" => {
             setrlimit(Resource::Nproc, none).unwrap();
             // The limit does not bind root.
@@ -247,6 +252,14 @@ fn a_small_address_space_is_no_memory() {
         seen[status_in(line)] += 1;
     }
     assert!(seen[AVSG_NO_MEMORY as usize] > 3 && seen[AVSG_OK as usize] > 3, "{seen:?}");
+}
+
+#[test]
+fn a_pool_above_the_limit_of_files_is_refused_and_does_not_end_the_process() {
+    let _turn = alone::turn();
+    let text = text("file 0");
+    assert!(text.contains(&format!("status {}", AVSG_INVALID as i32)), "{text}");
+    assert!(text.contains("files of 4096 bytes; raise the limit (ulimit -f)"), "{text}");
 }
 
 #[test]

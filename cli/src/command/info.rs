@@ -73,7 +73,7 @@ struct Report {
     /// The Ascend device, unless the CPU is the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<Ascend>,
-    available_bytes: usize,
+    available_bytes: Option<usize>,
     geometry: Deployment,
     bytes: Bytes,
     /// The files that could hold the rows in the place of the host pool, if they were asked for.
@@ -152,7 +152,8 @@ fn measure(options: &Options) -> Result<Report> {
     let files = if options.file { files()? } else { Vec::new() };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
-    let available_bytes = available_memory::bytes()?;
+    let available_bytes = available_memory::bytes();
+    let on_host = |bytes: usize| available_bytes.map(|available| bytes <= available);
     let row = format.bytes();
     let bytes = Bytes {
         table,
@@ -167,10 +168,11 @@ fn measure(options: &Options) -> Result<Report> {
     };
     let on_device = bytes.on_device();
     let fits_here = match &device {
-        None => Some(on_device.saturating_add(bytes.host_pool) <= available_bytes),
-        Some(device) => {
-            device.fits(on_device).map(|fits| fits && bytes.host_pool <= available_bytes)
-        }
+        None => on_host(on_device.saturating_add(bytes.host_pool)),
+        Some(device) => device
+            .fits(on_device)
+            .zip(on_host(bytes.host_pool))
+            .map(|(device, host)| device && host),
     };
     Ok(Report {
         cpu: Cpu {
@@ -260,7 +262,7 @@ fn page(report: &Report) -> Page {
         "machine   {machines}; {} chosen{lacks}, {} cores, {} available",
         cpu.chosen,
         cpu.cores,
-        size(report.available_bytes)
+        report.available_bytes.map_or_else(|| "unknown memory".into(), size)
     ));
     device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
     page

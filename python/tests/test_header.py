@@ -10,11 +10,11 @@ from enum import IntFlag
 from pathlib import Path
 
 import pytest
+from conftest import PYTHON, ROOT
 
 import avsg
 from avsg import _header, errors
 
-ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include" / "avsg.h"
 STRUCTS = [kind for kind in vars(_header).values() if isinstance(kind, type) and issubclass(kind, ctypes.Structure)]
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not HEADER.is_file(), reason="no checkout around
 
 
 def generate(text):
-    return runpy.run_path(str(ROOT / "python" / "header.py"))["module"](text)
+    return runpy.run_path(str(PYTHON / "header.py"))["module"](text)
 
 
 def test_the_package_was_built_with_this_header():

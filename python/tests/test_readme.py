@@ -1,16 +1,15 @@
 """The README's programs run, the rows that its attention reads are right, and what it names exists."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import THOROUGH, make_deployment
+from conftest import PYTHON, THOROUGH, make_deployment
 
 import avsg
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-SOURCES = Path(__file__).resolve().parents[1] / "src" / "avsg"
+README = PYTHON / "README.md"
+SOURCES = PYTHON / "src" / "avsg"
 MASK = "slots[slots >= 0]"
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,14 +16,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import thorough
+from conftest import PYTHON, ROOT, thorough
 
 import avsg
 from avsg._library import lib
 
-PYTHON = Path(__file__).resolve().parents[1]
 SCRIPT = PYTHON / "build_wheel"
-ROOT = PYTHON.parent
 FOLDER = PYTHON.relative_to(ROOT)
 
 pytestmark = pytest.mark.skipif(not (ROOT / "capi").is_dir(), reason="no checkout around this file")
@@ -48,10 +47,11 @@ class Checkout:
         ignored = shutil.ignore_patterns("__pycache__", ".*", "libavsg.so", "program", "_header.py", "LICENSE")
         shutil.copytree(PYTHON, self.root / FOLDER, ignore=ignored)
         kept = {"avsg.h", "so", "Cargo.toml"}
-        for name in ("include", "capi", "cli", "device", "host", "linker", "research", "sim", "testkit"):
-            shutil.copytree(ROOT / name, self.root / name, ignore=lambda *found: set(found[1]) - kept)
-        for name in ("Cargo.toml", "Cargo.lock", "LICENSE", "build.rs", "rust-toolchain.toml"):
-            shutil.copy(ROOT / name, self.root)
+        for source in runpy.run_path(str(PYTHON / "hatch_build.py"))["SOURCES"]:
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, self.root / source, ignore=lambda *found: set(found[1]) - kept)
+            else:
+                shutil.copy(ROOT / source, self.root)
         made.mkdir()
         shutil.copy(lib._name, made / "libavsg.so")
         shutil.copy(shutil.which("true"), made / "avsg")

@@ -127,7 +127,7 @@ def camel(name: str) -> str:
 
 def comment(doc: str) -> list[str]:
     """Returns the lines of a comment."""
-    return [line.strip().removeprefix("///").strip() for line in doc.splitlines()]
+    return [line.strip().removeprefix("///").removeprefix(" ").rstrip() for line in doc.splitlines()]
 
 
 def remarked(doc: str, line: str) -> list[str]:
@@ -138,7 +138,7 @@ def remarked(doc: str, line: str) -> list[str]:
 def described(head: str, doc: str, body: list[str]) -> list[str]:
     """Returns the lines of a class."""
     first, *others = comment(doc)
-    return ["", "", head, f'    """{first}', *(f"    {text}" for text in others), '    """', "", *body]
+    return ["", "", head, f'    """{first}', *(f"    {text}".rstrip() for text in others), '    """', "", *body]
 
 
 def enumeration(doc: str, name: str, members: str) -> list[str]:
@@ -168,10 +168,21 @@ def named_tuple(doc: str, name: str, fields: list[Variable], enums: set[str]) ->
 
 def options(fields: list[Variable], enums: set[str]) -> list[str]:
     """Returns the lines of the class of an engine's options."""
-    shown = [field for field in fields if field.name not in NO_OPTIONS]
-    body = [line for field in shown for line in remarked(field.doc, f"{field.name}: {python_type(field, enums)}")]
-    doc = f"The options of an engine: the fields of {', '.join(OPTIONS)} that are no parameters of `Engine`."
-    return described("class EngineOptions(TypedDict, total=False):", doc, body)
+    shown = {field.name: field for field in fields if field.name not in NO_OPTIONS}
+    declared = {name: f"{name}: {python_type(field, enums)}" for name, field in shown.items()}
+    doc = ["The options of an engine. 0 or None selects the default of each."]
+    for name, field in shown.items():
+        doc += ["", declared[name], *(f"    {spoken(line, enums)}" for line in comment(field.doc))]
+    body = [f"    {line}" for line in declared.values()]
+    return described("class EngineOptions(TypedDict, total=False):", "\n".join(f"/// {line}" for line in doc), body)
+
+
+def spoken(line: str, enums: set[str]) -> str:
+    """Returns a line of a comment in Python's names."""
+    for name in enums:
+        line = line.replace(f"An `{name}`", f"A member of `avsg.{camel(name)}`")
+        line = line.replace(f"{name.upper()}_", f"avsg.{camel(name)}.")
+    return line.replace("`avsg_devices`", "`avsg.devices`").replace("NULL", "None")
 
 
 def module(text: str) -> str:

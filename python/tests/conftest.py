@@ -3,12 +3,16 @@
 import os
 import types
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import avsg
 
+#: The folder of the package's sources, and the repository around it.
+PYTHON = Path(__file__).resolve().parents[1]
+ROOT = PYTHON.parent
 THOROUGH = os.environ.get("AVSG_THOROUGH") == "1"
 thorough = pytest.mark.skipif(not THOROUGH, reason="AVSG_THOROUGH=1 runs this")
 

@@ -126,6 +126,42 @@ def test_numpys_numbers_are_whole_numbers():
     assert engine.buffer(np.uint8(0)).shape == (1, 64, 16)
 
 
+def test_fresh_rows_that_no_request_takes_are_refused(deployment):
+    engine, batch, plan = deployment.engine, deployment.batch, deployment.plan
+    fresh = avsg.Fresh(np.zeros((1, 48), np.uint8))
+    calls = [
+        lambda: engine.step(batch, plan, 0, fresh),
+        lambda: engine.append(batch, 0, fresh),
+        lambda: engine.append(batch, avsg.Layers([0], [fresh])),
+    ]
+    for call in calls:
+        with pytest.raises(avsg.InvalidError, match="fresh rows were passed, but every stable_len is -1"):
+            call()
+    # A vacant place takes nothing, whatever it has kept, and a batch of vacant places leaves nothing out.
+    batch.state = np.array([-1], np.int32)
+    for call in calls:
+        call()
+    batch.stable_len, batch.state = np.array([511], np.int32), np.array([0], np.int32)
+    for call in calls:
+        call()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda text: avsg.Pool(1, 64, 16, file=text),
+        lambda text: avsg.Pool.open(avsg.PoolFile(text)),
+        lambda text: avsg.Engine(avsg.Pool(1, 64, 16), k=4, slots=64, device=text),
+        lambda text: avsg.Engine(avsg.Pool(1, 64, 16), k=4, slots=64, kernels=text),
+        lambda text: avsg.Engine(avsg.Pool(1, 64, 16), k=4, slots=64, runtime=text),
+    ],
+)
+@pytest.mark.parametrize("text", ["cpu\0.tmp", b"cpu\0"])
+def test_a_text_with_a_nul_is_refused(make, text):
+    with pytest.raises(avsg.InvalidError, match="a text ends at a NUL; pass one without a NUL"):
+        make(text)
+
+
 def test_closed_workers_are_refused():
     workers = avsg.Workers(2)
     workers.close()
@@ -137,5 +173,5 @@ def test_a_closed_plan_gives_its_memory_back_and_no_arrays(deployment):
     slots = deployment.plan.slots
     deployment.plan.close()
     assert slots.shape == (2, 16)
-    with pytest.raises(avsg.NullError, match="plan is NULL"):
+    with pytest.raises(avsg.NullError, match="plan is closed"):
         _ = deployment.plan.slots

@@ -51,7 +51,7 @@ def test_ids_may_have_a_row_stride(deployment):
     ("name", "value", "kind", "words"),
     [
         ("ids", np.zeros((1, 16), np.int64), TypeError, "ids is of int64, but AVSG reads int32"),
-        ("ids", np.zeros((1, 16), ">i4"), TypeError, "ids is of int32 of the other byte order"),
+        ("ids", np.zeros((1, 16), ">i4"), TypeError, "ids is of >i4, the other byte order"),
         ("ids", np.zeros(16, np.int32), avsg.InvalidError, "ids has 1 axes, but needs 2"),
         ("ids", np.zeros((1, 32), np.int32)[:, ::2], avsg.InvalidError, "8 bytes between neighbours, but needs 4"),
         ("state", [0], TypeError, "state is of type list, but an array is needed"),
@@ -129,3 +129,42 @@ def test_memory_is_valid_while_an_array_over_it_exists(deployment):
     gc.collect()
     assert (gathered[slots[0]] == rows[0, :16]).all()
     assert (np.concatenate(blocks) == rows[0]).all()
+
+
+NO_VALUES = {
+    "a masked array, .* pass array.filled": np.ma.masked_greater(np.zeros((1, 16), np.int32), 0),
+    "an array of Python objects": np.zeros((1, 16), object),
+    "a structured type; pass one of its fields": np.zeros((1, 16), [("id", "<i4"), ("name", object)]),
+    "of >i4, the other byte order; pass array.astype": np.zeros((1, 16), ">i4"),
+    "of >f4, the other byte order": memoryview(np.zeros((1, 16), ">f4")),
+    "of NumPy's type <M8": np.zeros((1, 16), "M8[s]"),
+    "of NumPy's type <U5": np.zeros((1, 16), "U5"),
+    r"no address by DLPack \(": OnlyDlpack(np.zeros((1, 16), ">i4")),
+}
+
+
+@pytest.mark.parametrize("words", NO_VALUES)
+def test_an_array_whose_values_are_not_its_bytes_is_refused(deployment, words):
+    found, pool = NO_VALUES[words], deployment.pool
+    for call in (
+        lambda: setattr(deployment.batch, "ids", found),
+        lambda: avsg.Fresh(found),
+        lambda: pool.write(0, 0, found),
+        lambda: pool.write_row(0, 0, found),
+        lambda: avsg.Pool.over(avsg.PoolShape(1, 1, 16), [found]),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+
+
+def test_an_array_whose_elements_share_memory_is_read_but_not_written(deployment):
+    of, lengths = np.zeros(2, np.int32), np.zeros(2, np.int32)
+    table = np.lib.stride_tricks.as_strided(np.zeros(4, np.int32), (2, 4), (0, 4))
+    with pytest.raises(avsg.InvalidError, match="table has elements that share memory, .* pass a copy"):
+        deployment.engine.page_table(of, table, lengths, page=16)
+    uneven = np.ndarray((2, 4), np.int32, np.zeros(64, np.uint8), strides=(18, 4))
+    with pytest.raises(avsg.InvalidError, match="table has 18 bytes between rows, but needs a multiple of 4"):
+        deployment.engine.page_table(of, uneven, lengths, page=16)
+    deployment.batch.ids = np.broadcast_to(np.arange(16, dtype=np.int32), (1, 16))
+    deployment.engine.step(deployment.batch, deployment.plan)
+    assert deployment.wrong_rows() == 0

@@ -210,9 +210,10 @@ def test_one_call_transfers_and_appends_all_layers():
     engine.append(batch, avsg.Layers([]))
     with pytest.raises(avsg.InvalidError, match="layer is 1, but it comes after layer 2 in the list"):
         engine.transfer(plan, avsg.Layers([2, 1]))
+    batch.stable_len[0] = length
     with pytest.raises(avsg.InvalidError, match="layer is 3"):
         engine.append(batch, avsg.Layers([3], [avsg.Fresh(*new[0])]))
-    with pytest.raises(avsg.NullError, match="fresh is NULL"):
+    with pytest.raises(avsg.NullError, match="fresh is None"):
         engine.append(batch, avsg.Layers([1]))
 
 
@@ -257,6 +258,19 @@ def test_a_new_batch_is_in_the_generation_0_for_load_held_and_fork():
     batch.state[0] = 1
     engine.step(batch, plan)
     assert plan.counters.hits == 16
+
+
+def test_a_request_of_a_plan_is_made_of_views_that_the_plan_keeps(deployment, monkeypatch):
+    batch, plan = deployment.batch, deployment.plan
+    batch.ids[0] = np.arange(16)
+    deployment.engine.step(batch, plan)
+    first = plan.request(0)
+    monkeypatch.setattr(avsg.Plan, "view", lambda *_: pytest.fail("another view"))
+    batch.ids[0] = np.arange(8, 24)
+    deployment.engine.step(batch, plan)
+    found = plan.request(0)
+    assert found.miss_id.tolist() == list(range(16, 24)) == found.miss_row.tolist()
+    assert found.miss_id.ctypes.data == first.miss_id.ctypes.data and found.slot.shape == (1, 16)
 
 
 def test_a_repr_tells_the_sizes_of_an_object(deployment):

@@ -1,5 +1,7 @@
 """A refused call raises the exception of its status with the library's sentence."""
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -58,14 +60,22 @@ def test_a_pool_larger_than_the_machine_takes_nothing():
 
 def test_closed_objects_are_refused(deployment):
     deployment.plan.close()
-    with pytest.raises(avsg.NullError, match="plan is NULL, but a handle is needed"):
+    with pytest.raises(avsg.NullError, match="plan is closed, but the call needs it; make another one"):
         deployment.engine.step(deployment.batch, deployment.plan)
     deployment.engine.close()
-    with pytest.raises(avsg.NullError, match="engine is NULL"):
+    with pytest.raises(avsg.NullError, match="engine is closed"):
         deployment.engine.buffer()
     deployment.pool.close()
-    with pytest.raises(avsg.NullError, match="pool is NULL"):
+    with pytest.raises(avsg.NullError, match="pool is closed"):
         deployment.pool.read_row(0, 0)
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_an_object_is_neither_pickled_nor_copied_and_names_what_does(deployment, copied):
+    workers, view = avsg.Workers(1), deployment.plan.view("slot")
+    for one in (deployment.pool, deployment.engine, deployment.plan, workers, view):
+        with pytest.raises(TypeError, match="pass what Pool.export returns to Pool.attach in another process"):
+            copied(one)
 
 
 def test_a_failed_step_changes_nothing(deployment):

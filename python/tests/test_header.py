@@ -1,6 +1,7 @@
 """The numbers and structs of this package are those of include/avsg.h."""
 
 import ctypes
+import inspect
 import re
 import runpy
 import shutil
@@ -9,11 +10,11 @@ from enum import IntFlag
 from pathlib import Path
 
 import pytest
+from conftest import PYTHON, ROOT
 
 import avsg
 from avsg import _header, errors
 
-ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include" / "avsg.h"
 STRUCTS = [kind for kind in vars(_header).values() if isinstance(kind, type) and issubclass(kind, ctypes.Structure)]
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not HEADER.is_file(), reason="no checkout around
 
 
 def generate(text):
-    return runpy.run_path(str(ROOT / "python" / "header.py"))["module"](text)
+    return runpy.run_path(str(PYTHON / "header.py"))["module"](text)
 
 
 def test_the_package_was_built_with_this_header():
@@ -50,6 +51,15 @@ def test_structs_have_the_sizes_and_offsets_of_the_header(tmp_path):
     subprocess.run(["cc", "-o", tmp_path / "offsets", tmp_path / "offsets.c"], check=True)
     found = subprocess.check_output([tmp_path / "offsets"]).decode().split()
     assert len(STRUCTS) > 20 and [int(number) for number in found] == expected
+
+
+def test_help_tells_every_option_of_an_engine_and_every_array_of_a_batch():
+    text = avsg.EngineOptions.__doc__
+    for name in avsg.EngineOptions.__annotations__:
+        assert re.search(rf"^ *{name}: \S.*\n +\S", text, flags=re.M), name
+    assert not re.search("NULL|avsg_(table|lifetime|machine|copier)|AVSG_COPIER", text)
+    for name in ("ids", "cu_q", "state", "generation", "stable_len", "seq_len", "block_table"):
+        assert "[" in inspect.getdoc(vars(avsg.Batch)[name]), name
 
 
 def test_enumerations_have_the_names_that_python_programs_write():

@@ -96,7 +96,7 @@ def test_a_closed_pool_has_no_rows():
     pool.write(0, 0, np.ones((64, 16), np.uint8))
     pool.close()
     for call in (lambda: pool.blocks(0), lambda: pool.write(0, 0, np.ones((64, 16), np.uint8))):
-        with pytest.raises(avsg.NullError, match="pool is NULL"):
+        with pytest.raises(avsg.NullError, match="pool is closed"):
             call()
 
 
@@ -140,6 +140,61 @@ def test_a_pool_over_the_callers_memory_has_its_strides():
     assert (values[2, 7] == ones).all() and values.sum() == 2
     keys_read, values_read = (pool.blocks(2, segment)[0] for segment in range(2))
     assert keys_read.shape == (20, 24) and (values_read[7] == ones.view(np.uint8)).all()
+
+
+def pages(slab, at, block_rows, bytes_):
+    """Returns the rows of one segment in each block of a slab, from byte `at` of the block on."""
+    strides = slab.strides[0], bytes_, 1
+    return np.lib.stride_tricks.as_strided(slab[:, at:], (len(slab), block_rows, bytes_), strides)
+
+
+def test_a_pool_over_an_engines_pages_reads_and_writes_them():
+    """In each page 64 rows of 576 bytes come first, then their 64 scales of 8 bytes, then padding."""
+    rng, page = np.random.default_rng(5), 64 * 584 + 64
+    slab = rng.integers(0, 256, (30, 2 * page + 512), dtype=np.uint8)
+    before = slab.copy()
+    views = [[pages(slab, at + gap, 64, n) for gap, n in ((0, 576), (64 * 576, 8))] for at in (0, page)]
+    pool = avsg.Pool.over(avsg.PoolShape(2, 1920, (576, 8)), [view for layer in views for view in layer])
+    rows = [[view.reshape(1920, -1) for view in layer] for layer in views]
+    engine = avsg.Engine(pool, k=256, slots=512, page=64, cores=1)
+    plan, batch = engine.new_plan(), avsg.Batch.zeros(1, 256, blocks=30)
+    batch.block_table[0], batch.seq_len[0] = rng.permutation(30), 1920
+    batch.ids[0] = rng.permutation(1920)[:256]
+    engine.plan(batch, plan)
+    picked = batch.block_table[0, batch.ids[0] // 64] * 64 + batch.ids[0] % 64
+    for layer, parts in enumerate(rows):
+        engine.transfer(plan, layer)
+        for segment, part in enumerate(parts):
+            assert (engine.buffer(layer, segment)[0, plan.slots[0]] == part[picked]).all()
+            assert (np.concatenate(pool.blocks(layer, segment)) == part).all()
+    new = [rng.integers(0, 256, (100, n), dtype=np.uint8) for n in (576, 8)]
+    pool.write(1, 50, *new)
+    for segment, part in enumerate(new):
+        rows[1][segment][50:150] = part
+        assert (views[1][segment].reshape(1920, -1) == rows[1][segment]).all()
+    assert (slab[:, :page] == before[:, :page]).all() and (slab[:, 2 * page :] == before[:, 2 * page :]).all()
+
+
+def test_an_array_with_strides_says_which_rows_it_has():
+    slab = np.zeros((10, 64 * 584 + 40), np.uint8)
+    rows = pages(slab, 0, 64, 584)
+    avsg.Pool.over(avsg.PoolShape(1, 640, 584), [rows]).write_row(0, 70, np.full(584, 5, np.uint8))
+    assert (rows[1, 6] == 5).all() and slab.sum() == 5 * 584
+    padded = np.zeros((640, 600), np.uint8)[:, :584]
+    pool = avsg.Pool.over(avsg.PoolShape(1, 640, 584), [padded])
+    pool.write(0, 3, rows[0])
+    assert (padded[3:67] == rows[0]).all() and (pool.blocks(0)[0] == padded).all() and not padded.base[:, 584:].any()
+    for shape, arrays, words in [
+        ((1, 641, 584), [rows], r"arrays\[0\] has 640 rows, but the pool has 641"),
+        ((1, 640, 584, 600), [rows], r"arrays\[0\] has 584 bytes from row to row, but row_stride is 600"),
+        ((1, 640, 585), [rows], r"arrays\[0\] has 10 rows, but the pool has 640"),
+        ((1, 640, 584), [padded[::-1]], r"arrays\[0\] has the shape .* and \[-600, 1\] bytes between elements"),
+        ((2, 640, 584), [rows, padded], r"arrays\[1\] has blocks of 0 rows, 38400 and 600 bytes apart, but others"),
+        ((1, 480, 584), [rows[:, :48]], "block rows is 48, but it must be 0 or a power of two"),
+        ((2, 640, 584), [rows, rows], "have the same bytes; give each memory of its own"),
+    ]:
+        with pytest.raises(avsg.InvalidError, match=words):
+            avsg.Pool.over(avsg.PoolShape(*shape), arrays)
 
 
 def test_a_shape_says_what_it_takes():

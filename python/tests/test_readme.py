@@ -1,16 +1,15 @@
 """The README's programs run, the rows that its attention reads are right, and what it names exists."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import THOROUGH, make_deployment
+from conftest import PYTHON, THOROUGH, make_deployment
 
 import avsg
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-SOURCES = Path(__file__).resolve().parents[1] / "src" / "avsg"
+README = PYTHON / "README.md"
+SOURCES = PYTHON / "src" / "avsg"
 MASK = "slots[slots >= 0]"
 
 
@@ -96,10 +95,20 @@ def test_the_program_of_several_indexers_gives_exact_rows():
     assert seen == [True] * 3 and list(selected) == [0, 2] and names["engine"].info.indexers == 2
 
 
+def test_the_program_that_rewrites_rows_reads_the_new_ones():
+    made, rows = make_deployment(), np.random.default_rng(8).integers(0, 256, (8, 48), dtype=np.uint8)
+    made.batch.ids[0] = np.arange(34, 50)
+    made.engine.step(made.batch, made.plan)
+    exec(programs()[3], {"pool": made.pool, "engine": made.engine, "new_rows": rows})
+    made.rows[0, 40:48] = rows
+    made.engine.step(made.batch, made.plan)
+    assert made.wrong_rows() == 0 and made.plan.counters.misses >= 8
+
+
 def test_the_program_of_a_file_keeps_its_rows(disk):
     rows = np.random.default_rng(7).integers(0, 256, (500, 1152), dtype=np.uint8)
     names = {"avsg": avsg, "path": disk / "rows", "prompt_rows": rows}
-    exec(programs()[3], names)
+    exec(programs()[4], names)
     assert (names["pool"].read(0, 0, 500)[0] == rows).all()
 
 
@@ -111,8 +120,8 @@ def test_the_torch_program_runs():
     names = {"torch": torch, "avsg": avsg, "engine": made.engine, "plan": made.plan}
     made.batch.ids[0] = np.arange(16)
     names |= {name: torch.from_numpy(getattr(made.batch, name)) for name in ("ids", *per_request)}
-    names["fresh"] = torch.zeros((1, 48), dtype=torch.uint8)
-    exec(programs()[4], names)
+    made.batch.stable_len[0], names["fresh"] = 511, torch.zeros((1, 48), dtype=torch.uint8)
+    exec(programs()[5], names)
     assert made.wrong_rows() == 0
 
 

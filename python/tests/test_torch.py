@@ -3,6 +3,8 @@
 torch is gigabytes, so that these tests are in the thorough tier.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from conftest import THOROUGH, make_deployment
@@ -154,3 +156,67 @@ def test_a_bfloat16_row_is_fresh_as_it_is():
     pool.write(0, 0, kept[:, 1])
     assert (torch.from_numpy(np.concatenate(pool.blocks(0))).view(torch.bfloat16) == kept[:, 1]).all()
     assert np.asarray(plan.slots).dtype == np.int32
+
+
+def wrapper():
+    class Wrapper(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, arguments=(), named=None):
+            raise NotImplementedError
+
+    return torch.Tensor._make_wrapper_subclass(Wrapper, (4,), dtype=torch.int32)
+
+
+def fake():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        return torch.zeros(4)
+
+
+def freed():
+    tensor = torch.zeros(4)
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+NO_VALUES = {
+    "requires a gradient, .* pass tensor.detach": lambda: torch.zeros(4, requires_grad=True),
+    "a conjugate .* pass tensor.resolve_conj": lambda: torch.zeros(4, dtype=torch.complex64).conj(),
+    "a negative .* pass tensor.resolve_neg": lambda: torch.zeros(4, dtype=torch.complex64).conj().imag,
+    "sparse; pass tensor.to_dense": lambda: torch.eye(4).to_sparse(),
+    "layout torch.sparse_csr; pass tensor.to_dense": lambda: torch.eye(4).to_sparse_csr(),
+    "quantized; pass tensor.int_repr": lambda: torch.quantize_per_tensor(torch.zeros(4), 0.1, 0, torch.qint8),
+    "on the device meta": lambda: torch.zeros(4, device="meta"),
+    "nested tensor; pass torch.nested.to_padded": lambda: torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]),
+    "of type FakeTensor, which wraps": fake,
+    "of type Wrapper, which wraps": wrapper,
+    "without memory of its own": freed,
+}
+
+
+@pytest.mark.parametrize("words", NO_VALUES)
+def test_a_tensor_whose_values_are_not_its_bytes_is_refused(words):
+    tensor, pool = NO_VALUES[words](), avsg.Pool(1, 64, 16)
+    for call in (avsg.Fresh, lambda rows: pool.write(0, 0, rows), lambda rows: pool.write_row(0, 0, rows)):
+        with pytest.raises(TypeError, match=words):
+            call(tensor)
+
+
+def test_a_tensor_that_vmap_or_a_subclass_without_memory_stands_for_is_refused():
+    def seen(row):
+        with pytest.raises(TypeError, match="without memory of its own"):
+            avsg.Fresh(row)
+        return row
+
+    torch.vmap(seen)(torch.zeros(2, 4))
+    avsg.Fresh(torch.zeros(4).as_subclass(type("Plain", (torch.Tensor,), {})))
+    avsg.Fresh(torch.nn.Parameter(torch.zeros(4), requires_grad=False))
+
+
+def test_a_closed_plan_keeps_no_tensors_of_the_operators(on_torch):
+    torch.ops.avsg.step(*on_torch.step_arguments())
+    made, tensors = on_torch.made, [on_torch.ids, *on_torch.fresh]
+    found = [sys.getrefcount(tensor) for tensor in tensors]
+    made.plan.close()
+    assert all(sys.getrefcount(tensor) < count for tensor, count in zip(tensors, found))

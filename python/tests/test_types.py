@@ -23,6 +23,7 @@ avsg.Engine(pool, k=16, slots=64, coers=2)  # wrong
 avsg.Engine(pool, k=16, slots=64, lifetime="learned")  # wrong
 avsg.Engine.memory(shape, k=16, slots=64, coers=2)  # wrong
 batch.idz = np.arange(16)  # wrong
+batch.ids.idz()  # wrong
 """
 
 

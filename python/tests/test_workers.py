@@ -40,8 +40,8 @@ pool = avsg.Pool(1, 128, 64)
 if os.fork() == 0:
     try:
         pool.read_row(0, 0)
-    except avsg.ForkedError:
-        os._exit(0)
+    except avsg.ForkedError as error:
+        os._exit(0 if "pass what Pool.export returned in the parent to Pool.attach" in str(error) else 2)
     os._exit(1)
 assert os.wait()[1] == 0
 """

@@ -52,9 +52,12 @@ def wholes(values: Any, what: str, kind: Any = c.c_size_t) -> Any:
 def text(value: Any, what: str) -> bytes:
     """Returns a name or a path as C takes it."""
     try:
-        return os.fsencode(value)
+        found = os.fsencode(value)
     except TypeError:
         raise TypeError(f"{what} is of type {type(value).__name__}, but text is needed; pass a str") from None
+    if b"\0" in found:
+        raise InvalidError(f"{what} is {value!r}, but a text ends at a NUL; pass one without a NUL")
+    return found
 
 
 def address(value: Any) -> c.c_void_p:

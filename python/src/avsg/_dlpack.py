@@ -54,9 +54,12 @@ def read_dlpack(array: Any, what: str) -> tuple:
     The capsule keeps the memory and is not consumed.
     """
     kind = array.__dlpack_device__()[0]
-    # -1 asks the producer not to wait for its stream: the order of work on a device is the
-    # caller's.
-    capsule = array.__dlpack__() if kind in HOST_TYPES else array.__dlpack__(stream=-1)
+    try:
+        # -1 asks the producer not to wait for its stream: the order of work on a device is the
+        # caller's.
+        capsule = array.__dlpack__() if kind in HOST_TYPES else array.__dlpack__(stream=-1)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"{what} gives no address by DLPack ({error}); pass a copy of its values") from None
     tensor = Tensor.from_address(_pointer(capsule, b"dltensor"))
     itemsize, shape = tensor.dtype.bits // 8, tuple(tensor.shape[: tensor.ndim])
     if itemsize * 8 != tensor.dtype.bits or tensor.dtype.lanes != 1:

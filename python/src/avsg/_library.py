@@ -84,13 +84,21 @@ class Handle:
     `close` drops the first, so that memory stays valid for the arrays that were made before.
     """
 
-    __slots__ = ("_as_parameter_", "_destroy", "__weakref__")
+    __slots__ = ("_as_parameter_", "_destroy", "_memory", "__weakref__")
 
-    def __init__(self, pointer: c.c_void_p, destroy: Callable[[c.c_void_p], int]) -> None:
+    def __init__(self, pointer: c.c_void_p, destroy: Callable[[c.c_void_p], int], memory: Any = None) -> None:
+        # The caller's memory under the object, or the handle of the pool that has it, must outlive the object.
+        self._memory = memory
         # ctypes passes this attribute where a parameter is a pointer, and keeps the handle until
         # the call returns.
         self._as_parameter_ = pointer
         self._destroy = destroy
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise TypeError(
+            "pools, engines, plans, workers and views of their memory are neither pickled nor copied, because they "
+            "belong to their process; pass what Pool.export returns to Pool.attach in another process"
+        )
 
     def __del__(self) -> None:
         # An exception such as KeyboardInterrupt can end the constructor before it has begun.

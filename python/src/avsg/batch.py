@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from . import _header
 from ._arguments import instance, struct, whole, wholes
@@ -12,45 +12,65 @@ from .memory import HOST, Span, int32_span, numpy_of, span
 
 if TYPE_CHECKING:
     import numpy as np
+    from typing_extensions import TypeVar
+
+    #: The type of a batch's arrays, such as np.ndarray or torch.Tensor.
+    A = TypeVar("A", default=Any)
+else:
+    from typing import TypeVar
+
+    A = TypeVar("A")
 
 PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
 ARRAYS = ("ids", *PER_REQUEST, "block_table")
 
 
-def _array(name: str) -> Any:
-    """Returns the property of a batch that is one of its arrays; to assign another one is `Batch.point`."""
-    return property(lambda batch: batch._arrays[name], lambda batch, array: batch.point(**{name: array}))
+class _Array:
+    """One of the arrays of a batch; to assign another one is `Batch.point`."""
+
+    def __init__(self, text: str) -> None:
+        self.__doc__ = text
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, batch: Batch[A], _: Any = None) -> A:
+        return self if batch is None else batch._arrays[self._name]
+
+    def __set__(self, batch: Batch[A], array: Any) -> None:
+        batch.point(**{self._name: array})
 
 
-class Batch:
+class Batch(Generic[A]):
     """The arrays of one decode step, which the library reads in place.
 
-    Every array is int32. `ids` has the shape [tokens, K] (negative ids are padding), `cu_q` has one
-    element more than there are requests, `block_table` has the shape [requests, blocks], and the
-    others have one element for each request. `indexer` selected the ids. Write new values into the
-    arrays, or name other arrays by assignment or with `point`, and call the engine again.
+    Every array is int32. `indexer` selected the ids. Write new values into the arrays, or name other
+    arrays by assignment or with `point`, and call the engine again.
     """
 
-    __slots__ = ("_arrays", "_as_parameter_", "_device", "_requests", "_spans", "_struct")
+    __slots__ = ("_arrays", "_as_parameter_", "_device", "_lengths", "_requests", "_spans", "_struct")
 
-    ids = _array("ids")
-    cu_q = _array("cu_q")
-    state = _array("state")
-    generation = _array("generation")
-    stable_len = _array("stable_len")
-    seq_len = _array("seq_len")
-    block_table = _array("block_table")
+    ids = _Array("The ids that each token selects, [tokens, K]; a negative id is padding.")
+    cu_q = _Array("The first token of each request, and then the number of tokens, [requests + 1].")
+    state = _Array("The state of each request, [requests]; -1: a vacant place.")
+    generation = _Array("[requests]; one that the state has not had empties the state.")
+    stable_len = _Array(
+        "The tokens of each request whose rows were final before this step, [requests]. The rows of ids from there on "
+        "are the fresh rows. -1: the request has none, and all rows are in the pool."
+    )
+    seq_len = _Array("The tokens of each request with those of this step, [requests].")
+    block_table = _Array("The pool's blocks of each request, [requests, blocks]; None for an engine without `page`.")
 
     def __init__(
         self,
-        ids: Any,
+        ids: A,
         *,
-        cu_q: Any,
-        state: Any,
-        generation: Any,
-        stable_len: Any,
-        seq_len: Any,
-        block_table: Any = None,
+        cu_q: A,
+        state: A,
+        generation: A,
+        stable_len: A,
+        seq_len: A,
+        block_table: A | None = None,
         indexer: int = 0,
     ) -> None:
         self._struct = struct(_header.avsg_batch, indexer=indexer)
@@ -62,17 +82,17 @@ class Batch:
             self.point(block_table=block_table)
 
     @classmethod
-    def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0, indexer: int = 0) -> Batch:
+    def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0, indexer: int = 0) -> Batch[np.ndarray]:
         """Makes a batch of NumPy arrays with `requests` requests of `tokens` tokens each.
 
-        Request i is in state i and generation 0, and every id is padding.
+        Request i is in state i and generation 0, every id is padding, and every `stable_len` is -1.
         """
         import numpy as np
 
         requests, tokens = whole(requests, "requests"), whole(tokens, "tokens")
         k, blocks = whole(k, "k"), whole(blocks, "blocks")
         table = np.zeros((requests, blocks), np.int32) if blocks else None
-        return cls(
+        return Batch(
             np.full((requests * tokens, k), -1, np.int32),
             cu_q=np.arange(requests + 1, dtype=np.int32) * np.int32(tokens),
             state=np.arange(requests, dtype=np.int32),
@@ -82,6 +102,15 @@ class Batch:
             block_table=table,
             indexer=indexer,
         )
+
+    def _takes_fresh(self) -> bool:
+        """Tells whether a request of a batch in host memory takes fresh rows, or all places are vacant."""
+        vacant = True
+        for state, stable_len in zip(*self._lengths):
+            if state >= 0 <= stable_len:
+                return True
+            vacant = vacant and state < 0
+        return vacant
 
     def __repr__(self) -> str:
         requests, (tokens, k) = self._requests, self._spans["ids"].shape
@@ -112,10 +141,6 @@ class Batch:
             if name not in ARRAYS:
                 raise TypeError(f"{name!r} is not an array of a batch; the arrays are {', '.join(ARRAYS)}")
             found = spans[name] = int32_span(array, name, 2 if name in ("ids", "block_table") else 1)
-            if len(found.shape) == 2 and (row_stride(found) < 0 or found.strides[0] % 4):
-                raise InvalidError(
-                    f"{name} has {found.strides[0]} bytes between rows, but needs a multiple of 4, from 0; copy it"
-                )
         devices = {found.device for found in {**self._spans, **spans}.values()}
         if len(devices) > 1:
             raise InvalidError(
@@ -132,6 +157,12 @@ class Batch:
         self._spans.update(spans)
         self._requests = self._spans["state"].shape[0]
         self._device = devices.pop()
+        #: `state` and `stable_len` for `_takes_fresh`, which is faster with them than with NumPy's.
+        self._lengths = [
+            (c.c_int32 * found.shape[0]).from_address(found.address)
+            for found in (self._spans["state"], self._spans["stable_len"])
+            if self._device == HOST
+        ]
 
 
 def row_stride(found: Span) -> int:

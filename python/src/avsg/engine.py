@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: What Python and ctypes raise for an argument of the wrong type, whose name they do not say.
 NAMELESS = (AttributeError, TypeError, c.ArgumentError)
+UNTAKEN = (
+    "fresh rows were passed, but every stable_len is -1, so that no request takes them; "
+    "set stable_len to the tokens whose rows were final before this step, or pass no fresh rows"
+)
 
 
 def named(error: Exception, **arguments: Any) -> Exception:
@@ -62,9 +66,9 @@ class Engine:
         config = engine_config(k, slots, tokens, states, **options)
         out = c.c_void_p()
         check(lib.avsg_engine_create(c.byref(config), instance(pool, Pool, "pool")._handle, c.byref(out)))
-        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy)
-        #: The pool's memory may be the caller's, which must outlive the engine.
-        self._memory = (pool._handle, pool._memory)
+        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy, pool._handle)
+        #: What `torch_ops` keeps from call to call.
+        self._kept: dict[Any, Any] = {}
         self.info = EngineInfo.of(filled(lib.avsg_engine_get_info, _header.avsg_engine_info, self._handle))
         self.k, self.device, self._layers = self.info.k, self.info.device, self.info.layers
         self._pool_rows = pool.info.rows
@@ -101,9 +105,11 @@ class Engine:
     def close(self) -> None:
         """Ends the engine.
 
-        Its memory and cores are given back when the last array that views it is gone.
+        Its memory and cores, and a closed pool under it, are given back at once, or when the last array
+        that views its memory is gone.
         """
         self._handle = None
+        self._kept.clear()
 
     def __enter__(self) -> Engine:
         return self
@@ -129,7 +135,8 @@ class Engine:
     ) -> None:
         """Plans a batch and copies its misses into one layer's slots.
 
-        `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a
+        `fresh` holds the rows of this step; None if no `stable_len` is set, because fresh rows that no
+        request takes raise InvalidError. Without `stream` a
         batch of host arrays waits, and a batch of device arrays goes into torch's current stream of
         their device. `check` is that of `plan`. A row of a file that is not whole raises LostRowsError, as
         in `transfer`.
@@ -137,6 +144,8 @@ class Engine:
         try:
             if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
                 stream = self._stream(stream, batch, None if fresh is None else fresh.device)
+            elif fresh is not None and not batch._takes_fresh():
+                raise named(InvalidError(UNTAKEN), fresh=fresh)
             if not 0 <= layer < self._layers:
                 whole(layer, "layer")
             status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
@@ -197,12 +206,15 @@ class Engine:
     def append(self, batch: Batch, layer: int | Layers, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Writes the rows of this step to one layer of the host pool, or to several, which have their fresh rows.
 
-        The call comes after a layer's gather and before the next plan.
+        The call comes after a layer's gather and before the next plan. It raises InvalidError if no request has
+        a `stable_len`, so that no row would be written.
         """
         try:
             layers, count, rows, device = self._listed(layer, fresh)
             if stream is not None or batch.device != HOST or device != HOST:
                 stream = self._stream(stream, batch, None if rows is None else device)
+            elif rows is not None and not batch._takes_fresh():
+                raise named(InvalidError(UNTAKEN), fresh=fresh)
             status = lib.avsg_engine_append(self._handle, batch, layers, count, rows, stream)
         except NAMELESS as error:
             raise named(error, batch=batch, layer=layer, fresh=fresh) from None
@@ -218,7 +230,7 @@ class Engine:
         return alone, 1, fresh, HOST if fresh is None else fresh.device
 
     def invalidate(self, state: int, first: int, end: int) -> None:
-        """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten."""
+        """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten (`Pool.write`)."""
         check(lib.avsg_engine_invalidate(self._handle, state, first, end))
 
     def load(
@@ -309,7 +321,7 @@ class Engine:
         """
         found = filled(lib.avsg_engine_get_buffer, _header.avsg_buffer, self._handle, layer, segment)
         shape, strides = (self.info.states, self.info.slots, found.bytes), (found.state_stride, found.slot_stride, 1)
-        return View(found.base, shape, "|u1", (self._handle, self._memory), strides, self.device)
+        return View(found.base, shape, "|u1", self._handle, strides, self.device)
 
     def buffer(self, layer: int = 0, segment: int = 0) -> np.ndarray:
         """Returns the slots of a layer's segment as a read-only array.

@@ -100,9 +100,21 @@ class LostRowsError(AvsgError, LookupError):
 BY_STATUS = {kind.status: kind for kind in AvsgError.__subclasses__()}
 
 
+#: What the library's sentences call in C, and what this package calls it.
+SPOKEN = {
+    "is NULL, but a handle is needed; create one": "is closed, but the call needs it; make another one",
+    "import the pool by its descriptor": "pass what Pool.export returned in the parent to Pool.attach",
+    "avsg_devices": "avsg.devices()",
+    "NULL": "None",
+    "a constant of the header": "a member of the enumeration",
+}
+
+
 def from_status(status: int, name: str, sentence: str) -> AvsgError:
     """Returns the exception for a status that is not AVSG_OK."""
     kind = BY_STATUS.get(status, AvsgError)
+    for in_c, in_python in SPOKEN.items():
+        sentence = sentence.replace(in_c, in_python)
     error = kind(f"{name}: {sentence}" if kind in (AvsgError, InternalError) else sentence)
     error.status = status
     return error

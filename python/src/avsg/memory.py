@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes as c
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._dlpack import packed_strides, read_dlpack
+from ._refused_arrays import check_interface, check_tensor
 from .errors import InvalidError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -52,10 +52,11 @@ class Span(NamedTuple):
 def span(array: Any, what: str) -> Span:
     """Describes an array of NumPy, torch, or any framework with DLPack.
 
-    Objects with the buffer protocol are arrays, too. `what` names the argument in error sentences.
+    Objects with the buffer protocol are arrays, too. An array whose values are not the bytes at its address raises
+    TypeError. `what` names the argument in error sentences.
     """
     if hasattr(array, "data_ptr"):
-        return torch_span(array)
+        return torch_span(array, what)
     if hasattr(array, "__array_interface__"):
         return numpy_span(array, what)
     if hasattr(array, "__dlpack__"):
@@ -63,35 +64,34 @@ def span(array: Any, what: str) -> Span:
     import numpy as np
 
     try:
-        return numpy_span(np.asarray(memoryview(array)), what)
+        buffer = memoryview(array)
     except TypeError:
         kind = type(array).__name__
         raise TypeError(
             f"{what} is of type {kind}, but an array is needed; pass a NumPy array or a DLPack one"
         ) from None
+    return numpy_span(np.asarray(buffer), what)
 
 
 def numpy_span(array: Any, what: str) -> Span:
     """Describes an object with NumPy's array interface."""
     interface = array.__array_interface__
-    if "O" in interface["typestr"]:
-        raise TypeError(f"{what} is an array of Python objects, which have no bytes; give the array a type of numbers")
+    check_interface(array, interface, what)
     kind, itemsize = interface["typestr"][1], int(interface["typestr"][2:])
     shape = tuple(interface["shape"])
     strides = interface.get("strides") or packed_strides(shape, itemsize)
     name = {"i": "int", "u": "uint", "f": "float"}.get(kind, kind) + str(8 * itemsize)
-    if interface["typestr"][0] == (">" if sys.byteorder == "little" else "<"):
-        name = f"{name} of the other byte order"
     address, read_only = interface["data"]
     return Span(address, name, itemsize, shape, strides, HOST, array, read_only)
 
 
-def torch_span(tensor: Any) -> Span:
+def torch_span(tensor: Any, what: str) -> Span:
     """Describes a torch tensor on any device."""
+    address = check_tensor(tensor, what)
     itemsize = tensor.element_size()
     strides = tuple(itemsize * step for step in tensor.stride())
     name = str(tensor.dtype).rpartition(".")[2]
-    return Span(tensor.data_ptr(), name, itemsize, tuple(tensor.shape), strides, tensor.device.type, tensor)
+    return Span(address, name, itemsize, tuple(tensor.shape), strides, tensor.device.type, tensor)
 
 
 def host_span(array: Any, what: str) -> Span:
@@ -107,6 +107,14 @@ def output_span(array: Any, what: str) -> Span:
     found = host_span(array, what)
     if found.read_only:
         raise InvalidError(f"{what} is read-only, but the library writes to it; pass a writable array, such as a copy")
+    extent = found.itemsize
+    for stride, length in sorted((abs(stride), n) for stride, n in zip(found.strides, found.shape) if n > 1):
+        if stride < extent:
+            raise InvalidError(
+                f"{what} has elements that share memory, as a broadcast array has, but the library writes to it; "
+                "pass a copy"
+            )
+        extent += stride * (length - 1)
     return found
 
 
@@ -124,6 +132,10 @@ def int32_span(array: Any, what: str, axes: int, of: Callable[[Any, str], Span] 
         raise InvalidError(f"{what} has {len(found.shape)} axes, but needs {axes}; reshape it")
     if found.shape[-1] > 1 and found.strides[-1] != 4:
         raise InvalidError(f"{what} has {found.strides[-1]} bytes between neighbours, but needs 4; make it contiguous")
+    if axes == 2 and found.shape[0] > 1 and (found.strides[0] < 0 or found.strides[0] % 4):
+        raise InvalidError(
+            f"{what} has {found.strides[0]} bytes between rows, but needs a multiple of 4, from 0; copy it"
+        )
     return found
 
 

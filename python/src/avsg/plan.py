@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _header
-from ._arguments import whole
+from ._arguments import struct, whole
 from ._header import SUMMARY_MISSES, SUMMARY_STATUS, SUMMARY_WORDS, MemoryKind, PlanCounters, RequestStatus
 from ._library import Handle, check, filled, lib
 from .errors import InvalidError
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ROWS = ("valid", "row_misses")
 MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
+#: The arrays that a plan makes once.
+CACHED = ("slots", "valid", "row_misses", "summary", "misses", "status", "_lists")
 
 
 class Request(NamedTuple):
@@ -61,6 +63,9 @@ class Plan:
         check(lib.avsg_plan_create(engine, max_tokens, max_requests, c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
         self.max_tokens, self.max_requests, self.k, self._device = max_tokens, max_requests, k, device
+        self._counters = struct(_header.avsg_plan_counters)
+        #: What `torch_ops` keeps from call to call.
+        self._kept: dict[Any, Any] = {}
         #: `status` for the check of every step: `any` of so few words is faster than NumPy's.
         self._status = memoryview(self.status)
 
@@ -69,9 +74,10 @@ class Plan:
         return f"<avsg.Plan {shown}{'' if self._handle else ' closed'}>"
 
     def close(self) -> None:
-        """Ends the plan. Its memory is given back when the last array that views it is gone."""
+        """Ends the plan. Its memory is given back at once, or when the last array that views it is gone."""
         self._handle, self._status = None, memoryview(b"")
-        for name in ("slots", "valid", "row_misses", "summary", "misses", "status"):
+        self._kept.clear()
+        for name in CACHED:
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
@@ -147,6 +153,11 @@ class Plan:
         """The `RequestStatus` bits of each request, [max_requests] in int32; 0 if every id was accepted."""
         return self.summary[:, SUMMARY_STATUS]
 
+    @cached_property
+    def _lists(self) -> list[np.ndarray]:
+        """The first token of each request, and the miss lists of all."""
+        return [self.view(name).numpy() for name in ("cu_q", *MISS_LISTS)]
+
     @property
     def counters(self) -> PlanCounters:
         """The counters of the last batch planned."""
@@ -171,12 +182,13 @@ class Plan:
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""
-        index, requests = whole(index, "request"), self.counters.requests
-        if index >= requests:
-            raise InvalidError(f"request is {index}, but the last batch has {requests}; pass a lower number")
-        first, end = (int(token) for token in self.view("cu_q").numpy()[index : index + 2])
-        at, misses = first * self.k, int(self.misses[index])
-        lists = {name: self.view(name).numpy()[at : at + misses] for name in MISS_LISTS}
-        tokens = {"slot": self.slots, "valid": self.valid, "row_misses": self.row_misses}
-        arrays = lists | {name: array[first:end] for name, array in tokens.items()}
-        return Request(first, end - first, status=RequestStatus(int(self.status[index])), **arrays)
+        index, counters = whole(index, "request"), self._counters
+        check(lib.avsg_plan_get_counters(self._handle, c.byref(counters)))
+        if index >= counters.requests:
+            raise InvalidError(f"request is {index}, but the last batch has {counters.requests}; pass a lower number")
+        cu_q, *lists = self._lists
+        first, end = cu_q[index : index + 2].tolist()
+        tokens, misses = slice(first, end), slice(first * self.k, first * self.k + int(self.misses[index]))
+        of_tokens = self.slots[tokens], self.valid[tokens], self.row_misses[tokens]
+        of_misses = [array[misses] for array in lists]
+        return Request(first, end - first, *of_tokens, *of_misses, RequestStatus(self._status[index]))

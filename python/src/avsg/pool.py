@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as c
-import itertools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +11,9 @@ from . import _header
 from ._arguments import address, instance, struct, text, whole, wholes
 from ._header import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, PoolInfo, Role
 from ._library import Handle, check, filled, lib
+from ._pool_layout import pool_layout
 from .errors import InvalidError
-from .memory import View, host_span, numpy_of, output_span
+from .memory import View, host_span, numpy_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,12 +118,13 @@ class Pool:
         check(lib.avsg_pool_create(c.byref(config), c.byref(out)))
         self._adopt(out)
 
-    def _adopt(self, pointer: c.c_void_p, memory: Any = None) -> Pool:
-        self._handle: Handle | None = Handle(pointer, lib.avsg_pool_destroy)
-        #: The caller's arrays, for a pool over them.
-        self._memory = memory
+    def _adopt(self, pointer: c.c_void_p, memory: Any = None, layout: Any = None) -> Pool:
+        self._handle: Handle | None = Handle(pointer, lib.avsg_pool_destroy, memory)
         self._runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         info = self.info
+        #: Bytes between rows, and rows of a block; 0: there is no other block.
+        self._row_stride = tuple(layout.row_stride) if layout else info.segment_stride
+        self._block_rows = layout.block_rows if layout else 0
         self._shown = f"layers={info.layers} rows={info.rows} row_bytes={info.segment_bytes}"
         return self
 
@@ -134,32 +135,15 @@ class Pool:
     def over(cls, shape: PoolShape, arrays: Sequence[Any]) -> Pool:
         """Makes a pool over the caller's writable arrays: one for each segment of each layer, layer by layer.
 
-        Row r of an array begins at r strides of its segment. The pool keeps the arrays alive.
+        A contiguous array has row r at r strides of its segment. Any other has its own strides, which are those of
+        the segment in each layer: its shape is [rows, elements] or, for the pages of an engine, [blocks, rows of
+        a block, elements] with a power of two of rows. The pool keeps the arrays alive.
         """
         config = instance(shape, PoolShape, "shape").config()
-        spans = [output_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
-        for index, found in enumerate(spans):
-            if not found.contiguous:
-                raise InvalidError(f"arrays[{index}] is not contiguous, but must be; make it contiguous")
-        if len(spans) != config.layers * config.segments:
-            text = f"the pool has {config.layers} layers of {config.segments} segments"
-            raise InvalidError(f"{len(spans)} arrays were passed, but {text}; pass one for each segment of each layer")
-        regions = [_header.avsg_region(data=found.address, bytes=found.nbytes) for found in spans]
-        parts = [
-            _header.avsg_pool_part(region=index, segment=segment, first_layer=layer, layers=1, rows=config.rows)
-            for index, (layer, segment) in enumerate(itertools.product(range(config.layers), range(config.segments)))
-        ]
-        layout = struct(
-            _header.avsg_pool_layout,
-            row_stride=tuple(stride or length for stride, length in zip(config.segment_stride, config.segment_bytes)),
-            regions=(_header.avsg_region * len(regions))(*regions),
-            region_count=len(regions),
-            parts=(_header.avsg_pool_part * len(parts))(*parts),
-            part_count=len(parts),
-        )
+        layout, spans = pool_layout(config, arrays)
         config.layout, out = address(layout), c.c_void_p()
         check(lib.avsg_pool_create(c.byref(config), c.byref(out)))
-        return cls.__new__(cls)._adopt(out, spans)
+        return cls.__new__(cls)._adopt(out, spans, layout)
 
     @classmethod
     def open(cls, file: PoolFile | str | os.PathLike[str]) -> Pool:
@@ -200,7 +184,7 @@ class Pool:
         return PoolInfo.of(filled(lib.avsg_pool_get_info, _header.avsg_pool_info, self._handle))
 
     def close(self) -> None:
-        """Ends the pool. Its memory is unmapped when no engine and no array uses it."""
+        """Ends the pool. Its memory is unmapped at once, or when no engine that is open and no array uses it."""
         self._handle = None
         # Their addresses are valid only with the handle.
         self._runs = {}
@@ -212,7 +196,11 @@ class Pool:
         self.close()
 
     def write_row(self, layer: int, row: int, data: Any) -> None:
-        """Writes one row, its segments back to back in `data`."""
+        """Writes one row, its segments back to back in `data`.
+
+        A slot that holds the row keeps its old bytes: `Engine.invalidate` makes each state that may hold the
+        row's id copy it again.
+        """
         found = host_span(data, "data")
         if not found.contiguous:
             raise InvalidError("data is not contiguous, but a row must be; make it contiguous")
@@ -233,7 +221,7 @@ class Pool:
         """Copies rows to the pool from row `first` on.
 
         There is an array of any type for each segment. Its first axis counts rows, and the elements
-        of a row have the segment's bytes.
+        of a row have the segment's bytes. Slots that hold one of these rows keep its old bytes: see `write_row`.
         """
         import numpy as np
 
@@ -263,13 +251,13 @@ class Pool:
                 check(lib.avsg_pool_write_row(self._handle, layer, row, at, data.shape[1]))
             return
         for segment, rows in enumerate(arrays):
-            start, end = 0, first + len(rows)
-            for block in self.blocks(layer, segment):
-                low, high = max(first, start), min(end, start + len(block))
-                if low < high:
-                    part = np.ascontiguousarray(rows[low - first : high - first])
-                    block[low - start : high - start] = part.view(np.uint8).reshape(high - low, -1)
-                start += len(block)
+            runs, low, end = self._block_runs(layer, segment), first, first + len(rows)
+            while low < end:
+                index, start = divmod(low, runs[0][1])
+                block = self._block(segment, *runs[index])[start : start + end - low]
+                part = np.ascontiguousarray(rows[low - first : low - first + len(block)])
+                block[:] = part.view(np.uint8).reshape(len(block), -1)
+                low += len(block)
 
     def read(self, layer: int, first: int, rows: int) -> list[np.ndarray]:
         """Returns a copy of rows from row `first` on: bytes of the shape [rows, segment bytes] for each segment.
@@ -288,26 +276,29 @@ class Pool:
         """Returns all rows of a layer's segment without a copy.
 
         The arrays are bytes of the shape [rows, segment bytes]. A segment has one such array for
-        each of its chunks. They are read-only for a reader. Rows in a file have none.
+        each of its chunks, or of the blocks of the caller's arrays. They are read-only for a reader. Rows in a
+        file have none.
         """
-        bytes_, stride = self.info.segment_bytes[segment], self.info.segment_stride[segment]
-        views = [
-            View(address, (rows, bytes_), "|u1", (self._handle, self._memory), strides=(stride, 1))
-            for address, rows in self._block_runs(layer, segment)
-        ]
-        return [view.numpy() if self.info.role == Role.READER else view.writable() for view in views]
+        return [self._block(segment, *run) for run in self._block_runs(layer, segment)]
+
+    def _block(self, segment: int, address: int, rows: int) -> np.ndarray:
+        """Returns rows of a segment that are one stride apart from an address on."""
+        info = self.info
+        view = View(address, (rows, info.segment_bytes[segment]), "|u1", self._handle, (self._row_stride[segment], 1))
+        return view.numpy() if info.role == Role.READER else view.writable()
 
     def _block_runs(self, layer: int, segment: int) -> list[tuple[int, int]]:
-        """The address and the number of rows of each chunk of a layer's segment."""
+        """The address and the number of rows of each chunk or block of a layer's segment."""
         key = (layer, segment)
         if key not in self._runs:
             start, rows = self._address(layer, segment, 0), self.info.rows
             # A chunk of the library holds a power of two of rows, and the next chunk begins with the
-            # row after them. Each of the caller's arrays holds all rows.
-            chunks = self._chunks() if self._memory is None else ()
+            # row after them. Each of the caller's arrays holds all rows, in blocks or without.
+            chunks = self._chunks() if self.info.pages != Pages.CALLER else ()
             following = next((after.data for chunk, after in zip(chunks, chunks[1:]) if chunk.data == start), None)
             powers = (1 << bit for bit in range(rows.bit_length()) if 1 << bit < rows)
-            each = next((power for power in powers if self._address(layer, segment, power) == following), rows)
+            all_rows = self._block_rows or rows
+            each = next((power for power in powers if self._address(layer, segment, power) == following), all_rows)
             self._runs[key] = [
                 (self._address(layer, segment, start), min(each, rows - start)) for start in range(0, rows, each)
             ]

@@ -36,8 +36,6 @@ from .plan import Plan
 _objects: weakref.WeakValueDictionary[int, Engine | Plan] = weakref.WeakValueDictionary()
 _numbers: weakref.WeakKeyDictionary[Engine | Plan, int] = weakref.WeakKeyDictionary()
 _next = itertools.count(1)
-#: The batch, the fresh rows and the outputs that an engine or plan was last called with.
-_last: weakref.WeakKeyDictionary[Engine | Plan, dict] = weakref.WeakKeyDictionary()
 
 
 def number(target: Engine | Plan) -> int:
@@ -50,7 +48,6 @@ def number(target: Engine | Plan) -> int:
     if target not in _numbers:
         _numbers[target] = next(_next)
         _objects[_numbers[target]] = target
-        _last[target] = {}
     return _numbers[target]
 
 
@@ -67,7 +64,7 @@ def _made(plan: Plan, name: str, tensors: Sequence[torch.Tensor], make: Callable
 
     A tensor whose memory has moved is another one.
     """
-    kept, addresses = _last[plan], [tensor.data_ptr() for tensor in tensors]
+    kept, addresses = plan._kept, [tensor.data_ptr() for tensor in tensors]
     last, last_addresses, made = kept.get(name, ((), (), None))
     if len(last) != len(tensors) or not all(map(operator.is_, last, tensors)) or last_addresses != addresses:
         made = make()
@@ -94,7 +91,7 @@ def _fresh(plan: Plan, tensors: Sequence[torch.Tensor]) -> Fresh | None:
 
 def _deliver(owner: Engine | Plan, name: Any, view: Callable[[], View], tensor: torch.Tensor, what: str) -> None:
     """Copies the library's memory into a tensor that is not that memory itself."""
-    kept = _last[owner]
+    kept = owner._kept
     if name not in kept:
         found = view()
         kept[name] = found.address, None if tensor.device.type != "cpu" else torch.from_dlpack(found)
@@ -179,7 +176,7 @@ def transfer(
     `slots` is read by nothing: it puts the call behind its plan.
     """
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
-    batch = _last[outputs].get("batch", (None,))[-1]
+    batch = outputs._kept.get("batch", (None,))[-1]
     stream = owner._stream(None, batch) if batch is not None and batch.device != "cpu" else None
     owner.transfer(outputs, layer, _fresh(outputs, fresh), stream)
     _deliver_buffers(owner, layer, buffers)

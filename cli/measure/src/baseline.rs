@@ -6,6 +6,7 @@
 
 pub mod belady;
 pub mod exact_lru;
+pub mod once;
 pub mod order;
 pub mod previous_step;
 pub mod resident_lru;
@@ -14,6 +15,7 @@ pub mod scalar;
 
 pub use belady::Belady;
 pub use exact_lru::ExactLru;
+pub use once::Once;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
@@ -22,6 +24,7 @@ use std::iter::Sum;
 
 use crate::checks::require;
 use crate::trace::Trace;
+use anyhow::ensure;
 use avsg::Result;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
@@ -29,6 +32,8 @@ use avsg::device::params::Params;
 
 /// The name in tables and charts of copying every selected row.
 pub const NO_BUFFER: &str = "no buffer";
+/// The name of copying each row that a step selects once, [`Once::per_step`].
+pub const NO_REPEATS: &str = "no buffer, no repeats";
 /// The name of the usual policy, [`ExactLru`].
 pub const LRU: &str = "exact LRU";
 /// The name of the policy that no other can surpass, [`Belady`].
@@ -102,7 +107,7 @@ pub struct HitCount {
 
 impl HitCount {
     /// Adds the selected ids and the hits of one token or one step, which belong to step `step`.
-    fn add(&mut self, step: usize, selected: u64, hits: u64) {
+    pub fn add(&mut self, step: usize, selected: u64, hits: u64) {
         self.selected += selected;
         self.hits += hits;
         if step == 0 {
@@ -116,6 +121,19 @@ impl HitCount {
     pub fn percent(&self) -> Option<f64> {
         let selected = self.selected - self.first_selected;
         (selected > 0).then(|| 100.0 - 100.0 * self.misses() as f64 / selected as f64)
+    }
+
+    /// Checks that `name` has no more hits than `most`, which bounds all buffers.
+    ///
+    /// # Errors
+    /// If it has more, which is an error of this program.
+    pub fn check(&self, name: &str, most: &Self, bound: &str) -> anyhow::Result<()> {
+        let [shown, limit] = [self, most].map(|count| count.percent().unwrap_or_default());
+        ensure!(
+            self.misses() >= most.misses(),
+            "internal error: {name} has {shown:.4} % of hits, above {limit:.4} % of {bound}; please report it with the trace"
+        );
+        Ok(())
     }
 
     /// Returns the misses after the first step.

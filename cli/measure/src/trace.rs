@@ -8,7 +8,7 @@ mod stale;
 
 use std::path::Path;
 
-pub use part::Part;
+pub use part::{Part, Pick};
 pub use repeats::Repeats;
 
 use crate::checks::require;
@@ -37,8 +37,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Creates a trace and checks it: the sizes must agree, ids must be at most [`MAX_ID`], and values
-    /// of `stable` must be -1 or a token count.
+    /// Creates a trace and checks it: the sizes must agree, ids must be at most [`MAX_ID`] and, where
+    /// `stable` is known, those of tokens up to the end of the step; values of `stable` must be -1 or a token count.
     pub fn new(
         ids: Vec<i32>,
         stable: Option<Vec<i32>>,
@@ -73,6 +73,13 @@ impl Trace {
         self.ids.iter().copied().max().filter(|&id| id >= 0)
     }
 
+    /// Returns the rows that the trace has at its end: one per id, and one per token of the steps that have `stable`.
+    pub fn rows(&self) -> usize {
+        let own = self.stable.iter().flatten().filter(|&&stable| stable >= 0).max();
+        let own = own.map_or(1, |&stable| stable as usize + self.tokens);
+        own.max(self.largest_id().map_or(1, |id| id as usize + 1))
+    }
+
     /// Returns the ids of one token.
     ///
     /// # Panics
@@ -84,13 +91,12 @@ impl Trace {
     }
 
     /// Returns the same rows with every token as a step of its own. Token g of a step has g more stable
-    /// tokens than the step.
-    pub fn as_mtp0(&self) -> Self {
+    /// tokens than the step, so it must not select a later token of the step.
+    pub fn as_mtp0(&self) -> Result<Self> {
         let per_token =
             |&n: &i32| (0..self.tokens as i32).map(move |g| if n < 0 { -1 } else { n + g });
         let stable = self.stable.as_ref().map(|s| s.iter().flat_map(per_token).collect());
-        let steps = self.steps * self.tokens;
-        Self { ids: self.ids.clone(), stable, steps, tokens: 1, k: self.k }
+        Self::new(self.ids.clone(), stable, [self.steps * self.tokens, 1, self.k])
     }
 
     /// Returns the trace with the ids of each row in random order. Recorded rows may be sorted, which
@@ -148,10 +154,29 @@ impl Trace {
         require(whole, "stable", value, limit, "give one value per step")?;
         // The tokens of the step itself also need ids below the limit.
         let max = MAX_ID + 1 - (self.tokens.min(MAX_ID as usize) as i32);
-        let Some(step) = stable.iter().position(|&n| n < -1 || n > max) else { return Ok(()) };
-        let value = format!("{} at step {step}", stable[step]);
-        let limit = format!("it must be a token count from 0 to {max}, or -1");
-        Err(Error::invalid("stable", value, limit, "use -1 where it is not known"))
+        let words = self.tokens * self.k;
+        for (step, (&stable, ids)) in stable.iter().zip(self.ids.chunks_exact(words)).enumerate() {
+            let value = format!("{stable} at step {step}");
+            let limit = format!("it must be a token count from 0 to {max}, or -1");
+            let fits = (-1..=max).contains(&stable);
+            require(fits, "stable", value, limit, "use -1 where it is not known")?;
+            let end = stable + self.tokens as i32;
+            if let Some(at) = ids.iter().position(|&id| stable >= 0 && id >= end) {
+                let limit = format!(
+                    "it must be below {end}: {stable} stable tokens and the step's own {}",
+                    self.tokens
+                );
+                let remedy = "count `stable` from the start of the prompt, and record only ids of tokens up to the end of the step";
+                return Err(bad_id(
+                    ids[at],
+                    step * words + at,
+                    [self.tokens, self.k],
+                    limit,
+                    remedy,
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -160,11 +185,26 @@ pub fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Returns the error of an id, number `at` of a trace with this N_q and K, that is above the limit.
-fn id_above_limit(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]) -> Error {
+/// Returns the error of an id that is number `at` of a trace with this N_q and K.
+fn bad_id(
+    id: impl std::fmt::Display,
+    at: usize,
+    [tokens, k]: [usize; 2],
+    limit: String,
+    remedy: &'static str,
+) -> Error {
     let (row, position) = (at / k, at % k);
     let (step, token) = (row / tokens, row % tokens);
-    let value = format!("{id} at step {step}, row {token}, position {position}");
+    Error::invalid(
+        "id",
+        format!("{id} at step {step}, row {token}, position {position}"),
+        limit,
+        remedy,
+    )
+}
+
+/// Returns the error of an id that no table takes.
+fn id_above_limit(id: impl std::fmt::Display, at: usize, sizes: [usize; 2]) -> Error {
     let limit = format!("the largest supported id is {MAX_ID} (2^24 - 1)");
-    Error::invalid("id", value, limit, "cut the context or renumber the tokens")
+    bad_id(id, at, sizes, limit, "cut the context or renumber the tokens")
 }

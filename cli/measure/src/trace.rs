@@ -53,8 +53,8 @@ impl Trace {
         let all = values == Some(ids.len());
         require(all, "trace", shape, limit, "pass steps * tokens * K ids")?;
         let trace = Self { ids, stable, steps, tokens, k };
-        trace.check_ids()?;
         trace.check_stable()?;
+        trace.check_ids()?;
         Ok(trace)
     }
 
@@ -141,11 +141,6 @@ impl Trace {
         Self { ids: Vec::new(), stable: self.stable.clone(), ..*self }
     }
 
-    fn check_ids(&self) -> Result<()> {
-        let Some(at) = self.ids.iter().position(|&id| id > MAX_ID) else { return Ok(()) };
-        Err(id_above_limit(self.ids[at], at, [self.tokens, self.k]))
-    }
-
     fn check_stable(&self) -> Result<()> {
         let Some(stable) = &self.stable else { return Ok(()) };
         let value = format!("{} values", stable.len());
@@ -154,27 +149,33 @@ impl Trace {
         require(whole, "stable", value, limit, "give one value per step")?;
         // The tokens of the step itself also need ids below the limit.
         let max = MAX_ID + 1 - (self.tokens.min(MAX_ID as usize) as i32);
+        let Some(step) = stable.iter().position(|&n| n < -1 || n > max) else { return Ok(()) };
+        let value = format!("{} at step {step}", stable[step]);
+        let limit = format!("it must be a token count from 0 to {max}, or -1");
+        Err(Error::invalid("stable", value, limit, "use -1 where it is not known"))
+    }
+
+    /// Checks that each id has a row at the end of its step.
+    fn check_ids(&self) -> Result<()> {
         let words = self.tokens * self.k;
-        for (step, (&stable, ids)) in stable.iter().zip(self.ids.chunks_exact(words)).enumerate() {
-            let value = format!("{stable} at step {step}");
-            let limit = format!("it must be a token count from 0 to {max}, or -1");
-            let fits = (-1..=max).contains(&stable);
-            require(fits, "stable", value, limit, "use -1 where it is not known")?;
-            let end = stable + self.tokens as i32;
-            if let Some(at) = ids.iter().position(|&id| stable >= 0 && id >= end) {
-                let limit = format!(
-                    "it must be below {end}: {stable} stable tokens and the step's own {}",
-                    self.tokens
-                );
-                let remedy = "count `stable` from the start of the prompt, and record only ids of tokens up to the end of the step";
-                return Err(bad_id(
-                    ids[at],
-                    step * words + at,
-                    [self.tokens, self.k],
+        for (step, ids) in self.ids.chunks_exact(words).enumerate() {
+            let stable = self.stable.as_ref().map_or(-1, |stable| stable[step]);
+            let end = if stable < 0 { ID_LIMIT } else { stable + self.tokens as i32 };
+            let Some(at) = ids.iter().position(|&id| id >= end) else { continue };
+            let limit = format!(
+                "it must be below {end}: {stable} stable tokens and the step's own {}",
+                self.tokens
+            );
+            let remedy = "count `stable` from the start of the prompt, and record only ids of tokens up to the end of the step";
+            return Err(match ids[at] {
+                id if id > MAX_ID => id_above_limit(id, step * words + at, [self.tokens, self.k]),
+                id => Error::invalid(
+                    "id",
+                    place(id, step * words + at, [self.tokens, self.k]),
                     limit,
                     remedy,
-                ));
-            }
+                ),
+            });
         }
         Ok(())
     }
@@ -185,26 +186,14 @@ pub fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Returns the error of an id that is number `at` of a trace with this N_q and K.
-fn bad_id(
-    id: impl std::fmt::Display,
-    at: usize,
-    [tokens, k]: [usize; 2],
-    limit: String,
-    remedy: &'static str,
-) -> Error {
+/// Returns an id that is number `at` of a trace with this N_q and K, with its place.
+fn place(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]) -> String {
     let (row, position) = (at / k, at % k);
-    let (step, token) = (row / tokens, row % tokens);
-    Error::invalid(
-        "id",
-        format!("{id} at step {step}, row {token}, position {position}"),
-        limit,
-        remedy,
-    )
+    format!("{id} at step {}, row {}, position {position}", row / tokens, row % tokens)
 }
 
 /// Returns the error of an id that no table takes.
 fn id_above_limit(id: impl std::fmt::Display, at: usize, sizes: [usize; 2]) -> Error {
     let limit = format!("the largest supported id is {MAX_ID} (2^24 - 1)");
-    bad_id(id, at, sizes, limit, "cut the context or renumber the tokens")
+    Error::invalid("id", place(id, at, sizes), limit, "cut the context or renumber the tokens")
 }

@@ -89,10 +89,8 @@ struct Cpu {
 struct Deployment {
     #[serde(flatten)]
     table: Geometry,
-    layers: usize,
-    indexers: usize,
-    requests: usize,
-    row_bytes: usize,
+    #[serde(flatten)]
+    model: Model,
     context: usize,
 }
 
@@ -124,7 +122,8 @@ impl Bytes {
 
 fn measure(options: &Options) -> Result<Report> {
     let table = options.table.on(options.device.device);
-    let Model { k, layers, indexers, requests, format } = options.model.model(options.k, None)?;
+    let model = options.model.model(options.k, None)?;
+    let Model { k, layers, indexers, requests, row_bytes, ref format } = model;
     let params = table.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
     // An engine with the tables of all indexers.
     let config = options.device.config(params, product("tables", &[requests, indexers])?);
@@ -140,18 +139,17 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = || File::on_disks([layers, indexers, context], &format, requests);
+    let files = || File::on_disks([layers, indexers, context], format, requests);
     let files = if options.file { files()? } else { Vec::new() };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = available_memory::bytes()?;
-    let row = format.bytes();
     let bytes = Bytes {
         table,
         tables_per_request: product("tables", &[table, indexers])?,
         tables,
         working_columns: device.is_none().then(|| mapped.saturating_sub(tables)),
-        slots_per_request: product("slots", &[slots, row, layers])?,
+        slots_per_request: product("slots", &[slots, row_bytes, layers])?,
         slots: DeviceBuffer::bytes_needed(&buffer)?,
         host_pool_per_request,
         host_pool: product("host pool", &[host_pool_per_request, requests])?,
@@ -173,14 +171,7 @@ fn measure(options: &Options) -> Result<Report> {
         },
         device,
         available_bytes,
-        geometry: Deployment {
-            table: (&params).into(),
-            layers,
-            indexers,
-            requests,
-            row_bytes: row,
-            context,
-        },
+        geometry: Deployment { table: (&params).into(), model, context },
         bytes: Bytes { fits_here, ..bytes },
         files,
     })
@@ -196,7 +187,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
     let Report { cpu, device, geometry, bytes: b, files, .. } = report;
-    let Deployment { table, layers, indexers, requests, row_bytes, context } = geometry;
+    let Deployment { table, model, context } = geometry;
+    let Model { layers, indexers, requests, row_bytes, .. } = model;
     let Geometry { slots, spread, lifetime, .. } = table;
     let size = output::bytes;
     let here = match device {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use avsg::rows::RowFormat;
 use clap::Args;
+use serde::Serialize;
 
 use super::config::Config;
 use super::geometry::{ROW_BYTES, RowOptions};
@@ -35,12 +36,16 @@ pub struct ModelOptions {
 }
 
 /// The checked figures of a model and its requests.
+#[derive(Serialize)]
 pub struct Model {
     /// K of the model; `None` without `--config`.
+    #[serde(skip)]
     pub k: Option<usize>,
     pub layers: usize,
     pub indexers: usize,
     pub requests: usize,
+    pub row_bytes: usize,
+    #[serde(skip)]
     pub format: RowFormat,
 }
 
@@ -61,6 +66,6 @@ impl ModelOptions {
         check_tables([layers, indexers, requests])?;
         let k = of(k, &Config::k)?;
         let format = self.rows.format(|| config.map_or(Ok(ROW_BYTES), Config::row_bytes))?;
-        Ok(Model { k, layers, indexers, requests, format })
+        Ok(Model { k, layers, indexers, requests, row_bytes: format.bytes(), format })
     }
 }

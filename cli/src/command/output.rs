@@ -109,8 +109,8 @@ impl OutputOptions {
 pub struct Origin<'a, R> {
     version: &'static str,
     command: Vec<String>,
-    /// Other files of the results.
-    files: Vec<String>,
+    /// Other files with results.
+    written: Vec<String>,
     #[serde(flatten)]
     report: &'a R,
 }
@@ -118,8 +118,8 @@ pub struct Origin<'a, R> {
 /// Returns results with the version and the command line of the program.
 pub fn with_origin<'a, R: Serialize>(files: &[&Path], report: &'a R) -> Origin<'a, R> {
     let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let files = files.iter().map(|file| file.display().to_string()).collect();
-    Origin { version: crate::VERSION, command, files, report }
+    let written = files.iter().map(|file| file.display().to_string()).collect();
+    Origin { version: crate::VERSION, command, written, report }
 }
 
 /// Where a command that draws a chart writes its results.
@@ -231,4 +231,15 @@ pub fn beside_gathers(better: &str, [every, once]: [f64; 2]) -> String {
     } else {
         format!("{first}, {once} times {better} one without repeats")
     }
+}
+
+/// Formats a number with three digits or more: 0.012, 1.23, 12.3, 1234.
+pub fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
 }

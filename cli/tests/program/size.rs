@@ -163,7 +163,7 @@ fn matching_is_measured_here_with_a_range_unless_its_time_is_given() {
     let range = &given["points"][0]["copies"]["range"];
     assert_eq!((&given["disturbance"], range), (&Value::Null, &Value::Null));
     let given = |us: &str| words(&text(&format!("{line} --match-us {us}")));
-    let slow = "but no buffer is faster";
+    let slow = "but a gather without repeats is faster";
     has(&given("70"), &["matching of a token with K = 64: 70 us as given", slow]);
     assert!(!given("0").contains(slow));
 }

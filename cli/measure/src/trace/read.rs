@@ -28,18 +28,12 @@ impl Trace {
     /// compressed form with gaps in two byte planes). Values are signed or unsigned integers of 32 or
     /// 64 bits; -1 that was converted to an unsigned type is padding.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        Self::read_part(path, Part::default())
+        Ok(Self::read_parts(path, None, None)?.remove(0).1)
     }
 
-    /// Reads one layer, one request or both of a file with more axes: `ids` `[steps, layers, requests,
-    /// N_q, K]`, where layers and requests are there if `part` names one of them, and N_q may be
-    /// missing. `stable` is `[steps]`, or `[steps, requests]` if `part` names a request.
-    pub fn read_part(path: impl AsRef<Path>, part: Part) -> Result<Self> {
-        Arrays::open(path.as_ref())?.trace(part)
-    }
-
-    /// Reads one layer or all and one request or all of a file, layer by layer; the axes are those of
-    /// [`Trace::read_part`].
+    /// Reads one layer or all and one request or all of a file with more axes, layer by layer: `ids` `[steps,
+    /// layers, requests, N_q, K]`, where layers and requests are there if they are picked, and N_q may be
+    /// missing. `stable` is `[steps]`, or `[steps, requests]` if a request is picked.
     pub fn read_parts(
         path: impl AsRef<Path>,
         layer: Option<Pick>,

@@ -5,7 +5,6 @@ use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
-use avsg::rows::RowFormat;
 use serde::Serialize;
 
 use crate::checks::{product, require};
@@ -16,21 +15,17 @@ use crate::trace::Trace;
 /// Layers and requests that all behave as the one in the trace, or as the mean of its layers.
 #[derive(Serialize)]
 pub struct Deployment {
-    pub layers: usize,
-    pub indexers: usize,
-    pub requests: usize,
+    #[serde(flatten)]
+    pub model: Model,
     pub context: usize,
-    pub row_bytes: usize,
     /// Bytes of the host pool of all requests.
     pub host_bytes: usize,
-    #[serde(skip)]
-    pub format: RowFormat,
 }
 
 impl Deployment {
     /// Plans the host pool of a model, which must be that of the traces.
     pub fn new(model: Model, context: Option<usize>, traces: &Traces) -> Result<Self> {
-        let Model { k, layers, indexers, requests, format } = model;
+        let Model { k, layers, requests, ref format, .. } = model;
         let limit = format!("the model of --config has K = {}", k.unwrap_or_default());
         let own = traces.first().k;
         let remedy = "record this model, or name its figures by options in the place of --config";
@@ -42,27 +37,24 @@ impl Deployment {
         require(context >= selected_from, "--context", context, limit, remedy)?;
         let pool = HostPool::plan_bytes(&PoolConfig::new(layers, context, format.clone()))?;
         let host_bytes = product("--requests", &[pool, requests])?;
-        let row_bytes = format.bytes();
-        Ok(Self { layers, indexers, requests, context, row_bytes, host_bytes, format })
+        Ok(Self { model, context, host_bytes })
     }
 
     /// Returns the bytes that a step copies if each layer of each request misses `misses` rows.
     pub fn bytes(&self, misses: f64) -> f64 {
-        misses * self.row_bytes as f64 * self.layers as f64 * self.requests as f64
+        let Model { layers, requests, row_bytes, .. } = self.model;
+        misses * row_bytes as f64 * layers as f64 * requests as f64
     }
 
     /// Returns the bytes of the slots, tables and working columns.
     pub fn device_bytes(&self, params: Params) -> Result<usize> {
-        let buffer = BufferConfig {
-            states: self.requests,
-            layers: self.layers,
-            slots: params.slots as usize,
-            format: self.format.clone(),
-        };
+        let Model { layers, indexers, requests, ref format, .. } = self.model;
+        let (slots, format) = (params.slots as usize, format.clone());
+        let buffer = BufferConfig { states: requests, layers, slots, format };
         // Each indexer of a request has a table of its own, which is a state of an engine.
-        let states = product("--indexers", &[self.indexers, self.requests])?;
+        let states = product("--indexers", &[indexers, requests])?;
         // The tables do not depend on the layers.
-        let pool = PoolConfig::new(1, self.context, self.format.clone());
+        let pool = PoolConfig::new(1, self.context, buffer.format.clone());
         let (_, tables) = Engine::bytes_needed(&Config::new(params, states), &pool)?;
         Ok(DeviceBuffer::bytes_needed(&buffer)?.saturating_add(tables))
     }

@@ -8,7 +8,7 @@ use super::disk::Disk;
 use super::report::{Copies, Point, Report};
 use super::time::{Model, Times};
 use crate::baseline::{LRU, NO_BUFFER, NO_REPEATS};
-use crate::command::output::{Cell, Page, Table, beside_gathers, bytes, count};
+use crate::command::output::{Cell, Page, Table, beside_gathers, bytes, count, short};
 use crate::disk::Speeds;
 use crate::draw;
 
@@ -75,23 +75,23 @@ fn verdict(report: &Report, point: &Point, gathers: [&Copies; 2]) -> String {
         worst.unwrap_or_default(),
         times.unwrap_or_default(),
         bytes(point.device_bytes),
-        count(report.deployment.layers, "layer"),
-        count(report.deployment.requests, "request")
+        count(report.deployment.model.layers, "layer"),
+        count(report.deployment.model.requests, "request")
     )
 }
 
 /// Returns the deployment in words, with the options that change it.
 fn deployed(report: &Report) -> String {
-    let d = &report.deployment;
+    let (d, m) = (&report.deployment, &report.deployment.model);
     let each = if report.traces > 1 { "the mean of the traces" } else { "the trace" };
     format!(
         "{} (--layers), {} (--indexers), {} (--requests), all like {each}; {} of context (--context) in rows of {} bytes \
          (--row-bytes): {} in the host pool; 1 MB is 10^6 bytes",
-        count(d.layers, "layer"),
-        count(d.indexers, "indexer"),
-        count(d.requests, "request"),
+        count(m.layers, "layer"),
+        count(m.indexers, "indexer"),
+        count(m.requests, "request"),
         count(d.context, "token"),
-        d.row_bytes,
+        m.row_bytes,
         bytes(d.host_bytes)
     )
 }
@@ -175,16 +175,6 @@ fn described(disk: &Disk) -> String {
     )
 }
 
-/// Formats a number with three digits or more: 0.012, 1.23, 12.3, 123.
-fn short(value: f64) -> String {
-    match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v if v >= 1.0 => format!("{v:.2}"),
-        v => format!("{v:.3}"),
-    }
-}
-
 /// Returns the model as a formula with its numbers.
 fn formula(report: &Report, model: &Model) -> String {
     let (rest, alone) = match model.step_ms {
@@ -237,9 +227,9 @@ fn reason(report: &Report, at: usize) -> String {
     } else if wished(report).is_empty() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
-    let times = point.copies.as_ref().and_then(|copies| copies.times);
-    if times.is_some_and(|times| times.deciding().1 < 1.0) {
-        words += "; but no buffer is faster, because matching takes longer than what it saves";
+    let ms = |copies: &Option<Copies>| Some(copies.as_ref()?.times?.deciding().0);
+    if ms(&point.copies) > ms(&report.no_repeats) {
+        words += "; but a gather without repeats is faster, because matching takes longer than what it saves";
     }
     words
 }

@@ -6,7 +6,6 @@
 
 pub mod belady;
 pub mod exact_lru;
-pub mod once;
 pub mod order;
 pub mod previous_step;
 pub mod resident_lru;
@@ -15,7 +14,6 @@ pub mod scalar;
 
 pub use belady::Belady;
 pub use exact_lru::ExactLru;
-pub use once::Once;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
@@ -32,7 +30,7 @@ use avsg::device::params::Params;
 
 /// The name in tables and charts of copying every selected row.
 pub const NO_BUFFER: &str = "no buffer";
-/// The name of copying each row that a step selects once, [`Once::per_step`].
+/// The name of copying each row that a step selects once, [`count_repeats`].
 pub const NO_REPEATS: &str = "no buffer, no repeats";
 /// The name of the usual policy, [`ExactLru`].
 pub const LRU: &str = "exact LRU";
@@ -176,6 +174,25 @@ pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
             }
             count.add(step, selected as u64, hits as u64);
         }
+    }
+    count
+}
+
+/// Counts the hits of a buffer of unlimited size, which no other can surpass.
+pub fn count_ceiling(trace: &Trace) -> Result<HitCount> {
+    let slots = trace.rows().min(trace.ids.len());
+    Ok(count_hits(trace, &mut ExactLru::new(slots)?))
+}
+
+/// Counts as hits the ids that repeat another one of their step, which a gather needs to copy once only.
+pub fn count_repeats(trace: &Trace) -> HitCount {
+    let mut count = HitCount::default();
+    for (step, ids) in trace.ids.chunks_exact(trace.tokens * trace.k).enumerate() {
+        let mut ids: Vec<i32> = ids.iter().copied().filter(|&id| id >= 0).collect();
+        let selected = ids.len() as u64;
+        ids.sort_unstable();
+        ids.dedup();
+        count.add(step, selected, selected - ids.len() as u64);
     }
     count
 }

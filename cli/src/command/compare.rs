@@ -41,7 +41,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check(options.trace.paths())?;
-    let traces = Traces::new(options.trace.read_all()?);
+    let traces = Traces::new(options.trace.read_all()?)?;
     let report = measure(options, &traces)?;
     options.sinks.write(&report, show::page, show::chart)?;
     Ok(ExitCode::SUCCESS)
@@ -64,7 +64,7 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
         }
         anyhow::Ok(())
     };
-    let [every, once] = traces.gathers()?;
+    let [every, once] = traces.gathers();
     let machine = Machine::find(MachineChoice::Auto)?;
     let mut advice = Vec::new();
     let bar = output::progress(slots.len(), "compare");

@@ -89,13 +89,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn measure(options: &Options) -> Result<Report> {
-    let traces = &Traces::new(options.trace.read_all()?);
+    let traces = &Traces::new(options.trace.read_all()?)?;
     let layers = options.trace.takes_all_layers().then(|| traces.layers());
     let model = options.model.model(None, layers)?;
     let deployment = Deployment::new(model, options.context, traces)?;
     let machine = Machine::find(MachineChoice::Auto)?;
     let all = traces.ceiling();
-    let [selected, once] = traces.gathers()?.map(|gather| traces.misses_per_step(&gather));
+    let [selected, once] = traces.gathers().map(|gather| traces.misses_per_step(&gather));
     let trace = traces.first();
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
     // What a step copies that misses `misses` rows of each layer and request.

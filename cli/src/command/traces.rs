@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::output::{count, show_during};
 use super::trace_options::{Named, TraceOptions};
-use crate::baseline::{ExactLru, HitCount, Once, Policy, count_hits, count_operator_hits};
+use crate::baseline::{
+    ExactLru, HitCount, Policy, count_ceiling, count_hits, count_operator_hits, count_repeats,
+};
 use crate::trace::{Part, Repeats, Trace};
 
 /// Traces of one N_q and one K, and the hits of a buffer of unlimited size on each of them.
@@ -20,13 +22,26 @@ pub struct Traces {
 
 impl Traces {
     /// Takes the parts of one file or more.
-    pub fn new(files: Vec<Vec<Named>>) -> Self {
+    pub fn new(files: Vec<Vec<Named>>) -> Result<Self> {
         let recorded =
             files.iter().flat_map(|parts| parts.first()).map(|part| part.trace.steps).sum();
         let all: Vec<Named> = files.into_iter().flatten().collect();
-        let ceiling = |named: &Named| count_hits(&named.trace, &mut Once::per_trace());
-        let ceilings = show_during("ceiling", || all.iter().map(ceiling).collect());
-        Self { all, ceilings, recorded }
+        let ceiling = |named: &Named| Ok(count_ceiling(&named.trace)?);
+        let ceilings = show_during("ceiling", || all.iter().map(ceiling).collect::<Result<_>>())?;
+        Ok(Self { all, ceilings, recorded })
+    }
+
+    /// Counts the hits on each trace, which are checked against its ceiling.
+    fn counts(
+        &self,
+        name: &str,
+        count: impl Fn(&Trace) -> Result<HitCount>,
+    ) -> Result<Vec<HitCount>> {
+        let checked = |(trace, most)| {
+            let count = count(trace)?;
+            count.check(name, most, "the ceiling").map(|()| count)
+        };
+        self.iter().zip(&self.ceilings).map(checked).collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Trace> {
@@ -42,10 +57,10 @@ impl Traces {
         self.ceilings.iter().copied().sum()
     }
 
-    /// Returns the hits of the two gathers without a buffer, of every selected row and of each row once per step.
-    pub fn gathers(&self) -> Result<[HitCount; 2]> {
-        let once = policy_hits(self, |_| Ok(Once::per_step()))?;
-        Ok([HitCount { hits: 0, first_hits: 0, ..once }, once])
+    /// Returns the hits of the two gathers without a buffer, of every selected row and without repeats.
+    pub fn gathers(&self) -> [HitCount; 2] {
+        let once: HitCount = self.iter().map(count_repeats).sum();
+        [HitCount { hits: 0, first_hits: 0, ..once }, once]
     }
 
     /// Returns the first trace, which has the N_q and the K of all.
@@ -130,26 +145,11 @@ pub fn policy_hits<P: Policy>(
     traces: &Traces,
     policy: impl Fn(&Trace) -> Result<P>,
 ) -> Result<HitCount> {
-    let counts = traces.iter().map(|trace| Ok(count_hits(trace, &mut policy(trace)?)));
-    Ok(below_ceilings(traces, "a policy", counts)?.into_iter().sum())
+    let count = |trace: &Trace| Ok(count_hits(trace, &mut policy(trace)?));
+    Ok(traces.counts("a policy", count)?.into_iter().sum())
 }
 
 /// Counts the hits of the operator on each trace, where it starts with an empty table.
 pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<Vec<HitCount>> {
-    let counts = traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?));
-    below_ceilings(traces, &params.to_string(), counts)
-}
-
-/// Returns the hits of each trace, which are checked against its ceiling.
-fn below_ceilings(
-    traces: &Traces,
-    name: &str,
-    counts: impl Iterator<Item = Result<HitCount>>,
-) -> Result<Vec<HitCount>> {
-    let checked = |(count, most): (Result<HitCount>, &HitCount)| {
-        let count = count?;
-        count.check(name, most, "the ceiling")?;
-        Ok(count)
-    };
-    counts.zip(&traces.ceilings).map(checked).collect()
+    traces.counts(&params.to_string(), |trace| Ok(count_operator_hits(trace, params, machine)?))
 }

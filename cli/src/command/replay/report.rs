@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::time::Duration;
 
-use crate::baseline::{HitCount, Once, count_hits};
+use crate::baseline::{HitCount, count_ceiling, count_repeats};
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::disk::DiskStats;
@@ -149,12 +149,9 @@ impl Report {
         mut tally: Tally,
     ) -> Result<Self> {
         let (p, config) = (engine.config().params, engine.config());
-        let of_all = |policy: Once| {
-            let one = count_hits(trace, &mut { policy });
-            iter::repeat_n(one, config.states).sum::<HitCount>()
-        };
-        let (hits, once) = (tally.hits, of_all(Once::per_step()));
-        hits.check(&p.to_string(), &of_all(Once::per_trace()), "the ceiling")?;
+        let of_all = |one| iter::repeat_n(one, config.states).sum::<HitCount>();
+        let (hits, once) = (tally.hits, of_all(count_repeats(trace)));
+        hits.check(&p.to_string(), &of_all(count_ceiling(trace)?), "the ceiling")?;
         let format = engine.pool().format();
         let (plan, transfer) = (summary(&mut tally.plan), summary(&mut tally.transfer));
         let latency = match tally.transfer.is_empty() {
